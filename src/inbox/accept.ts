@@ -166,7 +166,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
   const { entries, subscribers } = context;
   const { news, identity, arrival, wasGiven } = candidate;
   const { kind, via } = arrival;
-  const outcome = judgeAndRemember(context, { identity, via }, look, changes);
+  const outcome = judgeAndRemember(context, { identity, via, isLeft: wasGiven !== undefined }, look, changes);
   let orphan: Pending | undefined;
   let letter: DeadLetter | undefined;
   if (outcome !== 'new' && (wasGiven !== undefined || context.dedupe() || kind === 'outbox')) {

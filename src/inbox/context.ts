@@ -43,14 +43,15 @@ export function channelOf({ kind, address }: { kind: Kind; address?: object | un
   return address ? 'callback' : kind;
 }
 
-/** Says whether a record was seen before, and remembers it. */
+/** Says whether a record was seen before, and remembers it; what an earlier process had in hand (`isLeft`) may have been so however long ago. */
 export function judgeAndRemember(
   { clock, dedupeMs, journal }: InboxContext,
-  { identity, via }: { identity: Identity; via: Via },
+  { identity, via, isLeft = false }: { identity: Identity; via: Via; isLeft?: boolean },
   look: Look,
   changes: Changes,
 ): Verdict {
-  return judge(identity, via, { look, now: clock.now(), forMs: dedupeMs(), forgets: journal.isShared }, changes);
+  const forgets = journal.isShared || isLeft;
+  return judge(identity, via, { look, now: clock.now(), forMs: dedupeMs(), forgets }, changes);
 }
 
 /**

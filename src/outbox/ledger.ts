@@ -1,8 +1,8 @@
 import { type Clock, nextTurn } from '../clock';
 import type { Journal, Step } from '../journal/journal';
-import type { Circumstances } from '../journal/step';
-import { type Answer, type Asked, type Question, QuestionBook, type Report } from '../questions/question';
-import { collectReplies, endQuestion, forgetQuestion, readCarried } from '../questions/question-steps';
+import { type Circumstances, readValue } from '../journal/step';
+import { type Answer, type Asked, carriedKey, type Question, QuestionBook, type Report } from '../questions/question';
+import { collectReplies, endQuestion, forgetQuestion } from '../questions/question-steps';
 import { TextsInTransit } from '../questions/replies';
 import { endReports } from '../questions/report';
 import { durationOf, type Memory, type SentIndex } from '../questions/sent-index';
@@ -30,7 +30,6 @@ import {
   leavingOf,
   type Moved,
   putBack,
-  readCarried as readCarriedApart,
   settle,
   type TakenIn,
   takeIn,
@@ -264,7 +263,7 @@ export class Ledger {
     // At once: whoever has been told looks for it, and nobody is to take it up again while it is being written.
     if (uncertain) this.texts.setUndecided(uncertain);
     else this.texts.delete(text.id);
-    await this.journal.run(delivered(text, uncertain));
+    await this.journal.run(delivered(text, uncertain, this.questions));
   }
 
   /** @throws SmsError `SMS_STORE` when it is to be refused while that cannot be written: it stays as it is then */
@@ -301,20 +300,16 @@ export class Ledger {
     return ended;
   }
 
-  /** What a text carries. */
-  async carriedOf(text: Text): Promise<string | undefined> {
-    return text.isCarriedApart ? this.journal.run(readCarriedApart(text)) : text.carried;
-  }
-
-  /** The message of the flow that a text came with that asks, as far as it is known. */
-  carried(asked: Asked): Promise<string | undefined> {
-    return this.journal.run(readCarried(asked));
+  /** What a text carries, for it or for what it asks, as far as it is known. */
+  async carriedOf(item: Text | Asked): Promise<string | undefined> {
+    if (item.kind === 'text' && !item.isCarriedApart) return item.carried;
+    return this.journal.run(readValue(carriedKey(item.kind === 'text' ? item.id : item.text)));
   }
 
   async forgetQuestion(asked: Asked): Promise<void> {
-    this.questions.delete(asked.id);
-    const isLast = !this.questions.hasOf(asked.text);
-    await this.journal.run(forgetQuestion(asked, isLast));
+    const { id, text } = asked;
+    this.questions.delete(id);
+    await this.journal.run(forgetQuestion(asked, () => !this.questions.hasOf(text) && !this.texts.has(text)));
   }
 
   /** @param remembered a text that may be remembered now */

@@ -1,6 +1,6 @@
 import { mergeOptOuts, optOutPrefix } from '../consent/opt-outs';
 import type { Step } from '../journal/journal';
-import { type Asked, movedAsked } from '../questions/question';
+import { type Asked, movedCarried } from '../questions/question';
 import { movedReplies } from '../questions/replies';
 import { movedStatuses } from '../questions/report';
 import { closeQuestion, movedSent, movedSentIndex, questionKey } from '../questions/sent-index';
@@ -19,13 +19,11 @@ import type { Ledger } from './ledger';
 import { movedLimits } from './limits';
 import { movedKeys } from './once';
 import type { Text } from './text';
-import { movedCarried } from './transitions';
 
 /** All that the ledger remembers, but what it has taken over. */
 const moved: readonly MovedValues[] = [
   movedAbsences,
   movedCarried,
-  movedAsked,
   movedLimits,
   { prefix: optOutPrefix, merge: (own, other, key) => mergeOptOuts(key, own, other) },
   movedReplies,

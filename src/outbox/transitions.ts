@@ -1,6 +1,6 @@
 import { SmsError } from '../errors';
-import { readValue, type Step } from '../journal/step';
-import type { Asked, Question, QuestionBook } from '../questions/question';
+import type { Step } from '../journal/step';
+import { type Asked, carriedKey, keepCarried, type Question, type QuestionBook } from '../questions/question';
 import { ask, begin, endAsking, keysOfQuestions, questionsOf, unask } from '../questions/question-steps';
 import { unanswered } from '../questions/replies';
 import { beginReport, expectStatuses, statusesKey } from '../questions/report';
@@ -15,8 +15,8 @@ import {
   sentIndexKey,
   whomItReached,
 } from '../questions/sent-index';
-import { type Changes, dropItem, keepItem, type Look, type MovedValues, unsweptPrefix } from '../store/store';
-import { foreverMs, guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
+import { type Changes, dropItem, keepItem, type Look } from '../store/store';
+import { guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
 import {
   askRules,
   giveBack,
@@ -48,15 +48,6 @@ import {
 
 /** What a text carries is a part of it up to so many characters. */
 const longestInline = 1_024;
-
-const carriedPrefix = `${unsweptPrefix}carried:`;
-
-/** What texts carry goes with them. */
-export const movedCarried: MovedValues = { prefix: carriedPrefix };
-
-function carriedKey(id: string): string {
-  return carriedPrefix + id;
-}
 
 /** Where a text stands after a step, see {@link arrows}, and its questions with it. */
 export interface Moved {
@@ -138,7 +129,6 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
       ...keysOfRules(leaving),
       ...(isKnownByIt ? [...keysOfSent(referenceOf(messageId, text), submitted), sentIndexKey] : []),
       ...(asksAgain ? keysOfQuestions(text, memory) : []),
-      ...(isKnownByIt ? keysOfAsked(text) : []),
       ...keysOfReport(reportedAs),
     ],
     whileFailing: isTracked(text) || needsStore(leaving) ? 'refuse' : 'apply',
@@ -153,7 +143,7 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
       const asked = isKnownByIt ? ask(left, submitted, known, changes) : [];
       // The first reply counts.
       const open = asksAgain ? unanswered(asked, look) : asked;
-      if (isKnownByIt) remember({ text: withCarried(left, look), messageId, asked, open }, memory, look, changes);
+      if (isKnownByIt) remember({ text: left, messageId, asked, open }, memory, look, changes);
       if (reportedAs !== undefined) expectStatuses(text, { reference: reportedAs, askedAt: memory.now }, look, changes);
       return (isWritten) => ({ text: left, asked, unasked: [], isWritten });
     },
@@ -181,6 +171,7 @@ export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'g
       const unasked = takesBack
         ? forgetLeft(text, unanswered(questionsOf(text, known, changes), look), look, changes)
         : [];
+      if (takesBack) dropUnkept(text, changes);
       return (isWritten) => ({ text: back, asked: [], unasked, isWritten });
     },
   };
@@ -199,7 +190,6 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
       ...(once === undefined ? [] : [once]),
       ...(isRemembered(text) ? [...keysOfSent(referenceOf(messageId, text), to), sentIndexKey] : []),
       ...keysOfQuestions(text, memory),
-      ...keysOfAsked(text),
       ...keysOfReport(reportedAs),
       ...keysOfRules(leavingOf(text, uncounted, memory)),
     ],
@@ -224,7 +214,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
         openQuestions(unanswered(begun, look), true, durationOf(text, memory), changes);
       } else if (sent && isRemembered(text)) {
         remember(
-          { text: withCarried(settled, look), messageId, asked: begun, open: begun, reached: sent.accepted },
+          { text: settled, messageId, asked: begun, open: begun, reached: sent.accepted },
           memory,
           look,
           changes,
@@ -232,10 +222,11 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
       }
       const report =
         sent && reportedAs !== undefined
-          ? beginReport(withCarried(settled, look), { sent, reference: reportedAs, memory }, changes)
+          ? beginReport(settled, { sent, reference: reportedAs, memory }, changes)
           : undefined;
       if (report && text.message.messageId === undefined) expectStatuses(settled, report, look, changes);
       const asked = [...begun, ...replied, ...(report ? [report] : [])];
+      if (ownReference !== undefined && asked.length === 0) dropUnkept(text, changes);
       return (isWritten) => ({ text: settled, asked, unasked, isWritten });
     },
   };
@@ -262,7 +253,7 @@ export function undecided(text: Text, { now }: Pick<Memory, 'now'>): Text | unde
 }
 
 /** settled → gone, or → uncertain: its outcome has entered the flow, or nobody has been there to be told it. See {@link undecided}. */
-export function delivered(text: Text, uncertain: Text | undefined): Step<void> {
+export function delivered(text: Text, uncertain: Text | undefined, known: Pick<QuestionBook, 'hasOf'>): Step<void> {
   return {
     keys: [],
     whileFailing: 'apply',
@@ -270,7 +261,7 @@ export function delivered(text: Text, uncertain: Text | undefined): Step<void> {
     drops: uncertain ? [] : [text.id],
     decide(_look, changes) {
       if (uncertain) keepItem(changes, uncertain);
-      else dropText(text, changes);
+      else dropText(text, () => known.hasOf(text.id), changes);
       return () => {};
     },
   };
@@ -284,7 +275,7 @@ export function discard(
   text: Text,
   memory: Pick<Memory, 'now' | 'dedupeMs' | 'isShared'>,
   whileFailing: 'refuse' | 'apply',
-  known: Pick<QuestionBook, 'get'>,
+  known: Pick<QuestionBook, 'get' | 'of'>,
 ): Step<{ asked: readonly Question[]; unasked: readonly string[] }> {
   const { now, dedupeMs } = memory;
   const once = onceKey(text);
@@ -293,8 +284,6 @@ export function discard(
     whileFailing,
     drops: [text.id],
     decide(look, changes) {
-      dropText(text, changes);
-      changes.firm = true;
       if (text.state === 'waiting') {
         // Only an earlier try may have reached anybody.
         const outcome = text.mayHaveReached ? stillUnknown(text, 'SMS_CLOSED') : new SmsError('closed');
@@ -302,14 +291,11 @@ export function discard(
       }
       const questions = questionsOf(text, known, changes).filter(({ askedAt }) => askedAt === undefined);
       const { replied, unasked } = endAsking(questions, memory, look, changes);
+      dropText(text, () => known.of(text.id).length > unasked.length, changes);
+      changes.firm = true;
       return () => ({ asked: replied, unasked });
     },
   };
-}
-
-/** What a text carries, where it was too long to be written at every step of it. */
-export function readCarried({ id }: Text): Step<string | undefined> {
-  return readValue(carriedKey(id));
 }
 
 /** Keeps a text that is tracked. Of what it carries whatever is long is written once, under a key of its own. */
@@ -318,19 +304,20 @@ function keepText(text: Text, now: number, changes: Changes, isLoose = false): T
   const { carried = '', ...rest } = text;
   const isApart = carried.length > longestInline;
   const kept = isApart ? { ...rest, isCarriedApart: true as const } : text;
-  if (isApart) changes.remember.set(carriedKey(text.id), { at: now, forMs: foreverMs, value: carried });
+  if (isApart) keepCarried(text, now, changes);
   keepItem(changes, kept, isLoose);
   return kept;
 }
 
-function dropText({ id, isCarriedApart }: Text, changes: Changes): void {
-  dropItem(changes, id, 'ledger');
-  if (isCarriedApart) changes.remember.set(carriedKey(id), undefined);
+/** @param isAsking whether what it has asked is open, and carries the same */
+function dropText(text: Text, isAsking: () => boolean, changes: Changes): void {
+  dropItem(changes, text.id, 'ledger');
+  if ((text.isCarriedApart || asks(text)) && !isAsking()) changes.remember.set(carriedKey(text.id), undefined);
 }
 
-/** What a question is to carry is looked up where its text is remembered. */
-function keysOfAsked(text: Text): string[] {
-  return asks(text) && text.isCarriedApart ? [carriedKey(text.id)] : [];
+/** A text that is in no store asks nothing any more. */
+function dropUnkept(text: Text, changes: Changes): void {
+  if (!isTracked(text) && asks(text)) changes.remember.set(carriedKey(text.id), undefined);
 }
 
 /** By what the statuses to a text are known; `undefined`: of it no report is to be made. */
@@ -341,12 +328,6 @@ function reportedReference(text: Text, messageId: string | undefined): string | 
 /** The keys that a step looks at from which on such statuses count. */
 function keysOfReport(reference: string | undefined): string[] {
   return reference === undefined ? [] : [statusesKey(reference), sentIndexKey];
-}
-
-function withCarried(text: Text, look: Look): Text {
-  const [key] = keysOfAsked(text);
-  const carried = key === undefined ? undefined : look(key)?.value;
-  return carried === undefined ? text : { ...text, carried };
 }
 
 /** By what a text is remembered from when it leaves, since it has a messageId of its own; `undefined`: not before it is accepted, or never. */

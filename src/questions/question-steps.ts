@@ -1,7 +1,7 @@
-import { readValue, type Step } from '../journal/step';
+import type { Step } from '../journal/step';
 import type { Sent, Text } from '../outbox/text';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
-import { type Answer, type Asked, askedKey, type Question, type QuestionBook } from './question';
+import { type Answer, type Asked, carriedKey, type Question, type QuestionBook } from './question';
 import { readReply, replyKey, takeReply } from './replies';
 import { closeQuestion, type Memory, questionKey, referenceOf } from './sent-index';
 
@@ -184,8 +184,12 @@ function close(question: Question, answer: Answer, look: Look, changes: Changes)
   return ended;
 }
 
-/** The end of a question or report has entered the flow. */
-export function forgetQuestion(asked: Asked, isLast: boolean): Step<void> {
+/**
+ * The end of a question or report has entered the flow.
+ *
+ * @param isLast nothing else needs what its text carries
+ */
+export function forgetQuestion(asked: Asked, isLast: () => boolean): Step<void> {
   const unasked = asked.kind === 'question' && asked.askedAt === undefined ? asked : undefined;
   return {
     keys: unasked ? [questionKey(unasked.reference, unasked.recipient)] : [],
@@ -194,13 +198,8 @@ export function forgetQuestion(asked: Asked, isLast: boolean): Step<void> {
     decide(look, changes) {
       dropItem(changes, asked.id, 'ledger');
       if (unasked) closeQuestion(unasked, look, changes);
-      if (isLast) changes.remember.set(askedKey(asked.text), undefined);
+      if (isLast()) changes.remember.set(carriedKey(asked.text), undefined);
       return () => {};
     },
   };
-}
-
-/** Looks up the message of the flow that a text came with that asks. */
-export function readCarried({ text }: Asked): Step<string | undefined> {
-  return readValue(askedKey(text));
 }

@@ -1,6 +1,7 @@
 import type { IncomingRecord } from '../model';
 import { NodeCounts } from '../outbox/counts';
-import type { Item, MovedValues } from '../store/store';
+import { foreverMs } from '../outbox/once';
+import { type Changes, type Item, type MovedValues, unsweptPrefix } from '../store/store';
 
 /** Why no reply comes. */
 export type NoReply = { reason: 'timeout' | 'undelivered'; statusCode?: string };
@@ -56,14 +57,19 @@ export const awaited: Readonly<Record<Asked['kind'], PolledFor>> = { question: '
 /** A question and what the flow sent with it stay for so long after its time, should nobody be there to take its end. */
 export const questionGraceMs = 7 * 24 * 3_600_000;
 
-const askedPrefix = 'asked:';
+const carriedPrefix = `${unsweptPrefix}carried:`;
 
-/** The messages of the flow that questions are asked with. */
-export const movedAsked: MovedValues = { prefix: askedPrefix };
+/** What texts carry goes with them, and with what they ask. */
+export const movedCarried: MovedValues = { prefix: carriedPrefix };
 
-/** The key of the flow's message that questions are asked with. */
-export function askedKey(text: string): string {
-  return askedPrefix + text;
+/** The key of the flow's message that a text came with. */
+export function carriedKey(text: string): string {
+  return carriedPrefix + text;
+}
+
+/** Keeps what a text carries, for it and what it asks, until neither is open any more, however late that is. */
+export function keepCarried({ id, carried }: { id: string; carried?: string }, at: number, changes: Changes): void {
+  if (carried !== undefined) changes.remember.set(carriedKey(id), { at, forMs: foreverMs, value: carried });
 }
 
 /**

@@ -224,7 +224,7 @@ export class Questions {
   async #tell(handler: SendHandler, asked: Asked, mayBeKnown: boolean): Promise<boolean> {
     const { text, messageId } = asked;
     const given = this.#options.origin(text);
-    const carried = given === undefined ? await this.#options.ledger.carried(asked) : undefined;
+    const carried = given === undefined ? await this.#options.ledger.carriedOf(asked) : undefined;
     const news = {
       ...(messageId === undefined ? undefined : { messageId }),
       redelivered: mayBeKnown,

@@ -11,9 +11,9 @@ import {
 } from '../store/store';
 import { normaliseRecipient } from '../wire/fields';
 import { statusCodes } from '../wire/status';
-import { askedKey, type QuestionBook, questionGraceMs, type Report, type Statuses } from './question';
+import { keepCarried, type QuestionBook, questionGraceMs, type Report, type Statuses } from './question';
 import { commonOf, latest } from './question-steps';
-import { answeredReference, durationOf, isHandset, type Memory, noteSentIndex } from './sent-index';
+import { answeredReference, isHandset, type Memory, noteSentIndex } from './sent-index';
 
 /** What became of a text that was accepted. */
 export interface DeliveryReport {
@@ -87,15 +87,15 @@ export function noteStatus(record: StatusRecord, look: Look, changes: Changes): 
 /** Keeps the report to be on a text that was accepted, with the message of the flow. */
 export function beginReport(
   text: Text,
-  { sent, reference, memory }: { sent: Sent; reference: string; memory: Pick<Memory, 'now' | 'sentMs'> },
+  { sent, reference, memory }: { sent: Sent; reference: string; memory: Pick<Memory, 'now'> },
   changes: Changes,
 ): Report {
-  const { id, message, options, carried } = text;
+  const { id, message, options } = text;
   const common = commonOf(text, message.messageId ?? sent.messageId, options.reportMs ?? 0);
   const recipients = sent.accepted;
   const report: Report = { ...common, kind: 'report', id: `${id}-report`, reference, recipients, askedAt: memory.now };
   keepItem(changes, report);
-  if (carried !== undefined) changes.remember.set(askedKey(id), { ...durationOf(text, memory), value: carried });
+  keepCarried(text, memory.now, changes);
   return report;
 }
 

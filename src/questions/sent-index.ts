@@ -15,7 +15,7 @@ import {
   type Remembered,
 } from '../store/store';
 import { isBlank, normaliseRecipient } from '../wire/fields';
-import { askedKey, type Question, questionGraceMs } from './question';
+import { keepCarried, type Question, questionGraceMs } from './question';
 
 /** Under this key stands until when anything is remembered of texts that went out. */
 export const sentIndexKey = 'remembers';
@@ -404,9 +404,7 @@ export function remember(
   }
   openQuestions(open, reached !== undefined, duration, changes);
   for (const question of asked) keepItem(changes, question);
-  if (asked.length > 0 && text.carried !== undefined) {
-    changes.remember.set(askedKey(text.id), { ...duration, value: text.carried });
-  }
+  if (asked.length > 0) keepCarried(text, memory.now, changes);
 }
 
 /**

@@ -7,6 +7,8 @@ import {
   type Leftovers,
   type Remembered,
   type Store,
+  timesAsNoted,
+  unsweptPrefix,
 } from '../../src/store/store';
 import { type Circumstances, Copies, failure, findRemains, type Place, type PlaceStore, Readiness } from './place';
 import type { StoreTrouble } from './plan';
@@ -67,8 +69,14 @@ export class Disk implements Place {
   }
 
   get remains(): string | undefined {
-    for (const { entries, held, hasComeBack } of this.#folders.values()) {
+    const isMoved = this.#folders.size > 1;
+    for (const { entries, remembered, held, hasComeBack } of this.#folders.values()) {
       if (hasComeBack) continue;
+      // What a login takes over in several tries it may take once more.
+      const carried = [...remembered.keys()].filter((key) => key.startsWith(`${unsweptPrefix}carried:`) && !isMoved);
+      const items = [...entries.values()].join();
+      const orphan = carried.find((key) => !items.includes(`"${key.slice(key.indexOf(':') + 1)}"`));
+      if (orphan !== undefined) return `what a text carried stays on a disk for ever: ${orphan}`;
       const left = findRemains(entries.values(), this.world);
       if (left !== undefined) return `an entry stays on a disk: ${left}`;
       if (held.size > 0) return `${held.size} held answers stay on a disk`;
@@ -332,8 +340,14 @@ class DiskModel implements Store, PlaceStore {
     return this.#call('commit', () => this.#opened().write(step));
   }
 
-  sweep(): Promise<void> {
-    return this.#call('sweep', () => {});
+  sweep(now: number, times = timesAsNoted): Promise<void> {
+    return this.#call('sweep', () => {
+      const { remembered } = this.#opened();
+      for (const [key, text] of remembered) {
+        const { at, forMs } = times.read(JSON.parse(text) as Remembered);
+        if (at + forMs < now && !key.startsWith(unsweptPrefix)) remembered.delete(key);
+      }
+    });
   }
 
   close(): Promise<void> {

@@ -424,7 +424,7 @@ export const mutants: readonly Mutant[] = [
     '(changes.keep.get(id) as Question | undefined) ?? knownQuestion(id, known)',
     'knownQuestion(id, known)',
   ),
-  outward('a report is not kept', 'questions/report.ts', 'keepItem(changes, report);\n  if (carried', 'if (carried'),
+  outward('a report is not kept', 'questions/report.ts', 'keepItem(changes, report);\n  keepCarried', 'keepCarried'),
   outward(
     'a report is made of the first status',
     'questions/report.ts',

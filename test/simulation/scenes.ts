@@ -117,6 +117,7 @@ const outward: readonly Scene[] = [
   replyInTime,
   awayForLong,
   reports,
+  downForLong,
 ];
 
 /** The account gets another login, and perhaps the first again, while polls are in flight and flows are busy. */
@@ -243,6 +244,19 @@ function reports(plan: Plan, random: Random, process: number): Happening[] {
       : []),
     ...several(random.between(0, 2), () => ({ atMs: random.below(20_000), ...endOrRedeploy(random, process) })),
   ];
+}
+
+/** Nothing runs for longer than anything is remembered, while questions and reports are open. */
+function downForLong(plan: Plan, random: Random, process: number): Happening[] {
+  if (plan.store !== 'disk') return reports(plan, random, process);
+  // What is called back would be called back for days, and what comes once more after weeks is new.
+  plan.happenings = plan.happenings.filter((one) => !('callback' in one) && one.what !== 'forgetful service');
+  const orders = several(3, () => {
+    const waitMs = random.pick([0, 60_000]);
+    const isReported = waitMs === 0 || random.chance(0.5);
+    return order(plan, random, process, random.below(3_000), { waitMs, ...(isReported && { reportMs: 60_000 }) });
+  });
+  return [...orders, { atMs: random.between(3_000, 8_000), what: 'kill', process, forMs: 20 * 24 * 3_600_000 }];
 }
 
 /** The server comes back with nothing. */

@@ -191,6 +191,8 @@ const sceneFindings: readonly (readonly [
   ['out', 77525167, 'a former login freed the key of a dead process where the new one did not hear of it', 9],
   ['out', 77526909, 'a rule had the flow hear of a text that was refused before the next with its key was sent', 9],
   ['out', 77543462, 'a rule had a process know nothing of what it had just taken over as its flows were redeployed', 9],
+  ['out', 25, 'the message of a question was swept while nothing ran, and its end came without it', 12],
+  ['out', 870, 'what was committed and still held at a kill was given twice after longer than it counts as seen', 12],
 ];
 
 /** How long to run schedules that nobody has run before. */

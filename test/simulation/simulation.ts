@@ -112,7 +112,8 @@ class Run {
       });
     }
     for (const index of this.#machines.keys()) timeline.outside(0, () => this.#start(index));
-    const lastMs = this.#plan.happenings.at(-1)?.atMs ?? 0;
+    const ends = this.#plan.happenings.map(({ atMs, ...one }) => atMs + ('forMs' in one ? one.forMs : 0));
+    const lastMs = Math.max(0, ...ends);
     await this.#until(() => ahead === 0 && this.#faults === 0, lastMs + 600_000);
     this.world.isCalm = true;
     this.world.say(() => 'no fault is left');

@@ -4,7 +4,7 @@ import type { Entry } from '../../../src/inbox/entry';
 import type { InboxRecord, IncomingRecord, SentText } from '../../../src/model';
 import type { Sent, Text } from '../../../src/outbox/text';
 import { ask, begin as beginWait } from '../../../src/questions/question-steps';
-import { createChanges } from '../../../src/store/store';
+import { createChanges, unsweptPrefix } from '../../../src/store/store';
 import { answersOf, beginReceiving, copyPlatter, forever, House, sendText } from '../sending/sending-house';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
@@ -681,6 +681,48 @@ describe('conversations', () => {
         back.answers.map(({ carried }) => carried),
         ['{"payload":"Come?"}', '{"payload":"Come?"}'],
       );
+    });
+
+    for (const [kind, more] of [
+      ['a text', {}],
+      ['a kept text', { keep: forever }],
+      ['a kept text with a long message', { keep: forever, carried: 'x'.repeat(5_000) }],
+    ] as const) {
+      it(`and however long nothing ran: a question and a report of ${kind}`, async () => {
+        const { house, node, store } = beginReceiving();
+        sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, reportMs: hour, ...more });
+        await house.pass(100);
+        const platter = copyPlatter(store.platter);
+        await house.clock.advance(400 * 24 * hour);
+        const next = house.restart(platter);
+        const back = next.attach();
+        await next.pass(61_000);
+        assert.deepEqual(answersOf(back), ['6421555123: timeout']);
+        const carried = 'carried' in more ? more.carried : '{"payload":"Come?"}';
+        assert.deepEqual(
+          [...back.answers, ...back.reports].map((news) => news.carried),
+          [carried, carried],
+        );
+        const left = [...platter.remembered.keys()].filter((key) => key.startsWith(unsweptPrefix));
+        assert.deepEqual(left, [], 'nothing would ever sweep it');
+      });
+    }
+
+    it('nothing stays of what a text carries that asks nobody after all, whichever way it ends', async () => {
+      for (const keep of [undefined, forever]) {
+        for (const turn of [
+          { unreachable: true },
+          { error: createError('badRequest') },
+          { error: createError('uncertain') },
+        ]) {
+          const { house, node, store } = beginReceiving();
+          house.service.script.push(turn);
+          sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, ...(keep && { keep }) });
+          await house.pass(8 * 24 * hour);
+          const left = [...store.platter.remembered.keys()].filter((key) => key.startsWith(unsweptPrefix));
+          assert.deepEqual(left, []);
+        }
+      }
     });
 
     it('a reply that may not have entered the flow before a crash enters it again, marked', async () => {

@@ -45,8 +45,8 @@ describe('what a login takes over of another', () => {
     const strays = [...remembered.keys()].filter((key) => !ledgerPrefixes.some((prefix) => key.startsWith(prefix)));
     assert.deepEqual(strays, []);
     const unused = ledgerPrefixes.filter((prefix) => ![...remembered.keys()].some((key) => key.startsWith(prefix)));
-    // Of a long message only, of who wrote STOP, and only where several instances share a store.
-    assert.deepEqual(unused, ['~carried:', optOutPrefix, replyKey('')]);
+    // Of who wrote STOP, and only where several instances share a store.
+    assert.deepEqual(unused, [optOutPrefix, replyKey('')]);
   });
 
   describe('is since when a node has been gone:', () => {

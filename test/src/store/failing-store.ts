@@ -10,6 +10,8 @@ import {
   type Store,
   StoreConflict,
   type StoreEvents,
+  timesAsNoted,
+  unsweptPrefix,
 } from '../../../src/store/store';
 
 type Step = 'open' | 'recall' | 'commit' | 'sweep' | 'close';
@@ -146,9 +148,14 @@ export class FailingStore implements Store {
     return this.#call('commit', write);
   }
 
-  sweep(now: number): Promise<void> {
+  sweep(now: number, times = timesAsNoted): Promise<void> {
     this.sweeps.push(now);
-    return this.#call('sweep', () => {});
+    return this.#call('sweep', () => {
+      for (const [key, text] of this.#opened().remembered) {
+        const { at, forMs } = times.read(parseRemembered(text));
+        if (at + forMs < now && !key.startsWith(unsweptPrefix)) this.platter.remembered.delete(key);
+      }
+    });
   }
 
   close(): Promise<void> {
