@@ -110,9 +110,17 @@ const faults: readonly Fault[] = [
   },
   {
     kind: 'clock',
-    weight: 2,
+    weight: 3,
     isPossible: () => canSetClock(),
     async cause({ nodeRed, random }, begin) {
+      if (random.chance(0.4)) {
+        const ms = random.between(200, 3_000);
+        begin(`the clock is set 4 days ahead, and ${ms} ms later 8 days`);
+        nodeRed.setClock(86_400 * 4);
+        await sleep(ms);
+        nodeRed.setClock(86_400 * 8);
+        return;
+      }
       const seconds = random.pick([0, 5, -5, 3_600, -3_600, 86_400 * 4, -86_400 * 4, 86_400 * 400]);
       begin(`the clock is set to ${seconds} s from the right time`);
       nodeRed.setClock(seconds);

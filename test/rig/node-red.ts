@@ -37,6 +37,7 @@ export interface Surroundings {
 }
 
 export const waitSeconds = 12;
+export const reportSeconds = 10;
 /** How long the flow may keep a message before it is delivered again. */
 export const ackSeconds = 6;
 export const timeoutSeconds = 6;
@@ -243,7 +244,7 @@ export class NodeRed {
     const receives = { ...place, account, name: `receiver ${receiver}` };
     const flow = { acknowledge: 'flow', inputs: 1, ackTimeout: ackSeconds };
     const send = (node: string, properties: Partial<FlowNode> = {}): FlowNode[] => {
-      const outputs = properties.outputs === 4 ? [1, 2, 3, 4] : [1, 2];
+      const outputs = Array.from({ length: Number(properties.outputs ?? 2) }, (_, index) => index + 1);
       return [
         {
           ...place,
@@ -285,6 +286,13 @@ export class NodeRed {
       ...send('kept', { keep: true, expire: 0 }),
       ...send('once', { keep: true, expire: 0, once: 'payload.key', onceType: 'msg' }),
       ...send('ask', { keep: true, expire: 0, wait: String(waitSeconds / 60), waitType: 'num', outputs: 4 }),
+      ...send('report', {
+        keep: true,
+        expire: 0,
+        report: String(reportSeconds / 3_600),
+        reportType: 'num',
+        outputs: 3,
+      }),
       { ...receives, id: 'in', type: 'sms-in', wires: [[recorderOf('in', 1)]] },
       createRecorder(seenFile, 'in', 1),
       { ...receives, ...flow, id: 'asked', type: 'sms-in', wires: [[recorderOf('asked', 1)]] },

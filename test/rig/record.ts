@@ -84,7 +84,7 @@ export interface Happening {
 /** One text that was handed to the flow. */
 export interface Feed {
   id: string;
-  node: 'plain' | 'kept' | 'once' | 'ask';
+  node: 'plain' | 'kept' | 'once' | 'ask' | 'report';
   body: string;
   to: string[];
   /** The key of `once`. */

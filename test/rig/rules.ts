@@ -1,6 +1,6 @@
 import { findProcessWarnings } from '../process-warnings';
 import { crash } from '../reliability/recorder';
-import { ackSeconds, timeoutSeconds, waitSeconds } from './node-red';
+import { ackSeconds, reportSeconds, timeoutSeconds, waitSeconds } from './node-red';
 import { during, type Feed, type Happening, type Seen, type Story } from './record';
 import { type Event, isAccepted, isBlocked, type SentText, type Service, troubles } from './service';
 
@@ -32,10 +32,13 @@ type Finding = readonly [at: number, what: string];
 
 /** Where an event enters the flow: by polling at each of these, or else by callback. */
 const polledAt = { message: ['in', 'asked'], status: ['status'] } as const;
-const kept = new Set<Feed['node']>(['kept', 'once', 'ask']);
+const kept = new Set<Feed['node']>(['kept', 'once', 'ask', 'report']);
 const unknown = new Set(['SMS_UNCERTAIN', 'SMS_RESPONSE', 'SMS_SERVICE']);
 /** What was handed to a node so shortly before its process ended may not have been written down yet. */
 const freshMs = 1_500;
+
+/** A store that has failed is tried again every five seconds, and a process may have tried just before it was back. */
+const reopenMs = 7_000;
 
 /** What was seen, by what it is about. */
 class World {
@@ -90,6 +93,21 @@ class World {
     return this.happened(/deleted/, from - movingMs, to).length > 0;
   }
 
+  /**
+   * Says whether what happened then is known to no store: it could not be written, and the process ended before it could again
+   * ("What cannot be promised").
+   */
+  wasUnwritten(at: number): boolean {
+    return this.story.pids.some(({ from, to }) =>
+      this.happened(/disk|redis/, Math.max(from, to - reopenMs), to).some((one) => one.from <= at && at <= to),
+    );
+  }
+
+  /** Says whether a process began between with a clock that was not the one of the process before. */
+  wasClockWrong(from: number, to: number): boolean {
+    return this.happened(/clock/, 0, to).length > 0 && this.ends(from, to).length > 0;
+  }
+
   /** Says whether the login or the store was changed between, or had just been: what was seen under one, another does not know. */
   wasMoved(from: number, to: number): boolean {
     return this.happened(/deploy/, from - movingMs, to).some(({ what }) => /changes the (?:login|store)/.test(what));
@@ -123,7 +141,7 @@ const rules: readonly Rule[] = [
         if (!isCalled && !answer?.isWhole) continue;
         const missing = polledAt[event.kind].filter((node) => world.at(event, node).length === 0);
         if (missing.length === 0 || world.at(event, 'callback').length > 0) continue;
-        if (!isCalled && isInTransit(world, event)) continue;
+        if (!isCalled && (isInTransit(world, event) || world.wasUnwritten(answer?.at ?? 0))) continue;
         const how = isCalled ? 'its callback was accepted' : 'a poll was answered with it';
         yield [
           answer?.at ?? event.created,
@@ -139,13 +157,14 @@ const rules: readonly Rule[] = [
         const groups = [...polledAt[event.kind], 'callback'].map((node) => world.at(event, node));
         for (const [first, ...further] of groups) {
           const again = further.find(({ sms }) => !sms?.redelivered);
-          if (first && again && !world.wasForgotten(first.at, again.at))
+          if (first && again && !world.wasForgotten(first.at, again.at) && !world.wasUnwritten(first.at))
             yield [again.at, `doubled without a mark: the ${name(event)}, at ${first.node}`];
         }
         const unmarked = world.all(event).filter(({ sms }) => !sms?.redelivered);
         const vias = new Set(unmarked.map(({ sms }) => sms?.via));
         const [from, to] = [unmarked[0]?.at ?? 0, unmarked.at(-1)?.at ?? 0];
         if (vias.size < 2 || world.wasMoved(from, to) || world.wasForgotten(from, to)) continue;
+        if (world.wasUnwritten(from)) continue;
         const times = unmarked.map(({ at, node }) => `${node} at ${world.secondsOf(at)}`);
         yield [unmarked.at(-1)?.at ?? 0, `doubled: the ${name(event)}, by poll and by callback: ${times.join(', ')}`];
       }
@@ -280,6 +299,7 @@ const rules: readonly Rule[] = [
         const unmarked = outcomes.filter(({ sms }) => !sms?.redelivered);
         const last = outcomes.at(-1);
         if (world.wasForgotten(feed.from, last?.at ?? 0)) continue;
+        if (last?.sms?.error?.code === 'SMS_UNCERTAIN' && world.wasUnwritten(outcomes.at(-2)?.at ?? 0)) continue;
         if (unmarked.length > 1)
           yield [last?.at ?? 0, `two outcomes without a mark: ${textOf(feed)}: ${told(outcomes)}`];
         else if (new Set(outcomes.map(codeOf)).size > 1)
@@ -383,7 +403,7 @@ const rules: readonly Rule[] = [
           const ends = seen.filter(({ output, topic }) => output >= 3 && topic === handset);
           const [end] = ends;
           if (!end) {
-            if (world.wasForgotten(sent.at, sent.at + 60_000)) continue;
+            if (world.wasForgotten(sent.at, sent.at + 60_000) || world.wasUnwritten(sent.at)) continue;
             yield [sent.at, `neither a reply nor a silence: ${textOf(feed)}, from ${handset}`];
             continue;
           }
@@ -393,6 +413,29 @@ const rules: readonly Rule[] = [
             yield [end.at, `a reply and a silence: ${textOf(feed)}, from ${handset}`];
           yield* checkSilence(world, feed, sent, end, handset);
         }
+      }
+    },
+  },
+  {
+    name: 'a report: one for each text that was accepted',
+    *check(world) {
+      for (const feed of world.story.feeds.filter(({ node }) => node === 'report')) {
+        const seen = world.outcomes(feed);
+        const sent = seen.find(({ output }) => output === 1);
+        const reports = seen.filter(({ output }) => output === 3);
+        const [report] = reports;
+        if (!sent && report) yield [report.at, `a report, and nobody was accepted: ${textOf(feed)}`];
+        if (!sent || world.wasForgotten(sent.at, report?.at ?? sent.at + 60_000) || world.wasUnwritten(sent.at))
+          continue;
+        if (!report) {
+          yield [sent.at, `no report: ${textOf(feed)}`];
+          continue;
+        }
+        if (reports.filter(({ sms }) => !sms?.redelivered).length > 1)
+          yield [report.at, `two reports without a mark: ${textOf(feed)}`];
+        if (new Set(reports.map(describeReport)).size > 1)
+          yield [report.at, `two different reports: ${textOf(feed)}: ${reports.map(describeReport).join(', then ')}`];
+        yield* checkReport(world, feed, sent, report);
       }
     },
   },
@@ -407,6 +450,7 @@ const rules: readonly Rule[] = [
         inFlight: sends?.inFlight,
         kept: sends?.kept,
         asking: sends?.asking,
+        reporting: sends?.reporting,
       };
       for (const [what, count] of Object.entries(left)) if (count !== 0) yield [ended, `left over: ${what}: ${count}`];
       if (sends?.failing) yield [ended, `sends still fail: ${JSON.stringify(sends.failing)}`];
@@ -473,12 +517,55 @@ function* checkSilence(world: World, feed: Feed, sent: Seen, end: Seen, handset:
   );
   for (const reply of replies) {
     const delivered = world.all(reply)[0];
-    if (delivered && delivered.at < end.at - 1_000)
+    if (delivered && delivered.at < end.at - 1_000 && !world.wasUnwritten(delivered.at))
       yield [end.at, `timed out though the reply had come: ${textOf(feed)}, from ${handset}`];
   }
-  const isClockWrong = world.happened(/clock/, 0, end.at).length > 0 && world.ends(sent.at, end.at).length > 0;
-  if (end.at - sent.at < waitSeconds * 1_000 - 1_500 && !isClockWrong && !sent.sms?.redelivered)
+  const isEarly = end.at - sent.at < waitSeconds * 1_000 - 1_500;
+  if (isEarly && !world.wasClockWrong(sent.at, end.at) && !sent.sms?.redelivered)
     yield [end.at, `timed out after ${((end.at - sent.at) / 1_000).toFixed(1)} s: ${textOf(feed)}, from ${handset}`];
+}
+
+interface ReportSeen {
+  delivered?: string[];
+  undelivered?: { msisdn: string; statusCode: string }[];
+  pending?: string[];
+}
+
+const finalCodes = new Set(['RCV', 'NUR', 'NRCV']);
+
+/** A report says of each who was accepted what a status has said, or that it was not known in time. */
+function* checkReport(world: World, feed: Feed, sent: Seen, report: Seen): Iterable<Finding> {
+  const { delivered = [], undelivered = [], pending = [] } = (report.sms ?? {}) as ReportSeen;
+  const told = describeReport(report);
+  const all = [...delivered, ...undelivered.map(({ msisdn }) => msisdn), ...pending];
+  if (all.sort().join() !== [...(sent.sms?.accepted ?? [])].sort().join())
+    yield [report.at, `a report of others than were accepted: ${textOf(feed)}: ${told}`];
+  const some = delivered.length > 0 ? (undelivered.length > 0 ? 'partly' : 'delivered') : 'undelivered';
+  if (report.payload !== (pending.length > 0 ? 'unknown' : some))
+    yield [report.at, `a report that contradicts itself: ${textOf(feed)}: ${told}`];
+  const statusesOf = (msisdn: string) =>
+    world.events.filter(
+      ({ kind, fields }) => kind === 'status' && fields.from === msisdn && fields.inReplyToId === sent.sms?.messageId,
+    );
+  const known = [...delivered.map((msisdn) => ({ msisdn, statusCode: 'RCV' })), ...undelivered];
+  for (const { msisdn, statusCode } of known)
+    if (!statusesOf(msisdn).some(({ fields }) => fields.statusCode === statusCode))
+      yield [report.at, `a report says ${statusCode} of ${msisdn}, which no status has said: ${textOf(feed)}`];
+  if (pending.length === 0 || world.wasClockWrong(sent.at, report.at)) return;
+  for (const status of pending.flatMap(statusesOf)) {
+    const came = world.all(status)[0];
+    const isKnown = finalCodes.has(status.fields.statusCode ?? '') && came && came.at < report.at - 1_000;
+    if (isKnown && !world.wasUnwritten(came.at))
+      yield [report.at, `a report does not know of the ${name(status)}, which had come: ${textOf(feed)}: ${told}`];
+  }
+  const afterMs = report.at - sent.at;
+  if (afterMs < reportSeconds * 1_000 - 1_500 && !sent.sms?.redelivered)
+    yield [report.at, `a report before its time, after ${(afterMs / 1_000).toFixed(1)} s: ${textOf(feed)}: ${told}`];
+}
+
+function describeReport({ payload, sms }: Seen): string {
+  const { delivered, undelivered, pending } = (sms ?? {}) as ReportSeen;
+  return `${payload} ${JSON.stringify({ delivered, undelivered, pending })}`;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../simulation/random';
-import { waitSeconds } from './node-red';
+import { reportSeconds, waitSeconds } from './node-red';
 import { type Feed, now } from './record';
 import { isBlocked, type SentText, type Service } from './service';
 
@@ -12,6 +12,16 @@ const habits = [
   'says nothing',
   'is away',
   'answers late',
+] as const;
+
+/** What becomes of a text of which a report is to be made. */
+const fates = [
+  'has it',
+  'is away',
+  'is not heard of',
+  'is heard of late',
+  'is said to have it, and then not',
+  'is said to be something that nobody knows',
 ] as const;
 
 /** Handsets that are sent to until they write STOP. */
@@ -42,6 +52,7 @@ export class Traffic {
     void this.#repeat(() => this.#feed('kept'), 200, 800);
     void this.#repeat(() => this.#feed('once'), 400, 1_400);
     void this.#repeat(() => this.#feed('ask'), 400, 1_400);
+    void this.#repeat(() => this.#feed('report'), 400, 1_400);
   }
 
   /** Some handsets take back their consent, and give it again, while they are sent to. */
@@ -129,15 +140,21 @@ export class Traffic {
   #follow({ body, messageId, to }: SentText): void {
     for (const handset of to) {
       if (isBlocked(handset)) continue;
-      const habit = body.startsWith('ask') ? (habits[Number(handset.slice(-2)) % habits.length] ?? '') : '';
+      const number = Number(handset.slice(-2));
+      const habit = body.startsWith('ask') ? habits[number % habits.length] : undefined;
+      const fate = body.startsWith('report') ? fates[number % fates.length] : undefined;
       const isCalledBack = this.#random.chance(0.4);
       const later = (afterMs: number, act: () => void) => {
         if (!this.#closing.signal.aborted) setTimeout(() => this.#closing.signal.aborted || act(), afterMs);
       };
-      later(this.#random.between(20, 300), () => this.#service.report(messageId, handset, 'SNT', isCalledBack));
-      later(this.#random.between(400, 2_000), () =>
-        this.#service.report(messageId, handset, habit === 'is away' ? 'NUR' : 'RCV', isCalledBack),
-      );
+      const report = (afterMs: number, code: string) =>
+        later(afterMs, () => this.#service.report(messageId, handset, code, isCalledBack));
+      report(this.#random.between(20, 300), fate === 'is said to be something that nobody knows' ? 'XYZ' : 'SNT');
+      const finalMs = this.#random.between(400, 2_000);
+      const lateMs = reportSeconds * 1_000 + this.#random.between(-500, 500);
+      const code = habit === 'is away' || fate === 'is away' ? 'NUR' : 'RCV';
+      if (fate !== 'is not heard of') report(fate === 'is heard of late' ? lateMs : finalMs, code);
+      if (fate === 'is said to have it, and then not') report(finalMs + this.#random.between(0, 500), 'NRCV');
       const answer = (afterMs: number, id: string | undefined) =>
         later(afterMs, () =>
           this.#service.receive(handset, `r${this.#messages++} to ${body}`, id, this.#random.chance(0.4)),
