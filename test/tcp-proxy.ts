@@ -33,7 +33,10 @@ export class TcpProxy {
     for (const { socket } of this.#clients) socket.destroy();
   }
 
-  /** Nothing that the server says arrives, while it hears everything, from now on or from when a client says `from`. */
+  /**
+   * Nothing that the server says arrives before {@link restore}, while it hears everything, from now on or from when a client says `from`. Then all
+   * of it does: of a connection that stands nothing is ever missing.
+   */
   mute(from = ''): void {
     this.#isMute = from === '';
     this.#muteFrom = from;
@@ -49,6 +52,7 @@ export class TcpProxy {
     this.#isCut = false;
     this.#isMute = false;
     this.#muteFrom = undefined;
+    for (const { socket, unsaid } of this.#clients) for (const bytes of unsaid.splice(0)) socket.write(bytes);
   }
 
   /**
@@ -82,7 +86,7 @@ export class TcpProxy {
       return;
     }
     const server = connect(this.targetPort, '127.0.0.1');
-    const client: Client = { socket, server, keptBack: undefined };
+    const client: Client = { socket, server, keptBack: undefined, unsaid: [] };
     this.#clients.add(client);
     socket.setNoDelay();
     server.setNoDelay();
@@ -92,8 +96,8 @@ export class TcpProxy {
       else server.write(bytes);
     });
     server.on('data', (bytes) => {
-      if (this.#isMute) return;
-      if (this.#delayMs > 0) setTimeout(() => socket.write(bytes), this.#delayMs);
+      if (this.#isMute) client.unsaid.push(bytes);
+      else if (this.#delayMs > 0) setTimeout(() => socket.write(bytes), this.#delayMs);
       else socket.write(bytes);
     });
     socket.on('error', () => {});
@@ -109,5 +113,8 @@ export class TcpProxy {
 interface Client {
   socket: Socket;
   server: Socket;
+  /** What the client has said, and the server has not heard. */
   keptBack: Buffer[] | undefined;
+  /** What the server has said, and the client has not heard. */
+  unsaid: Buffer[];
 }
