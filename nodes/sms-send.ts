@@ -178,16 +178,8 @@ class Sender {
   }
 
   async #onSent(news: SentNews): Promise<boolean> {
-    const { accepted, failed } = news.outcome;
     const origin = news.origin as Origin | undefined;
-    const isFailure = failed.length > 0;
-    this.#badge.showOutcome(
-      () => {
-        if (isFailure) return badges.partlyFailed(this.#RED, failed.length, accepted.length + failed.length);
-        return news.duplicate ? badges.sentBefore(this.#RED) : badges.sent(this.#RED);
-      },
-      { isFailure },
-    );
+    this.#showSent(news.outcome.failed.length, news.outcome.accepted.length, news.duplicate);
     const left = origin?.left ?? createOutputs(this.#RED, this.#messageOf(news), news, () => this.#isCopied);
     if (origin) origin.left = left;
     const isSent = this.#output.sendEach(left);
@@ -255,6 +247,14 @@ class Sender {
   get #isCopied(): boolean {
     const { wires = [] } = (this.#RED.nodes.getNode(this.#node.id) ?? this.#node) as WiredNode;
     return (wires[0] ?? []).length > 1;
+  }
+
+  /** The badge may stay for long: it is made of numbers, and keeps no message. */
+  #showSent(failed: number, accepted: number, isDuplicate: boolean): void {
+    const { partlyFailed, sent, sentBefore } = badges;
+    const whole = isDuplicate ? sentBefore : sent;
+    const create = () => (failed > 0 ? partlyFailed(this.#RED, failed, failed + accepted) : whole(this.#RED));
+    this.#badge.showOutcome(create, { isFailure: failed > 0 });
   }
 
   #showError(error: unknown): void {
