@@ -205,6 +205,8 @@ export const reasons = {
       'The inbox in {{folder}} is a database that cannot be opened on this machine ({{detail}}). It is left as it is: nothing is polled, and kept texts wait. Let Node-RED deliver it where it ran before, or move the folder away to begin with an empty inbox.',
     keepRefused:
       'The text could not be kept ({{detail}}); nothing was sent. Check free space and permissions, or the Redis server, then send it again.',
+    formerUnread:
+      "It is not known yet what the account's former login or store has sent, or who has opted out there; nothing was sent. The log says what is in the way. Send the text again afterwards.",
   }),
   ...ofCode('SMS_EXPIRED', {
     expired:

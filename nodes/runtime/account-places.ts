@@ -63,7 +63,7 @@ export interface Inheriting extends NodeStores {
 
 /**
  * Lets an account node take over from its former logins and stores when the flows have started: by then it is known who else is
- * there. Returns how to call it off.
+ * there. What may meet what they know waits for that from now on. Returns how to call it off.
  */
 export function inheritFromFormerPlaces(
   RED: NodeAPI,
@@ -73,6 +73,10 @@ export function inheritFromFormerPlaces(
   const formerPlaces = places.enter(node.id, `${membership.key} ${place}`, placesFile);
   if (formerPlaces.length === 0) return () => {};
   const stop = new AbortController();
+  let cancelStart = () => {};
+  const started = new Promise<void>((resolve) => {
+    cancelStart = startWithFlows(RED, node, resolve);
+  });
   const inherit = async (former: string) => {
     const [key = '', ...storePlace] = former.split(' ');
     const store = storeAt(storePlace.join(' '));
@@ -89,19 +93,17 @@ export function inheritFromFormerPlaces(
       const reason = [folder, detail].filter((part) => part !== undefined).join(': ');
       node.warn(translate(RED, 'log.formerLogin', { reason }));
     };
-    while (!(await membership.inherit({ key, store }, onFailure))) {
+    while (!(await membership.inherit({ key, store }, onFailure, started))) {
       await sleep(againAfterMs, undefined, { signal: stop.signal, ref: false });
     }
     places.settle(node.id, former, placesFile);
     if (isTold) node.log(translate(RED, 'log.formerLoginDone'));
   };
-  const cancelStart = startWithFlows(RED, node, () => {
-    for (const former of formerPlaces) {
-      inherit(former).catch((error: unknown) => {
-        if (!stop.signal.aborted) raiseToCatch(RED, node, error);
-      });
-    }
-  });
+  for (const former of formerPlaces) {
+    inherit(former).catch((error: unknown) => {
+      if (!stop.signal.aborted) raiseToCatch(RED, node, error);
+    });
+  }
   return () => {
     cancelStart();
     stop.abort();

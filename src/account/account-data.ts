@@ -1,8 +1,9 @@
-import type { Clock } from '../clock';
+import { type Clock, wait } from '../clock';
 import type { ConsentWords } from '../consent/words';
-import type { SmsError } from '../errors';
+import { SmsError } from '../errors';
 import type { Client } from '../http/client';
 import { ConsentCorrelator } from '../inbox/correlator';
+import { movedSeen } from '../inbox/identity';
 import { Inbox, type InboxOptions } from '../inbox/inbox';
 import { Journal } from '../journal/journal';
 import type { SendCounts } from '../outbox/counts';
@@ -50,6 +51,10 @@ export interface AccountDataOptions
   words(): ConsentWords;
   /** The list of those who opted out has changed. */
   onOptOut(): void;
+  /** See {@link LedgerOptions.expected}. */
+  expected(): Promise<void> | undefined;
+  /** See {@link LedgerOptions.unread}. */
+  unread(): SmsError | undefined;
 }
 
 /** What an account keeps in one store: what comes in and what goes out, which know nothing of each other, in one journal. */
@@ -59,8 +64,8 @@ export class AccountData {
   readonly outbox: Outbox;
   /** Whether several processes use the store at once. */
   readonly isShared: boolean;
-  /** What takes over from it, if anything does. */
-  replacedBy: AccountData | undefined;
+  #replacedBy: AccountData | undefined;
+  #isGiven = false;
 
   constructor({ store, onStore, onSteps, onDamaged, ...options }: AccountDataOptions) {
     const journal = new Journal({
@@ -76,18 +81,33 @@ export class AccountData {
       },
       onDamaged,
     });
-    this.outbox = new Outbox({ ...options, journal });
+    this.outbox = new Outbox({ ...options, journal, replacedBy: () => this.#replacedBy?.outbox });
     this.journal = journal;
     const correlator = new ConsentCorrelator({
       journal,
       correlator: this.outbox.correlation,
       now: () => options.clock.now(),
       words: options.words,
-      list: () => (this.replacedBy ?? this).journal,
       onChanged: options.onOptOut,
     });
-    this.inbox = new Inbox({ ...options, journal, correlator });
+    this.inbox = new Inbox({ ...options, journal, correlator, replacedBy: () => this.#replacedBy?.inbox });
     this.isShared = journal.isShared;
+  }
+
+  /** Lets another take over from it, also what other processes leave on a shared store; `undefined`: it keeps for itself. */
+  replaceBy(other: AccountData | undefined): void {
+    if (other !== this.#replacedBy) this.#isGiven = false;
+    this.#replacedBy = other;
+  }
+
+  /** Another knows all of it: what still comes goes there, while that is to take over from it. */
+  givenTo(other: AccountData): void {
+    this.#isGiven = this.#replacedBy === other;
+  }
+
+  /** Where what comes is kept: where it is known what came before. */
+  get receiving(): Inbox {
+    return this.#isGiven && this.#replacedBy ? this.#replacedBy.receiving : this.inbox;
   }
 
   /** Whether nothing would be lost by forgetting it. */
@@ -116,7 +136,12 @@ export interface TakeOver {
   /** Who replaces that login, or that store. */
   member: Member;
   onFailure(failure: SmsError): void;
+  /** Resolves when it is known who else is there. */
+  started: Promise<void>;
 }
+
+/** Texts, and what comes, wait for what a former login knows, though not for ever: its store may fail. */
+const longestExpectedMs = 10_000;
 
 /** Knows where an account keeps what is its own, and what becomes of the places before. */
 export class AccountStores {
@@ -128,8 +153,9 @@ export class AccountStores {
   #storeName: string | undefined;
   /** Whether a member has used it since the first of them joined. */
   #isChosen = false;
-  /** Places from which it could not be taken over at the first try: texts do not wait for another one. */
-  readonly #tried = new Map<string, true>();
+  #expected: Promise<void> | undefined;
+  /** Places that it has not taken over from, each with who is to do that. */
+  readonly #unread = new Map<string, Member>();
 
   constructor(host: AccountStoresHost) {
     this.#host = host;
@@ -154,7 +180,7 @@ export class AccountStores {
   begin(): void {
     this.#isChosen = false;
     // Should a login come back that another has replaced, it keeps for itself again. So no two keep for each other.
-    if (this.data) replaceBy(this.data, undefined);
+    this.data?.replaceBy(undefined);
   }
 
   /** What is kept. Of those who are here, the first member that asks for it says where. */
@@ -169,18 +195,24 @@ export class AccountStores {
     this.#storeName = storeName;
     const data = this.#dataIn(settings);
     // It may be one that was to be taken over from.
-    replaceBy(data, undefined);
+    data.replaceBy(undefined);
     if (earlier && formerName !== undefined) {
       const store = { ...settings, storeName: formerName };
       // What the new place does not take stays in the old one, until somebody asks for it again.
-      void this.takeOver({ former: this, store, member, onFailure: () => {} });
+      void this.takeOver({ former: this, store, member, onFailure: () => {}, started: Promise.resolve() });
     }
     return data;
   }
 
-  /** See {@link Outbox.expected}. */
+  /** Resolves when it knows what is in the places before, or that takes too long; `undefined`: it does, or has been waited for. */
   get expected(): Promise<void> | undefined {
-    return this.data?.outbox.expected;
+    return this.#expected;
+  }
+
+  /** See {@link LedgerOptions.unread}. */
+  get unread(): SmsError | undefined {
+    for (const [place, member] of this.#unread) if (!this.#host.members.has(member)) this.#unread.delete(place);
+    return this.#unread.size > 0 ? new SmsError('formerUnread') : undefined;
   }
 
   /** No node that has not come by now is to be waited for: what it has left is given up in its time, whoever else is here. */
@@ -192,35 +224,59 @@ export class AccountStores {
 
   /** Takes over from a place that a member's replaces. See {@link Membership.inherit}. */
   async takeOver(takeOver: TakeOver): Promise<boolean> {
-    const { former, store } = takeOver;
+    const { former, store, member } = takeOver;
     const { storeName } = store;
     const place = `${former.#host.key} ${storeName}`;
-    const isAwaited = !this.#tried.has(place);
-    this.#tried.set(place, true);
-    const isDone = await former.#host.keepOpen(async () => {
+    let onRead = () => {};
+    // Nobody waits for another try.
+    if (this.#unread.get(place) !== member) this.#expect(new Promise((resolve) => (onRead = resolve)));
+    this.#unread.set(place, member);
+    const read = () => {
+      this.#unread.delete(place);
+      onRead();
+    };
+    const work = async () => {
       former.#takeOvers.set(storeName, former.#takeOversOf(storeName) + 1);
       try {
-        return await this.#takeOver(takeOver, isAwaited);
+        const isDone = await this.#takeOver(takeOver, read);
+        if (isDone) read();
+        return isDone;
       } finally {
+        onRead();
+        if (former.#takeOversOf(storeName) === 1) former.#byStore.get(storeName)?.replaceBy(undefined);
         former.#takeOvers.set(storeName, former.#takeOversOf(storeName) - 1);
         await former.#closeUnused(storeName);
       }
-    });
-    if (isDone) this.#tried.delete(place);
-    return isDone;
+    };
+    return this.#host.keepOpen(() => former.#host.keepOpen(work));
   }
 
-  async #takeOver({ former, store, member, onFailure }: TakeOver, isAwaited: boolean): Promise<boolean> {
+  /** Has everybody wait for a place to be read, though not for long. */
+  #expect(reading: Promise<void>): void {
+    const patience = new AbortController();
+    const over = Promise.race([reading, wait(this.#host.clock, longestExpectedMs, patience.signal)]).catch(() => {});
+    const expected = Promise.all([this.#expected, over]).then(() => {
+      patience.abort();
+      if (this.#expected === expected) this.#expected = undefined;
+    });
+    this.#expected = expected;
+  }
+
+  async #takeOver({ former, store, member, onFailure, started }: TakeOver, onRead: () => void): Promise<boolean> {
     const { storeName } = store;
     const isWanted = () => !former.#isUsed(storeName);
+    await Promise.race([started, member.left]);
     let hasIdled = false;
     for (let isFirst = true; ; isFirst = false) {
-      // Whoever is on it gets what it holds; but those on this login may leave, and this member may want it elsewhere then.
-      if (!isWanted()) return former !== this || storeName === member.settings.storeName;
+      if (!isWanted()) {
+        onRead();
+        // Whoever is on it gets what it holds; but those on this login may leave, and this member may want it elsewhere then.
+        return former !== this || storeName === member.settings.storeName;
+      }
       if (!this.#host.members.has(member)) return false;
       const to = this.dataOf(member);
       const from = former.#dataIn({ ...member.settings, ...store });
-      replaceBy(from, to);
+      from.replaceBy(to);
       const polls = former.#storeName === storeName ? former.#host.polls : undefined;
       const hadPolls = polls !== undefined && polls.size > 0;
       const ended = polls?.oneEnded();
@@ -229,9 +285,11 @@ export class AccountStores {
       const isLast = !(keepsMemory && to.isShared);
       let isHanded = true;
       try {
-        const handingOver = this.#host.keepOpen(() => handOverInTurn(from, to, { isLast, keepsMemory, isWanted }));
-        if (isFirst && isAwaited) to.outbox.expect(handingOver);
-        await handingOver;
+        const onGiven = () => {
+          from.givenTo(to);
+          onRead();
+        };
+        await handOverInTurn(from, to, { isLast, keepsMemory, isWanted, onGiven, more: movedSeen });
       } catch {
         isHanded = false;
       }
@@ -240,7 +298,8 @@ export class AccountStores {
       if (failure && !to.journal.failure) onFailure(failure);
       // What is in a store that cannot be used is safe there, and may be asked for again.
       if (!isHanded || failure || to.journal.failure) return false;
-      await ended;
+      onRead();
+      await Promise.race([ended, member.left]);
       // What each has brought is handed over at once.
       if (hadPolls || isFirst) continue;
       const { takeOverMs } = from.journal;
@@ -282,13 +341,6 @@ export class AccountStores {
   #idle(delayMs: number): Promise<void> {
     return new Promise((resolve) => void this.#host.clock.after(delayMs, resolve, true));
   }
-}
-
-/** Lets one go on to take over what other processes leave on a shared store, for the other or for itself. */
-function replaceBy(from: AccountData, to: AccountData | undefined): void {
-  from.replacedBy = to;
-  from.inbox.replaceBy(to?.inbox);
-  from.outbox.takeOverFor(to?.outbox);
 }
 
 /** The latest time that something was given to each, or taken from it. */

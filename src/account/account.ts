@@ -113,7 +113,7 @@ export class Account {
       }),
       dataOf: (member) => this.#stores.dataOf(member),
       expected: host.expected,
-      inherit: (member, former, onFailure) => this.#inherit(member, former, onFailure),
+      inherit: (member, ...former) => this.#inherit(member, ...former),
       leave: (member, returning) => this.#leave(member, returning),
     };
   }
@@ -175,7 +175,7 @@ export class Account {
       members: this.#members,
       settings: () => this.#settings,
       failure: () => this.#stores.data?.journal.failure,
-      inboxOf: (member: Member) => this.#stores.dataOf(member).inbox,
+      inboxOf: (member: Member) => this.#stores.dataOf(member).receiving,
       expected: () => this.#stores.expected,
       onChanged: () => this.#settings?.onChanged?.(),
       onDrained: (kind) => {
@@ -218,6 +218,8 @@ export class Account {
       rules: this.#rules,
       words: () => this.#consent.words,
       onOptOut: () => this.#consent.changed(),
+      expected: () => this.#stores.expected,
+      unread: () => this.#stores.unread,
       sources: () => [
         ...(endpoints.status.isWatched ? (['status'] as const) : []),
         ...(endpoints.incoming.isWatched ? (['reply'] as const) : []),
@@ -251,9 +253,10 @@ export class Account {
     member: Member,
     { key, store = member.settings }: FormerPlace,
     onFailure: (failure: SmsError) => void = () => {},
+    started = Promise.resolve(),
   ): Promise<boolean> {
     const former = key === this.#options.key ? this : this.#options.find(key);
-    return this.#stores.takeOver({ former: former.#stores, store, member, onFailure });
+    return this.#stores.takeOver({ former: former.#stores, store, member, onFailure, started });
   }
 
   async #keepOpen<T>(work: () => Promise<T>): Promise<T> {

@@ -96,9 +96,13 @@ export interface Membership {
    * still bring there, unless others keep there. Resolves with whether nothing is left to take over: not while others on this
    * login keep there, since this one does then.
    *
+   * From the call on texts that have a key, or that people may opt out of, wait for what is known there. What comes, and what is under
+   * limits, waits no longer than 10 s.
+   *
    * @param onFailure told why what is kept there cannot be read now, which is safe there
+   * @param started resolves when it is known who else is there; at once when absent
    */
-  inherit(former: FormerPlace, onFailure?: (failure: SmsError) => void): Promise<boolean>;
+  inherit(former: FormerPlace, onFailure?: (failure: SmsError) => void, started?: Promise<void>): Promise<boolean>;
   /** Makes a node one of those that send, with the credentials of this member. Its texts from before go on. */
   attachSender(handler: Omit<SendHandler, 'client'>): SendingNode;
   /** Makes a call that is neither queued nor looped, with the credentials of this member. */
@@ -241,7 +245,7 @@ export interface MembershipHost extends Omit<Surroundings, 'member' | 'inbox'> {
   /** What is kept for a member. */
   dataOf(member: Member): AccountData;
   /** See {@link Membership.inherit}. */
-  inherit(member: Member, former: FormerPlace, onFailure?: (failure: SmsError) => void): Promise<boolean>;
+  inherit(member: Member, ...former: Parameters<Membership['inherit']>): Promise<boolean>;
   /** See {@link Membership.leave}. */
   leave(member: Member, returning: Promise<void> | undefined): Promise<void>;
 }
@@ -273,8 +277,8 @@ export class JoinedMembership implements Membership, Member {
     return this.#host.dataOf(this).inbox;
   }
 
-  inherit(former: FormerPlace, onFailure?: (failure: SmsError) => void): Promise<boolean> {
-    return this.#host.inherit(this, former, onFailure);
+  inherit(...former: Parameters<Membership['inherit']>): Promise<boolean> {
+    return this.#host.inherit(this, ...former);
   }
 
   subscribe<C extends Channel>(channel: C, subscriber: Subscribers[C]): Subscriptions[C] {

@@ -75,7 +75,7 @@ interface Candidate {
  * it has just come
  */
 export function createAccept(context: InboxContext, arrival: Arrival, wasGiven?: boolean): Step<Acceptance[]> {
-  const { subscribers, entries, correlator, replacedBy } = context;
+  const { subscribers, entries, correlator } = context;
   const items = separate(arrival).map((news) => ({ news, identity: identify(news) }));
   const keys: string[] = [];
   for (const { news, identity } of items) {
@@ -84,10 +84,8 @@ export function createAccept(context: InboxContext, arrival: Arrival, wasGiven?:
     if (arrival.via === 'callback' || correlator?.isExpected) keys.push(...keysOfAnswer(identity));
   }
   const outcomes = items.flatMap(({ news }) => correlator?.outcomeOf?.(news) ?? []);
-  const notes = replacedBy ? items.flatMap(({ news }) => correlator?.noteElsewhere?.(news) ?? []) : [];
   return {
     keys,
-    first: notes.length > 0 ? Promise.all(notes).then(() => {}) : undefined,
     after: outcomes.length > 0 ? Promise.all(outcomes).then(() => {}) : undefined,
     further(look) {
       const further: string[] = [];
@@ -256,7 +254,8 @@ function correlate(
 function isForNobody({ subscribers, replacedBy }: InboxContext, arrival: Arrival, correlated: Correlated): boolean {
   const isTaken = correlated.record.awaited === true || correlated.isTaken === true;
   if (!isTaken || arrival.via !== 'poll' || subscribers.expects(arrival.kind)) return false;
-  return !replacedBy || isForNobody(replacedBy, arrival, correlated);
+  const other = replacedBy();
+  return !other || isForNobody(other, arrival, correlated);
 }
 
 /** What is to be an entry. */

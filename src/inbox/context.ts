@@ -22,8 +22,8 @@ export interface InboxContext {
   readonly clock: Clock;
   readonly entries: Entries;
   readonly subscribers: Subscribers;
-  /** For whom it takes over what other processes leave, when it has been handed over for good. */
-  replacedBy?: InboxContext | undefined;
+  /** See {@link InboxOptions.replacedBy}. */
+  replacedBy(): InboxContext | undefined;
   /** Absent: nobody knows anything of them. */
   readonly correlator?: Correlator | undefined;
   readonly deadLetters: Untaken;

@@ -18,8 +18,6 @@ export interface Correlator {
   readonly isExpected: boolean;
   /** Pending while it is not known yet what a record answers; absent, or `undefined`: it is. */
   outcomeOf?(news: RecordOfKind): Promise<void> | undefined;
-  /** Pending while something of a record is written in another store, which has to be before it is taken in; absent, or `undefined`: nothing is. */
-  noteElsewhere?(news: RecordOfKind): Promise<void> | undefined;
   /** What it has to look at for a record. */
   keys(news: RecordOfKind): readonly string[];
   /** What else, once what is under those is known. */
@@ -40,8 +38,6 @@ export interface ConsentOptions {
   now(): number;
   /** The words by which people are understood; none while consent is off. */
   words(): ConsentWords;
-  /** The journal of the store in which the list is: another's, while a login is replaced by another, or a store. */
-  list(): Journal;
   /** The list has changed. */
   onChanged(): void;
 }
@@ -58,8 +54,6 @@ const digits = /^\d{1,20}$/;
 /** Puts on the list, or takes off it, whoever writes one of the words, in the step that takes the message in. */
 export class ConsentCorrelator implements Correlator {
   readonly #options: ConsentOptions;
-  /** Messages whose wishes another store has. */
-  readonly #noted = new WeakSet<InboxRecord>();
 
   constructor(options: ConsentOptions) {
     this.#options = options;
@@ -85,30 +79,16 @@ export class ConsentCorrelator implements Correlator {
     return this.#options.correlator.outcomeOf?.(news);
   }
 
-  /** The texts have gone there with the list, and may leave as soon as this message is taken in. */
-  noteElsewhere(news: RecordOfKind): Promise<void> | undefined {
-    const { journal, list, onChanged } = this.#options;
-    const wished = this.#read(news);
-    const there = list();
-    if (!wished || there === journal) return undefined;
-    return there.run(createOptOutStep(this.#changeOf(wished, there), 'refuse')).then(
-      () => {
-        this.#noted.add(news.record);
-        onChanged();
-      },
-      // It is noted here, and taken along.
-      () => {},
-    );
-  }
-
   correlate(news: RecordOfKind, look: Look, changes: Changes, isNew: boolean): Correlated {
     const wished = this.#read(news);
     // The wish goes along to whoever keeps the record as the answer to a question.
     const passing = wished ? ({ ...news, record: { ...news.record, optOut: wished.wish } } as RecordOfKind) : news;
     const correlated = this.#options.correlator.correlate(passing, look, changes, isNew);
-    if (!wished || !isNew || this.#noted.has(news.record)) return correlated;
-    const { journal, onChanged } = this.#options;
-    const change = this.#changeOf(wished, journal);
+    if (!wished || !isNew) return correlated;
+    const { journal, now, onChanged } = this.#options;
+    const { wish, msisdn } = wished;
+    const createId = () => journal.nextId();
+    const change: OptOutChange = { msisdns: [msisdn], wish, at: now(), via: 'message', createId };
     // While the store fails nobody knows what the list is, which must not be written over.
     const isOpen = journal.mode === 'open';
     if (isOpen) changeOptOuts(change, look, changes);
@@ -118,11 +98,6 @@ export class ConsentCorrelator implements Correlator {
       else void journal.run(createOptOutStep(change, 'postpone')).then(onChanged, () => {});
     };
     return { ...correlated, effect };
-  }
-
-  #changeOf({ wish, msisdn }: Wished, journal: Journal): OptOutChange {
-    const at = this.#options.now();
-    return { msisdns: [msisdn], wish, at, via: 'message', createId: () => journal.nextId() };
   }
 
   #read({ kind, record }: RecordOfKind): Wished | undefined {

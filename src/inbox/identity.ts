@@ -2,8 +2,8 @@ import { hash } from 'node:crypto';
 import type { Clock } from '../clock';
 import { digest } from '../digest';
 import type { Versions } from '../journal/step';
-import type { InboxRecord, RecordOfKind, Via } from '../model';
-import { type Changes, type Look, parseRememberedValue, type Remembered } from '../store/store';
+import { type InboxRecord, kinds, type RecordOfKind, type Via } from '../model';
+import { type Changes, type Look, type MovedValues, parseRememberedValue, type Remembered } from '../store/store';
 import { readInstant } from '../wire/date';
 import { normaliseRecipient, present } from '../wire/fields';
 
@@ -16,6 +16,8 @@ export interface Identity {
 }
 
 const textPrefix = 'text:';
+const changePrefix = 'change:';
+const answerPrefix = 'answer:';
 
 /** A date as far as it is known: milliseconds when it has a fraction, else only its second counts. */
 type Instant = { ms: number; exact: boolean };
@@ -72,7 +74,7 @@ export function identify({ kind, record }: RecordOfKind): Identity {
     }
   } else if (kind === 'status' && !identity.id) {
     const { inReplyToId, from, statusCode, statusDate } = record;
-    identity.id = `change:${digest(inReplyToId, from, statusCode, statusDate)}`;
+    identity.id = `${changePrefix}${digest(inReplyToId, from, statusCode, statusDate)}`;
   }
   return identity;
 }
@@ -163,6 +165,12 @@ export function mergeSeen(key: string, { base, theirs, mine }: Versions): Rememb
   return messages.length > 0 ? { ...mine, value: JSON.stringify({ messages }) } : undefined;
 }
 
+/** What was seen, and what it has answered. */
+export const movedSeen: readonly MovedValues[] = [
+  ...[...kinds.map((kind) => `${kind}:`), changePrefix, answerPrefix].map((prefix) => ({ prefix })),
+  { prefix: textPrefix, merge: (mine, theirs, key) => mergeSeen(key, { base: undefined, theirs, mine }) },
+];
+
 /** Whether a message is the same later, when it may have got its identifier. */
 function isNow({ instant, id }: SeenMessage, later: SeenMessage): boolean {
   return isSameInstant(instant, later.instant) && (id === undefined || id === later.id);
@@ -236,7 +244,7 @@ export function answerOf({ sent, awaited, optOut }: InboxRecord): object {
 
 /** The keys that {@link recallAnswer} and {@link rememberAnswer} look at. */
 export function keysOfAnswer(identity: Identity): string[] {
-  return keysOf(identity).map((key) => `answer:${key}`);
+  return keysOf(identity).map((key) => answerPrefix + key);
 }
 
 /**

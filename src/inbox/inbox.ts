@@ -29,6 +29,8 @@ export interface InboxOptions {
   dedupeMs(): number;
   /** Knows what records answer. */
   correlator?: Correlator;
+  /** For whom it takes over what other processes leave, while it is handed over; absent, or `undefined`: for its own nodes. */
+  replacedBy?(): Inbox | undefined;
   /** A node threw as it was given something; absent: it is thrown. */
   onFault?(error: unknown): void;
   /** Records that came are kept. */
@@ -232,11 +234,6 @@ export class Inbox {
     return this.#context.entries.ended(entry);
   }
 
-  /** Takes over what other processes leave for the nodes of another inbox from now on; `undefined`: for its own. */
-  replaceBy(to: Inbox | undefined): void {
-    this.#context.replacedBy = to ? to.#context : undefined;
-  }
-
   /**
    * Gives what is undelivered, here or in the store, to another inbox, and forgets it once that one has it in its store.
    * A shared store keeps what is in it for whoever opens it, unless nobody is to any more (`isLast`). Whoever comes back meanwhile
@@ -275,6 +272,10 @@ export class Inbox {
   #createContext(options: InboxOptions): InboxContext & { readonly deadLetters: DeadLetters } {
     const { journal, clock = systemClock, onFault = throwLater, dedupe, dedupeMs, correlator } = options;
     const { isPolled = () => false, onUntaken = () => {}, onGivenUpFull = () => {} } = options;
+    const replacedBy = () => {
+      const other = options.replacedBy?.();
+      return other ? other.#context : undefined;
+    };
     const entries = new Entries();
     const run: InboxContext['run'] = (step, take = (one) => journal.run(one)) => {
       take(step).catch((error: unknown) => {
@@ -295,7 +296,7 @@ export class Inbox {
       onFault,
     };
     const subscribers = new Subscribers(entries, events, clock);
-    const parts = { journal, clock, entries, subscribers, correlator, dedupe, dedupeMs, run };
+    const parts = { journal, clock, entries, subscribers, replacedBy, correlator, dedupe, dedupeMs, run };
     return Object.assign(parts, { deadLetters: new DeadLetters(parts, onGivenUpFull) });
   }
 }

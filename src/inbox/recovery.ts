@@ -51,7 +51,8 @@ export function createInboxParticipant(context: InboxContext): Participant {
 
 /** Names of those whom an inbox can give more to that others leave, as in `Item.subscribers`. */
 function wantedBy({ replacedBy, subscribers }: InboxContext): readonly string[] {
-  return replacedBy ? wantedBy(replacedBy) : [...subscribers.polled, ...subscribers.called];
+  const other = replacedBy();
+  return other ? wantedBy(other) : [...subscribers.polled, ...subscribers.called];
 }
 
 async function findEntries(context: InboxContext, items: readonly Item[], how: Circumstances): Promise<void> {

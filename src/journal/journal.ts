@@ -68,6 +68,7 @@ export class Journal {
   #isRetryDue = false;
   /** The store was to be opened again, and nothing has been written since. */
   #hasLapsed = false;
+  #taken = 0;
   /** Nobody has asked since for the store to be open. */
   #isClosing = false;
   /** The last time that the store was opened. */
@@ -101,6 +102,11 @@ export class Journal {
   /** Whether nothing waits to be written. */
   get isWritten(): boolean {
     return this.#queue.length === 0 && !this.#writer.hasUnsaved;
+  }
+
+  /** How many steps have been in its queue: as long as it is the same nothing has changed. */
+  get taken(): number {
+    return this.#taken;
   }
 
   /** Makes a room one of those that keep here. Has to be called before the journal is opened. */
@@ -161,8 +167,7 @@ export class Journal {
     const hold = step.redo && this.#options.store.hold?.(step.redo());
     const isSafe = hold !== undefined || step.redo === undefined || !this.isDurable;
     const later = () => (this.#isRefused(step) ? Promise.reject(this.#unavailable()) : this.#run(step, hold));
-    const before = [step.first, isSafe ? step.after : undefined].filter((one) => one !== undefined);
-    const result = before.length > 0 ? Promise.all(before).then(later) : this.#run(step, hold);
+    const result = step.after && isSafe ? step.after.then(later) : this.#run(step, hold);
     if (hold) step.onWritten?.();
     return result;
   }
@@ -219,6 +224,7 @@ export class Journal {
   }
 
   #run<Result>(step: Step<Result>, hold: Hold | undefined): Promise<Result> {
+    this.#taken++;
     const { task, result } = createTask(step, hold);
     this.#enqueue(task);
     return result;

@@ -35,8 +35,6 @@ export interface Step<Result> {
    * store has no place for that.
    */
   readonly after?: Promise<void> | undefined;
-  /** As `after`, but it is waited for in any store: it takes no longer than a commit. */
-  readonly first?: Promise<void> | undefined;
   /** Called whenever it is postponed: once more for each time that the store fails again before it is taken. */
   postponed?(): void;
 }

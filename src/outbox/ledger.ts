@@ -1,4 +1,5 @@
 import { type Clock, nextTurn } from '../clock';
+import type { SmsError } from '../errors';
 import type { Journal, Step } from '../journal/journal';
 import { type Circumstances, readValue } from '../journal/step';
 import { type Answer, type Asked, carriedKey, type Question, QuestionBook, type Report } from '../questions/question';
@@ -52,8 +53,10 @@ export interface LedgerOptions {
   onFound(texts: readonly Text[], questions: readonly Asked[]): void;
   /** A node has more or fewer open questions or reports. */
   onAsking(node: string, kind: Asked['kind']): void;
-  /** Pending while another ledger gives this one what it knows of keys and limits. */
+  /** Pending while another ledger gives this one what it knows of keys and limits, though not for long. */
   expected(): Promise<void> | undefined;
+  /** Why it is not known here yet what another knows of keys, and of who has opted out; `undefined`: all is. */
+  unread(): SmsError | undefined;
 }
 
 /** Questions found in one turn of the event loop: a store may have a hundred thousand. */
@@ -165,10 +168,15 @@ export class Ledger {
 
   /** @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then, and it is not here */
   async takeIn(text: Text): Promise<TakenIn> {
+    const { once, keep } = text.options;
+    const { expected, unread } = this.#options;
     // Where nothing is expected it is taken in at once, so that none overtakes it.
-    const expected = text.options.once === undefined ? undefined : this.#options.expected();
-    if (expected) await expected;
-    const step = takeIn(text, this.#memory());
+    const expecting = once === undefined || keep ? undefined : expected();
+    if (expecting) await expecting;
+    const missing = once === undefined ? undefined : unread();
+    // What is kept waits for the text that may have its key.
+    if (missing && !keep) throw missing;
+    const step = takeIn(text, this.#memory(), missing === undefined);
     // Before it is decided nothing of it reaches the store, and while that fails nothing is decided.
     let mayBeWritten = false;
     const decide: typeof step.decide = (look, changes) => {
@@ -207,9 +215,13 @@ export class Ledger {
    */
   async judge(text: Text): Promise<{ text: Text; notBefore?: Verdict['notBefore'] }> {
     const { withheld: _, ...rest } = text;
-    const { clock, journal, expected } = this.#options;
-    if (this.isGated && !text.options.unlimited) await expected();
-    const { quietHours } = this.#options.rules;
+    const { clock, journal, expected, unread } = this.#options;
+    const { optOut, quietHours } = this.#options.rules;
+    const { essential, unlimited } = text.options;
+    const isListed = optOut && !essential;
+    if (this.isGated && (isListed || !unlimited)) await expected();
+    const missing = isListed ? unread() : undefined;
+    if (missing) throw missing;
     const isDue = mayLeaveAt(text, clock.now(), quietHours) <= clock.now();
     const isKnown = this.isGated && isWithholdingKnown(leavingOf(text, text.message.to, this.#memory()));
     if (!this.isGated || (isDue && clock.elapsed() >= this.#tightUntil && !isKnown)) return { text: rest };

@@ -3,7 +3,7 @@ import type { Step } from '../journal/journal';
 import { type Asked, movedCarried } from '../questions/question';
 import { movedReplies } from '../questions/replies';
 import { movedStatuses } from '../questions/report';
-import { closeQuestion, movedSent, movedSentIndex, questionKey } from '../questions/sent-index';
+import { movedSent, movedSentIndex } from '../questions/sent-index';
 import {
   adoptedKey,
   dropItem,
@@ -36,7 +36,7 @@ const moved: readonly MovedValues[] = [
 /** The keys that the ledger remembers under begin so. */
 export const ledgerPrefixes = moved.map(({ prefix }) => prefix);
 
-type Memories = readonly (readonly [key: string, remembered: Remembered])[];
+type Memories = readonly (readonly [key: string, remembered: Remembered | undefined])[];
 
 /** How everything is given to another ledger. */
 export interface Move {
@@ -44,23 +44,51 @@ export interface Move {
   isLast: boolean;
   /** What is remembered stays there as well as it is given: others may go on with it. */
   keepsMemory?: boolean;
+  /** What else is remembered in the store, which is given with it, and stays in one that is shared. */
+  more?: readonly MovedValues[];
   /** Whether nobody is here who sends it. */
   isWanted(): boolean;
-  /** The texts of these ids, or their questions, are the other's now. */
+  /** The other knows all of it from now on. The texts of these ids, or their questions, are its own. */
   onGiven(texts: ReadonlySet<string>): void;
 }
 
 /** Items moved in one commit. */
 const sliceSize = 500;
 
+/** What was remembered by the one, and what the other had under that key before, and has since. */
+type Copy = Record<'theirs' | 'before' | 'since', Remembered | undefined>;
+
+/** What another ledger has of one that has not let go of it. */
+class Copies {
+  /** Items as they were when they were copied, by id. */
+  readonly items = new Map<string, Text | Asked>();
+  /** Those of them that the other had not adopted before. */
+  readonly adopted = new Map<string, Item>();
+  /** By key. */
+  readonly memories = new Map<string, Copy>();
+
+  /** What is remembered otherwise than as it was copied, or not any more. */
+  changed(remembered: ReadonlyMap<string, Remembered>): Memories {
+    const isNew = (key: string, { at, value }: Remembered) => {
+      const { theirs } = this.memories.get(key) ?? {};
+      return theirs?.at !== at || theirs.value !== value;
+    };
+    const gone = [...this.memories].filter(([key, { theirs }]) => theirs && !remembered.has(key));
+    return [
+      ...[...remembered].filter(([key, one]) => isNew(key, one)),
+      ...gone.map(([key]) => [key, undefined] as const),
+    ];
+  }
+}
+
 /**
- * Gives everything to another ledger, and forgets it once that one has it in its store. What it has not got when that is not
- * wanted any more stays here.
+ * Gives everything to another ledger, and forgets it once that one has it in its store: copied until nothing changes any more, and then let go
+ * of at once, so that at any time one of them knows everything. Where it is not wanted any more by then, it stays here.
  *
- * @throws SmsError `SMS_STORE` when one of the stores cannot be used: what is left stays where it is safe
+ * @throws SmsError `SMS_STORE` when one of the stores cannot be used: it is safe where it is
  */
 export async function moveAll(from: Ledger, to: Ledger, how: Move): Promise<void> {
-  const { isLast, keepsMemory = false, isWanted, onGiven } = how;
+  const { isLast, keepsMemory = false, more = [], isWanted, onGiven } = how;
   const { journal } = from;
   if (from.isShared && !isLast) return;
   await journal.ready();
@@ -68,45 +96,54 @@ export async function moveAll(from: Ledger, to: Ledger, how: Move): Promise<void
   await journal.flush();
   // It may have been closed since it was used last.
   await to.journal.ready();
-  const remembered = await journal.remembered(ledgerPrefixes);
-  const items = from.items.map(forAnyService);
-  for (let start = 0; start < Math.max(items.length, remembered.length); start += sliceSize) {
-    if (!isWanted()) return;
-    const part = items.slice(start, start + sliceSize);
-    const memory = remembered.slice(start, start + sliceSize);
-    const adopted = await to.journal.run(adopt(part, memory, to.now));
-    for (const { id } of adopted) to.arriving.add(id);
-    try {
-      await to.findOut();
-      await followAnswers(adopted, from, to);
-      if (!isWanted()) {
-        await to.journal.run(abandon(part, []));
-        return;
-      }
-      for (const item of part) from.forget(item);
-      onGiven(new Set(part.map((item) => (item.kind === 'text' ? item.id : item.text))));
-      await journal.run(abandon(part, keepsMemory ? [] : memory));
-    } finally {
-      for (const { id } of adopted) to.arriving.delete(id);
+  const copies = new Copies();
+  const { adopted, memories } = copies;
+  try {
+    let { taken } = journal;
+    do {
+      ({ taken } = journal);
+      await copy(from, to, { copies, more, isWanted });
+      await journal.flush();
+    } while (isWanted() && journal.taken !== taken);
+    if (!isWanted()) {
+      await to.journal.run(abandon([...adopted.values()], []));
+      return;
     }
-    await to.found(adopted, { isOpening: false, isReset: false });
+    const { items } = from;
+    for (const item of items) from.forget(item);
+    onGiven(new Set(items.map((item) => (item.kind === 'text' ? item.id : item.text))));
+    const stays = from.isShared ? more : [];
+    const isLeft = (key: string) => keepsMemory || stays.some(({ prefix }) => key.startsWith(prefix));
+    const keys = [...memories.keys()].filter((key) => !isLeft(key));
+    for (let start = 0; start < Math.max(items.length, keys.length); start += sliceSize) {
+      const end = start + sliceSize;
+      await journal.run(abandon(items.slice(start, end), keys.slice(start, end)));
+    }
+  } finally {
+    for (const id of adopted.keys()) to.arriving.delete(id);
   }
+  await to.found([...adopted.values()], { isOpening: false, isReset: false });
 }
 
-/** Brings answers along that came while items were being adopted. When it resolves nothing is being written here. */
-async function followAnswers(adopted: (Text | Asked)[], from: Ledger, to: Ledger): Promise<void> {
-  for (;;) {
-    await from.journal.flush();
-    const answered: Asked[] = [];
-    for (const [index, { id }] of adopted.entries()) {
-      const current = from.questions.get(id);
-      if (!current?.answer || current === adopted[index]) continue;
-      adopted[index] = current;
-      answered.push(current);
-    }
-    if (answered.length === 0) return;
-    await to.journal.run(adoptAnswers(answered));
+/** Copies what has changed since it was copied last, as long as that `isWanted`. */
+async function copy(
+  from: Ledger,
+  to: Ledger,
+  { copies, more, isWanted }: Required<Pick<Move, 'more' | 'isWanted'>> & { copies: Copies },
+): Promise<void> {
+  const values = [...moved, ...more];
+  const remembered = await from.journal.remembered(values.map(({ prefix }) => prefix));
+  const memories = copies.changed(new Map(remembered));
+  const items = from.items.filter((item) => copies.items.get(item.id) !== item);
+  for (let start = 0; start < Math.max(items.length, memories.length); start += sliceSize) {
+    if (!isWanted()) return;
+    const part = items.slice(start, start + sliceSize);
+    const step = adopt(part.map(forAnyService), memories.slice(start, start + sliceSize), to.now, { copies, values });
+    const adopted = await to.journal.run(step);
+    for (const item of part) copies.items.set(item.id, item);
+    for (const { id } of adopted) to.arriving.add(id);
   }
+  if (memories.length > 0) await to.findOut();
 }
 
 /** What the service wanted, it may not want of another login, which may be at another service. */
@@ -116,47 +153,50 @@ function forAnyService<Kept extends Text | Asked>(item: Kept): Kept {
 
 /**
  * Takes over what another ledger has. Where both remember something, what is here is newer and stays; their counts are added up, and
- * a text that has a key and is under way here may have ended there.
+ * a text that has a key and is under way here may have ended there. What was copied a moment ago, and has changed there since, is
+ * taken in the place of the copy.
  * Results in the items that are new here: after a crash the other may still have what was taken over before, and has been sent since.
  */
-export function adopt<Kept extends Item>(items: readonly Kept[], memories: Memories, now: number): Step<Kept[]> {
+export function adopt<Kept extends Item>(
+  items: readonly Kept[],
+  memories: Memories,
+  now: number,
+  { copies = new Copies(), values = moved } = {},
+): Step<Kept[]> {
   return {
     keys: [...items.map(adoptedKey), ...memories.map(([key]) => key)],
     // Kept in two stores, a text may be sent by either.
     whileFailing: 'refuse',
     decide(look, changes) {
-      const fresh = items.filter((item) => !look(adoptedKey(item)));
+      const fresh = items.filter((item) => copies.adopted.has(item.id) || !look(adoptedKey(item)));
       for (const item of fresh) {
         keepItem(changes, item);
         noteAdopted(item, now, changes);
       }
-      for (const [key, remembered] of memories) {
+      const copied = new Map<string, Copy>();
+      // What it is copied from is forgotten then.
+      if (memories.length > 0) changes.firm = true;
+      for (const [key, theirs] of memories) {
         const own = look(key);
-        const { merge } = moved.find(({ prefix }) => key.startsWith(prefix)) ?? {};
-        const merged = own ? merge?.(own, remembered, key, changes) : remembered;
+        const copy = copies.memories.get(key);
+        const before = copy && copy.since?.value === own?.value ? copy.before : own;
+        const { merge } = values.find(({ prefix }) => key.startsWith(prefix)) ?? {};
+        if (before !== own) changes.remember.set(key, before);
+        const merged = before && theirs ? merge?.(before, theirs, key, changes) : theirs;
         if (merged) changes.remember.set(key, merged);
+        copied.set(key, { theirs, before, since: changes.remember.has(key) ? changes.remember.get(key) : own });
       }
-      return () => fresh;
-    },
-  };
-}
-
-/** Takes over how questions and reports have ended meanwhile that were adopted open. */
-function adoptAnswers(asked: readonly Asked[]): Step<void> {
-  const questions = asked.filter((one) => one.kind === 'question');
-  return {
-    keys: questions.map(({ reference, recipient }) => questionKey(reference, recipient)),
-    whileFailing: 'apply',
-    decide(look, changes) {
-      for (const one of asked) keepItem(changes, one);
-      for (const question of questions) closeQuestion(question, look, changes);
-      return () => {};
+      return () => {
+        for (const item of fresh) copies.adopted.set(item.id, item);
+        for (const [key, copy] of copied) copies.memories.set(key, copy);
+        return fresh;
+      };
     },
   };
 }
 
 /** Forgets what another ledger has taken over, flushed: what a power cut brought back would be sent here, too, should this login come back. */
-export function abandon(items: readonly Item[], memories: Memories): Step<void> {
+export function abandon(items: readonly Item[], keys: readonly string[]): Step<void> {
   return {
     keys: [],
     whileFailing: 'apply',
@@ -165,7 +205,7 @@ export function abandon(items: readonly Item[], memories: Memories): Step<void> 
         dropItem(changes, item.id, 'ledger');
         forgetAdopted(item, changes);
       }
-      for (const [key] of memories) changes.remember.set(key, undefined);
+      for (const key of keys) changes.remember.set(key, undefined);
       if (items.length > 0) changes.firm = true;
       return () => {};
     },

@@ -7,8 +7,8 @@ export type OnceVerdict =
   | { type: 'new' }
   /** Another text or other recipients have the key. */
   | { type: 'taken' }
-  /** The first is under way: `id` is its text's. */
-  | { type: 'underway'; id: string }
+  /** The first is under way: `id` is its text's, if that is known. */
+  | { type: 'underway'; id?: string }
   /** The first has ended, and was accepted by somebody or has an unknown outcome. */
   | { type: 'ended'; outcome: StoredOutcome };
 

@@ -1,4 +1,5 @@
-import { type Clock, wait } from '../clock';
+import type { Clock } from '../clock';
+import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Journal, Participant } from '../journal/journal';
 import type { Circumstances } from '../journal/step';
@@ -63,16 +64,20 @@ export interface OutboxOptions {
   onAskingRests(): void;
   /** A node has thrown, or something that nobody waits for has failed. */
   onFault(error: unknown): void;
+  /** For whom it takes over what other processes leave, while it is handed over; absent, or `undefined`: for its own nodes. */
+  replacedBy?(): Outbox | undefined;
+  /** See {@link LedgerOptions.expected}. */
+  expected?(): Promise<void> | undefined;
+  /** See {@link LedgerOptions.unread}. */
+  unread?(): SmsError | undefined;
 }
 
 /** How everything is given to another outbox; nobody ever sends it here when `isWanted` is absent. */
-export type HandOver = Pick<Move, 'isLast' | 'keepsMemory'> & Partial<Pick<Move, 'isWanted'>>;
+export type HandOver = Pick<Move, 'isLast' | 'keepsMemory' | 'more'> &
+  Partial<Pick<Move, 'isWanted'>> & { onGiven?(): void };
 
 /** What a text may ask. */
 const kinds = ['question', 'report'] as const;
-
-/** It may take for ever where a store fails. */
-const longestHandingMs = 10_000;
 
 /**
  * The sending side of an account: takes texts in, has them sent as their options say, clears up unknown outcomes, waits
@@ -92,9 +97,6 @@ export class Outbox implements Participant {
   readonly #dispatcher: Dispatcher;
   readonly #settlement: Settlement;
   readonly #intake: Intake;
-  #expected: Promise<void> | undefined;
-  /** Who gets what is still found here, since everything else was handed over. */
-  #successor: Outbox | undefined;
 
   constructor(options: OutboxOptions) {
     const { journal, clock, counts = new SendCounts(), toldOfStore: told = new Set() } = options;
@@ -103,7 +105,8 @@ export class Outbox implements Participant {
     const ledger = new Ledger({
       ...options,
       sentIndex,
-      expected: () => this.#expected,
+      expected: () => options.expected?.(),
+      unread: () => options.unread?.(),
       onFound: (texts, questions) => this.#resume(texts, questions),
       onAsking: (node, kind) => {
         this.#tellAsking(node, kind);
@@ -218,39 +221,16 @@ export class Outbox implements Participant {
     this.#ledger.inTransit.clear();
   }
 
-  /** Resolves when another outbox has given this one what it has, or that takes too long; `undefined`: none is about to. */
-  get expected(): Promise<void> | undefined {
-    return this.#expected;
-  }
-
-  /**
-   * Another outbox is giving this one what it has: texts with a key, and those under limits, wait for that, and so does what comes in, which may
-   * answer a text of the other; though not for long.
-   */
-  expect(handing: Promise<unknown>): void {
-    const { clock } = this.#options;
-    const patience = new AbortController();
-    const over = Promise.race([handing, wait(clock, longestHandingMs, patience.signal)]).catch(() => {});
-    const expected = Promise.all([this.#expected, over]).then(() => {
-      patience.abort();
-      if (this.#expected === expected) this.#expected = undefined;
-    });
-    this.#expected = expected;
-  }
-
-  /** Takes over what other processes leave for the nodes of another outbox from now on; `undefined`: for its own. */
-  takeOverFor(successor: Outbox | undefined): void {
-    this.#successor = successor;
-  }
-
   /** Gives everything to another outbox, unless that is not wanted any more. What a shared store has stays there, unless nobody else is to take it any more. */
   async handOver(successor: Outbox, how: HandOver): Promise<void> {
     const { isWanted = () => true } = how;
     if (!isWanted()) return;
     await this.close();
     if (!isWanted()) return;
-    const onGiven = (texts: ReadonlySet<string>) =>
+    const onGiven = (texts: ReadonlySet<string>) => {
       successor.#settlement.adopt(this.#settlement, (id) => texts.has(id));
+      how.onGiven?.();
+    };
     await moveAll(this.#ledger, successor.#ledger, { ...how, isWanted, onGiven });
     // Who was absent here is not so there.
     for (const node of successor.registrations.nodes) successor.#absences.end(node, true);
@@ -258,7 +238,7 @@ export class Outbox implements Participant {
 
   /** See {@link Participant.wanted}. */
   wanted(): string[] {
-    return this.#successor ? this.#successor.wanted() : this.registrations.nodes.map((node) => `node ${node}`);
+    return this.#options.replacedBy?.()?.wanted() ?? this.registrations.nodes.map((node) => `node ${node}`);
   }
 
   /** See {@link Participant.isReadable}. */

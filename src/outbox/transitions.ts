@@ -69,14 +69,16 @@ export interface TakenIn {
 /**
  * A text comes: it is flushed before anything else happens to it, unless its key says that it was sent. One that is kept and
  * has the key of another that is under way is kept until that one has its outcome.
+ *
+ * @param isKnown whether all is known here of its key; if not, another may be under way that has it
  */
-export function takeIn(text: Text, { now, dedupeMs }: Memory): Step<TakenIn> {
+export function takeIn(text: Text, { now, dedupeMs }: Memory, isKnown = true): Step<TakenIn> {
   const key = onceKey(text);
   return {
     keys: key === undefined ? [] : [key],
     whileFailing: 'refuse',
     decide(look, changes) {
-      const verdict = judgeOnce(text, look, now);
+      const verdict: OnceVerdict = isKnown ? judgeOnce(text, look, now) : { type: 'underway' };
       const taken = followOrLead(text, verdict);
       if (verdict.type === 'new') guard(text, changes, now, dedupeMs);
       const isKept = verdict.type === 'new' || taken !== text;

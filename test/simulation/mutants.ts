@@ -344,12 +344,7 @@ export const mutants: readonly Mutant[] = [
   mutant('a request listens to its signal for ever', 'http/exchange.ts', 'this.#leave?.();', ''),
   mutant('a wait listens to its signal for ever', 'clock.ts', '      leave?.();\n', ''),
   // Other logins, and a server that comes back empty.
-  mutant(
-    'two logins keep for each other',
-    'account/account-data.ts',
-    '    if (this.data) replaceBy(this.data, undefined);\n',
-    '',
-  ),
+  mutant('two logins keep for each other', 'account/account-data.ts', '    this.data?.replaceBy(undefined);\n', ''),
   mutant('what was handed over is found again', 'inbox/recovery.ts', 'if (one.isHandedOver) continue;', ''),
   mutant(
     'a former login lets go of what the other cannot keep',

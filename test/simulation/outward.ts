@@ -161,8 +161,7 @@ export class Outward {
     if (this.#plan.consent) this.#examineConsent(text, accepted, startedMs, leftMs);
     const { inputs, order } = text;
     const isRepeated = inputs.some((input) => input.order.retryUncertain);
-    const isAnother = inputs.length > 1 && this.#areKeysOnTheirWay;
-    if (text.acceptances > 1 && !isRepeated && !this.#isForgetful && !isAnother) this.#violate('sent twice', text.name);
+    if (text.acceptances > 1 && !isRepeated && !this.#isForgetful) this.#violate('sent twice', text.name);
     const isCalledUnsent = inputs.every(({ outcomes, mayRepeat }) => {
       const outcome = outcomes.at(-1)?.outcome;
       return !mayRepeat && outcome && 'code' in outcome && unsent.has(outcome.code);
@@ -379,7 +378,7 @@ export class Outward {
       this.#violate('an error that no text can have', name);
     // One that was not even looked at says nothing of those before it that have its key.
     const isOnlyItself = text.inputs.length > 1 && saysNothing.has(code);
-    const isAnother = text.inputs.length > 1 && (this.#isForgetful || this.#areKeysOnTheirWay);
+    const isAnother = text.inputs.length > 1 && this.#isForgetful;
     // As soon as one is known to be unsent the next with its key may be sent: before the flow hears of the first.
     const isSent = text.inputs.length > 1 ? wasSent : this.isSent(text.name);
     if (!unknown.has(code) && isSent && !mayRepeat && !isOnlyItself && !isAnother)
@@ -436,17 +435,7 @@ export class Outward {
       const isBack = this.#wishes.some(
         ({ handset: from, word, atMs }) => from === handset && word === 'START' && atMs >= startedMs && atMs <= leftMs,
       );
-      // What comes to a former login is on the list of the next before it is committed.
-      const isComingBack = this.#world.plan.happenings.some(
-        (one) =>
-          one.what === 'word' &&
-          one.word === 'START' &&
-          handset.endsWith(String(one.handset)) &&
-          one.atMs >= (last?.atMs ?? 0) &&
-          one.atMs <= leftMs,
-      );
-      if (last?.word === 'STOP' && !isBack && !isComingBack)
-        this.#violate('sent to somebody who wrote STOP', `${name} to ${handset}`);
+      if (last?.word === 'STOP' && !isBack) this.#violate('sent to somebody who wrote STOP', `${name} to ${handset}`);
     }
     const quietMs = (this.#plan.consent?.quietMinute ?? Number.NaN) * 60_000;
     if (startedMs > quietMs && startedMs < quietMs + 60_000) this.#violate('left in quiet hours', name);
@@ -531,18 +520,13 @@ export class Outward {
     );
   }
 
-  /** Another login knows keys once it has taken them over, which a store in trouble holds up. */
-  get #areKeysOnTheirWay(): boolean {
+  /** A login receives though it does not know what another has seen, whose store is in trouble. */
+  get #isReadByBoth(): boolean {
     const { happenings } = this.#world.plan;
     return (
       happenings.some(({ what }) => what === 'store') &&
       happenings.some((one) => 'isOtherLogin' in one && one.isOtherLogin)
     );
-  }
-
-  /** What a service brings again, or calls back, around a change of the login may be new to the other one. */
-  get #isReadByBoth(): boolean {
-    return this.#world.plan.happenings.some((one) => 'isOtherLogin' in one && one.isOtherLogin);
   }
 
   /** Something has happened after which what was told may be told again. */

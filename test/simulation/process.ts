@@ -201,8 +201,7 @@ export class Process implements Callee, Surrounding {
     for (const message of messages) {
       this.world.arrived(message, login);
       this.#take(message);
-      // Another login knows nothing of what this one has seen.
-      if (this.#hasFailedNow || login !== this.#login) this.world.blind(message);
+      if (this.#hasFailedNow || (login !== this.#login && !this.world.isKnownToAll)) this.world.blind(message);
       // While one is cut off from the server, another takes over what the former login has there, and the present one has it in its memory.
       if (login !== this.#login && this.world.plan.instances > 1) message.mayBeWithTwo ||= this.hasStoreFailed;
     }
@@ -256,7 +255,7 @@ export class Process implements Callee, Surrounding {
     this.machine.login = (this.machine.login + 1) % logins;
     for (const message of this.world.messages) {
       if (message.arrivals === 0) continue;
-      this.world.blind(message);
+      if (!this.world.isKnownToAll) this.world.blind(message);
       message.mayBeWithTwo = this.hasStoreFailed || message.isLeftWithTwo;
       // A login that comes back may give again what it could not let go of.
       message.mustBeMarked = false;
@@ -509,14 +508,15 @@ export class Process implements Callee, Surrounding {
     formerKeys.add(membership.key);
     const inherit = (key: string) => {
       if (!this.isAlive || this.#membership !== membership) return;
-      void membership.inherit({ key }).then((isDone) => {
+      void membership.inherit({ key }, undefined, started).then((isDone) => {
         if (isDone) {
           formerKeys.delete(key);
           this.machine.place.abandon(key);
         } else this.clock.after(inheritAgainMs, () => inherit(key), true);
       });
     };
-    if (keys.length > 0) this.clock.nextTurn(() => keys.forEach(inherit));
+    const started = new Promise<void>((resolve) => keys.length > 0 && this.clock.nextTurn(resolve));
+    keys.forEach(inherit);
   }
 
   #addOrderNode(id: string): void {

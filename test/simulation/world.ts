@@ -209,10 +209,16 @@ export class World {
     return this.#byText.get(name) ?? this.outward?.texts.get(name);
   }
 
-  /** A message has come to a process. What was seen under one login, another does not know. */
+  /** A message has come to a process. What was seen under one login, another may not know. */
   arrived(message: Message, login: string): void {
     message.arrivals++;
-    if (message.logins.add(login).size > 1) this.blind(message);
+    if (message.logins.add(login).size > 1 && !this.isKnownToAll) this.blind(message);
+  }
+
+  /** A login knows what the one before has seen: not while a store is in trouble, nor where another instance is on the other login. */
+  get isKnownToAll(): boolean {
+    const { instances, happenings } = this.plan;
+    return instances === 1 && !happenings.some(({ what }) => what === 'store');
   }
 
   /** An answer with these has reached a machine whole. */

@@ -12,7 +12,7 @@ import type { FlowDelivery } from '../../../src/delivery/poll-subscription';
 import { maxOutstanding } from '../../../src/delivery/poll-subscription';
 import type { SmsError } from '../../../src/errors';
 import type { Entry } from '../../../src/inbox/entry';
-import type { OutboxRecord } from '../../../src/model';
+import type { IncomingRecord, OutboxRecord } from '../../../src/model';
 import type { OutcomeNews } from '../../../src/outbox/sender-registrations';
 import type { PollState } from '../../../src/polling/poll-loop';
 import { DiskStore } from '../../../src/store/disk';
@@ -489,6 +489,26 @@ describe('Account', () => {
       assert.deepEqual(b.bodies.sort(), ['1', '2']);
       assert.equal(await inherited, true);
       assert.equal(simulator.requests.filter(({ aborted }) => aborted).length, 0);
+    });
+
+    it('knows what the other has seen, by poll what it is called back with', async () => {
+      const one = enter();
+      const a = new Listener('a');
+      const subscription = subscribe(one, a);
+      receive('1');
+      await until(() => a.deliveries.length === 1);
+      subscription.close();
+      await one.leave();
+      const two = enter(basic());
+      const b = new Listener('b');
+      void two.inherit({ key: one.key });
+      const { id, ackTimeoutMs } = b;
+      const send = (delivery: FlowDelivery) => b.send(delivery);
+      const options = { id, path: '/sms', acknowledge: 'auto', ackTimeoutMs, send } as const;
+      const called = closing.add(two.subscribe('callback', options), (it) => it.close());
+      const record = { ...(a.deliveries[0]?.record as IncomingRecord), via: 'callback' } as const;
+      assert.equal(await called.accept({ kind: 'incoming', records: [record] }), true);
+      assert.deepEqual(b.bodies, []);
     });
 
     it('gets what is in the store of the other after a restart, and leaves nothing there', async () => {
@@ -1327,6 +1347,25 @@ describe('Account', () => {
           await second.node.close();
         });
       }
+    });
+
+    it('a text that somebody may have opted out of waits where it is kept, and is refused where it is not, while a former store cannot be read', async () => {
+      const store = new FailingStore();
+      store.failing.add('open');
+      const member = enter({ optOut: { out: ['stop'], in: ['start'] } });
+      const former = { key: 'e'.repeat(32), store: { storeName: 'former', createStore: () => store } };
+      const sender = attachSender(member);
+      const inherited = member.inherit(former);
+      sendText(sender, 'kept', { keep: { expireMs: undefined } });
+      sendText(sender, 'plain', {});
+      assert.equal(await inherited, false);
+      await until(() => sender.outcomes.length === 1);
+      assert.deepEqual([sender.outcomes.map(codeOf), simulator.messages.length], [['SMS_STORE'], 0]);
+      store.failing.clear();
+      await until(() => member.inherit(former));
+      await until(() => sender.outcomes.length === 2);
+      assert.deepEqual(sender.outcomes.map(codeOf), ['SMS_STORE', undefined]);
+      await sender.node.close();
     });
 
     for (const via of ['poll', 'callback'] as const) {

@@ -32,6 +32,8 @@ function incoming(messageId: string, fields: Partial<IncomingRecord> = {}): Inco
 class Instance {
   readonly inbox: Inbox;
   readonly given: { entry: Entry; attempts: number; taker: InboxSubscriber }[] = [];
+  /** Takes over from it. */
+  replacedBy: Inbox | undefined;
   #changed = () => {};
   #isFailing = false;
 
@@ -45,6 +47,7 @@ class Instance {
       store: new RedisStore({ url, key, timing: { ...timing, heartbeatMs, aliveMs: timing.aliveMs + heartbeatMs } }),
       dedupe: () => true,
       dedupeMs: () => 60_000,
+      replacedBy: () => this.replacedBy,
       reopenDelayMs: 100,
       onStore: (error) => {
         this.#isFailing = error !== undefined;
@@ -465,7 +468,7 @@ describe('Inboxes of several processes on one Redis', () => {
     const { holder } = await createHolder();
     await holder.poll(incoming('m'));
     const { other, texts } = createOther();
-    holder.inbox.replaceBy(other);
+    holder.replacedBy = other;
     await holder.inbox.handOver(other, { isLast: true });
     while (texts.length === 0) await sleep(1);
     assert.deepEqual(texts, ['m']);
@@ -485,7 +488,7 @@ describe('Inboxes of several processes on one Redis', () => {
     await forgetSigns();
     const last = closing.add(new Instance(redis.url, false, []), ({ inbox }) => inbox.journal.close());
     const { other, texts } = createOther();
-    last.inbox.replaceBy(other);
+    last.replacedBy = other;
     await last.inbox.handOver(other, { isLast: true });
     while (texts.length < 1) await sleep(1);
     assert.deepEqual(texts, ['left']);

@@ -331,7 +331,7 @@ describe('a text and the limits of its account', () => {
     const handing = new Promise((resolve) => void clock.after(1_000, () => resolve(undefined))).then(() =>
       former.outbox.handOver(house.outbox, { isLast: true }),
     );
-    house.outbox.expect(handing);
+    house.expected = handing;
     for (const unlimited of [false, true]) sendText(node, 'text', { to: [a], unlimited });
     await house.pass(500);
     assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }]);

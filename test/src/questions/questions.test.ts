@@ -882,7 +882,7 @@ describe('conversations', () => {
       await former.pass(100);
       const heir = new House({ clock: former.clock });
       heir.receive();
-      former.inbox.replaceBy(heir.inbox);
+      former.replacedBy = heir;
       await former.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       await Promise.all([former.inbox.handOver(heir.inbox, { isLast: true }), heir.pass(100)]);
       await heir.pass(100);

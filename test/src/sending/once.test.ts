@@ -51,26 +51,26 @@ describe('once', () => {
     });
   }
 
-  for (const [what, handing] of [
-    ['is never given', new Promise(() => {})],
-    ['cannot be given', Promise.reject(new Error('gone'))],
-  ] as const) {
-    handing.catch(() => {});
-    it(`waits for what another login knows of it, which ${what}, for 10 s at most, and holds up no other text`, async () => {
-      const house = new House();
-      const node = house.attach();
-      house.outbox.expect(handing);
-      house.outbox.expect(Promise.resolve());
-      sendText(node, 'with a key', { once: 'key' });
-      sendText(node, 'kept', { once: 'other', keep: { expireMs: undefined } });
-      sendText(node, 'without', {});
-      await house.pass(1_000);
-      if (what === 'is never given') assert.deepEqual(house.service.bodies, ['without']);
-      await house.pass(9_100);
-      assert.deepEqual(house.service.bodies, ['without', 'with a key', 'kept']);
-      assert.equal(house.clock.timers, 0);
-    });
-  }
+  it('waits for what another login knows of it where it is kept, and is refused where it is not, and holds up no other text', async () => {
+    const house = new House();
+    const node = house.attach();
+    house.unread = createError('formerUnread');
+    house.expected = new Promise((resolve) => void house.clock.after(10_000, resolve));
+    sendText(node, 'with a key', { once: 'key' });
+    sendText(node, 'kept', { once: 'other', keep: { expireMs: undefined } });
+    sendText(node, 'without', {});
+    await house.pass(1_000);
+    assert.deepEqual(house.service.bodies, ['without']);
+    await house.pass(600_000);
+    assert.deepEqual([house.service.bodies, node.ends], [['without'], ['to 6421555123', 'SMS_STORE']]);
+    house.unread = undefined;
+    await house.pass(1_100);
+    assert.deepEqual(house.service.bodies, ['without', 'kept']);
+    sendText(node, 'with a key', { once: 'key' });
+    await house.pass(100);
+    assert.deepEqual(house.service.bodies, ['without', 'kept', 'with a key']);
+    assert.equal(house.clock.timers, 0);
+  });
 
   for (const at of ['as it comes', 'as it leaves']) {
     it(`says that nothing was sent where the store cannot be written ${at}`, async () => {
@@ -721,7 +721,7 @@ describe('once', () => {
       const former = new House({ clock, service, store });
       const house = new House({ clock, service, store: new FailingServer() });
       const next = house.attach();
-      former.outbox.takeOverFor(house.outbox);
+      former.replacedBy = house;
       const handOver = async () => {
         await Promise.all([former.outbox.handOver(house.outbox, { isLast: true }), house.pass(100)]);
         await house.pass(100);

@@ -216,6 +216,11 @@ export class House {
   readonly received: InboxRecord[] = [];
   readonly abandoned: string[] = [];
   readonly faults: unknown[] = [];
+  /** Takes over from it. */
+  replacedBy: House | undefined;
+  /** Until when a former login is waited for, and why what that knows is not known here. */
+  expected: Promise<void> | undefined;
+  unread: SmsError | undefined;
   /** Nodes with open questions, and reports. */
   readonly #asking = { incoming: new Set<string>(), status: new Set<string>() };
   #lastMessage = 0;
@@ -260,6 +265,9 @@ export class House {
       onAskingRests: () => {
         for (const nodes of Object.values(this.#asking)) nodes.clear();
       },
+      replacedBy: () => this.replacedBy?.outbox,
+      expected: () => this.expected,
+      unread: () => this.unread,
     });
     this.inbox = new Inbox({
       journal: this.journal,
@@ -267,6 +275,7 @@ export class House {
       dedupe: () => true,
       dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
       correlator: this.outbox.correlation,
+      replacedBy: () => this.replacedBy?.inbox,
     });
   }
 

@@ -95,7 +95,7 @@ describe('sending from several processes on one Redis', () => {
     const service = new FakeService();
     const [former, heir] = [create(service), create(service, { login: 'f'.repeat(32) })];
     const next = heir.attach();
-    former.outbox.takeOverFor(heir.outbox);
+    former.replacedBy = heir;
     await former.outbox.handOver(heir.outbox, { isLast: true });
     assert.deepEqual(next.ends, [], 'it is still the one of a live process');
     await proxy.close();
