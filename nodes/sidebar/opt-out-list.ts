@@ -106,7 +106,10 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
       void list.restart();
     }, typingMs);
   });
-  const addTyped = () => void add(field.value.split(/[,;\n]/));
+  const addTyped = () => {
+    clearTimeout(timer);
+    void add(field.value.split(/[,;\n]/));
+  };
   field.addEventListener('keydown', ({ key }) => key === 'Enter' && addTyped());
   file.addEventListener('change', async () => {
     const text = (await file.files?.[0]?.text()) ?? '';

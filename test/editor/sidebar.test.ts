@@ -347,6 +347,9 @@ describe('The sidebar tab SMS', function () {
     await shelf('optOuts', 1).waitFor();
     const rows = card().locator('.sms-opt-out');
     await says(rows, /^64215551234.*by hand/);
+    // Longer than it takes until what is typed is searched for.
+    await editor.page.waitForTimeout(1_000);
+    assert.equal(await said.filter({ hasText: 'Added: 1, already on the list: 0.' }).count(), 1);
     receive('STOP');
     await shelf('optOuts', 2).waitFor();
     await says(rows.first(), /^64215550000.*by a message/);
