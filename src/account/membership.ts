@@ -326,11 +326,13 @@ export class JoinedMembership implements Membership, Member {
     return this.#host.consent.refresh();
   }
 
-  optOuts(query?: OptOutQuery): Promise<OptOutPage> {
+  async optOuts(query?: OptOutQuery): Promise<OptOutPage> {
+    await this.#host.expected();
     return this.#host.consent.list(this.#host.dataOf(this).journal, query);
   }
 
-  changeOptOuts(msisdns: readonly string[], wish: Wish): Promise<number> {
+  async changeOptOuts(msisdns: readonly string[], wish: Wish): Promise<number> {
+    await this.#host.expected();
     return this.#host.consent.change(this.#host.dataOf(this).journal, msisdns, wish);
   }
 

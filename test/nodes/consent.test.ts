@@ -180,6 +180,21 @@ describe('consent', () => {
     assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');
   });
 
+  it('is whole, and can be changed, as soon as another login is deployed', async () => {
+    const userDir = mkdtempSync(join(tmpdir(), 'sms-consent-'));
+    stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+    const settings = { optOut: true, store: 'disk' };
+    const flow = await RunningFlow.start(nodes(settings, receiver), { settings: { userDir } });
+    await say(flow, 'STOP');
+    await say(flow, 'STOP', two);
+    await flow.deploy(nodes({ ...settings, authType: 'basic' }, receiver));
+    const list = () => helper.request().get('/sms-account/account/optouts').expect(200);
+    assert.equal((await list()).body.total, 2);
+    const change = { msisdns: [one], action: 'in' };
+    await helper.request().post('/sms-account/account/optouts').send(change).expect(200, { changed: 1 });
+    assert.equal((await list()).body.total, 1);
+  });
+
   it('changes nothing when the same message comes again', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
     const stop = await say(flow, 'STOP');
