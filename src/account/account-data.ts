@@ -75,10 +75,7 @@ export class AccountData {
         onStore(error);
         this.outbox.registrations.onStore();
       },
-      onSteps: () => {
-        onSteps();
-        this.outbox.registrations.onStore();
-      },
+      onSteps,
       onDamaged,
     });
     this.outbox = new Outbox({ ...options, journal, replacedBy: () => this.#replacedBy?.outbox });

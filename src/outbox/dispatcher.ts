@@ -339,7 +339,6 @@ export class Dispatcher implements TurnSource {
     } finally {
       waiting.abort = undefined;
       texts.tried--;
-      registrations.tellState(node);
     }
   }
 

@@ -215,16 +215,17 @@ export class Ledger {
    */
   async judge(text: Text): Promise<{ text: Text; notBefore?: Verdict['notBefore'] }> {
     const { withheld: _, ...rest } = text;
+    if (!this.isGated) return { text: rest };
     const { clock, journal, expected, unread } = this.#options;
     const { optOut, quietHours } = this.#options.rules;
     const { essential, unlimited } = text.options;
     const isListed = optOut && !essential;
-    if (this.isGated && (isListed || !unlimited)) await expected();
+    if (isListed || !unlimited) await expected();
     const missing = isListed ? unread() : undefined;
     if (missing) throw missing;
     const isDue = mayLeaveAt(text, clock.now(), quietHours) <= clock.now();
-    const isKnown = this.isGated && isWithholdingKnown(leavingOf(text, text.message.to, this.#memory()));
-    if (!this.isGated || (isDue && clock.elapsed() >= this.#tightUntil && !isKnown)) return { text: rest };
+    const isKnown = isWithholdingKnown(leavingOf(text, text.message.to, this.#memory()));
+    if (isDue && clock.elapsed() >= this.#tightUntil && !isKnown) return { text: rest };
     const { withheld, notBefore } = await journal.run(judge(text, this.#memory()));
     const aheadMs = clock.elapsed() - clock.now();
     const known = Number.isFinite(this.#tightUntil) ? this.#tightUntil : 0;

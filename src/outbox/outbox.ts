@@ -248,8 +248,10 @@ export class Outbox implements Participant {
 
   /** See {@link Participant.found}. */
   found(items: readonly Item[], circumstances: Circumstances): Promise<void> {
-    if (circumstances.isOpening) void this.#ledger.findOut();
-    else {
+    if (circumstances.isOpening) {
+      this.registrations.onStore();
+      void this.#ledger.findOut();
+    } else {
       const wanted = new Set(this.wanted());
       // Nobody has wanted them anywhere for as long as they wait.
       for (const { subscribers, node } of items as readonly (Text | Asked)[]) {

@@ -233,7 +233,6 @@ export class House {
       store: options.store ?? new FailingStore(),
       clock: this.clock,
       onStore: () => this.outbox.registrations.onStore(),
-      onSteps: () => this.outbox.registrations.onStore(),
     });
     const { concurrency = 8, queueLimit = 10_000, perSecond } = options;
     const queue = new SendQueue({
