@@ -2,7 +2,6 @@ import { wait } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Journal } from '../journal/journal';
 import type { Delivery } from '../model';
-import { UnderWay } from './counts';
 import type { Dispatcher, DispatcherOptions } from './dispatcher';
 import type { Turn } from './queue';
 import { assertAnyAllowed, isWithheldError, keepUntilDue, mayLeaveAt, mostScheduled, TooEarly } from './rules';
@@ -42,8 +41,6 @@ export class Intake {
   readonly #options: IntakeOptions;
   /** Ids of texts that this process will tell of by itself. */
   readonly #underWay = new Set<string>();
-  /** Calls of {@link submit} that have not resolved. */
-  readonly #submitted = new UnderWay();
   /** Texts that are being written down: those that wait for their time then, and the others. */
   readonly #arriving = { scheduled: 0, others: 0 };
 
@@ -61,19 +58,9 @@ export class Intake {
     return this.#underWay.has(id);
   }
 
-  /** Resolves when all that were submitted are kept or have ended: those of a node that is closed do within 10 s. */
-  idle(): Promise<void> {
-    return this.#submitted.idle();
-  }
-
-  /** Resolves when the text is kept or has ended. Never rejects: what goes wrong is an outcome. */
-  submit(request: SendRequest, from: SenderRegistration): Promise<void> {
-    return this.#submitted.run(() => this.#submit(request, from));
-  }
-
-  async #submit(request: SendRequest, from: SenderRegistration): Promise<void> {
-    const { clock } = this.#options;
-    const rules = this.#options.rules;
+  /** Resolves when the text is kept or has ended, which it does within 10 s once its node is closed. Never rejects: what goes wrong is an outcome. */
+  async submit(request: SendRequest, from: SenderRegistration): Promise<void> {
+    const { clock, rules } = this.#options;
     const options = keepUntilDue(request.options, clock.now(), rules.quietHours);
     const text = createText(this.#options, { ...request, options }, from.handler.id);
     const given = { from, origin: request.origin };
@@ -109,7 +96,7 @@ export class Intake {
       await this.#options.settlement.tell(given, text, parseOutcome(verdict.outcome), true);
       this.#options.settlement.forget(text.id);
     } else if (verdict.type === 'underway') {
-      await this.#options.followers.follow(text.id, verdict.id, given.from.signals.signal);
+      await this.#options.followers.follow(text.id, verdict.id, given.from.stopped);
       await this.#takeIn(text, given);
     } else await this.#sendToEnd(taken.text, given);
   }
@@ -151,10 +138,9 @@ export class Intake {
    * @returns the outcome of the last try, or of an earlier one that may have been accepted when none after it arrived; `SMS_CLOSED` when the
    *   flow was stopped between tries; with the text as it stands then
    */
-  async #send(text: Text, { handler, signals }: SenderRegistration): Promise<{ text: Text; outcome: Outcome }> {
+  async #send(text: Text, { handler, stopped: signal, givenUp }: SenderRegistration): Promise<{ text: Text; outcome: Outcome }> {
     const { clock, queue, reconciliations, settlement } = this.#options;
     const { client } = handler;
-    const { signal, giveUp } = signals;
     const { retries, retryUncertain, resolveMs, priority } = text.options;
     let current = text;
     const onMoved = (moved: Text) => {
@@ -168,7 +154,7 @@ export class Intake {
     const take = async ({ giveBack }: Turn): Promise<Delivery> => {
       for (;;) {
         try {
-          return await settlement.attempt(current, { client, signal: giveUp, onMoved });
+          return await settlement.attempt(current, { client, signal: givenUp, onMoved });
         } catch (error) {
           if (isWithheldError(error) || error instanceof TooEarly) giveBack();
           if (!isSmsError(error, 'SMS_UNREACHABLE') || further >= retries) throw error;
@@ -218,9 +204,9 @@ export class Intake {
   }
 
   /** Whoever waited for another text is told when its node is closed, and whoever comes later that the store is, with which nothing is wrong. */
-  #describe(error: unknown, { signals }: SenderRegistration): SmsError {
+  #describe(error: unknown, { stopped }: SenderRegistration): SmsError {
     const isShut = isSmsError(error, 'SMS_STORE') && !this.#options.journal.failure;
-    const isStopped = signals.signal.aborted && (isShut || !isSmsError(error));
+    const isStopped = stopped.aborted && (isShut || !isSmsError(error));
     return isStopped ? new SmsError('closed') : asSmsError(error);
   }
 }

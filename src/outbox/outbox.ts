@@ -97,6 +97,8 @@ export class Outbox implements Participant {
   readonly #dispatcher: Dispatcher;
   readonly #settlement: Settlement;
   readonly #intake: Intake;
+  /** Those of whom texts may be under way, though they are closed. */
+  readonly #sending = new Set<SenderRegistration>();
 
   constructor(options: OutboxOptions) {
     const { journal, clock, counts = new SendCounts(), toldOfStore: told = new Set() } = options;
@@ -182,6 +184,7 @@ export class Outbox implements Participant {
     const { id } = handler;
     const registration = new SenderRegistration(handler, clock, () => registrations.tellState(id));
     registrations.add(registration);
+    this.#sending.add(registration);
     this.#begin();
     this.#nodeChanged(id);
     this.questions.attach(id);
@@ -191,13 +194,13 @@ export class Outbox implements Participant {
     journal.open(!handler.usesStore);
     registrations.greet(registration);
     return {
-      send: (request) => registration.run(() => this.#intake.submit(request, registration)),
+      send: (request) => void registration.running.run(() => this.#intake.submit(request, registration)),
       countRefused: () => this.admin.counts.refused++,
       close: () => {
         const stopped = registration.stop();
         registrations.delete(registration);
         this.#nodeChanged(id);
-        return stopped;
+        return stopped.then(() => void this.#sending.delete(registration));
       },
     };
   }
@@ -217,7 +220,7 @@ export class Outbox implements Participant {
     const parts = [this.#settlement, this.questions, this.#absences];
     for (const part of parts) part.close();
     this.#options.onAskingRests();
-    await Promise.all([this.#dispatcher.close(graceMs), this.#intake.idle()]);
+    await Promise.all([this.#dispatcher.close(graceMs), ...[...this.#sending].map(({ running }) => running.idle())]);
     this.#ledger.inTransit.clear();
   }
 

@@ -167,7 +167,7 @@ export class SenderRegistrations {
     const outage = state.outage ?? (journal.failure && this.#needsStore(registration) ? journal.failure : undefined);
     registration.handler.onState({
       ...state,
-      sending: state.sending + registration.running,
+      sending: state.sending + registration.running.size,
       ...(outage ? { outage } : undefined),
     });
   }
@@ -247,51 +247,34 @@ export class SenderRegistrations {
   }
 }
 
-/** What ends texts of a node that is being closed. */
-export interface StopSignals {
-  /** What has not left does not leave any more. */
-  signal: AbortSignal;
-  /** What has left is not followed any longer. */
-  giveUp: AbortSignal;
-}
-
 /** Requests that have left are followed for so long when the flow is stopped; Node-RED waits for 15 s. */
 export const closeGraceMs = 10_000;
 
 /** One sending node's part in the outbox of an account, from its start to its end. */
 export class SenderRegistration {
   readonly handler: SendHandler;
+  /** Its texts that are being taken in, or sent without being kept. */
+  readonly running: UnderWay;
   readonly #clock: Clock;
   readonly #stop = new AbortController();
   readonly #giveUp = new AbortController();
-  readonly #running: UnderWay;
+  /** Aborts when the node is closed: what has not left does not leave any more. */
+  readonly stopped = this.#stop.signal;
+  /** Aborts when what has left is not followed any longer. */
+  readonly givenUp = this.#giveUp.signal;
 
   /** @param onChanged the number of texts under way has changed */
   constructor(handler: SendHandler, clock: Clock, onChanged: () => void) {
     this.handler = handler;
     this.#clock = clock;
-    this.#running = new UnderWay(onChanged);
-  }
-
-  get signals(): StopSignals {
-    return { signal: this.#stop.signal, giveUp: this.#giveUp.signal };
-  }
-
-  /** Texts under way that are not kept. */
-  get running(): number {
-    return this.#running.size;
-  }
-
-  /** A text is under way until `sending` has ended. */
-  run(sending: () => Promise<void>): void {
-    void this.#running.run(sending);
+    this.running = new UnderWay(onChanged);
   }
 
   /** No text leaves any more. Resolves when what is not kept has ended, within 10 s. */
   async stop(): Promise<void> {
     this.#stop.abort();
     const timer = this.#clock.after(closeGraceMs, () => this.#giveUp.abort());
-    await this.#running.idle();
+    await this.running.idle();
     timer.cancel();
   }
 }
