@@ -93,7 +93,7 @@ export class Admin {
     const kept = texts.entries.count('kept');
     const [oldest] = texts.entries.page('kept', 1).ids.map((id) => texts.get(id));
     return {
-      inFlight: queue.inFlight + reconciliations.searches,
+      inFlight: queue.inFlight + reconciliations.searches.size,
       waiting: queue.waitingUnkept + kept,
       kept,
       scheduled,

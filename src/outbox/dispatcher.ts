@@ -112,7 +112,7 @@ export class Dispatcher implements TurnSource {
     const nextAt = scheduled?.first;
     const outage = size > (scheduled?.size ?? 0) ? this.#outage.error : undefined;
     return {
-      sending: tried + settlement.searchingOf(node),
+      sending: tried + settlement.searching.of(node),
       // One that nobody wants any more is tried to its end.
       waiting: Math.max(0, size - tried),
       ...(nextAt === undefined ? undefined : { nextAt }),

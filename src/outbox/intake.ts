@@ -27,7 +27,7 @@ export interface IntakeOptions
       DispatcherOptions,
       'clock' | 'queue' | 'ledger' | 'followers' | 'rules' | 'settlement' | 'registrations'
     >,
-    Pick<SettlementOptions, 'reconciliations' | 'counts'> {
+    Pick<SettlementOptions, 'reconciliations' | 'counts' | 'origins'> {
   journal: Journal;
   dispatcher: Dispatcher;
 }
@@ -64,7 +64,7 @@ export class Intake {
     const options = keepUntilDue(request.options, clock.now(), rules.quietHours);
     const text = createText(this.#options, { ...request, options }, from.handler.id);
     const given = { from, origin: request.origin };
-    if (needsMessage(text)) this.#options.settlement.remember(text.id, request.origin);
+    if (needsMessage(text)) this.#options.origins.set(text.id, request.origin);
     if (isTracked(text)) this.#underWay.add(text.id);
     try {
       assertAnyAllowed(text.message.to, text.node, rules);
@@ -81,40 +81,37 @@ export class Intake {
 
   /** Keeps a text, or guards it by its key, before anything else happens to it. */
   async #takeIn(text: Text, given: Given): Promise<void> {
-    const isScheduled = text.options.keep !== undefined && this.#isScheduled(text);
-    if (isScheduled) this.#assertSchedulable();
-    else if (text.options.keep) this.#assertRoom();
+    const { clock, dispatcher, followers, ledger, rules, settlement } = this.#options;
+    const now = clock.now();
+    const isKept = text.options.keep !== undefined;
+    const isScheduled = isKept && mayLeaveAt(text, now, rules.quietHours) > now;
+    if (isKept) this.#assertRoom(isScheduled);
     const arriving = isScheduled ? 'scheduled' : 'others';
     this.#arriving[arriving]++;
-    const taken = await this.#options.ledger.takeIn(text).finally(() => this.#arriving[arriving]--);
+    const taken = await ledger.takeIn(text).finally(() => this.#arriving[arriving]--);
     const { verdict } = taken;
     if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });
-    if (text.options.keep) {
-      if (verdict.type === 'ended') await this.#options.settlement.echo(text, verdict.outcome);
-      else this.#options.dispatcher.admit(taken.text);
+    if (isKept) {
+      if (verdict.type === 'ended') await settlement.echo(text, verdict.outcome);
+      else dispatcher.admit(taken.text);
     } else if (verdict.type === 'ended') {
-      await this.#options.settlement.tell(given, text, parseOutcome(verdict.outcome), true);
-      this.#options.settlement.forget(text.id);
+      await settlement.tell(given, text, parseOutcome(verdict.outcome), true);
+      settlement.forget(text.id);
     } else if (verdict.type === 'underway') {
-      await this.#options.followers.follow(text.id, verdict.id, given.from.stopped);
+      await followers.follow(text.id, verdict.id, given.from.stopped);
       await this.#takeIn(text, given);
     } else await this.#sendToEnd(taken.text, given);
   }
 
   /** @throws SmsError `SMS_BUSY` when a text that is about to be kept would have to wait, and may not */
-  #assertRoom(): void {
-    if (this.#arriving.others >= this.#places) this.#options.queue.assertRoom();
-  }
-
-  #isScheduled(text: Text): boolean {
-    const { clock, rules } = this.#options;
-    return mayLeaveAt(text, clock.now(), rules.quietHours) > clock.now();
-  }
-
-  /** @throws SmsError `SMS_BUSY` when no more may wait for their time */
-  #assertSchedulable(): void {
-    if (this.#arriving.scheduled + this.#options.dispatcher.scheduled < mostScheduled) return;
-    throw new SmsError('busyScheduled', { params: { limit: mostScheduled } });
+  #assertRoom(isScheduled: boolean): void {
+    const { dispatcher, queue } = this.#options;
+    const { scheduled, others } = this.#arriving;
+    if (!isScheduled) {
+      if (others >= this.#places) queue.assertRoom();
+    } else if (scheduled + dispatcher.scheduled >= mostScheduled) {
+      throw new SmsError('busyScheduled', { params: { limit: mostScheduled } });
+    }
   }
 
   /** How many kept texts could leave now. */
@@ -138,7 +135,10 @@ export class Intake {
    * @returns the outcome of the last try, or of an earlier one that may have been accepted when none after it arrived; `SMS_CLOSED` when the
    *   flow was stopped between tries; with the text as it stands then
    */
-  async #send(text: Text, { handler, stopped: signal, givenUp }: SenderRegistration): Promise<{ text: Text; outcome: Outcome }> {
+  async #send(
+    text: Text,
+    { handler, stopped: signal, givenUp }: SenderRegistration,
+  ): Promise<{ text: Text; outcome: Outcome }> {
     const { clock, queue, reconciliations, settlement } = this.#options;
     const { client } = handler;
     const { retries, retryUncertain, resolveMs, priority } = text.options;

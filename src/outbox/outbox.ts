@@ -9,14 +9,14 @@ import { Questions } from '../questions/questions';
 import { SentIndex } from '../questions/sent-index';
 import type { Changes, Item } from '../store/store';
 import { Admin } from './admin';
-import { SendCounts } from './counts';
+import type { SendCounts } from './counts';
 import { Dispatcher } from './dispatcher';
 import { Followers } from './duplicates';
 import { Absences } from './expiry';
 import { Intake } from './intake';
 import { isLedgerItem, Ledger } from './ledger';
 import { type Move, moveAll } from './move';
-import { RetryAfter } from './outage';
+import type { RetryAfter } from './outage';
 import type { SendQueue } from './queue';
 import { Reconciliations } from './reconciliation';
 import type { RuleSettings } from './rules';
@@ -35,12 +35,12 @@ export interface OutboxOptions {
   journal: Journal;
   clock: Clock;
   queue: SendQueue;
-  /** Counts what becomes of texts; begins with none when absent. */
-  counts?: SendCounts;
-  /** Until when the service wants to be left alone; not at all when absent. */
-  retryAfter?: RetryAfter;
-  /** Nodes that know that the store fails; none at first when absent. */
-  toldOfStore?: Set<string>;
+  /** Counts what becomes of texts. */
+  counts: SendCounts;
+  /** Until when the service wants to be left alone. */
+  retryAfter: RetryAfter;
+  /** Nodes that know that the store fails. */
+  toldOfStore: Set<string>;
   /** How long a key of `once` guards, in ms. */
   dedupeMs(): number;
   /** How long a text is known to replies and statuses, in ms. */
@@ -93,6 +93,8 @@ export class Outbox implements Participant {
   readonly questions: Questions;
   readonly #options: OutboxOptions;
   readonly #ledger: Ledger;
+  /** What nodes gave with texts. */
+  readonly #origins = new Map<string, unknown>();
   readonly #absences: Absences;
   readonly #dispatcher: Dispatcher;
   readonly #settlement: Settlement;
@@ -101,7 +103,7 @@ export class Outbox implements Participant {
   readonly #sending = new Set<SenderRegistration>();
 
   constructor(options: OutboxOptions) {
-    const { journal, clock, counts = new SendCounts(), toldOfStore: told = new Set() } = options;
+    const { journal, clock, sources } = options;
     this.#options = options;
     const sentIndex = new SentIndex(journal.isShared, clock);
     const ledger = new Ledger({
@@ -116,39 +118,25 @@ export class Outbox implements Participant {
       },
     });
     this.#ledger = ledger;
-    const registrations = new SenderRegistrations({
-      clock,
-      journal,
-      stateOf: (node) => this.#dispatcher.stateOf(node),
-      told,
-    });
+    const registrations = new SenderRegistrations({ ...options, stateOf: (node) => this.#dispatcher.stateOf(node) });
     this.registrations = registrations;
     const base = {
       ...options,
-      counts,
       ledger,
       registrations,
       followers: new Followers(clock, ledger),
+      origins: this.#origins,
       handlerOf: (node: string) => registrations.handlerOf(node),
     };
     const absences = new Absences({ ...base, onFound: (node) => this.#nodeChanged(node) });
     this.#absences = absences;
-    this.questions = new Questions({
-      ...base,
-      isOutcomeComing: (text) => this.#settlement.isOnItsWay(text),
-      origin: (text) => this.#settlement.originOf(text),
-      onAllAnswered: (text) => this.#settlement.forget(text),
-    });
+    this.questions = new Questions(base);
     const { questions } = this;
     const clientFor = (node: string) => registrations.clientFor(node) ?? options.client();
-    const reconciliations = new Reconciliations({ clock, sources: options.sources, clientFor });
+    const reconciliations = new Reconciliations({ clock, sources, clientFor });
     const settling = { ...base, absences, questions, reconciliations };
     this.#settlement = new Settlement(settling);
-    const dispatching = {
-      ...settling,
-      retryAfter: options.retryAfter ?? new RetryAfter(clock),
-      settlement: this.#settlement,
-    };
+    const dispatching = { ...settling, settlement: this.#settlement };
     this.#dispatcher = new Dispatcher(dispatching);
     const all = { ...dispatching, dispatcher: this.#dispatcher };
     this.admin = new Admin(all);
@@ -174,7 +162,7 @@ export class Outbox implements Participant {
 
   /** Whether messages of the flow are here, as they came, whose texts or questions are open: a store has only what can be written of them. */
   get hasMessages(): boolean {
-    return this.#settlement.hasOrigins;
+    return this.#origins.size > 0;
   }
 
   /** A node begins to send. Its texts from before go on. */

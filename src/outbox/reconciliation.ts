@@ -39,16 +39,12 @@ export interface ReconciliationsOptions {
 export class Reconciliations {
   readonly #options: ReconciliationsOptions;
   readonly #byText = new Map<string, Reconciliation>();
-  readonly #searches = new UnderWay();
+  /** Of texts for which evidence is being looked for. */
+  readonly searches = new UnderWay();
   #reading: { at: number; feed: Promise<Feed> } | undefined;
 
   constructor(options: ReconciliationsOptions) {
     this.#options = options;
-  }
-
-  /** For how many texts evidence is being looked for. */
-  get searches(): number {
-    return this.#searches.size;
   }
 
   /** Begins to collect, unless it has begun already; `undefined` for a text that nothing is looked for, or where nobody is who can. */
@@ -93,7 +89,7 @@ export class Reconciliations {
       }
       return this.#reading.feed;
     };
-    return new Reconciliation(message.messageId ?? '', { clock, sources, searches: this.#searches, readFeed });
+    return new Reconciliation(message.messageId ?? '', { clock, sources, searches: this.searches, readFeed });
   }
 }
 

@@ -120,7 +120,7 @@ export interface SenderRegistrationsOptions {
   /** What goes on at a node, but for the texts that its registration counts. */
   stateOf(node: string): SendHandlerState;
   /** Ids of nodes that know that the store fails. It outlives this, since a redeploy changes nothing of that. */
-  told: Set<string>;
+  toldOfStore: Set<string>;
 }
 
 /** The nodes that send: tells each what goes on at it, and once that the store fails that its texts need. */
@@ -180,13 +180,13 @@ export class SenderRegistrations {
 
   /** A text of a node was refused. When the store does that, its error is all that there is to tell, unless others wait. */
   refused(node: string): void {
-    const { journal, stateOf, told } = this.#options;
+    const { journal, stateOf, toldOfStore: told } = this.#options;
     if (journal.failure && stateOf(node).waiting === 0) told.add(node);
   }
 
   /** The store may have begun to fail, or work again. */
   onStore(): void {
-    const { clock, journal, told } = this.#options;
+    const { clock, journal, toldOfStore: told } = this.#options;
     const isFailing = journal.failure !== undefined;
     if (isFailing !== this.#isFailing) {
       this.#isFailing = isFailing;
@@ -226,7 +226,7 @@ export class SenderRegistrations {
   }
 
   #tellFailure(registration: SenderRegistration): void {
-    const { journal, stateOf, told } = this.#options;
+    const { journal, stateOf, toldOfStore: told } = this.#options;
     const { handler } = registration;
     const { failure } = journal;
     if (!failure || told.has(handler.id) || !this.#needsStore(registration)) return;

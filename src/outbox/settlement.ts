@@ -35,6 +35,8 @@ import {
 export interface SettlementOptions {
   clock: Clock;
   ledger: Ledger;
+  /** What nodes gave with texts that may outlast the call that gave it. It is in no store, and a node may come back for it. */
+  origins: Map<string, unknown>;
   absences: Pick<Absences, 'patience'>;
   questions: Questions;
   reconciliations: Reconciliations;
@@ -69,21 +71,17 @@ export interface Try {
  * entered the flow: each text ends once.
  */
 export class Settlement {
+  /** For how many texts of a node, kept ones or those of an earlier process, evidence is being looked for. */
+  readonly searching = new NodeCounts();
   readonly #options: SettlementOptions;
   #closing = new AbortController();
   /** Ids of texts of which it is being written what becomes of them. */
   readonly #written = new Set<string>();
-  /** Ids of texts that ask and are in no store, and whose outcome is on its way into the flow. */
-  readonly #told = new Set<string>();
-  /** Those for which evidence is being looked for. */
-  readonly #searching = new NodeCounts();
-  /** What nodes gave with texts that are under way. */
-  readonly #origins = new Map<string, unknown>();
   readonly #redelivery: Redelivery<Text>;
 
   constructor(options: SettlementOptions) {
     this.#options = options;
-    const { clock, ledger, absences, registrations, onAbandoned, onFault } = options;
+    const { clock, ledger, origins, absences, registrations, onAbandoned, onFault } = options;
     const taken = async (text: Text) => {
       await ledger.delivered(text);
       this.#delivered(text);
@@ -100,7 +98,7 @@ export class Settlement {
       tell: async (handler, text, mayBeKnown) => {
         const { id, outcome, isReleased, hastenedAt, follows } = text;
         if (!outcome) throw new Error('not settled');
-        const origin = this.#origins.get(id);
+        const origin = origins.get(id);
         // Where the node gave it here, it is in memory as it came.
         const carried = origin === undefined ? await ledger.carriedOf(text) : text.carried;
         const news = createNews(text, {
@@ -122,31 +120,19 @@ export class Settlement {
     });
   }
 
-  /** Whether something that a node gave is here: it is in no store, and its node may come back for it. */
-  get hasOrigins(): boolean {
-    return this.#origins.size > 0;
-  }
-
-  originOf(id: string): unknown {
-    return this.#origins.get(id);
-  }
-
-  /** Remembers what a node gave with a text that may outlast the call that gave it. */
-  remember(id: string, origin: unknown): void {
-    this.#origins.set(id, origin);
-  }
-
   /** Lets go of what a node gave with a text, and returns it. */
   forget(id: string): unknown {
-    const origin = this.#origins.get(id);
-    this.#origins.delete(id);
+    const { origins } = this.#options;
+    const origin = origins.get(id);
+    origins.delete(id);
     return origin;
   }
 
   /** Takes over what nodes gave with some texts, and what is known of their outcomes, from the account of a login that this one replaces. */
   adopt(former: Settlement, isTheirs: (id: string) => boolean): void {
     this.#redelivery.adopt(former.#redelivery, isTheirs);
-    for (const id of [...former.#origins.keys()]) if (isTheirs(id)) this.#origins.set(id, former.forget(id));
+    const { origins } = this.#options;
+    for (const id of [...former.#options.origins.keys()]) if (isTheirs(id)) origins.set(id, former.forget(id));
   }
 
   /** Whether nothing is taken up, since others may be about to take over. */
@@ -157,16 +143,6 @@ export class Settlement {
   /** Whether it is decided what becomes of a text, though the ledger does not know it yet: it may be opened again meanwhile. */
   isDecided(id: string): boolean {
     return this.#written.has(id);
-  }
-
-  /** Whether the outcome of a text is known and has not entered the flow yet. */
-  isOnItsWay(id: string): boolean {
-    return this.#told.has(id) || this.#options.ledger.texts.get(id)?.state === 'settled';
-  }
-
-  /** For how many texts of a node, kept ones or those of an earlier process, evidence is being looked for. */
-  searchingOf(node: string): number {
-    return this.#searching.of(node);
   }
 
   /**
@@ -217,7 +193,7 @@ export class Settlement {
     if (isReconciled(text)) reconciliations.close(text.id);
     counts.add(outcome, text.message.to.length);
     const isWritten = isTracked(text) || isFollowed(text) || uncountedBy(text, outcome).length > 0;
-    if (!isTracked(text) && asks(text)) this.#told.add(text.id);
+    if (!isTracked(text) && asks(text)) ledger.texts.outcomesComing.add(text.id);
     let settled = text;
     try {
       if (isWritten) {
@@ -230,7 +206,7 @@ export class Settlement {
       }
       if (given) await this.tell(given, settled, outcome);
     } finally {
-      this.#told.delete(text.id);
+      ledger.texts.outcomesComing.delete(text.id);
     }
     this.#delivered(settled);
   }
@@ -358,12 +334,12 @@ export class Settlement {
     const { ledger, registrations } = this.#options;
     // Nobody can decide about it before its outcome is known.
     ledger.texts.entries.remove(id);
-    this.#searching.add(node, 1);
+    this.searching.add(node, 1);
     registrations.tellState(node);
     try {
       return await evidence.look(options.resolveMs, this.#closing.signal);
     } finally {
-      this.#searching.add(node, -1);
+      this.searching.add(node, -1);
       registrations.tellState(node);
     }
   }

@@ -8,6 +8,8 @@ const uncertainMs = 7 * 24 * 3_600_000;
 export class TextBook {
   /** Those that somebody may decide about. */
   readonly entries = new TextEntries();
+  /** Ids of texts that ask and are in no store, and whose outcome is on its way into the flow. */
+  readonly outcomesComing = new Set<string>();
   readonly #byId = new Map<string, Text>();
   readonly #clock: Clock;
   /** Ids of texts whose mark that they leave is being written. */
@@ -51,6 +53,11 @@ export class TextBook {
   isUnderWay(id: string): boolean {
     const state = this.get(id)?.state;
     return state === 'waiting' || state === 'leaving';
+  }
+
+  /** Whether the outcome of a text is known and has not entered the flow yet. */
+  isOutcomeComing(id: string): boolean {
+    return this.outcomesComing.has(id) || this.get(id)?.state === 'settled';
   }
 
   /** A text's mark is being written until `marking` has settled. */

@@ -12,12 +12,8 @@ export interface QuestionsOptions {
   clock: Clock;
   ledger: Ledger;
   handlerOf(node: string): SendHandler | undefined;
-  /** Whether the outcome of a text is on its way into the flow: its answers follow it. */
-  isOutcomeComing(text: string): boolean;
-  /** What the node gave with a text. */
-  origin(text: string): unknown;
-  /** No question of a text is left. */
-  onAllAnswered(text: string): void;
+  /** What nodes gave with texts. */
+  origins: Map<string, unknown>;
   /** A node has thrown. */
   onFault(error: unknown): void;
 }
@@ -49,7 +45,7 @@ export class Questions {
   #isClosed = false;
 
   constructor(options: QuestionsOptions) {
-    const { clock, ledger, handlerOf, isOutcomeComing, onFault } = options;
+    const { clock, ledger, handlerOf, onFault } = options;
     this.#options = options;
     this.#deadlines = new DueTimes(
       clock,
@@ -61,7 +57,8 @@ export class Questions {
       clock,
       items: ledger.questions,
       isShared: ledger.isShared,
-      handlerOf: ({ text, node }) => (isOutcomeComing(text) ? undefined : handlerOf(node)),
+      // Its answer follows the outcome of its text.
+      handlerOf: ({ text, node }) => (ledger.texts.isOutcomeComing(text) ? undefined : handlerOf(node)),
       // Its node may be about to be deployed.
       patienceMs: (question) => Math.max(longestDeploymentMs, remainingGraceMs(question, clock.now())),
       tell: (handler, question, mayBeKnown) => this.#tell(handler, question, mayBeKnown),
@@ -90,11 +87,11 @@ export class Questions {
   resume(questions: readonly Asked[]): void {
     // Whoever opens this, or takes over from it, finds them in the ledger.
     if (this.#isClosed) return;
-    const { clock, ledger, origin } = this.#options;
+    const { clock, ledger, origins } = this.#options;
     // One that is in no store is known by its origin alone. The outcome of an uncertain one has been told.
     const isUnderWay = ({ text: id }: Asked) => {
       const text = ledger.texts.get(id);
-      return text ? text.state !== 'uncertain' : origin(id) !== undefined;
+      return text ? text.state !== 'uncertain' : origins.get(id) !== undefined;
     };
     for (const question of questions) {
       if (question.answer) {
@@ -223,7 +220,7 @@ export class Questions {
 
   async #tell(handler: SendHandler, asked: Asked, mayBeKnown: boolean): Promise<boolean> {
     const { text, messageId } = asked;
-    const given = this.#options.origin(text);
+    const given = this.#options.origins.get(text);
     const carried = given === undefined ? await this.#options.ledger.carriedOf(asked) : undefined;
     const news = {
       ...(messageId === undefined ? undefined : { messageId }),
@@ -238,10 +235,10 @@ export class Questions {
 
   /** Its end has entered the flow, or nobody was there to take it. */
   async #forget(asked: Asked): Promise<void> {
-    const { ledger, onAllAnswered } = this.#options;
+    const { ledger, origins } = this.#options;
     this.#stopWaiting(asked.id);
     await ledger.forgetQuestion(asked);
-    if (!ledger.questions.hasOf(asked.text)) onAllAnswered(asked.text);
+    if (!ledger.questions.hasOf(asked.text)) origins.delete(asked.text);
   }
 
   /** Replies and statuses may have been read elsewhere, as long as something is asked. */

@@ -87,9 +87,7 @@ describe('DueTimes', () => {
       clock,
       ledger,
       handlerOf: () => undefined,
-      isOutcomeComing: () => false,
-      origin: () => undefined,
-      onAllAnswered: () => {},
+      origins: new Map(),
       onFault: (error) => assert.ifError(error),
     });
     questions.begin('t');

@@ -7,7 +7,9 @@ import { type Arrival, Inbox } from '../../../src/inbox/inbox';
 import { Journal } from '../../../src/journal/journal';
 import type { QuietHours } from '../../../src/message/times';
 import type { Delivery, Feed, InboxRecord, IncomingRecord, OutboundMessage } from '../../../src/model';
+import { SendCounts } from '../../../src/outbox/counts';
 import type { LimitSettings } from '../../../src/outbox/limits';
+import { RetryAfter } from '../../../src/outbox/outage';
 import { Outbox } from '../../../src/outbox/outbox';
 import { SendQueue } from '../../../src/outbox/queue';
 import type {
@@ -244,6 +246,9 @@ export class House {
       journal: this.journal,
       clock: this.clock,
       queue,
+      counts: new SendCounts(),
+      retryAfter: new RetryAfter(this.clock),
+      toldOfStore: new Set(),
       dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
       sentMs: () => options.sentMs ?? 168 * 3_600_000,
       rules: {
