@@ -74,8 +74,7 @@ export type {
   SendingNode,
   SendRequest,
 } from './outbox/sender-registrations';
-export type { Evidence, Outcome, SendOptions, Sent } from './outbox/text';
-export type { TextEntryState } from './outbox/text-book';
+export type { Evidence, Outcome, SendOptions, Sent, TextEntryState } from './outbox/text';
 export type { PollOutcome } from './polling/back-off';
 export type { PollSummary, Watcher } from './polling/endpoint';
 export { type PollEvents, PollLoop, type PollSource, type PollState } from './polling/poll-loop';

@@ -3,8 +3,15 @@ import type { SendCounts } from './counts';
 import type { Dispatcher, DispatcherOptions } from './dispatcher';
 import type { SendFailure } from './outage';
 import type { SettlementOptions } from './settlement';
-import { concernedBy, createResolved, isKept, parseOutcome, type Text } from './text';
-import type { TextEntryPlace, TextEntryState } from './text-book';
+import {
+  concernedBy,
+  createResolved,
+  isKept,
+  parseOutcome,
+  type Text,
+  type TextEntryPlace,
+  type TextEntryState,
+} from './text';
 
 /** What goes on with texts that go out. */
 export interface SendState {
@@ -90,15 +97,15 @@ export class Admin {
     const { ledger, reconciliations, queue, dispatcher } = this.#options;
     const { failing, scheduled } = dispatcher;
     const { texts } = ledger;
-    const kept = texts.entries.count('kept');
-    const [oldest] = texts.entries.page('kept', 1).ids.map((id) => texts.get(id));
+    const kept = texts.listed.count('kept');
+    const [oldest] = texts.listed.page('kept', 1).ids.map((id) => texts.get(id));
     return {
       inFlight: queue.inFlight + reconciliations.searches.size,
       waiting: queue.waitingUnkept + kept,
       kept,
       scheduled,
       ...(oldest ? { oldestKeptAt: oldest.arrivedAt } : undefined),
-      uncertain: texts.entries.count('uncertain'),
+      uncertain: texts.listed.count('uncertain'),
       asking: ledger.questions.open.question.total,
       reporting: ledger.questions.open.report.total,
       ...(failing && { failing }),
@@ -108,11 +115,11 @@ export class Admin {
   /** At most so many entries, the first or those after an earlier list's `next`. However many there are, it reads no others. */
   entries(state: TextEntryState, most: number, after?: string): TextEntryList {
     const { texts } = this.#options.ledger;
-    const { ids, ...more } = texts.entries.page(state, most, after);
+    const { ids, ...more } = texts.listed.page(state, most, after);
     const entries = ids.flatMap(
-      (id) => formatEntry(texts.get(id), texts.entries.get(id), this.#options.dispatcher.dueAt(id)) ?? [],
+      (id) => formatEntry(texts.get(id), texts.listed.get(id), this.#options.dispatcher.dueAt(id)) ?? [],
     );
-    return { entries, total: texts.entries.count(state), ...more };
+    return { entries, total: texts.listed.count(state), ...more };
   }
 
   /** Whether somebody may decide about a text, or may again. */
@@ -120,7 +127,7 @@ export class Admin {
     const { texts } = this.#options.ledger;
     const text = texts.get(id);
     // Evidence may be looked for of one that has left, and it may have to wait again.
-    return texts.entries.get(id) !== undefined || (text?.state === 'leaving' && isKept(text));
+    return texts.listed.get(id) !== undefined || (text?.state === 'leaving' && isKept(text));
   }
 
   /**
@@ -133,7 +140,7 @@ export class Admin {
   async act(id: string, action: TextAction): Promise<'done' | 'gone' | 'unfit'> {
     const { texts } = this.#options.ledger;
     const text = texts.get(id);
-    const entry = texts.entries.get(id);
+    const entry = texts.listed.get(id);
     if (!text || !entry) return this.has(id) ? 'unfit' : 'gone';
     // Of two who decide at once the second would undo what the first has been told.
     if (this.#decided.has(id)) return 'unfit';

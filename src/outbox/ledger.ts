@@ -18,9 +18,9 @@ import {
   parseOutcome,
   type StoredOutcome,
   type Text,
+  TextBook,
   type TextState,
 } from './text';
-import { TextBook } from './text-book';
 import {
   delivered,
   discard,
@@ -135,7 +135,7 @@ export class Ledger {
       .filter(({ id }) => !this.questions.has(id));
     for (const text of texts) {
       if (text.state === 'uncertain') this.texts.setUndecided(text);
-      else this.texts.set(text);
+      else this.texts.put(text);
     }
     const { clock, onFound } = this.#options;
     for (const [index, question] of questions.entries()) {
@@ -187,21 +187,21 @@ export class Ledger {
       if (mayBeWritten && !text.follows) this.#refused.add(text.id);
       throw error;
     });
-    if (taken.verdict.type === 'new' || taken.text.follows) this.texts.set(taken.text);
+    if (taken.verdict.type === 'new' || taken.text.follows) this.texts.put(taken.text);
     return taken;
   }
 
   /** Ends a text as the one that holds its key has ended. */
   async echo(text: Text, outcome: StoredOutcome): Promise<Text> {
     const settled = await this.journal.run(echo(text, outcome, this.#memory()));
-    this.texts.set(settled);
+    this.texts.put(settled);
     return settled;
   }
 
   /** @throws SmsError `SMS_STORE` when it cannot be written: the text goes on waiting for its time */
   async hasten(text: Text): Promise<void> {
     const hastened = await this.journal.run(hasten(text, this.#memory()));
-    if (this.texts.get(text.id) === text) this.texts.set(hastened);
+    if (this.texts.get(text.id) === text) this.texts.put(hastened);
   }
 
   /** Whether the rules are asked about each text as it leaves. */
@@ -358,7 +358,7 @@ export class Ledger {
 
   #move({ text, asked, unasked, isWritten }: Moved): Text {
     if (text.state !== 'leaving') this.inTransit.delete(text.id);
-    if (isTracked(text)) this.texts.set(text);
+    if (isTracked(text)) this.texts.put(text);
     for (const question of asked) {
       // Another step of the same commit may have answered it.
       const { answer } = this.questions.get(question.id) ?? {};

@@ -333,7 +333,7 @@ export class Settlement {
   async #search({ id, node, options }: Text, evidence: Reconciliation): Promise<Finding> {
     const { ledger, registrations } = this.#options;
     // Nobody can decide about it before its outcome is known.
-    ledger.texts.entries.remove(id);
+    ledger.texts.listed.remove(id);
     this.searching.add(node, 1);
     registrations.tellState(node);
     try {

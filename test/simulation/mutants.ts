@@ -458,7 +458,7 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'what is leaving expires',
-    'outbox/text-book.ts',
+    'outbox/text.ts',
     "return this.get(id)?.state === 'waiting' &&",
     "return this.get(id)?.state !== 'settled' &&",
   ),

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { Admin, type AdminOptions } from '../../../src/outbox/admin';
-import type { SendOptions, Text, TextState } from '../../../src/outbox/text';
-import { TextBook } from '../../../src/outbox/text-book';
+import { type SendOptions, type Text, TextBook, type TextState } from '../../../src/outbox/text';
 import { VirtualClock } from '../../virtual-clock';
 
 describe('the list of texts to decide about', () => {
@@ -34,7 +33,7 @@ describe('the list of texts to decide about', () => {
   }
 
   it('reads no more of a hundred thousand than it shows, on any page', () => {
-    for (let number = 0; number < 100_000; number++) texts.set(createText(number, 'waiting'));
+    for (let number = 0; number < 100_000; number++) texts.put(createText(number, 'waiting'));
     let next: string | undefined;
     for (const first of [0, 200, 400]) {
       read = 0;
@@ -53,11 +52,11 @@ describe('the list of texts to decide about', () => {
   });
 
   it('has each text in the state that it came to last, and none that has gone', () => {
-    for (const number of [1, 2, 3]) texts.set(createText(number, 'waiting'));
-    texts.set(createText(1, 'leaving'));
+    for (const number of [1, 2, 3]) texts.put(createText(number, 'waiting'));
+    texts.put(createText(1, 'leaving'));
     texts.setUndecided(createText(2, 'uncertain', 9));
-    texts.set(createText(3, 'settled'));
-    texts.set(createText(4, 'waiting'));
+    texts.put(createText(3, 'settled'));
+    texts.put(createText(4, 'waiting'));
     texts.delete('t000004');
     const bodies = (state: 'kept' | 'uncertain') => admin.entries(state, 200).entries.map(({ body, at }) => [body, at]);
     assert.deepEqual(bodies('kept'), [['text 1', 1]]);
@@ -67,7 +66,7 @@ describe('the list of texts to decide about', () => {
 
   it('leaves out a text that is only sent once and on its way, and has it when its outcome is unknown', () => {
     for (const [index, state] of (['waiting', 'leaving'] as const).entries()) {
-      texts.set(createText(index, state, undefined, false));
+      texts.put(createText(index, state, undefined, false));
     }
     assert.deepEqual(admin.entries('kept', 200), { entries: [], total: 0 });
     assert.equal(admin.has('t000000'), false);
