@@ -3,13 +3,12 @@ import { asSmsError, isSmsError, type SmsError } from '../errors';
 import { backOffMs } from '../polling/back-off';
 import { UnderWay } from './counts';
 import { DueTimes, OrderedKeys } from './due-times';
-import type { Following } from './duplicates';
 import { createExpired, Expiry } from './expiry';
 import { Outage, type RetryAfter, type SendFailure } from './outage';
 import { placeOf, type SendQueue, type Turn, type TurnSource } from './queue';
 import { isWithheldError, mayLeaveAt, type RuleSettings, TooEarly } from './rules';
 import type { SendHandlerState } from './sender-registrations';
-import type { Settlement, SettlementOptions } from './settlement';
+import type { Following, Settlement, SettlementOptions } from './settlement';
 import { formatOutcome, isKept, isOutage, isUnknown, type Outcome, stillUnknown, type Text } from './text';
 
 /** What a dispatcher needs. */

@@ -11,7 +11,6 @@ import type { Changes, Item } from '../store/store';
 import { Admin } from './admin';
 import type { SendCounts } from './counts';
 import { Dispatcher } from './dispatcher';
-import { Followers } from './duplicates';
 import { Absences } from './expiry';
 import { Intake } from './intake';
 import { isLedgerItem, Ledger } from './ledger';
@@ -27,7 +26,7 @@ import {
   type SendHandler,
   type SendingNode,
 } from './sender-registrations';
-import { Settlement } from './settlement';
+import { Followers, Settlement } from './settlement';
 import { type Evidence, isKept, type Text } from './text';
 
 /** What the outbox of an account stands on. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
-import { Followers } from '../../../src/outbox/duplicates';
 import type { OutcomeNews, SendingNode } from '../../../src/outbox/sender-registrations';
+import { Followers } from '../../../src/outbox/settlement';
 import type { SendOptions } from '../../../src/outbox/text';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
