@@ -193,7 +193,7 @@ export class Absences {
     this.#byNode.delete(node);
     this.#known.add(node);
     // Where that cannot be written it is not known either.
-    if (absence || usesStore) this.#options.journal.run(forget(node)).catch(() => {});
+    if (absence || usesStore) this.#options.journal.run(note(node, undefined)).catch(() => {});
   }
 
   /** Nobody waits here any more: it is written who is absent, for whoever waits next. */
@@ -221,7 +221,7 @@ export class Absences {
     const since = clock.now() - (clock.elapsed() - absence.begunAt);
     const noted = await journal.run(note(node, since, absence.isNew)).catch(() => since);
     absence.isNew = false;
-    if (noted >= since || this.#byNode.get(node) !== absence) return;
+    if (noted === undefined || noted >= since || this.#byNode.get(node) !== absence) return;
     absence.begunAt -= since - noted;
     onFound(node);
   }
@@ -233,29 +233,21 @@ const keyOf = (node: string) => prefix + digest(node);
 /** A node has been absent for as long as either login knows. */
 export const movedAbsences: MovedValues = { prefix, merge: (own, other) => (own.at <= other.at ? own : other) };
 
-/** Results in since when a node has been absent, in ms: it may be known for longer, unless it is new. */
-function note(node: string, since: number, isNew: boolean): Step<number> {
+/**
+ * Results in since when a node has been absent, in ms: it may be known for longer, unless it is new.
+ *
+ * @param since `undefined`: it is here
+ */
+function note(node: string, since: number | undefined, isNew = false): Step<number | undefined> {
   const key = keyOf(node);
   return {
     keys: [key],
     whileFailing: 'postpone',
     decide(look, changes) {
       const noted = look(key)?.at;
-      const at = isNew || noted === undefined ? since : Math.min(noted, since);
-      if (at !== noted) changes.remember.set(key, { at, forMs: notedMs, value: '' });
+      const at = isNew || noted === undefined || since === undefined ? since : Math.min(noted, since);
+      if (at !== noted) changes.remember.set(key, at === undefined ? undefined : { at, forMs: notedMs, value: '' });
       return () => at;
-    },
-  };
-}
-
-function forget(node: string): Step<void> {
-  const key = keyOf(node);
-  return {
-    keys: [key],
-    whileFailing: 'postpone',
-    decide(look, changes) {
-      if (look(key)) changes.remember.set(key, undefined);
-      return () => {};
     },
   };
 }
