@@ -71,7 +71,6 @@ export class Account {
         const { concurrency, queueLimit } = this.#settings ?? { concurrency: 1, queueLimit: 0 };
         return { concurrency, queueLimit, perSecond: this.#perSecond };
       },
-      kept: () => this.#stores.data?.outbox.keptWaiting ?? 0,
       onChanged: () => this.#settings?.onChanged?.(),
     });
     const host = this.#createHost();

@@ -56,6 +56,8 @@ const hastened = '!';
  * turn in the queue; or for the outcome of another that has its key. It is given up when it has waited for too long.
  */
 export class Dispatcher implements TurnSource {
+  /** Texts that are being written down: those that wait for their time then, and the others. */
+  readonly arriving = { scheduled: 0, others: 0 };
   readonly #options: DispatcherOptions;
   readonly #byId = new Map<string, Waiting>();
   readonly #byPlace = new Map<string, Waiting>();
@@ -75,11 +77,11 @@ export class Dispatcher implements TurnSource {
     this.open();
   }
 
-  /** Texts that wait to be tried, for which it is time. */
+  /** Texts that wait to be tried, for which it is time, and those that will have to when they are written down, as far as is known. */
   get waiting(): number {
     return [...this.#nodes.values()].reduce(
       (all, { size, tried, scheduled }) => all + size - tried - scheduled.size,
-      0,
+      Math.max(0, this.arriving.others - this.places),
     );
   }
 
@@ -99,9 +101,9 @@ export class Dispatcher implements TurnSource {
     return this.#byId.size > 0 ? this.#outage.state : undefined;
   }
 
-  /** Whether one that comes now has to wait, though there may be a place in the queue. */
-  get isHeld(): boolean {
-    return this.#outage.error !== undefined || this.#gathering !== undefined;
+  /** How many that come now could leave now. */
+  get places(): number {
+    return this.#outage.error || this.#gathering ? 0 : this.#options.queue.free;
   }
 
   /** What goes on at a node, but for the texts that its registration counts. */

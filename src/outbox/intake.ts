@@ -41,16 +41,9 @@ export class Intake {
   readonly #options: IntakeOptions;
   /** Ids of texts that this process will tell of by itself. */
   readonly #underWay = new Set<string>();
-  /** Texts that are being written down: those that wait for their time then, and the others. */
-  readonly #arriving = { scheduled: 0, others: 0 };
 
   constructor(options: IntakeOptions) {
     this.#options = options;
-  }
-
-  /** Texts that are being written down and will have to wait then, as far as is known. */
-  get waiting(): number {
-    return Math.max(0, this.#arriving.others - this.#places);
   }
 
   /** Whether a text that is found in the store, which was closed meanwhile, is still in hand here. */
@@ -87,8 +80,8 @@ export class Intake {
     const isScheduled = isKept && mayLeaveAt(text, now, rules.quietHours) > now;
     if (isKept) this.#assertRoom(isScheduled);
     const arriving = isScheduled ? 'scheduled' : 'others';
-    this.#arriving[arriving]++;
-    const taken = await ledger.takeIn(text).finally(() => this.#arriving[arriving]--);
+    dispatcher.arriving[arriving]++;
+    const taken = await ledger.takeIn(text).finally(() => dispatcher.arriving[arriving]--);
     const { verdict } = taken;
     if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });
     if (isKept) {
@@ -106,18 +99,12 @@ export class Intake {
   /** @throws SmsError `SMS_BUSY` when a text that is about to be kept would have to wait, and may not */
   #assertRoom(isScheduled: boolean): void {
     const { dispatcher, queue } = this.#options;
-    const { scheduled, others } = this.#arriving;
+    const { scheduled, others } = dispatcher.arriving;
     if (!isScheduled) {
-      if (others >= this.#places) queue.assertRoom();
+      if (others >= dispatcher.places) queue.assertRoom();
     } else if (scheduled + dispatcher.scheduled >= mostScheduled) {
       throw new SmsError('busyScheduled', { params: { limit: mostScheduled } });
     }
-  }
-
-  /** How many kept texts could leave now. */
-  get #places(): number {
-    const { dispatcher, queue } = this.#options;
-    return dispatcher.isHeld ? 0 : queue.free;
   }
 
   async #sendToEnd(text: Text, given: Given): Promise<void> {

@@ -144,11 +144,6 @@ export class Outbox implements Participant {
     journal.join('ledger', this);
   }
 
-  /** How many kept texts wait: they count for the queue's limit. */
-  get keptWaiting(): number {
-    return this.#dispatcher.waiting + this.#intake.waiting;
-  }
-
   /** Quiet hours are others now: texts may leave earlier or later. */
   quietHoursChanged(): void {
     this.#dispatcher.quietHoursChanged();

@@ -17,8 +17,6 @@ export interface SendQueueOptions {
   clock: Clock;
   /** Looked at each time, since other settings may hold at any moment. See {@link SendQueue.nudge}. */
   settings(): QueueSettings;
-  /** How many texts wait that are kept: they count for the limit wherever they wait. Absent: none. */
-  kept?(): number;
   /** Other tasks run or wait. */
   onChanged?(): void;
 }
@@ -41,6 +39,8 @@ export interface Turn {
 
 /** What has tasks of its own that wait for their turn, in whatever number. */
 export interface TurnSource {
+  /** They count for the limit. */
+  readonly waiting: number;
   /** The place of the first of them that may begin now, if any may. See {@link placeOf}. */
   readonly first: string | undefined;
   /** Begins that one. Never rejects. */
@@ -90,7 +90,7 @@ export class SendQueue {
 
   /** Tasks that wait, and kept texts wherever they wait. */
   get waiting(): number {
-    return this.waitingUnkept + (this.#options.kept?.() ?? 0);
+    return [...this.sources].reduce((all, { waiting }) => all + waiting, this.waitingUnkept);
   }
 
   /** Whether the next task need not wait on account of those before it, so that a new queue would be the same. */

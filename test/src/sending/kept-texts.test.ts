@@ -397,7 +397,7 @@ describe('kept texts', () => {
     await house.pass(1_000);
     assert.deepEqual(node.ends, ['SMS_STORE', 'to 6421555123']);
     assert.deepEqual(house.service.bodies, ['taken']);
-    assert.equal(house.outbox.keptWaiting, 0);
+    assert.equal(house.queue.waiting, 0);
     assert.equal(node.state?.waiting, 0);
   });
 

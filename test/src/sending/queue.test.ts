@@ -397,7 +397,7 @@ describe('SendQueue (perSecond, priority)', () => {
   it('counts kept texts for the limit wherever they wait, and refuses none that is kept already', async () => {
     const clock = new VirtualClock();
     let kept = 3;
-    const queue = new SendQueue({ clock, settings: () => ({ concurrency: 1, queueLimit: 5 }), kept: () => kept });
+    const queue = new SendQueue({ clock, settings: () => ({ concurrency: 1, queueLimit: 5 }) });
     const task = createTask();
     const running = queue.run(task.run, { signal });
     const others = [
@@ -406,6 +406,9 @@ describe('SendQueue (perSecond, priority)', () => {
     ];
     const places = [1, 2, 3].map(() => placeOf(0, queue.arrive()));
     queue.sources.add({
+      get waiting() {
+        return kept;
+      },
       get first() {
         return places[0];
       },

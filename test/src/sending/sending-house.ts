@@ -212,6 +212,7 @@ export class House {
   readonly clock: VirtualClock;
   readonly service: FakeService;
   readonly journal: Journal;
+  readonly queue: SendQueue;
   readonly outbox: Outbox;
   readonly inbox: Inbox;
   /** What an `sms-in` gets. */
@@ -237,15 +238,14 @@ export class House {
       onStore: () => this.outbox.registrations.onStore(),
     });
     const { concurrency = 8, queueLimit = 10_000, perSecond } = options;
-    const queue = new SendQueue({
+    this.queue = new SendQueue({
       clock: this.clock,
       settings: () => ({ concurrency, queueLimit, perSecond }),
-      kept: () => this.outbox.keptWaiting,
     });
     this.outbox = new Outbox({
       journal: this.journal,
       clock: this.clock,
-      queue,
+      queue: this.queue,
       counts: new SendCounts(),
       retryAfter: new RetryAfter(this.clock),
       toldOfStore: new Set(),
