@@ -6,46 +6,38 @@ import { isUnknown, type Outcome } from './text';
  * members alive until the next full garbage collection, and with the promise of a text all that it closes over.
  */
 export class UnderWay {
+  size = 0;
   readonly #onChanged: () => void;
   readonly #waiting: (() => void)[] = [];
-  #size = 0;
 
   /** @param onChanged something has begun or ended */
   constructor(onChanged: () => void = () => {}) {
     this.#onChanged = onChanged;
   }
 
-  get size(): number {
-    return this.#size;
-  }
-
   /** Does something, which counts until it has ended. */
   async run<Result>(work: () => Promise<Result>): Promise<Result> {
-    this.#size++;
+    this.size++;
     this.#onChanged();
     try {
       return await work();
     } finally {
-      this.#size--;
+      this.size--;
       this.#onChanged();
-      if (this.#size === 0) for (const resolve of this.#waiting.splice(0)) resolve();
+      if (this.size === 0) for (const resolve of this.#waiting.splice(0)) resolve();
     }
   }
 
   /** Resolves when nothing is under way. */
   idle(): Promise<void> {
-    return this.#size === 0 ? Promise.resolve() : new Promise((resolve) => this.#waiting.push(resolve));
+    return this.size === 0 ? Promise.resolve() : new Promise((resolve) => this.#waiting.push(resolve));
   }
 }
 
 /** How many of something each node has, and all together. */
 export class NodeCounts {
+  total = 0;
   readonly #byNode = new Map<string, number>();
-  #total = 0;
-
-  get total(): number {
-    return this.#total;
-  }
 
   of(node: string): number {
     return this.#byNode.get(node) ?? 0;
@@ -53,7 +45,7 @@ export class NodeCounts {
 
   /** @param more less than 0: it has so many fewer */
   add(node: string, more: number): void {
-    this.#total += more;
+    this.total += more;
     const count = this.of(node) + more;
     if (count === 0) this.#byNode.delete(node);
     else this.#byNode.set(node, count);
@@ -61,7 +53,7 @@ export class NodeCounts {
 
   clear(): void {
     this.#byNode.clear();
-    this.#total = 0;
+    this.total = 0;
   }
 }
 

@@ -216,10 +216,14 @@ const toleratedAheadMs = 60_000;
  */
 class SlidingWindow {
   readonly on: LimitOn;
+  /**
+   * Whether it has to be written: also when the clock was set back though nothing was counted, or what lies ahead would count
+   * until the clock has caught up.
+   */
+  isChanged = false;
   readonly #moment: Moment;
   readonly #texts: Counted[] = [];
   #count = 0;
-  #isChanged = false;
 
   /** @param value as {@link format} has made it; `undefined`, or what is not such a value, for none */
   constructor(on: LimitOn, value: string | undefined, moment: Moment) {
@@ -234,7 +238,7 @@ class SlidingWindow {
       counted[0] += byMs;
       if (counted[0] > latest) {
         counted[0] = moment.now;
-        this.#isChanged = true;
+        this.isChanged = true;
       }
       if (moment.now - counted[0] >= lengthMs) continue;
       isSorted &&= counted[0] >= (this.#texts.at(-1)?.[0] ?? 0);
@@ -247,14 +251,6 @@ class SlidingWindow {
   /** Whether one more would be over the limit. */
   get isFull(): boolean {
     return this.#count >= this.on.most;
-  }
-
-  /**
-   * Whether it has to be written: also when the clock was set back though nothing was counted, or what lies ahead would count
-   * until the clock has caught up.
-   */
-  get isChanged(): boolean {
-    return this.#isChanged;
   }
 
   /** When so few count that one more is within the limit, in ms since 1970. */
@@ -271,7 +267,7 @@ class SlidingWindow {
   /** Counts one that goes out now. */
   add(): void {
     const { now } = this.#moment;
-    this.#isChanged = true;
+    this.isChanged = true;
     this.#count++;
     const last = this.#texts.at(-1);
     // One that lies ahead, by the clock of another machine, counts for longer.
@@ -288,7 +284,7 @@ class SlidingWindow {
     const index = this.#texts.findIndex(([latest]) => latest >= when);
     const counted = this.#texts[index];
     if (!counted || counted[0] - when >= this.#stepMs) return;
-    this.#isChanged = true;
+    this.isChanged = true;
     this.#count--;
     counted[1]--;
     if (counted[1] === 0) this.#texts.splice(index, 1);
