@@ -13,7 +13,7 @@ import {
   StoreLapse,
 } from '../store/store';
 import { ClockSkew } from './clock-skew';
-import { type Circumstances, createTask, type Participant, Participants, type Step, type Task } from './step';
+import { type Asked, type Circumstances, createTask, type Participant, type Step, type Task } from './step';
 import { StepWriter } from './writer';
 
 export type { Participant, Step, WhileFailing } from './step';
@@ -55,7 +55,7 @@ export class Journal {
   readonly isShared: boolean;
   readonly isDurable: boolean;
   readonly #options: JournalOptions;
-  readonly #participants = new Participants();
+  readonly #participants = new Map<Part, Participant>();
   readonly #writer: StepWriter;
   readonly #ids: ItemIds;
   /** What is asked for, in order. */
@@ -111,7 +111,7 @@ export class Journal {
 
   /** Makes a room one of those that keep here. Has to be called before the journal is opened. */
   join(part: Part, participant: Participant): void {
-    this.#participants.join(part, participant);
+    this.#participants.set(part, participant);
   }
 
   /**
@@ -329,7 +329,8 @@ export class Journal {
 
   #redo(held: Held): void {
     try {
-      this.#participants.redo(held, (step) => this.#run(step, held));
+      const asked: Asked = { text: held.text, wasApplied: held.wasApplied, run: (step) => this.#run(step, held) };
+      for (const participant of this.#participants.values()) if (participant.redo?.(asked)) return;
     } catch {
       this.#setAside(held.setAside());
     }
@@ -352,11 +353,12 @@ export class Journal {
             // What was taken over before the store failed is found again, or has been taken over by another since.
             if (opening === this.#opening) await this.#find(items, { isReset: false, isOpening: false });
           }),
-        wanted: () => this.#participants.wanted(),
+        wanted: () => [...this.#participants.values()].flatMap((participant) => [...participant.wanted()]),
         onFailure: (error) => {
           if (!this.#openAgain(error)) this.#fail(error);
         },
-        isReadable: (item) => this.#participants.isReadable(item),
+        // What nobody here keeps is left alone: another version may have put it there.
+        isReadable: (item) => this.#participants.get(item.part)?.isReadable?.(item) ?? true,
         onUnreadable: (place) => this.#setAside(place),
       });
       if (leftovers.damage) this.#damaged(leftovers.damage);
@@ -372,7 +374,11 @@ export class Journal {
   async #find(items: readonly Item[], circumstances: Omit<Circumstances, 'unwritten'>): Promise<void> {
     this.#ids.follow(items);
     const isLeft = this.#createIsLeft();
-    await this.#participants.found(items.filter(isLeft), { ...circumstances, unwritten: this.#writer.unwritten });
+    const { unwritten } = this.#writer;
+    for (const [part, participant] of this.#participants) {
+      const own = items.filter((item) => item.part === part && isLeft(item));
+      await participant.found(own, { ...circumstances, unwritten });
+    }
   }
 
   /** Says of items whether they will still be there when all steps are taken that are known now. */
@@ -388,7 +394,7 @@ export class Journal {
   async #close(): Promise<void> {
     if (this.#mode === 'closed') return;
     // One that is open has all that was ever to be written.
-    if (this.#mode === 'open' && this.isDurable) this.#participants.letGo();
+    if (this.#mode === 'open' && this.isDurable) for (const one of this.#participants.values()) one.letGo?.();
     this.#isRead = false;
     this.#setMode('closing');
     this.#recovered();

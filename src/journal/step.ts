@@ -1,4 +1,4 @@
-import type { Changes, Held, Hold, Item, Look, Part, Remembered } from '../store/store';
+import type { Changes, Hold, Item, Look, Remembered } from '../store/store';
 
 /**
  * What becomes of a step while the store fails: `refuse` rejects it with `SMS_STORE`, `postpone` takes it when the store
@@ -169,59 +169,4 @@ export interface Participant {
    * forget it.
    */
   letGo?(): void;
-}
-
-/** All participants of one journal. */
-export class Participants {
-  readonly #byPart = new Map<Part, Participant>();
-
-  join(part: Part, participant: Participant): void {
-    this.#byPart.set(part, participant);
-  }
-
-  async found(items: readonly Item[], circumstances: Circumstances): Promise<void> {
-    for (const [part, participant] of this.#byPart) {
-      await participant.found(
-        items.filter((item) => item.part === part),
-        circumstances,
-      );
-    }
-  }
-
-  wanted(): string[] {
-    return [...this.#byPart.values()].flatMap((participant) => [...participant.wanted()]);
-  }
-
-  /** What nobody here keeps is left alone: another version may have put it there. */
-  isReadable(item: Item): boolean {
-    return this.#byPart.get(item.part)?.isReadable?.(item) ?? true;
-  }
-
-  /**
-   * Has what an earlier process was asked for taken.
-   *
-   * @throws whatever makes it unreadable
-   */
-  redo(held: Held, run: Asked['run']): void {
-    const asked = { text: held.text, wasApplied: held.wasApplied, run };
-    for (const participant of this.#byPart.values()) {
-      if (participant.redo?.(asked)) return;
-    }
-  }
-
-  merge(key: string, versions: Versions): Remembered | undefined {
-    let mine: Remembered | undefined = versions.mine;
-    for (const participant of this.#byPart.values()) {
-      if (mine && participant.merge) mine = participant.merge(key, { ...versions, mine });
-    }
-    return mine;
-  }
-
-  saved(kept: Changes['keep']): void {
-    for (const participant of this.#byPart.values()) participant.saved?.(kept);
-  }
-
-  letGo(): void {
-    for (const participant of this.#byPart.values()) participant.letGo?.();
-  }
 }

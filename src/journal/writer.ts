@@ -12,7 +12,7 @@ import {
   StoreConflict,
 } from '../store/store';
 import type { ClockSkew } from './clock-skew';
-import type { Participants, Task } from './step';
+import type { Participant, Task, Versions } from './step';
 
 /** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
 const rememberedPerSweep = 500;
@@ -37,7 +37,7 @@ export type Commit = { finish(): void } | { error: unknown; recalled: Recalled |
 /** Takes steps, a group of them in one commit, or without the store, and knows what the store does not have for that. */
 export class StepWriter {
   readonly #store: Store;
-  readonly #participants: Participants;
+  readonly #participants: ReadonlyMap<unknown, Participant>;
   readonly #skew: ClockSkew;
   /** Changes of steps that were taken without the store. */
   #unsaved = noChanges;
@@ -49,7 +49,7 @@ export class StepWriter {
   #rememberedSinceSweep = rememberedPerSweep;
   #sweptAfterSetting = 0;
 
-  constructor(store: Store, participants: Participants, skew: ClockSkew) {
+  constructor(store: Store, participants: ReadonlyMap<unknown, Participant>, skew: ClockSkew) {
     this.#store = store;
     this.#participants = participants;
     this.#skew = skew;
@@ -153,7 +153,7 @@ export class StepWriter {
 
   #finish(written: Changes, effects: readonly ((isWritten: boolean) => void)[]): void {
     for (const run of effects) run(true);
-    this.#participants.saved(written.keep);
+    for (const participant of this.#participants.values()) participant.saved?.(written.keep);
   }
 
   /** Keys of what is unsaved that others may have changed since. */
@@ -176,9 +176,17 @@ export class StepWriter {
     const remember = new Map(this.#unsaved.remember);
     for (const key of this.#contested) {
       const [mine, base, theirs] = [remember.get(key), this.#bases.get(key), recalled.get(key)];
-      if (mine && (base || theirs)) remember.set(key, this.#participants.merge(key, { base, theirs, mine }));
+      if (mine && (base || theirs)) remember.set(key, this.#merge(key, { base, theirs, mine }));
     }
     return { ...this.#unsaved, remember };
+  }
+
+  #merge(key: string, versions: Versions): Remembered | undefined {
+    let mine: Remembered | undefined = versions.mine;
+    for (const participant of this.#participants.values()) {
+      if (mine && participant.merge) mine = participant.merge(key, { ...versions, mine });
+    }
+    return mine;
   }
 
   /**

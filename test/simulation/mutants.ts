@@ -47,8 +47,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what a store that fails does not have is let go of',
     'journal/journal.ts',
-    "if (this.#mode === 'open' && this.isDurable) this.#participants.letGo();",
-    'if (this.isDurable) this.#participants.letGo();',
+    "if (this.#mode === 'open' && this.isDurable) for (const one",
+    'if (this.isDurable) for (const one',
   ),
   mutant(
     'a store that failed is not opened again',
