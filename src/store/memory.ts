@@ -1,7 +1,5 @@
 import { type Changes, type Leftovers, type Remembered, type Store, timesAsNoted } from './store';
 
-const sweepSize = 1_000;
-
 /**
  * Keeps everything in this process.
  *
@@ -16,8 +14,6 @@ const sweepSize = 1_000;
 export class MemoryStore implements Store {
   readonly durable = false;
   readonly #remembered = new Map<string, Remembered>();
-  /** Goes round, a part at each sweep. */
-  #sweeping = this.#remembered.entries();
 
   /** Whoever keeps has what is undone; there is nothing else to find. */
   open(): Promise<Leftovers> {
@@ -41,13 +37,7 @@ export class MemoryStore implements Store {
   }
 
   sweep(now: number, times = timesAsNoted): Promise<void> {
-    for (let count = 0; count < sweepSize; count++) {
-      const next = this.#sweeping.next();
-      if (next.done) {
-        this.#sweeping = this.#remembered.entries();
-        break;
-      }
-      const [key, remembered] = next.value;
+    for (const [key, remembered] of this.#remembered) {
       const { at, forMs } = times.read(remembered);
       if (at + forMs < now) this.#remembered.delete(key);
     }

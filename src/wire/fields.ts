@@ -51,12 +51,8 @@ export function presentFields<Name extends string>(
   fields: ReadonlyMap<string, string>,
   names: readonly Name[],
 ): { [Key in Name]?: string } {
-  const present: { [Key in Name]?: string } = {};
-  for (const name of names) {
-    const value = fields.get(name);
-    if (value !== undefined && !isBlank(value)) present[name] = value;
-  }
-  return present;
+  const given = names.map((name) => [name, fields.get(name)]).filter(([, value]) => !isBlank(value));
+  return Object.fromEntries(given);
 }
 
 /** An `errorCode` as records have it: a number when it reads as a whole number, else the text as received. */
