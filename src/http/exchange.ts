@@ -63,10 +63,8 @@ const maxAnswerBytes = 8 * 1024 * 1024;
  */
 export function createExchange(target: Target): (call: Call) => Promise<Answer> {
   const { baseUrl, authentication, connections, clock = systemClock } = target;
-  const pathStart = baseUrl.indexOf('/', baseUrl.indexOf('//') + 2);
-  const origin = pathStart === -1 ? baseUrl : baseUrl.slice(0, pathStart);
-  const host = origin.slice(origin.indexOf('//') + 2);
-  const basePath = pathStart === -1 ? '' : baseUrl.slice(pathStart).replace(/\/$/, '');
+  const { origin, host, pathname } = new URL(baseUrl);
+  const basePath = pathname.replace(/\/$/, '');
   const plain = ['accept', '*/*', 'accept-encoding', 'identity', 'user-agent', 'node-red-sms'];
   const headersOfGet = [...plain, ...formatAuthorization(authentication)];
   const headersOfPost = [...headersOfGet, 'content-type', 'application/x-www-form-urlencoded'];

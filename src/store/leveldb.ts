@@ -3,8 +3,6 @@ import { join } from 'node:path';
 import type { ClassicLevel } from 'classic-level';
 import { type Database, type Engine, mostBytes, type Operation } from './store';
 
-const fewKeys = 8;
-
 /**
  * For what was read, in bytes. What is looked up are digests, which are spread over everything and found in no cache: with
  * LevelDB's own 8 MiB a busy account takes 7 to 12 MiB more, and no less time. A smaller buffer for what is written would spare
@@ -42,9 +40,7 @@ class LevelDatabase implements Database {
   }
 
   read(keys: string[]): Promise<(string | undefined)[]> {
-    if (keys.length > fewKeys) return this.#database.getMany(keys);
-    // So few are found before another thread would have begun to look.
-    return Promise.resolve(keys.map((key) => this.#database.getSync(key)));
+    return this.#database.getMany(keys);
   }
 
   async list(from: string, before: string, limit: number): Promise<[string, string][]> {

@@ -37,7 +37,7 @@ export interface SessionLife {
   onFailure(error: Error): void;
 }
 
-/** Items that are listed, or taken over, at a time: the server serves nobody else meanwhile. */
+/** Items that are taken over at a time: the server serves nobody else meanwhile. */
 const pageSize = 250;
 
 /** What no script is called. */
@@ -70,7 +70,7 @@ export class RedisSession {
     redis.on('close', () => this.#fail(this.#failure ?? new Error('connection closed')));
   }
 
-  /** Connects, once. */
+  /** Connects, once, and gives the first sign of life. */
   static async open(options: SessionOptions): Promise<RedisSession> {
     // Loaded only here, so that accounts without Redis do not pay for it.
     const { Redis } = await import('ioredis');
@@ -96,6 +96,7 @@ export class RedisSession {
     try {
       await redis.connect();
       await logIn(redis, server);
+      await session.#settleIn();
       return session;
     } catch (error) {
       session.abandon();
@@ -103,8 +104,7 @@ export class RedisSession {
     }
   }
 
-  /** Gives the first sign of life. */
-  async settleIn(): Promise<void> {
+  async #settleIn(): Promise<void> {
     const { keys, consumer, timing } = this.#options;
     const step = { consumer, sign: this.sign, aliveMs: timing.aliveMs };
     const names = [
@@ -132,14 +132,9 @@ export class RedisSession {
 
   /** What this instance held before the connection was lost, and nobody has taken over. In order. */
   async listOwn(): Promise<ListedItem[]> {
-    const items = this.#options.keys.items(this.#options.consumer);
-    const listed: ListedItem[] = [];
-    for (const ids of await this.#listIds(items)) {
-      this.extendOpening();
-      const texts = ids.length > 0 ? await this.redis.hmget(items, ...ids) : [];
-      for (const [index, text] of texts.entries()) if (text !== null) listed.push([ids[index] ?? '', text]);
-    }
-    return listed;
+    const { keys, consumer } = this.#options;
+    const held = Object.entries(await this.redis.hgetall(keys.items(consumer)));
+    return held.filter(([id]) => id !== signField).sort(([one], [other]) => (one < other ? -1 : 1));
   }
 
   /**
@@ -159,23 +154,16 @@ export class RedisSession {
     for (const other of dead) {
       const names = [...own, keys.items(other), keys.alive(other), keys.gone(other), keys.reserved(other)];
       const step = { sign: this.sign, other, all, wanted, reservedMs: timing.reservedMs };
-      for (const ids of await this.#listIds(keys.items(other))) {
+      const left = (await this.redis.hkeys(keys.items(other))).filter((id) => id !== signField).sort();
+      do {
+        const ids = left.splice(0, pageSize);
         const taken = await this.redis.takeOverHeld(...names, JSON.stringify({ ...step, ids }));
         if (taken === null) throw signExpired();
         if (taken.length > 0) this.extendOpening();
         for (const item of taken) listed.push(item);
-      }
+      } while (left.length > 0);
     }
     return this.#isEnded ? [] : listed;
-  }
-
-  /** In order, in pages, of which there is one at least. */
-  async #listIds(items: string): Promise<string[][]> {
-    const ids = (await this.redis.hkeys(items)).filter((id) => id !== signField).sort();
-    const pages: string[][] = [];
-    do pages.push(ids.splice(0, pageSize));
-    while (ids.length > 0);
-    return pages;
   }
 
   /** Tells the others that they need not wait to take over, and ends it. */

@@ -88,7 +88,6 @@ export class RedisStore implements Store {
     try {
       const session = await RedisSession.open(this.#options);
       this.#session = session;
-      await session.settleIn();
       this.#isReset ||= this.#isKnown && !session.isThere;
       const listed = [...(await session.listOwn()), ...(await session.takeOver(events.wanted()))];
       const items = await this.#readItems(session, listed, events);

@@ -435,7 +435,7 @@ for (const program of programs) {
         await instance.open();
         await instance.keep(entry('1'));
         await lose();
-        proxy.mute('hkeys');
+        proxy.mute('hgetall');
         await assert.rejects(instance.open());
         proxy.cut();
         proxy.restore();
@@ -816,7 +816,7 @@ for (const program of programs) {
 
       for (const right of [
         ...['+set', '+get', '+mget', '+del', '+eval', '+evalsha', '+scan'],
-        ...['+hset', '+hget', '+hmget', '+hkeys', '+hlen', '+hdel', '+sadd', '+smembers', '+srem'],
+        ...['+hset', '+hget', '+hmget', '+hgetall', '+hkeys', '+hlen', '+hdel', '+sadd', '+smembers', '+srem'],
       ]) {
         it(`refuses to be opened for a user without ${right}, and leaves no entry and no instance behind`, async () => {
           const url = await createUser('user', right);
