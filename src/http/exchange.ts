@@ -187,7 +187,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     try {
       if (!this.#settled) await this.#call.beforeLeaving?.();
     } catch (error) {
-      this.#fail(asSmsError(error));
+      this.#end(asSmsError(error));
     }
     // Given up while it waited for a connection or for that: it must not leave any more.
     if (this.#settled) throw new Error('given up');
@@ -212,17 +212,17 @@ class AnswerReader implements Dispatcher.DispatchHandler {
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#body.length + chunk.length <= maxAnswerBytes) this.#body.add(chunk);
-    else this.#fail(createTooLarge(this.#call.effect, this.#status()));
+    else this.#end(createTooLarge(this.#call.effect, this.#status()));
   }
 
   onResponseEnd(): void {
-    if (!this.#settled && this.#answer) this.#succeed(this.#answer);
+    if (this.#answer) this.#end();
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
     // A parser quotes what it could not read, which may be somebody's message.
     if ('data' in error) delete error.data;
-    this.#fail(this.#failure(describeFailure(error), error));
+    this.#end(this.#failure(describeFailure(error), error));
   }
 
   /** Where the process was paused or blocked, timers run before what has come meanwhile is read: in the turn after this one. */
@@ -232,15 +232,15 @@ class AnswerReader implements Dispatcher.DispatchHandler {
       const answer = this.#answer;
       const { length } = this.#body;
       this.#timer = clock.nextTurn(() => {
-        if (this.#answer === answer && this.#body.length === length) this.#fail(failure);
+        if (this.#answer === answer && this.#body.length === length) this.#end(failure);
         else this.#onTimeout(clock);
       });
-    } else this.#fail(failure);
+    } else this.#end(failure);
   }
 
   #onAbort(): void {
     const closed = this.#call.effect === 'send' ? 'closed' : 'closedRead';
-    this.#fail(this.#hasLeft ? this.#failure('stopped') : new SmsError(closed));
+    this.#end(this.#hasLeft ? this.#failure('stopped') : new SmsError(closed));
   }
 
   #failure(detail: string, cause?: Error): SmsError {
@@ -256,28 +256,16 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     return this.#answer ? { statusCode: this.#answer.statusCode } : {};
   }
 
-  #succeed(answer: Answer): void {
-    this.#settle();
-    answer.bytes = this.#body.join();
-    this.#resolve(answer);
-  }
-
-  #fail(error: SmsError): void {
+  /** Ends it, with an error or with the answer. That the service refused is known, whatever becomes of the page that says so. */
+  #end(error?: SmsError): void {
     if (this.#settled) return;
-    if (this.#answer && this.#answer.statusCode >= 300) {
-      // That the service refused is known, whatever becomes of the page that says so.
-      this.#succeed(this.#answer);
-    } else {
-      this.#settle();
-      this.#reject(error);
-    }
-    this.#controller?.abort(error);
-  }
-
-  #settle(): void {
     this.#settled = true;
     this.#timer.cancel();
     this.#leave?.();
+    const answer = this.#answer;
+    if (answer && (!error || answer.statusCode >= 300)) this.#resolve({ ...answer, bytes: this.#body.join() });
+    else if (error) this.#reject(error);
+    if (error) this.#controller?.abort(error);
   }
 }
 
