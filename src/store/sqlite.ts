@@ -125,82 +125,57 @@ interface Statement {
 /** Bytes that a write-ahead log begins with, and each of its frames before its page. */
 const [logHead, frameHead] = [32, 24];
 
-/** One file: a table of texts by key. */
-class TextFile {
-  readonly #database: SqliteFile;
-  readonly #get: Statement;
-  readonly #put: Statement;
-  readonly #remove: Statement;
-  readonly #list: Statement;
-  /** How much was found damaged, and is gone. */
-  readonly lost: string | undefined;
-  #isFlushing = true;
+type TextFile = ReturnType<typeof openTexts>;
 
-  constructor(file: string) {
-    const { DatabaseSync } = loadSqlite();
-    const commits = readCommits(`${file}-wal`);
-    this.#database = new DatabaseSync(file);
-    // A commit writes each page that it touches: small ones write half as much. The log grows to 4 MiB, as with larger ones.
-    this.#database.exec('PRAGMA page_size = 1024; PRAGMA wal_autocheckpoint = 4000');
-    // Exclusive: no other process gets in, and no memory is shared, which not every file system can.
-    this.#database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
-    // What a flush of macOS leaves in the cache of the disk is not flushed.
-    this.#database.exec('PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');
-    // SQLite goes on with what comes before the first frame that is damaged, and says nothing of the rest.
-    const { log } = this.#database.prepare('PRAGMA wal_checkpoint').get() as { log: number };
-    const lost = commits.filter((frame) => frame >= log).length;
-    if (lost > 0) this.lost = `SQLite: ${lost} commits`;
-    this.#database.exec('CREATE TABLE IF NOT EXISTS texts (key TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID');
-    this.#get = this.#database.prepare('SELECT text FROM texts WHERE key = ?');
-    this.#put = this.#database.prepare('INSERT OR REPLACE INTO texts VALUES (?, ?)');
-    this.#remove = this.#database.prepare('DELETE FROM texts WHERE key = ?');
-    this.#list = this.#database.prepare('SELECT key, text FROM texts WHERE key >= ? AND key < ? ORDER BY key LIMIT ?');
-  }
-
-  read(keys: readonly string[]): (string | undefined)[] {
-    return keys.map((key) => (this.#get.get(key) as Row | undefined)?.text);
-  }
-
-  list(...range: Parameters<Database['list']>): [string, string][] {
-    const found: [string, string][] = [];
-    let length = 0;
-    for (const row of this.#list.iterate(...range)) {
-      const { key, text } = row as Row;
-      found.push([key, text]);
-      length += text.length;
-      if (length >= mostBytes) break;
-    }
-    return found;
-  }
-
-  write(operations: readonly Operation[], isFlushed: boolean): void {
-    if (isFlushed !== this.#isFlushing) {
-      this.#database.exec(`PRAGMA synchronous = ${isFlushed ? 'FULL' : 'NORMAL'}`);
-      this.#isFlushing = isFlushed;
-    }
-    this.#inTransaction(() => {
-      for (const [key, text] of operations) {
-        if (text === undefined) this.#remove.run(key);
-        else this.#put.run(key, text);
+/** One file: a table of texts by key. `lost` says how much was found damaged, and is gone. */
+function openTexts(file: string) {
+  const { DatabaseSync } = loadSqlite();
+  const commits = readCommits(`${file}-wal`);
+  const database = new DatabaseSync(file);
+  // A commit writes each page that it touches: small ones write half as much. The log grows to 4 MiB, as with larger ones.
+  database.exec('PRAGMA page_size = 1024; PRAGMA wal_autocheckpoint = 4000');
+  // Exclusive: no other process gets in, and no memory is shared, which not every file system can.
+  database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL');
+  // What a flush of macOS leaves in the cache of the disk is not flushed.
+  database.exec('PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');
+  // SQLite goes on with what comes before the first frame that is damaged, and says nothing of the rest.
+  const { log } = database.prepare('PRAGMA wal_checkpoint').get() as { log: number };
+  const lost = commits.filter((frame) => frame >= log).length;
+  database.exec('CREATE TABLE IF NOT EXISTS texts (key TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID');
+  const get = database.prepare('SELECT text FROM texts WHERE key = ?');
+  const put = database.prepare('INSERT OR REPLACE INTO texts VALUES (?, ?)');
+  const remove = database.prepare('DELETE FROM texts WHERE key = ?');
+  const page = database.prepare('SELECT key, text FROM texts WHERE key >= ? AND key < ? ORDER BY key LIMIT ?');
+  return {
+    lost: lost > 0 ? `SQLite: ${lost} commits` : undefined,
+    read: (keys: readonly string[]) => keys.map((key) => (get.get(key) as Row | undefined)?.text),
+    list(...range: Parameters<Database['list']>): [string, string][] {
+      const found: [string, string][] = [];
+      let length = 0;
+      for (const row of page.iterate(...range)) {
+        const { key, text } = row as Row;
+        found.push([key, text]);
+        length += text.length;
+        if (length >= mostBytes) break;
       }
-    });
-  }
-
-  close(): void {
-    this.#database.close();
-  }
-
-  #inTransaction(change: () => void): void {
-    this.#database.exec('BEGIN IMMEDIATE');
-    try {
-      change();
-      this.#database.exec('COMMIT');
-    } catch (error) {
-      // Some failures have rolled it back already.
-      tryTo(() => this.#database.exec('ROLLBACK'));
-      throw error;
-    }
-  }
+      return found;
+    },
+    write(operations: readonly Operation[], isFlushed: boolean): void {
+      database.exec(`PRAGMA synchronous = ${isFlushed ? 'FULL' : 'NORMAL'}; BEGIN IMMEDIATE`);
+      try {
+        for (const [key, text] of operations) {
+          if (text === undefined) remove.run(key);
+          else put.run(key, text);
+        }
+        database.exec('COMMIT');
+      } catch (error) {
+        // Some failures have rolled it back already.
+        tryTo(() => database.exec('ROLLBACK'));
+        throw error;
+      }
+    },
+    close: () => database.close(),
+  };
 }
 
 /** The frames of a write-ahead log that end a commit; none where there is no log. One that was cut off is no frame. */
@@ -239,15 +214,12 @@ function tryTo(change: () => void): void {
   }
 }
 
-let file: TextFile | undefined;
+let texts: TextFile | undefined;
 
 function answer([name, ...args]: Call): unknown {
-  if (name === 'open') {
-    file = new TextFile(String(args[0]));
-    return file.lost;
-  }
-  const method = file?.[name] as ((...args: unknown[]) => unknown) | undefined;
-  return method?.apply(file, args);
+  if (name !== 'open') return (texts?.[name] as ((...args: unknown[]) => unknown) | undefined)?.(...args);
+  texts = openTexts(String(args[0]));
+  return texts.lost;
 }
 
 /** `errstr` is what SQLite calls the failure: `database or disk is full`. */
