@@ -50,17 +50,8 @@ try('SADD', instances, step.consumer)
 return refusal or { isThere and 1 or 0 }
 `;
 
-/** Prolongs the sign of life of a session, and returns 1; or 0 when it does not stand any more. Keys: own items, sign of life, names of all. */
-const prolongScript = `
-${checkSign}
-if not isAlive then return 0 end
-redis.call('SET', KEYS[2], step.sign, 'PX', step.aliveMs)
-redis.call('SADD', KEYS[3], step.consumer)
-return 1
-`;
-
 /**
- * Commits one step, and returns 1. Or nothing: 0 with what there is under the keys when what
+ * Commits one step, prolongs the sign of life, and returns 1. Or nothing: 0 with what there is under the keys when what
  * it is based on is not so; -1 when the sign of life does not stand any more and others may have taken over what this instance
  * holds, or when the server has lost what it held. Keys: own items, sign of life, one for each remembered, then those that are only compared.
  *
@@ -78,6 +69,7 @@ for index, expected in ipairs(step.expected) do
   if expected.check and found[index] ~= expected.value then isSo = false end
 end
 if not isSo then return { 0, found } end
+try('SET', KEYS[2], step.sign, 'PX', step.aliveMs)
 local added = {}
 for _, item in ipairs(step.keep) do
   if try('HSET', KEYS[1], item.id, item.text) == 1 then added[#added + 1] = item.id end
@@ -150,7 +142,6 @@ export type CommitResult = [end: 1 | 0 | -1, found: (string | null)[]];
 /** The commands that the server learns. Each takes the number of its keys, if that is not given here, the keys, and a step. */
 export const scripts = {
   settleIn: { lua: settleInScript, numberOfKeys: 5 },
-  prolong: { lua: prolongScript, numberOfKeys: 3 },
   commitStep: { lua: commitScript },
   takeOverHeld: { lua: takeOverScript, numberOfKeys: 7 },
 };
@@ -158,7 +149,6 @@ export const scripts = {
 /** A connection whose server knows {@link scripts}. */
 export interface ScriptedRedis extends Redis {
   settleIn(...keysAndStep: string[]): Promise<[isThere: 0 | 1]>;
-  prolong(...keysAndStep: string[]): Promise<0 | 1>;
   commitStep(keys: number, ...keysAndStep: string[]): Promise<CommitResult>;
   takeOverHeld(...keysAndStep: string[]): Promise<ListedItem[] | null>;
 }

@@ -166,6 +166,22 @@ export class RedisSession {
     return this.#isEnded ? [] : listed;
   }
 
+  /**
+   * Commits a step, and prolongs the sign of life with it.
+   *
+   * @param names keys of what it remembers, then of what is only compared
+   * @returns what there is under them, when that is not what the step is based on
+   * @throws StoreLapse when this instance has no sign of life any more: others may have taken over what it holds
+   */
+  async commit(names: readonly string[], step: object): Promise<(string | null)[] | undefined> {
+    const { keys, consumer, timing } = this.#options;
+    const all = [keys.items(consumer), keys.alive(consumer), ...names];
+    const signed = { ...step, sign: this.sign, aliveMs: timing.aliveMs };
+    const [end, found] = await this.redis.commitStep(all.length, ...all, JSON.stringify(signed));
+    if (end === -1) throw signExpired();
+    return end === 0 ? found : undefined;
+  }
+
   /** Tells the others that they need not wait to take over, and ends it. */
   async close(): Promise<void> {
     this.#end();
@@ -205,12 +221,9 @@ export class RedisSession {
   }
 
   async #beat(): Promise<void> {
-    const { keys, consumer, timing } = this.#options;
     try {
       // Only prolonged: once it has expired, others may have taken over what this instance holds.
-      const step = JSON.stringify({ consumer, sign: this.sign, aliveMs: timing.aliveMs });
-      const isAlive = await this.redis.prolong(keys.items(consumer), keys.alive(consumer), keys.instances, step);
-      if (!isAlive) throw signExpired();
+      await this.commit([], { expected: [], keep: [], remember: [], drop: [] });
       await this.#life?.beat();
       this.#beatLater();
     } catch (error) {

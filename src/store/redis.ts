@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../clock';
 import { parseRedisUrl } from '../login';
-import { attempt, describeFailure, signExpired } from './redis-failures';
+import { attempt, describeFailure } from './redis-failures';
 import { createKeys, type ListedItem, type RedisKeys } from './redis-scripts';
 import { RedisSession, type RedisTiming, type SessionOptions } from './redis-session';
 import {
@@ -136,22 +136,19 @@ export class RedisStore implements Store {
     recalled: ReadonlyMap<string, Remembered | undefined>,
     isPresumed = false,
   ): Promise<void> {
-    const { redis, sign } = this.#opened();
+    const session = this.#opened();
     const remembered = [...changes.remember];
     const compared = isPresumed ? recalled.keys() : changes.compare;
     const unchanged = [...compared].filter((key) => !changes.remember.has(key));
     const keys = [...changes.remember.keys(), ...unchanged];
     const step = {
-      sign,
       expected: keys.map((key) => ({ check: recalled.has(key), value: formerly(recalled.get(key)) })),
       remember: remembered.map(([, value]) => value !== undefined && formatExpiring(value)),
       keep: [...changes.keep.values()].map((item) => ({ id: item.id, text: JSON.stringify(item) })),
       drop: [...changes.drop.keys()],
     };
-    const names = [this.#keys.items(this.#consumer), this.#keys.alive(this.#consumer), ...keys.map(this.#keys.seen)];
-    const [end, found] = await attempt(redis.commitStep(names.length, ...names, JSON.stringify(step)));
-    if (end === -1) throw signExpired();
-    if (end === 0) {
+    const found = await attempt(session.commit(keys.map(this.#keys.seen), step));
+    if (found) {
       const compared = keys.map((key, index) => [key, read(found[index] ?? null)] as const);
       throw new StoreConflict(new Map(compared.filter(([key]) => recalled.has(key))));
     }

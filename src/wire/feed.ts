@@ -49,7 +49,6 @@ function mend(text: string): string {
 /** @param frames the elements that hold what is at feed level: in RSS the channel and the root around it */
 function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
   const entryName = format === 'ATOM' ? 'entry' : 'item';
-  const createEntry = format === 'ATOM' ? createAtomEntry : createRssEntry;
   const entryElements: XmlElement[] = [];
   const feedLevel: XmlElement[] = [];
   for (const child of frames.flatMap(({ children }) => children)) {
@@ -58,7 +57,7 @@ function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
   }
   if (entryElements.length > maxEntries) throw unreadable('answer', 'a feed with too many entries');
   const parts = new Parts(feedLevel, frames[0]?.namespace);
-  const author = format === 'ATOM' ? authorOf(parts.takeAll('author')) : rssAuthorOf(parts);
+  const author = authorIn(parts, format);
   return {
     format,
     ...present({
@@ -66,49 +65,31 @@ function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
       updated: parts.date(['updated', 'lastBuildDate', 'pubDate', 'modified', 'date']),
     }),
     account: findAccount(frames, feedLevel),
-    entries: entryElements.map((entry) => createEntry(entry, author)),
+    entries: entryElements.map((entry) => createEntry(entry, format, author)),
   };
 }
 
 /** @param feedAuthor whose the entry is when it does not say */
-function createAtomEntry(entry: XmlElement, feedAuthor: string | undefined): FeedEntry {
+function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string | undefined): FeedEntry {
   const parts = new Parts(entry.children, entry.namespace);
+  const isAtom = format === 'ATOM';
+  const summary = isAtom ? 'summary' : 'description';
+  const takeContent = (kind: Kind) => (isAtom ? parts.takeOwn('content', kind) : parts.take('encoded', kind));
+  const body =
+    takeContent(hasContent) ??
+    parts.takeOwn(summary, hasContent) ??
+    takeContent(isInline) ??
+    parts.takeOwn(summary, isInline);
+  const published = parts.date(['pubDate', 'published', 'issued', 'created', 'available']);
+  const updated = parts.date(['updated', 'modified', 'date', 'lastBuildDate']);
   return {
     ...present({
-      id: parts.text('id'),
+      id: parts.text(isAtom ? 'id' : 'guid') ?? trimmed(entry.attributes.about),
       title: trimmed(markupOf(parts.take('title'))),
-      body: markupOf(
-        parts.takeOwn('content', hasContent) ??
-          parts.takeOwn('summary', hasContent) ??
-          parts.takeOwn('content', isInline) ??
-          parts.takeOwn('summary'),
-      ),
-      ...bothDates(parts.date(['published', 'issued', 'created']), parts.date(['updated', 'modified'])),
-      author: authorOf(parts.takeAll('author')) ?? feedAuthor,
-      link: linkOf(parts.takeAll('link')),
-    }),
-    categories: categoriesOf(parts.takeAll('category')),
-    fields: parts.rest(),
-  };
-}
-
-function createRssEntry(item: XmlElement, feedAuthor: string | undefined): FeedEntry {
-  const parts = new Parts(item.children, item.namespace);
-  return {
-    ...present({
-      id: parts.text('guid') ?? trimmed(item.attributes.about),
-      title: trimmed(markupOf(parts.take('title'))),
-      body: markupOf(
-        parts.take('encoded', hasContent) ??
-          parts.takeOwn('description', hasContent) ??
-          parts.take('encoded') ??
-          parts.takeOwn('description'),
-      ),
-      ...bothDates(
-        parts.date(['pubDate', 'published', 'issued', 'created', 'available']),
-        parts.date(['updated', 'modified', 'date', 'lastBuildDate']),
-      ),
-      author: rssAuthorOf(parts) ?? feedAuthor,
+      body: markupOf(body),
+      published: published ?? updated,
+      updated: updated ?? published,
+      author: authorIn(parts, format) ?? feedAuthor,
       link: linkOf(parts.takeAll('link')),
     }),
     categories: categoriesOf(parts.takeAll('category')),
@@ -146,7 +127,7 @@ class Parts {
   }
 
   /** The first element of this name that is the format's own, and of this kind. */
-  takeOwn(name: string, isOfKind: Kind = isAny): XmlElement | undefined {
+  takeOwn(name: string, isOfKind: Kind): XmlElement | undefined {
     const element = this.#byName.get(name)?.find((namesake) => this.#isOwn(namesake) && isOfKind(namesake));
     if (element !== undefined) this.#taken.add(element);
     return element;
@@ -230,10 +211,6 @@ function markupOf(element: XmlElement | undefined): string | undefined {
   return isXhtml ? child.inner() : contentOf(element);
 }
 
-function bothDates(published: string | undefined, updated: string | undefined) {
-  return { published: published ?? updated, updated: updated ?? published };
-}
-
 function authorOf(elements: readonly XmlElement[]): string | undefined {
   for (const element of elements) {
     const name = element.children.find((child) => child.name === 'name') ?? element.children[0] ?? element;
@@ -243,7 +220,8 @@ function authorOf(elements: readonly XmlElement[]): string | undefined {
   return undefined;
 }
 
-function rssAuthorOf(parts: Parts): string | undefined {
+function authorIn(parts: Parts, format: FeedFormat): string | undefined {
+  if (format === 'ATOM') return authorOf(parts.takeAll('author'));
   return nameIn(authorOf([...parts.takeAll('author'), ...parts.takeAll('creator')]));
 }
 
