@@ -50,8 +50,9 @@ export {
   type SmsErrorFacts,
   type SmsErrorReason,
 } from './errors';
-export { type CallOptions, Client, type ClientOptions } from './http/client';
+export { Client, type ClientOptions } from './http/client';
 export { type Connections, createConnections, type ProxyOptions, type TlsOptions } from './http/connections';
+export type { CallOptions } from './http/exchange';
 export type { Channel } from './inbox/entry';
 export type { InboxState } from './inbox/inbox';
 export { type Authentication, parseAuthentication, parseBaseUrl } from './login';

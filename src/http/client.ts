@@ -11,13 +11,13 @@ import type {
 } from '../model';
 import { readCallbackTokens } from '../wire/callback-url';
 import { parseFeed } from '../wire/feed';
-import { normaliseRecipient } from '../wire/fields';
+import { normaliseRecipient, present } from '../wire/fields';
 import { parseIncoming } from '../wire/incoming';
 import { parseOutbox } from '../wire/outbox';
 import { formatOutboundMessage, parseSendResponse } from '../wire/send';
 import { parseStatuses } from '../wire/status';
 import type { OnUnknownCharset } from '../wire/text';
-import { type Answer, type Call, createExchange, type Target } from './exchange';
+import { type Answer, type Call, type CallOptions, createExchange, type Target } from './exchange';
 import { createUnread } from './failure';
 import { createRedactor, type Redact } from './redact';
 import { createRootError, createStatusError } from './refusal';
@@ -34,15 +34,6 @@ export interface ClientOptions extends Target {
   timeoutMs: number;
   /** Told of the character set of an answer that is not known here. The answer is read as it is, since nobody else has it. */
   onUnknownCharset?: ((charset: string) => void) | undefined;
-}
-
-/** What a caller may say of a single call. */
-export interface CallOptions {
-  signal?: AbortSignal | undefined;
-  /** Called when the head of the answer is here. */
-  onAnswer?: (() => void) | undefined;
-  /** Awaited when the connection stands, before the first byte; when it rejects, nothing is sent. */
-  beforeLeaving?: (() => Promise<void> | void) | undefined;
 }
 
 /**
@@ -115,10 +106,8 @@ export class Client {
 
   /** Reads the feed of recent messages (§4.5). Marks nothing as read. */
   async readFeed(query: FeedQuery = {}, options: CallOptions = {}): Promise<Feed> {
-    const parameters: [string, string][] = [];
-    if (query.format) parameters.push(['format', query.format]);
-    if (query.type) parameters.push(['type', query.type]);
-    if (query.size !== undefined) parameters.push(['size', String(query.size)]);
+    const { format, type, size } = query;
+    const parameters = Object.entries(present({ format, type, size: size?.toString() }));
     const answer = await this.#call({ path: '/api/2/sms/list', parameters }, options);
     if (answer.statusCode !== 200) throw createStatusError(answer, 'read', this.#redact);
     return this.#read(answer, parseFeed);
@@ -131,17 +120,10 @@ export class Client {
     return this.#read(answer, parse);
   }
 
-  /** Knows the tokens of the callback URLs, too, which a refusal may quote; looks for them when it has something to read. */
+  /** Knows the tokens of the callback URLs, too, which a refusal may quote. */
   #redactorOf({ callbackUrl, callbackStatusUrl }: OutboundMessage): Redact {
     if (callbackUrl === undefined && callbackStatusUrl === undefined) return this.#redact;
-    let redact: Redact | undefined;
-    return (text) => {
-      redact ??= createRedactor(
-        this.#options.authentication,
-        [callbackUrl, callbackStatusUrl].flatMap(readCallbackTokens),
-      );
-      return redact(text);
-    };
+    return createRedactor(this.#options.authentication, [callbackUrl, callbackStatusUrl].flatMap(readCallbackTokens));
   }
 
   /** Reads the body of an answer. What cannot be read is told with the answer's status. */
@@ -159,16 +141,13 @@ export class Client {
   }
 
   /** @param request what differs from a read without parameters */
-  #call(request: Request, { signal, onAnswer, beforeLeaving }: CallOptions): Promise<Answer> {
-    const { path, effect = 'read', parameters = noParameters } = request;
-    const { method = this.#options.method, timeoutMs = this.#options.timeoutMs } = request;
-    return this.#exchange({ method, path, parameters, timeoutMs, effect, signal, onAnswer, beforeLeaving });
+  #call(request: Request, options: CallOptions): Promise<Answer> {
+    const { method, timeoutMs } = this.#options;
+    return this.#exchange({ method, timeoutMs, parameters: [], effect: 'read', ...request, ...options });
   }
 }
 
 type Request = Pick<Call, 'path'> & Partial<Pick<Call, 'method' | 'parameters' | 'timeoutMs' | 'effect'>>;
-
-const noParameters: Call['parameters'] = [];
 
 type Parse<Result> = (bytes: Uint8Array, contentType?: string, onUnknownCharset?: OnUnknownCharset) => Result;
 

@@ -19,8 +19,17 @@ export interface Target {
   clock?: Clock;
 }
 
+/** What a caller may say of a single call. */
+export interface CallOptions {
+  signal?: AbortSignal | undefined;
+  /** Called when the head of the answer is here: from now on the answer is worth waiting for. */
+  onAnswer?: (() => void) | undefined;
+  /** Awaited when the connection stands, before the first byte; when it rejects, nothing is sent. What it rejects with becomes the failure. */
+  beforeLeaving?: (() => Promise<void> | void) | undefined;
+}
+
 /** One request. */
-export interface Call {
+export interface Call extends CallOptions {
   method: 'GET' | 'POST';
   /** Below the base URL, such as `/api/3/sms/out`. */
   path: string;
@@ -29,11 +38,6 @@ export interface Call {
   timeoutMs: number;
   /** What a failure after the request has left means: a send may have been accepted, a read was merely cut off. */
   effect: 'send' | 'read';
-  signal?: AbortSignal | undefined;
-  /** Called when the head of the answer is here: from now on the answer is worth waiting for. */
-  onAnswer?: (() => void) | undefined;
-  /** Awaited when the connection stands and before the first byte goes out. What it rejects with becomes the failure of a call that never left. */
-  beforeLeaving?: (() => Promise<void> | void) | undefined;
 }
 
 /** An answer of any status, read whole. */

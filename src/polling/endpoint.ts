@@ -1,6 +1,7 @@
 import { type Clock, wait } from '../clock';
 import type { SmsError } from '../errors';
-import type { CallOptions, Client } from '../http/client';
+import type { Client } from '../http/client';
+import type { CallOptions } from '../http/exchange';
 import type { Acceptance, Arrival, Inbox } from '../inbox/inbox';
 import type { InboxRecord, Kind } from '../model';
 import type { PollOutcome } from './back-off';

@@ -493,7 +493,7 @@ for (const program of programs) {
       });
 
       it('takes over all of it, in order', async () => {
-        const left = create();
+        const left = create(server.url, { timing: { ...timing, aliveMs: 1e9 } });
         await left.open();
         const names = Array.from({ length: 2_500 }, (_, index) => String(index).padStart(4, '0'));
         await left.keep(...names.map((name) => entry(name)));
@@ -584,7 +584,7 @@ for (const program of programs) {
       });
 
       it('finds what its own nodes can take behind however much that they cannot, in order', async () => {
-        const left = create();
+        const left = create(server.url, { timing: { ...timing, aliveMs: 1e9 } });
         await left.open();
         const names = Array.from({ length: 11_500 }, (_, index) => String(index).padStart(5, '0'));
         await left.keep(...names.map((name) => entry(name, { subscribers: ['path /elsewhere'] })));
