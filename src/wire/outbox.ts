@@ -1,5 +1,5 @@
 import type { OutboxRecipient, OutboxRecord } from '../model';
-import { isBlank, isUnsafeKey, readErrorCode, unreadable } from './fields';
+import { isBlank, isUnsafeKey, present, readErrorCode, unreadable } from './fields';
 import { decodeText, type OnUnknownCharset } from './text';
 
 type JsonObject = Record<string, unknown>;
@@ -67,14 +67,10 @@ function listIn(value: unknown): readonly unknown[] {
 /** A message without a messageId is kept all the same: the service has moved its date on and will not give it again. */
 function createRecord(entry: JsonObject): OutboxRecord | undefined {
   const { messageId, body, recipientCount, recipients, messageDate, statusCode, deleted, recipientsList } = entry;
-  const count = numberOf(recipientCount);
+  const isDeleted = truths.has(typeof deleted === 'string' ? deleted.trim().toLowerCase() : deleted);
   const known = {
-    ...presentTexts({ messageId, body }),
-    ...(count === undefined ? {} : { recipientCount: count }),
-    ...presentTexts({ recipients, messageDate, statusCode }),
-    ...(isBlank(deleted)
-      ? {}
-      : { deleted: truths.has(typeof deleted === 'string' ? deleted.trim().toLowerCase() : deleted) }),
+    ...presentTexts({ messageId, body, recipients, messageDate, statusCode }),
+    ...present({ recipientCount: numberOf(recipientCount), deleted: isBlank(deleted) ? undefined : isDeleted }),
   };
   const list = (Array.isArray(recipientsList) ? recipientsList : [recipientsList])
     .filter(isObject)

@@ -75,18 +75,12 @@ function gapOf(fields: readonly Field[], wanted: string | undefined): number | u
 
 function splitRows(fields: readonly Field[]): Field[][] {
   const rows: Field[][] = [];
-  let row: Field[] = [];
-  let hasId = false;
   for (const field of fields) {
     const [name] = field;
-    const isId = name === 'messageId';
-    if (name === fields[0]?.[0] || (isId && hasId)) {
-      row = [];
-      rows.push(row);
-      hasId = false;
-    }
-    row.push(field);
-    hasId ||= isId;
+    const row = rows.at(-1);
+    const isSecondId = name === 'messageId' && row?.some(([known]) => known === name);
+    if (row === undefined || name === fields[0]?.[0] || isSecondId) rows.push([field]);
+    else row.push(field);
   }
   return rows;
 }
