@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ClassicLevel } from 'classic-level';
-import { type Database, type Engine, mostBytes, type Operation } from './store';
+import { type Database, type Engine, mostBytes } from './store';
 
 /**
  * For what was read, in bytes. What is looked up are digests, which are spread over everything and found in no cache: with
@@ -17,49 +17,31 @@ export const levelDb: Engine = {
   load: async () => {
     // Loaded only here, since it may be missing, or not run on this machine.
     const module = await import('classic-level').catch(() => undefined);
-    return module && ((folder) => LevelDatabase.open(new module.ClassicLevel(folder, { cacheSize })));
+    return module && ((folder) => openLevel(new module.ClassicLevel(folder, { cacheSize })));
   },
 };
 
-class LevelDatabase implements Database {
-  readonly file: string;
-  readonly #database: ClassicLevel;
-
-  private constructor(
-    database: ClassicLevel,
-    readonly lost: string | undefined,
-  ) {
-    this.file = join(database.location, 'LOCK');
-    this.#database = database;
-  }
-
-  static async open(database: ClassicLevel): Promise<LevelDatabase> {
-    const isCutOff = await endsInZeros(database.location);
-    await database.open();
-    return new LevelDatabase(database, isCutOff ? undefined : await readLost(database.location));
-  }
-
-  read(keys: string[]): Promise<(string | undefined)[]> {
-    return this.#database.getMany(keys);
-  }
-
-  async list(from: string, before: string, limit: number): Promise<[string, string][]> {
-    const iterator = this.#database.iterator({ gte: from, lt: before, limit, highWaterMarkBytes: mostBytes });
-    return iterator.nextv(limit).finally(() => iterator.close());
-  }
-
-  async write(operations: readonly Operation[], { isFlushed }: { isFlushed: boolean }): Promise<void> {
-    const batch = this.#database.batch();
-    for (const [key, text] of operations) {
-      if (text === undefined) batch.del(key);
-      else batch.put(key, text);
-    }
-    await batch.write({ sync: isFlushed });
-  }
-
-  close(): Promise<void> {
-    return this.#database.close();
-  }
+async function openLevel(database: ClassicLevel): Promise<Database> {
+  const isCutOff = await endsInZeros(database.location);
+  await database.open();
+  return {
+    file: join(database.location, 'LOCK'),
+    lost: isCutOff ? undefined : await readLost(database.location),
+    read: (keys) => database.getMany([...keys]),
+    async list(from, before, limit) {
+      const iterator = database.iterator({ gte: from, lt: before, limit, highWaterMarkBytes: mostBytes });
+      return iterator.nextv(limit).finally(() => iterator.close());
+    },
+    async write(operations, { isFlushed }) {
+      const batch = database.batch();
+      for (const [key, text] of operations) {
+        if (text === undefined) batch.del(key);
+        else batch.put(key, text);
+      }
+      await batch.write({ sync: isFlushed });
+    },
+    close: () => database.close(),
+  };
 }
 
 /**

@@ -13,7 +13,7 @@ const fileName = 'store.sqlite';
 export const sqlite: Engine = {
   name: 'SQLite',
   hasWritten: (names) => names.includes(fileName),
-  load: () => Promise.resolve(isBuiltin('node:sqlite') ? (folder) => SqliteDatabase.open(folder) : undefined),
+  load: () => Promise.resolve(isBuiltin('node:sqlite') ? openThread : undefined),
 };
 
 interface Waiting {
@@ -22,76 +22,47 @@ interface Waiting {
 }
 
 /** On a thread of its own: every call of `node:sqlite` blocks, a flush to a slow disk for tens of milliseconds. */
-class SqliteDatabase implements Database {
-  readonly file: string;
-  lost: string | undefined;
-  readonly #worker: Worker;
+async function openThread(folder: string): Promise<Database> {
+  const file = join(folder, fileName);
+  // Without the options of the process, some of which no thread may have.
+  const worker = new Worker(__filename, { execArgv: [], workerData: threadName });
   /** The thread answers in order. */
-  readonly #waiting: Waiting[] = [];
-  #failure: Error | undefined;
-
-  private constructor(folder: string) {
-    this.file = join(folder, fileName);
-    // Without the options of the process, some of which no thread may have.
-    this.#worker = new Worker(__filename, { execArgv: [], workerData: threadName });
-    this.#worker.unref();
-    this.#worker.on('message', (answer: Answer) => this.#settle(answer));
-    this.#worker.on('error', (error) => this.#fail(error));
-    this.#worker.on('exit', () => this.#fail(new Error('SQLite: its thread has ended')));
-  }
-
-  static async open(folder: string): Promise<SqliteDatabase> {
-    const database = new SqliteDatabase(folder);
-    try {
-      database.lost = await database.#call('open', database.file);
-      return database;
-    } catch (error) {
-      await database.#worker.terminate();
-      throw error;
-    }
-  }
-
-  read(keys: readonly string[]): Promise<(string | undefined)[]> {
-    return this.#call('read', keys);
-  }
-
-  list(from: string, before: string, limit: number): Promise<[string, string][]> {
-    return this.#call('list', from, before, limit);
-  }
-
-  write(operations: readonly Operation[], { isFlushed }: { isFlushed: boolean }): Promise<void> {
-    return this.#call('write', operations, isFlushed);
-  }
-
-  async close(): Promise<void> {
-    try {
-      if (!this.#failure) await this.#call('close');
-    } finally {
-      await this.#worker.terminate();
-    }
-  }
-
-  #call<Result>(...call: Call): Promise<Result> {
-    if (this.#failure) return Promise.reject(this.#failure);
-    return new Promise<Result>((resolve, reject) => {
+  const waiting: Waiting[] = [];
+  let failure: Error | undefined;
+  const fail = (error: Error) => {
+    failure ??= error;
+    for (const { reject } of waiting.splice(0)) reject(error);
+  };
+  const call = <Result>(...asked: Call) =>
+    new Promise<Result>((resolve, reject) => {
+      if (failure) return reject(failure);
       // Nothing ends the process while somebody waits.
-      if (this.#waiting.length === 0) this.#worker.ref();
-      this.#waiting.push({ resolve: resolve as (result: unknown) => void, reject });
-      this.#worker.postMessage(call);
+      if (waiting.length === 0) worker.ref();
+      waiting.push({ resolve: resolve as (result: unknown) => void, reject });
+      worker.postMessage(asked);
     });
-  }
-
-  #settle(answer: Answer): void {
-    const waiting = this.#waiting.shift();
-    if (this.#waiting.length === 0) this.#worker.unref();
-    if ('failure' in answer) waiting?.reject(new Error(`SQLite: ${answer.failure}`));
-    else waiting?.resolve(answer.result);
-  }
-
-  #fail(error: Error): void {
-    this.#failure ??= error;
-    for (const { reject } of this.#waiting.splice(0)) reject(error);
-  }
+  worker.unref();
+  worker.on('message', (answer: Answer) => {
+    const first = waiting.shift();
+    if (waiting.length === 0) worker.unref();
+    if ('failure' in answer) first?.reject(new Error(`SQLite: ${answer.failure}`));
+    else first?.resolve(answer.result);
+  });
+  worker.on('error', fail);
+  worker.on('exit', () => fail(new Error('SQLite: its thread has ended')));
+  const end = () => worker.terminate();
+  const lost = await call<string | undefined>('open', file).catch(async (error: unknown) => {
+    await end();
+    throw error;
+  });
+  return {
+    file,
+    lost,
+    read: (keys) => call('read', keys),
+    list: (...range) => call('list', ...range),
+    write: (operations, { isFlushed }) => call('write', operations, isFlushed),
+    close: () => (failure ? Promise.resolve() : call<void>('close')).finally(end),
+  };
 }
 
 /** What the thread is asked for: to open a file, which is the first, and then what that has methods for. */
