@@ -409,6 +409,8 @@ describe('Journal', () => {
       [commits, recalls] = [[], []];
       const shared: Store = Object.assign(store, { shared: true as const });
       const [commit, recall] = [store.commit.bind(store), store.recall.bind(store)];
+      // One that is shared forgets by itself.
+      shared.sweep = () => Promise.resolve();
       shared.recall = (keys) => {
         recalls.push([...keys]);
         return recall(keys);
@@ -676,9 +678,10 @@ describe('Journal', () => {
 
     it('is told which of it is readable, by whom it is for', async () => {
       let events: StoreEvents | undefined;
-      store.open = async (given?: StoreEvents) => {
+      const open = store.open.bind(store);
+      store.open = (given?: StoreEvents) => {
         events = given;
-        return { items: [], held: [] };
+        return open(given);
       };
       const participant: Participant = {
         found: () => {},
