@@ -87,7 +87,7 @@ export class Outward {
   readonly #reachedMs = new Map<Message, number>();
   readonly #awaited = new Set<Message>();
   /** What handsets want, the latest that was committed first. */
-  #wishes: { handset: string; word: string; atMs: number; message: Message }[] = [];
+  readonly #wishes: { handset: string; word: string; atMs: number; message: Message }[] = [];
   readonly #heard = new Set<Message>();
   #unsettledFrom = 0;
 
@@ -153,7 +153,10 @@ export class Outward {
     this.#world.say(() => `${body} of ${from} is committed`);
     // Of one that may have been written before, nobody knows which word was the last.
     const wish = { handset: from, word: isLate ? 'START' : body, atMs: this.#world.timeline.nowMs, message };
-    this.#wishes = [wish, ...this.#wishes.filter((one) => one.message !== message)];
+    // Another word may have come since it was heard first.
+    const place = this.#wishes.findIndex((one) => one.message === message);
+    if (place >= 0) this.#wishes[place] = wish;
+    else this.#wishes.unshift(wish);
   }
 
   /** The service has a text, and has accepted it for these. */
