@@ -1,60 +1,23 @@
 import { type Clock, wait } from '../clock';
 import type { ConsentWords } from '../consent/words';
 import { SmsError } from '../errors';
-import type { Client } from '../http/client';
 import { ConsentCorrelator } from '../inbox/correlator';
 import { movedSeen } from '../inbox/identity';
 import { Inbox, type InboxOptions } from '../inbox/inbox';
-import { Journal } from '../journal/journal';
-import type { SendCounts } from '../outbox/counts';
-import type { RetryAfter } from '../outbox/outage';
-import { type HandOver, Outbox } from '../outbox/outbox';
-import type { SendQueue } from '../outbox/queue';
-import type { RuleSettings } from '../outbox/rules';
-import type { Evidence } from '../outbox/text';
+import { Journal, type JournalOptions } from '../journal/journal';
+import { type HandOver, Outbox, type OutboxOptions } from '../outbox/outbox';
 import type { Polls } from '../polling/endpoint';
-import type { PolledFor } from '../questions/question';
-import type { Store } from '../store/store';
 import type { AccountSettings, Member, StoreChoice } from './settings';
 
-/** What the keeping of an account stands on. */
+/** What the keeping of an account stands on: all that its journal, its inbox and its outbox do. */
 export interface AccountDataOptions
-  extends Pick<InboxOptions, 'onAccepted' | 'onGivenUpFull' | 'isPolled' | 'onUntaken'> {
-  store: Store;
-  clock: Clock;
-  queue: SendQueue;
-  /** Counts what becomes of texts. */
-  counts: SendCounts;
-  /** Until when the service wants to be left alone. */
-  retryAfter: RetryAfter;
-  /** Nodes that know that the store fails. */
-  toldOfStore: Set<string>;
-  dedupe(): boolean;
-  dedupeMs(): number;
-  sentMs(): number;
-  /** See {@link Outbox}. */
-  rules: RuleSettings;
-  /** See {@link Outbox}. */
-  sources(): readonly Evidence[];
-  /** See {@link Outbox}. */
-  client(): Client | undefined;
-  onStore(error: SmsError | undefined): void;
-  /** See {@link JournalOptions.onSteps}. */
-  onSteps(): void;
-  onDamaged(error: SmsError): void;
-  onFault(error: unknown): void;
-  onAbandoned(node: string): void;
-  onDiscarded(node: string): void;
-  onAsking(node: string, kind: PolledFor, isAsking: boolean): void;
-  onAskingRests(): void;
+  extends Required<Pick<JournalOptions, 'store' | 'onStore' | 'onSteps' | 'onDamaged'>>,
+    Pick<InboxOptions, 'dedupe' | 'onAccepted' | 'onGivenUpFull' | 'isPolled' | 'onUntaken'>,
+    Omit<OutboxOptions, 'journal' | 'replacedBy'> {
   /** By what words people opt out. */
   words(): ConsentWords;
   /** The list of those who opted out has changed. */
   onOptOut(): void;
-  /** See {@link LedgerOptions.expected}. */
-  expected(): Promise<void> | undefined;
-  /** See {@link LedgerOptions.unread}. */
-  unread(): SmsError | undefined;
 }
 
 /** What an account keeps in one store: what comes in and what goes out, which know nothing of each other, in one journal. */
@@ -62,8 +25,6 @@ export class AccountData {
   readonly journal: Journal;
   readonly inbox: Inbox;
   readonly outbox: Outbox;
-  /** Whether several processes use the store at once. */
-  readonly isShared: boolean;
   #replacedBy: AccountData | undefined;
   #isGiven = false;
 
@@ -88,7 +49,6 @@ export class AccountData {
       onChanged: options.onOptOut,
     });
     this.inbox = new Inbox({ ...options, journal, correlator, replacedBy: () => this.#replacedBy?.inbox });
-    this.isShared = journal.isShared;
   }
 
   /** Lets another take over from it, also what other processes leave on a shared store; `undefined`: it keeps for itself. */
@@ -278,15 +238,15 @@ export class AccountStores {
       const hadPolls = polls !== undefined && polls.size > 0;
       const ended = polls?.oneEnded();
       // Of one login others may go on with what is shared. If both are, two names may be those of one server.
-      const keepsMemory = former === this && from.isShared;
-      const isLast = !(keepsMemory && to.isShared);
+      const keepsMemory = former === this && from.journal.isShared;
+      const isLast = !(keepsMemory && to.journal.isShared);
       let isHanded = true;
       try {
         const onGiven = () => {
           from.givenTo(to);
           onRead();
         };
-        await handOverInTurn(from, to, { isLast, keepsMemory, isWanted, onGiven, more: movedSeen });
+        await handOver(from, to, { isLast, keepsMemory, isWanted, onGiven, more: movedSeen });
       } catch {
         isHanded = false;
       }
@@ -344,23 +304,18 @@ export class AccountStores {
 const handOvers = new WeakMap<AccountData, Promise<void>>();
 
 /**
- * Hands over after all that was to be given to either before, or taken from it: what is remembered must not be added up twice, and
- * what has not come yet would stay in a place that nobody keeps in any more.
+ * Gives everything to another store, as long as that `isWanted`: after all that was to be given to either before, or taken from it, since what is
+ * remembered must not be added up twice, and what has not come yet would stay in a place that nobody keeps in any more. What a shared
+ * store has stays there, unless nobody else is to take it any more.
  */
-function handOverInTurn(from: AccountData, to: AccountData, how: HandOver): Promise<void> {
+function handOver(from: AccountData, to: AccountData, how: HandOver): Promise<void> {
   const before = Promise.allSettled([handOvers.get(from), handOvers.get(to)]);
-  const handingOver = before.then(() => handOver(from, to, how));
+  const handingOver = before.then(async () => {
+    // Texts that are found until then are the other's, to be sent and to be given up.
+    void from.outbox.close();
+    await from.inbox.handOver(to.inbox, how);
+    await from.outbox.handOver(to.outbox, how);
+  });
   handOvers.set(from, handingOver).set(to, handingOver);
   return handingOver;
-}
-
-/**
- * Gives everything to another store, as long as that `isWanted`. What a shared one has stays there, unless nobody else is to
- * take it any more.
- */
-async function handOver(from: AccountData, to: AccountData, how: HandOver): Promise<void> {
-  // Texts that are found until then are the other's, to be sent and to be given up.
-  void from.outbox.close();
-  await from.inbox.handOver(to.inbox, how);
-  await from.outbox.handOver(to.outbox, how);
 }

@@ -303,7 +303,7 @@ export class JoinedMembership implements Membership, Member {
   }
 
   countsToday(): Counts {
-    return this.#host.overview.countsToday;
+    return this.#host.stats.countsToday;
   }
 
   knowsEntries(): boolean {

@@ -248,11 +248,6 @@ export class Overview {
     }
   }
 
-  /** As {@link state} counts, since midnight or the start of the process. */
-  get countsToday(): Counts {
-    return this.#parts.stats.countsToday;
-  }
-
   get #store(): StoreState {
     const [kind = ''] = this.#parts.storeName().split(' ');
     const { failure, damage } = this.#parts.data()?.journal ?? {};

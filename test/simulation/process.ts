@@ -202,6 +202,8 @@ export class Process implements Callee, Surrounding {
       this.world.arrived(message, login);
       this.#take(message);
       if (this.#hasFailedNow || (login !== this.#login && !this.world.isKnownToAll)) this.world.blind(message);
+      // Two logins read side by side.
+      message.isOutOfOrder ||= login !== this.#login;
       // While one is cut off from the server, another takes over what the former login has there, and the present one has it in its memory.
       if (login !== this.#login && this.world.plan.instances > 1) message.mayBeWithTwo ||= this.hasStoreFailed;
     }
@@ -473,7 +475,9 @@ export class Process implements Callee, Surrounding {
     if (unkeptCount === 0 && (held === 0 || this.hasStoreFailed)) return;
     const dispatchers = this.#dispatchers.filter((one) => one.login === login);
     const polling = dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
-    const most = this.world.plan.drain + mostAhead;
+    // What the polls of another login still bring is held with it.
+    const others = this.#dispatchers.some((one) => one.login !== login) ? this.world.plan.drain + mostAhead : 0;
+    const most = this.world.plan.drain + mostAhead + others;
     const where = `of ${path} in ${this.name}`;
     if (held + polling > most && !this.hasStoreFailed)
       this.world.violate('more is held than allowed', `${held + polling} ${where}`);

@@ -192,6 +192,8 @@ const sceneFindings: readonly (readonly [
   ['out', 77525167, 'a former login freed the key of a dead process where the new one did not hear of it', 9],
   ['out', 77526909, 'a rule had the flow hear of a text that was refused before the next with its key was sent', 9],
   ['out', 77543462, 'a rule had a process know nothing of what it had just taken over as its flows were redeployed', 9],
+  ['in', 930000303, 'a rule had the last poll of a former login hold what it brings for itself', 9],
+  ['in', 930000322, 'a rule had two logins that read side by side keep one order', 9],
   ['out', 25, 'the message of a question was swept while nothing ran, and its end came without it', 12],
   ['out', 870, 'what was committed and still held at a kill was given twice after longer than it counts as seen', 12],
 ];
