@@ -97,6 +97,7 @@ export async function runRig({
     const story: Story = {
       seed,
       minutes,
+      startsOnRedis,
       begun,
       ended: now(),
       seen: readLines(files.seen),

@@ -98,6 +98,7 @@ export interface Feed {
 export interface Story {
   seed: number;
   minutes: number;
+  startsOnRedis: boolean;
   begun: number;
   ended: number;
   seen: Seen[];
