@@ -23,8 +23,10 @@ export interface RigOptions {
   tell?: (line: string) => void;
 }
 
-/** How long everything may take to come to rest when nothing is broken any more: the longest pause of a poll, and a deadline after it. */
+/** For so long the flow may see nothing before everything is at rest, when nothing is broken any more: the longest pause of a poll, and a deadline after it. */
 const restLimitMs = 180_000;
+/** A busy machine takes longer, as long as more comes. */
+const longestRestMs = 900_000;
 /** What a dead instance held in Redis is another's after 60 s, and its questions wait for their time. */
 const takeOverMs = 75_000;
 /** For so long nothing may have come. */
@@ -81,7 +83,8 @@ export async function runRig({
     const wasOnRedis = startsOnRedis || happenings.some(({ what }) => what.includes('store: redis'));
     say('nothing is broken any more, and nothing new comes');
     const lastSeen = () => readLines<Seen>(files.seen).at(-1)?.at ?? begun;
-    const limit = now() + restLimitMs;
+    const calmAt = now();
+    const hasTime = () => now() < Math.min(calmAt + longestRestMs, Math.max(calmAt, lastSeen()) + restLimitMs);
     const lastEnd = nodeRed.pids.at(-2)?.to;
     const isTakenOver = () => lastEnd === undefined || !wasOnRedis || now() - lastEnd > takeOverMs;
     const isAtRest = async () =>
@@ -90,8 +93,8 @@ export async function runRig({
       service.unread === 0 &&
       service.uncalled === 0 &&
       isIdle(await nodeRed.readState());
-    while (now() < limit && !(await isAtRest())) await sleep(500);
-    say(now() < limit ? 'all is at rest' : 'it has not come to rest');
+    while (hasTime() && !(await isAtRest())) await sleep(500);
+    say(hasTime() ? 'all is at rest' : 'it has not come to rest');
     const state = await nodeRed.readState();
     await nodeRed.stop();
     const story: Story = {
