@@ -3,7 +3,7 @@ import type { Subscribers } from '../delivery/subscribers';
 import type { Journal, Step } from '../journal/journal';
 import { createChange } from '../journal/step';
 import type { Kind, Via } from '../model';
-import { type Changes, dropItem, keepItem, type Look } from '../store/store';
+import { type Changes, dropItem, heldPrefix, keepItem, type Look } from '../store/store';
 import type { Correlator } from './correlator';
 import type { Entries, Pending } from './entries';
 import { type Channel, type DeadLetter, type Entry, isEntry } from './entry';
@@ -62,7 +62,9 @@ export function holdKeysOf({ journal }: InboxContext, origin: Origin, identity: 
   if (!journal.isShared || channelOf(origin) !== 'callback') return [];
   const { id, text } = identity;
   // Two of one sender, text and second are two: when one is delivered, the other is still held.
-  return [id, text && `${text.key}:${text.instant.ms}`].filter((key) => key !== undefined).map((key) => `held:${key}`);
+  return [id, text && `${text.key}:${text.instant.ms}`]
+    .filter((key) => key !== undefined)
+    .map((key) => heldPrefix + key);
 }
 
 /** Keeps an entry that is new in this store. */

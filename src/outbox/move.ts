@@ -8,6 +8,7 @@ import {
   adoptedKey,
   dropItem,
   forgetAdopted,
+  heldPrefix,
   type Item,
   keepItem,
   type MovedValues,
@@ -133,7 +134,10 @@ async function copy(
 ): Promise<void> {
   const values = [...moved, ...more];
   const remembered = await from.journal.remembered(values.map(({ prefix }) => prefix));
-  const memories = copies.changed(new Map(remembered));
+  // What another instance has in hand it may let go of, to be called back again: it is not seen then.
+  const held = from.isShared ? await from.journal.remembered([heldPrefix]) : [];
+  const isHeld = (key: string) => held.some(([hold]) => `${hold}:`.startsWith(`${heldPrefix}${key}:`));
+  const memories = copies.changed(new Map(remembered.filter(([key]) => !isHeld(key))));
   const items = from.items.filter((item) => copies.items.get(item.id) !== item);
   for (let start = 0; start < Math.max(items.length, memories.length); start += sliceSize) {
     if (!isWanted()) return;

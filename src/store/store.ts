@@ -31,6 +31,9 @@ export interface Remembered {
 /** What is remembered under a key that begins so is never swept, nor read to find that out, since it may be large: whoever remembers it forgets it. */
 export const unsweptPrefix = '~';
 
+/** Under keys that begin so, with the key of what was seen, stands on a shared store what is called back and not delivered yet. */
+export const heldPrefix = 'held:';
+
 /** What was remembered as JSON. A value that is damaged says nothing: it must not keep the rest of the account from going on. */
 export function parseRememberedValue<T>(
   remembered: Pick<Remembered, 'value'> | undefined,

@@ -193,6 +193,7 @@ const sceneFindings: readonly (readonly [
   ['out', 77526909, 'a rule had the flow hear of a text that was refused before the next with its key was sent', 9],
   ['out', 77543462, 'a rule had a process know nothing of what it had just taken over as its flows were redeployed', 9],
   ['in', 930000303, 'a rule had the last poll of a former login hold what it brings for itself', 9],
+  ['in', 930005427, 'a login took for seen what another instance had in hand under the former one, and let go of', 9],
   ['in', 930000322, 'a rule had two logins that read side by side keep one order', 9],
   ['out', 25, 'the message of a question was swept while nothing ran, and its end came without it', 12],
   ['out', 870, 'what was committed and still held at a kill was given twice after longer than it counts as seen', 12],
