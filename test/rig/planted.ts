@@ -68,7 +68,7 @@ const own: readonly Mutant[] = [
   },
 ];
 
-/** Faults that users' machines have met, each as one line that brings it back; by what finds it, see the table in `test/README.md`. */
+/** Faults that real processes have met, each as one line that brings it back. */
 const former: readonly Mutant[] = [
   {
     name: 'a deployment takes up a text that is being sent',
