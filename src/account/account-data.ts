@@ -1,7 +1,7 @@
 import { type Clock, wait } from '../clock';
 import type { ConsentWords } from '../consent/words';
 import { SmsError } from '../errors';
-import { ConsentCorrelator } from '../inbox/correlator';
+import { withConsent } from '../inbox/correlator';
 import { movedSeen } from '../inbox/identity';
 import { Inbox, type InboxOptions } from '../inbox/inbox';
 import { Journal, type JournalOptions } from '../journal/journal';
@@ -41,9 +41,9 @@ export class AccountData {
     });
     this.outbox = new Outbox({ ...options, journal, replacedBy: () => this.#replacedBy?.outbox });
     this.journal = journal;
-    const correlator = new ConsentCorrelator({
+    const correlator = withConsent({
       journal,
-      correlator: this.outbox.correlation,
+      correlator: (news) => this.outbox.correlation.of(news),
       now: () => options.clock.now(),
       words: options.words,
       onChanged: options.onOptOut,

@@ -11,6 +11,7 @@ import {
   judgeAndRemember,
   keepEntry,
 } from './context';
+import type { Correlating } from './correlator';
 import { Pending, type Together } from './entries';
 import { type DeadLetter, type Entry, nameSubscribers, newsOf, separate } from './entry';
 import {
@@ -61,6 +62,8 @@ interface Outcome {
 interface Candidate {
   news: RecordOfKind;
   identity: Identity;
+  /** Absent: nobody knows what it answers. */
+  known: Correlating | undefined;
   arrival: Arrival;
   /** How often it is about to be sent into a flow. */
   attempts: number;
@@ -74,23 +77,29 @@ interface Candidate {
  * @param wasGiven an earlier process had it in hand, and may have committed it: whether nodes have got it while the store failed; absent:
  * it has just come
  */
-export function createAccept(context: InboxContext, arrival: Arrival, wasGiven?: boolean): Step<Acceptance[]> {
+export function createAccept(
+  context: InboxContext,
+  arrival: Arrival,
+  wasGiven?: boolean,
+): Step<Acceptance[]> & { mayAnswer: boolean } {
   const { subscribers, entries, correlator } = context;
-  const items = separate(arrival).map((news) => ({ news, identity: identify(news) }));
+  const items = separate(arrival).map((news) => ({ news, identity: identify(news), known: correlator?.(news) }));
+  const mayAnswer = items.some(({ known }) => known?.mayAnswer);
   const keys: string[] = [];
-  for (const { news, identity } of items) {
-    keys.push(...keysOf(identity), ...holdKeysOf(context, arrival, identity), ...(correlator?.keys(news) ?? []));
+  for (const { identity, known } of items) {
+    keys.push(...keysOf(identity), ...holdKeysOf(context, arrival, identity), ...(known?.keys ?? []));
     // One that is called back may have been released by another process.
-    if (arrival.via === 'callback' || correlator?.isExpected) keys.push(...keysOfAnswer(identity));
+    if (arrival.via === 'callback' || mayAnswer) keys.push(...keysOfAnswer(identity));
   }
-  const outcomes = items.flatMap(({ news }) => correlator?.outcomeOf?.(news) ?? []);
+  const outcomes = items.flatMap(({ known }) => known?.outcome ?? []);
   return {
+    mayAnswer,
     keys,
     after: outcomes.length > 0 ? Promise.all(outcomes).then(() => {}) : undefined,
     further(look) {
       const further: string[] = [];
-      for (const { news, identity } of items) {
-        const keysOfTexts = correlator?.furtherKeys(news, look) ?? [];
+      for (const { identity, known } of items) {
+        const keysOfTexts = known?.further(look) ?? [];
         if (keysOfTexts.length > 0) further.push(...keysOfTexts, ...keysOfAnswer(identity));
       }
       return further;
@@ -101,11 +110,11 @@ export function createAccept(context: InboxContext, arrival: Arrival, wasGiven?:
     needsLook: wasGiven !== undefined,
     decide(look, changes) {
       const attempts = subscribers.audience(channelOf(arrival), arrival).length > 0 ? 1 : 0;
-      const accepted = items.map(({ news, identity }) =>
-        acceptRecord(context, { news, identity, arrival, attempts, wasGiven }, look, changes),
+      const accepted = items.map((item) =>
+        acceptRecord(context, { ...item, arrival, attempts, wasGiven }, look, changes),
       );
       return (isWritten) => {
-        if (!isWritten && arrival.via === 'poll' && correlator?.isExpected) context.run(createMatch(context, items));
+        if (!isWritten && arrival.via === 'poll' && mayAnswer) context.run(createMatch(items));
         const fresh: Pending[] = [];
         for (const outcome of accepted) {
           if (outcome.orphan) {
@@ -128,14 +137,14 @@ export function createAccept(context: InboxContext, arrival: Arrival, wasGiven?:
 }
 
 /** What was delivered without the store is matched when that is back: whoever has asked is told. */
-function createMatch({ correlator }: InboxContext, items: readonly Pick<Candidate, 'news' | 'identity'>[]): Step<void> {
+function createMatch(items: readonly Pick<Candidate, 'known' | 'identity'>[]): Step<void> {
   const unanswered = (look: Look) => items.filter(({ identity }) => recallAnswer(identity, look) === undefined);
   return {
-    keys: items.flatMap(({ news, identity }) => [...(correlator?.keys(news) ?? []), ...keysOfAnswer(identity)]),
-    further: (look) => items.flatMap(({ news }) => correlator?.furtherKeys(news, look) ?? []),
+    keys: items.flatMap(({ known, identity }) => [...(known?.keys ?? []), ...keysOfAnswer(identity)]),
+    further: (look) => items.flatMap(({ known }) => known?.further(look) ?? []),
     whileFailing: 'postpone',
     decide(look, changes) {
-      const matched = unanswered(look).map(({ news }) => correlator?.correlate(news, look, changes, false));
+      const matched = unanswered(look).map(({ known }) => known?.correlate(look, changes, false));
       return () => {
         for (const one of matched) one?.effect();
       };
@@ -191,7 +200,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
     }
   }
   const former = orphan ? currentEntry(orphan.entry, changes) : letter;
-  const correlated = correlate(context, { news, identity, former, isNew: outcome === 'new' }, look, changes);
+  const correlated = correlate(candidate, { former, isNew: outcome === 'new' }, look, changes);
   if (isForNobody(context, arrival, correlated)) {
     // Should the service also call back with it, that is new to the node that is called.
     if (outcome === 'new') forget(identity, look, changes);
@@ -232,19 +241,14 @@ interface Correlated {
 
 /** What a record answers: the same as when it came before. */
 function correlate(
-  { correlator }: InboxContext,
-  {
-    news,
-    identity,
-    former,
-    isNew,
-  }: Pick<Candidate, 'news' | 'identity'> & { former: Entry | DeadLetter | undefined; isNew: boolean },
+  { news, identity, known }: Candidate,
+  { former, isNew }: { former: Entry | DeadLetter | undefined; isNew: boolean },
   look: Look,
   changes: Changes,
 ): Correlated {
   const { answer, isTaken } = recallAnswer(identity, look) ?? { answer: former && answerOf(former.record) };
   if (answer) return { record: { ...news.record, ...answer }, isRepeated: true, isTaken };
-  return correlator?.correlate(news, look, changes, isNew) ?? news;
+  return known?.correlate(look, changes, isNew) ?? news;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { changeOptOuts, furtherKeysOfOptOuts, keysOfOptOuts, type OptOutChange } from '../consent/opt-outs';
-import type { ConsentWords, Wish } from '../consent/words';
+import type { ConsentWords } from '../consent/words';
 import type { Journal } from '../journal/journal';
 import type { InboxRecord, RecordOfKind } from '../model';
 import type { Changes, Look } from '../store/store';
@@ -12,23 +12,26 @@ export interface Correlated {
   effect(): void;
 }
 
-/** What somebody else knows of the records that come in, and makes of them in the step that takes them in. */
-export interface Correlator {
-  /** Whether anything may be known of what a record answers. */
-  readonly isExpected: boolean;
-  /** Pending while it is not known yet what a record answers; absent, or `undefined`: it is. */
-  outcomeOf?(news: RecordOfKind): Promise<void> | undefined;
-  /** What it has to look at for a record. */
-  keys(news: RecordOfKind): readonly string[];
-  /** What else, once what is under those is known. */
-  furtherKeys(news: RecordOfKind, look: Look): readonly string[];
+/** What somebody else knows of a record that has come, and makes of it in the step that takes it in. */
+export interface Correlating {
+  /** Whether it may answer anything. */
+  readonly mayAnswer: boolean;
+  /** What has to be looked at. */
+  readonly keys: readonly string[];
+  /** Pending while it is not known yet what it answers; absent: it is. */
+  readonly outcome?: Promise<void> | undefined;
+  /** What else has to be looked at, once what is under those keys is known. */
+  further(look: Look): readonly string[];
   /**
-   * What a record becomes of which nobody knows yet what it answers.
+   * What it becomes when nobody knows yet what it answers.
    *
    * @param isNew it has not come before
    */
-  correlate(news: RecordOfKind, look: Look, changes: Changes, isNew: boolean): Correlated;
+  correlate(look: Look, changes: Changes, isNew: boolean): Correlated;
 }
+
+/** Says what is known of a record that has come. */
+export type Correlator = (news: RecordOfKind) => Correlating;
 
 /** What consent in the inbox stands on. */
 export interface ConsentOptions {
@@ -42,69 +45,39 @@ export interface ConsentOptions {
   onChanged(): void;
 }
 
-/** A message of one of the words. */
-interface Wished {
-  wish: Wish;
-  msisdn: string;
-}
-
 const formatting = /[()./\s+-]/g;
 const digits = /^\d{1,20}$/;
 
 /** Puts on the list, or takes off it, whoever writes one of the words, in the step that takes the message in. */
-export class ConsentCorrelator implements Correlator {
-  readonly #options: ConsentOptions;
-
-  constructor(options: ConsentOptions) {
-    this.#options = options;
-  }
-
-  get isExpected(): boolean {
-    return this.#options.correlator.isExpected;
-  }
-
-  keys(news: RecordOfKind): readonly string[] {
-    const keys = this.#options.correlator.keys(news);
-    const wished = this.#read(news);
-    return wished ? [...keys, ...keysOfOptOuts([wished.msisdn])] : keys;
-  }
-
-  furtherKeys(news: RecordOfKind, look: Look): readonly string[] {
-    const keys = this.#options.correlator.furtherKeys(news, look);
-    const wished = this.#read(news);
-    return wished ? [...keys, ...keysOfOptOuts([wished.msisdn]), ...furtherKeysOfOptOuts([wished.msisdn], look)] : keys;
-  }
-
-  outcomeOf(news: RecordOfKind): Promise<void> | undefined {
-    return this.#options.correlator.outcomeOf?.(news);
-  }
-
-  correlate(news: RecordOfKind, look: Look, changes: Changes, isNew: boolean): Correlated {
-    const wished = this.#read(news);
+export function withConsent({ journal, correlator, now, words, onChanged }: ConsentOptions): Correlator {
+  return (news) => {
+    const wish = news.kind === 'incoming' ? words().wishOf(news.record.body) : undefined;
+    const msisdn = wish && String(news.record.from ?? '').replace(formatting, '');
+    if (!wish || !msisdn || !digits.test(msisdn)) return correlator(news);
     // The wish goes along to whoever keeps the record as the answer to a question.
-    const passing = wished ? ({ ...news, record: { ...news.record, optOut: wished.wish } } as RecordOfKind) : news;
-    const correlated = this.#options.correlator.correlate(passing, look, changes, isNew);
-    if (!wished || !isNew) return correlated;
-    const { journal, now, onChanged } = this.#options;
-    const { wish, msisdn } = wished;
-    const createId = () => journal.nextId();
-    const change: OptOutChange = { msisdns: [msisdn], wish, at: now(), via: 'message', createId };
-    // While the store fails nobody knows what the list is, which must not be written over.
-    const isOpen = journal.mode === 'open';
-    if (isOpen) changeOptOuts(change, look, changes);
-    const effect = () => {
-      correlated.effect();
-      if (isOpen) onChanged();
-      else void journal.run(createOptOutStep(change, 'postpone')).then(onChanged, () => {});
+    const known = correlator({ ...news, record: { ...news.record, optOut: wish } } as RecordOfKind);
+    const msisdns = [msisdn];
+    return {
+      ...known,
+      keys: [...known.keys, ...keysOfOptOuts(msisdns)],
+      further: (look) => [...known.further(look), ...keysOfOptOuts(msisdns), ...furtherKeysOfOptOuts(msisdns, look)],
+      correlate(look, changes, isNew) {
+        const correlated = known.correlate(look, changes, isNew);
+        if (!isNew) return correlated;
+        const createId = () => journal.nextId();
+        const change: OptOutChange = { msisdns, wish, at: now(), via: 'message', createId };
+        // While the store fails nobody knows what the list is, which must not be written over.
+        const isOpen = journal.mode === 'open';
+        if (isOpen) changeOptOuts(change, look, changes);
+        const effect = () => {
+          correlated.effect();
+          if (isOpen) onChanged();
+          else void journal.run(createOptOutStep(change, 'postpone')).then(onChanged, () => {});
+        };
+        return { ...correlated, effect };
+      },
     };
-    return { ...correlated, effect };
-  }
-
-  #read({ kind, record }: RecordOfKind): Wished | undefined {
-    const wish = kind === 'incoming' ? this.#options.words().wishOf(record.body) : undefined;
-    const msisdn = wish && String(record.from ?? '').replace(formatting, '');
-    return wish && msisdn && digits.test(msisdn) ? { wish, msisdn } : undefined;
-  }
+  };
 }
 
 /** Changes who is on the list. Results in for how many that is a change. */

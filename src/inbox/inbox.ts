@@ -27,8 +27,8 @@ export interface InboxOptions {
   dedupe(): boolean;
   /** How long an identifier is remembered. */
   dedupeMs(): number;
-  /** Knows what records answer. */
-  correlator?: Correlator;
+  /** Says what records answer. */
+  correlator?: Correlator | undefined;
   /** For whom it takes over what other processes leave, while it is handed over; absent, or `undefined`: for its own nodes. */
   replacedBy?(): Inbox | undefined;
   /** A node threw as it was given something; absent: it is thrown. */
@@ -156,9 +156,7 @@ export class Inbox {
     // The service has forgotten what it was polled for: a kill must not reach it before it is committed.
     const redo = () => JSON.stringify({ kind, records });
     const onWritten = () => onHeld?.();
-    const acceptances = await (via === 'poll'
-      ? this.#runWaiting(kind, { ...step, redo, onWritten })
-      : journal.run(step));
+    const acceptances = await (via === 'poll' ? this.#runWaiting({ ...step, redo, onWritten }) : journal.run(step));
     this.#onAccepted(kind, acceptances);
     // Whoever polls asks for no more meanwhile, which would all wait in memory.
     if (via === 'poll' && records.length > 1) await subscribers.given;
@@ -251,9 +249,9 @@ export class Inbox {
   }
 
   /** What may answer something waits for a store that fails, so that it can be matched, but not for long. */
-  #runWaiting<Result>(kind: Kind, step: Step<Result>): Promise<Result> {
-    const { journal, clock, correlator } = this.#context;
-    if (kind === 'outbox' || !correlator?.isExpected) return journal.run(step);
+  #runWaiting<Result>(step: Step<Result> & { mayAnswer: boolean }): Promise<Result> {
+    const { journal, clock } = this.#context;
+    if (!step.mayAnswer) return journal.run(step);
     let timer: Timer | undefined;
     const overdue = () => {
       waiting.whileFailing = 'apply';

@@ -329,16 +329,14 @@ export type Endpoints = Readonly<Record<Kind, Endpoint>>;
 
 /** A poll that is not handed over yet. */
 interface InFlight {
-  readonly polling: Promise<unknown>;
+  polling: Promise<unknown>;
   /** Its answer has begun to arrive. */
   isArriving: boolean;
 }
 
 /** Polls that are not handed over yet; they outlive those who wanted them. */
 export class Polls {
-  /** By number: a promise as the key would outlive its poll with all that this has brought. */
-  readonly #inFlight = new Map<number, InFlight>();
-  #begun = 0;
+  readonly #inFlight = new Set<InFlight>();
 
   get size(): number {
     return this.#inFlight.size;
@@ -350,25 +348,24 @@ export class Polls {
    * @param poll tells by its argument that its answer has begun to arrive
    */
   track<T>(poll: (onAnswer: () => void) => Promise<T>): Promise<T> {
-    const number = this.#begun++;
+    const inFlight: InFlight = { polling: Promise.resolve(), isArriving: false };
     const polling = poll(() => {
-      const inFlight = this.#inFlight.get(number);
-      if (inFlight) inFlight.isArriving = true;
+      inFlight.isArriving = true;
     });
-    const handedOver = () => void this.#inFlight.delete(number);
-    this.#inFlight.set(number, { polling, isArriving: false });
-    polling.then(handedOver, handedOver);
+    const handedOver = () => void this.#inFlight.delete(inFlight);
+    inFlight.polling = polling.then(handedOver, handedOver);
+    this.#inFlight.add(inFlight);
     return polling;
   }
 
   /** Resolves when those that are in flight now have been handed over. */
   async ended(): Promise<void> {
-    await Promise.allSettled(this.#all());
+    await Promise.all(this.#all());
   }
 
   /** Resolves when one of those that are in flight now has been handed over; at once when there is none. */
   async oneEnded(): Promise<void> {
-    if (this.#inFlight.size > 0) await Promise.race(this.#all().map((polling) => polling.catch(() => {})));
+    if (this.#inFlight.size > 0) await Promise.race(this.#all());
   }
 
   /** Resolves when those have been handed over whose answer has begun to arrive by now, or after `graceMs`. */
@@ -377,7 +374,7 @@ export class Polls {
     if (arriving.length === 0) return;
     const grace = new AbortController();
     const timeout = wait(clock, graceMs, grace.signal).catch(() => {});
-    await Promise.race([Promise.allSettled(arriving), timeout]);
+    await Promise.race([Promise.all(arriving), timeout]);
     grace.abort();
   }
 

@@ -29,59 +29,39 @@ export class Correlation {
     this.#options = options;
   }
 
-  /** Whether anything is remembered that a record may answer. */
-  get isExpected(): boolean {
-    return this.#options.sentIndex.isExpected;
-  }
-
-  /** Resolves when it is known whether a text may be answered by it that is on its way to its handset; `undefined`: at once. */
-  outcomeOf(passing: PassingRecord): Promise<void> | undefined {
-    if (passing.kind !== 'incoming' || !isByHandset(passing.record)) return undefined;
-    return this.#options.ledger.inTransit.outcomesTo(passing.record.from);
-  }
-
-  /** The keys that a record needs, beside those of its identity: none while nothing is remembered. */
-  keys(passing: PassingRecord): readonly string[] {
-    const { sentIndex } = this.#options;
-    if (sentIndex.isExpected) return this.#keysOf(passing);
-    return passing.kind === 'outbox' ? [] : sentIndex.keys;
-  }
-
-  /** The keys that follow from what those say. */
-  furtherKeys(passing: PassingRecord, look: Look): readonly string[] {
-    if (passing.kind === 'outbox' || !this.#options.sentIndex.isRemembered(look)) return [];
-    return [...this.#keysOf(passing), ...furtherKeysOfRecord(passing.kind, passing.record, this.#unexpired(look))];
-  }
-
-  /**
-   * What a new record becomes when it answers something, with the changes that follow. The effect is to be run when they
-   * are written.
-   */
-  correlate<W extends PassingRecord>(
-    passing: W,
-    look: Look,
-    changes: Changes,
-  ): { record: W['record']; isTaken?: true; effect(): void } {
-    const observe = () => this.#options.reconciliations.observe(passing);
-    // What a record may answer is derived from digests, which most accounts never need.
-    if (passing.kind === 'outbox' || !this.#options.sentIndex.isExpected) {
-      return { record: passing.record, effect: observe };
+  /** What is known of a record that has come. */
+  of(passing: PassingRecord) {
+    const { sentIndex, reconciliations, ledger, questions } = this.#options;
+    const { kind, record } = passing;
+    const observe = () => reconciliations.observe(passing);
+    if (kind === 'outbox') {
+      const correlate = () => ({ record, effect: observe });
+      return { mayAnswer: false, keys: [], further: () => [], correlate };
     }
-    const unexpired = this.#unexpired(look);
-    const { record, answered } = this.#answer(passing, unexpired, changes);
-    const reported = passing.kind === 'status' ? noteStatus(passing.record, unexpired, changes) : undefined;
-    const effect = () => {
-      observe();
-      if (answered) this.#options.questions.answered(answered);
-      if (reported !== undefined) this.#options.questions.onStatus(reported);
+    const keysOf = () => [...keysOfRecord(kind, record), ...(kind === 'status' ? keysOfStatus(record) : [])];
+    const mayAnswer = sentIndex.isExpected;
+    return {
+      mayAnswer,
+      // What a record may answer is derived from digests, which most accounts never need.
+      keys: mayAnswer ? keysOf() : sentIndex.keys,
+      // Whether it may answer a text that is on its way to its handset.
+      outcome: kind === 'incoming' && isByHandset(record) ? ledger.inTransit.outcomesTo(record.from) : undefined,
+      further: (look: Look) =>
+        sentIndex.isRemembered(look) ? [...keysOf(), ...furtherKeysOfRecord(kind, record, this.#unexpired(look))] : [],
+      /** The effect is to be run when the changes are written. */
+      correlate: (look: Look, changes: Changes) => {
+        if (!sentIndex.isExpected) return { record, effect: observe };
+        const unexpired = this.#unexpired(look);
+        const { record: answering, answered } = this.#answer(passing, unexpired, changes);
+        const reported = kind === 'status' ? noteStatus(record, unexpired, changes) : undefined;
+        const effect = () => {
+          observe();
+          if (answered) questions.answered(answered);
+          if (reported !== undefined) questions.onStatus(reported);
+        };
+        return { record: answering, ...(reported !== undefined && { isTaken: true as const }), effect };
+      },
     };
-    return reported === undefined ? { record, effect } : { record, isTaken: true, effect };
-  }
-
-  #keysOf(passing: PassingRecord): readonly string[] {
-    if (passing.kind === 'outbox') return [];
-    const keys = keysOfRecord(passing.kind, passing.record);
-    return passing.kind === 'status' ? [...keys, ...keysOfStatus(passing.record)] : keys;
   }
 
   #answer(

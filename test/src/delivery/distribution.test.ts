@@ -388,15 +388,15 @@ describe('Distribution', () => {
 
   it('says what it answers of what goes to others, since its node is gone, as it did when it came', async () => {
     const asked: string[] = [];
-    const correlator: Correlator = {
-      isExpected: true,
-      keys: () => [],
-      furtherKeys: () => [],
-      correlate: ({ record }) => {
+    const correlator: Correlator = ({ record }) => ({
+      mayAnswer: true,
+      keys: [],
+      further: () => [],
+      correlate: () => {
         asked.push(String(record.via));
         return { record: { ...record, sent: { messageId: 'question' }, awaited: true } as never, effect: () => {} };
       },
-    };
+    });
     const { inbox } = createInbox(0, { correlator });
     const [node, poller] = [new Node('called'), new Node('poller')];
     inbox.attach('callback', node);

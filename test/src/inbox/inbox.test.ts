@@ -1652,11 +1652,11 @@ describe('Inbox', () => {
           clock: createClock(),
           dedupe: () => dedupe,
           dedupeMs: () => dedupeMs,
-          correlator: {
-            isExpected: true,
-            keys: () => ['sent'],
-            furtherKeys: () => [],
-            correlate({ record }, look) {
+          correlator: ({ record }) => ({
+            mayAnswer: true,
+            keys: ['sent'],
+            further: () => [],
+            correlate(look) {
               const isKnown = look('sent') !== undefined;
               const effect = () => {
                 if (isKnown) matched.push(record.body);
@@ -1666,7 +1666,7 @@ describe('Inbox', () => {
                 effect,
               };
             },
-          },
+          }),
         });
         inboxes.push(inbox);
         return inbox;

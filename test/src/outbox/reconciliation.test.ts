@@ -22,7 +22,10 @@ const entry = (more: Partial<FeedEntry>): FeedEntry => ({ categories: [], fields
 
 describe('unknown outcomes', () => {
   function observe(house: House, witness: PassingRecord): void {
-    house.outbox.correlation.correlate(witness, () => undefined, createChanges()).effect();
+    house.outbox.correlation
+      .of(witness)
+      .correlate(() => undefined, createChanges())
+      .effect();
   }
 
   function begin(options: Parameters<typeof sendText>[2] = {}) {

@@ -126,7 +126,10 @@ describe('a text and the limits of its account', () => {
           await house.pass(8_000);
           assert.deepEqual(service.taken.at(-1)?.to, [b, c]);
           const witness = { kind: 'status', record: { inReplyToId: 'm1', from: a, statusCode: 'SNT' } } as const;
-          house.outbox.correlation.correlate(witness as never, () => undefined, createChanges()).effect();
+          house.outbox.correlation
+            .of(witness as never)
+            .correlate(() => undefined, createChanges())
+            .effect();
           await house.pass(10_000);
           assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }]);
           await Promise.all([house.close(), house.pass(100)]);

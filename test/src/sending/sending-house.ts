@@ -278,7 +278,7 @@ export class House {
       clock: this.clock,
       dedupe: () => true,
       dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
-      correlator: this.outbox.correlation,
+      correlator: (news) => this.outbox.correlation.of(news),
       replacedBy: () => this.replacedBy?.inbox,
     });
   }
