@@ -70,8 +70,9 @@ export function holdKeysOf({ journal }: InboxContext, origin: Origin, identity: 
 /** Keeps an entry that is new in this store. */
 export function keepEntry(context: InboxContext, entry: Entry, identity: Identity, changes: Changes): void {
   keepItem(changes, entry);
-  const held = { at: context.clock.now(), forMs: context.dedupeMs(), value: entry.id };
-  for (const key of holdKeysOf(context, entry, identity)) changes.remember.set(key, held);
+  for (const key of holdKeysOf(context, entry, identity)) {
+    changes.remember.set(key, { at: context.clock.now(), forMs: context.dedupeMs(), value: entry.id });
+  }
 }
 
 /** Drops an entry that is done with. */

@@ -2,9 +2,16 @@ import { type Clock, nextTurn } from '../clock';
 import type { SmsError } from '../errors';
 import type { Journal, Step } from '../journal/journal';
 import { type Circumstances, readValue } from '../journal/step';
-import { type Answer, type Asked, carriedKey, type Question, QuestionBook, type Report } from '../questions/question';
+import {
+  type Answer,
+  type Asked,
+  carriedKey,
+  type Question,
+  QuestionBook,
+  type Report,
+  TextsInTransit,
+} from '../questions/question';
 import { collectReplies, endQuestion, forgetQuestion } from '../questions/question-steps';
-import { TextsInTransit } from '../questions/replies';
 import { endReports } from '../questions/report';
 import { durationOf, type Memory, type SentIndex } from '../questions/sent-index';
 import { type Changes, type Item, keepItem } from '../store/store';

@@ -1,7 +1,7 @@
 import { mergeOptOuts, optOutPrefix } from '../consent/opt-outs';
 import type { Step } from '../journal/journal';
 import { type Asked, movedCarried } from '../questions/question';
-import { movedReplies } from '../questions/replies';
+import { movedReplies } from '../questions/question-steps';
 import { movedStatuses } from '../questions/report';
 import { movedSent, movedSentIndex } from '../questions/sent-index';
 import {

@@ -1,8 +1,7 @@
 import { SmsError } from '../errors';
 import type { Step } from '../journal/step';
 import { type Asked, carriedKey, keepCarried, type Question, type QuestionBook } from '../questions/question';
-import { ask, begin, endAsking, keysOfQuestions, questionsOf, unask } from '../questions/question-steps';
-import { unanswered } from '../questions/replies';
+import { ask, begin, endAsking, keysOfQuestions, questionsOf, unanswered, unask } from '../questions/question-steps';
 import { beginReport, expectStatuses, statusesKey } from '../questions/report';
 import {
   durationOf,

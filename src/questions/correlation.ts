@@ -3,9 +3,8 @@ import type { Ledger } from '../outbox/ledger';
 import type { PassingRecord, Reconciliations } from '../outbox/reconciliation';
 import { type Changes, keepItem, type Look } from '../store/store';
 import type { Answer, Question } from './question';
-import { latest, withAnswer } from './question-steps';
+import { latest, leaveReply, withAnswer } from './question-steps';
 import type { Questions } from './questions';
-import { leaveReply } from './replies';
 import { keysOfStatus, noteStatus } from './report';
 import { furtherKeysOfRecord, isByHandset, keysOfRecord, match, type SentIndex } from './sent-index';
 

@@ -3,8 +3,7 @@ import type { IncomingRecord } from '../../../src/model';
 import type { Text } from '../../../src/outbox/text';
 import { leave as textLeaves } from '../../../src/outbox/transitions';
 import type { Question } from '../../../src/questions/question';
-import { collectReplies, endQuestion } from '../../../src/questions/question-steps';
-import { leaveReply, readReply, replyKey } from '../../../src/questions/replies';
+import { collectReplies, endQuestion, leaveReply, readReply, replyKey } from '../../../src/questions/question-steps';
 import {
   closeQuestion,
   type Memory,

@@ -4,7 +4,7 @@ import type { IncomingRecord } from '../../../src/model';
 import { abandon, adopt, ledgerPrefixes } from '../../../src/outbox/move';
 import type { Text } from '../../../src/outbox/text';
 import type { Question } from '../../../src/questions/question';
-import { leaveReply, replyKey } from '../../../src/questions/replies';
+import { leaveReply, replyKey } from '../../../src/questions/question-steps';
 import { match, referenceOf, remember } from '../../../src/questions/sent-index';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
 import { FailingStore } from '../store/failing-store';
