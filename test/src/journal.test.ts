@@ -14,7 +14,7 @@ import {
   StoreLapse,
 } from '../../src/store/store';
 import { settle, VirtualClock } from '../virtual-clock';
-import { FailingStore, Platter } from './store/failing-store';
+import { FailingStore, FakeDisk } from './store/failing-store';
 
 function item(id: string, part: Part = 'ledger'): Item {
   return { id, part, subscribers: [`node ${id}`], attempts: 0 };
@@ -57,10 +57,10 @@ class Notes implements Participant {
 }
 
 /** As a kill leaves it. */
-function copyPlatter(platter: Platter): Platter {
-  const copy = new Platter();
-  for (const [id, text] of platter.entries) copy.entries.set(id, text);
-  for (const [key, text] of platter.held) copy.hold(text, platter.applied.has(key));
+function copyDisk(disk: FakeDisk): FakeDisk {
+  const copy = new FakeDisk();
+  for (const [id, text] of disk.entries) copy.entries.set(id, text);
+  for (const [key, text] of disk.held) copy.hold(text, disk.applied.has(key));
   return copy;
 }
 
@@ -94,7 +94,7 @@ describe('Journal', () => {
     return journal;
   }
 
-  const kept = () => [...store.platter.entries.keys()].sort();
+  const kept = () => [...store.disk.entries.keys()].sort();
 
   describe('a step', () => {
     it('runs its effects once it is written, and resolves with what they return', async () => {
@@ -220,9 +220,9 @@ describe('Journal', () => {
       let turns = 0;
       for (let isDone = false; !isDone; turns++) {
         await settle();
-        assert.ok(store.platter.entries.size <= (turns + 1) * 256);
+        assert.ok(store.disk.entries.size <= (turns + 1) * 256);
         await clock.advance(0);
-        isDone = store.platter.entries.size === 1_000;
+        isDone = store.disk.entries.size === 1_000;
       }
       await all;
       assert.equal(store.commits, 4);
@@ -302,7 +302,7 @@ describe('Journal', () => {
     store.failing.clear();
     await clock.advance(5_000);
     assert.deepEqual(notes.items, [[], ['2']]);
-    assert.deepEqual([kept(), store.platter.remembered.size], [['2'], 1]);
+    assert.deepEqual([kept(), store.disk.remembered.size], [['2'], 1]);
   });
 
   it('does not find again what a step is about to drop that its participant has forgotten', async () => {
@@ -500,7 +500,7 @@ describe('Journal', () => {
       const others = ['key', 'a key of others', 'a third'];
       const remember = async (value: string) => {
         const remembered = formatRemembered({ at: 1, forMs: 1, value });
-        for (const key of others.slice(0, 2)) store.platter.remembered.set(key, remembered);
+        for (const key of others.slice(0, 2)) store.disk.remembered.set(key, remembered);
       };
       await journal.run(append('key'));
       store.failing.add('commit');
@@ -534,7 +534,7 @@ describe('Journal', () => {
       await journal.run(append('key'));
       store.failing.add('commit');
       await journal.run(append('key'));
-      store.platter.remembered.clear();
+      store.disk.remembered.clear();
       store.failing.clear();
       await clock.advance(5_000);
       assert.deepEqual(merges, [['key', 'x', undefined, 'xx']]);
@@ -589,9 +589,9 @@ describe('Journal', () => {
     });
 
     it('held comes before what waits, and when it cannot be read it is set aside and said', async () => {
-      const platter = new Platter();
-      for (const text of ['one', 'bad', 'two']) platter.hold(text);
-      store = new FailingStore(platter);
+      const disk = new FakeDisk();
+      for (const text of ['one', 'bad', 'two']) disk.hold(text);
+      store = new FailingStore(disk);
       const notes = new Notes();
       const participant: Participant = {
         found: () => {},
@@ -605,9 +605,9 @@ describe('Journal', () => {
       const journal = create(store, { inbox: participant, ledger: notes });
       await journal.run(keep('waited'));
       assert.deepEqual(notes.saves, ['one', 'two', 'waited']);
-      assert.deepEqual([unreadable, platter.aside, states], [['a place'], ['bad'], []]);
+      assert.deepEqual([unreadable, disk.aside, states], [['a place'], ['bad'], []]);
       await settle();
-      assert.equal(platter.held.size, 0);
+      assert.equal(disk.held.size, 0);
     });
 
     it('of a step that was asked for and not committed is taken again, and says whether it was taken without the store', async () => {
@@ -629,15 +629,15 @@ describe('Journal', () => {
       journals.pop();
       await former.ready();
       await former.run(redoable('committed'));
-      assert.equal(store.platter.held.size, 0);
+      assert.equal(store.disk.held.size, 0);
       store.turns = Number.POSITIVE_INFINITY;
       for (const id of ['asked', 'bad', 'not mine']) void former.run(redoable(id));
       await settle();
       assert.deepEqual(told, ['committed', 'asked', 'bad', 'not mine']);
-      const platter = copyPlatter(store.platter);
+      const disk = copyDisk(store.disk);
       store.kill();
       store.turns = 0;
-      store = new FailingStore(platter);
+      store = new FailingStore(disk);
       const later = create(store, { ledger: new Notes(), inbox: participant });
       await later.ready();
       assert.deepEqual(seen, [
@@ -645,10 +645,7 @@ describe('Journal', () => {
         ['bad', false],
         ['not mine', false],
       ]);
-      assert.deepEqual(
-        [kept(), [...platter.held.values()], platter.aside],
-        [['asked', 'committed'], ['not mine'], ['bad']],
-      );
+      assert.deepEqual([kept(), [...disk.held.values()], disk.aside], [['asked', 'committed'], ['not mine'], ['bad']]);
     });
 
     it('of a step taken without the store stays where a kill does not reach it until the store has it', async () => {
@@ -659,14 +656,14 @@ describe('Journal', () => {
       await journal.run(keep('1', { redo: () => '1' }));
       const seen: boolean[] = [];
       const redo: Participant['redo'] = ({ wasApplied }) => seen.push(wasApplied) > 0;
-      const heir = create(new FailingStore(copyPlatter(store.platter)), {
+      const heir = create(new FailingStore(copyDisk(store.disk)), {
         inbox: { found: () => {}, wanted: () => [], redo },
       });
       await heir.ready();
       assert.deepEqual(seen, [true]);
       store.commit = commit;
       await clock.advance(5_000);
-      assert.deepEqual([kept(), store.platter.held.size], [['1'], 0]);
+      assert.deepEqual([kept(), store.disk.held.size], [['1'], 0]);
     });
 
     it('are each told of all that is in the store, whose ever it is', async () => {
@@ -705,7 +702,7 @@ describe('Journal', () => {
       store.open = async (given?: StoreEvents) => {
         events = given;
         store.isOpen = true;
-        store.platter.owner = store;
+        store.disk.owner = store;
         return { items: left.shift() ?? [], held: [], isReset: left.length === 0 };
       };
       const notes = new Notes();
@@ -730,10 +727,10 @@ describe('Journal', () => {
 
   describe('what is remembered', () => {
     it('is told to whoever asks while the store is being opened, and again after it has failed', async () => {
-      await new FailingStore(store.platter).open();
-      store.platter.owner = undefined;
+      await new FailingStore(store.disk).open();
+      store.disk.owner = undefined;
       const remembered = { at: clock.now(), forMs: 1_000, value: 'known' };
-      store.platter.remembered.set('key:1', formatRemembered(remembered));
+      store.disk.remembered.set('key:1', formatRemembered(remembered));
       const journal = create();
       const opening = journal.ready();
       assert.deepEqual(await journal.remembered(['key:']), [['key:1', remembered]]);

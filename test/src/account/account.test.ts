@@ -23,9 +23,9 @@ import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { createInboxOn } from '../inbox/inbox-on';
 import { startRawService } from '../raw-service';
-import { forever, sendText } from '../sending/sending-house';
+import { forever, sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
-import { FailingStore, Platter } from '../store/failing-store';
+import { FailingStore, FakeDisk } from '../store/failing-store';
 
 /** A node that listens, and what it saw. */
 class Listener implements Subscriber {
@@ -394,8 +394,8 @@ describe('Account', () => {
         outgoing.write('messageId=1&from=6421555001&');
         finish = () => outgoing.end('body=whole');
       });
-      const platter = new Platter();
-      const changes = { baseUrl, storeName: 'failing', createStore: () => new FailingStore(platter) };
+      const disk = new FakeDisk();
+      const changes = { baseUrl, storeName: 'failing', createStore: () => new FailingStore(disk) };
       const one = enter(changes);
       let isArriving = false;
       const poll = one.client.pollIncoming.bind(one.client);
@@ -419,7 +419,7 @@ describe('Account', () => {
       finish();
       await leaving;
       assert.deepEqual(
-        [...platter.entries.values()].map((text) => (JSON.parse(text) as Entry).record.body),
+        [...disk.entries.values()].map((text) => (JSON.parse(text) as Entry).record.body),
         ['whole'],
       );
       const b = new Listener('b');
@@ -438,16 +438,16 @@ describe('Account', () => {
   });
 
   it('says where something is that cannot be read, and goes on with the rest', async () => {
-    const platter = new Platter();
-    platter.hold('{"kind":"incoming","records":[{"mess');
+    const disk = new FakeDisk();
+    disk.hold('{"kind":"incoming","records":[{"mess');
     const places: string[] = [];
     const onDamaged = ({ params }: SmsError) => void places.push(String(params.place));
-    const member = enter({ storeName: 'failing', createStore: () => new FailingStore(platter), onDamaged });
+    const member = enter({ storeName: 'failing', createStore: () => new FailingStore(disk), onDamaged });
     const a = new Listener('a');
     subscribe(member, a);
     receive('1');
     await until(() => a.deliveries.length === 1);
-    assert.deepEqual([places, platter.aside.length], [['a place'], 1]);
+    assert.deepEqual([places, disk.aside.length], [['a place'], 1]);
     const { store } = member.state();
     assert.deepEqual([store.ok, store.error?.reason], [true, 'storeUnreadable']);
   });
@@ -512,11 +512,11 @@ describe('Account', () => {
     });
 
     it('gets what is in the store of the other after a restart, and leaves nothing there', async () => {
-      const platters = new Map<string, Platter>();
+      const disks = new Map<string, FakeDisk>();
       const place = (key: string) => {
-        const platter = platters.get(key) ?? new Platter();
-        platters.set(key, platter);
-        return platter;
+        const disk = disks.get(key) ?? new FakeDisk();
+        disks.set(key, disk);
+        return disk;
       };
       const formerKey = 'f'.repeat(32);
       const store = new FailingStore(place(formerKey));
@@ -534,9 +534,9 @@ describe('Account', () => {
     });
 
     it('keeps no store open for nodes that have left meanwhile', async () => {
-      const [one, two] = [new Platter(), new Platter()];
-      const slow = (platter: Platter) => {
-        const store = new FailingStore(platter);
+      const [one, two] = [new FakeDisk(), new FakeDisk()];
+      const slow = (disk: FakeDisk) => {
+        const store = new FailingStore(disk);
         store.turns = 2;
         return store;
       };
@@ -642,21 +642,21 @@ describe('Account', () => {
   });
 
   it('takes what is undelivered along to another store', async () => {
-    const platter = new Platter();
-    const one = enter({ storeName: 'failing', createStore: () => new FailingStore(platter) });
+    const disk = new FakeDisk();
+    const one = enter({ storeName: 'failing', createStore: () => new FailingStore(disk) });
     await leaveUnacknowledged(one);
-    assert.equal(platter.entries.size, 1);
+    assert.equal(disk.entries.size, 1);
     const b = new Listener('a');
     subscribe(enter(), b);
-    await until(() => b.deliveries.length === 1 && platter.entries.size === 0);
+    await until(() => b.deliveries.length === 1 && disk.entries.size === 0);
     assert.deepEqual([b.bodies, b.deliveries[0]?.redelivered], [['1'], true]);
   });
 
   it('takes along to another store what has been in no account since, and leaves alone what others on its login keep', async () => {
     // The last poll of who has left ends by itself, and the store is closed then.
     await serve({ waitMs: 300 });
-    const platter = new Platter();
-    const store = { storeName: 'failing', createStore: () => new FailingStore(platter) };
+    const disk = new FakeDisk();
+    const store = { storeName: 'failing', createStore: () => new FailingStore(disk) };
     const one = enter(store);
     await leaveUnacknowledged(one);
     const present = enter(store);
@@ -664,23 +664,23 @@ describe('Account', () => {
     const two = enter();
     const former = { key: two.key, store };
     assert.equal(await two.inherit(former), false);
-    assert.equal(platter.entries.size, 1);
+    assert.equal(disk.entries.size, 1);
     await Promise.all([present.leave(), two.leave()]);
-    await until(() => platter.owner === undefined);
+    await until(() => disk.owner === undefined);
     const three = enter();
     const b = new Listener('a');
     subscribe(three, b);
     assert.equal(await three.inherit(former), true);
     await until(() => b.deliveries.length === 1);
-    assert.deepEqual([b.bodies, b.deliveries[0]?.redelivered, platter.entries.size], [['1'], true, 0]);
-    assert.equal(platter.owner, undefined);
+    assert.deepEqual([b.bodies, b.deliveries[0]?.redelivered, disk.entries.size], [['1'], true, 0]);
+    assert.equal(disk.owner, undefined);
   });
 
   describe('the store', () => {
-    const failing = (platter: Platter) => {
+    const failing = (disk: FakeDisk) => {
       const stores: FailingStore[] = [];
       const createStore = () => {
-        const store = new FailingStore(platter);
+        const store = new FailingStore(disk);
         stores.push(store);
         return store;
       };
@@ -689,7 +689,7 @@ describe('Account', () => {
 
     it('while it fails nothing is polled and nothing lost, and it goes on by itself', async function () {
       this.timeout(30_000);
-      const { stores, changes } = failing(new Platter());
+      const { stores, changes } = failing(new FakeDisk());
       const one = enter(changes);
       const a = new Listener('a');
       subscribe(one, a);
@@ -717,8 +717,8 @@ describe('Account', () => {
     const mostUnderWay = 3;
 
     it('that is slow to write has the next polled meanwhile, a few at most, and all come in order', async () => {
-      const platter = new Platter();
-      const { stores, changes } = failing(platter);
+      const disk = new FakeDisk();
+      const { stores, changes } = failing(disk);
       const a = new Listener('a');
       subscribe(enter(changes), a);
       await until(isPolling);
@@ -727,7 +727,7 @@ describe('Account', () => {
       store.turns = Number.POSITIVE_INFINITY;
       const bodies = Array.from({ length: 20 }, (_, index) => `${index}`);
       bodies.forEach(receive);
-      await until(() => platter.held.size === mostUnderWay);
+      await until(() => disk.held.size === mostUnderWay);
       await new Promise((resolve) => setTimeout(resolve, 20));
       assert.deepEqual([read(), simulator.polling('incoming'), a.bodies], [mostUnderWay, 0, []]);
       store.turns = 0;
@@ -737,7 +737,7 @@ describe('Account', () => {
 
     it('that fails has lost nothing of what was polled meanwhile, and no more is', async function () {
       this.timeout(30_000);
-      const { stores, changes } = failing(new Platter());
+      const { stores, changes } = failing(new FakeDisk());
       const a = new Listener('a');
       subscribe(enter(changes), a);
       await until(isPolling);
@@ -757,7 +757,7 @@ describe('Account', () => {
     });
 
     it('that is slow to write has no more polled than a flow may have unacknowledged', async () => {
-      const { stores, changes } = failing(new Platter());
+      const { stores, changes } = failing(new FakeDisk());
       const a = new Listener('a');
       a.acknowledge = 'flow';
       subscribe(enter({ ...changes, drain: 4 }), a);
@@ -769,8 +769,8 @@ describe('Account', () => {
     });
 
     it('that cannot be opened keeps the first poll from being made', async () => {
-      const platter = new Platter();
-      const { stores, changes } = failing(platter);
+      const disk = new FakeDisk();
+      const { stores, changes } = failing(disk);
       const one = enter(changes);
       // The first who asks for the inbox makes the store.
       assert.equal(one.inbox.journal.failure, undefined);
@@ -791,8 +791,8 @@ describe('Account', () => {
       await until(() => a.deliveries.length === 1 && isPolling());
       subscription.close();
       await one.leave();
-      const platter = new Platter();
-      const two = enter(failing(platter).changes);
+      const disk = new FakeDisk();
+      const two = enter(failing(disk).changes);
       const b = new Listener('a');
       b.acknowledge = 'flow';
       subscribe(two, b);
@@ -801,7 +801,7 @@ describe('Account', () => {
         b.deliveries.map(({ record, redelivered }) => [record.body, redelivered]),
         [['1', true]],
       );
-      await until(() => platter.entries.size === 1);
+      await until(() => disk.entries.size === 1);
     });
 
     it('on disk: another account of the same login begins where the earlier ended, and the earlier is not kept', async () => {
@@ -846,7 +846,7 @@ describe('Account', () => {
     });
 
     it('an account of a store that outlives the process is not kept when everybody has left', async () => {
-      const { changes } = failing(new Platter());
+      const { changes } = failing(new FakeDisk());
       const seen = new Set<unknown>();
       for (let index = 0; index < 3; index++) {
         const member = accounts.join(settings(changes));
@@ -858,8 +858,8 @@ describe('Account', () => {
     });
 
     it('an account whose store cannot write is kept with what it could not write', async () => {
-      const platter = new Platter();
-      const { stores, changes } = failing(platter);
+      const disk = new FakeDisk();
+      const { stores, changes } = failing(disk);
       const one = enter(changes);
       const a = new Listener('a');
       a.acknowledge = 'flow';
@@ -1001,7 +1001,7 @@ describe('Account', () => {
     function onDisk(turns = 0): Pick<AccountSettings, 'storeName' | 'createStore'> {
       const stores = new Map<string, FailingStore>();
       const createStore = (key: string) => {
-        const store = new FailingStore(stores.get(key)?.platter);
+        const store = new FailingStore(stores.get(key)?.disk);
         store.turns = turns;
         stores.set(key, store);
         return store;
@@ -1124,13 +1124,13 @@ describe('Account', () => {
         /** A text that waits in a store when the process ends, or the account with its last node. */
         async function leave(clock: VirtualClock, process: Accounts) {
           const store = new FailingStore();
-          const changes = { storeName: 'disk', createStore: () => new FailingStore(store.platter) };
+          const changes = { storeName: 'disk', createStore: () => new FailingStore(store.disk) };
           const one = enterAlone(clock, changes, process);
           const { node } = attachSender(one.membership);
           sendText({ node }, 'x', { keep: { expireMs: 5 * minute } });
           await clock.advance(1_000);
           await Promise.all([node.close(), one.leave()]);
-          assert.equal(store.platter.entries.size, 1);
+          assert.equal(store.disk.entries.size, 1);
           return changes;
         }
 
@@ -1177,7 +1177,7 @@ describe('Account', () => {
         });
         const store = new FailingStore();
         for (let deployed = 1; deployed <= 2; deployed++) {
-          const createStore = () => new FailingStore(store.platter);
+          const createStore = () => new FailingStore(store.disk);
           const membership = enter({ baseUrl, storeName: 'disk', createStore });
           const { node } = attachSender(membership);
           if (deployed === 1) sendText({ node }, 'x', { keep: { expireMs: undefined } });
@@ -1194,7 +1194,7 @@ describe('Account', () => {
       ] as const) {
         it(`${what} when that comes back after ${awayMs / 1_000} s, though nothing but the text was left`, async () => {
           const [clock, process, store] = [new VirtualClock(), createAccounts(), new FailingStore()];
-          const changes = { storeName: 'disk', createStore: () => new FailingStore(store.platter) };
+          const changes = { storeName: 'disk', createStore: () => new FailingStore(store.disk) };
           const one = enterAlone(clock, changes, process);
           const { node } = attachSender(one.membership);
           sendText({ node }, 'x', { keep: { expireMs: 5 * minute } });
@@ -1250,7 +1250,7 @@ describe('Account', () => {
           await new Promise<void>((resolve) => void clock.after(10 * minute, resolve));
           await commit(changes);
         };
-        const createStore = (key: string) => (key === one.membership.key ? new FailingStore(left.platter) : store);
+        const createStore = (key: string) => (key === one.membership.key ? new FailingStore(left.disk) : store);
         const two = enterAlone(clock, { ...login('new', store), createStore });
         const second = attachSender(two.membership);
         await clock.advance(1_000);
@@ -1263,15 +1263,15 @@ describe('Account', () => {
 
       it('reaches the last of several logins that replace each other while it is still being handed over', async () => {
         const [clock, process] = [new VirtualClock(), createAccounts()];
-        const platters = new Map<string, Platter>();
+        const disks = new Map<string, FakeDisk>();
         let slowKey: string | undefined;
         const login = (apiKey: string): Partial<AccountSettings> => ({
           authentication: { type: 'bearer', apiKey },
           storeName: 'disk',
           createStore: (key) => {
-            const platter = platters.get(key) ?? new Platter();
-            platters.set(key, platter);
-            const store = new FailingStore(platter);
+            const disk = disks.get(key) ?? new FakeDisk();
+            disks.set(key, disk);
+            const store = new FailingStore(disk);
             const commit = store.commit.bind(store);
             store.commit = async (changes) => {
               if (key === slowKey) await new Promise<void>((resolve) => void clock.after(10_000, resolve));
@@ -1296,7 +1296,7 @@ describe('Account', () => {
         await Promise.all(going);
         const last = places.at(-1);
         assert.equal(last?.membership.state().sends.kept, 1);
-        const full = [...platters].filter(([, { entries }]) => entries.size > 0).map(([key]) => key);
+        const full = [...disks].filter(([, { entries }]) => entries.size > 0).map(([key]) => key);
         assert.deepEqual(full, [last?.membership.key]);
         await last?.leave();
       });

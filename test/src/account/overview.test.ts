@@ -8,13 +8,13 @@ import type { FlowDelivery } from '../../../src/delivery/poll-subscription';
 import type { SendRequest } from '../../../src/outbox/sender-registrations';
 import { until } from '../../until';
 import { Closing } from '../closing';
-import { FailingStore, Platter } from '../store/failing-store';
+import { FailingStore, FakeDisk } from '../store/failing-store';
 
 describe('what goes on in an account', () => {
   const closing = new Closing();
   let accounts: ReturnType<typeof createAccounts>;
   let simulator: Simulator;
-  let platter: Platter;
+  let disk: FakeDisk;
   let store: FailingStore;
   /** What listened last. */
   let subscription: Subscription;
@@ -22,7 +22,7 @@ describe('what goes on in an account', () => {
 
   beforeEach(async () => {
     accounts = createAccounts();
-    platter = new Platter();
+    disk = new FakeDisk();
     discarded = [];
     simulator = closing.add(await startSimulator({ waitMs: 50, statusDelayMs: Number.POSITIVE_INFINITY }), (it) =>
       it.close(),
@@ -45,7 +45,7 @@ describe('what goes on in an account', () => {
       dedupeMs: 1_000_000,
       storeName: 'disk /somewhere',
       createStore: () => {
-        store = new FailingStore(platter);
+        store = new FailingStore(disk);
         return store;
       },
       onDiscarded: (node) => discarded.push(node),
@@ -286,7 +286,7 @@ describe('what goes on in an account', () => {
     const { entries, total } = membership.entries('uncertain', 200);
     assert.deepEqual([entries[0]?.body, total], ['hello', 1]);
     await membership.leave();
-    platter = new Platter();
+    disk = new FakeDisk();
     assert.equal(createAccounts().join(membership.settings).knowsEntries(), true, 'where there is nothing to find');
   });
 

@@ -3,7 +3,7 @@ import { type FlowDelivery, PollSubscription } from '../../../src/delivery/poll-
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
 import { VirtualClock } from '../../virtual-clock';
-import { FailingStore, Platter } from '../store/failing-store';
+import { FailingStore, FakeDisk } from '../store/failing-store';
 import { createInboxOn } from './inbox-on';
 
 const dayMs = 24 * 3_600_000;
@@ -14,14 +14,14 @@ function incoming(messageId: string): IncomingRecord {
 
 describe('what was given up', () => {
   let clock: VirtualClock;
-  let platter: Platter;
+  let disk: FakeDisk;
   let store: FailingStore;
   let inboxes: Inbox[];
   let timesFull: number;
 
   beforeEach(() => {
     clock = new VirtualClock();
-    platter = new Platter();
+    disk = new FakeDisk();
     inboxes = [];
     timesFull = 0;
   });
@@ -29,7 +29,7 @@ describe('what was given up', () => {
     for (const inbox of inboxes) await inbox.journal.close();
   });
 
-  function createInbox(on = platter): Inbox {
+  function createInbox(on = disk): Inbox {
     store = new FailingStore(on);
     const onGivenUpFull = () => timesFull++;
     const inbox = createInboxOn({ store, clock, dedupe: () => true, dedupeMs: () => 1_000_000_000, onGivenUpFull });
@@ -153,7 +153,7 @@ describe('what was given up', () => {
     assert.equal(inbox.deadLetters.discard(id), true);
     assert.equal(inbox.deadLetters.discard(id), false);
     await inbox.journal.close();
-    assert.equal(platter.entries.size, 0);
+    assert.equal(disk.entries.size, 0);
   });
 
   it('is found again by the next process', async () => {
@@ -177,7 +177,7 @@ describe('what was given up', () => {
     await clock.advance(60_000);
     await inbox.journal.flush();
     assert.equal(store.commits, commits + 1);
-    assert.equal(platter.entries.size, 1);
+    assert.equal(disk.entries.size, 1);
   });
 
   it('is written when the store is back, if it failed', async () => {
@@ -191,7 +191,7 @@ describe('what was given up', () => {
     await clock.advance(60_000);
     await inbox.journal.flush();
     assert.deepEqual(
-      [...platter.entries.values()].map((text) => JSON.parse(text).part),
+      [...disk.entries.values()].map((text) => JSON.parse(text).part),
       ['givenUp'],
     );
     assert.equal(inbox.state.setAside, 1);
@@ -203,7 +203,7 @@ describe('what was given up', () => {
     const next = await restart(inbox);
     await assertEndsAfter(next, 4 * dayMs);
     await next.journal.flush();
-    assert.equal(platter.entries.size, 0);
+    assert.equal(disk.entries.size, 0);
   });
 
   it('is kept for 7 days also when it was given up before the clock was set', async () => {
@@ -246,25 +246,25 @@ describe('what was given up', () => {
     await inbox.journal.flush();
     assert.deepEqual([inbox.state.setAside, timesFull], [10_000, 1]);
     assert.equal(inbox.deadLetters.page(1).items[0]?.record.body, '2');
-    assert.equal(platter.entries.size, 10_000);
+    assert.equal(disk.entries.size, 10_000);
   });
 
   it('goes along to another login', async () => {
     const { inbox, id } = await giveUp();
-    const heir = createInbox(new Platter());
+    const heir = createInbox(new FakeDisk());
     await inbox.handOver(heir, { isLast: true });
     assert.equal(heir.deadLetters.get(id)?.node, 'node');
     assert.equal(inbox.state.setAside, 0);
-    assert.equal(platter.entries.size, 0);
+    assert.equal(disk.entries.size, 0);
   });
 
   it('is left out, and the rest found, when it cannot be read', async () => {
     const { inbox } = await giveUp();
     await inbox.journal.close();
-    for (const [key, text] of [...platter.entries]) {
+    for (const [key, text] of [...disk.entries]) {
       const item = JSON.parse(text);
-      platter.entries.set(`${key}0`, JSON.stringify({ ...item, id: `${key}0`, record: 'none' }));
-      platter.entries.set(`${key}1`, JSON.stringify({ ...item, id: `${key}1`, node: 7 }));
+      disk.entries.set(`${key}0`, JSON.stringify({ ...item, id: `${key}0`, record: 'none' }));
+      disk.entries.set(`${key}1`, JSON.stringify({ ...item, id: `${key}1`, node: 7 }));
     }
     const next = createInbox();
     await next.journal.ready();

@@ -9,8 +9,8 @@ import type { IncomingRecord, OutboxRecord, StatusRecord, Via } from '../../../s
 import { MemoryStore } from '../../../src/store/memory';
 import type { Leftovers, Store } from '../../../src/store/store';
 import { formatRemembered, parseRemembered } from '../../../src/store/store';
-import { copyPlatter } from '../sending/sending-house';
-import { FailingStore, Platter } from '../store/failing-store';
+import { copyDisk } from '../sending/sending-side';
+import { FailingStore, FakeDisk } from '../store/failing-store';
 import { createInboxOn } from './inbox-on';
 
 /** Nobody sets it: what the tests let pass has passed. */
@@ -196,7 +196,7 @@ describe('Inbox', () => {
       store.turns = 1;
       const inbox = createInbox(store);
       const kept: boolean[] = [];
-      const onTake = ([entry]: readonly Entry[]) => kept.push(store.platter.entries.has(entry?.id ?? ''));
+      const onTake = ([entry]: readonly Entry[]) => kept.push(store.disk.entries.has(entry?.id ?? ''));
       const [a, b] = [attach(inbox, new Node('a', { onTake })), attach(inbox, new Node('b', { onTake }))];
       const all = ['1', '2', '3', '4'].map((id) => inbox.accept(polled(incoming(id))));
       await Promise.all(all);
@@ -214,11 +214,11 @@ describe('Inbox', () => {
       inbox.done(a.last, a);
       inbox.done(a.last, a);
       await inbox.journal.flush();
-      assert.equal(store.platter.entries.size, 1);
+      assert.equal(store.disk.entries.size, 1);
       const ended = inbox.ended(b.last);
       inbox.done(b.last, b);
       await inbox.journal.flush();
-      assert.equal(store.platter.entries.size, 0);
+      assert.equal(store.disk.entries.size, 0);
       assert.equal(await ended, true);
     });
 
@@ -380,13 +380,13 @@ describe('Inbox', () => {
     });
 
     it('lasts over a restart', async () => {
-      const platter = new Platter();
-      const before = createInbox(new FailingStore(platter));
+      const disk = new FakeDisk();
+      const before = createInbox(new FailingStore(disk));
       const a = attach(before, new Node('a'));
       await before.accept(polled(incoming('1')));
       before.done(a.last, a);
       await before.journal.close();
-      const after = createInbox(new FailingStore(platter));
+      const after = createInbox(new FailingStore(disk));
       const b = attach(after, new Node('a'));
       await settle();
       assert.deepEqual(outcomes(await after.accept(polled(incoming('1')))), ['repeated']);
@@ -433,12 +433,12 @@ describe('Inbox', () => {
     });
 
     it('what a node asked for and did not get before a restart is delivered after it', async () => {
-      const platter = new Platter();
-      const before = createInbox(new FailingStore(platter));
+      const disk = new FakeDisk();
+      const before = createInbox(new FailingStore(disk));
       attach(before, new Node('asker', { onDemand: true }), 'outbox');
       await before.accept({ ...list, asker: 'asker' });
       await before.journal.close();
-      const after = createInbox(new FailingStore(platter));
+      const after = createInbox(new FailingStore(disk));
       const again = attach(after, new Node('asker', { onDemand: true }), 'outbox');
       await after.journal.ready();
       await settle();
@@ -477,10 +477,10 @@ describe('Inbox', () => {
       inbox.detach('incoming', a);
       const c = attach(inbox, new Node('c'));
       await settle();
-      assert.equal(store.platter.entries.size, 1);
+      assert.equal(store.disk.entries.size, 1);
       inbox.done(b.last, b);
       await inbox.journal.flush();
-      assert.equal(store.platter.entries.size, 0);
+      assert.equal(store.disk.entries.size, 0);
       assert.equal(c.given.length, 0);
     });
 
@@ -537,10 +537,10 @@ describe('Inbox', () => {
       await settle();
       inbox.done(a.last, a);
       await inbox.journal.flush();
-      assert.equal(store.platter.entries.size, 1);
+      assert.equal(store.disk.entries.size, 1);
       inbox.done(b.last, b);
       await inbox.journal.flush();
-      assert.equal(store.platter.entries.size, 0);
+      assert.equal(store.disk.entries.size, 0);
     });
 
     it('a called-back record goes to the node at its path when its own is gone', async () => {
@@ -557,9 +557,9 @@ describe('Inbox', () => {
     });
 
     it('close and open find what was undelivered, with its attempts counted', async () => {
-      const platter = new Platter();
+      const disk = new FakeDisk();
       for (const attempts of [1, 2, 3, 4]) {
-        const inbox = createInbox(new FailingStore(platter));
+        const inbox = createInbox(new FailingStore(disk));
         const a = attach(inbox, new Node('a'));
         if (attempts === 1) await inbox.accept(polled(incoming('1'), incoming('2')));
         await settle();
@@ -570,14 +570,14 @@ describe('Inbox', () => {
     });
 
     it('attempts in between are counted', async () => {
-      const platter = new Platter();
-      const before = createInbox(new FailingStore(platter));
+      const disk = new FakeDisk();
+      const before = createInbox(new FailingStore(disk));
       const a = attach(before, new Node('a'));
       await before.accept(polled(incoming('1')));
       before.countAttempt(a.last);
       before.countAttempt(a.last);
       await before.journal.close();
-      const b = attach(createInbox(new FailingStore(platter)), new Node('a'));
+      const b = attach(createInbox(new FailingStore(disk)), new Node('a'));
       await settle();
       assert.deepEqual(b.attempts, [4]);
     });
@@ -626,7 +626,7 @@ describe('Inbox', () => {
       await inbox.accept(polled(incoming('1')));
       await closing;
       await inbox.journal.close();
-      assert.equal(store.platter.entries.size, 1);
+      assert.equal(store.disk.entries.size, 1);
       assert.equal(store.isOpen, false);
     });
 
@@ -681,16 +681,16 @@ describe('Inbox', () => {
       await earlier.handOver(later);
       await settle();
       assert.deepEqual(node.texts, ['1']);
-      assert.equal(from.platter.entries.size, 2);
+      assert.equal(from.disk.entries.size, 2);
       to.failing.delete('commit');
       mock.timers.tick(5_000);
       await settle();
-      assert.equal(to.platter.entries.size, 2);
+      assert.equal(to.disk.entries.size, 2);
 
       const next = createInbox(from);
       const last = createInbox();
       await next.handOver(last);
-      assert.equal(from.platter.entries.size, 0);
+      assert.equal(from.disk.entries.size, 0);
       const callback = attach(last, new Node('callback'), 'callback');
       await settle();
       assert.deepEqual(callback.texts, ['2']);
@@ -717,7 +717,7 @@ describe('Inbox', () => {
       };
       const handing = earlier.handOver(later);
       await settle();
-      assert.deepEqual([from.platter.entries.size, to.platter.entries.size], [1, 1]);
+      assert.deepEqual([from.disk.entries.size, to.disk.entries.size], [1, 1]);
       to.commit = commit;
       const back = later.handOver(earlier);
       await settle();
@@ -726,7 +726,7 @@ describe('Inbox', () => {
       await earlier.journal.close();
       const node = attach(earlier, new Node('a'));
       await settle();
-      assert.deepEqual([node.texts, to.platter.entries.size], [['1'], 0]);
+      assert.deepEqual([node.texts, to.disk.entries.size], [['1'], 0]);
     });
 
     it('does not get back what it has handed over, when the power fails', async () => {
@@ -735,8 +735,8 @@ describe('Inbox', () => {
       await earlier.accept(polled(incoming('1')));
       await earlier.handOver(later);
       await settle();
-      from.platter.loseUnflushed();
-      assert.deepEqual([from.platter.entries.size, to.platter.entries.size], [0, 1]);
+      from.disk.loseUnflushed();
+      assert.deepEqual([from.disk.entries.size, to.disk.entries.size], [0, 1]);
     });
 
     it('knows no more of what was called back and handed over, since the other may let go of it', async () => {
@@ -767,16 +767,16 @@ describe('Inbox', () => {
       from.failing.clear();
       mock.timers.tick(5_000);
       await settle();
-      assert.equal(from.platter.entries.size, 1);
+      assert.equal(from.disk.entries.size, 1);
       await earlier.handOver(later);
-      assert.equal(from.platter.entries.size, 1, 'what was not delivered the other cannot store yet');
+      assert.equal(from.disk.entries.size, 1, 'what was not delivered the other cannot store yet');
       to.failing.clear();
       mock.timers.tick(5_000);
       await settle();
       await earlier.handOver(later);
       await settle();
       assert.deepEqual(node.texts, ['1', '2']);
-      assert.equal(from.platter.entries.size, 0);
+      assert.equal(from.disk.entries.size, 0);
       assert.ok(earlier.isSettled);
     });
 
@@ -823,17 +823,17 @@ describe('Inbox', () => {
       const earlier = createInbox(from);
       const later = createInbox(to);
       await earlier.accept(polled(incoming('1')));
-      const before = copyPlatter(from.platter);
+      const before = copyDisk(from.disk);
       await earlier.handOver(later);
       const node = attach(later, new Node('node'));
       await settle();
       later.done(node.last, node);
       await later.journal.flush();
-      for (const [key, text] of to.platter.remembered) {
+      for (const [key, text] of to.disk.remembered) {
         const { at, forMs } = parseRemembered(text);
-        if (at + forMs < Date.now() + 24 * 3_600_000) to.platter.remembered.delete(key);
+        if (at + forMs < Date.now() + 24 * 3_600_000) to.disk.remembered.delete(key);
       }
-      const next = createInbox(new FailingStore(copyPlatter(to.platter)));
+      const next = createInbox(new FailingStore(copyDisk(to.disk)));
       const again = attach(next, new Node('node'));
       await createInbox(new FailingStore(before)).handOver(next);
       await settle();
@@ -852,7 +852,7 @@ describe('Inbox', () => {
       isWanted = false;
       await handing;
       await later.journal.flush();
-      assert.deepEqual([from.platter.entries.size, to.platter.entries.size], [1, 0]);
+      assert.deepEqual([from.disk.entries.size, to.disk.entries.size], [1, 0]);
       assert.ok(later.isSettled);
       const node = attach(earlier, new Node('node'));
       await settle();
@@ -869,26 +869,26 @@ describe('Inbox', () => {
       await later.journal.close();
       await earlier.handOver(later);
       await settle();
-      assert.deepEqual([from.platter.entries.size, to.platter.entries.size], [1, 0]);
+      assert.deepEqual([from.disk.entries.size, to.disk.entries.size], [1, 0]);
       to.failing.clear();
       mock.timers.tick(5_000);
       await settle();
       await earlier.handOver(later);
       await settle();
-      assert.deepEqual([from.platter.entries.size, to.platter.entries.size], [0, 1]);
+      assert.deepEqual([from.disk.entries.size, to.disk.entries.size], [0, 1]);
     });
 
     it('new entries stay behind older ones even when the clock was set back', async () => {
-      const platter = new Platter();
-      const before = createInbox(new FailingStore(platter));
+      const disk = new FakeDisk();
+      const before = createInbox(new FailingStore(disk));
       await before.accept(polled(incoming('1'), incoming('2')));
       await before.journal.close();
       mock.timers.reset();
       mock.timers.enable({ apis: ['setTimeout', 'Date'], now: Date.UTC(2026, 2, 1, 9) });
-      const between = createInbox(new FailingStore(platter));
+      const between = createInbox(new FailingStore(disk));
       await between.accept(polled(incoming('3')));
       await between.journal.close();
-      const a = attach(createInbox(new FailingStore(platter)), new Node('a'));
+      const a = attach(createInbox(new FailingStore(disk)), new Node('a'));
       await settle();
       assert.deepEqual(a.texts, ['1', '2', '3']);
     });
@@ -904,9 +904,9 @@ describe('Inbox', () => {
         const ended = inbox.ended(node.last);
         await inbox.release(node.last);
         assert.equal(await ended, false);
-        assert.equal(store.platter.entries.size, 0);
+        assert.equal(store.disk.entries.size, 0);
         // That it was sent into the flow is all that is known of it.
-        assert.ok([...store.platter.remembered.keys()].every((key) => key.startsWith('answer:')));
+        assert.ok([...store.disk.remembered.keys()].every((key) => key.startsWith('answer:')));
         assert.deepEqual(outcomes(await inbox.accept(called(fields))), ['new']);
         assert.deepEqual(node.attempts, [1, 2]);
       }
@@ -915,10 +915,10 @@ describe('Inbox', () => {
     for (const isStopped of [true, false]) {
       it(`comes marked also after ${isStopped ? 'a stop' : 'a crash'}, and again`, async () => {
         for (const fields of [{}, { messageId: '1' }]) {
-          const platter = new Platter();
+          const disk = new FakeDisk();
           const attempts: number[] = [];
           for (let process = 0; process < 3; process++) {
-            const store = new FailingStore(platter);
+            const store = new FailingStore(disk);
             const inbox = createInbox(store);
             const node = attach(inbox, new Node('callback'), 'callback');
             assert.deepEqual(outcomes(await inbox.accept(called(fields))), ['new']);
@@ -936,8 +936,8 @@ describe('Inbox', () => {
     }
 
     it('what the flow takes after all is known when the service brings it again', async () => {
-      const platter = new Platter();
-      const inbox = createInbox(new FailingStore(platter));
+      const disk = new FakeDisk();
+      const inbox = createInbox(new FailingStore(disk));
       const node = attach(inbox, new Node('callback'), 'callback');
       await inbox.accept(called());
       await inbox.release(node.last);
@@ -947,7 +947,7 @@ describe('Inbox', () => {
       assert.deepEqual(outcomes(await inbox.accept(called())), ['duplicate']);
       assert.equal(node.given.length, 1);
       await inbox.journal.close();
-      const after = createInbox(new FailingStore(platter));
+      const after = createInbox(new FailingStore(disk));
       assert.deepEqual(outcomes(await after.accept(called())), ['duplicate']);
     });
 
@@ -963,7 +963,7 @@ describe('Inbox', () => {
       inbox.doneLate(first.id);
       assert.equal(await ended, true);
       await inbox.journal.flush();
-      assert.deepEqual([...store.platter.entries], []);
+      assert.deepEqual([...store.disk.entries], []);
       await inbox.release(node.last);
       assert.deepEqual(outcomes(await inbox.accept(called())), ['duplicate']);
     });
@@ -986,7 +986,7 @@ describe('Inbox', () => {
         assert.deepEqual(outcomes(await inbox.accept(called({ body: '1' }))), ['duplicate']);
         assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), [isPolledToo ? 'repeated' : 'duplicate']);
         await inbox.journal.flush();
-        assert.deepEqual([node.given.length, a.given.length, store.platter.entries.size], [1, 0, 0]);
+        assert.deepEqual([node.given.length, a.given.length, store.disk.entries.size], [1, 0, 0]);
       });
     }
 
@@ -1069,7 +1069,7 @@ describe('Inbox', () => {
       assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), ['repeated']);
       inbox.done(a.last, a);
       await inbox.journal.flush();
-      assert.equal(store.platter.entries.size, 0);
+      assert.equal(store.disk.entries.size, 0);
       assert.equal(node.given.length, 1);
     });
 
@@ -1110,13 +1110,13 @@ describe('Inbox', () => {
 
     it('the polled copy stands in also when it came in the same step, or before a restart', async () => {
       for (const isRestarted of [false, true]) {
-        const platter = new Platter();
-        let inbox = createInbox(new FailingStore(platter));
+        const disk = new FakeDisk();
+        let inbox = createInbox(new FailingStore(disk));
         let node = attach(inbox, new Node('callback'), 'callback');
         await Promise.all([inbox.accept(called({ body: '1' })), inbox.accept(polled(incoming('1')))]);
         if (isRestarted) {
           await inbox.journal.close();
-          inbox = createInbox(new FailingStore(platter));
+          inbox = createInbox(new FailingStore(disk));
           node = attach(inbox, new Node('callback'), 'callback');
           await settle();
         }
@@ -1160,7 +1160,7 @@ describe('Inbox', () => {
         await released;
         store.turns = 0;
         await settle();
-        assert.deepEqual([successor.texts, [...store.platter.entries]], [[], []]);
+        assert.deepEqual([successor.texts, [...store.disk.entries]], [[], []]);
         await inbox.accept(called());
         assert.deepEqual(successor.attempts, [2]);
       }
@@ -1178,7 +1178,7 @@ describe('Inbox', () => {
       assert.deepEqual(a.texts, ['hello']);
       inbox.done(a.last, a);
       await inbox.journal.flush();
-      assert.deepEqual([...store.platter.entries], []);
+      assert.deepEqual([...store.disk.entries], []);
     });
 
     it('twice, or after it was delivered, does nothing', async () => {
@@ -1221,14 +1221,14 @@ describe('Inbox', () => {
         const { commits } = store;
         const [acceptance] = await inbox.accept(elsewhere(fields));
         assert.equal(store.commits, commits + 1);
-        assert.deepEqual([...store.platter.entries.keys()], [other.last.id]);
+        assert.deepEqual([...store.disk.entries.keys()], [other.last.id]);
         assert.equal(await ended, false);
         assert.deepEqual([acceptance?.outcome, acceptance?.entry, other.attempts], ['duplicate', other.last, [2]]);
         const retry = await inbox.accept(elsewhere(fields));
         assert.equal(retry[0]?.entry, other.last);
         inbox.done(other.last, other);
         await inbox.journal.flush();
-        assert.deepEqual([...store.platter.entries], []);
+        assert.deepEqual([...store.disk.entries], []);
         assert.deepEqual(await inbox.accept(elsewhere(fields)), [{ outcome: 'duplicate' }]);
       }
     });
@@ -1243,7 +1243,7 @@ describe('Inbox', () => {
       await settle();
       assert.ok(first?.entry);
       assert.equal(await inbox.ended(first.entry), false);
-      assert.deepEqual([other.attempts, [...store.platter.entries.keys()]], [[1], [other.last.id]]);
+      assert.deepEqual([other.attempts, [...store.disk.entries.keys()]], [[1], [other.last.id]]);
       assert.deepEqual([second?.entry, third?.entry], [other.last, other.last]);
     });
 
@@ -1272,20 +1272,20 @@ describe('Inbox', () => {
         const copied = inbox.accept(polled(incoming('1')));
         if (!isInOneStep) await copied;
         await inbox.accept(elsewhere({ body: '1' }));
-        assert.equal(store.platter.entries.size, 1);
+        assert.equal(store.disk.entries.size, 1);
         await inbox.release(other.last);
         const a = attach(inbox, new Node('a'));
         await settle();
         assert.deepEqual([other.texts, a.texts, a.last.record.messageId], [['1'], ['1'], '1']);
         inbox.done(a.last, a);
         await inbox.journal.flush();
-        assert.deepEqual([...store.platter.entries], []);
+        assert.deepEqual([...store.disk.entries], []);
       });
     }
 
     it('goes to those who poll when they are brought it, marked, and is kept once', async () => {
-      const platter = new Platter();
-      const store = new FailingStore(platter);
+      const disk = new FakeDisk();
+      const store = new FailingStore(disk);
       const inbox = createInbox(store);
       const node = await strand(inbox, { body: '1' });
       const ended = inbox.ended(node.last);
@@ -1298,11 +1298,11 @@ describe('Inbox', () => {
       assert.deepEqual(outcomes(acceptances), ['duplicate', 'repeated']);
       assert.deepEqual([a.texts, a.attempts, a.last.channel], [['1'], [2], 'incoming']);
       assert.equal(a.last.polledCopy, undefined);
-      assert.deepEqual([...platter.entries.keys()], [a.last.id]);
+      assert.deepEqual([...disk.entries.keys()], [a.last.id]);
       assert.deepEqual(await inbox.accept(called({ body: '1' })), [{ outcome: 'duplicate' }]);
       store.kill();
       inboxes.pop();
-      const after = attach(createInbox(new FailingStore(platter)), new Node('a'));
+      const after = attach(createInbox(new FailingStore(disk)), new Node('a'));
       await settle();
       assert.deepEqual([after.texts, after.attempts], [['1'], [3]]);
     });
@@ -1323,7 +1323,7 @@ describe('Inbox', () => {
         await settle();
         const comes = attach(inbox, new Node(id), channel);
         await settle();
-        assert.deepEqual([comes.texts, other.texts, store.platter.entries.size], [['1'], [], 1]);
+        assert.deepEqual([comes.texts, other.texts, store.disk.entries.size], [['1'], [], 1]);
       });
     }
 
@@ -1358,15 +1358,15 @@ describe('Inbox', () => {
     });
 
     it('goes to those who poll when the next process has no such node', async () => {
-      const platter = new Platter();
-      const before = createInbox(new FailingStore(platter));
+      const disk = new FakeDisk();
+      const before = createInbox(new FailingStore(disk));
       const node = attach(before, new Node('callback', { path: '/sms' }), 'callback');
       await before.accept(called({ body: '1' }));
       await before.accept(called({ body: '2' }));
       await before.accept(polled(incoming('1')));
       before.detach('callback', node);
       await before.journal.close();
-      const inbox = createInbox(new FailingStore(platter));
+      const inbox = createInbox(new FailingStore(disk));
       const a = attach(inbox, new Node('a'));
       await settle();
       assert.deepEqual(a.texts, ['1']);
@@ -1457,7 +1457,7 @@ describe('Inbox', () => {
       assert.deepEqual(a.texts, ['1']);
       inbox.done(a.last, a);
       await inbox.journal.flush();
-      assert.deepEqual([...store.platter.entries], []);
+      assert.deepEqual([...store.disk.entries], []);
     });
 
     it('is left to another inbox that has it in hand', async () => {
@@ -1497,12 +1497,12 @@ describe('Inbox', () => {
   });
 
   it('of two nodes at one path the one that was called gets again what it has not taken', async () => {
-    const platter = new Platter();
-    const before = createInbox(new FailingStore(platter));
+    const disk = new FakeDisk();
+    const before = createInbox(new FailingStore(disk));
     attach(before, new Node('callback', { path: '/sms' }), 'callback');
     await before.accept(called());
     await before.journal.close();
-    const inbox = createInbox(new FailingStore(platter));
+    const inbox = createInbox(new FailingStore(disk));
     const [first, node] = ['first', 'callback'].map((id) => attach(inbox, new Node(id, { path: '/sms' }), 'callback'));
     await settle();
     assert.deepEqual([first?.texts, node?.texts], [[], ['hello']]);
@@ -1550,7 +1550,7 @@ describe('Inbox', () => {
         assert.deepEqual(a.texts, ['1', '2']);
         assert.deepEqual(a.attempts, [1, 1]);
         assert.deepEqual(
-          [...store.platter.entries.values()].map((text) => JSON.parse(text).record.body),
+          [...store.disk.entries.values()].map((text) => JSON.parse(text).record.body),
           ['1', '2'],
         );
         assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), ['repeated']);
@@ -1586,7 +1586,7 @@ describe('Inbox', () => {
       await inbox.accept(polled(incoming('1')));
       store.failing.add('commit');
       await inbox.accept(polled(incoming('2')));
-      store.platter.entries.clear();
+      store.disk.entries.clear();
       store.isReset = true;
       mock.timers.tick(5_000);
       await settle();
@@ -1594,12 +1594,12 @@ describe('Inbox', () => {
       store.failing.clear();
       mock.timers.tick(5_000);
       await settle();
-      assert.equal(store.platter.entries.size, 2);
+      assert.equal(store.disk.entries.size, 2);
       assert.deepEqual(node.texts, ['1', '2']);
       inbox.done(node.given[0]?.entry as Entry, node);
       inbox.done(node.last, node);
       await inbox.journal.flush();
-      assert.equal(store.platter.entries.size, 0);
+      assert.equal(store.disk.entries.size, 0);
     });
 
     it('a commit that failed but was written after all delivers at most once more, marked', async () => {
@@ -1621,7 +1621,7 @@ describe('Inbox', () => {
       );
       inbox.done(a.last, a);
       await inbox.journal.flush();
-      assert.equal(store.platter.entries.size, 0);
+      assert.equal(store.disk.entries.size, 0);
     });
 
     it('what was delivered meanwhile is not delivered again', async () => {
@@ -1638,7 +1638,7 @@ describe('Inbox', () => {
       mock.timers.tick(5_000);
       await settle();
       assert.deepEqual(a.texts, ['1', '2']);
-      assert.equal(store.platter.entries.size, 0);
+      assert.equal(store.disk.entries.size, 0);
     });
 
     describe('while something is remembered that a message may answer', () => {
@@ -1673,9 +1673,9 @@ describe('Inbox', () => {
       }
 
       async function failAtMessage(): Promise<{ store: FailingStore; node: Node }> {
-        const platter = new Platter();
-        platter.remembered.set('sent', formatRemembered({ at: Date.now(), forMs: 3_600_000, value: '' }));
-        const store = new FailingStore(platter);
+        const disk = new FakeDisk();
+        disk.remembered.set('sent', formatRemembered({ at: Date.now(), forMs: 3_600_000, value: '' }));
+        const store = new FailingStore(disk);
         const inbox = createMatching(store);
         const node = attach(inbox, new Node('a'));
         await inbox.journal.ready();
@@ -1727,7 +1727,7 @@ describe('Inbox', () => {
       mock.timers.tick(5_000);
       await settle();
       assert.deepEqual(outcomes(await inbox.accept(called())), ['new']);
-      assert.equal(store.platter.entries.size, 1);
+      assert.equal(store.disk.entries.size, 1);
     });
 
     it('closed meanwhile, it gives the store free and keeps what it could not write', async () => {
@@ -1745,7 +1745,7 @@ describe('Inbox', () => {
       const b = attach(inbox, new Node('a'));
       await settle();
       assert.deepEqual([b.texts, b.attempts], [['1'], [2]]);
-      assert.equal(store.platter.entries.size, 1);
+      assert.equal(store.disk.entries.size, 1);
     });
 
     it('closed after a failure that left nothing unwritten, it gives the store free too', async () => {
@@ -1785,44 +1785,44 @@ describe('Inbox', () => {
 
   describe('crash (kill -9)', () => {
     it('finds what was polled even though it was not committed yet', async () => {
-      const platter = new Platter();
-      const store = new FailingStore(platter);
+      const disk = new FakeDisk();
+      const store = new FailingStore(disk);
       const inbox = createInbox(store);
       await inbox.journal.ready();
       store.turns = 1_000_000;
       void inbox.accept(polled(incoming('1')));
       inboxes.pop();
       store.kill();
-      const after = createInbox(new FailingStore(platter));
+      const after = createInbox(new FailingStore(disk));
       const a = attach(after, new Node('a'));
       await settle();
       assert.deepEqual([a.texts, a.attempts], [['1'], [1]]);
-      assert.equal(platter.held.size, 0);
+      assert.equal(disk.held.size, 0);
       assert.deepEqual(outcomes(await after.accept(polled(incoming('1')))), ['repeated']);
     });
 
     it('does not deliver again what was committed and delivered, though it is still held', async () => {
-      const platter = new Platter();
-      const before = createInbox(new FailingStore(platter));
+      const disk = new FakeDisk();
+      const before = createInbox(new FailingStore(disk));
       const a = attach(before, new Node('a'));
       await before.accept(polled(incoming('1')));
       before.done(a.last, a);
       await before.journal.close();
-      platter.hold(JSON.stringify({ kind: 'incoming', records: [incoming('1')] }));
-      const b = attach(createInbox(new FailingStore(platter)), new Node('a'));
+      disk.hold(JSON.stringify({ kind: 'incoming', records: [incoming('1')] }));
+      const b = attach(createInbox(new FailingStore(disk)), new Node('a'));
       await settle();
       assert.equal(b.given.length, 0);
-      assert.equal(platter.held.size, 0);
+      assert.equal(disk.held.size, 0);
     });
 
     it('does not deliver again what is still held, though nobody can look up that it was committed', async () => {
-      const platter = new Platter();
-      const before = createInbox(new FailingStore(platter));
+      const disk = new FakeDisk();
+      const before = createInbox(new FailingStore(disk));
       await before.accept(polled(incoming('1')));
       await before.journal.close();
-      platter.hold(JSON.stringify({ kind: 'incoming', records: [incoming('1')] }));
-      platter.hold(JSON.stringify({ kind: 'incoming', records: [incoming('2')] }));
-      const store = new FailingStore(platter);
+      disk.hold(JSON.stringify({ kind: 'incoming', records: [incoming('1')] }));
+      disk.hold(JSON.stringify({ kind: 'incoming', records: [incoming('2')] }));
+      const store = new FailingStore(disk);
       store.failing.add('recall');
       const a = attach(createInbox(store), new Node('a'));
       await settle();
@@ -1831,11 +1831,11 @@ describe('Inbox', () => {
         mock.timers.tick(5_000);
         await settle();
       }
-      assert.deepEqual([a.texts, platter.held.size], [['1'], 2]);
+      assert.deepEqual([a.texts, disk.held.size], [['1'], 2]);
       store.failing.clear();
       mock.timers.tick(5_000);
       await settle();
-      assert.deepEqual([a.texts, a.attempts.at(-1), platter.held.size], [['1', '2'], 1, 0]);
+      assert.deepEqual([a.texts, a.attempts.at(-1), disk.held.size], [['1', '2'], 1, 0]);
     });
   });
 
@@ -1850,7 +1850,7 @@ describe('Inbox', () => {
       await settle();
       assert.ok(store.sweeps.length >= 4);
       assert.ok(store.sweeps.every((now) => now === Date.now()));
-      for (const text of store.platter.remembered.values()) assert.equal(parseRemembered(text).forMs, dedupeMs);
+      for (const text of store.disk.remembered.values()) assert.equal(parseRemembered(text).forMs, dedupeMs);
     });
   });
 });

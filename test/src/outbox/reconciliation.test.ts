@@ -5,7 +5,7 @@ import type { PassingRecord } from '../../../src/outbox/reconciliation';
 import type { SendHandlerState } from '../../../src/outbox/sender-registrations';
 import { MemoryStore } from '../../../src/store/memory';
 import { createChanges } from '../../../src/store/store';
-import { copyPlatter, forever, House, type HouseOptions, sendText } from '../sending/sending-house';
+import { copyDisk, forever, SendingSide, type SendingSideOptions, sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
 
@@ -21,19 +21,19 @@ const reply = (from: string): PassingRecord => ({
 const entry = (more: Partial<FeedEntry>): FeedEntry => ({ categories: [], fields: {}, ...more });
 
 describe('unknown outcomes', () => {
-  function observe(house: House, witness: PassingRecord): void {
-    house.outbox.correlation
+  function observe(side: SendingSide, witness: PassingRecord): void {
+    side.outbox.correlation
       .of(witness)
       .correlate(() => undefined, createChanges())
       .effect();
   }
 
   function begin(options: Parameters<typeof sendText>[2] = {}) {
-    const house = new House();
-    const node = house.attach();
-    house.service.script.push({ takes: true, error: createError('uncertain') });
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'hello', { resolveMs: 60_000, messageId, ...options });
-    return { house, node };
+    return { side, node };
   }
 
   for (const [what, witness, by] of [
@@ -42,40 +42,40 @@ describe('unknown outcomes', () => {
     ['an outbox record', { kind: 'outbox', record: { messageId, body: 'hello', recipientsList: [] } }, 'outbox'],
   ] satisfies [string, PassingRecord, string][]) {
     it(`${what} is evidence that the text was taken`, async () => {
-      const { house, node } = begin();
-      await house.pass(1_000);
-      observe(house, witness);
-      await house.pass(0);
+      const { side, node } = begin();
+      await side.pass(1_000);
+      observe(side, witness);
+      await side.pass(0);
       assert.deepEqual(node.ends, ['to 6421555123']);
       const [news] = node.outcomes;
       assert.ok(news && !(news.outcome instanceof SmsError));
       assert.equal(news.outcome.resolvedBy, by);
       assert.equal('statusCode' in news.outcome, false);
       assert.deepEqual(news.outcome.failed, []);
-      assert.equal(house.outbox.admin.counts.resolved, 1);
-      assert.equal(house.clock.timers, 0);
+      assert.equal(side.outbox.admin.counts.resolved, 1);
+      assert.equal(side.clock.timers, 0);
     });
   }
 
   it('what comes before the outcome is known to be unknown counts', async () => {
-    const house = new House();
-    const node = house.attach();
-    house.service.script.push({
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.script.push({
       takes: true,
-      after: house.clock.advance(0).then(() => observe(house, status('6421555123'))),
+      after: side.clock.advance(0).then(() => observe(side, status('6421555123'))),
       error: createError('uncertain'),
     });
     sendText(node, 'hello', { resolveMs: 60_000, messageId });
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
   it('the feed is read after 2 s, 10 s, and every 30 s, and at the end', async () => {
-    const { house, node } = begin({ resolveMs: 75_000 });
+    const { side, node } = begin({ resolveMs: 75_000 });
     const reads: number[] = [];
     for (const ms of [1_900, 200, 7_800, 200, 29_800, 200, 29_800, 200, 4_800, 200]) {
-      await house.pass(ms);
-      reads.push(house.service.feedReads);
+      await side.pass(ms);
+      reads.push(side.service.feedReads);
     }
     assert.deepEqual(reads, [0, 1, 1, 2, 2, 3, 3, 4, 4, 5]);
     const [news] = node.outcomes;
@@ -93,104 +93,104 @@ describe('unknown outcomes', () => {
     ['in its body alone', { body: messageId }, false],
   ] as const) {
     it(`an entry of the feed that has the messageId ${what} is ${isFound ? '' : 'no '}evidence`, async () => {
-      const { house, node } = begin({ to: ['6421555123', 'nurses'], resolveMs: 5_000 });
-      house.service.feed.entries.push(entry(more));
-      await house.pass(6_000);
+      const { side, node } = begin({ to: ['6421555123', 'nurses'], resolveMs: 5_000 });
+      side.service.feed.entries.push(entry(more));
+      await side.pass(6_000);
       assert.deepEqual(node.ends, [isFound ? 'to 6421555123 nurses' : 'SMS_UNCERTAIN']);
     });
   }
 
   it('statuses tell of their handset alone, and others are waited for until the time is up', async () => {
-    const { house, node } = begin({ to: ['6421555123', '6421555124', '6421555125'], resolveMs: 20_000 });
-    await house.pass(1_000);
-    observe(house, status('6421555124'));
-    await house.pass(15_000);
+    const { side, node } = begin({ to: ['6421555123', '6421555124', '6421555125'], resolveMs: 20_000 });
+    await side.pass(1_000);
+    observe(side, status('6421555124'));
+    await side.pass(15_000);
     assert.deepEqual(node.ends, []);
-    observe(house, status('6421555123'));
-    observe(house, status('6421555999'));
-    await house.pass(5_000);
+    observe(side, status('6421555123'));
+    observe(side, status('6421555999'));
+    await side.pass(5_000);
     assert.deepEqual(node.ends, ['to 6421555123 6421555124']);
   });
 
   it('a number that was not submitted is evidence for a contact or group alone', async () => {
-    const { house, node } = begin({ to: ['nurses'] });
-    await house.pass(100);
-    observe(house, status('6421555999'));
-    await house.pass(100);
+    const { side, node } = begin({ to: ['nurses'] });
+    await side.pass(100);
+    observe(side, status('6421555999'));
+    await side.pass(100);
     assert.deepEqual(node.ends, ['to nurses']);
   });
 
   it('a status of another text is none', async () => {
-    const { house, node } = begin({ resolveMs: 5_000 });
-    await house.pass(100);
-    observe(house, status('6421555123', 'another'));
-    await house.pass(5_000);
+    const { side, node } = begin({ resolveMs: 5_000 });
+    await side.pass(100);
+    observe(side, status('6421555123', 'another'));
+    await side.pass(5_000);
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
   });
 
   it('without a messageId of one’s own nothing is looked for', async () => {
-    const house = new House();
-    const node = house.attach();
-    house.service.script.push({ error: createError('uncertain') });
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.script.push({ error: createError('uncertain') });
     sendText(node, 'hello', { resolveMs: 60_000 });
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
-    assert.equal(house.service.feedReads, 0);
+    assert.equal(side.service.feedReads, 0);
   });
 
   it('retryUncertain tries again only when nothing was found in time', async () => {
     for (const keep of [undefined, forever]) {
-      const house = new House();
-      const node = house.attach();
-      house.service.script.push({ error: createError('uncertain') });
+      const side = new SendingSide();
+      const node = side.attach();
+      side.service.script.push({ error: createError('uncertain') });
       sendText(node, 'hello', { resolveMs: 5_000, messageId, retryUncertain: true, retries: 3, keep });
-      await house.pass(4_900);
-      assert.equal(house.service.tries, 1);
-      await house.pass(5_000);
+      await side.pass(4_900);
+      assert.equal(side.service.tries, 1);
+      await side.pass(5_000);
       assert.deepEqual(node.ends, ['to 6421555123']);
-      assert.equal(house.service.tries, 2);
+      assert.equal(side.service.tries, 2);
     }
   });
 
   it('a feed that fails is read again, and says nothing', async () => {
-    const { house, node } = begin({ resolveMs: 15_000 });
-    const { feed } = house.service;
-    Object.defineProperty(house.service, 'feed', {
+    const { side, node } = begin({ resolveMs: 15_000 });
+    const { feed } = side.service;
+    Object.defineProperty(side.service, 'feed', {
       configurable: true,
       get: () => {
         throw createError('unreachable');
       },
     });
-    await house.pass(5_000);
-    Object.defineProperty(house.service, 'feed', { value: { ...feed, entries: [entry({ id: messageId })] } });
-    await house.pass(6_000);
+    await side.pass(5_000);
+    Object.defineProperty(side.service, 'feed', { value: { ...feed, entries: [entry({ id: messageId })] } });
+    await side.pass(6_000);
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
   it('many that are looked for at once share the readings of the feed', async () => {
-    const house = new House({ concurrency: 200 });
-    const node = house.attach();
-    house.service.otherwise = { takes: true, error: createError('uncertain') };
+    const side = new SendingSide({ concurrency: 200 });
+    const node = side.attach();
+    side.service.otherwise = { takes: true, error: createError('uncertain') };
     for (let index = 0; index < 200; index++) sendText(node, 'hello', { resolveMs: 5_000, messageId: `id-${index}` });
-    await house.pass(6_000);
+    await side.pass(6_000);
     assert.equal(node.ends.length, 200);
-    assert.equal(house.service.feedReads, 2);
+    assert.equal(side.service.feedReads, 2);
   });
 
   it('waiting for evidence holds up no other text', async () => {
-    const house = new House({ concurrency: 1 });
-    const node = house.attach();
-    house.service.script.push({ error: createError('uncertain') });
+    const side = new SendingSide({ concurrency: 1 });
+    const node = side.attach();
+    side.service.script.push({ error: createError('uncertain') });
     sendText(node, '1', { resolveMs: 60_000, messageId });
     sendText(node, '2');
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
   describe('while evidence is looked for', () => {
-    const shown = (house: House, { state }: { state: SendHandlerState | undefined }) => {
-      const { inFlight, waiting, kept, uncertain } = house.outbox.admin.state;
-      const listed = house.outbox.admin.entries('kept', 1).total;
+    const shown = (side: SendingSide, { state }: { state: SendHandlerState | undefined }) => {
+      const { inFlight, waiting, kept, uncertain } = side.outbox.admin.state;
+      const listed = side.outbox.admin.entries('kept', 1).total;
       return { badge: [state?.sending, state?.waiting], inFlight, waiting, kept, uncertain, listed };
     };
     const searching = { badge: [1, 0], inFlight: 1, waiting: 0, kept: 0, uncertain: 0, listed: 0 };
@@ -202,31 +202,31 @@ describe('unknown outcomes', () => {
       [' that is sent once', { once: 'key' }, 1],
     ] as const) {
       it(`the node and the account say of a text${what} that it is being sent`, async () => {
-        const { house, node } = begin({ ...options, resolveMs: 30_000 });
-        await house.pass(1_000);
-        assert.deepEqual(shown(house, node), searching);
-        await house.pass(60_000);
-        assert.deepEqual([node.ends, shown(house, node)], [['SMS_UNCERTAIN'], { ...over, uncertain }]);
+        const { side, node } = begin({ ...options, resolveMs: 30_000 });
+        await side.pass(1_000);
+        assert.deepEqual(shown(side, node), searching);
+        await side.pass(60_000);
+        assert.deepEqual([node.ends, shown(side, node)], [['SMS_UNCERTAIN'], { ...over, uncertain }]);
       });
     }
 
     it('a kept text is in the state of a node that has come meanwhile', async () => {
-      const { house, node } = begin({ keep: forever });
-      house.attach('another');
-      await house.pass(1_000);
+      const { side, node } = begin({ keep: forever });
+      side.attach('another');
+      await side.pass(1_000);
       void node.node.close();
-      const next = house.attach();
-      assert.deepEqual(shown(house, next), searching);
-      observe(house, status('6421555123'));
-      await house.pass(100);
-      assert.deepEqual([next.ends, shown(house, next)], [['to 6421555123'], over]);
+      const next = side.attach();
+      assert.deepEqual(shown(side, next), searching);
+      observe(side, status('6421555123'));
+      await side.pass(100);
+      assert.deepEqual([next.ends, shown(side, next)], [['to 6421555123'], over]);
     });
 
     it('a kept text waits again as soon as none is found, and it is to be sent again', async () => {
-      const { house, node } = begin({ keep: forever, resolveMs: 5_000, retryUncertain: true });
-      house.service.otherwise = { unreachable: true };
-      await house.pass(10_000);
-      const { badge, ...state } = shown(house, node);
+      const { side, node } = begin({ keep: forever, resolveMs: 5_000, retryUncertain: true });
+      side.service.otherwise = { unreachable: true };
+      await side.pass(10_000);
+      const { badge, ...state } = shown(side, node);
       assert.deepEqual([badge, state], [[0, 1], { inFlight: 0, waiting: 1, kept: 1, uncertain: 0, listed: 1 }]);
     });
 
@@ -241,14 +241,14 @@ describe('unknown outcomes', () => {
   });
 
   /** Another process, after a crash of the one that had sent a text; the feed knows it. */
-  async function crash(options: HouseOptions = {}): Promise<House> {
+  async function crash(options: SendingSideOptions = {}): Promise<SendingSide> {
     const store = new FailingStore();
-    const house = new House({ ...options, store });
-    house.service.holdNext();
-    sendText(house.attach(), 'hello', { keep: forever, resolveMs: 60_000, messageId });
-    await house.pass(100);
-    house.service.feed.entries.push(entry({ id: messageId }));
-    return house.restart(copyPlatter(store.platter));
+    const side = new SendingSide({ ...options, store });
+    side.service.holdNext();
+    sendText(side.attach(), 'hello', { keep: forever, resolveMs: 60_000, messageId });
+    await side.pass(100);
+    side.service.feed.entries.push(entry({ id: messageId }));
+    return side.restart(copyDisk(store.disk));
   }
 
   it('goes on after a crash', async () => {
@@ -274,7 +274,7 @@ describe('unknown outcomes', () => {
     await former.outbox.close();
     former.journal.open();
     await former.pass(60_000);
-    const heir = new House({ clock: former.clock, service: former.service });
+    const heir = new SendingSide({ clock: former.clock, service: former.service });
     const node = heir.attach();
     await Promise.all([former.outbox.handOver(heir.outbox, { isLast: true }), heir.pass(100)]);
     await heir.pass(60_000);
@@ -286,28 +286,28 @@ describe('unknown outcomes', () => {
   describe('of a text for whose evidence is looked as its flow is redeployed', () => {
     /** Redeploys while evidence is looked for, which the feed has. */
     async function redeploy(store: FailingStore | MemoryStore, retryUncertain: boolean) {
-      const house = new House({ store });
-      const old = house.attach('second');
-      house.service.script.push({ takes: true, error: createError('uncertain') });
+      const side = new SendingSide({ store });
+      const old = side.attach('second');
+      side.service.script.push({ takes: true, error: createError('uncertain') });
       sendText(old, 'hello', { keep: forever, resolveMs: 60_000, messageId, retryUncertain });
-      await house.pass(1_000);
-      house.service.feed = { format: 'ATOM', account: {}, entries: [entry({ id: messageId })] };
-      await house.close();
+      await side.pass(1_000);
+      side.service.feed = { format: 'ATOM', account: {}, entries: [entry({ id: messageId })] };
+      await side.close();
       old.client.readFeed = () => Promise.reject(new Error('closed'));
-      return house;
+      return side;
     }
 
     for (const retryUncertain of [false, true]) {
       for (const Store of [MemoryStore, FailingStore]) {
         it(`they are found by those who come then, of a ${Store.name}${retryUncertain ? ', and it is not sent again' : ''}`, async () => {
-          const house = await redeploy(new Store(), retryUncertain);
+          const side = await redeploy(new Store(), retryUncertain);
           // Finds what is in the store before anybody is there who sends.
-          house.receive();
-          await house.pass(100);
-          house.attach('first');
-          const node = house.attach('second');
-          await house.pass(3 * 60_000);
-          assert.deepEqual(house.service.bodies, ['hello']);
+          side.receive();
+          await side.pass(100);
+          side.attach('first');
+          const node = side.attach('second');
+          await side.pass(3 * 60_000);
+          assert.deepEqual(side.service.bodies, ['hello']);
           const [news, ...others] = node.outcomes;
           assert.ok(news && !(news.outcome instanceof SmsError) && others.length === 0);
           assert.equal(news.outcome.resolvedBy, 'feed');
@@ -318,18 +318,18 @@ describe('unknown outcomes', () => {
     for (const Store of [MemoryStore, FailingStore]) {
       for (const when of ['before', 'during'] as const) {
         it(`the error that came ${when} it is as it was, when nothing is found, of a ${Store.name}`, async () => {
-          const house = new House({ store: new Store() });
+          const side = new SendingSide({ store: new Store() });
           const error = createError('serverError').with({ statusCode: 500, errorMessage: 'Oh' });
-          const answer = house.service.holdNext({ error });
-          sendText(house.attach(), 'hello', { keep: forever, resolveMs: 60_000, messageId });
-          await house.pass(100);
+          const answer = side.service.holdNext({ error });
+          sendText(side.attach(), 'hello', { keep: forever, resolveMs: 60_000, messageId });
+          await side.pass(100);
           if (when === 'before') answer();
-          await house.pass(100);
-          await house.closeInFlight(answer);
-          const node = house.attach();
-          await house.pass(59_000);
+          await side.pass(100);
+          await side.closeInFlight(answer);
+          const node = side.attach();
+          await side.pass(59_000);
           assert.deepEqual(node.ends, []);
-          await house.pass(60_000);
+          await side.pass(60_000);
           const outcome = node.outcomes[0]?.outcome;
           assert.ok(outcome instanceof SmsError);
           assert.deepEqual(outcome.toJSON(), error.with({ messageId, looked: ['feed', 'status'] }).toJSON());
@@ -338,12 +338,12 @@ describe('unknown outcomes', () => {
     }
 
     it('it is not sent again unlooked for, though nobody was there who could look', async () => {
-      const house = await redeploy(new MemoryStore(), true);
-      house.outbox.open();
-      await house.pass(30_000);
-      const node = house.attach('second');
-      await house.pass(3 * 60_000);
-      assert.deepEqual(house.service.bodies, ['hello']);
+      const side = await redeploy(new MemoryStore(), true);
+      side.outbox.open();
+      await side.pass(30_000);
+      const node = side.attach('second');
+      await side.pass(3 * 60_000);
+      assert.deepEqual(side.service.bodies, ['hello']);
       assert.equal(node.outcomes.length, 1);
     });
   });

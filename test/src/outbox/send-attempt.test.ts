@@ -4,24 +4,24 @@ import type { Sent } from '../../../src/outbox/text';
 import { createChanges } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
 import {
-  copyPlatter,
+  copyDisk,
   type FakeNode,
   FakeService,
   forever,
-  House,
-  type HouseOptions,
+  SendingSide,
+  type SendingSideOptions,
   sendText,
-} from '../sending/sending-house';
+} from '../sending/sending-side';
 import { createError } from '../some-error';
-import { FailingStore, Platter } from '../store/failing-store';
+import { FailingStore, FakeDisk } from '../store/failing-store';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const [a, b, c] = ['6421555001', '6421555002', '6421555003'] as const;
 
-function createHouse(limits: { perHandset?: number; perDay?: number }, options: HouseOptions = {}) {
-  const house = new House({ ...options, limits: { perHandsetMs: hourMs, ...limits } });
-  return { house, node: house.attach(), service: house.service };
+function createSide(limits: { perHandset?: number; perDay?: number }, options: SendingSideOptions = {}) {
+  const side = new SendingSide({ ...options, limits: { perHandsetMs: hourMs, ...limits } });
+  return { side, node: side.attach(), service: side.service };
 }
 
 /** What left by the outputs of the node, or its errors. */
@@ -48,12 +48,12 @@ describe('a text to as many recipients as it may have', () => {
     ['is kept and remembered', {}, { keep: forever, messageId: 'm1', remember: { value: 1 } }],
   ] as const) {
     it(name, async () => {
-      const { house, node, service } = createHouse(limits);
+      const { side, node, service } = createSide(limits);
       sendText(node, 'hello', { to, ...options });
-      await house.pass(100);
+      await side.pass(100);
       assert.equal(service.taken[0]?.to.length, to.length);
       assert.equal(node.ends.length, 1);
-      assert.equal(house.journal.failure, undefined);
+      assert.equal(side.journal.failure, undefined);
     });
   }
 });
@@ -65,29 +65,29 @@ describe('a text and the limits of its account', () => {
         sendText(node, key, { to, ...options, ...('once' in options ? { once: key } : undefined), ...more });
 
       it('is SMS_LIMIT when nobody is left, and goes out again when the window has moved on', async () => {
-        const { house, node, service } = createHouse({ perHandset: 2 });
-        const startedAt = house.clock.now();
+        const { side, node, service } = createSide({ perHandset: 2 });
+        const startedAt = side.clock.now();
         for (const key of ['1', '2', '3']) send(node, [a], {}, key);
-        await house.pass(0);
+        await side.pass(0);
         assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }, { to: [a], not: [] }, 'SMS_LIMIT']);
         const error = node.outcomes[2]?.outcome as SmsError;
         const until = new Date(startedAt + hourMs).toISOString().replace('.000', '');
         assert.deepEqual([error.reason, error.params], ['limitHandset', { limit: 2, minutes: 60, until }]);
-        await house.pass(hourMs);
+        await side.pass(hourMs);
         send(node, [a], {}, '3');
-        await house.pass(0);
+        await side.pass(0);
         assert.equal(service.taken.length, 3);
-        assert.equal(house.outbox.admin.counts.limited, 1);
-        await Promise.all([house.close(), house.pass(100)]);
+        assert.equal(side.outbox.admin.counts.limited, 1);
+        await Promise.all([side.close(), side.pass(100)]);
       });
 
       describe('and is sent again after an unknown outcome', () => {
         const again = { retries: 1, retryUncertain: true };
         /** The limit of the first recipient is reached by the first try. */
         async function begin(more: object = {}, kept: readonly string[] = []) {
-          const given = createHouse({ perHandset: 2 });
+          const given = createSide({ perHandset: 2 });
           for (const to of [a, ...kept, ...kept]) sendText(given.node, 'before', { to: [to] });
-          await given.house.pass(0);
+          await given.side.pass(0);
           given.node.outcomes.length = 0;
           // A try that meets a limit that nobody knew of does not leave.
           if (kept.length > 0) given.service.script.push({});
@@ -97,8 +97,8 @@ describe('a text and the limits of its account', () => {
         }
 
         it('calls nobody unsent whom the first try may have reached', async () => {
-          const { house, node, service } = await begin({}, [c]);
-          await house.pass(10_000);
+          const { side, node, service } = await begin({}, [c]);
+          await side.pass(10_000);
           assert.deepEqual(service.taken.at(-2)?.to, [a, b]);
           assert.deepEqual(service.taken.at(-1)?.to, [b]);
           const not = [
@@ -106,40 +106,40 @@ describe('a text and the limits of its account', () => {
             [c, 'SMS_LIMIT'],
           ];
           assert.deepEqual(outcomesOf(node), [{ to: [b], not }]);
-          const { failed, limited, sent } = house.outbox.admin.counts;
+          const { failed, limited, sent } = side.outbox.admin.counts;
           assert.deepEqual([failed, limited, sent], [1, 1, 4]);
-          await Promise.all([house.close(), house.pass(100)]);
+          await Promise.all([side.close(), side.pass(100)]);
         });
 
         it('is unknown as a whole when the last try reached nobody', async () => {
-          const { house, node, service } = await begin();
+          const { side, node, service } = await begin();
           const failed = [b, c].map((msisdn) => ({ msisdn, errorCode: '400', errorMessage: 'Unknown' }));
           service.otherwise = { failed };
-          await house.pass(10_000);
+          await side.pass(10_000);
           assert.deepEqual(outcomesOf(node), ['SMS_UNCERTAIN']);
-          await Promise.all([house.close(), house.pass(100)]);
+          await Promise.all([side.close(), side.pass(100)]);
         });
 
         it('finds evidence of whom the first try reached', async () => {
-          const { house, node, service } = await begin({ messageId: 'm1', resolveMs: 5_000 });
+          const { side, node, service } = await begin({ messageId: 'm1', resolveMs: 5_000 });
           service.script.push({}, { takes: true, error: createError('uncertain') });
-          await house.pass(8_000);
+          await side.pass(8_000);
           assert.deepEqual(service.taken.at(-1)?.to, [b, c]);
           const witness = { kind: 'status', record: { inReplyToId: 'm1', from: a, statusCode: 'SNT' } } as const;
-          house.outbox.correlation
+          side.outbox.correlation
             .of(witness as never)
             .correlate(() => undefined, createChanges())
             .effect();
-          await house.pass(10_000);
+          await side.pass(10_000);
           assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }]);
-          await Promise.all([house.close(), house.pass(100)]);
+          await Promise.all([side.close(), side.pass(100)]);
         });
       });
 
       it('goes to those who are left, and has the others among the failed with the limit and its end', async () => {
-        const { house, node, service } = createHouse({ perDay: 2 });
+        const { side, node, service } = createSide({ perDay: 2 });
         send(node, [a, b, c]);
-        await house.pass(0);
+        await side.pass(0);
         assert.deepEqual(outcomesOf(node), [{ to: [a, b], not: [[c, 'SMS_LIMIT']] }]);
         const sent = node.outcomes[0]?.outcome as Sent;
         assert.match(sent.failed[0]?.errorMessage ?? '', /texts in 24 hours \(2\) .*2026-01-02T00:00:00Z/);
@@ -159,63 +159,63 @@ describe('a text and the limits of its account', () => {
           service.taken.map(({ to }) => to),
           [[a, b]],
         );
-        const { sent: sentCount, failed, limited } = house.outbox.admin.counts;
+        const { sent: sentCount, failed, limited } = side.outbox.admin.counts;
         assert.deepEqual({ sentCount, failed, limited }, { sentCount: 2, failed: 0, limited: 1 });
-        await Promise.all([house.close(), house.pass(100)]);
+        await Promise.all([side.close(), side.pass(100)]);
       });
 
       it('does not count who was refused, and counts who may have been sent to', async () => {
-        const { house, node, service } = createHouse({ perDay: 2 });
+        const { side, node, service } = createSide({ perDay: 2 });
         service.script.push(
           { failed: [{ msisdn: a, errorCode: 403 }], takes: true },
           { error: createError('forbidden') },
           { error: createError('uncertain'), takes: true },
         );
         send(node, [a, b]);
-        await house.pass(0);
+        await side.pass(0);
         send(node, [a]);
-        await house.pass(0);
+        await side.pass(0);
         send(node, [c]);
-        await house.pass(0);
+        await side.pass(0);
         send(node, [a], {}, 'again');
-        await house.pass(0);
+        await side.pass(0);
         assert.deepEqual(outcomesOf(node), [
           { to: [b], not: [[a, 403]] },
           'SMS_FORBIDDEN',
           'SMS_UNCERTAIN',
           'SMS_LIMIT',
         ]);
-        await Promise.all([house.close(), house.pass(100)]);
+        await Promise.all([side.close(), side.pass(100)]);
       });
 
       it('goes to all where the node is unlimited, and is counted', async () => {
-        const { house, node, service } = createHouse({ perHandset: 1 });
+        const { side, node, service } = createSide({ perHandset: 1 });
         send(node, [a], { unlimited: true }, '1');
         send(node, [a], { unlimited: true }, '2');
-        await house.pass(0);
+        await side.pass(0);
         send(node, [a], {}, '3');
-        await house.pass(0);
+        await side.pass(0);
         assert.equal(service.taken.length, 2);
         assert.equal(outcomesOf(node)[2], 'SMS_LIMIT');
-        await Promise.all([house.close(), house.pass(100)]);
+        await Promise.all([side.close(), side.pass(100)]);
       });
 
       it('lets 5 of 100 go that come at once, and none twice', async () => {
-        const { house, node, service } = createHouse({ perHandset: 5 });
+        const { side, node, service } = createSide({ perHandset: 5 });
         for (let key = 0; key < 100; key++) send(node, [a], {}, `${key}`);
-        await house.pass(0);
+        await side.pass(0);
         assert.equal(service.taken.length, 5);
         assert.equal(outcomesOf(node).filter((outcome) => outcome === 'SMS_LIMIT').length, 95);
-        await Promise.all([house.close(), house.pass(100)]);
+        await Promise.all([side.close(), side.pass(100)]);
       });
 
       it('is counted across a restart', async () => {
-        const platter = new Platter();
-        const { house, node } = createHouse({ perHandset: 2 }, { store: new FailingStore(platter) });
+        const disk = new FakeDisk();
+        const { side, node } = createSide({ perHandset: 2 }, { store: new FailingStore(disk) });
         send(node, [a], {}, '1');
         send(node, [a], {}, '2');
-        await house.pass(50);
-        const later = house.restart(copyPlatter(platter));
+        await side.pass(50);
+        const later = side.restart(copyDisk(disk));
         const laterNode = later.attach();
         send(laterNode, [a], {}, '3');
         await later.pass(0);
@@ -226,7 +226,7 @@ describe('a text and the limits of its account', () => {
   }
 
   it('counts once a kept text that waits out an outage, whatever it was counted for before it failed', async () => {
-    const { house, node, service } = createHouse({ perHandset: 2 });
+    const { side, node, service } = createSide({ perHandset: 2 });
     service.script.push(
       { error: createError('unauthorized') },
       { unreachable: true },
@@ -235,25 +235,25 @@ describe('a text and the limits of its account', () => {
       },
     );
     sendText(node, 'kept', { to: [a], keep: forever });
-    await house.pass(10 * minuteMs);
+    await side.pass(10 * minuteMs);
     assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }]);
     sendText(node, 'second', { to: [a] });
     sendText(node, 'third', { to: [a] });
-    await house.pass(0);
+    await side.pass(0);
     assert.deepEqual(outcomesOf(node).slice(1), [{ to: [a], not: [] }, 'SMS_LIMIT']);
-    await Promise.all([house.close(), house.pass(100)]);
+    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('counts a text twice that may have been sent twice', async () => {
-    const { house, node, service } = createHouse({ perHandset: 3 });
+    const { side, node, service } = createSide({ perHandset: 3 });
     service.script.push({ error: createError('uncertain'), takes: true });
     sendText(node, 'kept', { to: [a], keep: forever, retryUncertain: true });
-    await house.pass(10 * minuteMs);
+    await side.pass(10 * minuteMs);
     service.script.push({ error: createError('uncertain'), takes: true });
     sendText(node, 'plain', { to: [b], retries: 1, retryUncertain: true });
-    await house.pass(10 * minuteMs);
+    await side.pass(10 * minuteMs);
     for (const to of [a, b]) for (const key of ['1', '2']) sendText(node, key, { to: [to] });
-    await house.pass(0);
+    await side.pass(0);
     assert.deepEqual(outcomesOf(node), [
       { to: [a], not: [] },
       { to: [b], not: [] },
@@ -262,164 +262,164 @@ describe('a text and the limits of its account', () => {
       'SMS_LIMIT',
       'SMS_LIMIT',
     ]);
-    await Promise.all([house.close(), house.pass(100)]);
+    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('is not called kept back when an earlier try may have been sent', async () => {
-    const { house, node, service } = createHouse({ perHandset: 1 });
+    const { side, node, service } = createSide({ perHandset: 1 });
     service.script.push({ error: createError('uncertain'), takes: true });
     sendText(node, 'text', { to: [a], retries: 3, retryUncertain: true });
-    await house.pass(minuteMs);
+    await side.pass(minuteMs);
     assert.deepEqual(outcomesOf(node), ['SMS_UNCERTAIN']);
     assert.equal(service.taken.length, 1);
-    await Promise.all([house.close(), house.pass(100)]);
+    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('asks for no connection while a limit is known to keep it back', async () => {
-    const { house, node, service } = createHouse({ perHandset: 1 });
+    const { side, node, service } = createSide({ perHandset: 1 });
     for (let index = 0; index < 20; index++) {
       sendText(node, `${index}`, { to: [a] });
-      await house.pass(1_000);
+      await side.pass(1_000);
     }
     // The second finds out.
     assert.equal(service.tries, 2);
-    await house.pass(hourMs);
+    await side.pass(hourMs);
     sendText(node, 'later', { to: [a] });
-    await house.pass(0);
+    await side.pass(0);
     assert.deepEqual(service.bodies, ['0', 'later']);
     assert.equal(service.tries, 3);
-    await Promise.all([house.close(), house.pass(100)]);
+    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('is remembered, and asks, only for those whom it went to', async () => {
-    const { house, node } = createHouse({ perDay: 1 });
+    const { side, node } = createSide({ perDay: 1 });
     sendText(node, 'question', { to: [a, b], waitMs: hourMs, messageId: 'm' });
-    await house.pass(0);
-    assert.equal(house.outbox.admin.state.asking, 1);
-    await house.pass(hourMs);
+    await side.pass(0);
+    assert.equal(side.outbox.admin.state.asking, 1);
+    await side.pass(hourMs);
     assert.deepEqual(
       node.answers.map(({ recipient }) => recipient),
       [a],
     );
-    await Promise.all([house.close(), house.pass(100)]);
+    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('is found by evidence only for those whom it went to', async () => {
-    const { house, node, service } = createHouse({ perDay: 1 });
+    const { side, node, service } = createSide({ perDay: 1 });
     service.script.push({ error: createError('uncertain'), takes: true });
     service.feed = { format: 'ATOM', account: {}, entries: [{ id: 'm', categories: [], fields: {} }] };
     sendText(node, 'text', { to: [a, b], messageId: 'm', resolveMs: minuteMs });
-    await house.pass(minuteMs);
+    await side.pass(minuteMs);
     assert.deepEqual(outcomesOf(node), [{ to: [a], not: [[b, 'SMS_LIMIT']] }]);
-    await Promise.all([house.close(), house.pass(100)]);
+    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('holds nobody up when it is kept back: the pace counts what is sent', async () => {
     for (const options of [{}, { keep: forever }]) {
-      const { house, node, service } = createHouse({ perHandset: 1 }, { perSecond: 1 });
+      const { side, node, service } = createSide({ perHandset: 1 }, { perSecond: 1 });
       for (let index = 0; index < 50; index++) sendText(node, `${index}`, { to: [a], ...options });
       sendText(node, 'other', { to: [b], ...options });
-      await house.pass(1_000);
+      await side.pass(1_000);
       assert.deepEqual(service.bodies, ['0', 'other']);
-      await Promise.all([house.close(), house.pass(100)]);
+      await Promise.all([side.close(), side.pass(100)]);
     }
   });
 
   it('waits for what another login has counted, unless its node is unlimited', async () => {
-    const { house: former, node: left } = createHouse({ perHandset: 1 });
+    const { side: former, node: left } = createSide({ perHandset: 1 });
     sendText(left, 'former', { to: [a] });
     await former.pass(0);
     const { clock } = former;
-    const { house, node, service } = createHouse({ perHandset: 1 }, { clock });
+    const { side, node, service } = createSide({ perHandset: 1 }, { clock });
     const handing = new Promise((resolve) => void clock.after(1_000, () => resolve(undefined))).then(() =>
-      former.outbox.handOver(house.outbox, { isLast: true }),
+      former.outbox.handOver(side.outbox, { isLast: true }),
     );
-    house.expected = handing;
+    side.expected = handing;
     for (const unlimited of [false, true]) sendText(node, 'text', { to: [a], unlimited });
-    await house.pass(500);
+    await side.pass(500);
     assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }]);
-    await house.pass(20_000);
+    await side.pass(20_000);
     assert.deepEqual(outcomesOf(node).slice(1), ['SMS_LIMIT']);
     assert.equal(service.taken.length, 1);
-    await Promise.all([house.close(), house.pass(100)]);
+    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('does not end an outage by being kept back', async () => {
-    const { house, node, service } = createHouse({ perHandset: 1 });
+    const { side, node, service } = createSide({ perHandset: 1 });
     sendText(node, 'first', { to: [a] });
-    await house.pass(0);
+    await side.pass(0);
     sendText(node, 'second', { to: [a] });
-    await house.pass(0);
+    await side.pass(0);
     service.otherwise = { unreachable: true };
     sendText(node, 'b', { to: [b], keep: forever });
-    await house.pass(0);
+    await side.pass(0);
     sendText(node, 'a', { to: [a], keep: forever, priority: 10 });
     sendText(node, 'c', { to: [c], keep: forever });
-    await house.pass(10 * minuteMs);
+    await side.pass(10 * minuteMs);
     assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }, 'SMS_LIMIT', 'SMS_LIMIT']);
     assert.equal(node.outages.length, 1);
     service.otherwise = { takes: true };
-    await house.pass(10 * minuteMs);
+    await side.pass(10 * minuteMs);
     assert.deepEqual(service.bodies, ['first', 'b', 'c']);
-    await Promise.all([house.close(), house.pass(100)]);
+    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('goes by the limits all the same while the store fails, where it may go at all', async () => {
     const store = new FailingStore();
-    const { house, node } = createHouse({ perHandset: 2 }, { store });
+    const { side, node } = createSide({ perHandset: 2 }, { store });
     sendText(node, '0', { to: [b] });
-    await house.pass(0);
+    await side.pass(0);
     store.failing.add('commit');
     for (const key of ['1', '2', '3']) {
       sendText(node, key, { to: [a] });
-      await house.pass(0);
+      await side.pass(0);
     }
     assert.deepEqual(outcomesOf(node).slice(1), [{ to: [a], not: [] }, { to: [a], not: [] }, 'SMS_LIMIT']);
     store.failing.clear();
-    await Promise.all([house.close(), house.pass(100)]);
+    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('is counted by the account that takes over from another, beside its own', async () => {
-    const former = createHouse({ perHandset: 3 }, { store: new FailingStore() });
-    const { house, node } = createHouse({ perHandset: 3 }, { clock: former.house.clock, store: new FailingStore() });
+    const former = createSide({ perHandset: 3 }, { store: new FailingStore() });
+    const { side, node } = createSide({ perHandset: 3 }, { clock: former.side.clock, store: new FailingStore() });
     for (const [sender, key] of [
       [former.node, '1'],
       [former.node, '2'],
       [node, '3'],
     ] as const) {
       sendText(sender, key, { to: [a] });
-      await house.pass(0);
+      await side.pass(0);
     }
-    await former.house.outbox.handOver(house.outbox, { isLast: true });
+    await former.side.outbox.handOver(side.outbox, { isLast: true });
     for (const to of [a, b]) {
       sendText(node, 'next', { to: [to] });
-      await house.pass(0);
+      await side.pass(0);
     }
     assert.deepEqual(outcomesOf(node).slice(1), ['SMS_LIMIT', { to: [b], not: [] }]);
-    await former.house.close();
-    await Promise.all([house.close(), house.pass(100)]);
+    await former.side.close();
+    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('sends the same again under its key, and what was kept back with it, as a duplicate', async () => {
-    const { house, node, service } = createHouse({ perDay: 1 });
+    const { side, node, service } = createSide({ perDay: 1 });
     sendText(node, 'text', { to: [a, b], once: 'key' });
-    await house.pass(0);
+    await side.pass(0);
     sendText(node, 'text', { to: [b, a], once: 'key' });
-    await house.pass(0);
+    await side.pass(0);
     const expected = { to: [a], not: [[b, 'SMS_LIMIT']] };
     assert.deepEqual(outcomesOf(node), [expected, expected]);
     assert.equal(node.outcomes[1]?.duplicate, true);
     assert.equal(service.taken.length, 1);
-    await Promise.all([house.close(), house.pass(100)]);
+    await Promise.all([side.close(), side.pass(100)]);
   });
 
   it('gives back what a request was counted for that was given up before its first byte', async () => {
     const service = new FakeService();
-    const { house, node } = createHouse({ perHandset: 1 }, { service, clock: new VirtualClock() });
+    const { side, node } = createSide({ perHandset: 1 }, { service, clock: new VirtualClock() });
     service.script.push({ error: createError('unreachable') });
     sendText(node, 'text', { to: [a], retries: 1 });
-    await house.pass(minuteMs);
+    await side.pass(minuteMs);
     assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }]);
-    await Promise.all([house.close(), house.pass(100)]);
+    await Promise.all([side.close(), side.pass(100)]);
   });
 });

@@ -5,93 +5,93 @@ import type { InboxRecord, IncomingRecord, SentText } from '../../../src/model';
 import type { Sent, Text } from '../../../src/outbox/text';
 import { ask, begin as beginWait } from '../../../src/questions/question-steps';
 import { createChanges, unsweptPrefix } from '../../../src/store/store';
-import { answersOf, beginReceiving, copyPlatter, forever, House, sendText } from '../sending/sending-house';
+import { answersOf, beginReceiving, copyDisk, forever, SendingSide, sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
 
 const hour = 3_600_000;
 
 describe('conversations', () => {
-  const bodiesOf = (house: House) => house.received.map(({ body }: Partial<IncomingRecord>) => body);
-  const lastReceived = (house: House) => house.received.at(-1) as IncomingRecord;
+  const bodiesOf = (side: SendingSide) => side.received.map(({ body }: Partial<IncomingRecord>) => body);
+  const lastReceived = (side: SendingSide) => side.received.at(-1) as IncomingRecord;
 
   it('the first reply is the answer, though its text is sent once more and another comes after that', async () => {
-    const { house, node } = beginReceiving();
-    house.service.script.push({ takes: true, error: createError('uncertain') });
+    const { side, node } = beginReceiving();
+    side.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'well?', { messageId: 'asked', waitMs: 60_000, keep: forever, retryUncertain: true });
-    await house.pass(10);
-    await house.incoming('6421555123', 'first', { inReplyToId: 'asked' });
-    const accept = house.service.holdNext();
-    await house.pass(2_000);
-    await house.incoming('6421555123', 'second', { inReplyToId: 'asked' });
+    await side.pass(10);
+    await side.incoming('6421555123', 'first', { inReplyToId: 'asked' });
+    const accept = side.service.holdNext();
+    await side.pass(2_000);
+    await side.incoming('6421555123', 'second', { inReplyToId: 'asked' });
     accept();
-    await house.pass(100);
-    assert.equal(house.service.tries, 2);
+    await side.pass(100);
+    assert.equal(side.service.tries, 2);
     assert.deepEqual(answersOf(node), ['6421555123: first']);
     assert.deepEqual(
-      house.received.map(({ awaited }) => awaited),
+      side.received.map(({ awaited }) => awaited),
       [true, undefined],
     );
   });
 
   it('also when the first is written down together with the mark that its text leaves once more', async () => {
-    const { house, node, store } = beginReceiving();
-    house.service.script.push({ takes: true, error: createError('uncertain') });
+    const { side, node, store } = beginReceiving();
+    side.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'well?', { messageId: 'asked', waitMs: 60_000, keep: forever, retryUncertain: true });
-    await house.pass(10);
-    const accept = house.service.holdNext();
+    await side.pass(10);
+    const accept = side.service.holdNext();
     store.turns = 20;
-    const arriving = [house.incoming('6421555777', 'occupies the store')];
+    const arriving = [side.incoming('6421555777', 'occupies the store')];
     await new Promise(setImmediate);
-    arriving.push(house.incoming('6421555123', 'first', { inReplyToId: 'asked' }));
-    await house.clock.advance(2_000);
+    arriving.push(side.incoming('6421555123', 'first', { inReplyToId: 'asked' }));
+    await side.clock.advance(2_000);
     await Promise.all(arriving);
     store.turns = 0;
-    await house.pass(1_000);
-    assert.equal(house.service.tries, 2);
-    const questions = store.platter.items.filter((item) => 'kind' in item && item.kind === 'question');
+    await side.pass(1_000);
+    assert.equal(side.service.tries, 2);
+    const questions = store.disk.items.filter((item) => 'kind' in item && item.kind === 'question');
     assert.deepEqual(
       questions.map((item) => 'answer' in item),
       [true],
       'a crash would bring it back',
     );
-    await house.incoming('6421555123', 'second', { inReplyToId: 'asked' });
+    await side.incoming('6421555123', 'second', { inReplyToId: 'asked' });
     accept();
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(answersOf(node), ['6421555123: first']);
     assert.deepEqual(
-      house.received.map(({ awaited }) => awaited),
+      side.received.map(({ awaited }) => awaited),
       [undefined, true, undefined],
     );
   });
 
   it('of two texts with one messageId each has an end, whichever is answered', async () => {
-    const { house, node } = beginReceiving();
+    const { side, node } = beginReceiving();
     for (const body of ['well?', 'so?']) {
       sendText(node, body, { messageId: 'asked', waitMs: 60_000 });
-      await house.pass(100);
+      await side.pass(100);
     }
-    await house.incoming('6421555123', 'yes', { inReplyToId: 'asked' });
-    await house.pass(120_000);
+    await side.incoming('6421555123', 'yes', { inReplyToId: 'asked' });
+    await side.pass(120_000);
     assert.deepEqual(
       node.answers.map(({ origin }) => origin),
       [{ body: 'so?' }, { body: 'well?' }],
     );
     assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555123: timeout']);
-    assert.equal(house.outbox.admin.state.asking, 0);
+    assert.equal(side.outbox.admin.state.asking, 0);
   });
 
   describe('what a reply or status answers', () => {
     it('a reply by messageId brings back the text and what was remembered', async () => {
-      const { house, node } = beginReceiving();
+      const { side, node } = beginReceiving();
       sendText(node, 'Come?', {
         messageId: 'q1',
         remember: { value: { appointment: 7 } },
         to: ['6421555123', 'nurses'],
       });
-      await house.pass(100);
-      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      const { sentAt, ...sent } = lastReceived(house).sent ?? assert.fail();
+      await side.pass(100);
+      await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      const { sentAt, ...sent } = lastReceived(side).sent ?? assert.fail();
       assert.deepEqual(sent, {
         messageId: 'q1',
         to: ['6421555123', 'nurses'],
@@ -101,101 +101,101 @@ describe('conversations', () => {
         matchedBy: 'messageId',
       });
       assert.equal(sentAt, new Date(Date.UTC(2026, 0, 1)).toISOString());
-      assert.equal(lastReceived(house).awaited, undefined);
+      assert.equal(lastReceived(side).awaited, undefined);
     });
 
     it('a status is matched by messageId only', async () => {
-      const { house, node } = beginReceiving();
+      const { side, node } = beginReceiving();
       sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
-      await house.pass(100);
-      await house.status('6421555123', 'RCV', 'q1');
+      await side.pass(100);
+      await side.status('6421555123', 'RCV', 'q1');
       assert.deepEqual(
-        house.received.map(({ sent }) => (sent as SentText | undefined)?.remembered),
+        side.received.map(({ sent }) => (sent as SentText | undefined)?.remembered),
         [1],
       );
-      await house.status('6421555123', 'RCV', 'default');
-      assert.equal(house.received[1]?.sent, undefined);
+      await side.status('6421555123', 'RCV', 'default');
+      assert.equal(side.received[1]?.sent, undefined);
     });
 
     for (const inReplyToId of [undefined, 'default', ' ']) {
       it(`a message with ${inReplyToId === undefined ? 'no' : `the`} inReplyToId ${inReplyToId ?? ''} is matched by its handset, to the latest text`, async () => {
-        const { house, node } = beginReceiving();
+        const { side, node } = beginReceiving();
         for (const value of [1, 2]) {
           sendText(node, `text ${value}`, { remember: { value } });
-          await house.pass(1_000);
+          await side.pass(1_000);
         }
-        await house.incoming('+6421555123', 'yes', inReplyToId === undefined ? {} : { inReplyToId });
-        const { sent } = lastReceived(house);
+        await side.incoming('+6421555123', 'yes', inReplyToId === undefined ? {} : { inReplyToId });
+        const { sent } = lastReceived(side);
         assert.deepEqual([sent?.remembered, sent?.matchedBy], [2, 'handset']);
       });
     }
 
     it('and to the latest open question before that', async () => {
-      const { house, node } = beginReceiving();
+      const { side, node } = beginReceiving();
       sendText(node, 'question', { remember: { value: 'q' }, waitMs: hour });
-      await house.pass(1_000);
+      await side.pass(1_000);
       sendText(node, 'news', { remember: { value: 'n' } });
-      await house.pass(1_000);
-      await house.incoming('6421555123', 'yes');
-      assert.equal(lastReceived(house).sent?.remembered, 'q');
-      assert.equal(lastReceived(house).awaited, true);
-      await house.incoming('6421555123', 'more');
-      assert.equal(lastReceived(house).sent?.remembered, 'n');
-      assert.equal(lastReceived(house).awaited, undefined);
+      await side.pass(1_000);
+      await side.incoming('6421555123', 'yes');
+      assert.equal(lastReceived(side).sent?.remembered, 'q');
+      assert.equal(lastReceived(side).awaited, true);
+      await side.incoming('6421555123', 'more');
+      assert.equal(lastReceived(side).sent?.remembered, 'n');
+      assert.equal(lastReceived(side).awaited, undefined);
     });
 
     it('another id, another handset, and what is too old answer nothing', async () => {
-      const { house, node } = beginReceiving();
+      const { side, node } = beginReceiving();
       sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
-      await house.pass(100);
-      await house.incoming('6421555123', 'yes', { inReplyToId: 'other' });
-      assert.equal(lastReceived(house).sent, undefined);
-      await house.incoming('6421555999', 'yes');
-      assert.equal(lastReceived(house).sent, undefined);
-      await house.pass(169 * hour);
-      await house.incoming('6421555123', 'late', { inReplyToId: 'q1' });
-      assert.equal(lastReceived(house).sent, undefined);
+      await side.pass(100);
+      await side.incoming('6421555123', 'yes', { inReplyToId: 'other' });
+      assert.equal(lastReceived(side).sent, undefined);
+      await side.incoming('6421555999', 'yes');
+      assert.equal(lastReceived(side).sent, undefined);
+      await side.pass(169 * hour);
+      await side.incoming('6421555123', 'late', { inReplyToId: 'q1' });
+      assert.equal(lastReceived(side).sent, undefined);
     });
 
     it('outlives the process', async () => {
-      const { house, node, store } = beginReceiving();
+      const { side, node, store } = beginReceiving();
       sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
-      await house.pass(1_000);
-      const next = house.restart(copyPlatter(store.platter));
+      await side.pass(1_000);
+      const next = side.restart(copyDisk(store.disk));
       next.receive();
       await next.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       assert.equal(lastReceived(next).sent?.remembered, 1);
     });
 
     it('is known from the moment that a text with a messageId of its own leaves', async () => {
-      const { house, node } = beginReceiving();
-      house.service.script.push({ takes: true, after: new Promise(() => {}) });
+      const { side, node } = beginReceiving();
+      side.service.script.push({ takes: true, after: new Promise(() => {}) });
       sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
-      await house.pass(100);
-      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      assert.equal(lastReceived(house).sent?.remembered, 1);
+      await side.pass(100);
+      await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      assert.equal(lastReceived(side).sent?.remembered, 1);
     });
 
     it('a parameter of the service that is called so is not taken for it', async () => {
-      const { house, node } = beginReceiving();
+      const { side, node } = beginReceiving();
       sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
-      await house.pass(100);
-      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1', sent: 'forged' } as never);
-      assert.equal(lastReceived(house).sent?.remembered, 1);
+      await side.pass(100);
+      await side.incoming('6421555123', 'yes', { inReplyToId: 'q1', sent: 'forged' } as never);
+      assert.equal(lastReceived(side).sent?.remembered, 1);
     });
   });
 
   describe('ask and wait', () => {
     it('is told when no replies can be polled, unless kept texts have told of an outage', async () => {
-      const { house, node } = beginReceiving();
-      const other = house.attach('other');
+      const { side, node } = beginReceiving();
+      const other = side.attach('other');
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await house.pass(100);
-      const fail = () => house.outbox.registrations.onPollFailing('send', createError('serverError'));
+      await side.pass(100);
+      const fail = () => side.outbox.registrations.onPollFailing('send', createError('serverError'));
       assert.equal(fail(), true);
-      house.service.otherwise = { unreachable: true };
+      side.service.otherwise = { unreachable: true };
       sendText(node, 'hello', { keep: { expireMs: hour } });
-      await house.pass(1_000);
+      await side.pass(1_000);
       assert.equal(fail(), false);
       assert.deepEqual(
         node.outages.map(({ code, waiting }) => [code, waiting]),
@@ -204,55 +204,55 @@ describe('conversations', () => {
           ['SMS_UNREACHABLE', 1],
         ],
       );
-      house.outbox.registrations.onPollRecovered(['gone', 'other', 'send']);
+      side.outbox.registrations.onPollRecovered(['gone', 'other', 'send']);
       assert.deepEqual([node.recoveries, other.recoveries], [[], ['polling']]);
-      assert.equal(house.outbox.registrations.onPollFailing('gone', createError('serverError')), false);
+      assert.equal(side.outbox.registrations.onPollFailing('gone', createError('serverError')), false);
     });
 
     it('the first reply of each recipient, and for the others that none came in time', async () => {
-      const { house, node } = beginReceiving();
+      const { side, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
-      await house.pass(100);
-      assert.deepEqual([node.state?.asking, house.asking], [2, true]);
-      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      await house.incoming('6421555123', 'or no', { inReplyToId: 'q1' });
+      await side.pass(100);
+      assert.deepEqual([node.state?.asking, side.asking], [2, true]);
+      await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      await side.incoming('6421555123', 'or no', { inReplyToId: 'q1' });
       assert.deepEqual(answersOf(node), ['6421555123: yes']);
       assert.equal(
         node.answers[0] && 'reply' in node.answers[0].answer && node.answers[0].answer.reply.sent?.body,
         'Come?',
       );
-      await house.pass(hour);
+      await side.pass(hour);
       assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555124: timeout']);
-      assert.deepEqual([node.state?.asking, house.asking], [0, false]);
+      assert.deepEqual([node.state?.asking, side.asking], [0, false]);
       assert.deepEqual(node.answers[1]?.origin, { body: 'Come?' });
-      assert.equal(house.outbox.isSettled, true);
+      assert.equal(side.outbox.isSettled, true);
     });
 
     it('asks only those who were accepted, and nobody when the text failed', async () => {
-      const { house, node } = beginReceiving();
-      house.service.script.push(
+      const { side, node } = beginReceiving();
+      side.service.script.push(
         { takes: true, failed: [{ msisdn: '6421555124' }] },
         { error: createError('forbidden') },
       );
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
       sendText(node, 'Come?', { messageId: 'q2', waitMs: hour });
-      await house.pass(100);
+      await side.pass(100);
       assert.equal(node.state?.asking, 1);
-      await house.pass(hour);
+      await side.pass(hour);
       assert.deepEqual(answersOf(node), ['6421555123: timeout']);
     });
 
     it('a reply by messageId answers its question, however many are open to the handset', async () => {
-      const { house, node, store } = beginReceiving();
+      const { side, node, store } = beginReceiving();
       for (let index = 0; index < 1_000; index++) sendText(node, 'Come?', { messageId: `q${index}`, waitMs: hour });
-      await house.pass(1_000);
-      await house.status('6421555123', 'EXP', 'q1');
+      await side.pass(1_000);
+      await side.status('6421555123', 'EXP', 'q1');
       for (let index = 2; index < 1_000; index++) {
-        await house.incoming('6421555123', `yes ${index}`, { inReplyToId: `q${index}` });
+        await side.incoming('6421555123', `yes ${index}`, { inReplyToId: `q${index}` });
       }
-      await house.incoming('6421555123', 'or no', { inReplyToId: 'q2' });
-      assert.equal(lastReceived(house).awaited, undefined);
-      await house.pass(hour);
+      await side.incoming('6421555123', 'or no', { inReplyToId: 'q2' });
+      assert.equal(lastReceived(side).awaited, undefined);
+      await side.pass(hour);
       assert.deepEqual(answersOf(node).slice(0, 3), [
         '6421555123: undelivered EXP',
         '6421555123: yes 2',
@@ -261,37 +261,37 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node).slice(-2), ['6421555123: yes 999', '6421555123: timeout']);
       assert.equal(node.answers.length, 1_000);
       assert.deepEqual(
-        [...store.platter.remembered.keys()].filter((key) => key.startsWith('question:')),
+        [...store.disk.remembered.keys()].filter((key) => key.startsWith('question:')),
         [],
       );
     }).timeout(20_000);
 
     it('a final status other than RCV ends the wait', async () => {
-      const { house, node } = beginReceiving();
+      const { side, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await house.pass(100);
-      await house.status('6421555123', 'SNT', 'q1');
-      await house.status('6421555123', 'RCV', 'q1');
+      await side.pass(100);
+      await side.status('6421555123', 'SNT', 'q1');
+      await side.status('6421555123', 'RCV', 'q1');
       assert.deepEqual(answersOf(node), []);
-      await house.status('6421555123', 'EXP', 'q1');
+      await side.status('6421555123', 'EXP', 'q1');
       assert.deepEqual(answersOf(node), ['6421555123: undelivered EXP']);
     });
 
     it('a contact or group is answered by whoever replies with the messageId', async () => {
-      const { house, node } = beginReceiving();
+      const { side, node } = beginReceiving();
       sendText(node, 'Who can?', { messageId: 'q1', waitMs: hour, to: ['nurses'] });
-      await house.pass(100);
-      await house.incoming('6421555777', 'me', { inReplyToId: 'q1' });
-      await house.incoming('6421555778', 'me too', { inReplyToId: 'q1' });
+      await side.pass(100);
+      await side.incoming('6421555777', 'me', { inReplyToId: 'q1' });
+      await side.incoming('6421555778', 'me too', { inReplyToId: 'q1' });
       assert.deepEqual(answersOf(node), ['nurses: me']);
     });
 
     it('without a messageId of its own the reply is matched by the one of the service, and by handset', async () => {
       for (const more of [{ inReplyToId: 'made-1' }, {}]) {
-        const { house, node } = beginReceiving();
+        const { side, node } = beginReceiving();
         sendText(node, 'Come?', { waitMs: hour });
-        await house.pass(100);
-        await house.incoming('6421555123', 'yes', more);
+        await side.pass(100);
+        await side.incoming('6421555123', 'yes', more);
         assert.deepEqual(answersOf(node), ['6421555123: yes']);
       }
     });
@@ -299,44 +299,44 @@ describe('conversations', () => {
     describe('a reply by handset that comes before the answer of the service', () => {
       async function reply(messageId?: string) {
         const surroundings = beginReceiving();
-        const { house, node } = surroundings;
-        const accept = house.service.holdNext();
+        const { side, node } = surroundings;
+        const accept = side.service.holdNext();
         sendText(node, 'Come?', { waitMs: hour, ...(messageId === undefined ? undefined : { messageId }) });
-        await house.pass(100);
-        const arriving = house.incoming('6421555123', 'yes');
-        await house.pass(10_000);
-        assert.equal(house.received.length, 0);
+        await side.pass(100);
+        const arriving = side.incoming('6421555123', 'yes');
+        await side.pass(10_000);
+        assert.equal(side.received.length, 0);
         return { ...surroundings, accept, arriving };
       }
 
       for (const messageId of [undefined, 'q1']) {
         it(`is held back until that is known, and is awaited then, ${messageId ?? 'without a messageId'}`, async () => {
-          const { house, node, accept, arriving } = await reply(messageId);
-          await house.incoming('6421555777', 'somebody else');
-          assert.deepEqual(bodiesOf(house), ['somebody else']);
+          const { side, node, accept, arriving } = await reply(messageId);
+          await side.incoming('6421555777', 'somebody else');
+          assert.deepEqual(bodiesOf(side), ['somebody else']);
           accept();
           await arriving;
-          await house.pass(100);
+          await side.pass(100);
           assert.deepEqual([node.ends, answersOf(node)], [['to 6421555123'], ['6421555123: yes']]);
-          assert.deepEqual(bodiesOf(house), ['somebody else', 'yes']);
+          assert.deepEqual(bodiesOf(side), ['somebody else', 'yes']);
         });
       }
 
       it('is an ordinary message when that takes longer than 60 s', async () => {
-        const { house, node, accept, arriving } = await reply();
-        await house.pass(51_000);
+        const { side, node, accept, arriving } = await reply();
+        await side.pass(51_000);
         await arriving;
-        assert.deepEqual(bodiesOf(house), ['yes']);
+        assert.deepEqual(bodiesOf(side), ['yes']);
         accept();
-        await house.pass(100);
+        await side.pass(100);
         assert.deepEqual(answersOf(node), []);
       });
 
       it('is there after a crash', async () => {
-        const { house, store } = await reply();
-        const left = copyPlatter(store.platter);
-        for (const text of store.platter.held.values()) left.hold(text);
-        const later = house.restart(left);
+        const { side, store } = await reply();
+        const left = copyDisk(store.disk);
+        for (const text of store.disk.held.values()) left.hold(text);
+        const later = side.restart(left);
         later.attach();
         later.receive();
         await later.pass(100);
@@ -345,121 +345,121 @@ describe('conversations', () => {
     });
 
     it('a reply that is being written down as the acceptance becomes known is not lost', async () => {
-      const { house, node, store } = beginReceiving();
-      const accept = house.service.holdNext();
+      const { side, node, store } = beginReceiving();
+      const accept = side.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await house.pass(100);
+      await side.pass(100);
       store.turns = 10;
-      const arriving = house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      const arriving = side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       await new Promise(setImmediate);
       accept();
       await arriving;
       for (let turn = 0; turn < 30; turn++) await new Promise(setImmediate);
-      await house.pass(100);
+      await side.pass(100);
       assert.deepEqual(node.ends, ['to 6421555123']);
       assert.deepEqual(answersOf(node), ['6421555123: yes']);
     });
 
     it('a reply that is written down together with the acceptance follows it', async () => {
-      const { house, node, store } = beginReceiving();
-      const accept = house.service.holdNext();
+      const { side, node, store } = beginReceiving();
+      const accept = side.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await house.pass(100);
+      await side.pass(100);
       store.turns = 20;
-      const arriving = [house.incoming('6421555777', 'occupies the store')];
+      const arriving = [side.incoming('6421555777', 'occupies the store')];
       await new Promise(setImmediate);
       accept();
       await new Promise(setImmediate);
-      arriving.push(house.incoming('6421555123', 'yes', { inReplyToId: 'q1' }));
+      arriving.push(side.incoming('6421555123', 'yes', { inReplyToId: 'q1' }));
       await Promise.all(arriving);
       for (let turn = 0; turn < 60; turn++) await new Promise(setImmediate);
-      await house.pass(100);
+      await side.pass(100);
       assert.deepEqual(node.ends, ['to 6421555123']);
       assert.deepEqual(answersOf(node), ['6421555123: yes']);
     });
 
     it('a question that was asked while a shared store failed is asked when it works again', async () => {
       const store = Object.assign(new FailingStore(), { shared: true as const });
-      const { house, node } = beginReceiving(store);
-      await house.pass(100);
+      const { side, node } = beginReceiving(store);
+      await side.pass(100);
       store.failing.add('commit').add('open').add('recall');
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await house.pass(100);
+      await side.pass(100);
       assert.deepEqual([node.ends, node.state?.asking], [['to 6421555123'], 1]);
       store.failing.clear();
-      await house.pass(60_000);
+      await side.pass(60_000);
       assert.equal(node.state?.asking, 1);
-      await house.pass(hour);
+      await side.pass(hour);
       assert.deepEqual(answersOf(node), ['6421555123: timeout']);
     });
 
     it('a question runs out when that is written: a kill while the store fails would take it back, and a reply come then', async () => {
-      const { house, node, store } = beginReceiving();
+      const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000 });
-      await house.pass(100);
+      await side.pass(100);
       store.failing.add('commit').add('open');
-      await house.pass(60_000);
+      await side.pass(60_000);
       assert.deepEqual(answersOf(node), []);
       store.failing.clear();
-      await house.pass(10_000);
+      await side.pass(10_000);
       assert.deepEqual(answersOf(node), ['6421555123: timeout']);
     });
 
     it('what was never sent asks nobody, though the store turns out to have its mark as its end is told', async () => {
-      const { house, node, store } = beginReceiving();
+      const { side, node, store } = beginReceiving();
       let connect = () => {};
       const connects = new Promise<void>((resolve) => {
         connect = resolve;
       });
-      house.service.script.push({ connects });
+      side.service.script.push({ connects });
       sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000, keep: { expireMs: 4_990 } });
-      await house.pass(0);
+      await side.pass(0);
       store.failing.add('commit');
       store.failsAfterwards = true;
       connect();
-      await house.pass(10);
+      await side.pass(10);
       store.failing.clear();
       // The store is opened again 10 ms after the text has expired, which is not written by then.
-      await house.pass(60_000);
-      assert.deepEqual([node.ends, house.service.taken.length], [['SMS_EXPIRED'], 0]);
-      assert.deepEqual([answersOf(node), node.state?.asking, store.platter.entries.size], [[], 0, 0]);
+      await side.pass(60_000);
+      assert.deepEqual([node.ends, side.service.taken.length], [['SMS_EXPIRED'], 0]);
+      assert.deepEqual([answersOf(node), node.state?.asking, store.disk.entries.size], [[], 0, 0]);
     });
 
     it('a text whose outcome became unknown while its store could not be opened asks nobody', async () => {
-      const { house, node, store } = beginReceiving();
-      const fail = house.service.holdNext({ error: createError('uncertain') });
+      const { side, node, store } = beginReceiving();
+      const fail = side.service.holdNext({ error: createError('uncertain') });
       sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000, once: 'key' });
-      await house.pass(10);
+      await side.pass(10);
       const closed = node.node.close();
-      void house.outbox.close();
-      await Promise.all([house.journal.close(), house.pass(10)]);
+      void side.outbox.close();
+      await Promise.all([side.journal.close(), side.pass(10)]);
       store.failing.add('open');
-      const back = house.attach();
+      const back = side.attach();
       fail();
-      await Promise.all([closed, house.pass(100)]);
+      await Promise.all([closed, side.pass(100)]);
       store.failing.clear();
-      await house.pass(60_000);
+      await side.pass(60_000);
       assert.deepEqual([...node.ends, ...back.ends], ['SMS_UNCERTAIN']);
       assert.deepEqual([answersOf(back), back.state?.asking], [[], 0]);
       assert.deepEqual(
-        store.platter.items.map((item) => 'kind' in item && item.kind),
+        store.disk.items.map((item) => 'kind' in item && item.kind),
         ['text'],
         'the text alone, which somebody may decide about',
       );
     });
 
     it('a redeploy forgets no question of a text that is under way', async () => {
-      const { house, node, store } = beginReceiving();
-      const accept = house.service.holdNext();
+      const { side, node, store } = beginReceiving();
+      const accept = side.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await house.pass(100);
-      void house.outbox.close();
-      await house.pass(100);
-      const second = house.attach();
-      await house.pass(100);
+      await side.pass(100);
+      void side.outbox.close();
+      await side.pass(100);
+      const second = side.attach();
+      await side.pass(100);
       accept();
-      await house.pass(100);
-      const restarted = house.restart(copyPlatter(store.platter));
+      await side.pass(100);
+      const restarted = side.restart(copyDisk(store.disk));
       restarted.receive();
       const third = restarted.attach();
       await restarted.pass(100);
@@ -472,14 +472,14 @@ describe('conversations', () => {
     });
 
     it('a reply that comes before the acceptance is known follows the outcome', async () => {
-      const { house, node } = beginReceiving();
-      const answer = house.service.holdNext();
+      const { side, node } = beginReceiving();
+      const answer = side.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await house.pass(100);
-      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      await side.pass(100);
+      await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       assert.deepEqual([node.ends, answersOf(node)], [[], []]);
       answer();
-      await house.pass(100);
+      await side.pass(100);
       assert.deepEqual([node.ends, answersOf(node)], [['to 6421555123'], ['6421555123: yes']]);
     });
 
@@ -489,7 +489,7 @@ describe('conversations', () => {
       ['a text with a key', { once: 'key' }],
     ] as const) {
       it(`a reply to ${kind} whose outcome is on its way into the flow follows it`, async () => {
-        const { house, node, store } = beginReceiving();
+        const { side, node, store } = beginReceiving();
         let flows = () => {};
         const flowing = new Promise<void>((resolve) => {
           flows = resolve;
@@ -497,25 +497,25 @@ describe('conversations', () => {
         const take = node.onOutcome.bind(node);
         node.onOutcome = (news) => flowing.then(() => take(news));
         sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, ...options });
-        await house.pass(100);
-        await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-        await house.pass(1_000);
+        await side.pass(100);
+        await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+        await side.pass(1_000);
         assert.deepEqual([node.ends, answersOf(node)], [[], []]);
         flows();
-        await house.pass(100);
+        await side.pass(100);
         assert.deepEqual([node.ends, answersOf(node)], [['to 6421555123'], ['6421555123: yes']]);
-        assert.deepEqual([house.outbox.isSettled, store.platter.entries.size], [true, 0]);
+        assert.deepEqual([side.outbox.isSettled, store.disk.entries.size], [true, 0]);
       });
     }
 
     /** Crashes when neither the outcome of a kept text nor the reply to it has entered the flow. */
-    async function restartBeforeOutcome(): Promise<House> {
-      const { house, node, store } = beginReceiving();
+    async function restartBeforeOutcome(): Promise<SendingSide> {
+      const { side, node, store } = beginReceiving();
       node.isFlowing = false;
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, keep: forever });
-      await house.pass(100);
-      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      return house.restart(copyPlatter(store.platter));
+      await side.pass(100);
+      await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      return side.restart(copyDisk(store.disk));
     }
 
     it('a reply follows the outcome that enters the flow again after a crash', async () => {
@@ -543,9 +543,9 @@ describe('conversations', () => {
     });
 
     it('a reply in the same moment as the deadline: one of the two', async () => {
-      const { house, node } = beginReceiving();
+      const { side, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await house.pass(100);
+      await side.pass(100);
       const record = {
         messageId: 'in',
         from: '6421555123',
@@ -555,39 +555,39 @@ describe('conversations', () => {
         via: 'poll' as const,
       };
       for (const timers of [
-        house.clock.advance(hour),
-        house.inbox.accept({ kind: 'incoming', via: 'poll', records: [record] }),
+        side.clock.advance(hour),
+        side.inbox.accept({ kind: 'incoming', via: 'poll', records: [record] }),
       ])
         void timers;
-      await house.pass(hour);
+      await side.pass(hour);
       assert.equal(node.answers.length, 1);
     });
 
     it('waits across a redeploy', async () => {
-      const { house, node } = beginReceiving();
+      const { side, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await house.pass(100);
-      await Promise.all([node.node.close(), house.pass(0)]);
-      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      const back = house.attach();
-      await house.pass(100);
+      await side.pass(100);
+      await Promise.all([node.node.close(), side.pass(0)]);
+      await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      const back = side.attach();
+      await side.pass(100);
       assert.deepEqual([answersOf(node), answersOf(back)], [[], ['6421555123: yes']]);
     });
 
     it('a reply comes with what the node gave, though the store was closed as the outcome of its text came', async () => {
-      const { house, node } = beginReceiving();
-      const answer = house.service.holdNext();
+      const { side, node } = beginReceiving();
+      const answer = side.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await house.pass(10);
+      await side.pass(10);
       const closed = node.node.close();
-      void house.outbox.close();
-      await house.journal.close();
+      void side.outbox.close();
+      await side.journal.close();
       answer();
-      await house.pass(100);
+      await side.pass(100);
       await closed;
-      const back = house.attach();
-      await house.pass(100);
-      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      const back = side.attach();
+      await side.pass(100);
+      await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       assert.deepEqual(
         back.answers.map(({ origin }) => origin),
         [{ body: 'Come?' }],
@@ -595,28 +595,28 @@ describe('conversations', () => {
     });
 
     it('the store is closed for good once what is in flight has its outcome', async () => {
-      const { house, node } = beginReceiving();
-      const answer = house.service.holdNext();
+      const { side, node } = beginReceiving();
+      const answer = side.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await house.pass(10);
-      const closed = Promise.all([node.node.close(), house.outbox.close().then(() => house.journal.close())]);
-      await house.pass(1_000);
-      assert.equal(house.journal.mode, 'open');
+      await side.pass(10);
+      const closed = Promise.all([node.node.close(), side.outbox.close().then(() => side.journal.close())]);
+      await side.pass(1_000);
+      assert.equal(side.journal.mode, 'open');
       answer();
-      await house.pass(100);
+      await side.pass(100);
       await closed;
-      assert.deepEqual([node.ends, house.journal.mode], [['to 6421555123'], 'closed']);
+      assert.deepEqual([node.ends, side.journal.mode], [['to 6421555123'], 'closed']);
     });
 
     it('a reply that comes as the account is closed enters the flow once it is opened again, unmarked', async () => {
-      const { house, node } = beginReceiving();
+      const { side, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await house.pass(100);
-      await Promise.all([node.node.close(), house.outbox.close()]);
-      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      await house.journal.close();
-      const back = house.attach();
-      await house.pass(100);
+      await side.pass(100);
+      await Promise.all([node.node.close(), side.outbox.close()]);
+      await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      await side.journal.close();
+      const back = side.attach();
+      await side.pass(100);
       assert.deepEqual(
         back.answers.map(({ redelivered }) => redelivered),
         [false],
@@ -624,16 +624,16 @@ describe('conversations', () => {
     });
 
     it('nothing is polled for a question that has ended, though nobody is there to take its end', async () => {
-      const { house, node, store } = beginReceiving();
+      const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
-      await house.pass(100);
-      house.attach('other');
-      await Promise.all([node.node.close(), house.pass(0)]);
-      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      assert.deepEqual([house.asking, house.outbox.admin.state.asking], [true, 1]);
-      await house.pass(hour);
-      assert.deepEqual([house.asking, house.outbox.admin.state.asking], [false, 0]);
-      const next = house.restart(copyPlatter(store.platter));
+      await side.pass(100);
+      side.attach('other');
+      await Promise.all([node.node.close(), side.pass(0)]);
+      await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      assert.deepEqual([side.asking, side.outbox.admin.state.asking], [true, 1]);
+      await side.pass(hour);
+      assert.deepEqual([side.asking, side.outbox.admin.state.asking], [false, 0]);
+      const next = side.restart(copyDisk(store.disk));
       next.attach('other');
       await next.pass(1_000);
       assert.deepEqual([next.asking, next.outbox.admin.state.asking], [false, 0]);
@@ -645,19 +645,19 @@ describe('conversations', () => {
     });
 
     it('what nobody takes is forgotten 7 days after its time, and not before a node that is deployed can take it', async () => {
-      const { house, node, store } = beginReceiving();
+      const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await house.pass(100);
-      await Promise.all([node.node.close(), house.pass(0)]);
-      house.attach('other');
-      await house.pass(2 * hour);
-      const platter = copyPlatter(store.platter);
-      await house.pass(7 * 24 * hour);
-      assert.deepEqual([house.outbox.isSettled, store.platter.entries.size], [true, 0]);
-      const back = house.attach();
-      await house.pass(100);
+      await side.pass(100);
+      await Promise.all([node.node.close(), side.pass(0)]);
+      side.attach('other');
+      await side.pass(2 * hour);
+      const disk = copyDisk(store.disk);
+      await side.pass(7 * 24 * hour);
+      assert.deepEqual([side.outbox.isSettled, store.disk.entries.size], [true, 0]);
+      const back = side.attach();
+      await side.pass(100);
       assert.deepEqual(answersOf(back), []);
-      const next = house.restart(platter);
+      const next = side.restart(disk);
       next.attach('other');
       await next.pass(10_000);
       const late = next.attach();
@@ -666,10 +666,10 @@ describe('conversations', () => {
     });
 
     it('goes on after a crash, with the message of the flow', async () => {
-      const { house, node, store } = beginReceiving();
+      const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
-      await house.pass(100);
-      const next = house.restart(copyPlatter(store.platter));
+      await side.pass(100);
+      const next = side.restart(copyDisk(store.disk));
       const back = next.attach();
       next.receive();
       await next.pass(100);
@@ -689,12 +689,12 @@ describe('conversations', () => {
       ['a kept text with a long message', { keep: forever, carried: 'x'.repeat(5_000) }],
     ] as const) {
       it(`and however long nothing ran: a question and a report of ${kind}`, async () => {
-        const { house, node, store } = beginReceiving();
+        const { side, node, store } = beginReceiving();
         sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, reportMs: hour, ...more });
-        await house.pass(100);
-        const platter = copyPlatter(store.platter);
-        await house.clock.advance(400 * 24 * hour);
-        const next = house.restart(platter);
+        await side.pass(100);
+        const disk = copyDisk(store.disk);
+        await side.clock.advance(400 * 24 * hour);
+        const next = side.restart(disk);
         const back = next.attach();
         await next.pass(61_000);
         assert.deepEqual(answersOf(back), ['6421555123: timeout']);
@@ -703,7 +703,7 @@ describe('conversations', () => {
           [...back.answers, ...back.reports].map((news) => news.carried),
           [carried, carried],
         );
-        const left = [...platter.remembered.keys()].filter((key) => key.startsWith(unsweptPrefix));
+        const left = [...disk.remembered.keys()].filter((key) => key.startsWith(unsweptPrefix));
         assert.deepEqual(left, [], 'nothing would ever sweep it');
       });
     }
@@ -715,35 +715,35 @@ describe('conversations', () => {
           { error: createError('badRequest') },
           { error: createError('uncertain') },
         ]) {
-          const { house, node, store } = beginReceiving();
-          house.service.script.push(turn);
+          const { side, node, store } = beginReceiving();
+          side.service.script.push(turn);
           sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, ...(keep && { keep }) });
-          await house.pass(8 * 24 * hour);
-          const left = [...store.platter.remembered.keys()].filter((key) => key.startsWith(unsweptPrefix));
+          await side.pass(8 * 24 * hour);
+          const left = [...store.disk.remembered.keys()].filter((key) => key.startsWith(unsweptPrefix));
           assert.deepEqual(left, []);
         }
       }
     });
 
     it('a reply that may not have entered the flow before a crash enters it again, marked', async () => {
-      const { house, node, store } = beginReceiving();
+      const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await house.pass(100);
+      await side.pass(100);
       node.isFlowing = false;
-      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      const next = house.restart(copyPlatter(store.platter));
+      await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      const next = side.restart(copyDisk(store.disk));
       const back = next.attach();
       await next.pass(100);
       assert.deepEqual(answersOf(back), ['6421555123: yes again']);
     });
 
     it('what ran out meanwhile ends after the replies that the service still has were read', async () => {
-      const { house, node, store } = beginReceiving();
+      const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
-      await house.pass(100);
-      const platter = copyPlatter(store.platter);
-      await house.clock.advance(2 * hour);
-      const next = house.restart(platter);
+      await side.pass(100);
+      const disk = copyDisk(store.disk);
+      await side.clock.advance(2 * hour);
+      const next = side.restart(disk);
       const back = next.attach();
       next.receive();
       await next.pass(10_000);
@@ -755,12 +755,12 @@ describe('conversations', () => {
     });
 
     it('nor does what runs out after the start end before that', async () => {
-      const { house, node, store } = beginReceiving();
+      const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000, to: ['6421555123', '6421555124'] });
-      await house.pass(100);
-      const platter = copyPlatter(store.platter);
-      await house.clock.advance(15_000);
-      const next = house.restart(platter);
+      await side.pass(100);
+      const disk = copyDisk(store.disk);
+      await side.clock.advance(15_000);
+      const next = side.restart(disk);
       const back = next.attach();
       next.receive();
       sendText(back, 'And now?', { messageId: 'q2', waitMs: 8_000, to: ['6421555125'] });
@@ -778,36 +778,36 @@ describe('conversations', () => {
     });
 
     it('and after 60 s at the latest', async () => {
-      const { house, node, store } = beginReceiving();
+      const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await house.pass(100);
-      const platter = copyPlatter(store.platter);
-      await house.clock.advance(2 * hour);
-      const next = house.restart(platter);
+      await side.pass(100);
+      const disk = copyDisk(store.disk);
+      await side.clock.advance(2 * hour);
+      const next = side.restart(disk);
       const back = next.attach();
       await next.pass(61_000);
       assert.deepEqual(answersOf(back), ['6421555123: timeout']);
     });
 
     it('a clock that is set forward by hours fires no deadline', async () => {
-      const { house, node } = beginReceiving();
+      const { side, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await house.pass(100);
-      house.clock.set(5 * hour);
-      await house.pass(hour / 2);
+      await side.pass(100);
+      side.clock.set(5 * hour);
+      await side.pass(hour / 2);
       assert.deepEqual(answersOf(node), []);
-      await house.pass(hour / 2);
+      await side.pass(hour / 2);
       assert.deepEqual(answersOf(node), ['6421555123: timeout']);
     });
 
     it('with a clock that is set back, a reply answers what was asked last, and then what was asked before', async () => {
-      const { house, node } = beginReceiving();
+      const { side, node } = beginReceiving();
       sendText(node, 'Open the gate?', { messageId: 'q1', waitMs: hour });
-      await house.pass(100);
-      house.clock.set(-hour);
+      await side.pass(100);
+      side.clock.set(-hour);
       sendText(node, 'Stop the pump?', { messageId: 'q2', waitMs: hour });
-      await house.pass(100);
-      for (const body of ['yes', 'no']) await house.incoming('6421555123', body);
+      await side.pass(100);
+      for (const body of ['yes', 'no']) await side.incoming('6421555123', body);
       assert.deepEqual(
         node.answers.map(({ messageId, answer }) => [messageId, 'reply' in answer && answer.reply.body]),
         [
@@ -818,69 +818,69 @@ describe('conversations', () => {
     });
 
     it('and a clock that is set forward by days keeps no reply from its question', async () => {
-      const { house, node } = beginReceiving();
+      const { side, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await house.pass(100);
-      house.clock.set(30 * 24 * hour);
-      await house.incoming('6421555123', 'yes');
-      await house.incoming('6421555123', 'yes, indeed', { inReplyToId: 'q1' });
+      await side.pass(100);
+      side.clock.set(30 * 24 * hour);
+      await side.incoming('6421555123', 'yes');
+      await side.incoming('6421555123', 'yes, indeed', { inReplyToId: 'q1' });
       assert.deepEqual(answersOf(node), ['6421555123: yes']);
       assert.deepEqual(
-        house.received.map((record) => (record as IncomingRecord).sent?.messageId),
+        side.received.map((record) => (record as IncomingRecord).sent?.messageId),
         ['q1', 'q1'],
       );
     });
 
     it('nor does one that is set forward twice', async () => {
-      const { house, node } = beginReceiving();
+      const { side, node } = beginReceiving();
       for (const id of ['q1', 'q2', 'q3']) {
         sendText(node, 'Come?', { messageId: id, waitMs: hour });
-        await house.pass(100);
+        await side.pass(100);
       }
       for (const [days, id] of [
         [1, 'q1'],
         [5, 'q2'],
       ] as const) {
-        await house.pass(hour / 4);
-        house.clock.set(days * 24 * hour);
-        await house.incoming('6421555123', 'yes', { inReplyToId: id });
+        await side.pass(hour / 4);
+        side.clock.set(days * 24 * hour);
+        await side.incoming('6421555123', 'yes', { inReplyToId: id });
       }
-      await house.incoming('6421555123', 'and yes');
+      await side.incoming('6421555123', 'and yes');
       assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555123: yes', '6421555123: and yes']);
     });
 
     it('a duplicate under a key opens no second question', async () => {
-      const { house, node } = beginReceiving();
+      const { side, node } = beginReceiving();
       for (let time = 0; time < 2; time++) {
         sendText(node, 'Come?', { once: 'a', messageId: 'q1', waitMs: hour });
-        await house.pass(100);
+        await side.pass(100);
       }
       assert.equal(node.state?.asking, 1);
-      await house.pass(hour);
+      await side.pass(hour);
       assert.equal(node.answers.length, 1);
     });
 
     it('a kept text asks when it is through, and an uncertain one that is resolved', async () => {
-      const { house, node } = beginReceiving();
-      house.service.script.push({ unreachable: true });
+      const { side, node } = beginReceiving();
+      side.service.script.push({ unreachable: true });
       sendText(node, 'Come?', { keep: forever, messageId: 'q1', waitMs: hour });
-      await house.pass(5_000);
-      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      house.service.script.push({ takes: true, error: createError('uncertain') });
+      await side.pass(5_000);
+      await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      side.service.script.push({ takes: true, error: createError('uncertain') });
       sendText(node, 'Really?', { keep: forever, messageId: 'q2', waitMs: hour, resolveMs: 60_000 });
-      await house.pass(1_000);
-      await house.incoming('6421555123', 'sure', { inReplyToId: 'q2' });
-      await house.pass(100);
+      await side.pass(1_000);
+      await side.incoming('6421555123', 'sure', { inReplyToId: 'q2' });
+      await side.pass(100);
       assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123']);
       assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555123: sure']);
     });
 
     it('the reply that comes to a former login reaches the nodes of the one that takes over from it', async () => {
-      const former = new House();
+      const former = new SendingSide();
       const node = former.attach();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await former.pass(100);
-      const heir = new House({ clock: former.clock });
+      const heir = new SendingSide({ clock: former.clock });
       heir.receive();
       former.replacedBy = heir;
       await former.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
@@ -896,11 +896,11 @@ describe('conversations', () => {
     describe('a reply that is called back', () => {
       /** Two open questions to one handset, and a node that is called back. */
       async function ask() {
-        const house = new House();
-        const node = house.attach();
+        const side = new SendingSide();
+        const node = side.attach();
         for (const messageId of ['q1', 'q2']) {
           sendText(node, 'Come?', { messageId, waitMs: hour });
-          await house.pass(1_000);
+          await side.pass(1_000);
         }
         const called: IncomingRecord[] = [];
         const entries: Entry[] = [];
@@ -912,7 +912,7 @@ describe('conversations', () => {
             called.push(...given.map(({ record }) => record as IncomingRecord));
           },
         };
-        house.inbox.attach('callback', taker);
+        side.inbox.attach('callback', taker);
         const record = {
           from: '6421555123',
           body: 'yes',
@@ -922,13 +922,13 @@ describe('conversations', () => {
         const address = { node: 'callback', path: '/sms' };
         const arrive = async (via: 'poll' | 'callback') => {
           const arrival = { kind: 'incoming', via, records: [{ ...record, via: via as never }] } as const;
-          const accepting = house.inbox.accept(via === 'poll' ? arrival : { ...arrival, address });
-          await Promise.all([accepting, house.pass(100)]);
+          const accepting = side.inbox.accept(via === 'poll' ? arrival : { ...arrival, address });
+          await Promise.all([accepting, side.pass(100)]);
         };
         const release = async () => {
-          await Promise.all([house.inbox.release(entries.at(-1) as Entry), house.pass(100)]);
+          await Promise.all([side.inbox.release(entries.at(-1) as Entry), side.pass(100)]);
         };
-        return { house, node, called, taker, arrive, release };
+        return { side, node, called, taker, arrive, release };
       }
 
       const told = (records: readonly InboxRecord[]) =>
@@ -948,48 +948,48 @@ describe('conversations', () => {
       });
 
       it('is awaited in its polled copy, too, that comes when it was let go of', async () => {
-        const { house, node, arrive, release } = await ask();
-        house.receive();
+        const { side, node, arrive, release } = await ask();
+        side.receive();
         await arrive('callback');
         await release();
         await arrive('poll');
-        assert.deepEqual(told(house.received), [['q2', true]]);
+        assert.deepEqual(told(side.received), [['q2', true]]);
         assert.deepEqual(answersOf(node), ['6421555123: yes']);
       });
 
       it('is no news to a poll that brings it over and over for the question alone', async () => {
-        const { house } = await ask();
+        const { side } = await ask();
         const record = { from: '6421555123', body: 'yes', messageId: 'm', isReply: false, via: 'poll' } as const;
         const outcomes: string[] = [];
         for (let time = 0; time < 2; time++) {
-          const accepting = house.inbox.accept({ kind: 'incoming', via: 'poll', records: [record] });
-          await Promise.all([accepting, house.pass(100)]);
+          const accepting = side.inbox.accept({ kind: 'incoming', via: 'poll', records: [record] });
+          await Promise.all([accepting, side.pass(100)]);
           outcomes.push(...(await accepting).map(({ outcome }) => outcome));
         }
         assert.deepEqual(outcomes, ['new', 'repeated']);
       });
 
       it('reaches the node that is called, though it was polled before for the question alone', async () => {
-        const { house, node, called, taker, arrive } = await ask();
+        const { side, node, called, taker, arrive } = await ask();
         await arrive('poll');
         assert.deepEqual([answersOf(node), called.length], [['6421555123: yes'], 0]);
         await arrive('callback');
         assert.deepEqual([answersOf(node), told(called)], [['6421555123: yes'], [['q2', true]]]);
         assert.ok(taker);
-        assert.equal(house.inbox.state.undelivered, 1);
+        assert.equal(side.inbox.state.undelivered, 1);
       });
     });
 
     it('where nobody else takes incoming messages, the reply waits for nobody', async () => {
-      const house = new House();
-      const node = house.attach();
+      const side = new SendingSide();
+      const node = side.attach();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await house.pass(100);
-      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      await side.pass(100);
+      await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       assert.deepEqual(answersOf(node), ['6421555123: yes']);
-      assert.equal(house.inbox.isSettled, true);
-      await house.incoming('6421555123', 'and that');
-      assert.equal(house.inbox.isSettled, false);
+      assert.equal(side.inbox.isSettled, true);
+      await side.incoming('6421555123', 'and that');
+      assert.equal(side.inbox.isSettled, false);
     });
 
     it('nobody is looked for among all recipients for each of them', () => {
@@ -1005,11 +1005,11 @@ describe('conversations', () => {
     });
 
     it('thousands that an earlier process has asked are taken up in several turns of the event loop, and each ends', async () => {
-      const { house, node, store } = beginReceiving();
+      const { side, node, store } = beginReceiving();
       const to = Array.from({ length: 3_000 }, (_, index) => `64215${String(index).padStart(6, '0')}`);
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to });
-      await house.pass(100);
-      const next = house.restart(copyPlatter(store.platter));
+      await side.pass(100);
+      const next = side.restart(copyDisk(store.disk));
       const seen = new Set<number>();
       const nextTurn = next.clock.nextTurn.bind(next.clock);
       next.clock.nextTurn = (callback) => {
@@ -1026,12 +1026,12 @@ describe('conversations', () => {
     });
 
     it('a thousand recipients are each asked once', async () => {
-      const { house, node } = beginReceiving();
+      const { side, node } = beginReceiving();
       const to = Array.from({ length: 1_000 }, (_, index) => `64215${String(index).padStart(6, '0')}`);
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to });
-      await house.pass(100);
-      for (const msisdn of to.slice(0, 100)) await house.incoming(msisdn, 'yes', { inReplyToId: 'q1' });
-      await house.pass(hour);
+      await side.pass(100);
+      for (const msisdn of to.slice(0, 100)) await side.incoming(msisdn, 'yes', { inReplyToId: 'q1' });
+      await side.pass(hour);
       assert.equal(answersOf(node).filter((answer) => answer.endsWith('yes')).length, 100);
       assert.equal(answersOf(node).filter((answer) => answer.endsWith('timeout')).length, 900);
       assert.equal(new Set(node.answers.map(({ recipient }) => recipient)).size, 1_000);

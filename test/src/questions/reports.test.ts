@@ -3,12 +3,12 @@ import type { IncomingRecord } from '../../../src/model';
 import {
   answersOf,
   beginReceiving,
-  copyPlatter,
+  copyDisk,
   type FakeNode,
   forever,
-  House,
+  SendingSide,
   sendText,
-} from '../sending/sending-house';
+} from '../sending/sending-side';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
 
@@ -32,19 +32,19 @@ describe('a report of what became of a text', () => {
   }: Parameters<typeof sendText>[2] & { store?: FailingStore } = {}) {
     const surroundings = beginReceiving(store);
     sendText(surroundings.node, 'hello', { messageId: 'm1', to: [first, second], reportMs: hour, ...options });
-    await surroundings.house.pass(100);
+    await surroundings.side.pass(100);
     return surroundings;
   }
 
   it('comes once, when all that were accepted have a final status, with what the node gave', async () => {
-    const { house, node } = await begin();
-    assert.deepEqual([house.outbox.admin.state.reporting, house.reporting, house.asking], [1, true, false]);
-    await house.status(first, 'SNT', 'm1');
-    await house.status(first, 'RCV', 'm1');
+    const { side, node } = await begin();
+    assert.deepEqual([side.outbox.admin.state.reporting, side.reporting, side.asking], [1, true, false]);
+    await side.status(first, 'SNT', 'm1');
+    await side.status(first, 'RCV', 'm1');
     assert.deepEqual(reportsOf(node), []);
-    await house.status(`+${second}`, 'RCV', 'm1');
-    await house.status(second, 'EXP', 'm1');
-    await house.pass(2 * hour);
+    await side.status(`+${second}`, 'RCV', 'm1');
+    await side.status(second, 'EXP', 'm1');
+    await side.pass(2 * hour);
     assert.deepEqual(node.reports, [
       {
         messageId: 'm1',
@@ -53,18 +53,18 @@ describe('a report of what became of a text', () => {
         origin: { body: 'hello' },
       },
     ]);
-    assert.deepEqual([house.outbox.admin.state.reporting, house.reporting, house.outbox.isSettled], [0, false, true]);
-    assert.equal(house.outbox.hasMessages, false);
+    assert.deepEqual([side.outbox.admin.state.reporting, side.reporting, side.outbox.isSettled], [0, false, true]);
+    assert.equal(side.outbox.hasMessages, false);
     assert.equal(node.state?.asking, 0);
   });
 
   it('says undelivered when none has got it, partly when some have, with the code and what it means', async () => {
-    const { house, node } = await begin();
+    const { side, node } = await begin();
     sendText(node, 'hello', { messageId: 'm2', to: [first, second], reportMs: hour });
-    await house.pass(100);
-    for (const id of ['m1', 'm2']) await house.status(first, 'EXP', id);
-    await house.status(second, 'NUR', 'm1');
-    await house.status(second, 'RCV', 'm2');
+    await side.pass(100);
+    for (const id of ['m1', 'm2']) await side.status(first, 'EXP', id);
+    await side.status(second, 'NUR', 'm1');
+    await side.status(second, 'RCV', 'm2');
     assert.deepEqual(reportsOf(node), [
       `undelivered:  | EXP ${first} NUR ${second} | `,
       `partly: ${second} | EXP ${first} | `,
@@ -75,11 +75,11 @@ describe('a report of what became of a text', () => {
   });
 
   it('says unknown when the time is up, and who is pending', async () => {
-    const { house, node } = await begin();
-    await house.status(first, 'RCV', 'm1');
-    await house.pass(hour - 200);
+    const { side, node } = await begin();
+    await side.status(first, 'RCV', 'm1');
+    await side.pass(hour - 200);
     assert.deepEqual(reportsOf(node), []);
-    await house.pass(200);
+    await side.pass(200);
     assert.deepEqual(reportsOf(node), [`unknown: ${first} |  | ${second}`]);
   });
 
@@ -89,93 +89,93 @@ describe('a report of what became of a text', () => {
   });
 
   it('goes by the first final status of a handset, and a code that is not known is not final', async () => {
-    const { house, node } = await begin();
-    await house.status(first, 'QUE', 'm1');
-    await house.status(first, 'EXP', 'm1');
-    await house.status(first, 'RCV', 'm1');
-    await house.status(second, 'RCV', 'm1');
+    const { side, node } = await begin();
+    await side.status(first, 'QUE', 'm1');
+    await side.status(first, 'EXP', 'm1');
+    await side.status(first, 'RCV', 'm1');
+    await side.status(second, 'RCV', 'm1');
     assert.deepEqual(reportsOf(node), [`partly: ${second} | EXP ${first} | `]);
   });
 
   it('is of those who were accepted', async () => {
-    const { house, node } = beginReceiving();
-    house.service.script.push({ takes: true, failed: [{ msisdn: second }] });
+    const { side, node } = beginReceiving();
+    side.service.script.push({ takes: true, failed: [{ msisdn: second }] });
     sendText(node, 'hello', { messageId: 'm1', to: [first, second], reportMs: hour });
-    await house.pass(100);
-    await house.status(second, 'RCV', 'm1');
-    await house.status(third, 'RCV', 'm1');
-    await house.status(first, 'RCV', 'm1');
+    await side.pass(100);
+    await side.status(second, 'RCV', 'm1');
+    await side.status(third, 'RCV', 'm1');
+    await side.status(first, 'RCV', 'm1');
     assert.deepEqual(reportsOf(node), [`delivered: ${first} |  | `]);
   });
 
   for (const error of ['forbidden', 'uncertain'] as const) {
     it(`does not come of a text that nobody is known to have accepted: ${error}`, async () => {
-      const { house, node } = beginReceiving();
-      house.service.script.push({ takes: true, error: createError(error) });
+      const { side, node } = beginReceiving();
+      side.service.script.push({ takes: true, error: createError(error) });
       sendText(node, 'hello', { messageId: 'm1', reportMs: hour });
-      await house.pass(100);
-      assert.deepEqual([node.ends.length, house.outbox.admin.state.reporting, house.reporting], [1, 0, false]);
-      await house.status('6421555123', 'RCV', 'm1');
-      await house.pass(hour);
-      assert.deepEqual([reportsOf(node), house.outbox.hasMessages], [[], false]);
+      await side.pass(100);
+      assert.deepEqual([node.ends.length, side.outbox.admin.state.reporting, side.reporting], [1, 0, false]);
+      await side.status('6421555123', 'RCV', 'm1');
+      await side.pass(hour);
+      assert.deepEqual([reportsOf(node), side.outbox.hasMessages], [[], false]);
     });
   }
 
   describe('counts statuses', () => {
     it('from the moment that a text with a messageId of its own leaves, after its outcome', async () => {
-      const { house, node } = beginReceiving();
-      const accept = house.service.holdNext();
+      const { side, node } = beginReceiving();
+      const accept = side.service.holdNext();
       sendText(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour });
-      await house.pass(100);
-      await house.status(first, 'RCV', 'm1');
+      await side.pass(100);
+      await side.status(first, 'RCV', 'm1');
       assert.deepEqual([node.ends, reportsOf(node)], [[], []]);
       accept();
-      await house.pass(100);
+      await side.pass(100);
       assert.deepEqual([node.ends, reportsOf(node)], [[`to ${first}`], [`delivered: ${first} |  | `]]);
     });
 
     it('from its acceptance by the messageId that the service has made', async () => {
-      const { house, node } = beginReceiving();
+      const { side, node } = beginReceiving();
       sendText(node, 'hello', { to: [first], reportMs: hour });
-      await house.pass(100);
-      await house.status(first, 'RCV', 'made-1');
+      await side.pass(100);
+      await side.status(first, 'RCV', 'made-1');
       assert.deepEqual(reportsOf(node), [`delivered: ${first} |  | `]);
       assert.equal(node.reports[0]?.messageId, 'made-1');
     });
 
     it('of its handset alone, where several texts have one messageId', async () => {
-      const { house, node } = await begin({ to: [first] });
+      const { side, node } = await begin({ to: [first] });
       sendText(node, 'hello', { messageId: 'm1', to: [second], reportMs: hour });
-      await house.pass(100);
-      await house.status(first, 'RCV', 'm1');
-      await house.status(second, 'EXP', 'm1');
+      await side.pass(100);
+      await side.status(first, 'RCV', 'm1');
+      await side.status(second, 'EXP', 'm1');
       assert.deepEqual(reportsOf(node), [`delivered: ${first} |  | `, `undelivered:  | EXP ${second} | `]);
     });
 
     it('not those to an earlier text with the same messageId', async () => {
-      const { house, node } = await begin({ to: [first] });
-      await house.status(first, 'EXP', 'm1');
+      const { side, node } = await begin({ to: [first] });
+      await side.status(first, 'EXP', 'm1');
       sendText(node, 'hello again', { messageId: 'm1', to: [first], reportMs: hour });
-      await house.pass(100);
+      await side.pass(100);
       assert.equal(node.reports.length, 1);
-      await house.status(first, 'RCV', 'm1');
+      await side.status(first, 'RCV', 'm1');
       assert.deepEqual(reportsOf(node), [`undelivered:  | EXP ${first} | `, `delivered: ${first} |  | `]);
     });
 
     it('that come before the text is sent once more, since its outcome was unknown', async () => {
-      const { house, node } = beginReceiving();
-      house.service.script.push({ takes: true, error: createError('uncertain') });
+      const { side, node } = beginReceiving();
+      side.service.script.push({ takes: true, error: createError('uncertain') });
       sendText(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour, keep: forever, retryUncertain: true });
-      await house.pass(10);
-      await house.status(first, 'RCV', 'm1');
-      await house.pass(2_000);
-      assert.deepEqual([house.service.tries, reportsOf(node)], [2, [`delivered: ${first} |  | `]]);
+      await side.pass(10);
+      await side.status(first, 'RCV', 'm1');
+      await side.pass(2_000);
+      assert.deepEqual([side.service.tries, reportsOf(node)], [2, [`delivered: ${first} |  | `]]);
     });
 
     it('that nodes for statuses get as ever, without a mark', async () => {
-      const { house } = await begin({ to: [first] });
-      await house.status(first, 'RCV', 'm1');
-      assert.deepEqual(house.received, [
+      const { side } = await begin({ to: [first] });
+      await side.status(first, 'RCV', 'm1');
+      assert.deepEqual(side.received, [
         {
           messageId: 'st-1',
           inReplyToId: 'm1',
@@ -189,25 +189,25 @@ describe('a report of what became of a text', () => {
     });
 
     it('which are for nobody else where no node takes them: those to other texts are', async () => {
-      const house = new House();
-      const node = house.attach();
+      const side = new SendingSide();
+      const node = side.attach();
       sendText(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour });
-      await house.pass(100);
-      await house.status(first, 'SNT', 'm1');
-      await house.status(first, 'RCV', 'm1');
-      assert.deepEqual([node.reports.length, house.inbox.state.undelivered], [1, 0]);
-      await house.status(first, 'RCV', 'other');
-      assert.equal(house.inbox.state.undelivered, 1);
+      await side.pass(100);
+      await side.status(first, 'SNT', 'm1');
+      await side.status(first, 'RCV', 'm1');
+      assert.deepEqual([node.reports.length, side.inbox.state.undelivered], [1, 0]);
+      await side.status(first, 'RCV', 'other');
+      assert.equal(side.inbox.state.undelivered, 1);
     });
 
     it('that are the same over and over let the poll slow down', async () => {
-      const house = new House();
-      sendText(house.attach(), 'hello', { messageId: 'm1', to: [first], reportMs: hour });
-      await house.pass(100);
+      const side = new SendingSide();
+      sendText(side.attach(), 'hello', { messageId: 'm1', to: [first], reportMs: hour });
+      await side.pass(100);
       const statuses = { kind: 'status', via: 'poll', records: [createSnt(first)] } as const;
       const outcomes: string[] = [];
       for (let times = 0; times < 2; times++) {
-        const [accepted] = (await Promise.all([house.inbox.accept(statuses), house.pass(10)]))[0];
+        const [accepted] = (await Promise.all([side.inbox.accept(statuses), side.pass(10)]))[0];
         outcomes.push(accepted?.outcome ?? '');
       }
       assert.deepEqual(outcomes, ['new', 'repeated']);
@@ -217,12 +217,12 @@ describe('a report of what became of a text', () => {
       ({ messageId: 'st', inReplyToId: 'm1', from, statusCode: 'SNT', final: false, via: 'poll' }) as const;
 
     it('that were polled while the store failed, when it is back', async () => {
-      const { house, node, store } = await begin({ to: [first] });
+      const { side, node, store } = await begin({ to: [first] });
       store.failing.add('commit').add('open').add('recall');
-      const arriving = house.status(first, 'RCV', 'm1');
-      await house.pass(1_000);
+      const arriving = side.status(first, 'RCV', 'm1');
+      await side.pass(1_000);
       store.failing.clear();
-      await house.pass(60_000);
+      await side.pass(60_000);
       await arriving;
       assert.deepEqual(reportsOf(node), [`delivered: ${first} |  | `]);
     });
@@ -230,21 +230,21 @@ describe('a report of what became of a text', () => {
 
   describe('of a contact or group', () => {
     it('says that it is pending when the time is up, and lists the handsets that report for it', async () => {
-      const { house, node } = await begin({ to: ['nurses', first] });
-      await house.status('6421555777', 'RCV', 'm1');
-      await house.status(first, 'RCV', 'm1');
-      await house.status('6421555778', 'EXP', 'm1');
+      const { side, node } = await begin({ to: ['nurses', first] });
+      await side.status('6421555777', 'RCV', 'm1');
+      await side.status(first, 'RCV', 'm1');
+      await side.status('6421555778', 'EXP', 'm1');
       assert.deepEqual(reportsOf(node), []);
-      await house.pass(hour);
+      await side.pass(hour);
       assert.deepEqual(reportsOf(node), [`unknown: ${first} 6421555777 | EXP 6421555778 | nurses`]);
     });
   });
 
   describe('outlives', () => {
     it('the process: what came before, and comes after', async () => {
-      const { house, node, store } = await begin();
-      await house.status(first, 'RCV', 'm1');
-      const next = house.restart(copyPlatter(store.platter));
+      const { side, node, store } = await begin();
+      await side.status(first, 'RCV', 'm1');
+      const next = side.restart(copyDisk(store.disk));
       const back = next.attach();
       next.receive();
       await next.pass(100);
@@ -257,28 +257,28 @@ describe('a report of what became of a text', () => {
 
     it('it with a message that is too long to be written at every step', async () => {
       const carried = 'x'.repeat(5_000);
-      const { house, store } = await begin({ keep: forever, carried });
-      const next = house.restart(copyPlatter(store.platter));
+      const { side, store } = await begin({ keep: forever, carried });
+      const next = side.restart(copyDisk(store.disk));
       const back = next.attach();
       await next.pass(hour + 60_000);
       assert.equal(back.reports[0]?.carried, carried);
     });
 
     it('it when all is known and it has not entered the flow, which it then may have done before', async () => {
-      const { house, node, store } = await begin({ to: [first] });
+      const { side, node, store } = await begin({ to: [first] });
       node.isFlowing = false;
-      await house.status(first, 'RCV', 'm1');
-      const next = house.restart(copyPlatter(store.platter));
+      await side.status(first, 'RCV', 'm1');
+      const next = side.restart(copyDisk(store.disk));
       const back = next.attach();
       await next.pass(100);
       assert.deepEqual(reportsOf(back), [`delivered: ${first} |  |  again`]);
     });
 
     it('its time meanwhile: the statuses that the service still has are read first', async () => {
-      const { house, store } = await begin();
-      const platter = copyPlatter(store.platter);
-      await house.clock.advance(2 * hour);
-      const next = house.restart(platter);
+      const { side, store } = await begin();
+      const disk = copyDisk(store.disk);
+      await side.clock.advance(2 * hour);
+      const next = side.restart(disk);
       const back = next.attach();
       next.receive();
       await next.pass(10_000);
@@ -292,108 +292,108 @@ describe('a report of what became of a text', () => {
     });
 
     it('it for 60 s at most where no statuses can be read', async () => {
-      const { house, store } = await begin();
-      const platter = copyPlatter(store.platter);
-      await house.clock.advance(2 * hour);
-      const next = house.restart(platter);
+      const { side, store } = await begin();
+      const disk = copyDisk(store.disk);
+      await side.clock.advance(2 * hour);
+      const next = side.restart(disk);
       const back = next.attach();
       await next.pass(61_000);
       assert.deepEqual(reportsOf(back), [`unknown:  |  | ${first} ${second}`]);
     });
 
     it('a redeploy, with the message as it was given', async () => {
-      const { house, node } = await begin({ to: [first] });
+      const { side, node } = await begin({ to: [first] });
       await node.node.close();
-      await house.status(first, 'RCV', 'm1');
+      await side.status(first, 'RCV', 'm1');
       assert.deepEqual(reportsOf(node), []);
-      const back = house.attach();
-      await house.pass(100);
+      const back = side.attach();
+      await side.pass(100);
       assert.deepEqual(reportsOf(back), [`delivered: ${first} |  | `]);
       assert.deepEqual(back.reports[0]?.origin, { body: 'hello' });
     });
 
     it('a change of the login, with the statuses so far', async () => {
-      const { house, node } = await begin();
-      await house.status(first, 'RCV', 'm1');
+      const { side, node } = await begin();
+      await side.status(first, 'RCV', 'm1');
       await node.node.close();
-      const { clock, service } = house;
-      const heir = new House({ clock, service, store: new FailingStore() });
+      const { clock, service } = side;
+      const heir = new SendingSide({ clock, service, store: new FailingStore() });
       const back = heir.attach();
       heir.receive();
-      const handing = house.outbox.handOver(heir.outbox, { isLast: true });
+      const handing = side.outbox.handOver(heir.outbox, { isLast: true });
       await heir.pass(100);
       await handing;
       await heir.status(second, 'EXP', 'm1');
       assert.deepEqual(reportsOf(back), [`partly: ${first} | EXP ${second} | `]);
-      assert.deepEqual([house.outbox.admin.state.reporting, heir.outbox.isSettled], [0, true]);
+      assert.deepEqual([side.outbox.admin.state.reporting, heir.outbox.isSettled], [0, true]);
     });
   });
 
   it('is given up 7 days after its time when its node is not deployed any more', async () => {
-    const { house, node } = await begin();
+    const { side, node } = await begin();
     await node.node.close();
-    await house.pass(hour + 7 * 24 * hour);
-    assert.equal(house.outbox.isSettled, true);
-    const back = house.attach();
-    await house.pass(100);
+    await side.pass(hour + 7 * 24 * hour);
+    assert.equal(side.outbox.isSettled, true);
+    const back = side.attach();
+    await side.pass(100);
     assert.deepEqual(reportsOf(back), []);
   });
 
   it('comes beside the answers to the questions of its text', async () => {
-    const { house, node } = await begin({ waitMs: hour });
-    assert.deepEqual([house.asking, house.reporting], [true, true]);
-    await house.incoming(first, 'yes', { inReplyToId: 'm1' });
-    await house.status(first, 'RCV', 'm1');
-    await house.status(second, 'EXP', 'm1');
+    const { side, node } = await begin({ waitMs: hour });
+    assert.deepEqual([side.asking, side.reporting], [true, true]);
+    await side.incoming(first, 'yes', { inReplyToId: 'm1' });
+    await side.status(first, 'RCV', 'm1');
+    await side.status(second, 'EXP', 'm1');
     assert.deepEqual(answersOf(node), [`${first}: yes`, `${second}: undelivered EXP`]);
     assert.deepEqual(reportsOf(node), [`partly: ${first} | EXP ${second} | `]);
-    assert.deepEqual([house.outbox.hasMessages, house.outbox.isSettled], [false, true]);
+    assert.deepEqual([side.outbox.hasMessages, side.outbox.isSettled], [false, true]);
   });
 
   it('makes nothing known to replies and statuses: that is for `remember`', async () => {
-    const { house } = await begin({ to: [first] });
-    await house.incoming(first, 'thanks');
-    await house.status(first, 'RCV', 'm1');
+    const { side } = await begin({ to: [first] });
+    await side.incoming(first, 'thanks');
+    await side.status(first, 'RCV', 'm1');
     assert.deepEqual(
-      house.received.map(({ sent }) => sent),
+      side.received.map(({ sent }) => sent),
       [undefined, undefined],
     );
-    assert.equal((house.received[0] as IncomingRecord).awaited, undefined);
+    assert.equal((side.received[0] as IncomingRecord).awaited, undefined);
   });
 
   it('does not come a second time for a duplicate of `once`', async () => {
-    const { house, node } = await begin({ to: [first], once: 'key' });
+    const { side, node } = await begin({ to: [first], once: 'key' });
     sendText(node, 'hello', { to: [first], once: 'key', reportMs: hour });
-    await house.pass(100);
-    assert.deepEqual([node.ends.length, house.outbox.admin.state.reporting], [2, 1]);
-    await house.status(first, 'RCV', 'm1');
-    await house.pass(2 * hour);
+    await side.pass(100);
+    assert.deepEqual([node.ends.length, side.outbox.admin.state.reporting], [2, 1]);
+    await side.status(first, 'RCV', 'm1');
+    await side.pass(2 * hour);
     assert.equal(node.reports.length, 1);
   });
 
   it('comes of a text whose unknown outcome a status resolves, which counts', async () => {
-    const { house, node } = beginReceiving();
-    house.service.script.push({ takes: true, error: createError('uncertain') });
+    const { side, node } = beginReceiving();
+    side.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour, resolveMs: 20_000 });
-    await house.pass(100);
-    await house.status(first, 'RCV', 'm1');
-    await house.pass(20_000);
+    await side.pass(100);
+    await side.status(first, 'RCV', 'm1');
+    await side.pass(20_000);
     assert.deepEqual([node.ends, reportsOf(node)], [[`to ${first}`], [`delivered: ${first} |  | `]]);
   });
 
   it('comes of a text of which somebody says that it has arrived, with what was known of it before', async () => {
-    const { house, node } = beginReceiving();
-    house.service.script.push({ takes: true, error: createError('uncertain') });
+    const { side, node } = beginReceiving();
+    side.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'hello', { messageId: 'm1', to: [first, second], reportMs: hour, keep: forever });
-    await house.pass(100);
-    await house.status(first, 'RCV', 'm1');
-    const [uncertain] = house.outbox.admin.entries('uncertain', 10).entries;
+    await side.pass(100);
+    await side.status(first, 'RCV', 'm1');
+    const [uncertain] = side.outbox.admin.entries('uncertain', 10).entries;
     assert.equal(
-      uncertain && (await Promise.all([house.outbox.admin.act(uncertain.id, 'sent'), house.pass(100)]))[0],
+      uncertain && (await Promise.all([side.outbox.admin.act(uncertain.id, 'sent'), side.pass(100)]))[0],
       'done',
     );
-    assert.equal(house.outbox.admin.state.reporting, 1);
-    await house.status(second, 'RCV', 'm1');
+    assert.equal(side.outbox.admin.state.reporting, 1);
+    await side.status(second, 'RCV', 'm1');
     assert.deepEqual(reportsOf(node), [`delivered: ${first} ${second} |  | `]);
   });
 });

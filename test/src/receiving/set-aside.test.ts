@@ -4,8 +4,8 @@ import type { Inbox } from '../../../src/inbox/inbox';
 import type { InboxRecord, IncomingRecord, Kind, StatusRecord } from '../../../src/model';
 import { VirtualClock } from '../../virtual-clock';
 import { createInboxOn } from '../inbox/inbox-on';
-import { copyPlatter } from '../sending/sending-house';
-import { FailingServer, FailingStore, Platter } from '../store/failing-store';
+import { copyDisk } from '../sending/sending-side';
+import { FailingServer, FailingStore, FakeDisk } from '../store/failing-store';
 
 const dayMs = 24 * 3_600_000;
 const messageDate = '2026-03-01T10:00:00.123Z';
@@ -17,7 +17,7 @@ function incoming(body: string): IncomingRecord {
 /** Messages are polled for somebody who asks, and no node takes them. */
 describe('what is polled and no node takes', () => {
   let clock: VirtualClock;
-  let platter: Platter;
+  let disk: FakeDisk;
   let store: FailingStore;
   let inboxes: Inbox[];
   let isAsking: boolean;
@@ -26,7 +26,7 @@ describe('what is polled and no node takes', () => {
 
   beforeEach(() => {
     clock = new VirtualClock();
-    platter = new Platter();
+    disk = new FakeDisk();
     inboxes = [];
     isAsking = true;
     told = [];
@@ -36,7 +36,7 @@ describe('what is polled and no node takes', () => {
     for (const inbox of inboxes) await inbox.journal.close();
   });
 
-  function createInbox(on: FailingStore = new FailingStore(platter)): Inbox {
+  function createInbox(on: FailingStore = new FailingStore(disk)): Inbox {
     store = on;
     const inbox = createInboxOn({
       store,
@@ -114,7 +114,7 @@ describe('what is polled and no node takes', () => {
     const [item] = inbox.deadLetters.page(1).items;
     assert.deepEqual([item?.node, item?.at, item?.attempts], ['', clock.now(), 0]);
     assert.deepEqual([inbox.state, bodiesAside(inbox)], [{ undelivered: 0, setAside: 2 }, ['one', 'two']]);
-    assert.equal(platter.entries.size, 2);
+    assert.equal(disk.entries.size, 2);
   });
 
   it('is told of once, and again when a node has been here since', async () => {
@@ -147,7 +147,7 @@ describe('what is polled and no node takes', () => {
     );
     const late = attach(inbox, 'late');
     await come();
-    assert.deepEqual([late.sent, inbox.state, platter.entries.size], [[], { undelivered: 0, setAside: 0 }, 0]);
+    assert.deepEqual([late.sent, inbox.state, disk.entries.size], [[], { undelivered: 0, setAside: 0 }, 0]);
   });
 
   it('goes to no node of another kind', async () => {
@@ -215,7 +215,7 @@ describe('what is polled and no node takes', () => {
     assert.equal(inbox.state.setAside, 1);
     await clock.advance(2 * 3_600_000);
     await inbox.journal.flush();
-    assert.deepEqual([inbox.state.setAside, platter.entries.size], [0, 0]);
+    assert.deepEqual([inbox.state.setAside, disk.entries.size], [0, 0]);
   });
 
   it('is at most 10,000, of which the oldest goes, and says so once', async () => {
@@ -226,7 +226,7 @@ describe('what is polled and no node takes', () => {
     await inbox.journal.flush();
     assert.deepEqual([inbox.state, timesFull, told], [{ undelivered: 0, setAside: 10_000 }, 1, ['incoming']]);
     assert.equal(inbox.deadLetters.page(1).items[0]?.record.body, '500');
-    assert.equal(platter.entries.size, 10_000);
+    assert.equal(disk.entries.size, 10_000);
     const node = attach(inbox);
     for (let turn = 0; turn < 100; turn++) await come();
     assert.deepEqual([node.sent.length, node.sent[0], inbox.state.setAside], [10_000, '500', 0]);
@@ -238,7 +238,7 @@ describe('what is polled and no node takes', () => {
     const id = inbox.deadLetters.page(1).items[0]?.id ?? '';
     assert.deepEqual([inbox.deadLetters.deliver(id), inbox.deadLetters.discard(id)], [false, true]);
     await inbox.journal.flush();
-    assert.equal(platter.entries.size, 0);
+    assert.equal(disk.entries.size, 0);
   });
 
   describe('over a restart', () => {
@@ -279,7 +279,7 @@ describe('what is polled and no node takes', () => {
       const commits = store.commits;
       const seen = new Set<string>();
       for (let turn = 0; turn < 20; turn++) {
-        const [item] = [...copyPlatter(platter).entries.values()].map((text) => JSON.parse(text).part);
+        const [item] = [...copyDisk(disk).entries.values()].map((text) => JSON.parse(text).part);
         seen.add(`${item} ${node.sent.length === 0 || item === 'inbox'}`);
         await clock.advance(0);
       }
@@ -291,19 +291,19 @@ describe('what is polled and no node takes', () => {
   it('goes along to another login, and to a node there', async () => {
     const inbox = createInbox();
     await receive(inbox, 'one');
-    const heir = createInbox(new FailingStore(new Platter()));
+    const heir = createInbox(new FailingStore(new FakeDisk()));
     const node = attach(heir);
     await Promise.all([inbox.handOver(heir, { isLast: true }), come()]);
     await come();
-    assert.deepEqual([node.sent, inbox.state.setAside, platter.entries.size], [['one'], 0, 0]);
+    assert.deepEqual([node.sent, inbox.state.setAside, disk.entries.size], [['one'], 0, 0]);
   });
 
   describe('on a store that others share', () => {
     /** What a dead process has left. */
     async function leave() {
-      const inbox = createInbox(new FailingServer(platter));
+      const inbox = createInbox(new FailingServer(disk));
       await receive(inbox, 'one');
-      const items = [...platter.entries.values()].map((text) => JSON.parse(text));
+      const items = [...disk.entries.values()].map((text) => JSON.parse(text));
       store.kill();
       inboxes = [];
       return items;
@@ -311,7 +311,7 @@ describe('what is polled and no node takes', () => {
 
     it('is taken over by another that polls, and set aside there', async () => {
       const items = await leave();
-      const server = new FailingServer(new Platter());
+      const server = new FailingServer(new FakeDisk());
       const next = createInbox(server);
       await next.journal.ready();
       assert.deepEqual(server.wanted, ['incoming', 'status', 'outbox']);
@@ -323,7 +323,7 @@ describe('what is polled and no node takes', () => {
     it('goes to a node of another', async () => {
       const items = await leave();
       isAsking = false;
-      const server = new FailingServer(new Platter());
+      const server = new FailingServer(new FakeDisk());
       const next = createInbox(server);
       const node = attach(next);
       await next.journal.ready();
@@ -341,7 +341,7 @@ describe('what is polled and no node takes', () => {
       assert.equal(inbox.state.setAside, 1);
       assert.equal(await callBack(inbox, 'one'), true);
       await inbox.journal.flush();
-      assert.deepEqual([called.sent, inbox.state, platter.entries.size], [['one'], { undelivered: 0, setAside: 0 }, 0]);
+      assert.deepEqual([called.sent, inbox.state, disk.entries.size], [['one'], { undelivered: 0, setAside: 0 }, 0]);
       const node = attach(inbox);
       await come();
       assert.deepEqual([node.sent, await callBack(inbox, 'one'), called.sent], [[], true, ['one']]);
@@ -370,7 +370,7 @@ describe('what is polled and no node takes', () => {
     await clock.advance(60_000);
     await inbox.journal.flush();
     assert.deepEqual(
-      [...platter.entries.values()].map((text) => JSON.parse(text).part),
+      [...disk.entries.values()].map((text) => JSON.parse(text).part),
       ['givenUp'],
     );
   });

@@ -5,7 +5,7 @@ import { isFlushed, type Store } from '../../../src/store/store';
 import { until } from '../../until';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
-import { copyPlatter, type FakeNode, forever, House, sendText } from './sending-house';
+import { copyDisk, type FakeNode, forever, SendingSide, sendText } from './sending-side';
 
 const never = new Promise<never>(() => {});
 const minuteMs = 60_000;
@@ -14,39 +14,39 @@ describe('sending, when everything comes at once', () => {
   const keep = forever;
 
   it('an outage outlives the text that tries: the others are sent when it ends', async () => {
-    const house = new House();
-    const node = house.attach();
-    house.service.script.push({ unreachable: true }, { connects: never });
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.script.push({ unreachable: true }, { connects: never });
     sendText(node, 'first', { keep: { expireMs: minuteMs } });
-    await house.pass(10);
+    await side.pass(10);
     sendText(node, 'second', { keep });
-    await house.pass(2 * minuteMs);
+    await side.pass(2 * minuteMs);
     assert.deepEqual(node.ends, ['SMS_EXPIRED', 'to 6421555123']);
     assert.equal(node.state?.outage, undefined);
   });
 
   it('a text that somebody has sent once more is not given up because its time was over', async () => {
-    const house = new House();
-    const node = house.attach();
-    house.service.script.push({ takes: true, error: createError('uncertain') });
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'hello', { keep: { expireMs: minuteMs } });
-    await house.pass(10 * minuteMs);
-    const [entry] = house.outbox.admin.entries('uncertain', 10).entries;
-    assert.equal(await house.outbox.admin.act(entry?.id ?? '', 'send'), 'done');
-    await house.pass(100);
+    await side.pass(10 * minuteMs);
+    const [entry] = side.outbox.admin.entries('uncertain', 10).entries;
+    assert.equal(await side.outbox.admin.act(entry?.id ?? '', 'send'), 'done');
+    await side.pass(100);
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'to 6421555123 again']);
   });
 
   it('a text that may have been sent is not called expired: its outcome is unknown', async () => {
-    const house = new House();
-    const node = house.attach();
-    house.service.script.push({ takes: true, error: createError('uncertain') });
-    house.service.otherwise = { unreachable: true };
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.script.push({ takes: true, error: createError('uncertain') });
+    side.service.otherwise = { unreachable: true };
     sendText(node, 'hello', { keep: { expireMs: minuteMs }, retryUncertain: true, messageId: 'm1', once: 'key' });
-    await house.pass(2 * minuteMs);
+    await side.pass(2 * minuteMs);
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
-    assert.equal(house.outbox.admin.state.uncertain, 1);
-    assert.equal(house.outbox.admin.counts.expired, 0);
+    assert.equal(side.outbox.admin.state.uncertain, 1);
+    assert.equal(side.outbox.admin.counts.expired, 0);
   });
 
   describe('a text that may have been sent, and was not sent again in its time,', () => {
@@ -59,17 +59,17 @@ describe('sending, when everything comes at once', () => {
     for (const resolveMs of [0, 1_000]) {
       it(`has the error that it waited for${resolveMs === 0 ? '' : ', with where evidence was looked for'}, also after a restart`, async () => {
         const store = new FailingStore();
-        const house = new House({ store });
-        house.service.script.push({ takes: true, error: failed });
-        house.service.otherwise = { unreachable: true };
+        const side = new SendingSide({ store });
+        side.service.script.push({ takes: true, error: failed });
+        side.service.otherwise = { unreachable: true };
         const options = { keep: { expireMs: minuteMs }, retryUncertain: true, resolveMs, messageId: 'm1' };
-        const node = house.attach();
+        const node = side.attach();
         sendText(node, 'hello', options);
-        await house.pass(10_000);
-        const platter = copyPlatter(store.platter);
-        await house.pass(minuteMs);
-        const back = house.restart(platter).attach();
-        await house.pass(minuteMs);
+        await side.pass(10_000);
+        const disk = copyDisk(store.disk);
+        await side.pass(minuteMs);
+        const back = side.restart(disk).attach();
+        await side.pass(minuteMs);
         const looked = resolveMs === 0 ? {} : { looked: ['feed', 'status'] };
         const { code, message } = failed;
         const expected = { code, message, statusCode: 500, messageId: 'm1', ...looked };
@@ -78,168 +78,168 @@ describe('sending, when everything comes at once', () => {
     }
 
     it('by hand either, has the error that it had before', async () => {
-      const house = new House();
-      const node = house.attach();
-      house.service.script.push({ takes: true, error: failed });
-      house.service.otherwise = { unreachable: true };
+      const side = new SendingSide();
+      const node = side.attach();
+      side.service.script.push({ takes: true, error: failed });
+      side.service.otherwise = { unreachable: true };
       sendText(node, 'hello', { keep: { expireMs: minuteMs } });
-      await house.pass(100);
+      await side.pass(100);
       const before = errorOf(node);
-      const [entry] = house.outbox.admin.entries('uncertain', 10).entries;
-      assert.equal(await house.outbox.admin.act(entry?.id ?? '', 'send'), 'done');
-      await house.pass(2 * minuteMs);
+      const [entry] = side.outbox.admin.entries('uncertain', 10).entries;
+      assert.equal(await side.outbox.admin.act(entry?.id ?? '', 'send'), 'done');
+      await side.pass(2 * minuteMs);
       assert.deepEqual(node.ends, ['SMS_SERVICE', 'SMS_SERVICE again']);
       assert.deepEqual(errorOf(node), before);
     });
 
     it('is uncertain where an earlier version has not kept why', async () => {
       const store = new FailingStore();
-      const house = new House({ store });
-      house.service.script.push({ takes: true, error: failed });
-      house.service.otherwise = { unreachable: true };
-      sendText(house.attach(), 'hello', { keep: { expireMs: minuteMs }, retryUncertain: true });
-      await house.pass(10_000);
-      const platter = copyPlatter(store.platter);
-      for (const [id, text] of platter.entries) {
+      const side = new SendingSide({ store });
+      side.service.script.push({ takes: true, error: failed });
+      side.service.otherwise = { unreachable: true };
+      sendText(side.attach(), 'hello', { keep: { expireMs: minuteMs }, retryUncertain: true });
+      await side.pass(10_000);
+      const disk = copyDisk(store.disk);
+      for (const [id, text] of disk.entries) {
         const { uncertainty: _, ...item } = JSON.parse(text);
-        platter.entries.set(id, JSON.stringify(item));
+        disk.entries.set(id, JSON.stringify(item));
       }
-      const back = house.restart(platter).attach();
-      await house.pass(2 * minuteMs);
+      const back = side.restart(disk).attach();
+      await side.pass(2 * minuteMs);
       assert.equal(errorOf(back)?.code, 'SMS_UNCERTAIN');
       assert.match(errorOf(back)?.message ?? '', /not sent again \(SMS_EXPIRED\)/);
     });
   });
 
   it('nor is one whose evidence was looked for, and whose next try never reached the service', async () => {
-    const house = new House();
-    const node = house.attach();
-    house.service.script.push({ takes: true, error: createError('uncertain') });
-    house.service.otherwise = { unreachable: true };
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.script.push({ takes: true, error: createError('uncertain') });
+    side.service.otherwise = { unreachable: true };
     sendText(node, 'hello', { retries: 1, retryUncertain: true, resolveMs: 1_000, messageId: 'm1' });
-    await house.pass(minuteMs);
+    await side.pass(minuteMs);
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
   });
 
   it('a node that throws is a fault of its own: the text waits for the next, and no other is held up', async () => {
-    const house = new House();
-    const [bad, good] = [house.attach('bad'), house.attach('good')];
+    const side = new SendingSide();
+    const [bad, good] = [side.attach('bad'), side.attach('good')];
     bad.fault = new Error('made to fail');
     sendText(bad, 'kept', { keep });
     sendText(bad, 'plain');
     sendText(bad, 'asked', { keep, waitMs: minuteMs, messageId: 'm1' });
     sendText(good, 'good', { keep });
-    await house.pass(1_000);
+    await side.pass(1_000);
     assert.deepEqual(good.ends, ['to 6421555123']);
-    assert.deepEqual(house.faults, Array(3).fill(bad.fault));
-    const next = house.attach('bad');
-    await house.pass(100);
+    assert.deepEqual(side.faults, Array(3).fill(bad.fault));
+    const next = side.attach('bad');
+    await side.pass(100);
     assert.deepEqual(next.ends, ['to 6421555123', 'to 6421555123']);
     next.fault = bad.fault;
-    await house.incoming('6421555123', 'yes', { inReplyToId: 'm1' });
-    assert.equal(house.faults.length, 4);
-    const last = house.attach('bad');
-    await house.pass(100);
+    await side.incoming('6421555123', 'yes', { inReplyToId: 'm1' });
+    assert.equal(side.faults.length, 4);
+    const last = side.attach('bad');
+    await side.pass(100);
     assert.equal(last.answers.length, 1);
   });
 
   it('nothing is polled for a question while nobody is there who asks', async () => {
-    const house = new House({ store: new MemoryStore() });
-    const node = house.attach();
+    const side = new SendingSide({ store: new MemoryStore() });
+    const node = side.attach();
     sendText(node, 'well?', { keep, waitMs: minuteMs });
-    await house.pass(100);
-    assert.equal(house.asking, true);
-    const closed = house.close();
-    await house.pass(100);
+    await side.pass(100);
+    assert.equal(side.asking, true);
+    const closed = side.close();
+    await side.pass(100);
     await closed;
-    assert.equal(house.asking, false);
-    const next = house.attach();
-    assert.equal(house.asking, true);
-    await house.incoming('6421555123', 'yes');
+    assert.equal(side.asking, false);
+    const next = side.attach();
+    assert.equal(side.asking, true);
+    await side.incoming('6421555123', 'yes');
     assert.equal(next.answers.length, 1);
-    assert.equal(house.asking, false);
+    assert.equal(side.asking, false);
   });
 
   it('texts that wait are sent once when the store fails in the middle and comes back', async () => {
     const store = new FailingStore();
-    const house = new House({ store, concurrency: 2 });
-    const node = house.attach();
-    house.service.otherwise = { unreachable: true };
+    const side = new SendingSide({ store, concurrency: 2 });
+    const node = side.attach();
+    side.service.otherwise = { unreachable: true };
     for (let n = 0; n < 20; n++) sendText(node, String(n), { keep, once: String(n) });
-    await house.pass(1_000);
+    await side.pass(1_000);
     store.failing.add('commit').add('recall').add('open');
-    house.service.otherwise = { takes: true };
-    await house.pass(minuteMs);
+    side.service.otherwise = { takes: true };
+    await side.pass(minuteMs);
     sendText(node, 'new', { keep });
-    await house.pass(minuteMs);
-    assert.deepEqual([house.service.taken.length, node.ends], [0, ['SMS_STORE']]);
+    await side.pass(minuteMs);
+    assert.deepEqual([side.service.taken.length, node.ends], [0, ['SMS_STORE']]);
     store.failing.clear();
-    await house.pass(2 * minuteMs);
-    assert.equal(new Set(house.service.bodies).size, 20);
-    assert.equal(house.service.taken.length, 20);
+    await side.pass(2 * minuteMs);
+    assert.equal(new Set(side.service.bodies).size, 20);
+    assert.equal(side.service.taken.length, 20);
     assert.equal(node.ends.length, 21);
     assert.equal(node.state?.outage, undefined);
-    assert.equal(store.platter.entries.size, 0);
+    assert.equal(store.disk.entries.size, 0);
   });
 
   it('an outcome that comes while the store fails enters the flow once, and outlives nothing', async () => {
     const store = new FailingStore();
-    const house = new House({ store });
-    const node = house.attach();
+    const side = new SendingSide({ store });
+    const node = side.attach();
     let answer = () => {};
-    house.service.script.push({ takes: true, after: new Promise<void>((resolve) => (answer = resolve)) });
+    side.service.script.push({ takes: true, after: new Promise<void>((resolve) => (answer = resolve)) });
     sendText(node, 'hello', { keep, waitMs: minuteMs, messageId: 'm1' });
-    await house.pass(100);
+    await side.pass(100);
     store.failing.add('commit').add('open');
     answer();
-    await house.pass(minuteMs / 2);
+    await side.pass(minuteMs / 2);
     assert.deepEqual(node.ends, ['to 6421555123']);
     store.failing.clear();
-    await house.pass(minuteMs);
+    await side.pass(minuteMs);
     assert.deepEqual(
       node.answers.map(({ answer }) => 'reason' in answer && answer.reason),
       ['timeout'],
     );
     assert.equal(node.ends.length, 1);
-    assert.equal(store.platter.entries.size, 0);
+    assert.equal(store.disk.entries.size, 0);
   });
 
   for (const kept of [{}, { keep }]) {
     it(`a node that is closed does not wait for the feed${kept.keep ? ', nor does the account' : ''}`, async () => {
-      const house = new House();
-      const node = house.attach();
-      house.service.feedAfter = never;
-      house.service.script.push({ takes: true, error: createError('uncertain') });
+      const side = new SendingSide();
+      const node = side.attach();
+      side.service.feedAfter = never;
+      side.service.script.push({ takes: true, error: createError('uncertain') });
       sendText(node, 'hello', { ...kept, resolveMs: minuteMs, messageId: 'm1' });
-      await house.pass(5_000);
-      assert.equal(house.service.feedReads, 1);
+      await side.pass(5_000);
+      assert.equal(side.service.feedReads, 1);
       let isClosed = false;
-      void house.close().then(() => {
+      void side.close().then(() => {
         isClosed = true;
       });
-      await house.pass(10_000);
+      await side.pass(10_000);
       assert.equal(isClosed, true);
     });
   }
 
   describe('somebody who decides about a text', () => {
-    const actOnFirst = (house: House, state: 'kept' | 'uncertain', action: 'send' | 'discard') => {
-      const [entry] = house.outbox.admin.entries(state, 1).entries;
-      return house.outbox.admin.act(entry?.id ?? '', action);
+    const actOnFirst = (side: SendingSide, state: 'kept' | 'uncertain', action: 'send' | 'discard') => {
+      const [entry] = side.outbox.admin.entries(state, 1).entries;
+      return side.outbox.admin.act(entry?.id ?? '', action);
     };
 
     it('that is just being sent is told so, and it is sent once', async () => {
-      const house = new House();
-      const node = house.attach();
+      const side = new SendingSide();
+      const node = side.attach();
       let connect = () => {};
-      house.service.script.push({ takes: true, connects: new Promise<void>((resolve) => (connect = resolve)) });
+      side.service.script.push({ takes: true, connects: new Promise<void>((resolve) => (connect = resolve)) });
       sendText(node, 'hello', { keep });
-      await house.pass(100);
-      assert.equal(await actOnFirst(house, 'kept', 'send'), 'unfit');
-      await house.pass(100);
+      await side.pass(100);
+      assert.equal(await actOnFirst(side, 'kept', 'send'), 'unfit');
+      await side.pass(100);
       connect();
-      await house.pass(minuteMs);
-      assert.deepEqual([node.ends, house.service.tries], [['to 6421555123'], 1]);
+      await side.pass(minuteMs);
+      assert.deepEqual([node.ends, side.service.tries], [['to 6421555123'], 1]);
     });
 
     for (const [what, waits] of [
@@ -247,86 +247,86 @@ describe('sending, when everything comes at once', () => {
       ['a place', { concurrency: 1 }],
     ] as const) {
       it(`has a text sent that waits for ${what} before all others, as soon as there is one`, async () => {
-        const house = new House(waits);
-        const node = house.attach();
-        const answer = house.service.holdNext();
+        const side = new SendingSide(waits);
+        const node = side.attach();
+        const answer = side.service.holdNext();
         sendText(node, 'first');
         for (const body of ['1', '2']) sendText(node, body, { keep });
         sendText(node, 'alarm', { keep, priority: 10 });
-        await house.pass(100);
-        const [, second] = house.outbox.admin.entries('kept', 2).entries;
+        await side.pass(100);
+        const [, second] = side.outbox.admin.entries('kept', 2).entries;
         assert.equal(second?.body, '2');
-        assert.equal(await house.outbox.admin.act(second.id, 'send'), 'done');
+        assert.equal(await side.outbox.admin.act(second.id, 'send'), 'done');
         answer();
-        await house.pass(minuteMs);
-        assert.deepEqual(house.service.bodies, ['first', '2', 'alarm', '1']);
+        await side.pass(minuteMs);
+        assert.deepEqual(side.service.bodies, ['first', '2', 'alarm', '1']);
       });
     }
 
     it('has a text sent that is left alone for a while before all that wait', async () => {
-      const house = new House({ concurrency: 1 });
-      const node = house.attach();
-      house.service.script.push({ takes: true, error: createError('uncertain') });
+      const side = new SendingSide({ concurrency: 1 });
+      const node = side.attach();
+      side.service.script.push({ takes: true, error: createError('uncertain') });
       sendText(node, 'unknown', { keep, retryUncertain: true });
-      await house.pass(100);
-      const answer = house.service.holdNext();
+      await side.pass(100);
+      const answer = side.service.holdNext();
       for (const body of ['1', '2']) sendText(node, body, { keep, priority: 5 });
-      await house.pass(100);
-      assert.equal(await actOnFirst(house, 'kept', 'send'), 'done');
+      await side.pass(100);
+      assert.equal(await actOnFirst(side, 'kept', 'send'), 'done');
       answer();
-      await house.pass(100);
-      assert.deepEqual(house.service.bodies, ['unknown', '1', 'unknown', '2']);
+      await side.pass(100);
+      assert.deepEqual(side.service.bodies, ['unknown', '1', 'unknown', '2']);
     });
 
     it('that is just being sent, while another has found an outage, is told so, and others are tried', async () => {
-      const house = new House();
-      const node = house.attach();
+      const side = new SendingSide();
+      const node = side.attach();
       let give = () => {};
       const connects = new Promise<void>((resolve) => (give = resolve));
-      house.service.script.push({ unreachable: true, connects }, { unreachable: true });
+      side.service.script.push({ unreachable: true, connects }, { unreachable: true });
       for (const body of ['slow', 'fast']) sendText(node, body, { keep });
-      await house.pass(100);
+      await side.pass(100);
       assert.ok(node.state?.outage);
-      assert.equal(await actOnFirst(house, 'kept', 'send'), 'unfit');
-      await house.pass(minuteMs);
-      assert.deepEqual(house.service.bodies, ['fast']);
+      assert.equal(await actOnFirst(side, 'kept', 'send'), 'unfit');
+      await side.pass(minuteMs);
+      assert.deepEqual(side.service.bodies, ['fast']);
       give();
-      await house.pass(minuteMs);
-      assert.deepEqual(house.service.bodies, ['fast', 'slow']);
+      await side.pass(minuteMs);
+      assert.deepEqual(side.service.bodies, ['fast', 'slow']);
       assert.equal(node.ends.length, 2);
     });
 
     it('that waits for another with its key is told that it cannot leave now', async () => {
-      const house = new House();
-      const node = house.attach();
-      const answer = house.service.holdNext();
+      const side = new SendingSide();
+      const node = side.attach();
+      const answer = side.service.holdNext();
       for (const body of ['hello', 'hello']) sendText(node, body, { keep, once: 'key' });
-      await house.pass(100);
-      const [leader, follower] = house.outbox.admin.entries('kept', 2).entries;
+      await side.pass(100);
+      const [leader, follower] = side.outbox.admin.entries('kept', 2).entries;
       for (const entry of [leader, follower]) {
-        assert.equal(await house.outbox.admin.act(entry?.id ?? '', 'send'), 'unfit');
+        assert.equal(await side.outbox.admin.act(entry?.id ?? '', 'send'), 'unfit');
       }
       answer();
-      await house.pass(100);
+      await side.pass(100);
       assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
-      assert.equal(house.service.tries, 1);
+      assert.equal(side.service.tries, 1);
     });
 
     it('of which evidence is being looked for is told that it cannot leave now', async () => {
-      const house = new House();
-      const node = house.attach();
-      const answer = house.service.holdNext({ takes: false, error: createError('uncertain') });
+      const side = new SendingSide();
+      const node = side.attach();
+      const answer = side.service.holdNext({ takes: false, error: createError('uncertain') });
       sendText(node, 'hello', { keep, messageId: 'id', resolveMs: minuteMs, retryUncertain: true });
-      await house.pass(100);
-      const [entry] = house.outbox.admin.entries('kept', 1).entries;
+      await side.pass(100);
+      const [entry] = side.outbox.admin.entries('kept', 1).entries;
       answer();
-      await house.pass(10_000);
-      assert.equal(house.outbox.admin.entries('kept', 1).total, 0);
+      await side.pass(10_000);
+      assert.equal(side.outbox.admin.entries('kept', 1).total, 0);
       for (const action of ['send', 'discard'] as const) {
-        assert.equal(await house.outbox.admin.act(entry?.id ?? '', action), 'unfit');
+        assert.equal(await side.outbox.admin.act(entry?.id ?? '', action), 'unfit');
       }
-      assert.equal(house.service.tries, 1);
-      await house.pass(2 * minuteMs);
+      assert.equal(side.service.tries, 1);
+      await side.pass(2 * minuteMs);
       assert.deepEqual(node.ends, ['to 6421555123']);
     });
 
@@ -334,23 +334,23 @@ describe('sending, when everything comes at once', () => {
       /** The service cannot take it now. */
       async function release() {
         const store = new FailingStore();
-        const house = new House({ store });
-        const node = house.attach();
-        house.service.script.push({ takes: true, error: createError('uncertain') });
+        const side = new SendingSide({ store });
+        const node = side.attach();
+        side.service.script.push({ takes: true, error: createError('uncertain') });
         sendText(node, 'hello', { once: 'key' });
-        await house.pass(100);
-        house.service.otherwise = { unreachable: true };
-        assert.equal(await actOnFirst(house, 'uncertain', 'send'), 'done');
-        await house.pass(100);
-        assert.equal(house.outbox.admin.entries('kept', 1).total, 1);
-        return { house, node, store };
+        await side.pass(100);
+        side.service.otherwise = { unreachable: true };
+        assert.equal(await actOnFirst(side, 'uncertain', 'send'), 'done');
+        await side.pass(100);
+        assert.equal(side.outbox.admin.entries('kept', 1).total, 1);
+        return { side, node, store };
       }
 
       it('it waits, also beyond its process', async () => {
-        const { house, store } = await release();
-        const left = copyPlatter(store.platter);
-        await Promise.all([house.close(), house.pass(100)]);
-        const next = house.restart(left);
+        const { side, store } = await release();
+        const left = copyDisk(store.disk);
+        await Promise.all([side.close(), side.pass(100)]);
+        const next = side.restart(left);
         const node = next.attach();
         await next.pass(100);
         assert.equal(next.outbox.admin.entries('kept', 1).total, 1);
@@ -360,58 +360,58 @@ describe('sending, when everything comes at once', () => {
       });
 
       it('it waits for its node', async () => {
-        const { house, node } = await release();
-        await Promise.all([node.node.close(), house.pass(100)]);
-        house.service.otherwise = { takes: true };
-        const next = house.attach();
-        await house.pass(2 * minuteMs);
-        assert.deepEqual([next.ends, house.service.taken.length], [['to 6421555123 again'], 2]);
+        const { side, node } = await release();
+        await Promise.all([node.node.close(), side.pass(100)]);
+        side.service.otherwise = { takes: true };
+        const next = side.attach();
+        await side.pass(2 * minuteMs);
+        assert.deepEqual([next.ends, side.service.taken.length], [['to 6421555123 again'], 2]);
       });
 
       it('its key is not free when it is discarded', async () => {
-        const { house, node } = await release();
-        const discarded = actOnFirst(house, 'kept', 'discard');
-        await house.pass(100);
+        const { side, node } = await release();
+        const discarded = actOnFirst(side, 'kept', 'discard');
+        await side.pass(100);
         assert.equal(await discarded, 'done');
-        house.service.otherwise = { takes: true };
+        side.service.otherwise = { takes: true };
         sendText(node, 'hello', { once: 'key' });
-        await house.pass(2 * minuteMs);
-        assert.equal(house.service.taken.length, 1);
+        await side.pass(2 * minuteMs);
+        assert.equal(side.service.taken.length, 1);
         assert.match(node.ends.at(-1) ?? '', /^SMS_UNCERTAIN/);
       });
     });
 
     it('counts and stops what waits also while no node is here that sends', async () => {
-      const house = new House({ store: new FailingStore() });
-      const node = house.attach();
-      house.service.otherwise = { unreachable: true };
+      const side = new SendingSide({ store: new FailingStore() });
+      const node = side.attach();
+      side.service.otherwise = { unreachable: true };
       for (const body of ['1', '2']) sendText(node, body, { keep });
-      await house.pass(100);
-      const { failing, ...before } = house.outbox.admin.state;
+      await side.pass(100);
+      const { failing, ...before } = side.outbox.admin.state;
       assert.equal(failing?.error.code, 'SMS_UNREACHABLE');
-      await Promise.all([house.outbox.close(), node.node.close(), house.pass(100)]);
+      await Promise.all([side.outbox.close(), node.node.close(), side.pass(100)]);
       // Nobody tries any more, so nothing fails.
-      assert.deepEqual(house.outbox.admin.state, before);
+      assert.deepEqual(side.outbox.admin.state, before);
       assert.deepEqual([before.kept, before.waiting], [2, 2]);
-      assert.equal(await actOnFirst(house, 'kept', 'send'), 'unfit');
-      const discarded = actOnFirst(house, 'kept', 'discard');
-      await house.pass(100);
-      assert.deepEqual([await discarded, house.outbox.admin.state.kept], ['done', 1]);
-      house.service.otherwise = { takes: true };
-      house.attach();
-      await house.pass(2 * minuteMs);
-      assert.deepEqual(house.service.bodies, ['2']);
+      assert.equal(await actOnFirst(side, 'kept', 'send'), 'unfit');
+      const discarded = actOnFirst(side, 'kept', 'discard');
+      await side.pass(100);
+      assert.deepEqual([await discarded, side.outbox.admin.state.kept], ['done', 1]);
+      side.service.otherwise = { takes: true };
+      side.attach();
+      await side.pass(2 * minuteMs);
+      assert.deepEqual(side.service.bodies, ['2']);
     });
 
     it('leaves an uncertain text alone whose node is not here', async () => {
-      const house = new House({ store: new FailingStore() });
-      const node = house.attach();
-      house.service.script.push({ takes: true, error: createError('uncertain') });
+      const side = new SendingSide({ store: new FailingStore() });
+      const node = side.attach();
+      side.service.script.push({ takes: true, error: createError('uncertain') });
       sendText(node, 'hello', { keep });
-      await house.pass(100);
-      await Promise.all([node.node.close(), house.pass(100)]);
-      assert.equal(await actOnFirst(house, 'uncertain', 'send'), 'unfit');
-      assert.equal(house.outbox.admin.state.uncertain, 1);
+      await side.pass(100);
+      await Promise.all([node.node.close(), side.pass(100)]);
+      assert.equal(await actOnFirst(side, 'uncertain', 'send'), 'unfit');
+      assert.equal(side.outbox.admin.state.uncertain, 1);
     });
 
     describe('who has just heard that its outcome is unknown', () => {
@@ -420,55 +420,58 @@ describe('sending, when everything comes at once', () => {
         store: Store = new FailingStore(),
         onHeard = () => {},
       ) {
-        const house = new House({ store });
-        const node = house.attach();
+        const side = new SendingSide({ store });
+        const node = side.attach();
         const onOutcome = node.onOutcome.bind(node);
         node.onOutcome = (news) => {
           onHeard();
           return onOutcome(news);
         };
-        const answer = house.service.holdNext({ error: createError('uncertain') });
+        const answer = side.service.holdNext({ error: createError('uncertain') });
         sendText(node, 'hello', options);
-        await house.pass(100);
+        await side.pass(100);
         answer();
-        await house.pass(0);
+        await side.pass(0);
         assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
-        return { house, node };
+        return { side, node };
       }
-      const total = ({ outbox: { admin } }: House) => [admin.state.uncertain, admin.entries('uncertain', 1).total];
+      const total = ({ outbox: { admin } }: SendingSide) => [
+        admin.state.uncertain,
+        admin.entries('uncertain', 1).total,
+      ];
 
       for (const [what, options] of [
         ['to be kept', { keep }],
         ['sent once', { once: 'key' }],
       ] as const) {
         it(`finds a text listed that was ${what}`, async () => {
-          const { house } = await hear(options);
-          assert.deepEqual(total(house), [1, 1]);
-          await house.pass(100);
-          assert.deepEqual(total(house), [1, 1]);
+          const { side } = await hear(options);
+          assert.deepEqual(total(side), [1, 1]);
+          await side.pass(100);
+          assert.deepEqual(total(side), [1, 1]);
         });
       }
 
       it('has it sent once more, and hears of that', async () => {
-        const { house, node } = await hear({ keep });
-        const done = actOnFirst(house, 'uncertain', 'send');
-        await house.pass(100);
+        const { side, node } = await hear({ keep });
+        const done = actOnFirst(side, 'uncertain', 'send');
+        await side.pass(100);
         assert.equal(await done, 'done');
         assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'to 6421555123 again']);
-        assert.deepEqual([total(house), house.service.taken.length], [[0, 0], 2]);
+        assert.deepEqual([total(side), side.service.taken.length], [[0, 0], 2]);
       });
 
       it('has it discarded for good', async () => {
         const store = new FailingStore();
-        const { house, node } = await hear({ keep }, store);
-        const done = actOnFirst(house, 'uncertain', 'discard');
-        await house.pass(100);
+        const { side, node } = await hear({ keep }, store);
+        const done = actOnFirst(side, 'uncertain', 'discard');
+        await side.pass(100);
         assert.equal(await done, 'done');
-        const next = house.restart(copyPlatter(store.platter));
+        const next = side.restart(copyDisk(store.disk));
         const heir = next.attach();
         await next.pass(100);
         assert.deepEqual(
-          [total(house), total(next)],
+          [total(side), total(next)],
           [
             [0, 0],
             [0, 0],
@@ -479,11 +482,11 @@ describe('sending, when everything comes at once', () => {
 
       it('hears it again after a crash, and finds the text listed then', async () => {
         const store = new FailingStore();
-        let platter = store.platter;
-        const { house } = await hear({ keep }, store, () => {
-          platter = copyPlatter(store.platter);
+        let disk = store.disk;
+        const { side } = await hear({ keep }, store, () => {
+          disk = copyDisk(store.disk);
         });
-        const next = house.restart(platter);
+        const next = side.restart(disk);
         const node = next.attach();
         await next.pass(0);
         assert.deepEqual([node.ends, total(next)], [['SMS_UNCERTAIN again'], [1, 1]]);
@@ -491,123 +494,123 @@ describe('sending, when everything comes at once', () => {
 
       it('finds it listed also when a server that others use is just being connected to again', async () => {
         const server = new FailingServer();
-        const house = new House({ store: server });
-        const node = house.attach();
+        const side = new SendingSide({ store: server });
+        const node = side.attach();
         let hear = () => {};
         const heard = new Promise<void>((resolve) => (hear = resolve));
         node.onOutcome = () => heard.then(() => true);
-        house.service.script.push({ error: createError('uncertain') });
+        side.service.script.push({ error: createError('uncertain') });
         sendText(node, 'hello', { keep });
-        await house.pass(100);
+        await side.pass(100);
         server.failing.add('commit');
         sendText(node, 'refused', { keep });
-        await house.pass(100);
+        await side.pass(100);
         server.failing.clear();
         server.turns = 500;
-        await house.pass(minuteMs);
-        assert.ok(house.journal.failure);
+        await side.pass(minuteMs);
+        assert.ok(side.journal.failure);
         hear();
         server.turns = 0;
-        await until(() => house.journal.mode === 'open');
-        await house.pass(100);
-        assert.deepEqual(total(house), [1, 1]);
+        await until(() => side.journal.mode === 'open');
+        await side.pass(100);
+        assert.deepEqual(total(side), [1, 1]);
       });
     });
 
     it('twice at once has an uncertain text sent once', async () => {
       const store = new FailingStore();
-      const house = new House({ store });
-      const node = house.attach();
-      house.service.script.push({ error: createError('uncertain') });
+      const side = new SendingSide({ store });
+      const node = side.attach();
+      side.service.script.push({ error: createError('uncertain') });
       sendText(node, 'hello', { keep });
-      await house.pass(100);
+      await side.pass(100);
       store.turns = 2;
-      const first = actOnFirst(house, 'uncertain', 'send');
+      const first = actOnFirst(side, 'uncertain', 'send');
       await new Promise(setImmediate);
       const others = ['send', 'discard'] as const;
-      const second = Promise.all(others.map((action) => actOnFirst(house, 'uncertain', action)));
-      await Promise.all([first, second, house.pass(100)]);
+      const second = Promise.all(others.map((action) => actOnFirst(side, 'uncertain', action)));
+      await Promise.all([first, second, side.pass(100)]);
       assert.deepEqual([await first, await second], ['done', ['unfit', 'unfit']]);
-      await house.pass(100);
-      assert.deepEqual([node.ends, house.service.taken.length], [['SMS_UNCERTAIN', 'to 6421555123 again'], 1]);
+      await side.pass(100);
+      assert.deepEqual([node.ends, side.service.taken.length], [['SMS_UNCERTAIN', 'to 6421555123 again'], 1]);
     });
 
     it('has it discarded once a power cut cannot bring it back, or not at all', async () => {
       const store = new FailingStore();
-      const house = new House({ store });
-      const node = house.attach();
-      house.service.otherwise = { unreachable: true };
+      const side = new SendingSide({ store });
+      const node = side.attach();
+      side.service.otherwise = { unreachable: true };
       sendText(node, 'hello', { keep, once: 'key' });
-      await house.pass(100);
+      await side.pass(100);
       store.failing.add('commit').add('open');
-      await assert.rejects(Promise.all([actOnFirst(house, 'kept', 'discard'), house.pass(100)]), { code: 'SMS_STORE' });
+      await assert.rejects(Promise.all([actOnFirst(side, 'kept', 'discard'), side.pass(100)]), { code: 'SMS_STORE' });
       store.failing.clear();
-      await house.pass(2 * minuteMs);
-      assert.deepEqual([house.outbox.admin.state.kept, node.discarded], [1, []]);
+      await side.pass(2 * minuteMs);
+      assert.deepEqual([side.outbox.admin.state.kept, node.discarded], [1, []]);
       const flushed: boolean[] = [];
       const commit = store.commit.bind(store);
       store.commit = (changes) => {
         flushed.push(isFlushed(changes));
         return commit(changes);
       };
-      const discarded = actOnFirst(house, 'kept', 'discard');
-      await house.pass(100);
-      assert.deepEqual([await discarded, flushed, store.platter.entries.size], ['done', [true], 0]);
-      house.service.otherwise = { takes: true };
+      const discarded = actOnFirst(side, 'kept', 'discard');
+      await side.pass(100);
+      assert.deepEqual([await discarded, flushed, store.disk.entries.size], ['done', [true], 0]);
+      side.service.otherwise = { takes: true };
       sendText(node, 'hello', { keep, once: 'key' });
-      await house.pass(2 * minuteMs);
+      await side.pass(2 * minuteMs);
       assert.deepEqual(node.ends, ['to 6421555123']);
     });
 
     it('too late to stop it, its mark being written, is told so', async () => {
       const store = new FailingStore();
-      const house = new House({ store });
-      const node = house.attach();
-      await house.pass(100);
+      const side = new SendingSide({ store });
+      const node = side.attach();
+      await side.pass(100);
       const commit = store.commit.bind(store);
       const marks: Promise<unknown>[] = [];
       store.commit = async (changes) => {
         const marked = [...changes.keep.values()].some((item) => 'state' in item && item.state === 'leaving');
-        if (marked) marks.push(actOnFirst(house, 'kept', 'discard'));
+        if (marked) marks.push(actOnFirst(side, 'kept', 'discard'));
         await commit(changes);
       };
       sendText(node, 'hello', { keep });
-      await house.pass(100);
+      await side.pass(100);
       assert.deepEqual([await Promise.all(marks), node.ends], [['unfit'], ['to 6421555123']]);
-      assert.deepEqual([node.discarded, store.platter.entries.size], [[], 0]);
+      assert.deepEqual([node.discarded, store.disk.entries.size], [[], 0]);
     });
   });
 
   it('a text whose time ends while its mark is being written is not stopped any more', async () => {
     const store = new FailingStore();
-    const house = new House({ store });
-    const node = house.attach();
-    await house.pass(100);
+    const side = new SendingSide({ store });
+    const node = side.attach();
+    await side.pass(100);
     const commit = store.commit.bind(store);
     store.commit = async (changes) => {
       const marked = [...changes.keep.values()].some((item) => 'state' in item && item.state === 'leaving');
-      if (marked) await house.clock.advance(minuteMs);
+      if (marked) await side.clock.advance(minuteMs);
       await commit(changes);
     };
     sendText(node, 'hello', { keep: { expireMs: minuteMs } });
-    await house.pass(100);
-    await house.pass(2 * minuteMs);
-    assert.deepEqual([node.ends, house.service.bodies], [['to 6421555123'], ['hello']]);
-    assert.equal(store.platter.entries.size, 0);
+    await side.pass(100);
+    await side.pass(2 * minuteMs);
+    assert.deepEqual([node.ends, side.service.bodies], [['to 6421555123'], ['hello']]);
+    assert.equal(store.disk.entries.size, 0);
   });
 
   it('a text whose time ends on its way is given up as soon as it is known that nothing was sent', async () => {
-    const house = new House();
-    const [node, other] = [house.attach(), house.attach('other')];
+    const side = new SendingSide();
+    const [node, other] = [side.attach(), side.attach('other')];
     let answer = () => {};
     const after = new Promise<void>((resolve) => (answer = resolve));
-    house.service.script.push({ error: createError('serverError').with({ statusCode: 503 }), after });
-    house.service.otherwise = { connects: never };
+    side.service.script.push({ error: createError('serverError').with({ statusCode: 503 }), after });
+    side.service.otherwise = { connects: never };
     sendText(node, 'hello', { keep: { expireMs: minuteMs } });
     sendText(other, 'tries', { keep });
-    await house.pass(2 * minuteMs);
+    await side.pass(2 * minuteMs);
     answer();
-    await house.pass(10);
+    await side.pass(10);
     assert.deepEqual([node.ends, node.state?.waiting], [['SMS_EXPIRED'], 0]);
   });
 
@@ -627,45 +630,45 @@ describe('sending, when everything comes at once', () => {
       isReset = false;
       return leftovers;
     };
-    const house = new House({ store });
-    house.receive();
-    const node = house.attach();
+    const side = new SendingSide({ store });
+    side.receive();
+    const node = side.attach();
     sendText(node, 'Come?', { messageId: 'q1', waitMs: 60 * minuteMs });
-    await house.pass(100);
-    house.service.otherwise = { unreachable: true };
+    await side.pass(100);
+    side.service.otherwise = { unreachable: true };
     sendText(node, 'kept', { keep });
-    await house.pass(100);
-    store.platter.entries.clear();
-    store.platter.remembered.clear();
+    await side.pass(100);
+    store.disk.entries.clear();
+    store.disk.remembered.clear();
     // The connection was lost with it.
     const commit = store.commit.bind(store);
     let left = failures + 1;
     store.commit = (...changes) => (left-- > 0 ? Promise.reject(new Error('full')) : commit(...changes));
     isReset = true;
     // What may be a reply waits for the store.
-    await Promise.all([house.incoming('6421555999', 'something else'), house.pass(minuteMs)]);
-    assert.equal(house.journal.failure, undefined);
-    assert.deepEqual(store.platter.items.map((item) => 'kind' in item && item.kind).sort(), ['question', 'text']);
-    house.service.otherwise = { takes: true };
-    await house.pass(10 * minuteMs);
-    await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-    await house.pass(60 * minuteMs);
+    await Promise.all([side.incoming('6421555999', 'something else'), side.pass(minuteMs)]);
+    assert.equal(side.journal.failure, undefined);
+    assert.deepEqual(store.disk.items.map((item) => 'kind' in item && item.kind).sort(), ['question', 'text']);
+    side.service.otherwise = { takes: true };
+    await side.pass(10 * minuteMs);
+    await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+    await side.pass(60 * minuteMs);
     assert.deepEqual([node.ends, node.replies], [['to 6421555123', 'to 6421555123'], ['timeout']]);
-    assert.deepEqual([house.outbox.isSettled, store.platter.entries.size], [true, 0]);
+    assert.deepEqual([side.outbox.isSettled, store.disk.entries.size], [true, 0]);
   }
 
   describe('a login that changes', () => {
     /** Two accounts, of a login and of the one that replaces it. */
-    function createHouses() {
+    function createSides() {
       const formerStore = new FailingStore();
-      const former = new House({ store: formerStore });
+      const former = new SendingSide({ store: formerStore });
       const store = new FailingStore();
-      const heir = new House({ clock: former.clock, service: former.service, store });
+      const heir = new SendingSide({ clock: former.clock, service: former.service, store });
       return { former, formerStore, heir, store };
     }
 
     /** A kept text has not been sent when its node is closed. */
-    async function leaveText(former: House): Promise<void> {
+    async function leaveText(former: SendingSide): Promise<void> {
       const node = former.attach();
       former.service.otherwise = { unreachable: true };
       sendText(node, 'hello', { keep });
@@ -673,7 +676,7 @@ describe('sending, when everything comes at once', () => {
       await Promise.all([node.node.close(), former.pass(0)]);
     }
 
-    async function handOver(former: House, heir: House): Promise<void> {
+    async function handOver(former: SendingSide, heir: SendingSide): Promise<void> {
       const handed = former.outbox.handOver(heir.outbox, { isLast: true });
       const settled = Promise.allSettled([handed]);
       await Promise.all([settled, former.pass(1_000)]);
@@ -681,7 +684,7 @@ describe('sending, when everything comes at once', () => {
     }
 
     it('and that comes back meanwhile keeps its texts, which no other sends', async () => {
-      const { former, heir, store } = createHouses();
+      const { former, heir, store } = createSides();
       const node = former.attach();
       former.service.otherwise = { unreachable: true };
       sendText(node, 'hello', { keep });
@@ -701,11 +704,11 @@ describe('sending, when everything comes at once', () => {
       assert.deepEqual(again.outcomes[0]?.origin, { body: 'hello' });
       assert.deepEqual(former.service.bodies, ['hello']);
       assert.equal(heir.outbox.isSettled, true);
-      assert.equal(store.platter.entries.size, 0);
+      assert.equal(store.disk.entries.size, 0);
     });
 
     it('takes along what the flow gave with each text', async () => {
-      const { former, heir } = createHouses();
+      const { former, heir } = createSides();
       await leaveText(former);
       former.service.otherwise = { takes: true };
       const next = heir.attach();
@@ -715,7 +718,7 @@ describe('sending, when everything comes at once', () => {
     });
 
     it('takes along that an outcome has not entered the flow', async () => {
-      const { former, heir } = createHouses();
+      const { former, heir } = createSides();
       const answer = former.service.holdNext();
       sendText(former.attach(), 'hello', { keep });
       await former.pass(100);
@@ -728,7 +731,7 @@ describe('sending, when everything comes at once', () => {
     });
 
     it('sends a text once whose new store fails as it is handed over', async () => {
-      const { former, heir, store } = createHouses();
+      const { former, heir, store } = createSides();
       await leaveText(former);
       former.service.otherwise = { takes: true };
       const next = heir.attach();
@@ -745,7 +748,7 @@ describe('sending, when everything comes at once', () => {
     });
 
     it('sends a text once whose new store fails as soon as it has it', async () => {
-      const { former, formerStore, heir, store } = createHouses();
+      const { former, formerStore, heir, store } = createSides();
       await leaveText(former);
       former.service.otherwise = { takes: true };
       const next = heir.attach();
@@ -753,7 +756,7 @@ describe('sending, when everything comes at once', () => {
       const { commit } = FailingStore.prototype;
       store.commit = async (changes) => {
         await commit.call(store, changes);
-        if (store.platter.entries.size > 0) store.failing.add('recall');
+        if (store.disk.entries.size > 0) store.failing.add('recall');
       };
       const handed = former.outbox.handOver(heir.outbox, { isLast: true });
       await heir.pass(100);
@@ -767,22 +770,19 @@ describe('sending, when everything comes at once', () => {
       assert.deepEqual([next.ends, former.service.bodies], [['to 6421555123'], ['hello']]);
       assert.deepEqual(next.outcomes[0]?.origin, { body: 'hello' });
       assert.equal(former.outbox.isSettled && heir.outbox.isSettled, true);
-      assert.equal(store.platter.entries.size, 0);
+      assert.equal(store.disk.entries.size, 0);
     });
 
     it('sends a text once that both stores have after a crash as it is handed over', async () => {
-      const { former, formerStore, heir, store } = createHouses();
+      const { former, formerStore, heir, store } = createSides();
       await leaveText(former);
       const { commit } = FailingStore.prototype;
       formerStore.commit = (changes) => (changes.drop.size > 0 ? never : commit.call(formerStore, changes));
       void former.outbox.handOver(heir.outbox, { isLast: true });
       await former.pass(1_000);
-      assert.deepEqual([formerStore.platter.entries.size, store.platter.entries.size], [1, 1]);
+      assert.deepEqual([formerStore.disk.entries.size, store.disk.entries.size], [1, 1]);
 
-      const [formerAgain, heirAgain] = [
-        former.restart(copyPlatter(formerStore.platter)),
-        heir.restart(copyPlatter(store.platter)),
-      ];
+      const [formerAgain, heirAgain] = [former.restart(copyDisk(formerStore.disk)), heir.restart(copyDisk(store.disk))];
       former.service.otherwise = { takes: true };
       const next = heirAgain.attach();
       await heirAgain.pass(100);
@@ -793,7 +793,7 @@ describe('sending, when everything comes at once', () => {
     });
 
     it('takes along a text there and back, and there again', async () => {
-      const { former, heir } = createHouses();
+      const { former, heir } = createSides();
       let node = former.attach();
       former.service.otherwise = { unreachable: true };
       sendText(node, 'hello', { keep });
@@ -814,7 +814,7 @@ describe('sending, when everything comes at once', () => {
     });
 
     it('and comes back does not send once more what the other has sent, when the power fails', async () => {
-      const { former, formerStore, heir, store } = createHouses();
+      const { former, formerStore, heir, store } = createSides();
       await leaveText(former);
       former.service.otherwise = { takes: true };
       const next = heir.attach();
@@ -823,15 +823,15 @@ describe('sending, when everything comes at once', () => {
       await Promise.all([next.node.close(), heir.pass(0)]);
       await handOver(heir, former);
 
-      for (const { platter } of [formerStore, store]) platter.loseUnflushed();
-      const again = former.restart(copyPlatter(formerStore.platter));
+      for (const { disk } of [formerStore, store]) disk.loseUnflushed();
+      const again = former.restart(copyDisk(formerStore.disk));
       again.attach();
       await again.pass(2 * minuteMs);
       assert.deepEqual(again.service.bodies, ['hello']);
     });
 
     it('gives to an account that has been closed, and wakes it', async () => {
-      const { former, heir } = createHouses();
+      const { former, heir } = createSides();
       const node = former.attach();
       former.service.otherwise = { unreachable: true };
       for (let n = 0; n < 1_200; n++) sendText(node, String(n), { keep });
@@ -853,7 +853,7 @@ describe('sending, when everything comes at once', () => {
     });
 
     it('takes along the reply to a question that comes as it is handed over', async () => {
-      const { former, heir, store } = createHouses();
+      const { former, heir, store } = createSides();
       const node = former.attach();
       sendText(node, 'well?', { waitMs: 10 * minuteMs, messageId: 'm1' });
       await former.pass(100);
@@ -878,16 +878,16 @@ describe('sending, when everything comes at once', () => {
 
     it('leaves the end of a question that is found later to the one that it is handed to', async () => {
       const formerStore = new FailingStore();
-      const first = new House({ store: formerStore });
+      const first = new SendingSide({ store: formerStore });
       const node = first.attach();
       sendText(node, 'well?', { waitMs: 10 * minuteMs, messageId: 'm1' });
       await first.pass(100);
 
-      const former = first.restart(copyPlatter(formerStore.platter));
+      const former = first.restart(copyDisk(formerStore.disk));
       await Promise.all([former.outbox.close(), former.pass(0)]);
       await Promise.all([former.journal.ready(), former.pass(0)]);
       await former.pass(20 * minuteMs);
-      const heir = new House({ clock: first.clock, service: first.service });
+      const heir = new SendingSide({ clock: first.clock, service: first.service });
       const next = heir.attach();
       await handOver(former, heir);
       await heir.incoming('6421555123', 'yes', { inReplyToId: 'm1' });
@@ -896,7 +896,7 @@ describe('sending, when everything comes at once', () => {
     });
 
     it('leaves an open question open to a handset that the new login has sent to', async () => {
-      const { former, heir } = createHouses();
+      const { former, heir } = createSides();
       const node = former.attach();
       sendText(node, 'well?', { keep, waitMs: 10 * minuteMs });
       await former.pass(100);

@@ -6,7 +6,7 @@ import { MemoryStore } from '../../../src/store/memory';
 import { settle } from '../../virtual-clock';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
-import { copyPlatter, forever, House, sendText } from './sending-house';
+import { copyDisk, forever, SendingSide, sendText } from './sending-side';
 
 describe('kept texts', () => {
   const keep = forever;
@@ -14,63 +14,63 @@ describe('kept texts', () => {
   /** A text that waits, since the service cannot be reached. */
   async function strand() {
     const store = new FailingStore();
-    const house = new House({ store });
-    const node = house.attach();
-    house.service.otherwise = { unreachable: true };
+    const side = new SendingSide({ store });
+    const node = side.attach();
+    side.service.otherwise = { unreachable: true };
     sendText(node, 'hello', { keep });
-    await house.pass(1_000);
-    return { store, house, node };
+    await side.pass(1_000);
+    return { store, side, node };
   }
 
   it('a text is kept before anything is sent, and forgotten when its outcome has entered the flow', async () => {
     const store = new FailingStore();
-    const house = new House({ store });
-    const node = house.attach();
+    const side = new SendingSide({ store });
+    const node = side.attach();
     sendText(node, 'hello', { keep });
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends, ['to 6421555123']);
     assert.deepEqual(node.outcomes[0]?.origin, { body: 'hello' });
-    assert.equal(store.platter.entries.size, 0);
-    assert.equal(house.outbox.isSettled, true);
+    assert.equal(store.disk.entries.size, 0);
+    assert.equal(side.outbox.isSettled, true);
   });
 
   it('without keep and once nothing is written', async () => {
     const store = new FailingStore();
-    const house = new House({ store });
-    const node = house.attach();
+    const side = new SendingSide({ store });
+    const node = side.attach();
     sendText(node, 'hello');
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends, ['to 6421555123']);
     assert.equal(store.commits, 0);
   });
 
   it('refuses a text that cannot be kept, and sends nothing', async () => {
     const store = new FailingStore();
-    const house = new House({ store });
-    const node = house.attach();
-    await house.pass(10);
+    const side = new SendingSide({ store });
+    const node = side.attach();
+    await side.pass(10);
     store.failing.add('commit').add('open');
     sendText(node, 'hello', { keep });
-    await house.pass(1_000);
+    await side.pass(1_000);
     assert.deepEqual(node.ends, ['SMS_STORE']);
-    assert.equal(house.service.tries, 0);
+    assert.equal(side.service.tries, 0);
   });
 
   it('one that is not taken in has its own message ID in its error, as any other, unless its input was refused', async () => {
     const store = new FailingStore();
-    const house = new House({ store, concurrency: 1, queueLimit: 1 });
-    const node = house.attach();
-    await house.pass(10);
-    house.service.holdNext();
+    const side = new SendingSide({ store, concurrency: 1, queueLimit: 1 });
+    const node = side.attach();
+    await side.pass(10);
+    side.service.holdNext();
     for (const messageId of ['taken', 'waits']) sendText(node, messageId, { keep, messageId, once: messageId });
-    await house.pass(10);
+    await side.pass(10);
     sendText(node, 'kept', { keep, messageId: 'kept' });
     sendText(node, 'plain', { messageId: 'plain' });
     sendText(node, 'another text', { messageId: 'guarded', once: 'taken' });
-    await house.pass(10);
+    await side.pass(10);
     store.failing.add('commit').add('open');
     sendText(node, 'unwritten', { messageId: 'unwritten', once: 'unwritten' });
-    await house.pass(1_000);
+    await side.pass(1_000);
     const errors = node.outcomes.map(({ outcome }) => outcome instanceof SmsError && [outcome.code, outcome.messageId]);
     assert.deepEqual(errors, [
       ['SMS_BUSY', 'kept'],
@@ -82,69 +82,69 @@ describe('kept texts', () => {
 
   it('does not send a text that was refused, though the store has written it all the same', async () => {
     const store = new FailingStore();
-    const house = new House({ store });
-    const node = house.attach();
-    await house.pass(10);
+    const side = new SendingSide({ store });
+    const node = side.attach();
+    await side.pass(10);
     store.failing.add('commit');
     store.failsAfterwards = true;
     sendText(node, 'hello', { keep, once: 'key' });
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends, ['SMS_STORE']);
-    assert.equal(store.platter.entries.size, 1);
-    assert.equal(house.outbox.isSettled, false, 'a redeploy would forget that it was refused');
+    assert.equal(store.disk.entries.size, 1);
+    assert.equal(side.outbox.isSettled, false, 'a redeploy would forget that it was refused');
     store.failing.clear();
-    await house.pass(60_000);
-    assert.equal(house.outbox.isSettled, true);
-    assert.equal(house.service.tries, 0);
-    assert.equal(store.platter.entries.size, 0);
+    await side.pass(60_000);
+    assert.equal(side.outbox.isSettled, true);
+    assert.equal(side.service.tries, 0);
+    assert.equal(store.disk.entries.size, 0);
     sendText(node, 'hello', { keep, once: 'key' });
-    await house.pass(1_000);
-    assert.deepEqual(house.service.bodies, ['hello']);
+    await side.pass(1_000);
+    assert.deepEqual(side.service.bodies, ['hello']);
   });
 
   it('remembers nothing of texts that are refused before the store has seen them, however many', async () => {
     const store = new FailingStore();
-    const house = new House({ store });
-    const node = house.attach();
+    const side = new SendingSide({ store });
+    const node = side.attach();
     store.failing.add('open');
     for (let number = 0; number < 1_000; number++) sendText(node, `text ${number}`, { keep, once: `key ${number}` });
-    await house.pass(1_000);
+    await side.pass(1_000);
     assert.deepEqual(new Set(node.ends), new Set(['SMS_STORE']));
     assert.equal(node.ends.length, 1_000);
-    assert.equal(house.outbox.isSettled, true);
+    assert.equal(side.outbox.isSettled, true);
   });
 
   it('waits through an outage, tells of it once, and then sends all in order', async () => {
-    const house = new House({ concurrency: 1 });
-    const node = house.attach();
-    house.service.otherwise = { unreachable: true };
+    const side = new SendingSide({ concurrency: 1 });
+    const node = side.attach();
+    side.service.otherwise = { unreachable: true };
     for (const body of ['1', '2', '3']) sendText(node, body, { keep });
     sendText(node, 'urgent', { keep, priority: 5 });
-    await house.pass(600_000);
+    await side.pass(600_000);
     assert.deepEqual(node.ends, []);
     assert.equal(node.outages.length, 1);
     assert.equal(node.outages[0]?.code, 'SMS_UNREACHABLE');
     assert.equal(node.state?.waiting, 4);
     assert.equal(node.state?.outage?.code, 'SMS_UNREACHABLE');
-    house.service.otherwise = { takes: true };
-    await house.pass(80_000);
-    assert.deepEqual(house.service.bodies, ['urgent', '1', '2', '3']);
+    side.service.otherwise = { takes: true };
+    await side.pass(80_000);
+    assert.deepEqual(side.service.bodies, ['urgent', '1', '2', '3']);
     assert.equal(node.ends.length, 4);
     assert.equal(node.state?.outage, undefined);
-    house.service.otherwise = { unreachable: true };
+    side.service.otherwise = { unreachable: true };
     sendText(node, 'again', { keep });
-    await house.pass(1_000);
+    await side.pass(1_000);
     assert.equal(node.outages.length, 2);
   });
 
   it('tells how many texts of a node wait', async () => {
-    const house = new House();
-    const [one, two] = [house.attach('one'), house.attach('two')];
-    house.service.otherwise = { unreachable: true };
+    const side = new SendingSide();
+    const [one, two] = [side.attach('one'), side.attach('two')];
+    side.service.otherwise = { unreachable: true };
     sendText(one, '1', { keep });
     sendText(one, '2', { keep });
     sendText(two, '3', { keep });
-    await house.pass(1_000);
+    await side.pass(1_000);
     assert.deepEqual([one.outages[0]?.waiting, two.outages[0]?.waiting], [2, 1]);
   });
 
@@ -154,75 +154,75 @@ describe('kept texts', () => {
     ['503', new SmsError('serverError', { params: { status: 503 }, statusCode: 503 })],
   ] as const) {
     it(`goes on waiting after ${what}, though the request had left`, async () => {
-      const house = new House();
-      const node = house.attach();
-      house.service.script.push({ error });
+      const side = new SendingSide();
+      const node = side.attach();
+      side.service.script.push({ error });
       sendText(node, 'hello', { keep });
-      await house.pass(45_000);
+      await side.pass(45_000);
       assert.deepEqual(node.ends, ['to 6421555123']);
-      assert.deepEqual(house.service.bodies, ['hello']);
+      assert.deepEqual(side.service.bodies, ['hello']);
       assert.equal(node.outages.length, 1);
     });
   }
 
   it('keeps to Retry-After, in seconds and as a date', async () => {
     for (const asDate of [false, true]) {
-      const house = new House();
-      const node = house.attach();
-      const retryAfter = asDate ? new Date(house.clock.now() + 120_000).toUTCString() : '120';
-      house.service.script.push({ error: createError('serverError').with({ statusCode: 503, retryAfter }) });
+      const side = new SendingSide();
+      const node = side.attach();
+      const retryAfter = asDate ? new Date(side.clock.now() + 120_000).toUTCString() : '120';
+      side.service.script.push({ error: createError('serverError').with({ statusCode: 503, retryAfter }) });
       sendText(node, 'hello', { keep });
-      await house.pass(118_000);
-      assert.equal(house.service.tries, 1);
+      await side.pass(118_000);
+      assert.equal(side.service.tries, 1);
       sendText(node, 'another', { keep });
-      await house.pass(500);
-      assert.equal(house.service.tries, 1);
-      await house.pass(3_000);
-      assert.deepEqual(house.service.bodies, ['hello', 'another']);
+      await side.pass(500);
+      assert.equal(side.service.tries, 1);
+      await side.pass(3_000);
+      assert.deepEqual(side.service.bodies, ['hello', 'another']);
     }
   });
 
   it('takes 403 for an outcome', async () => {
-    const house = new House();
-    const node = house.attach();
-    house.service.script.push({ error: createError('forbidden') });
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.script.push({ error: createError('forbidden') });
     sendText(node, 'hello', { keep });
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends, ['SMS_FORBIDDEN']);
-    assert.equal(house.outbox.isSettled, true);
+    assert.equal(side.outbox.isSettled, true);
   });
 
   it('gives a text up whose time was over while it was being written', async () => {
     const store = new FailingStore();
-    const house = new House({ store });
-    const node = house.attach();
-    house.service.otherwise = { error: createError('serverError').with({ statusCode: 503, retryAfter: '3600' }) };
+    const side = new SendingSide({ store });
+    const node = side.attach();
+    side.service.otherwise = { error: createError('serverError').with({ statusCode: 503, retryAfter: '3600' }) };
     sendText(node, 'first', { keep });
-    await house.pass(100);
+    await side.pass(100);
     const commit = store.commit.bind(store);
     store.commit = async (...changes) => {
-      await wait(house.clock, 1_500);
+      await wait(side.clock, 1_500);
       return commit(...changes);
     };
     sendText(node, 'second', { keep: { expireMs: 1_000 } });
-    await house.pass(10_000);
+    await side.pass(10_000);
     assert.deepEqual(node.ends, ['SMS_EXPIRED']);
-    await Promise.all([house.close(), house.pass(10_000)]);
+    await Promise.all([side.close(), side.pass(10_000)]);
   });
 
   it('gives a text up when its time is over, during an outage and during Retry-After', async () => {
-    const house = new House();
-    const node = house.attach();
-    house.service.otherwise = {
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.otherwise = {
       error: createError('serverError').with({ statusCode: 503, retryAfter: '99999' }),
     };
     sendText(node, 'hello', { keep: { expireMs: 60_000 } });
-    await house.pass(59_000);
+    await side.pass(59_000);
     assert.deepEqual(node.ends, []);
-    await house.pass(2_000);
+    await side.pass(2_000);
     assert.deepEqual(node.ends, ['SMS_EXPIRED']);
-    assert.deepEqual(house.service.bodies, []);
-    assert.equal(house.outbox.isSettled, true);
+    assert.deepEqual(side.service.bodies, []);
+    assert.equal(side.outbox.isSettled, true);
   });
 
   it('says within what time a text could not leave, in seconds where that is no number of whole minutes', async () => {
@@ -234,11 +234,11 @@ describe('kept texts', () => {
       [1, '1 min'],
       [60, '60 min'],
     ] as const) {
-      const house = new House();
-      const node = house.attach();
-      house.service.otherwise = { unreachable: true };
+      const side = new SendingSide();
+      const node = side.attach();
+      side.service.otherwise = { unreachable: true };
       sendText(node, 'hello', { keep: { expireMs: minutes * 60_000 } });
-      await house.pass(3_700_000);
+      await side.pass(3_700_000);
       const { outcome } = node.outcomes[0] ?? {};
       assert.match(String(outcome), new RegExp(`could not leave within ${time} and was given up`));
     }
@@ -246,173 +246,173 @@ describe('kept texts', () => {
 
   it('a clock that is set by hours expires nothing early, nor never', async () => {
     for (const hours of [-10, 10]) {
-      const house = new House();
-      const node = house.attach();
-      house.service.otherwise = { unreachable: true };
+      const side = new SendingSide();
+      const node = side.attach();
+      side.service.otherwise = { unreachable: true };
       sendText(node, 'hello', { keep: { expireMs: 60_000 } });
-      await house.pass(30_000);
-      house.clock.set(hours * 3_600_000);
-      await house.pass(29_000);
+      await side.pass(30_000);
+      side.clock.set(hours * 3_600_000);
+      await side.pass(29_000);
       assert.deepEqual(node.ends, []);
-      await house.pass(2_000);
+      await side.pass(2_000);
       assert.deepEqual(node.ends, ['SMS_EXPIRED']);
     }
   });
 
   it('no more wait than the queue may hold', async () => {
-    const house = new House({ queueLimit: 3 });
-    const node = house.attach();
-    house.service.otherwise = { unreachable: true };
+    const side = new SendingSide({ queueLimit: 3 });
+    const node = side.attach();
+    side.service.otherwise = { unreachable: true };
     sendText(node, 'first', { keep });
-    await house.pass(100);
+    await side.pass(100);
     for (let index = 0; index < 4; index++) sendText(node, String(index), { keep });
-    await house.pass(1_000);
+    await side.pass(1_000);
     assert.deepEqual(node.ends, ['SMS_BUSY', 'SMS_BUSY']);
   });
 
   for (const queueLimit of [0, 1]) {
     it(`those that are being sent do not wait, with a limit of ${queueLimit}`, async () => {
-      const house = new House({ queueLimit, concurrency: 2 });
-      const node = house.attach();
-      const answers = [house.service.holdNext(), house.service.holdNext()];
+      const side = new SendingSide({ queueLimit, concurrency: 2 });
+      const node = side.attach();
+      const answers = [side.service.holdNext(), side.service.holdNext()];
       for (const body of ['1', '2', '3', '4']) {
         sendText(node, body, { keep });
-        await house.pass(100);
+        await side.pass(100);
       }
-      assert.deepEqual(house.service.bodies, ['1', '2']);
+      assert.deepEqual(side.service.bodies, ['1', '2']);
       assert.deepEqual(node.ends, Array(2 - queueLimit).fill('SMS_BUSY'));
       for (const answer of answers) answer();
-      await house.pass(100);
+      await side.pass(100);
       sendText(node, '5', { keep });
-      await house.pass(100);
-      assert.deepEqual(house.service.bodies, ['1', '2', '3', '4'].slice(0, 2 + queueLimit).concat('5'));
+      await side.pass(100);
+      assert.deepEqual(side.service.bodies, ['1', '2', '3', '4'].slice(0, 2 + queueLimit).concat('5'));
     });
 
     it(`of many that come at once no more are taken than places are free and may wait, with a limit of ${queueLimit}`, async () => {
-      const house = new House({ queueLimit, concurrency: 2 });
-      const node = house.attach();
-      await house.pass(10);
+      const side = new SendingSide({ queueLimit, concurrency: 2 });
+      const node = side.attach();
+      await side.pass(10);
       for (let index = 0; index < 100; index++) sendText(node, String(index), { keep });
-      await house.pass(100);
-      assert.deepEqual(house.service.bodies, ['0', '1', '2'].slice(0, 2 + queueLimit));
+      await side.pass(100);
+      assert.deepEqual(side.service.bodies, ['0', '1', '2'].slice(0, 2 + queueLimit));
       assert.equal(node.ends.filter((end) => end === 'SMS_BUSY').length, 98 - queueLimit);
     });
   }
 
   it('at a pace of the account no more are taken than one and those that may wait', async () => {
-    const house = new House({ queueLimit: 2, perSecond: 1 });
-    const node = house.attach();
+    const side = new SendingSide({ queueLimit: 2, perSecond: 1 });
+    const node = side.attach();
     for (let index = 0; index < 10; index++) sendText(node, String(index), { keep });
-    await house.pass(5_000);
-    assert.deepEqual(house.service.bodies, ['0', '1', '2']);
+    await side.pass(5_000);
+    assert.deepEqual(side.service.bodies, ['0', '1', '2']);
   });
 
   it('a text that is still being written down as the flows go leaves when its node is back', async () => {
     const store = new FailingStore();
-    const house = new House({ store });
-    const node = house.attach();
-    await house.pass(10);
+    const side = new SendingSide({ store });
+    const node = side.attach();
+    await side.pass(10);
     store.turns = 20;
     sendText(node, 'hello', { keep });
     await settle();
-    await Promise.all([house.outbox.close(), house.pass(0)]);
+    await Promise.all([side.outbox.close(), side.pass(0)]);
     assert.equal(store.commits, 1);
-    await Promise.all([node.node.close(), house.journal.close(), house.pass(20_000)]);
+    await Promise.all([node.node.close(), side.journal.close(), side.pass(20_000)]);
     assert.equal(store.isOpen, false);
-    const again = house.attach();
-    for (let turn = 0; turn < 100; turn++) await house.pass(10);
-    assert.deepEqual(house.service.bodies, ['hello']);
+    const again = side.attach();
+    for (let turn = 0; turn < 100; turn++) await side.pass(10);
+    assert.deepEqual(side.service.bodies, ['hello']);
     assert.deepEqual(again.ends, ['to 6421555123']);
   });
 
   it('a text whose end is still being written as the flows come back is not taken up again', async () => {
     const store = new FailingStore();
-    const house = new House({ store, limits: { perHandset: 1, perHandsetMs: 1_000 } });
-    const node = house.attach();
+    const side = new SendingSide({ store, limits: { perHandset: 1, perHandsetMs: 1_000 } });
+    const node = side.attach();
     sendText(node, '1', { keep });
-    await house.pass(100);
+    await side.pass(100);
     store.turns = 20;
     const before = store.commits;
     sendText(node, '2', { keep });
     // It is taken in, and then its end is written, since the limit is reached.
     while (store.commits < before + 2) await settle();
-    const closed = [house.outbox.close(), node.node.close()];
-    house.clock.stall(2_000);
-    const again = house.attach();
-    for (let turn = 0; turn < 100; turn++) await house.pass(10);
+    const closed = [side.outbox.close(), node.node.close()];
+    side.clock.stall(2_000);
+    const again = side.attach();
+    for (let turn = 0; turn < 100; turn++) await side.pass(10);
     await Promise.all(closed);
     assert.deepEqual([...node.ends, ...again.ends], ['to 6421555123', 'SMS_LIMIT']);
-    assert.deepEqual(house.service.bodies, ['1']);
+    assert.deepEqual(side.service.bodies, ['1']);
   });
 
   it('a text that is still being sent as the flows come back is sent once', async () => {
-    const house = new House();
-    const node = house.attach();
-    const answer = house.service.holdNext();
+    const side = new SendingSide();
+    const node = side.attach();
+    const answer = side.service.holdNext();
     sendText(node, 'hello', { keep });
-    await house.pass(100);
-    const closed = house.outbox.close();
+    await side.pass(100);
+    const closed = side.outbox.close();
     await node.node.close();
-    const again = house.attach();
-    await house.pass(100);
+    const again = side.attach();
+    await side.pass(100);
     answer();
-    await Promise.all([closed, house.pass(1_000)]);
+    await Promise.all([closed, side.pass(1_000)]);
     assert.deepEqual(again.ends, ['to 6421555123']);
-    assert.equal(house.service.tries, 1);
+    assert.equal(side.service.tries, 1);
   });
 
   it('a text that waits while another is still being sent as the flows come back is counted once, and is gone once it is sent', async () => {
-    const house = new House({ concurrency: 1 });
-    const node = house.attach();
-    const answer = house.service.holdNext();
+    const side = new SendingSide({ concurrency: 1 });
+    const node = side.attach();
+    const answer = side.service.holdNext();
     for (const body of ['leaving', 'waiting']) sendText(node, body, { keep });
-    await house.pass(100);
-    const closed = house.outbox.close();
+    await side.pass(100);
+    const closed = side.outbox.close();
     await node.node.close();
-    const again = house.attach();
-    await house.pass(100);
+    const again = side.attach();
+    await side.pass(100);
     assert.deepEqual([again.state?.sending, again.state?.waiting], [1, 1]);
     answer();
-    await Promise.all([closed, house.pass(1_000)]);
-    assert.deepEqual(house.service.bodies, ['leaving', 'waiting']);
+    await Promise.all([closed, side.pass(1_000)]);
+    assert.deepEqual(side.service.bodies, ['leaving', 'waiting']);
     assert.deepEqual([again.state?.sending, again.state?.waiting], [0, 0]);
   });
 
   it('a text that another process has taken over has no turn here', async () => {
     const store = new FailingServer();
-    const house = new House({ store, concurrency: 1 });
-    const node = house.attach();
-    const answer = house.service.holdNext();
+    const side = new SendingSide({ store, concurrency: 1 });
+    const node = side.attach();
+    const answer = side.service.holdNext();
     for (const body of ['taken', 'waiting']) sendText(node, body, { keep });
-    await house.pass(100);
+    await side.pass(100);
     store.failing.add('commit');
     sendText(node, 'refused', { keep });
-    await house.pass(100);
-    const { entries } = store.platter;
+    await side.pass(100);
+    const { entries } = store.disk;
     const [elsewhere] = [...entries].filter(([, text]) => text.includes('"body":"waiting"'));
     entries.delete(elsewhere?.[0] ?? '');
     store.failing.clear();
-    await house.pass(10_000);
+    await side.pass(10_000);
     answer();
-    await house.pass(1_000);
+    await side.pass(1_000);
     assert.deepEqual(node.ends, ['SMS_STORE', 'to 6421555123']);
-    assert.deepEqual(house.service.bodies, ['taken']);
-    assert.equal(house.queue.waiting, 0);
+    assert.deepEqual(side.service.bodies, ['taken']);
+    assert.equal(side.queue.waiting, 0);
     assert.equal(node.state?.waiting, 0);
   });
 
   it('a redeploy leaves texts waiting, and they leave when their node is back', async () => {
-    const house = new House();
-    const node = house.attach();
-    house.service.otherwise = { unreachable: true };
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.otherwise = { unreachable: true };
     sendText(node, 'hello', { keep });
-    await house.pass(10_000);
-    await Promise.all([node.node.close(), house.pass(0)]);
-    house.service.otherwise = { takes: true };
-    await house.pass(300_000);
-    assert.deepEqual(house.service.bodies, []);
-    const back = house.attach();
-    await house.pass(100);
+    await side.pass(10_000);
+    await Promise.all([node.node.close(), side.pass(0)]);
+    side.service.otherwise = { takes: true };
+    await side.pass(300_000);
+    assert.deepEqual(side.service.bodies, []);
+    const back = side.attach();
+    await side.pass(100);
     assert.deepEqual(node.ends, []);
     assert.deepEqual(back.ends, ['to 6421555123']);
     assert.deepEqual(back.outcomes[0]?.origin, { body: 'hello' });
@@ -420,45 +420,45 @@ describe('kept texts', () => {
 
   for (const Store of [MemoryStore, FailingStore]) {
     it(`an outcome that comes as the account is closed enters the flow once it is opened again, unmarked, of a ${Store.name}`, async () => {
-      const house = new House({ store: new Store() });
-      const answer = house.service.holdNext();
-      sendText(house.attach(), 'hello', { keep });
-      await house.pass(100);
-      await house.closeInFlight(answer);
-      const back = house.attach();
-      await house.pass(100);
+      const side = new SendingSide({ store: new Store() });
+      const answer = side.service.holdNext();
+      sendText(side.attach(), 'hello', { keep });
+      await side.pass(100);
+      await side.closeInFlight(answer);
+      const back = side.attach();
+      await side.pass(100);
       assert.deepEqual(back.ends, ['to 6421555123']);
-      assert.equal(house.outbox.isSettled, true);
+      assert.equal(side.outbox.isSettled, true);
     });
   }
 
   it('an outcome that did not get into the flow enters it when the node is back', async () => {
-    const house = new House();
-    const node = house.attach();
+    const side = new SendingSide();
+    const node = side.attach();
     node.isFlowing = false;
     sendText(node, 'hello', { keep });
-    await house.pass(100);
-    const back = house.attach();
-    await house.pass(100);
+    await side.pass(100);
+    const back = side.attach();
+    await side.pass(100);
     assert.deepEqual(back.ends, ['to 6421555123']);
-    assert.deepEqual(house.service.bodies, ['hello']);
+    assert.deepEqual(side.service.bodies, ['hello']);
   });
 
   it('texts of a node that is gone are not sent, and are given up with their messages', async () => {
-    const house = new House();
-    const [other, node] = [house.attach('other'), house.attach()];
-    house.service.otherwise = { unreachable: true };
+    const side = new SendingSide();
+    const [other, node] = [side.attach('other'), side.attach()];
+    side.service.otherwise = { unreachable: true };
     sendText(node, 'hello', { keep });
-    await house.pass(1_000);
-    await Promise.all([node.node.close(), house.pass(0)]);
-    house.service.otherwise = { takes: true };
-    await house.pass(6 * 24 * 3_600_000);
-    assert.deepEqual(house.abandoned, []);
-    await house.pass(2 * 24 * 3_600_000);
-    assert.deepEqual(house.abandoned, ['send']);
-    assert.equal(house.outbox.hasMessages, false);
-    assert.deepEqual([...house.service.bodies, ...node.ends, ...other.ends], []);
-    assert.equal(house.outbox.isSettled, true);
+    await side.pass(1_000);
+    await Promise.all([node.node.close(), side.pass(0)]);
+    side.service.otherwise = { takes: true };
+    await side.pass(6 * 24 * 3_600_000);
+    assert.deepEqual(side.abandoned, []);
+    await side.pass(2 * 24 * 3_600_000);
+    assert.deepEqual(side.abandoned, ['send']);
+    assert.equal(side.outbox.hasMessages, false);
+    assert.deepEqual([...side.service.bodies, ...node.ends, ...other.ends], []);
+    assert.equal(side.outbox.isSettled, true);
   });
 
   describe('leave by priority and arrival', () => {
@@ -471,63 +471,63 @@ describe('kept texts', () => {
 
     it('after a restart', async () => {
       const store = new FailingStore();
-      const house = new House({ store, concurrency: 1 });
-      house.service.otherwise = { unreachable: true };
-      sendAll(house.attach());
-      await house.pass(1_000);
-      house.service.otherwise = { takes: true };
-      const next = house.restart(copyPlatter(store.platter));
+      const side = new SendingSide({ store, concurrency: 1 });
+      side.service.otherwise = { unreachable: true };
+      sendAll(side.attach());
+      await side.pass(1_000);
+      side.service.otherwise = { takes: true };
+      const next = side.restart(copyDisk(store.disk));
       next.attach();
       await next.pass(100);
-      assert.deepEqual(house.service.bodies, due);
+      assert.deepEqual(side.service.bodies, due);
     });
 
     it('after an outage, however many may be sent at once', async () => {
-      const house = new House({ concurrency: 3 });
-      const node = house.attach();
-      house.service.otherwise = { unreachable: true };
+      const side = new SendingSide({ concurrency: 3 });
+      const node = side.attach();
+      side.service.otherwise = { unreachable: true };
       sendAll(node);
-      await house.pass(1_000);
-      house.service.otherwise = { takes: true };
-      await house.pass(60_000);
-      assert.deepEqual(house.service.bodies, due);
+      await side.pass(1_000);
+      side.service.otherwise = { takes: true };
+      await side.pass(60_000);
+      assert.deepEqual(side.service.bodies, due);
     });
 
     it('after a redeploy, whichever node comes first', async () => {
-      const house = new House({ concurrency: 1 });
-      house.service.otherwise = { unreachable: true };
-      const former = [house.attach('calm'), house.attach('hasty')] as const;
+      const side = new SendingSide({ concurrency: 1 });
+      side.service.otherwise = { unreachable: true };
+      const former = [side.attach('calm'), side.attach('hasty')] as const;
       for (const index of [1, 2, 3]) {
         sendText(former[0], `calm ${index}`, { keep });
         sendText(former[1], `hasty ${index}`, { keep, priority: index === 2 ? 5 : 0 });
       }
-      await house.pass(1_000);
+      await side.pass(1_000);
       for (const { node } of former) await node.close();
-      await Promise.all([house.outbox.close(), house.pass(0)]);
-      house.service.otherwise = { takes: true };
-      house.attach('calm');
-      house.attach('hasty');
-      await house.pass(100);
-      assert.deepEqual(house.service.bodies, ['hasty 2', 'calm 1', 'hasty 1', 'calm 2', 'calm 3', 'hasty 3']);
+      await Promise.all([side.outbox.close(), side.pass(0)]);
+      side.service.otherwise = { takes: true };
+      side.attach('calm');
+      side.attach('hasty');
+      await side.pass(100);
+      assert.deepEqual(side.service.bodies, ['hasty 2', 'calm 1', 'hasty 1', 'calm 2', 'calm 3', 'hasty 3']);
     });
 
     it('of a node that comes later those that came first', async () => {
-      const house = new House({ concurrency: 1 });
-      house.service.otherwise = { unreachable: true };
-      const former = [house.attach('early'), house.attach('late')] as const;
+      const side = new SendingSide({ concurrency: 1 });
+      side.service.otherwise = { unreachable: true };
+      const former = [side.attach('early'), side.attach('late')] as const;
       for (const index of [1, 2, 3]) for (const node of former) sendText(node, `${node.id} ${index}`, { keep });
-      await house.pass(1_000);
+      await side.pass(1_000);
       for (const { node } of former) await node.close();
-      await Promise.all([house.outbox.close(), house.pass(0)]);
-      const answer = house.service.holdNext();
-      house.service.otherwise = { takes: true };
-      house.attach('early');
-      await house.pass(100);
-      house.attach('late');
-      await house.pass(100);
+      await Promise.all([side.outbox.close(), side.pass(0)]);
+      const answer = side.service.holdNext();
+      side.service.otherwise = { takes: true };
+      side.attach('early');
+      await side.pass(100);
+      side.attach('late');
+      await side.pass(100);
       answer();
-      await house.pass(100);
-      assert.deepEqual(house.service.bodies, ['early 1', 'late 1', 'early 2', 'late 2', 'early 3', 'late 3']);
+      await side.pass(100);
+      assert.deepEqual(side.service.bodies, ['early 1', 'late 1', 'early 2', 'late 2', 'early 3', 'late 3']);
     });
   });
 
@@ -536,17 +536,17 @@ describe('kept texts', () => {
 
     /** A text whose node has been gone for a time, and the process for longer. */
     async function leave(goneMs: number, downMs: number) {
-      const { store, house, node } = await strand();
-      const other = house.attach('other');
-      await Promise.all([node.node.close(), house.pass(0)]);
-      await house.pass(goneMs);
-      const platter = copyPlatter(store.platter);
-      await Promise.all([other.node.close(), house.close(), house.pass(11_000)]);
-      await house.pass(downMs);
-      const next = house.restart(platter);
+      const { store, side, node } = await strand();
+      const other = side.attach('other');
+      await Promise.all([node.node.close(), side.pass(0)]);
+      await side.pass(goneMs);
+      const disk = copyDisk(store.disk);
+      await Promise.all([other.node.close(), side.close(), side.pass(11_000)]);
+      await side.pass(downMs);
+      const next = side.restart(disk);
       next.attach('other');
       await next.pass(100);
-      return { next, platter };
+      return { next, disk };
     }
 
     it('go on while the process is down', async () => {
@@ -557,10 +557,10 @@ describe('kept texts', () => {
     });
 
     it('begin when the process ends, if the node is gone then', async () => {
-      const { store, house } = await strand();
-      await Promise.all([house.close(), house.pass(100)]);
-      await house.pass(8 * dayMs);
-      const next = house.restart(copyPlatter(store.platter));
+      const { store, side } = await strand();
+      await Promise.all([side.close(), side.pass(100)]);
+      await side.pass(8 * dayMs);
+      const next = side.restart(copyDisk(store.disk));
       next.attach('other');
       await next.pass(21_000);
       assert.deepEqual(next.abandoned, ['send']);
@@ -587,12 +587,12 @@ describe('kept texts', () => {
     });
 
     it('begin anew when it has been back in between, in another process', async () => {
-      const { platter, next } = await leave(2 * dayMs, 0);
+      const { disk, next } = await leave(2 * dayMs, 0);
       await Promise.all([next.close(), next.pass(100)]);
-      const third = next.restart(platter);
+      const third = next.restart(disk);
       const back = third.attach();
       await third.pass(100);
-      const copy = copyPlatter(platter);
+      const copy = copyDisk(disk);
       await Promise.all([back.node.close(), third.close(), third.pass(100)]);
       const last = third.restart(copy);
       last.attach('other');
@@ -603,13 +603,13 @@ describe('kept texts', () => {
     });
 
     it('are not counted from a redeploy, of which nothing is written', async () => {
-      const { store, house, node } = await strand();
-      house.attach('other');
+      const { store, side, node } = await strand();
+      side.attach('other');
       const before = store.commits;
-      await Promise.all([node.node.close(), house.pass(15_000)]);
-      house.attach();
-      await house.pass(60_000);
-      assert.deepEqual([store.commits, store.platter.remembered.size], [before, 0]);
+      await Promise.all([node.node.close(), side.pass(15_000)]);
+      side.attach();
+      await side.pass(60_000);
+      assert.deepEqual([store.commits, store.disk.remembered.size], [before, 0]);
     });
   });
 
@@ -618,37 +618,37 @@ describe('kept texts', () => {
 
     async function strandLong(options: Partial<SendOptions> = {}) {
       const store = new FailingStore();
-      const house = new House({ store });
-      const node = house.attach();
-      house.service.otherwise = { unreachable: true };
+      const side = new SendingSide({ store });
+      const node = side.attach();
+      side.service.otherwise = { unreachable: true };
       sendText(node, 'hello', { keep: forever, carried, ...options });
-      await house.pass(60_000);
-      return { store, house, node };
+      await side.pass(60_000);
+      return { store, side, node };
     }
 
     it('that is written once, apart from what changes, and goes on with its outcome after a restart', async () => {
-      const { store, house } = await strandLong();
-      const platter = copyPlatter(store.platter);
+      const { store, side } = await strandLong();
+      const disk = copyDisk(store.disk);
       assert.deepEqual(
-        [...platter.remembered.keys()].map((key) => key.replace(/[^:]+$/, '')),
+        [...disk.remembered.keys()].map((key) => key.replace(/[^:]+$/, '')),
         ['~carried:'],
       );
-      assert.ok([...platter.entries.values()].every(({ length }) => length < 1_000));
-      house.service.otherwise = { takes: true };
-      const next = house.restart(platter);
+      assert.ok([...disk.entries.values()].every(({ length }) => length < 1_000));
+      side.service.otherwise = { takes: true };
+      const next = side.restart(disk);
       const back = next.attach();
       await next.pass(100);
       assert.deepEqual(back.ends, ['to 6421555123']);
       assert.equal(back.outcomes[0]?.carried, carried);
       await next.close();
-      assert.deepEqual([platter.entries.size, platter.remembered.size], [0, 0]);
+      assert.deepEqual([disk.entries.size, disk.remembered.size], [0, 0]);
     });
 
     it('that goes with a question, and with its text when that is discarded', async () => {
-      const { store, house } = await strandLong({ waitMs: 3_600_000 });
-      const platter = copyPlatter(store.platter);
-      house.service.otherwise = { takes: true };
-      const next = house.restart(platter);
+      const { store, side } = await strandLong({ waitMs: 3_600_000 });
+      const disk = copyDisk(store.disk);
+      side.service.otherwise = { takes: true };
+      const next = side.restart(disk);
       const back = next.attach();
       await next.pass(60_000);
       await next.pass(3_600_000);
@@ -657,45 +657,45 @@ describe('kept texts', () => {
         [carried],
       );
       const other = await strandLong();
-      const [entry] = other.house.outbox.admin.entries('kept', 1).entries;
-      assert.equal(await other.house.outbox.admin.act(entry?.id ?? '', 'discard'), 'done');
-      await other.house.pass(100);
-      assert.equal(other.store.platter.remembered.size, 0);
+      const [entry] = other.side.outbox.admin.entries('kept', 1).entries;
+      assert.equal(await other.side.outbox.admin.act(entry?.id ?? '', 'discard'), 'done');
+      await other.side.pass(100);
+      assert.equal(other.store.disk.remembered.size, 0);
     });
   });
 
   describe('after a crash', () => {
     it('a text that waited is sent, once', async () => {
-      const { store, house } = await strand();
-      house.service.otherwise = { takes: true };
-      const next = house.restart(copyPlatter(store.platter));
+      const { store, side } = await strand();
+      side.service.otherwise = { takes: true };
+      const next = side.restart(copyDisk(store.disk));
       const back = next.attach();
       await next.pass(100);
       assert.deepEqual(back.ends, ['to 6421555123']);
       assert.equal(back.outcomes[0]?.origin, undefined);
       assert.equal(back.outcomes[0]?.carried, '{"payload":"hello"}');
-      assert.deepEqual(house.service.bodies, ['hello']);
+      assert.deepEqual(side.service.bodies, ['hello']);
     });
 
     it('a text that had left has an unknown outcome, and is not sent again', async () => {
       const store = new FailingStore();
-      const house = new House({ store });
-      const node = house.attach();
-      house.service.script.push({ takes: true, after: new Promise(() => {}) });
+      const side = new SendingSide({ store });
+      const node = side.attach();
+      side.service.script.push({ takes: true, after: new Promise(() => {}) });
       sendText(node, 'hello', { keep });
-      await house.pass(100);
-      const next = house.restart(copyPlatter(store.platter));
+      await side.pass(100);
+      const next = side.restart(copyDisk(store.disk));
       const back = next.attach();
       await next.pass(1_000);
       assert.deepEqual(back.ends, ['SMS_UNCERTAIN']);
-      assert.deepEqual(house.service.bodies, ['hello']);
+      assert.deepEqual(side.service.bodies, ['hello']);
       assert.equal(next.outbox.admin.state.uncertain, 1);
     });
 
     it('a text that is found by an account that is closed waits there for a node, however long', async () => {
-      const { store, house } = await strand();
-      house.service.otherwise = { takes: true };
-      const next = house.restart(copyPlatter(store.platter));
+      const { store, side } = await strand();
+      side.service.otherwise = { takes: true };
+      const next = side.restart(copyDisk(store.disk));
       await next.outbox.close();
       next.journal.open();
       await next.pass(8 * 24 * 3_600_000);
@@ -707,32 +707,32 @@ describe('kept texts', () => {
 
     it('an outcome that may not have entered the flow enters it again, marked', async () => {
       const store = new FailingStore();
-      const house = new House({ store });
-      const node = house.attach();
+      const side = new SendingSide({ store });
+      const node = side.attach();
       node.isFlowing = false;
       sendText(node, 'hello', { keep });
-      await house.pass(100);
-      const next = house.restart(copyPlatter(store.platter));
+      await side.pass(100);
+      const next = side.restart(copyDisk(store.disk));
       const back = next.attach();
       await next.pass(100);
       assert.deepEqual(back.ends, ['to 6421555123 again']);
-      assert.deepEqual(house.service.bodies, ['hello']);
+      assert.deepEqual(side.service.bodies, ['hello']);
     });
 
     it('a time that ran out meanwhile is told to the node', async () => {
       const store = new FailingStore();
-      const house = new House({ store });
-      house.service.otherwise = { unreachable: true };
-      sendText(house.attach(), 'hello', { keep: { expireMs: 60_000 } });
-      await house.pass(1_000);
-      const platter = copyPlatter(store.platter);
-      await house.clock.advance(100_000);
-      house.service.otherwise = { takes: true };
-      const next = house.restart(platter);
+      const side = new SendingSide({ store });
+      side.service.otherwise = { unreachable: true };
+      sendText(side.attach(), 'hello', { keep: { expireMs: 60_000 } });
+      await side.pass(1_000);
+      const disk = copyDisk(store.disk);
+      await side.clock.advance(100_000);
+      side.service.otherwise = { takes: true };
+      const next = side.restart(disk);
       const back = next.attach();
       await next.pass(1_000);
       assert.deepEqual(back.ends, ['SMS_EXPIRED']);
-      assert.deepEqual(house.service.bodies, []);
+      assert.deepEqual(side.service.bodies, []);
     });
 
     for (const [commits, what, sent, end] of [
@@ -742,8 +742,8 @@ describe('kept texts', () => {
     ] as const) {
       it(`of the process as soon as the text is ${what}`, async () => {
         const store = new FailingStore();
-        const house = new House({ store });
-        const node = house.attach();
+        const side = new SendingSide({ store });
+        const node = side.attach();
         const commit = store.commit.bind(store);
         let count = 0;
         store.commit = async (...step) => {
@@ -751,20 +751,20 @@ describe('kept texts', () => {
           if (++count === commits) await new Promise(() => {});
         };
         sendText(node, 'hello', { keep });
-        await house.pass(100);
-        const next = house.restart(copyPlatter(store.platter));
+        await side.pass(100);
+        const next = side.restart(copyDisk(store.disk));
         const back = next.attach();
         await next.pass(1_000);
         assert.deepEqual([node.ends, back.ends], [[], [end]]);
-        assert.equal(house.service.bodies.length, sent);
+        assert.equal(side.service.bodies.length, sent);
       });
     }
   });
 
   it('an outcome that has entered the flow does not enter it again when the store was gone in between', async () => {
     const store = new FailingStore();
-    const house = new House({ store });
-    const node = house.attach();
+    const side = new SendingSide({ store });
+    const node = side.attach();
     const take = node.onOutcome.bind(node);
     node.onOutcome = (news) => {
       // The note that it has entered the flow cannot be written any more.
@@ -772,71 +772,71 @@ describe('kept texts', () => {
       return take(news);
     };
     sendText(node, 'hello', { keep });
-    await house.pass(3_000);
-    assert.equal(store.platter.entries.size, 1);
+    await side.pass(3_000);
+    assert.equal(store.disk.entries.size, 1);
     node.onOutcome = take;
     sendText(node, 'refused', { keep });
-    await house.pass(1_000);
+    await side.pass(1_000);
     store.failing.clear();
-    await house.pass(20_000);
+    await side.pass(20_000);
     assert.deepEqual(node.ends, ['to 6421555123', 'SMS_STORE']);
-    assert.deepEqual(house.service.bodies, ['hello']);
-    assert.equal(store.platter.entries.size, 0);
+    assert.deepEqual(side.service.bodies, ['hello']);
+    assert.equal(store.disk.entries.size, 0);
   });
 
   it('the end of an account leaves what waits for the next', async () => {
-    const { store, house, node } = await strand();
-    const closed = house.close();
-    await house.pass(11_000);
+    const { store, side, node } = await strand();
+    const closed = side.close();
+    await side.pass(11_000);
     await closed;
     assert.equal(store.isOpen, false);
     assert.deepEqual(node.ends, []);
-    house.service.otherwise = { takes: true };
-    const back = house.attach();
-    await house.pass(1_000);
+    side.service.otherwise = { takes: true };
+    const back = side.attach();
+    await side.pass(1_000);
     assert.deepEqual(back.ends, ['to 6421555123']);
   });
 
   it('what is in flight when the account ends is followed to its outcome', async () => {
     const store = new FailingStore();
-    const house = new House({ store });
-    const node = house.attach();
-    const answer = house.service.holdNext();
+    const side = new SendingSide({ store });
+    const node = side.attach();
+    const answer = side.service.holdNext();
     sendText(node, 'hello', { keep });
-    await house.pass(100);
-    await house.closeInFlight(answer);
-    const back = house.attach();
-    await house.pass(100);
+    await side.pass(100);
+    await side.closeInFlight(answer);
+    const back = side.attach();
+    await side.pass(100);
     assert.deepEqual(back.ends, ['to 6421555123']);
-    assert.deepEqual(house.service.bodies, ['hello']);
+    assert.deepEqual(side.service.bodies, ['hello']);
   });
 
   it('an unknown outcome is the error SMS_UNCERTAIN, can be decided about for 7 days, and then goes', async () => {
-    const house = new House();
-    const node = house.attach();
-    house.service.script.push({ takes: true, error: createError('uncertain') });
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'hello', { keep, messageId: 'mine' });
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
     const [news] = node.outcomes;
     assert.ok(news?.outcome instanceof SmsError && news.outcome.messageId === 'mine');
-    assert.equal(house.outbox.admin.entries('uncertain', 200).total, 1);
-    await house.pass(7 * 24 * 3_600_000 + 1_000);
-    assert.equal(house.outbox.admin.entries('uncertain', 200).total, 0);
-    assert.equal(house.outbox.isSettled, true);
+    assert.equal(side.outbox.admin.entries('uncertain', 200).total, 1);
+    await side.pass(7 * 24 * 3_600_000 + 1_000);
+    assert.equal(side.outbox.admin.entries('uncertain', 200).total, 0);
+    assert.equal(side.outbox.isSettled, true);
   });
 
   it('with retryUncertain it is sent again, after a growing delay', async () => {
-    const house = new House();
-    const node = house.attach();
+    const side = new SendingSide();
+    const node = side.attach();
     const error = createError('serverError').with({ statusCode: 500 });
-    house.service.script.push({ takes: true, error }, { takes: true, error });
+    side.service.script.push({ takes: true, error }, { takes: true, error });
     sendText(node, 'hello', { keep, retryUncertain: true });
-    await house.pass(900);
-    assert.equal(house.service.tries, 1);
-    await house.pass(10_000);
+    await side.pass(900);
+    assert.equal(side.service.tries, 1);
+    await side.pass(10_000);
     assert.deepEqual(node.ends, ['to 6421555123']);
-    assert.equal(house.service.tries, 3);
+    assert.equal(side.service.tries, 3);
   });
 
   it('texts that wait for their turn in a dozen accounts share no signal, of whose listeners Node.js would warn', async () => {
@@ -845,11 +845,11 @@ describe('kept texts', () => {
     process.on('warning', onWarning);
     try {
       for (let count = 0; count < 12; count++) {
-        const house = new House({ concurrency: 1 });
-        const node = house.attach();
-        house.service.otherwise = { connects: new Promise(() => {}) };
+        const side = new SendingSide({ concurrency: 1 });
+        const node = side.attach();
+        side.service.otherwise = { connects: new Promise(() => {}) };
         for (const body of ['1', '2']) sendText(node, body, { keep });
-        await house.pass(100);
+        await side.pass(100);
       }
       await new Promise(setImmediate);
       assert.deepEqual(warnings, []);
@@ -859,14 +859,14 @@ describe('kept texts', () => {
   });
 
   it('somebody can have an uncertain text sent once more, or discard it', async () => {
-    const house = new House();
-    const node = house.attach();
+    const side = new SendingSide();
+    const node = side.attach();
     for (const body of ['1', '2']) {
-      house.service.script.push({ error: createError('uncertain') });
+      side.service.script.push({ error: createError('uncertain') });
       sendText(node, body, { keep });
-      await house.pass(100);
+      await side.pass(100);
     }
-    const { entries } = house.outbox.admin.entries('uncertain', 200);
+    const { entries } = side.outbox.admin.entries('uncertain', 200);
     assert.deepEqual(
       entries.map(({ body, error }) => [body, error?.code]),
       [
@@ -874,105 +874,105 @@ describe('kept texts', () => {
         ['2', 'SMS_UNCERTAIN'],
       ],
     );
-    const sent = house.outbox.admin.act(entries[0]?.id ?? '', 'send');
-    const { admin } = house.outbox;
+    const sent = side.outbox.admin.act(entries[0]?.id ?? '', 'send');
+    const { admin } = side.outbox;
     assert.equal(admin.state.uncertain, admin.entries('uncertain', 200).total, 'the number is that of the list');
     assert.equal(await sent, 'done');
-    assert.equal(await house.outbox.admin.act(entries[1]?.id ?? '', 'discard'), 'done');
-    await house.pass(100);
+    assert.equal(await side.outbox.admin.act(entries[1]?.id ?? '', 'discard'), 'done');
+    await side.pass(100);
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'SMS_UNCERTAIN', 'to 6421555123 again']);
-    assert.equal(await house.outbox.admin.act(entries[1]?.id ?? '', 'send'), 'gone');
-    assert.deepEqual(house.service.bodies, ['1']);
+    assert.equal(await side.outbox.admin.act(entries[1]?.id ?? '', 'send'), 'gone');
+    assert.deepEqual(side.service.bodies, ['1']);
   });
 
   it('what somebody has sent now is told as such, and has no more time than before', async () => {
-    const house = new House();
-    const node = house.attach();
-    house.service.otherwise = { unreachable: true };
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.otherwise = { unreachable: true };
     sendText(node, 'late', { keep: { expireMs: 60_000 } });
     sendText(node, 'in time', { keep: { expireMs: 120_000 } });
-    await house.pass(40_000);
-    for (const { id } of house.outbox.admin.entries('kept', 2).entries) {
-      assert.equal(await house.outbox.admin.act(id, 'send'), 'done');
+    await side.pass(40_000);
+    for (const { id } of side.outbox.admin.entries('kept', 2).entries) {
+      assert.equal(await side.outbox.admin.act(id, 'send'), 'done');
     }
-    await house.pass(30_000);
-    house.service.otherwise = { takes: true };
-    await house.pass(60_000);
+    await side.pass(30_000);
+    side.service.otherwise = { takes: true };
+    await side.pass(60_000);
     assert.deepEqual(node.ends, ['SMS_EXPIRED again', 'to 6421555123 again']);
   });
 
   it('somebody can say that an uncertain text has arrived', async () => {
     const store = new FailingStore();
-    const house = new House({ store });
-    const node = house.attach();
-    house.service.script.push({ error: createError('uncertain') });
+    const side = new SendingSide({ store });
+    const node = side.attach();
+    side.service.script.push({ error: createError('uncertain') });
     sendText(node, 'hello', { keep, once: 'k', to: ['6421555123', '6421555124'] });
-    await house.pass(100);
-    const { admin } = house.outbox;
+    await side.pass(100);
+    const { admin } = side.outbox;
     const [entry] = admin.entries('uncertain', 1).entries;
     const confirmed = admin.act(entry?.id ?? '', 'sent');
-    await house.pass(100);
+    await side.pass(100);
     assert.equal(await confirmed, 'done');
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'to 6421555123 6421555124 again']);
     const { outcome } = node.outcomes[1] ?? {};
     assert.equal(outcome && 'resolvedBy' in outcome && outcome.resolvedBy, 'person');
     const { uncertain, resolved, sent } = admin.counts;
     assert.deepEqual([admin.state.uncertain, uncertain, resolved, sent], [0, 1, 1, 2]);
-    assert.equal(store.platter.entries.size, 0, 'nothing is left in the store');
+    assert.equal(store.disk.entries.size, 0, 'nothing is left in the store');
     // Its key knows: the same outcome comes again, and nothing is sent.
     sendText(node, 'hello', { keep, once: 'k', to: ['6421555123', '6421555124'] });
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends.slice(2), ['to 6421555123 6421555124 duplicate']);
-    assert.equal(house.service.tries, 1);
+    assert.equal(side.service.tries, 1);
     // A week later nothing is discarded that is not there.
-    await house.pass(8 * 24 * 3_600_000);
-    assert.deepEqual([house.abandoned, house.faults], [[], []]);
+    await side.pass(8 * 24 * 3_600_000);
+    assert.deepEqual([side.abandoned, side.faults], [[], []]);
   });
 
   it('nobody can say that a text has arrived that waits', async () => {
-    const house = new House();
-    const node = house.attach();
-    house.service.otherwise = { unreachable: true };
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.otherwise = { unreachable: true };
     sendText(node, 'hello', { keep });
-    await house.pass(100);
-    const { admin } = house.outbox;
+    await side.pass(100);
+    const { admin } = side.outbox;
     assert.equal(await admin.act(admin.entries('kept', 1).entries[0]?.id ?? '', 'sent'), 'unfit');
   });
 
   it('tells why texts wait, since when, and when the next one tries', async () => {
-    const house = new House();
-    const node = house.attach();
-    const failing = () => house.outbox.admin.state.failing;
+    const side = new SendingSide();
+    const node = side.attach();
+    const failing = () => side.outbox.admin.state.failing;
     assert.equal(failing(), undefined);
-    house.service.otherwise = { unreachable: true };
-    const before = house.clock.now();
+    side.service.otherwise = { unreachable: true };
+    const before = side.clock.now();
     sendText(node, 'hello', { keep });
-    await house.pass(100);
+    await side.pass(100);
     const { error, since = 0, nextTryAt = 0 } = failing() ?? {};
     assert.equal(error?.code, 'SMS_UNREACHABLE');
     assert.ok(since >= before && since <= before + 100);
-    assert.ok(nextTryAt > house.clock.now() && nextTryAt <= house.clock.now() + 1_500);
-    await house.pass(10_000);
+    assert.ok(nextTryAt > side.clock.now() && nextTryAt <= side.clock.now() + 1_500);
+    await side.pass(10_000);
     assert.equal(failing()?.since, since);
-    house.service.otherwise = { takes: true };
-    await house.pass(70_000);
+    side.service.otherwise = { takes: true };
+    await side.pass(70_000);
     assert.equal(failing(), undefined);
   });
 
   it('somebody can discard a text that waits, or send it now', async () => {
-    const house = new House();
-    const node = house.attach();
-    house.service.otherwise = { unreachable: true };
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.otherwise = { unreachable: true };
     for (const body of ['1', '2', '3']) sendText(node, body, { keep });
-    await house.pass(20_000);
-    const [first, second] = house.outbox.admin.entries('kept', 2).entries;
-    const discarded = house.outbox.admin.act(first?.id ?? '', 'discard');
-    await house.pass(0);
+    await side.pass(20_000);
+    const [first, second] = side.outbox.admin.entries('kept', 2).entries;
+    const discarded = side.outbox.admin.act(first?.id ?? '', 'discard');
+    await side.pass(0);
     assert.equal(await discarded, 'done');
     assert.deepEqual(node.discarded, [{ body: '1' }]);
-    house.service.otherwise = { takes: true };
-    assert.equal(await house.outbox.admin.act(second?.id ?? '', 'send'), 'done');
-    await house.pass(10);
-    assert.deepEqual(house.service.bodies, ['2', '3']);
+    side.service.otherwise = { takes: true };
+    assert.equal(await side.outbox.admin.act(second?.id ?? '', 'send'), 'done');
+    await side.pass(10);
+    assert.deepEqual(side.service.bodies, ['2', '3']);
   });
 });

@@ -3,25 +3,25 @@ import { isLedgerItem } from '../../../src/outbox/ledger';
 import type { Item } from '../../../src/store/store';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
-import { forever, House, sendText } from './sending-house';
+import { forever, SendingSide, sendText } from './sending-side';
 
 type Stored = Item & Record<string, unknown>;
 
 /** A text that waits, one whose outcome no flow has taken, a question and a report, as they are in the store. */
 async function createItems(): Promise<Stored[]> {
   const store = new FailingStore();
-  const house = new House({ store });
-  const node = house.attach();
-  house.service.script.push({ takes: true }, { error: createError('forbidden') });
+  const side = new SendingSide({ store });
+  const node = side.attach();
+  side.service.script.push({ takes: true }, { error: createError('forbidden') });
   sendText(node, 'asks', { keep: forever, waitMs: 60_000, reportMs: 60_000 });
-  await house.pass(100);
+  await side.pass(100);
   node.isFlowing = false;
   sendText(node, 'is refused', { keep: forever });
-  await house.pass(100);
-  house.service.otherwise = { unreachable: true };
+  await side.pass(100);
+  side.service.otherwise = { unreachable: true };
   sendText(node, 'waits', { keep: forever });
-  await house.pass(100);
-  return [...store.platter.entries.values()].map((text) => JSON.parse(text) as Stored);
+  await side.pass(100);
+  return [...store.disk.entries.values()].map((text) => JSON.parse(text) as Stored);
 }
 
 describe('an item of the ledger', () => {

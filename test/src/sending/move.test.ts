@@ -8,7 +8,7 @@ import { leaveReply, replyKey } from '../../../src/questions/question-steps';
 import { match, referenceOf, remember } from '../../../src/questions/sent-index';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
 import { FailingStore } from '../store/failing-store';
-import { copyPlatter, forever, House, sendText } from './sending-house';
+import { copyDisk, forever, SendingSide, sendText } from './sending-side';
 
 /** What is remembered under a key of `once` by a text, before or after its end. */
 function guarded(id: string, outcome?: string): Remembered {
@@ -22,8 +22,8 @@ function guarded(id: string, outcome?: string): Remembered {
 describe('what a login takes over of another', () => {
   it('is all that is remembered of texts', async () => {
     const store = new FailingStore();
-    const house = new House({ store, limits: { perHandset: 1_000, perHandsetMs: 60_000, perDay: 1_000 } });
-    const [node, gone] = [house.attach(), house.attach('gone')];
+    const side = new SendingSide({ store, limits: { perHandset: 1_000, perHandsetMs: 60_000, perDay: 1_000 } });
+    const [node, gone] = [side.attach(), side.attach('gone')];
     const asks = {
       keep: forever,
       once: 'key',
@@ -33,15 +33,15 @@ describe('what a login takes over of another', () => {
       messageId: 'mine',
     };
     sendText(node, 'Come?', asks);
-    await house.pass(100);
+    await side.pass(100);
     for (let index = 0; index < 201; index++) sendText(node, 'Come?', { waitMs: 60_000, messageId: `m${index}` });
-    await house.pass(1_000);
-    house.service.otherwise = { unreachable: true };
+    await side.pass(1_000);
+    side.service.otherwise = { unreachable: true };
     sendText(gone, 'hello', { keep: forever });
-    await house.pass(100);
+    await side.pass(100);
     void gone.node.close();
-    await house.pass(30_000);
-    const { remembered } = store.platter;
+    await side.pass(30_000);
+    const { remembered } = store.disk;
     const strays = [...remembered.keys()].filter((key) => !ledgerPrefixes.some((prefix) => key.startsWith(prefix)));
     assert.deepEqual(strays, []);
     const unused = ledgerPrefixes.filter((prefix) => ![...remembered.keys()].some((key) => key.startsWith(prefix)));
@@ -53,8 +53,8 @@ describe('what a login takes over of another', () => {
     const dayMs = 24 * 3_600_000;
 
     /** A text of a node that has been gone for six days comes to another login. */
-    async function move(prepare: (heir: House) => void = () => {}): Promise<House> {
-      const former = new House();
+    async function move(prepare: (heir: SendingSide) => void = () => {}): Promise<SendingSide> {
+      const former = new SendingSide();
       former.service.otherwise = { unreachable: true };
       const [gone] = [former.attach('gone'), former.attach('stays')];
       sendText(gone, 'hello', { keep: forever });
@@ -62,7 +62,7 @@ describe('what a login takes over of another', () => {
       void gone.node.close();
       await former.pass(6 * dayMs);
       const { clock, service } = former;
-      const heir = new House({ clock, service, store: new FailingStore() });
+      const heir = new SendingSide({ clock, service, store: new FailingStore() });
       heir.attach('other');
       prepare(heir);
       const handing = former.outbox.handOver(heir.outbox, { isLast: true });
@@ -80,8 +80,8 @@ describe('what a login takes over of another', () => {
     });
 
     it('no more of one that is back under the other', async () => {
-      const heir = await move((house) => void house.attach('gone'));
-      const next = heir.restart(copyPlatter((heir.options.store as FailingStore).platter));
+      const heir = await move((side) => void side.attach('gone'));
+      const next = heir.restart(copyDisk((heir.options.store as FailingStore).disk));
       next.attach('other');
       await next.pass(6.9 * dayMs);
       assert.deepEqual(next.abandoned, []);

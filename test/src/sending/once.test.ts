@@ -6,29 +6,29 @@ import type { SendOptions } from '../../../src/outbox/text';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
-import { copyPlatter, type FakeNode, forever, House, sendText } from './sending-house';
+import { copyDisk, type FakeNode, forever, SendingSide, sendText } from './sending-side';
 
 describe('once', () => {
   it('the same text under the same key is sent once, and its outcome comes again', async () => {
-    const house = new House();
-    const node = house.attach();
+    const side = new SendingSide();
+    const node = side.attach();
     sendText(node, 'hello', { once: 'a', to: ['6421555123', '6421555124'] });
-    await house.pass(100);
+    await side.pass(100);
     sendText(node, 'hello', { once: 'a', to: ['6421555124', '6421555123'] });
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends, ['to 6421555123 6421555124', 'to 6421555123 6421555124 duplicate']);
     assert.deepEqual(node.outcomes[1]?.outcome, node.outcomes[0]?.outcome);
-    assert.equal(house.service.bodies.length, 1);
+    assert.equal(side.service.bodies.length, 1);
   });
 
   it('refuses another text, and other recipients, under the same key', async () => {
-    const house = new House();
-    const node = house.attach();
+    const side = new SendingSide();
+    const node = side.attach();
     sendText(node, 'hello', { once: 'a' });
-    await house.pass(100);
+    await side.pass(100);
     sendText(node, 'other', { once: 'a' });
     sendText(node, 'hello', { once: 'a', to: ['6421555999'] });
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends, ['to 6421555123', 'SMS_INPUT', 'SMS_INPUT']);
     const [, refused] = node.outcomes;
     assert.ok(refused?.outcome instanceof Error && refused.outcome.field === 'once');
@@ -39,11 +39,11 @@ describe('once', () => {
     [', kept', forever],
   ] as const) {
     it(`names no messageId where another text has its key${what}: nobody has been told of it`, async () => {
-      const house = new House();
-      const node = house.attach();
+      const side = new SendingSide();
+      const node = side.attach();
       for (const [index, body] of ['hello', 'other'].entries()) {
         sendText(node, body, { once: 'a', messageId: `m${index}`, ...(keep && { keep }) });
-        await house.pass(100);
+        await side.pass(100);
       }
       const refused = node.outcomes[1]?.outcome;
       assert.ok(refused instanceof SmsError);
@@ -52,108 +52,108 @@ describe('once', () => {
   }
 
   it('waits for what another login knows of it where it is kept, and is refused where it is not, and holds up no other text', async () => {
-    const house = new House();
-    const node = house.attach();
-    house.unread = createError('formerUnread');
-    house.expected = new Promise((resolve) => void house.clock.after(10_000, resolve));
+    const side = new SendingSide();
+    const node = side.attach();
+    side.unread = createError('formerUnread');
+    side.expected = new Promise((resolve) => void side.clock.after(10_000, resolve));
     sendText(node, 'with a key', { once: 'key' });
     sendText(node, 'kept', { once: 'other', keep: { expireMs: undefined } });
     sendText(node, 'without', {});
-    await house.pass(1_000);
-    assert.deepEqual(house.service.bodies, ['without']);
-    await house.pass(600_000);
-    assert.deepEqual([house.service.bodies, node.ends], [['without'], ['to 6421555123', 'SMS_STORE']]);
-    house.unread = undefined;
-    await house.pass(1_100);
-    assert.deepEqual(house.service.bodies, ['without', 'kept']);
+    await side.pass(1_000);
+    assert.deepEqual(side.service.bodies, ['without']);
+    await side.pass(600_000);
+    assert.deepEqual([side.service.bodies, node.ends], [['without'], ['to 6421555123', 'SMS_STORE']]);
+    side.unread = undefined;
+    await side.pass(1_100);
+    assert.deepEqual(side.service.bodies, ['without', 'kept']);
     sendText(node, 'with a key', { once: 'key' });
-    await house.pass(100);
-    assert.deepEqual(house.service.bodies, ['without', 'kept', 'with a key']);
-    assert.equal(house.clock.timers, 0);
+    await side.pass(100);
+    assert.deepEqual(side.service.bodies, ['without', 'kept', 'with a key']);
+    assert.equal(side.clock.timers, 0);
   });
 
   for (const at of ['as it comes', 'as it leaves']) {
     it(`says that nothing was sent where the store cannot be written ${at}`, async () => {
       const store = new FailingStore();
-      const house = new House({ store });
-      const node = house.attach();
-      await house.pass(10);
+      const side = new SendingSide({ store });
+      const node = side.attach();
+      await side.pass(10);
       let connect = () => {};
-      house.service.script.push({ takes: true, connects: new Promise<void>((resolve) => (connect = resolve)) });
+      side.service.script.push({ takes: true, connects: new Promise<void>((resolve) => (connect = resolve)) });
       if (at === 'as it comes') store.failing.add('commit');
       sendText(node, 'hello', { once: 'a' });
-      await house.pass(100);
+      await side.pass(100);
       store.failing.add('commit');
       connect();
-      await house.pass(100);
+      await side.pass(100);
       const { outcome } = node.outcomes[0] ?? {};
       assert.ok(outcome instanceof SmsError && outcome.code === 'SMS_STORE');
       assert.match(outcome.message, /nothing was sent/);
-      assert.deepEqual(house.service.bodies, []);
+      assert.deepEqual(side.service.bodies, []);
     });
   }
 
   it('keys are each node’s own', async () => {
-    const house = new House();
-    const [one, two] = [house.attach('one'), house.attach('two')];
+    const side = new SendingSide();
+    const [one, two] = [side.attach('one'), side.attach('two')];
     sendText(one, 'hello', { once: 'a' });
     sendText(two, 'other', { once: 'a' });
-    await house.pass(100);
-    assert.equal(house.service.bodies.length, 2);
+    await side.pass(100);
+    assert.equal(side.service.bodies.length, 2);
   });
 
   it('a hundred at the same time are sent once', async () => {
-    const house = new House();
-    const node = house.attach();
+    const side = new SendingSide();
+    const node = side.attach();
     for (let index = 0; index < 100; index++) sendText(node, 'hello', { once: 'a' });
-    await house.pass(1_000);
-    assert.equal(house.service.bodies.length, 1);
+    await side.pass(1_000);
+    assert.equal(side.service.bodies.length, 1);
     assert.equal(node.ends.filter((end) => end === 'to 6421555123 duplicate').length, 99);
   });
 
   it('is sent again when nothing was sent, whoever waited for it', async () => {
-    const house = new House();
-    const node = house.attach();
-    house.service.script.push({ error: createError('forbidden') }, { failed: [{ msisdn: '6421555123' }] });
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.script.push({ error: createError('forbidden') }, { failed: [{ msisdn: '6421555123' }] });
     for (let index = 0; index < 3; index++) sendText(node, 'hello', { once: 'a' });
-    await house.pass(1_000);
+    await side.pass(1_000);
     assert.deepEqual(node.ends, ['SMS_FORBIDDEN', 'to ', 'to 6421555123']);
-    assert.equal(house.service.tries, 3);
+    assert.equal(side.service.tries, 3);
   });
 
   for (const options of [{}, { keep: forever }]) {
     const what = options.keep ? 'kept texts' : 'texts';
     it(`${what} that wait in their hundreds are each compared a few times, though none is accepted`, async () => {
-      const house = new House();
-      const node = house.attach();
-      house.service.otherwise = { error: createError('forbidden') };
+      const side = new SendingSide();
+      const node = side.attach();
+      side.service.otherwise = { error: createError('forbidden') };
       let steps = 0;
-      const run = house.journal.run.bind(house.journal);
-      house.journal.run = (step) => {
+      const run = side.journal.run.bind(side.journal);
+      side.journal.run = (step) => {
         steps++;
         return run(step);
       };
       for (let index = 0; index < 200; index++) sendText(node, 'hello', { once: 'a', ...options });
-      await house.pass(10_000);
-      assert.deepEqual([node.ends.length, house.service.tries], [200, 200]);
+      await side.pass(10_000);
+      assert.deepEqual([node.ends.length, side.service.tries], [200, 200]);
       assert.ok(steps < 200 * 8, `${steps}`);
     });
 
     it(`${what} that wait are all told when the next of them can not be compared`, async () => {
       const store = new FailingStore();
-      const house = new House({ store });
-      const node = house.attach();
-      const answer = house.service.holdNext({ error: createError('forbidden') });
+      const side = new SendingSide({ store });
+      const node = side.attach();
+      const answer = side.service.holdNext({ error: createError('forbidden') });
       for (let index = 0; index < 10; index++) sendText(node, 'hello', { once: 'a', ...options });
-      await house.pass(100);
+      await side.pass(100);
       store.failing.add('commit').add('open');
       answer();
-      await house.pass(100);
+      await side.pass(100);
       assert.deepEqual(node.ends, ['SMS_FORBIDDEN', ...(options.keep ? [] : Array(9).fill('SMS_STORE'))]);
       store.failing.clear();
-      await house.pass(60_000);
+      await side.pass(60_000);
       assert.equal(node.ends.length, 10);
-      assert.equal(house.service.tries, options.keep ? 2 : 1);
+      assert.equal(side.service.tries, options.keep ? 2 : 1);
     });
 
     it(`${what} that wait have the outcome of the first that is accepted, and an unknown one`, async () => {
@@ -161,39 +161,39 @@ describe('once', () => {
         [{ takes: true }, 'to 6421555123'],
         [{ takes: true, error: createError('uncertain') }, 'SMS_UNCERTAIN'],
       ] as const) {
-        const house = new House();
-        const node = house.attach();
-        house.service.script.push({ error: createError('forbidden') }, { error: createError('forbidden') }, turn);
+        const side = new SendingSide();
+        const node = side.attach();
+        side.service.script.push({ error: createError('forbidden') }, { error: createError('forbidden') }, turn);
         for (let index = 0; index < 10; index++) sendText(node, 'hello', { once: 'a', ...options });
-        await house.pass(1_000);
+        await side.pass(1_000);
         const duplicates = Array<string>(7).fill(`${end} duplicate`);
         assert.deepEqual(node.ends, ['SMS_FORBIDDEN', 'SMS_FORBIDDEN', end, ...duplicates]);
-        assert.equal(house.service.tries, 3);
+        assert.equal(side.service.tries, 3);
       }
     });
   }
 
   it('an unknown outcome comes again, but with retryUncertain it is sent', async () => {
-    const house = new House();
-    const node = house.attach();
-    house.service.script.push({ takes: true, error: createError('uncertain') });
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'hello', { once: 'a' });
-    await house.pass(100);
+    await side.pass(100);
     sendText(node, 'hello', { once: 'a' });
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'SMS_UNCERTAIN duplicate']);
     sendText(node, 'hello', { once: 'a', retryUncertain: true });
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends.slice(2), ['to 6421555123']);
-    assert.equal(house.service.bodies.length, 2);
+    assert.equal(side.service.bodies.length, 2);
   });
 
   it('holds across restarts, for as long as it is remembered', async () => {
     const store = new FailingStore();
-    const house = new House({ store, dedupeMs: 3_600_000 });
-    sendText(house.attach(), 'hello', { once: 'a' });
-    await house.pass(100);
-    const next = house.restart(copyPlatter(store.platter));
+    const side = new SendingSide({ store, dedupeMs: 3_600_000 });
+    sendText(side.attach(), 'hello', { once: 'a' });
+    await side.pass(100);
+    const next = side.restart(copyDisk(store.disk));
     const back = next.attach();
     sendText(back, 'hello', { once: 'a' });
     await next.pass(100);
@@ -201,44 +201,44 @@ describe('once', () => {
     await next.pass(3_600_000);
     sendText(back, 'hello', { once: 'a' });
     await next.pass(100);
-    assert.equal(house.service.bodies.length, 2);
+    assert.equal(side.service.bodies.length, 2);
   });
 
   it('holds for its whole time, across a restart as well, though the clock is set forward by days', async () => {
     const store = new FailingStore();
-    const house = new House({ store, dedupeMs: 3_600_000 });
-    const node = house.attach();
-    const other = house.attach('other');
+    const side = new SendingSide({ store, dedupeMs: 3_600_000 });
+    const node = side.attach();
+    const other = side.attach('other');
     for (const one of [node, other]) sendText(one, 'hello', { once: 'a' });
-    await house.pass(1_800_000);
-    house.clock.set(10 * 24 * 3_600_000);
+    await side.pass(1_800_000);
+    side.clock.set(10 * 24 * 3_600_000);
     sendText(node, 'hello', { once: 'a' });
-    await house.pass(1_799_000);
+    await side.pass(1_799_000);
     sendText(other, 'hello', { once: 'a' });
-    await house.pass(100);
+    await side.pass(100);
     for (const { ends } of [node, other]) assert.deepEqual(ends, ['to 6421555123', 'to 6421555123 duplicate']);
     // Another process knows nothing of that, but what was written.
-    const clock = new VirtualClock(house.clock.now());
-    const next = new House({ ...house.options, clock, store: new FailingStore(copyPlatter(store.platter)) });
+    const clock = new VirtualClock(side.clock.now());
+    const next = new SendingSide({ ...side.options, clock, store: new FailingStore(copyDisk(store.disk)) });
     const back = next.attach();
     sendText(back, 'hello', { once: 'a' });
     await next.pass(1_000);
     assert.deepEqual(back.ends, ['to 6421555123 duplicate']);
-    await house.pass(1_000);
+    await side.pass(1_000);
     sendText(node, 'hello', { once: 'a' });
-    await house.pass(100);
+    await side.pass(100);
     assert.equal(node.ends.at(-1), 'to 6421555123');
   });
 
   it('holds for its whole time though the clock is set forward twice', async () => {
-    const house = new House({ store: new FailingStore(), dedupeMs: 3_600_000 });
-    const node = house.attach();
+    const side = new SendingSide({ store: new FailingStore(), dedupeMs: 3_600_000 });
+    const node = side.attach();
     sendText(node, 'hello', { once: 'a' });
-    await house.pass(1_000_000);
+    await side.pass(1_000_000);
     for (const days of [1, 5]) {
-      house.clock.set(days * 24 * 3_600_000);
+      side.clock.set(days * 24 * 3_600_000);
       sendText(node, 'hello', { once: 'a' });
-      await house.pass(1_000_000);
+      await side.pass(1_000_000);
     }
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate', 'to 6421555123 duplicate']);
   });
@@ -246,14 +246,14 @@ describe('once', () => {
   for (const isRestarted of [false, true]) {
     it(`holds no longer than its time from when a clock that was years ahead is set right, ${isRestarted ? 'before a restart' : 'in one process'}`, async () => {
       const store = new FailingStore();
-      const house = new House({ store, dedupeMs: 3_600_000 });
-      house.clock.set(5 * 365 * 24 * 3_600_000);
-      sendText(house.attach(), 'hello', { once: 'a' });
-      await house.pass(100);
-      if (!isRestarted) house.clock.set(-5 * 365 * 24 * 3_600_000);
+      const side = new SendingSide({ store, dedupeMs: 3_600_000 });
+      side.clock.set(5 * 365 * 24 * 3_600_000);
+      sendText(side.attach(), 'hello', { once: 'a' });
+      await side.pass(100);
+      if (!isRestarted) side.clock.set(-5 * 365 * 24 * 3_600_000);
       const next = isRestarted
-        ? new House({ ...house.options, store: new FailingStore(copyPlatter(store.platter)) })
-        : house;
+        ? new SendingSide({ ...side.options, store: new FailingStore(copyDisk(store.disk)) })
+        : side;
       const node = next.attach('send');
       sendText(node, 'hello', { once: 'a' });
       await next.pass(3_599_000);
@@ -271,31 +271,31 @@ describe('once', () => {
     const once = { once: 'a', keep: forever };
 
     it('and whoever has the same key awaits its outcome', async () => {
-      const house = new House({ dedupeMs });
-      const node = house.attach();
-      house.service.otherwise = { unreachable: true };
+      const side = new SendingSide({ dedupeMs });
+      const node = side.attach();
+      side.service.otherwise = { unreachable: true };
       sendText(node, 'hello', once);
-      await house.pass(longMs);
+      await side.pass(longMs);
       sendText(node, 'hello', once);
       sendText(node, 'hello', { once: 'a' });
-      await house.pass(1_000);
-      assert.equal(house.outbox.admin.state.kept, 2);
-      house.service.otherwise = { takes: true };
-      await house.pass(120_000);
+      await side.pass(1_000);
+      assert.equal(side.outbox.admin.state.kept, 2);
+      side.service.otherwise = { takes: true };
+      await side.pass(120_000);
       assert.deepEqual(node.ends.sort(), ['to 6421555123', 'to 6421555123 duplicate', 'to 6421555123 duplicate']);
-      assert.equal(house.service.bodies.length, 1);
+      assert.equal(side.service.bodies.length, 1);
     });
 
     it('also after a crash', async () => {
       const store = new FailingStore();
-      const house = new House({ store, dedupeMs });
-      house.service.otherwise = { unreachable: true };
-      sendText(house.attach(), 'hello', once);
-      await house.pass(1_000);
-      const platter = copyPlatter(store.platter);
-      await Promise.all([house.close(), house.pass(100)]);
-      await house.clock.advance(longMs);
-      const next = house.restart(platter);
+      const side = new SendingSide({ store, dedupeMs });
+      side.service.otherwise = { unreachable: true };
+      sendText(side.attach(), 'hello', once);
+      await side.pass(1_000);
+      const disk = copyDisk(store.disk);
+      await Promise.all([side.close(), side.pass(100)]);
+      await side.clock.advance(longMs);
+      const next = side.restart(disk);
       const node = next.attach();
       sendText(node, 'something else', once);
       sendText(node, 'hello', once);
@@ -308,42 +308,42 @@ describe('once', () => {
     });
 
     it('also when somebody has it sent once more', async () => {
-      const house = new House({ dedupeMs });
-      const node = house.attach();
-      house.service.script.push({ error: createError('uncertain') });
+      const side = new SendingSide({ dedupeMs });
+      const node = side.attach();
+      side.service.script.push({ error: createError('uncertain') });
       sendText(node, 'hello', { once: 'a' });
-      await house.pass(1_000);
-      house.service.otherwise = { unreachable: true };
-      const { entries } = house.outbox.admin.entries('uncertain', 1);
-      void house.outbox.admin.act(entries[0]?.id ?? '', 'send');
-      await house.pass(longMs);
+      await side.pass(1_000);
+      side.service.otherwise = { unreachable: true };
+      const { entries } = side.outbox.admin.entries('uncertain', 1);
+      void side.outbox.admin.act(entries[0]?.id ?? '', 'send');
+      await side.pass(longMs);
       sendText(node, 'hello', { once: 'a' });
-      await house.pass(1_000);
-      house.service.otherwise = { takes: true };
-      await house.pass(120_000);
+      await side.pass(1_000);
+      side.service.otherwise = { takes: true };
+      await side.pass(120_000);
       assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'to 6421555123 again', 'to 6421555123 duplicate']);
-      assert.equal(house.service.bodies.length, 1);
+      assert.equal(side.service.bodies.length, 1);
     });
 
     for (const had of ['left', 'not left']) {
       it(`and is discarded: its key is remembered no longer than it would be, where it had ${had}`, async () => {
-        const house = new House({ dedupeMs });
-        const node = house.attach();
-        if (had === 'left') house.service.script.push({ error: createError('uncertain') });
-        house.service.otherwise = { unreachable: true };
+        const side = new SendingSide({ dedupeMs });
+        const node = side.attach();
+        if (had === 'left') side.service.script.push({ error: createError('uncertain') });
+        side.service.otherwise = { unreachable: true };
         sendText(node, 'hello', { ...once, retryUncertain: true });
-        await house.pass(longMs);
-        const { entries } = house.outbox.admin.entries('kept', 1);
-        const discarded = house.outbox.admin.act(entries[0]?.id ?? '', 'discard');
-        await house.pass(0);
+        await side.pass(longMs);
+        const { entries } = side.outbox.admin.entries('kept', 1);
+        const discarded = side.outbox.admin.act(entries[0]?.id ?? '', 'discard');
+        await side.pass(0);
         assert.equal(await discarded, 'done');
-        house.service.otherwise = { takes: true };
+        side.service.otherwise = { takes: true };
         sendText(node, 'hello', { once: 'a' });
-        await house.pass(1_000);
+        await side.pass(1_000);
         assert.deepEqual(node.ends, had === 'left' ? ['SMS_UNCERTAIN duplicate'] : ['to 6421555123']);
-        await house.pass(dedupeMs);
+        await side.pass(dedupeMs);
         sendText(node, 'hello', { once: 'a' });
-        await house.pass(1_000);
+        await side.pass(1_000);
         assert.equal(node.ends[1], 'to 6421555123');
       });
     }
@@ -355,16 +355,16 @@ describe('once', () => {
       [2, 'SMS_UNCERTAIN duplicate'],
     ] as const) {
       const store = new FailingStore();
-      const house = new House({ store });
+      const side = new SendingSide({ store });
       const commit = store.commit.bind(store);
       let count = 0;
       store.commit = async (...step) => {
         await commit(...step);
         if (++count === commits) await new Promise(() => {});
       };
-      sendText(house.attach(), 'hello', { once: 'a' });
-      await house.pass(100);
-      const next = house.restart(copyPlatter(store.platter));
+      sendText(side.attach(), 'hello', { once: 'a' });
+      await side.pass(100);
+      const next = side.restart(copyDisk(store.disk));
       const back = next.attach();
       await next.pass(100);
       const before = back.ends.length;
@@ -375,39 +375,39 @@ describe('once', () => {
   });
 
   it('with keep the second waits for the first, across an outage', async () => {
-    const house = new House();
-    const node = house.attach();
-    house.service.otherwise = { unreachable: true };
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.otherwise = { unreachable: true };
     sendText(node, 'hello', { once: 'a', keep: forever });
     sendText(node, 'hello', { once: 'a', keep: forever });
-    await house.pass(10_000);
-    house.service.otherwise = { takes: true };
-    await house.pass(60_000);
+    await side.pass(10_000);
+    side.service.otherwise = { takes: true };
+    await side.pass(60_000);
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
-    assert.equal(house.service.bodies.length, 1);
+    assert.equal(side.service.bodies.length, 1);
   });
 
   it('a node that is closed has nobody wait for ever', async () => {
-    const house = new House();
-    const node = house.attach();
-    house.service.otherwise = { connects: new Promise(() => {}) };
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.otherwise = { connects: new Promise(() => {}) };
     sendText(node, 'hello', { once: 'a' });
     sendText(node, 'hello', { once: 'a' });
-    await house.pass(1_000);
-    await Promise.all([node.node.close(), house.pass(11_000)]);
+    await side.pass(1_000);
+    await Promise.all([node.node.close(), side.pass(11_000)]);
     assert.deepEqual(node.ends, ['SMS_CLOSED']);
   });
 
   for (const keep of [undefined, { expireMs: 60_000 }]) {
     it(`a second that is ${keep ? 'kept' : 'guarded'} in the commit that ends the first is not forgotten`, async () => {
       const store = new FailingStore();
-      const house = new House({ store });
-      const node = house.attach();
+      const side = new SendingSide({ store });
+      const node = side.attach();
       let answer = () => {};
       const after = new Promise<void>((resolve) => (answer = resolve));
-      house.service.script.push({ takes: true, after });
+      side.service.script.push({ takes: true, after });
       sendText(node, 'hello', { once: 'a', keep });
-      await house.pass(100);
+      await side.pass(100);
       const tell = node.onOutcome.bind(node);
       node.onOutcome = async (news) => {
         await new Promise(setImmediate);
@@ -418,11 +418,11 @@ describe('once', () => {
         store.commit = commit;
         sendText(node, 'hello', { once: 'a', keep });
         answer();
-        await house.clock.advance(10);
+        await side.clock.advance(10);
         await commit(changes);
       };
       sendText(node, 'another', { once: 'b' });
-      await house.pass(10_000);
+      await side.pass(10_000);
       assert.deepEqual(node.ends.sort(), ['to 6421555123', 'to 6421555123', 'to 6421555123 duplicate']);
     });
   }
@@ -430,41 +430,41 @@ describe('once', () => {
   describe('a second that is kept', () => {
     const twins = (options: { dedupeMs?: number } = {}) => {
       const store = new FailingStore();
-      const house = new House({ store, ...options });
-      const node = house.attach();
-      house.service.otherwise = { unreachable: true };
+      const side = new SendingSide({ store, ...options });
+      const node = side.attach();
+      side.service.otherwise = { unreachable: true };
       for (let count = 0; count < 2; count++) sendText(node, 'hello', { once: 'a', keep: forever });
-      return { store, house, node };
+      return { store, side, node };
     };
 
     it('goes on waiting across a redeploy, with what the flow gave', async () => {
-      const { house, node, store } = twins();
-      await house.pass(1_000);
-      await Promise.all([node.node.close(), house.pass(100)]);
+      const { side, node, store } = twins();
+      await side.pass(1_000);
+      await Promise.all([node.node.close(), side.pass(100)]);
       assert.deepEqual(node.ends, []);
-      house.service.otherwise = { takes: true };
-      const back = house.attach();
-      await house.pass(120_000);
+      side.service.otherwise = { takes: true };
+      const back = side.attach();
+      await side.pass(120_000);
       assert.deepEqual(back.ends, ['to 6421555123', 'to 6421555123 duplicate']);
       assert.deepEqual(back.outcomes[1]?.origin, { body: 'hello' });
-      assert.deepEqual([house.service.bodies.length, store.platter.entries.size], [1, 0]);
+      assert.deepEqual([side.service.bodies.length, store.disk.entries.size], [1, 0]);
     });
 
     it('and when the whole account is closed meanwhile', async () => {
-      const { house, store } = twins();
-      await house.pass(1_000);
-      await Promise.all([house.close(), house.pass(100)]);
-      assert.equal(store.platter.entries.size, 2);
-      house.service.otherwise = { takes: true };
-      const back = house.attach();
-      await house.pass(120_000);
+      const { side, store } = twins();
+      await side.pass(1_000);
+      await Promise.all([side.close(), side.pass(100)]);
+      assert.equal(store.disk.entries.size, 2);
+      side.service.otherwise = { takes: true };
+      const back = side.attach();
+      await side.pass(120_000);
       assert.deepEqual(back.ends, ['to 6421555123', 'to 6421555123 duplicate']);
-      assert.equal(house.service.bodies.length, 1);
+      assert.equal(side.service.bodies.length, 1);
     });
 
     it('and when the account is closed in the moment in which it is taken in', async () => {
-      const { house, node, store } = twins();
-      await house.pass(1_000);
+      const { side, node, store } = twins();
+      await side.pass(1_000);
       const { follow } = Followers.prototype;
       const signals: AbortSignal[] = [];
       Followers.prototype.follow = function (own, id, signal) {
@@ -476,30 +476,30 @@ describe('once', () => {
       const commit = store.commit.bind(store);
       store.commit = (changes) => written.then(() => commit(changes));
       sendText(node, 'hello', { once: 'a', keep: forever });
-      await house.pass(100);
+      await side.pass(100);
       // The account does not wait for its nodes.
-      const closed = Promise.all([house.outbox.close(), node.node.close()]);
-      await house.pass(100);
+      const closed = Promise.all([side.outbox.close(), node.node.close()]);
+      await side.pass(100);
       write();
-      await Promise.all([closed.then(() => house.journal.close()), house.pass(10_100)]);
+      await Promise.all([closed.then(() => side.journal.close()), side.pass(10_100)]);
       Followers.prototype.follow = follow;
       assert.deepEqual(
         signals.filter(({ aborted }) => !aborted),
         [],
       );
-      assert.equal(store.platter.entries.size, 3);
-      house.service.otherwise = { takes: true };
-      const back = house.attach();
-      await house.pass(120_000);
+      assert.equal(store.disk.entries.size, 3);
+      side.service.otherwise = { takes: true };
+      const back = side.attach();
+      await side.pass(120_000);
       assert.deepEqual(back.ends, ['to 6421555123', 'to 6421555123 duplicate', 'to 6421555123 duplicate']);
-      assert.equal(house.service.bodies.length, 1);
+      assert.equal(side.service.bodies.length, 1);
     });
 
     it('and a crash', async () => {
-      const { house, store } = twins();
-      await house.pass(1_000);
-      const next = house.restart(copyPlatter(store.platter));
-      house.service.otherwise = { takes: true };
+      const { side, store } = twins();
+      await side.pass(1_000);
+      const next = side.restart(copyDisk(store.disk));
+      side.service.otherwise = { takes: true };
       const back = next.attach();
       await next.pass(120_000);
       assert.deepEqual(back.ends, ['to 6421555123', 'to 6421555123 duplicate']);
@@ -507,11 +507,11 @@ describe('once', () => {
     });
 
     it('gets its outcome again after a crash before that has entered the flow, and is not listed as uncertain', async () => {
-      const { house, node, store } = twins();
-      house.service.otherwise = { takes: true, error: createError('uncertain') };
+      const { side, node, store } = twins();
+      side.service.otherwise = { takes: true, error: createError('uncertain') };
       node.isFlowing = false;
-      await house.pass(120_000);
-      const next = house.restart(copyPlatter(store.platter));
+      await side.pass(120_000);
+      const next = side.restart(copyDisk(store.disk));
       const back = next.attach();
       await next.pass(1_000);
       assert.deepEqual(back.ends, ['SMS_UNCERTAIN again', 'SMS_UNCERTAIN again duplicate']);
@@ -519,39 +519,39 @@ describe('once', () => {
     });
 
     it('is sent itself when nothing was sent of the first', async () => {
-      const { house, node } = twins();
-      await house.pass(100);
-      house.service.otherwise = { takes: true };
-      house.service.script.push({ error: createError('forbidden') });
-      await house.pass(120_000);
+      const { side, node } = twins();
+      await side.pass(100);
+      side.service.otherwise = { takes: true };
+      side.service.script.push({ error: createError('forbidden') });
+      await side.pass(120_000);
       assert.deepEqual(node.ends, ['SMS_FORBIDDEN', 'to 6421555123']);
-      assert.equal(house.outbox.admin.state.kept, 0);
+      assert.equal(side.outbox.admin.state.kept, 0);
     });
 
     it('is sent itself when somebody discards the first, and can be discarded', async () => {
       for (const index of [0, 1]) {
-        const { house, node, store } = twins();
-        await house.pass(100);
-        const { entries } = house.outbox.admin.entries('kept', 2);
-        assert.equal(house.outbox.admin.state.kept, 2);
-        const acted = house.outbox.admin.act(entries[index]?.id ?? '', 'discard');
-        house.service.otherwise = { takes: true };
-        await house.pass(120_000);
+        const { side, node, store } = twins();
+        await side.pass(100);
+        const { entries } = side.outbox.admin.entries('kept', 2);
+        assert.equal(side.outbox.admin.state.kept, 2);
+        const acted = side.outbox.admin.act(entries[index]?.id ?? '', 'discard');
+        side.service.otherwise = { takes: true };
+        await side.pass(120_000);
         assert.deepEqual([await acted, node.ends], ['done', ['to 6421555123']]);
-        assert.deepEqual([house.service.bodies.length, store.platter.entries.size], [1, 0]);
+        assert.deepEqual([side.service.bodies.length, store.disk.entries.size], [1, 0]);
       }
     });
 
     it('whose store fails meanwhile goes on waiting when it is back', async () => {
-      const { house, node, store } = twins();
-      await house.pass(100);
-      house.service.otherwise = { takes: true };
+      const { side, node, store } = twins();
+      await side.pass(100);
+      side.service.otherwise = { takes: true };
       store.failing.add('commit').add('open');
-      await house.pass(120_000);
+      await side.pass(120_000);
       store.failing.clear();
-      await house.pass(120_000);
+      await side.pass(120_000);
       assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
-      assert.deepEqual([house.service.bodies.length, store.platter.entries.size], [1, 0]);
+      assert.deepEqual([side.service.bodies.length, store.disk.entries.size], [1, 0]);
     });
 
     describe('has its own time', () => {
@@ -560,35 +560,35 @@ describe('once', () => {
       /** A first that waits for ever in an outage, and a second that does not. */
       const lead = async (first: Partial<SendOptions> = {}) => {
         const store = new FailingStore();
-        const house = new House({ store });
-        const node = house.attach();
-        house.service.otherwise = { unreachable: true };
+        const side = new SendingSide({ store });
+        const node = side.attach();
+        side.service.otherwise = { unreachable: true };
         sendText(node, 'hello', { once: 'a', keep: forever, ...first });
-        await house.pass(1_000);
-        return { store, house, node };
+        await side.pass(1_000);
+        return { store, side, node };
       };
 
       it('and expires when that is over, while the first goes on waiting under its key', async () => {
-        const { house, node } = await lead();
+        const { side, node } = await lead();
         sendText(node, 'hello', brief);
-        await house.pass(expireMs - 100);
+        await side.pass(expireMs - 100);
         assert.deepEqual(node.ends, []);
-        await house.pass(200);
-        assert.deepEqual([node.outcomes.map(codeOf), house.outbox.admin.state.kept], [['SMS_EXPIRED'], 1]);
-        assert.deepEqual([house.outbox.admin.counts.expired, node.outcomes[0]?.origin], [1, { body: 'hello' }]);
+        await side.pass(200);
+        assert.deepEqual([node.outcomes.map(codeOf), side.outbox.admin.state.kept], [['SMS_EXPIRED'], 1]);
+        assert.deepEqual([side.outbox.admin.counts.expired, node.outcomes[0]?.origin], [1, { body: 'hello' }]);
         sendText(node, 'hello', { once: 'a', keep: forever });
-        await house.pass(1_000);
-        house.service.otherwise = { takes: true };
-        await house.pass(120_000);
+        await side.pass(1_000);
+        side.service.otherwise = { takes: true };
+        await side.pass(120_000);
         assert.deepEqual(node.ends.slice(1), ['to 6421555123', 'to 6421555123 duplicate']);
-        assert.deepEqual([house.service.bodies.length, house.outbox.isSettled], [1, true]);
+        assert.deepEqual([side.service.bodies.length, side.outbox.isSettled], [1, true]);
       });
 
       it('of which a crash takes nothing away, nor adds to it', async () => {
-        const { store, house, node } = await lead();
+        const { store, side, node } = await lead();
         sendText(node, 'hello', brief);
-        await house.pass(expireMs / 2);
-        const next = house.restart(copyPlatter(store.platter));
+        await side.pass(expireMs / 2);
+        const next = side.restart(copyDisk(store.disk));
         const back = next.attach();
         await next.pass(expireMs / 2 - 100);
         assert.deepEqual(back.ends, []);
@@ -597,94 +597,93 @@ describe('once', () => {
       });
 
       it('though what has become of a first that is leaving is awaited', async () => {
-        const { house, node } = await lead();
+        const { side, node } = await lead();
         sendText(node, 'hello', brief);
-        const answer = house.service.holdNext();
-        await house.pass(expireMs + 10_000);
-        assert.deepEqual([node.ends, house.service.bodies.length], [[], 1]);
+        const answer = side.service.holdNext();
+        await side.pass(expireMs + 10_000);
+        assert.deepEqual([node.ends, side.service.bodies.length], [[], 1]);
         answer();
-        await house.pass(100);
+        await side.pass(100);
         assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
       });
 
       it('also where a first that was leaving has to wait again', async () => {
-        const { house, node } = await lead();
+        const { side, node } = await lead();
         sendText(node, 'hello', brief);
-        const answer = house.service.holdNext({ takes: false, error: createError('unauthorized') });
-        await house.pass(expireMs + 10_000);
+        const answer = side.service.holdNext({ takes: false, error: createError('unauthorized') });
+        await side.pass(expireMs + 10_000);
         assert.deepEqual(node.ends, []);
         answer();
-        await house.pass(1_100);
+        await side.pass(1_100);
         assert.deepEqual(node.outcomes.map(codeOf), ['SMS_EXPIRED']);
       });
 
       it('and is as unknown by then as the first', async () => {
-        const { house, node } = await lead({ retryUncertain: true });
+        const { side, node } = await lead({ retryUncertain: true });
         sendText(node, 'hello', brief);
-        house.service.script.push({ takes: true, error: createError('uncertain') });
-        await house.pass(expireMs + 10_000);
+        side.service.script.push({ takes: true, error: createError('uncertain') });
+        await side.pass(expireMs + 10_000);
         assert.deepEqual(node.outcomes.map(codeOf), ['SMS_UNCERTAIN']);
       });
 
       it('and is given up after 7 days with the first when their node is gone', async () => {
-        const { house, node, store } = await lead();
-        house.attach('other');
+        const { side, node, store } = await lead();
+        side.attach('other');
         sendText(node, 'hello', { once: 'a', keep: forever });
-        await house.pass(1_000);
-        await Promise.all([node.node.close(), house.pass(0)]);
-        await house.pass(7 * 24 * 3_600_000 + 1_000);
-        assert.deepEqual(
-          [house.abandoned, house.outbox.isSettled, store.platter.entries.size],
-          [['send', 'send'], true, 0],
-        );
+        await side.pass(1_000);
+        await Promise.all([node.node.close(), side.pass(0)]);
+        await side.pass(7 * 24 * 3_600_000 + 1_000);
+        assert.deepEqual([side.abandoned, side.outbox.isSettled, store.disk.entries.size], [['send', 'send'], true, 0]);
       });
 
       it('and is back with its node', async () => {
-        const { house, node } = await lead();
+        const { side, node } = await lead();
         sendText(node, 'hello', brief);
-        await house.pass(1_000);
-        house.attach('other');
-        await Promise.all([node.node.close(), house.pass(0)]);
-        const back = house.attach();
-        await house.pass(expireMs);
-        assert.deepEqual([house.abandoned, back.outcomes.map(codeOf)], [[], ['SMS_EXPIRED']]);
+        await side.pass(1_000);
+        side.attach('other');
+        await Promise.all([node.node.close(), side.pass(0)]);
+        const back = side.attach();
+        await side.pass(expireMs);
+        assert.deepEqual([side.abandoned, back.outcomes.map(codeOf)], [[], ['SMS_EXPIRED']]);
       });
     });
 
     it('counts for the limit of the queue', async () => {
-      const house = new House({ queueLimit: 3 });
-      const node = house.attach();
-      house.service.otherwise = { unreachable: true };
+      const side = new SendingSide({ queueLimit: 3 });
+      const node = side.attach();
+      side.service.otherwise = { unreachable: true };
       for (let count = 0; count < 4; count++) {
         sendText(node, 'hello', { once: 'a', keep: forever });
-        await house.pass(100);
+        await side.pass(100);
       }
       assert.deepEqual(node.ends, ['SMS_BUSY']);
     });
   });
 
   describe('when the store is closed by a redeploy before the outcome is known', () => {
-    async function redeploy(prepare: (house: House, node: FakeNode, until: Promise<void>) => void): Promise<string[]> {
-      const house = new House();
-      const node = house.attach();
+    async function redeploy(
+      prepare: (side: SendingSide, node: FakeNode, until: Promise<void>) => void,
+    ): Promise<string[]> {
+      const side = new SendingSide();
+      const node = side.attach();
       let goOn = () => {};
       prepare(
-        house,
+        side,
         node,
         new Promise((resolve) => {
           goOn = resolve;
         }),
       );
       sendText(node, 'hello', { once: 'a' });
-      await house.pass(10);
+      await side.pass(10);
       const closed = node.node.close();
-      void house.outbox.close();
-      await house.journal.close();
+      void side.outbox.close();
+      await side.journal.close();
       goOn();
-      await house.pass(100);
+      await side.pass(100);
       await closed;
-      const back = house.attach();
-      await house.pass(1_000);
+      const back = side.attach();
+      await side.pass(1_000);
       return [...node.ends, ...back.ends];
     }
 
@@ -694,7 +693,7 @@ describe('once', () => {
     });
 
     it('one that has not left is told all the same', async () => {
-      const ends = await redeploy((_house, { client }, until) => {
+      const ends = await redeploy((_side, { client }, until) => {
         client.send = () => until.then(() => Promise.reject(createError('forbidden')));
       });
       assert.deepEqual(ends, ['SMS_FORBIDDEN']);
@@ -707,49 +706,49 @@ describe('once', () => {
       knowsKey,
     }: {
       knowsKey: boolean;
-    }): Promise<{ next: FakeNode & { node: SendingNode }; house: House; find(): Promise<void> }> {
-      const dead = new House({ store: new FailingServer() });
+    }): Promise<{ next: FakeNode & { node: SendingNode }; side: SendingSide; find(): Promise<void> }> {
+      const dead = new SendingSide({ store: new FailingServer() });
       const { clock, service } = dead;
       service.script.push({ connects: new Promise(() => {}) });
       sendText(dead.attach(), 'hello', { once: 'a' });
       await dead.pass(100);
-      const store = new FailingServer(copyPlatter((dead.options.store as FailingServer).platter));
-      const left = store.platter.items;
+      const store = new FailingServer(copyDisk((dead.options.store as FailingServer).disk));
+      const left = store.disk.items;
       assert.equal(left.length, 1);
-      store.platter.entries.clear();
-      if (!knowsKey) store.platter.remembered.clear();
-      const former = new House({ clock, service, store });
-      const house = new House({ clock, service, store: new FailingServer() });
-      const next = house.attach();
-      former.replacedBy = house;
+      store.disk.entries.clear();
+      if (!knowsKey) store.disk.remembered.clear();
+      const former = new SendingSide({ clock, service, store });
+      const side = new SendingSide({ clock, service, store: new FailingServer() });
+      const next = side.attach();
+      former.replacedBy = side;
       const handOver = async () => {
-        await Promise.all([former.outbox.handOver(house.outbox, { isLast: true }), house.pass(100)]);
-        await house.pass(100);
+        await Promise.all([former.outbox.handOver(side.outbox, { isLast: true }), side.pass(100)]);
+        await side.pass(100);
       };
       await handOver();
       const find = async () => {
         store.takeOver(left);
-        await house.pass(100);
+        await side.pass(100);
         await handOver();
       };
-      return { next, house, find };
+      return { next, side, find };
     }
 
     it('the key is free', async () => {
-      const { next, house, find } = await change({ knowsKey: true });
+      const { next, side, find } = await change({ knowsKey: true });
       await find();
       sendText(next, 'hello', { once: 'a', keep: forever });
-      await house.pass(10_000);
+      await side.pass(10_000);
       assert.deepEqual(next.ends, ['to 6421555123']);
     });
 
     it('the key is that of a text that was sent meanwhile', async () => {
-      const { next, house, find } = await change({ knowsKey: false });
+      const { next, side, find } = await change({ knowsKey: false });
       sendText(next, 'hello', { once: 'a' });
-      await house.pass(100);
+      await side.pass(100);
       await find();
       sendText(next, 'hello', { once: 'a' });
-      await house.pass(100);
+      await side.pass(100);
       assert.deepEqual(next.ends, ['to 6421555123', 'to 6421555123 duplicate']);
     });
   });

@@ -11,7 +11,7 @@ import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { findClosedPort } from '../raw-service';
 import { createError } from '../some-error';
-import { FakeNode, House, type HouseOptions, sendText } from './sending-house';
+import { FakeNode, SendingSide, type SendingSideOptions, sendText } from './sending-side';
 
 const delivery: Delivery = { statusCode: 200, recipients: [], accepted: ['6421555123'], failed: [] };
 
@@ -51,10 +51,10 @@ function close(node: SendingNode): void {
 }
 
 /** A node that sends by a client, in an account where one text is sent at once and none may wait. */
-function attach(client: Client, options: HouseOptions) {
-  const house = new House({ concurrency: 1, queueLimit: 0, ...options });
+function attach(client: Client, options: SendingSideOptions) {
+  const side = new SendingSide({ concurrency: 1, queueLimit: 0, ...options });
   const handler = new FakeNode('send', client, false);
-  return { house, node: Object.assign(handler, { node: house.outbox.attach(handler) }) };
+  return { side, node: Object.assign(handler, { node: side.outbox.attach(handler) }) };
 }
 
 function send(node: FakeNode & { node: SendingNode }, options: Partial<SendOptions> = {}): void {
@@ -209,28 +209,28 @@ describe('send (retries, retryUncertain)', () => {
     });
 
     it('a text that is to be tried again has its place before those that came later, and is not refused', async () => {
-      const house = new House({ clock, concurrency: 1, queueLimit: 2 });
-      const node = house.attach('send', false);
-      house.service.script.push({ takes: true, error: createError('uncertain') });
-      const answer = house.service.holdNext();
+      const side = new SendingSide({ clock, concurrency: 1, queueLimit: 2 });
+      const node = side.attach('send', false);
+      side.service.script.push({ takes: true, error: createError('uncertain') });
+      const answer = side.service.holdNext();
       sendText(node, 'again', { retries: 3, retryUncertain: true });
       sendText(node, 'one');
       sendText(node, 'two');
-      await house.pass(0);
+      await side.pass(0);
       sendText(node, 'three');
-      await house.pass(1_000);
-      assert.deepEqual([house.service.bodies, house.outbox.admin.state.waiting], [['again', 'one'], 3]);
+      await side.pass(1_000);
+      assert.deepEqual([side.service.bodies, side.outbox.admin.state.waiting], [['again', 'one'], 3]);
       answer();
-      await house.pass(0);
-      assert.deepEqual(house.service.bodies, ['again', 'one', 'again', 'two', 'three']);
+      await side.pass(0);
+      assert.deepEqual(side.service.bodies, ['again', 'one', 'again', 'two', 'three']);
     });
 
     it('takes no place while it waits to be tried again', async () => {
-      const { house, node } = attach(new ScriptedClient('uncertain'), { clock });
+      const { side, node } = attach(new ScriptedClient('uncertain'), { clock });
       send(node, { retryUncertain: true });
-      await house.pass(0);
-      assert.equal(house.outbox.admin.state.inFlight, 0);
-      await house.pass(200);
+      await side.pass(0);
+      assert.equal(side.outbox.admin.state.inFlight, 0);
+      await side.pass(200);
       assert.deepEqual(node.ends, ['to 6421555123']);
     });
   });

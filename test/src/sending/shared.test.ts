@@ -7,7 +7,7 @@ import { TcpProxy } from '../../tcp-proxy';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
-import { FakeService, forever, House, type HouseOptions, sendText } from './sending-house';
+import { FakeService, forever, SendingSide, type SendingSideOptions, sendText } from './sending-side';
 
 const key = '0123456789abcdef0123456789abcdef';
 const usual = { aliveMs: 400, heartbeatMs: 100, graceMs: 200, commandTimeoutMs: 500 };
@@ -54,10 +54,10 @@ describe('sending from several processes on one Redis', () => {
       login = key,
       timing = usual,
       ...options
-    }: HouseOptions & { login?: string } & Partial<Pick<RedisStoreOptions, 'url' | 'timing'>> = {},
-  ): House {
+    }: SendingSideOptions & { login?: string } & Partial<Pick<RedisStoreOptions, 'url' | 'timing'>> = {},
+  ): SendingSide {
     const store = new RedisStore({ url, key: login, timing });
-    return closing.add(new House({ clock: new RealClock(), service, store, ...options }), (house) => house.close());
+    return closing.add(new SendingSide({ clock: new RealClock(), service, store, ...options }), (side) => side.close());
   }
 
   it('what a dead one kept is sent by exactly one of the others that have the node', async () => {
@@ -71,7 +71,7 @@ describe('sending from several processes on one Redis', () => {
     await until(() => node.outages.length === 1);
     await sleep(100);
     const others = [create(service), create(service)];
-    const nodes = others.map((house) => house.attach());
+    const nodes = others.map((side) => side.attach());
     const stranger = create(service).attach('another');
     await sleep(300);
     assert.equal(service.taken.length, 0);
@@ -118,8 +118,8 @@ describe('sending from several processes on one Redis', () => {
     await until(() => gone.outages.length === 1 && back.outages.length === 1);
     await first.close();
     const others = [createHasty(), createHasty(), createHasty()];
-    const abandoned = () => others.flatMap((house) => house.abandoned);
-    for (const house of others) house.attach('other');
+    const abandoned = () => others.flatMap((side) => side.abandoned);
+    for (const side of others) side.attach('other');
     await sleep(800);
     assert.deepEqual(abandoned(), []);
     service.otherwise = { takes: true };
@@ -135,9 +135,9 @@ describe('sending from several processes on one Redis', () => {
 
   it('a text is sent once under its key, whichever takes it', async () => {
     const service = new FakeService();
-    const houses = [create(service), create(service), create(service)];
-    const nodes = houses.map((house) => house.attach());
-    await Promise.all(houses.map(({ journal }) => journal.ready()));
+    const sides = [create(service), create(service), create(service)];
+    const nodes = sides.map((side) => side.attach());
+    await Promise.all(sides.map(({ journal }) => journal.ready()));
     for (let n = 0; n < 10; n++)
       for (const node of nodes) sendText(node, 'hello', { once: 'key', ...(n % 2 ? { keep } : {}) });
     await until(() => nodes.flatMap(({ ends }) => ends).length === 30);

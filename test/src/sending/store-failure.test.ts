@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { FailingStore } from '../store/failing-store';
-import { type FakeNode, forever, House, sendText } from './sending-house';
+import { type FakeNode, forever, SendingSide, sendText } from './sending-side';
 
 const keep = forever;
 const minuteMs = 60_000;
@@ -9,27 +9,27 @@ const told = ({ outages }: FakeNode) => outages.map(({ code, waiting }) => `${co
 
 describe('sending, when the store fails', () => {
   let store: FailingStore;
-  let house: House;
+  let side: SendingSide;
 
   beforeEach(() => {
     store = new FailingStore();
     // It was there before.
     Object.defineProperty(store, 'mayHold', { value: true, writable: true });
-    house = new House({ store });
+    side = new SendingSide({ store });
   });
 
   const fail = () => void store.failing.add('open').add('recall').add('commit');
   const recover = async () => {
     store.failing.clear();
-    await house.pass(10_000);
+    await side.pass(10_000);
   };
 
   it('as it is opened, each node that needs it says so once, and one of them when it works again', async () => {
     fail();
-    const nodes = [house.attach('a'), house.attach('b')];
-    await house.pass(minuteMs);
-    const late = house.attach('late');
-    await house.pass(minuteMs);
+    const nodes = [side.attach('a'), side.attach('b')];
+    await side.pass(minuteMs);
+    const late = side.attach('late');
+    await side.pass(minuteMs);
     for (const node of [...nodes, late]) {
       assert.deepEqual([told(node), node.state?.outage?.code], [['SMS_STORE 0'], 'SMS_STORE']);
     }
@@ -41,33 +41,33 @@ describe('sending, when the store fails', () => {
   it('where it never was there, a node says nothing before a text is refused', async () => {
     Object.assign(store, { mayHold: false });
     fail();
-    const node = house.attach();
-    await house.pass(minuteMs);
+    const node = side.attach();
+    await side.pass(minuteMs);
     assert.deepEqual([told(node), node.state?.outage?.code], [[], 'SMS_STORE']);
     sendText(node, 'hello', { keep });
-    await house.pass(minuteMs);
+    await side.pass(minuteMs);
     assert.deepEqual([node.ends, told(node)], [['SMS_STORE'], []]);
   });
 
   it('is not what refuses a text that comes when everything is closed: that is SMS_CLOSED', async () => {
-    const node = house.attach();
-    await house.close();
+    const node = side.attach();
+    await side.close();
     sendText(node, 'late', { keep });
     sendText(node, 'late', { once: 'a' });
-    await house.pass(minuteMs);
-    assert.deepEqual([node.ends, told(node), house.service.bodies], [['SMS_CLOSED', 'SMS_CLOSED'], [], []]);
+    await side.pass(minuteMs);
+    assert.deepEqual([node.ends, told(node), side.service.bodies], [['SMS_CLOSED', 'SMS_CLOSED'], [], []]);
   });
 
   it('a node that keeps nothing says nothing, and goes on', async () => {
-    const former = house.attach('former', false);
-    const plain = house.attach('plain', false);
+    const former = side.attach('former', false);
+    const plain = side.attach('plain', false);
     sendText(former, 'from before', { keep: { expireMs: undefined } });
-    house.service.otherwise = { unreachable: true };
-    await house.pass(minuteMs);
+    side.service.otherwise = { unreachable: true };
+    await side.pass(minuteMs);
     store.failing.add('commit');
-    house.service.otherwise = { takes: true };
+    side.service.otherwise = { takes: true };
     sendText(plain, 'hello');
-    await house.pass(minuteMs);
+    await side.pass(minuteMs);
     assert.deepEqual([plain.ends, told(plain), plain.state?.outage], [['to 6421555123'], [], undefined]);
     assert.deepEqual(told(former), ['SMS_UNREACHABLE 1', 'SMS_STORE 1']);
     await recover();
@@ -76,20 +76,20 @@ describe('sending, when the store fails', () => {
 
   it('a node that is deployed anew says nothing again, but of the next time', async () => {
     fail();
-    const first = house.attach();
-    await house.pass(minuteMs);
+    const first = side.attach();
+    await side.pass(minuteMs);
     await first.node.close();
-    const second = house.attach();
-    await house.close();
-    const third = house.attach();
-    await house.pass(minuteMs);
+    const second = side.attach();
+    await side.close();
+    const third = side.attach();
+    await side.pass(minuteMs);
     assert.deepEqual([told(first), told(second), told(third)], [['SMS_STORE 0'], [], []]);
     assert.deepEqual([second.state?.outage?.code, third.state?.outage?.code], ['SMS_STORE', 'SMS_STORE']);
     await recover();
     assert.deepEqual([third.recoveries, third.state?.outage], [['store'], undefined]);
     fail();
     sendText(third, 'refused', { once: 'x' });
-    await house.pass(minuteMs);
+    await side.pass(minuteMs);
     assert.deepEqual([third.ends, told(third)], [['SMS_STORE'], []]);
     await recover();
     assert.deepEqual(third.recoveries, ['store', 'store']);
@@ -97,68 +97,68 @@ describe('sending, when the store fails', () => {
 
   it('and works again while nobody is here, a later failure is told', async () => {
     fail();
-    const first = house.attach();
-    await house.pass(minuteMs);
-    await house.close();
+    const first = side.attach();
+    await side.pass(minuteMs);
+    await side.close();
     store.failing.clear();
-    const second = house.attach();
-    await house.pass(minuteMs);
+    const second = side.attach();
+    await side.pass(minuteMs);
     assert.deepEqual([told(first), told(second)], [['SMS_STORE 0'], []]);
     fail();
-    sendText(house.attach('other'), 'refused', { once: 'x' });
-    await house.pass(minuteMs);
+    sendText(side.attach('other'), 'refused', { once: 'x' });
+    await side.pass(minuteMs);
     assert.deepEqual(told(second), ['SMS_STORE 0']);
   });
 
   it('and the service is found out of reach when it works again, both are told', async () => {
-    const node = house.attach();
-    house.service.otherwise = { unreachable: true };
+    const node = side.attach();
+    side.service.otherwise = { unreachable: true };
     for (const body of ['1', '2']) sendText(node, body, { keep });
     store.failing.add('commit');
-    await house.pass(1_000);
+    await side.pass(1_000);
     assert.deepEqual([node.ends, told(node)], [['SMS_STORE', 'SMS_STORE'], []]);
     await recover();
     for (const body of ['3', '4']) sendText(node, body, { keep });
-    await house.pass(1_000);
+    await side.pass(1_000);
     assert.deepEqual(told(node), ['SMS_UNREACHABLE 2']);
     fail();
-    house.service.otherwise = { takes: true };
-    await house.pass(minuteMs);
+    side.service.otherwise = { takes: true };
+    await side.pass(minuteMs);
     assert.deepEqual(told(node), ['SMS_UNREACHABLE 2', 'SMS_STORE 2']);
     await recover();
-    await house.pass(minuteMs);
-    assert.deepEqual(house.service.bodies, ['3', '4']);
+    await side.pass(minuteMs);
+    assert.deepEqual(side.service.bodies, ['3', '4']);
     assert.equal(node.state?.outage, undefined);
   });
 
   it('each node whose texts it keeps back is told as well that the service fails next', async () => {
-    const nodes = [house.attach('a'), house.attach('b')];
+    const nodes = [side.attach('a'), side.attach('b')];
     let connect = () => {};
     const connects = new Promise<void>((resolve) => {
       connect = resolve;
     });
-    house.service.script.push({ connects }, { connects });
+    side.service.script.push({ connects }, { connects });
     for (const node of nodes) sendText(node, 'hello', { keep });
-    await house.pass(0);
+    await side.pass(0);
     store.failing.add('commit');
     connect();
-    await house.pass(100);
-    house.service.otherwise = { unreachable: true };
+    await side.pass(100);
+    side.service.otherwise = { unreachable: true };
     store.failing.clear();
-    await house.pass(minuteMs);
+    await side.pass(minuteMs);
     for (const node of nodes) assert.deepEqual(told(node), ['SMS_STORE 1', 'SMS_UNREACHABLE 1']);
   });
 
   it('a node with an open question says so once, though nothing can be polled for it', async () => {
-    const node = house.attach();
+    const node = side.attach();
     sendText(node, 'well?', { waitMs: 60 * minuteMs, messageId: 'm1' });
-    await house.pass(1_000);
+    await side.pass(1_000);
     fail();
-    sendText(house.attach('other'), 'refused', { once: 'x' });
-    await house.pass(1_000);
-    const { failure } = house.journal;
+    sendText(side.attach('other'), 'refused', { once: 'x' });
+    await side.pass(1_000);
+    const { failure } = side.journal;
     assert.ok(failure);
-    assert.equal(house.outbox.registrations.onPollFailing('send', failure), false);
+    assert.equal(side.outbox.registrations.onPollFailing('send', failure), false);
     assert.deepEqual(told(node), ['SMS_STORE 0']);
   });
 });

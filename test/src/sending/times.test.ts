@@ -4,7 +4,7 @@ import { QuietHours } from '../../../src/message/times';
 import type { SendOptions } from '../../../src/outbox/text';
 import { VirtualClock } from '../../virtual-clock';
 import { FailingStore } from '../store/failing-store';
-import { copyPlatter, forever, House, type HouseOptions, sendText } from './sending-house';
+import { copyDisk, forever, SendingSide, type SendingSideOptions, sendText } from './sending-side';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -15,51 +15,51 @@ const at = (time: number, keep: NonNullable<SendOptions['keep']> = { expireMs: h
 /** Quiet every day between two hours. */
 const quiet = (from: number, to: number) => new QuietHours({ from: from * 60, to: to * 60, timeZone: 'UTC' });
 
-function start(options: HouseOptions = {}) {
+function start(options: SendingSideOptions = {}) {
   const store = new FailingStore();
-  const house = new House({ clock: new VirtualClock(noon), store, ...options });
-  const node = house.attach();
-  return { store, house, node };
+  const side = new SendingSide({ clock: new VirtualClock(noon), store, ...options });
+  const node = side.attach();
+  return { store, side, node };
 }
 
 describe('a text with a time of its own', () => {
   it('is kept, listed with its time and leaves when it has come', async () => {
-    const { house, node, store } = start();
+    const { side, node, store } = start();
     sendText(node, 'later', at(noon + 2 * hourMs));
-    await house.pass(100);
-    assert.equal(store.platter.entries.size, 1);
-    assert.deepEqual(house.outbox.admin.state.scheduled, 1);
-    assert.deepEqual(house.outbox.admin.state.kept, 1);
-    const { entries } = house.outbox.admin.entries('kept', 10);
+    await side.pass(100);
+    assert.equal(store.disk.entries.size, 1);
+    assert.deepEqual(side.outbox.admin.state.scheduled, 1);
+    assert.deepEqual(side.outbox.admin.state.kept, 1);
+    const { entries } = side.outbox.admin.entries('kept', 10);
     assert.deepEqual(
       entries.map(({ body, dueAt }) => [body, dueAt]),
       [['later', noon + 2 * hourMs]],
     );
     assert.deepEqual([node.state?.waiting, node.state?.nextAt], [1, noon + 2 * hourMs]);
-    await house.pass(2 * hourMs - 1_000);
-    assert.equal(house.service.tries, 0);
-    await house.pass(1_000);
+    await side.pass(2 * hourMs - 1_000);
+    assert.equal(side.service.tries, 0);
+    await side.pass(1_000);
     assert.deepEqual(node.ends, ['to 6421555123']);
     assert.deepEqual([node.state?.waiting, node.state?.nextAt], [0, undefined]);
-    assert.equal(house.outbox.admin.state.scheduled, 0);
+    assert.equal(side.outbox.admin.state.scheduled, 0);
     assert.equal(node.outcomes[0]?.isKept, true);
   });
 
   it('leaves at once when that is past, as any other', async () => {
-    const { house, node, store } = start();
+    const { side, node, store } = start();
     sendText(node, 'now', at(noon));
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends, ['to 6421555123']);
     assert.equal(store.commits, 0);
     assert.equal(node.outcomes[0]?.isKept, false);
   });
 
   it('outlives the process, and leaves at the start when its time has come meanwhile', async () => {
-    const { house, node, store } = start();
+    const { side, node, store } = start();
     for (const hours of [1, 30]) sendText(node, `in ${hours} h`, at(noon + hours * hourMs, forever));
-    await house.pass(100);
-    const after = house.restart(copyPlatter(store.platter));
-    house.clock.set(2 * hourMs);
+    await side.pass(100);
+    const after = side.restart(copyDisk(store.disk));
+    side.clock.set(2 * hourMs);
     const again = after.attach();
     await after.pass(1_000);
     assert.deepEqual(after.service.bodies, ['in 1 h']);
@@ -68,100 +68,100 @@ describe('a text with a time of its own', () => {
   });
 
   it('leaves within a minute of the clock being set, or the machine waking up, after its time', async () => {
-    const { house, node } = start();
+    const { side, node } = start();
     sendText(node, 'in a month', at(noon + 30 * dayMs));
-    await house.pass(minuteMs);
-    house.clock.set(30 * dayMs);
-    await house.pass(minuteMs);
-    assert.deepEqual(house.service.bodies, ['in a month']);
+    await side.pass(minuteMs);
+    side.clock.set(30 * dayMs);
+    await side.pass(minuteMs);
+    assert.deepEqual(side.service.bodies, ['in a month']);
   });
 
   it('does not count for the queue limit, and does not keep others back', async () => {
-    const { house, node } = start({ queueLimit: 1, concurrency: 1 });
+    const { side, node } = start({ queueLimit: 1, concurrency: 1 });
     for (let count = 0; count < 20; count++) sendText(node, `later ${count}`, at(noon + hourMs));
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends, []);
     sendText(node, 'kept', { keep: forever });
     sendText(node, 'plain');
-    await house.pass(100);
-    assert.deepEqual(house.service.bodies.sort(), ['kept', 'plain']);
-    await house.pass(hourMs);
-    assert.equal(house.service.taken.length, 22);
+    await side.pass(100);
+    assert.deepEqual(side.service.bodies.sort(), ['kept', 'plain']);
+    await side.pass(hourMs);
+    assert.equal(side.service.taken.length, 22);
   });
 
   it('is refused when 100,000 others wait for theirs', async function () {
     this.timeout(120_000);
-    const { house, node } = start({ store: new FailingStore() });
+    const { side, node } = start({ store: new FailingStore() });
     const most = 100_000;
     const chunk = 5_000;
     for (let count = 0; count < most; count += chunk) {
       for (let each = 0; each < chunk; each++) sendText(node, 'x', at(noon + hourMs));
-      await house.pass(0);
+      await side.pass(0);
     }
-    assert.equal(house.outbox.admin.state.scheduled, most);
+    assert.equal(side.outbox.admin.state.scheduled, most);
     sendText(node, 'one more', at(noon + hourMs));
     sendText(node, 'now', { keep: forever });
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends, ['SMS_BUSY', 'to 6421555123']);
   });
 
   it('is given up when it could not leave for so long after its time', async () => {
-    const { house, node } = start();
-    house.service.otherwise = { unreachable: true };
+    const { side, node } = start();
+    side.service.otherwise = { unreachable: true };
     sendText(node, 'later', at(noon + 2 * hourMs, { expireMs: 10 * minuteMs }));
-    await house.pass(2 * hourMs + 9 * minuteMs);
+    await side.pass(2 * hourMs + 9 * minuteMs);
     assert.deepEqual(node.ends, []);
-    await house.pass(minuteMs + 1_000);
+    await side.pass(minuteMs + 1_000);
     assert.deepEqual(node.ends, ['SMS_EXPIRED']);
   });
 
   it('is no part of an outage before its time', async () => {
-    const { house, node } = start();
-    house.service.otherwise = { unreachable: true };
+    const { side, node } = start();
+    side.service.otherwise = { unreachable: true };
     sendText(node, 'later', { ...at(noon + 2 * dayMs), priority: 10 });
     sendText(node, 'kept', { keep: forever });
-    await house.pass(1_000);
+    await side.pass(1_000);
     assert.deepEqual(
       node.outages.map(({ waiting }) => waiting),
       [1],
     );
-    house.service.otherwise = { takes: true };
-    await house.pass(2 * minuteMs);
-    assert.deepEqual(house.service.bodies, ['kept']);
+    side.service.otherwise = { takes: true };
+    await side.pass(2 * minuteMs);
+    assert.deepEqual(side.service.bodies, ['kept']);
     assert.equal(node.state?.outage, undefined);
   });
 
   it('is given up 7 days after its time when its node is not deployed any more', async () => {
-    const { house, node } = start();
-    const other = house.attach('other');
+    const { side, node } = start();
+    const other = side.attach('other');
     sendText(node, 'soon', { keep: forever });
     sendText(node, 'later', at(noon + 2 * dayMs, forever));
     sendText(node, 'last', at(noon + 4 * dayMs, forever));
-    house.service.otherwise = { unreachable: true };
-    await house.pass(100);
-    await Promise.all([node.node.close(), house.pass(1_000)]);
-    const left = () => house.outbox.admin.entries('kept', 10).entries.map(({ body }) => body);
-    await house.pass(7 * dayMs + minuteMs);
+    side.service.otherwise = { unreachable: true };
+    await side.pass(100);
+    await Promise.all([node.node.close(), side.pass(1_000)]);
+    const left = () => side.outbox.admin.entries('kept', 10).entries.map(({ body }) => body);
+    await side.pass(7 * dayMs + minuteMs);
     assert.deepEqual(left(), ['later', 'last']);
-    await house.pass(2 * dayMs - 10 * minuteMs);
+    await side.pass(2 * dayMs - 10 * minuteMs);
     assert.deepEqual(left(), ['later', 'last']);
-    await house.pass(11 * minuteMs);
+    await side.pass(11 * minuteMs);
     assert.deepEqual(left(), ['last']);
-    await house.pass(2 * dayMs);
+    await side.pass(2 * dayMs);
     assert.deepEqual(left(), []);
     assert.deepEqual(other.ends, []);
   });
 
   it('leaves at once when somebody says so, also after a restart, and has its whole time from then on', async () => {
-    const { house, node, store } = start();
-    house.service.otherwise = { unreachable: true };
+    const { side, node, store } = start();
+    side.service.otherwise = { unreachable: true };
     sendText(node, 'later', at(noon + 20 * dayMs));
-    await house.pass(2 * hourMs);
-    const [entry] = house.outbox.admin.entries('kept', 1).entries;
-    const [done] = await Promise.all([house.outbox.admin.act(entry?.id ?? '', 'send'), house.pass(100)]);
+    await side.pass(2 * hourMs);
+    const [entry] = side.outbox.admin.entries('kept', 1).entries;
+    const [done] = await Promise.all([side.outbox.admin.act(entry?.id ?? '', 'send'), side.pass(100)]);
     assert.equal(done, 'done');
-    assert.equal(house.service.tries > 0, true);
-    const after = house.restart(copyPlatter(store.platter));
+    assert.equal(side.service.tries > 0, true);
+    const after = side.restart(copyDisk(store.disk));
     const again = after.attach();
     await after.pass(10 * minuteMs);
     after.service.otherwise = { takes: true };
@@ -170,20 +170,20 @@ describe('a text with a time of its own', () => {
   });
 
   it('is not sent by hand as long as that cannot be written', async () => {
-    const { house, node, store } = start();
+    const { side, node, store } = start();
     sendText(node, 'later', at(noon + dayMs));
-    await house.pass(100);
-    const [entry] = house.outbox.admin.entries('kept', 1).entries;
+    await side.pass(100);
+    const [entry] = side.outbox.admin.entries('kept', 1).entries;
     store.failing.add('commit').add('open');
-    const acted = house.outbox.admin.act(entry?.id ?? '', 'send').catch((error: unknown) => error);
-    await house.pass(1_000);
+    const acted = side.outbox.admin.act(entry?.id ?? '', 'send').catch((error: unknown) => error);
+    await side.pass(1_000);
     assert.ok(isSmsError(await acted, 'SMS_STORE'));
-    assert.equal(house.service.tries, 0);
-    assert.equal(house.outbox.admin.state.scheduled, 1);
+    assert.equal(side.service.tries, 0);
+    assert.equal(side.outbox.admin.state.scheduled, 1);
   });
 
   it('goes by priority among those whose time comes in the same moment', async () => {
-    const { house, node } = start({ concurrency: 1 });
+    const { side, node } = start({ concurrency: 1 });
     for (const [body, priority] of [
       ['low', -1],
       ['first', 5],
@@ -191,155 +191,155 @@ describe('a text with a time of its own', () => {
     ] as const) {
       sendText(node, body, { ...at(noon + hourMs), priority });
     }
-    await house.pass(hourMs + 1_000);
-    assert.deepEqual(house.service.bodies, ['first', 'second', 'low']);
+    await side.pass(hourMs + 1_000);
+    assert.deepEqual(side.service.bodies, ['first', 'second', 'low']);
   });
 
   it('keeps its key of once until it has left', async () => {
-    const { house, node } = start({ dedupeMs: hourMs });
+    const { side, node } = start({ dedupeMs: hourMs });
     sendText(node, 'once', { ...at(noon + 60 * dayMs), once: 'key' });
-    await house.pass(100);
-    house.clock.set(59 * dayMs);
-    await house.pass(minuteMs);
+    await side.pass(100);
+    side.clock.set(59 * dayMs);
+    await side.pass(minuteMs);
     sendText(node, 'once', { ...at(noon + 60 * dayMs), once: 'key' });
-    await house.pass(minuteMs);
-    house.clock.set(dayMs);
-    await house.pass(2 * minuteMs);
-    assert.deepEqual(house.service.bodies, ['once']);
+    await side.pass(minuteMs);
+    side.clock.set(dayMs);
+    await side.pass(2 * minuteMs);
+    assert.deepEqual(side.service.bodies, ['once']);
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
   });
 });
 
 describe('quiet hours', () => {
   it('refuse a text that is not kept, with when they end, and count it', async () => {
-    const { house, node } = start({ quietHours: [quiet(11, 13)] });
+    const { side, node } = start({ quietHours: [quiet(11, 13)] });
     sendText(node, 'now');
-    await house.pass(100);
+    await side.pass(100);
     const [news] = node.outcomes;
     assert.ok(news && isSmsError(news.outcome, 'SMS_QUIET'));
     assert.equal(news.outcome.until, '2026-01-01T13:00:00.000Z');
-    assert.equal(house.service.tries, 0);
-    const { quiet: counted, refused } = house.outbox.admin.counts;
+    assert.equal(side.service.tries, 0);
+    const { quiet: counted, refused } = side.outbox.admin.counts;
     assert.deepEqual([counted, refused], [1, 0]);
   });
 
   it('have a kept text wait, and one with a time of its own, though that has passed', async () => {
-    const { house, node } = start({ quietHours: [quiet(11, 13)] });
+    const { side, node } = start({ quietHours: [quiet(11, 13)] });
     sendText(node, 'kept', { keep: { expireMs: minuteMs } });
     sendText(node, 'at', at(noon - hourMs, { expireMs: minuteMs }));
-    await house.pass(hourMs - 1_000);
-    assert.equal(house.service.tries, 0);
+    await side.pass(hourMs - 1_000);
+    assert.equal(side.service.tries, 0);
     assert.equal(node.state?.nextAt, noon + hourMs);
-    await house.pass(1_000);
+    await side.pass(1_000);
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123']);
   });
 
   it('put off a text whose own time is in them, to their end', async () => {
-    const { house, node } = start({ quietHours: [quiet(21, 7)] });
+    const { side, node } = start({ quietHours: [quiet(21, 7)] });
     sendText(node, 'late', at(noon + 12 * hourMs));
-    await house.pass(100);
+    await side.pass(100);
     assert.equal(node.state?.nextAt, noon + 19 * hourMs);
   });
 
   it('begin while texts wait for their turn: who is not kept is refused, the others wait', async () => {
-    const { house, node } = start({ quietHours: [quiet(13, 14)], concurrency: 1 });
-    const answer = house.service.holdNext();
-    await house.pass(hourMs - 1_000);
+    const { side, node } = start({ quietHours: [quiet(13, 14)], concurrency: 1 });
+    const answer = side.service.holdNext();
+    await side.pass(hourMs - 1_000);
     sendText(node, 'first');
     sendText(node, 'plain');
     sendText(node, 'kept', { keep: forever });
     sendText(node, 'at', at(noon, forever));
-    await house.pass(2_000);
+    await side.pass(2_000);
     answer();
-    await house.pass(1_000);
-    assert.deepEqual(house.service.bodies, ['first']);
+    await side.pass(1_000);
+    assert.deepEqual(side.service.bodies, ['first']);
     assert.deepEqual(node.ends, ['to 6421555123', 'SMS_QUIET']);
-    await house.pass(hourMs);
-    assert.deepEqual(house.service.bodies, ['first', 'kept', 'at']);
+    await side.pass(hourMs);
+    assert.deepEqual(side.service.bodies, ['first', 'kept', 'at']);
   });
 
   it('begin while the connection comes about: nothing is sent', async () => {
-    const { house, node } = start({ quietHours: [quiet(13, 14)] });
+    const { side, node } = start({ quietHours: [quiet(13, 14)] });
     let connect = () => {};
     const connects = new Promise<void>((resolve) => {
       connect = resolve;
     });
-    house.service.script.push({ connects, takes: true }, { connects, takes: true });
-    await house.pass(hourMs - 1_000);
+    side.service.script.push({ connects, takes: true }, { connects, takes: true });
+    await side.pass(hourMs - 1_000);
     sendText(node, 'plain');
     sendText(node, 'kept', { keep: forever });
-    await house.pass(2_000);
+    await side.pass(2_000);
     connect();
-    await house.pass(1_000);
-    assert.deepEqual(house.service.bodies, []);
+    await side.pass(1_000);
+    assert.deepEqual(side.service.bodies, []);
     assert.deepEqual(node.ends, ['SMS_QUIET']);
-    await house.pass(hourMs);
-    assert.deepEqual(house.service.bodies, ['kept']);
+    await side.pass(hourMs);
+    assert.deepEqual(side.service.bodies, ['kept']);
   });
 
   it('do not hold for an essential text', async () => {
-    const { house, node } = start({ quietHours: [quiet(11, 13)] });
+    const { side, node } = start({ quietHours: [quiet(11, 13)] });
     sendText(node, 'alarm', { essential: true });
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
   it('all hold, those of every account node', async () => {
-    const { house, node } = start({ quietHours: [quiet(11, 13), quiet(13, 15)] });
+    const { side, node } = start({ quietHours: [quiet(11, 13), quiet(13, 15)] });
     sendText(node, 'kept', { keep: forever });
-    await house.pass(100);
+    await side.pass(100);
     assert.equal(node.state?.nextAt, noon + 3 * hourMs);
   });
 
   it('do not hold for what a person sends', async () => {
-    const { house, node } = start({ quietHours: [quiet(11, 13)] });
+    const { side, node } = start({ quietHours: [quiet(11, 13)] });
     sendText(node, 'kept', { keep: forever });
-    await house.pass(100);
-    const [entry] = house.outbox.admin.entries('kept', 1).entries;
-    await Promise.all([house.outbox.admin.act(entry?.id ?? '', 'send'), house.pass(100)]);
+    await side.pass(100);
+    const [entry] = side.outbox.admin.entries('kept', 1).entries;
+    await Promise.all([side.outbox.admin.act(entry?.id ?? '', 'send'), side.pass(100)]);
     assert.deepEqual(node.ends, ['to 6421555123 again']);
   });
 
   it('leave the limits untouched by what they keep back', async () => {
     const limits = { perHandset: 1, perHandsetMs: dayMs };
-    const { house, node } = start({ quietHours: [quiet(11, 13)], limits });
+    const { side, node } = start({ quietHours: [quiet(11, 13)], limits });
     sendText(node, 'refused');
     sendText(node, 'kept', { keep: forever });
-    await house.pass(2 * hourMs);
+    await side.pass(2 * hourMs);
     assert.deepEqual(node.ends, ['SMS_QUIET', 'to 6421555123']);
   });
 
   it('are taken away or changed: what waits goes by those that hold now', async () => {
     const quietHours = [quiet(11, 13)];
-    const { house, node } = start({ quietHours });
+    const { side, node } = start({ quietHours });
     sendText(node, 'kept', { keep: forever });
-    await house.pass(100);
+    await side.pass(100);
     quietHours.splice(0, 1, quiet(11, 14));
-    house.outbox.quietHoursChanged();
-    await house.pass(hourMs);
+    side.outbox.quietHoursChanged();
+    await side.pass(hourMs);
     assert.deepEqual(node.ends, []);
     assert.equal(node.state?.nextAt, noon + 2 * hourMs);
     quietHours.length = 0;
-    house.outbox.quietHoursChanged();
-    await house.pass(100);
+    side.outbox.quietHoursChanged();
+    await side.pass(100);
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
   it('give a duplicate of a key its outcome, though nothing may be sent', async () => {
-    const { house, node } = start({ quietHours: [quiet(13, 14)] });
+    const { side, node } = start({ quietHours: [quiet(13, 14)] });
     sendText(node, 'once', { once: 'key' });
-    await house.pass(hourMs + 1_000);
+    await side.pass(hourMs + 1_000);
     sendText(node, 'once', { once: 'key' });
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
   });
 
   it('free the key of a text that they refuse', async () => {
-    const { house, node } = start({ quietHours: [quiet(11, 13)] });
+    const { side, node } = start({ quietHours: [quiet(11, 13)] });
     sendText(node, 'once', { once: 'key' });
-    await house.pass(hourMs + 1_000);
+    await side.pass(hourMs + 1_000);
     sendText(node, 'once', { once: 'key' });
-    await house.pass(100);
+    await side.pass(100);
     assert.deepEqual(node.ends, ['SMS_QUIET', 'to 6421555123']);
   });
 });

@@ -17,7 +17,7 @@ import {
 type Step = 'open' | 'recall' | 'commit' | 'sweep' | 'close';
 
 /** What outlives the process: everything in text, so that nobody can change it from afar. */
-export class Platter {
+export class FakeDisk {
   readonly entries = new Map<string, string>();
   readonly remembered = new Map<string, string>();
   readonly held = new Map<number, string>();
@@ -73,7 +73,7 @@ function put(map: Map<string, string>, changes: readonly (readonly [string, stri
 export class FailingStore implements Store {
   readonly durable = true;
   readonly failing = new Set<Step>();
-  /** A commit that fails is on the platter all the same. */
+  /** A commit that fails is on the disk all the same. */
   failsAfterwards = false;
   /** Makes every call take turns of the event loop. */
   turns = 0;
@@ -83,39 +83,39 @@ export class FailingStore implements Store {
   #isDead = false;
   #underWay = 0;
 
-  constructor(readonly platter = new Platter()) {}
+  constructor(readonly disk = new FakeDisk()) {}
 
   get mayHold(): boolean {
-    return this.platter.entries.size > 0;
+    return this.disk.entries.size > 0;
   }
 
   async open(_events?: Partial<StoreEvents>): Promise<Leftovers> {
     return this.#call('open', () => {
-      if (this.platter.owner && this.platter.owner !== this) throw failure('LEVEL_LOCKED');
-      this.platter.owner = this;
+      if (this.disk.owner && this.disk.owner !== this) throw failure('LEVEL_LOCKED');
+      this.disk.owner = this;
       this.isOpen = true;
-      const held = [...this.platter.held].map(([key, text]) => {
-        const letGo = () => void this.platter.held.delete(key);
+      const held = [...this.disk.held].map(([key, text]) => {
+        const letGo = () => void this.disk.held.delete(key);
         const setAside = () => {
           letGo();
-          this.platter.aside.push(text);
+          this.disk.aside.push(text);
           return 'a place';
         };
-        return { text, wasApplied: this.platter.applied.has(key), letGo, noteApplied: this.#noteOn(key), setAside };
+        return { text, wasApplied: this.disk.applied.has(key), letGo, noteApplied: this.#noteOn(key), setAside };
       });
-      return { items: this.platter.items, held };
+      return { items: this.disk.items, held };
     });
   }
 
   hold(text: string): Hold | undefined {
     if (!this.isOpen || this.failing.has('commit')) return undefined;
-    const key = this.platter.hold(text);
-    return { letGo: () => void this.platter.held.delete(key), noteApplied: this.#noteOn(key) };
+    const key = this.disk.hold(text);
+    return { letGo: () => void this.disk.held.delete(key), noteApplied: this.#noteOn(key) };
   }
 
   #noteOn(key: number): () => void {
     return () => {
-      if (!this.#isDead) this.platter.applied.add(key);
+      if (!this.#isDead) this.disk.applied.add(key);
     };
   }
 
@@ -153,7 +153,7 @@ export class FailingStore implements Store {
     return this.#call('sweep', () => {
       for (const [key, text] of this.#opened().remembered) {
         const { at, forMs } = times.read(parseRemembered(text));
-        if (at + forMs < now && !key.startsWith(unsweptPrefix)) this.platter.remembered.delete(key);
+        if (at + forMs < now && !key.startsWith(unsweptPrefix)) this.disk.remembered.delete(key);
       }
     });
   }
@@ -161,20 +161,20 @@ export class FailingStore implements Store {
   close(): Promise<void> {
     return this.#call('close', () => {
       this.isOpen = false;
-      if (this.platter.owner === this) this.platter.owner = undefined;
+      if (this.disk.owner === this) this.disk.owner = undefined;
     });
   }
 
-  /** The process is gone: nothing it still does reaches the platter, which others may open now. */
+  /** The process is gone: nothing it still does reaches the disk, which others may open now. */
   kill(): void {
     this.#isDead = true;
     this.isOpen = false;
-    if (this.platter.owner === this) this.platter.owner = undefined;
+    if (this.disk.owner === this) this.disk.owner = undefined;
   }
 
-  #opened(): Platter {
-    if (!this.isOpen || this.platter.owner !== this) throw failure('LEVEL_DATABASE_NOT_OPEN');
-    return this.platter;
+  #opened(): FakeDisk {
+    if (!this.isOpen || this.disk.owner !== this) throw failure('LEVEL_DATABASE_NOT_OPEN');
+    return this.disk;
   }
 
   async #call<T>(step: Step, work: () => T): Promise<T> {
@@ -208,12 +208,12 @@ export class FailingServer extends FailingStore {
 
   /** It has these of a process that is dead. */
   takeOver(items: readonly Item[]): void {
-    for (const item of items) this.platter.entries.set(item.id, JSON.stringify(item));
+    for (const item of items) this.disk.entries.set(item.id, JSON.stringify(item));
     this.#events?.onTakenOver?.(items);
   }
 
   override async commit(changes: Changes, recalled: Recalled = new Map(), isPresumed = false): Promise<void> {
-    const { remembered } = this.platter;
+    const { remembered } = this.disk;
     if (isPresumed && [...recalled.keys()].some((key) => remembered.has(key))) throw new StoreConflict();
     await super.commit(changes);
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type Changes, type Remembered, StoreConflict } from '../../../src/store/store';
-import { copyPlatter, forever, House, sendText } from '../sending/sending-house';
+import { copyDisk, forever, SendingSide, sendText } from '../sending/sending-side';
 import { FailingStore } from '../store/failing-store';
 
 const hourMs = 3_600_000;
@@ -24,58 +24,59 @@ class ReadStore extends FailingStore {
 
 describe('what is looked up for what comes in', () => {
   function begin(store = new ReadStore()) {
-    const house = new House({ store, sentMs: hourMs });
-    const node = house.attach();
-    house.receive();
-    return { house, node, store };
+    const side = new SendingSide({ store, sentMs: hourMs });
+    const node = side.attach();
+    side.receive();
+    return { side, node, store };
   }
 
-  const sentWith = ({ received }: House) => (received.at(-1)?.sent as { remembered?: unknown } | undefined)?.remembered;
+  const sentWith = ({ received }: SendingSide) =>
+    (received.at(-1)?.sent as { remembered?: unknown } | undefined)?.remembered;
 
   it('is its identity alone while nothing is remembered', async () => {
-    const { house, store, node } = begin();
+    const { side, store, node } = begin();
     sendText(node, 'kept, and not remembered', { keep: forever });
-    await house.pass(100);
+    await side.pass(100);
     store.takeReadings();
-    await house.incoming('6421555123', 'hi');
-    await house.incoming('6421555123', 'hi', { inReplyToId: 'q1' });
-    await house.status('6421555123', 'RCV', 'q1');
+    await side.incoming('6421555123', 'hi');
+    await side.incoming('6421555123', 'hi', { inReplyToId: 'q1' });
+    await side.status('6421555123', 'RCV', 'q1');
     assert.deepEqual(store.takeReadings(), [['incoming'], ['incoming'], ['status']]);
   });
 
   it('is read at once with what is remembered of a text that it names', async () => {
-    const { house, store, node } = begin();
+    const { side, store, node } = begin();
     sendText(node, 'well?', { messageId: 'q1', remember: { value: 7 } });
-    await house.pass(100);
+    await side.pass(100);
     store.takeReadings();
-    await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-    assert.equal(sentWith(house), 7);
+    await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+    assert.equal(sentWith(side), 7);
     assert.deepEqual(store.takeReadings(), [['answer', 'incoming', 'question', 'sent']]);
-    await house.status('6421555123', 'RCV', 'q1');
-    assert.equal(sentWith(house), 7);
+    await side.status('6421555123', 'RCV', 'q1');
+    assert.equal(sentWith(side), 7);
     assert.deepEqual(store.takeReadings(), [['answer', 'question', 'sent', 'status', 'statuses']]);
   });
 
   it('is its identity alone again when nothing is remembered any more', async () => {
-    const { house, store, node } = begin();
+    const { side, store, node } = begin();
     sendText(node, 'well?', { remember: { value: 7 } });
-    await house.pass(3 * hourMs);
+    await side.pass(3 * hourMs);
     store.takeReadings();
-    await house.incoming('6421555123', 'yes');
-    assert.equal(sentWith(house), undefined);
+    await side.incoming('6421555123', 'yes');
+    assert.equal(sentWith(side), undefined);
     assert.deepEqual(store.takeReadings(), [['incoming']]);
   });
 
   it('is known after a restart, from the one reading as the store opens', async () => {
     for (const remember of [undefined, { value: 7 }]) {
-      const { house, node, store } = begin();
+      const { side, node, store } = begin();
       sendText(node, 'well?', { messageId: 'q1', ...(remember ? { remember } : undefined), keep: forever });
-      await house.pass(100);
-      const next = begin(new ReadStore(copyPlatter(store.platter)));
-      await next.house.pass(100);
+      await side.pass(100);
+      const next = begin(new ReadStore(copyDisk(store.disk)));
+      await next.side.pass(100);
       assert.deepEqual(next.store.takeReadings(), [['absent', 'remembers']]);
-      await next.house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      assert.equal(sentWith(next.house), remember?.value);
+      await next.side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      assert.equal(sentWith(next.side), remember?.value);
       assert.deepEqual(next.store.takeReadings(), [
         remember ? ['answer', 'incoming', 'question', 'sent'] : ['incoming'],
       ]);
@@ -85,14 +86,14 @@ describe('what is looked up for what comes in', () => {
   it('is found of what came with another login', async () => {
     const former = begin();
     sendText(former.node, 'well?', { messageId: 'q1', remember: { value: 7 } });
-    await former.house.pass(100);
-    await Promise.all([former.node.node.close(), former.house.pass(100)]);
-    const heir = new House({ clock: former.house.clock, store: new ReadStore(), sentMs: hourMs });
+    await former.side.pass(100);
+    await Promise.all([former.node.node.close(), former.side.pass(100)]);
+    const heir = new SendingSide({ clock: former.side.clock, store: new ReadStore(), sentMs: hourMs });
     heir.attach();
     heir.receive();
     await heir.incoming('6421555123', 'before');
-    const handed = former.house.outbox.handOver(heir.outbox, { isLast: true });
-    await Promise.all([handed, former.house.pass(1_000)]);
+    const handed = former.side.outbox.handOver(heir.outbox, { isLast: true });
+    await Promise.all([handed, former.side.pass(1_000)]);
     await heir.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
     assert.equal(sentWith(heir), 7);
   });
@@ -103,7 +104,7 @@ describe('what is looked up for what comes in', () => {
 
       /** Compares what was presumed, and tells what is so. */
       override async commit(changes: Changes, recalled: Recalled = new Map(), isPresumed = false): Promise<void> {
-        const known = [...recalled.keys()].filter((key) => this.platter.remembered.has(key));
+        const known = [...recalled.keys()].filter((key) => this.disk.remembered.has(key));
         if (isPresumed && known.length > 0) {
           const keys = [...recalled.keys()];
           const found = await super.recall(keys);
@@ -115,41 +116,41 @@ describe('what is looked up for what comes in', () => {
     }
 
     it('is nothing more while nothing is remembered, and what others remember is found', async () => {
-      const { house, node, store } = begin(new SharedStore());
-      await house.pass(100);
+      const { side, node, store } = begin(new SharedStore());
+      await side.pass(100);
       store.takeReadings();
-      await house.incoming('6421555123', 'hi');
+      await side.incoming('6421555123', 'hi');
       // That nothing is known is presumed, and compared as the record is written down.
       assert.deepEqual(store.takeReadings(), []);
       // Another instance writes down the same that this one would.
       const other = begin(new SharedStore());
       for (const value of [7, 8]) {
         sendText(other.node, 'well?', { messageId: `q${value}`, remember: { value } });
-        await other.house.pass(100);
+        await other.side.pass(100);
       }
-      for (const [key, text] of other.store.platter.remembered) store.platter.remembered.set(key, text);
-      await house.incoming('6421555123', 'yes');
-      assert.equal(sentWith(house), 8);
+      for (const [key, text] of other.store.disk.remembered) store.disk.remembered.set(key, text);
+      await side.incoming('6421555123', 'yes');
+      assert.equal(sentWith(side), 8);
       assert.deepEqual(store.takeReadings(), [['answer', 'handset'], ['sent']]);
-      await house.incoming('6421555123', 'yes', { inReplyToId: 'q7' });
-      assert.equal(sentWith(house), 7);
+      await side.incoming('6421555123', 'yes', { inReplyToId: 'q7' });
+      assert.equal(sentWith(side), 7);
       assert.deepEqual(store.takeReadings(), []);
       assert.equal(node.answers.length, 0);
     });
   });
 
   it('is found when a store that fails is back, which it waits for', async () => {
-    const { house, store, node } = begin();
-    await house.pass(100);
+    const { side, store, node } = begin();
+    await side.pass(100);
     store.failing.add('commit').add('open');
     sendText(node, 'well?', { messageId: 'q1', remember: { value: 7 } });
-    await house.pass(100);
-    const coming = house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-    await house.pass(100);
+    await side.pass(100);
+    const coming = side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+    await side.pass(100);
     store.failing.clear();
-    await Promise.all([coming, house.pass(60_000)]);
-    assert.equal(sentWith(house), 7);
-    await house.incoming('6421555123', 'again', { inReplyToId: 'q1' });
-    assert.equal(sentWith(house), 7);
+    await Promise.all([coming, side.pass(60_000)]);
+    assert.equal(sentWith(side), 7);
+    await side.incoming('6421555123', 'again', { inReplyToId: 'q1' });
+    assert.equal(sentWith(side), 7);
   });
 });

@@ -112,7 +112,7 @@ class Node implements InboxSubscriber {
   }
 }
 
-describe('Distribution', () => {
+describe('Subscribers', () => {
   let clock: TurningClock;
   let inboxes: Inbox[];
   let faults: unknown[];

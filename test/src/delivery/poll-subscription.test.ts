@@ -9,7 +9,7 @@ import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
 import { VirtualClock } from '../../virtual-clock';
 import { createInboxOn } from '../inbox/inbox-on';
-import { FailingStore, Platter } from '../store/failing-store';
+import { FailingStore, FakeDisk } from '../store/failing-store';
 
 /** Lets everything happen that needs no timer. */
 async function settle(): Promise<void> {
@@ -72,13 +72,13 @@ class Bench {
 }
 
 describe('PollSubscription', () => {
-  let platter: Platter;
+  let disk: FakeDisk;
   let clock: VirtualClock;
   let inboxes: Inbox[];
-  const parts = () => [...platter.entries.values()].map((text) => JSON.parse(text).part);
+  const parts = () => [...disk.entries.values()].map((text) => JSON.parse(text).part);
   beforeEach(() => {
     clock = new VirtualClock();
-    platter = new Platter();
+    disk = new FakeDisk();
     inboxes = [];
   });
   afterEach(async () => {
@@ -87,7 +87,7 @@ describe('PollSubscription', () => {
 
   function createInbox(): Inbox {
     const inbox = createInboxOn({
-      store: new FailingStore(platter),
+      store: new FailingStore(disk),
       dedupe: () => true,
       dedupeMs: () => 1_000_000_000,
       onStore: () => {},
@@ -112,7 +112,7 @@ describe('PollSubscription', () => {
       assert.deepEqual(bench.bodies, ['1', '2', '3']);
       assert.ok(bench.sent.every(({ ackId, redelivered }) => ackId === undefined && !redelivered));
       await bench.inbox.journal.flush();
-      assert.equal(platter.entries.size, 0);
+      assert.equal(disk.entries.size, 0);
       assert.equal(bench.receiver.outstanding, 0);
     });
 
@@ -120,7 +120,7 @@ describe('PollSubscription', () => {
       const bench = createBench({ acknowledge: 'auto' });
       bench.gotThere = false;
       await bench.receive('1');
-      assert.equal(platter.entries.size, 1);
+      assert.equal(disk.entries.size, 1);
       bench.receiver.detach();
       const next = createBench({ acknowledge: 'auto' }, bench.inbox);
       await settle();
@@ -129,7 +129,7 @@ describe('PollSubscription', () => {
         [['1', true]],
       );
       await bench.inbox.journal.flush();
-      assert.equal(platter.entries.size, 0);
+      assert.equal(disk.entries.size, 0);
     });
 
     it('what the node does not want counts as delivered without being sent (filter)', async () => {
@@ -138,7 +138,7 @@ describe('PollSubscription', () => {
         await bench.receive(`unwanted ${acknowledge}`);
         assert.deepEqual(bench.bodies, []);
         await bench.inbox.journal.flush();
-        assert.equal(platter.entries.size, 0);
+        assert.equal(disk.entries.size, 0);
         bench.receiver.detach();
         await bench.inbox.journal.close();
       }
@@ -149,12 +149,12 @@ describe('PollSubscription', () => {
     it('keeps a message until it is acknowledged', async () => {
       const bench = createBench();
       await bench.receive('1');
-      assert.equal(platter.entries.size, 1);
+      assert.equal(disk.entries.size, 1);
       assert.equal(bench.receiver.outstanding, 1);
       assert.equal(bench.receiver.acknowledge(bench.lastAckId, false), true);
       await settle();
       await bench.inbox.journal.flush();
-      assert.equal(platter.entries.size, 0);
+      assert.equal(disk.entries.size, 0);
       assert.equal(bench.receiver.outstanding, 0);
       await tick(600_000);
       assert.equal(bench.sent.length, 1);
@@ -271,7 +271,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.receiver.acknowledge(early, false), true);
       await settle();
       await bench.inbox.journal.flush();
-      assert.equal(platter.entries.size, 0);
+      assert.equal(disk.entries.size, 0);
       await tick(600_000);
       assert.equal(bench.sent.length, 2);
     });
@@ -285,7 +285,7 @@ describe('PollSubscription', () => {
       await tick(600_000);
       assert.equal(bench.sent.length, 1);
       await bench.inbox.journal.flush();
-      assert.equal(platter.entries.size, 0);
+      assert.equal(disk.entries.size, 0);
     });
 
     it('an acknowledgement that belongs to nothing, or comes again, is not known', async () => {
@@ -312,7 +312,7 @@ describe('PollSubscription', () => {
       await settle();
       assert.deepEqual(bench.bodies, ids);
       await bench.inbox.journal.flush();
-      assert.equal(platter.entries.size, 0);
+      assert.equal(disk.entries.size, 0);
       assert.ok(bench.outstandingChanges >= 500);
     });
 
@@ -321,8 +321,8 @@ describe('PollSubscription', () => {
       const ids = Array.from({ length: 5_000 }, (_, index) => String(index));
       await before.accept({ kind: 'incoming', via: 'poll', records: ids.map(incoming) });
       await before.journal.close();
-      for (const [key, text] of platter.entries) {
-        platter.entries.set(key, JSON.stringify({ ...JSON.parse(text), attempts: 5 }));
+      for (const [key, text] of disk.entries) {
+        disk.entries.set(key, JSON.stringify({ ...JSON.parse(text), attempts: 5 }));
       }
       const bench = createBench();
       while (bench.undelivered.length < ids.length) await settle();
@@ -431,7 +431,7 @@ describe('PollSubscription', () => {
       assert.equal(next.receiver.acknowledge(before, false), true);
       await settle();
       await bench.inbox.journal.flush();
-      assert.equal(platter.entries.size, 0);
+      assert.equal(disk.entries.size, 0);
     });
   });
 });

@@ -5,7 +5,7 @@ import { Inbox } from '../../../src/inbox/inbox';
 import { Journal } from '../../../src/journal/journal';
 import type { IncomingRecord } from '../../../src/model';
 import { settle, VirtualClock } from '../../virtual-clock';
-import { FailingServer, FailingStore, Platter } from '../store/failing-store';
+import { FailingServer, FailingStore, FakeDisk } from '../store/failing-store';
 
 const ackTimeoutMs = 20_000;
 
@@ -55,13 +55,13 @@ class Bench {
 
 describe('CallbackSubscription', () => {
   let clock: VirtualClock;
-  let platter: Platter;
+  let disk: FakeDisk;
   let store: FailingStore;
   let inbox: Inbox;
   beforeEach(() => {
     clock = new VirtualClock();
-    platter = new Platter();
-    store = new FailingStore(platter);
+    disk = new FakeDisk();
+    store = new FailingStore(disk);
     const journal = new Journal({ store, clock, onStore: () => {} });
     inbox = new Inbox({ journal, clock, dedupe: () => true, dedupeMs: () => 1_000_000_000 });
   });
@@ -79,7 +79,7 @@ describe('CallbackSubscription', () => {
     await clock.advance(1);
     assert.deepEqual(bench.answers, [true]);
     await inbox.journal.flush();
-    assert.equal(platter.entries.size, 0);
+    assert.equal(disk.entries.size, 0);
     assert.equal(clock.timers, 0);
   });
 
@@ -127,7 +127,7 @@ describe('CallbackSubscription', () => {
     assert.deepEqual(bench.answers, ['SMS_STORE', false, true]);
     assert.equal(bench.sent.length, 1);
     await clock.advance(30);
-    assert.equal(server.platter.entries.size, 0);
+    assert.equal(server.disk.entries.size, 0);
     await bench.inbox.journal.close();
   });
 
@@ -136,26 +136,26 @@ describe('CallbackSubscription', () => {
     ['with its identifier', {}],
   ] as const) {
     it(`brings to the flow again what another process has let go of, called back ${title} and polled here as commits failed`, async () => {
-      const platter = new Platter();
+      const disk = new FakeDisk();
       const createOn = (store: FailingServer) => {
         const journal = new Journal({ store, clock, onStore: () => {} });
         return new Bench(new Inbox({ journal, clock, dedupe: () => true, dedupeMs: () => 1_000_000_000 }), clock);
       };
       const record: IncomingRecord = { ...incoming('1'), messageDate: '2026-03-01T10:00:00.123Z' };
-      const holder = new FailingServer(platter);
+      const holder = new FailingServer(disk);
       const other = createOn(holder);
       await other.call({ ...record, ...fields });
       assert.equal(other.sent.length, 1);
       holder.kill();
-      platter.entries.clear();
-      const server = new FailingServer(platter);
+      disk.entries.clear();
+      const server = new FailingServer(disk);
       const bench = createOn(server);
       await bench.inbox.journal.ready();
       server.failing.add('commit');
       const polled = await bench.inbox.accept({ kind: 'incoming', via: 'poll', records: [{ ...record, via: 'poll' }] });
       assert.deepEqual(polled, [{ outcome: 'duplicate' }]);
       // The other lets go of it.
-      platter.remembered.clear();
+      disk.remembered.clear();
       server.failing.clear();
       await clock.advance(10_000);
       await bench.call({ ...record, ...fields });
@@ -190,7 +190,7 @@ describe('CallbackSubscription', () => {
         await clock.advance(1);
         assert.deepEqual(bench.answers, [false, true]);
         await clock.advance(30);
-        assert.equal(platter.entries.size, 0);
+        assert.equal(disk.entries.size, 0);
       });
 
       it(`knows what is acknowledged late, polled ${when}`, async () => {
@@ -205,7 +205,7 @@ describe('CallbackSubscription', () => {
         assert.deepEqual(bench.answers, [false, true]);
         assert.equal(bench.sent.length, 1);
         await clock.advance(30);
-        assert.equal(platter.entries.size, 0);
+        assert.equal(disk.entries.size, 0);
       });
     }
   });
@@ -240,7 +240,7 @@ describe('CallbackSubscription', () => {
       bench.answers,
       ids.map(() => false),
     );
-    assert.equal(platter.entries.size, 30);
+    assert.equal(disk.entries.size, 30);
     await bench.call('late');
     assert.equal(bench.answers.at(-1), false);
     const next = new Bench(inbox, clock);

@@ -25,7 +25,7 @@ import type { Store } from '../../../src/store/store';
 import { createStatus } from '../../../src/wire/status';
 import { settle, VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
-import { FailingStore, Platter } from '../store/failing-store';
+import { FailingStore, FakeDisk } from '../store/failing-store';
 
 /** What a service does with a request: takes the text or not, and answers or not. */
 export interface Turn {
@@ -191,7 +191,7 @@ export class FakeNode implements SendHandler {
   }
 }
 
-export interface HouseOptions {
+export interface SendingSideOptions {
   clock?: VirtualClock;
   store?: Store;
   service?: FakeService;
@@ -208,7 +208,7 @@ export interface HouseOptions {
 }
 
 /** The sending side of an account in one process. */
-export class House {
+export class SendingSide {
   readonly clock: VirtualClock;
   readonly service: FakeService;
   readonly journal: Journal;
@@ -220,7 +220,7 @@ export class House {
   readonly abandoned: string[] = [];
   readonly faults: unknown[] = [];
   /** Takes over from it. */
-  replacedBy: House | undefined;
+  replacedBy: SendingSide | undefined;
   /** Until when a former login is waited for, and why what that knows is not known here. */
   expected: Promise<void> | undefined;
   unread: SmsError | undefined;
@@ -229,7 +229,7 @@ export class House {
   #lastMessage = 0;
   #attached: SendingNode[] = [];
 
-  constructor(readonly options: HouseOptions = {}) {
+  constructor(readonly options: SendingSideOptions = {}) {
     this.clock = options.clock ?? new VirtualClock();
     this.service = options.service ?? new FakeService();
     this.journal = new Journal({
@@ -357,11 +357,11 @@ export class House {
   }
 
   /** Another process with what this one's store has at this moment, as after a crash. */
-  restart(platter: Platter): House {
+  restart(disk: FakeDisk): SendingSide {
     const { clock, service } = this;
-    const house = new House({ ...this.options, clock, service, store: new FailingStore(platter) });
-    house.#lastMessage = this.#lastMessage;
-    return house;
+    const side = new SendingSide({ ...this.options, clock, service, store: new FailingStore(disk) });
+    side.#lastMessage = this.#lastMessage;
+    return side;
   }
 
   /** Lets time pass. */
@@ -397,19 +397,19 @@ export function sendText(
 }
 
 /** A copy of what a store has, as a crash leaves it. */
-export function copyPlatter(platter: Platter): Platter {
-  const copy = new Platter();
-  for (const [id, text] of platter.entries) copy.entries.set(id, text);
-  for (const [key, text] of platter.remembered) copy.remembered.set(key, text);
+export function copyDisk(disk: FakeDisk): FakeDisk {
+  const copy = new FakeDisk();
+  for (const [id, text] of disk.entries) copy.entries.set(id, text);
+  for (const [key, text] of disk.remembered) copy.remembered.set(key, text);
   return copy;
 }
 
 /** An account with a node that sends, on which another receives. */
 export function beginReceiving(store = new FailingStore()) {
-  const house = new House({ store });
-  const node = house.attach();
-  house.receive();
-  return { house, node, store };
+  const side = new SendingSide({ store });
+  const node = side.attach();
+  side.receive();
+  return { side, node, store };
 }
 
 /** What came of the questions of a node: the reply, or why none. */
