@@ -46,7 +46,8 @@ export function parseXml(
   const decoded = decodeText(bytes, contentType, onUnknownCharset);
   const text = mend === undefined ? decoded : mend(decoded);
   if (text.length > maxBytes) throw unreadable('answer', 'XML of more than 2 MiB');
-  if (text.split(/[<=]/, mostMarks + 2).length > mostMarks + 1) throw unreadable('answer', 'XML with too many elements and attributes');
+  if (text.split(/[<=]/, mostMarks + 2).length > mostMarks + 1)
+    throw unreadable('answer', 'XML with too many elements and attributes');
   const read = readMarkup(text);
   // The validator looks long at each `&`, and believes any name behind it: that is for `decode`.
   if (read === undefined || XMLValidator.validate(read.tags.replaceAll('&', '_')) !== true) throw broken();
