@@ -162,7 +162,8 @@ export class DeadLetters {
     for (const { item, since } of list) this.#put({ item, since, isStored: false });
     this.#sweepLater();
     return createChange((changes) => {
-      for (const { item } of list) if (this.#kept.has(item.id)) keepItem(changes, item);
+      // Whoever is called back with one may have taken it in the same commit.
+      for (const { item } of list) if (this.#kept.has(item.id) && !changes.drop.has(item.id)) keepItem(changes, item);
     });
   }
 

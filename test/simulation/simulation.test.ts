@@ -77,6 +77,10 @@ const consentFindings: readonly (readonly [seed: number, mistake: string])[] = [
   [999, 'a rule had texts with one key all be essential, or none'],
   [2491, 'a rule had nothing overtake what may be a reply'],
   [770001443, 'a text that came before the flows had started with another login was sent though its key was used'],
+  [
+    960000172,
+    'what was called back as it was being set aside was set aside all the same, and given once more after it was acknowledged',
+  ],
 ];
 
 /** How many scenes there were when {@link sceneFindings} were found, unless they say otherwise. */
