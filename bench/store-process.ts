@@ -8,7 +8,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { systemClock } from '../src/clock';
 import { PollSubscription } from '../src/delivery/poll-subscription';
-import type { Entry } from '../src/inbox/entry';
+import type { Entry } from '../src/inbox/entries';
 import { Inbox } from '../src/inbox/inbox';
 import { Journal } from '../src/journal/journal';
 import type { IncomingRecord } from '../src/model';

@@ -53,7 +53,7 @@ export {
 export { Client, type ClientOptions } from './http/client';
 export { type Connections, createConnections, type ProxyOptions, type TlsOptions } from './http/connections';
 export type { CallOptions } from './http/exchange';
-export type { Channel } from './inbox/entry';
+export type { Channel } from './inbox/entries';
 export type { InboxState } from './inbox/inbox';
 export { type Authentication, parseAuthentication, parseBaseUrl } from './login';
 export { type CheckedDraft, checkDraft, type Draft } from './message/draft';

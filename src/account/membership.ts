@@ -9,7 +9,7 @@ import { type OutboxSubscriptionOptions, OutboxSubscription as PolledOutbox } fr
 import { PollSubscription, type PollSubscriptionOptions } from '../delivery/poll-subscription';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
-import type { Channel } from '../inbox/entry';
+import type { Channel } from '../inbox/entries';
 import type { Inbox } from '../inbox/inbox';
 import type { Kind } from '../model';
 import type { SendHandler, SendingNode } from '../outbox/sender-registrations';

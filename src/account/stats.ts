@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../clock';
 import { SmsError } from '../errors';
-import type { DeadLetter } from '../inbox/entry';
+import type { DeadLetter } from '../inbox/entries';
 import type { Acceptance, InboxState } from '../inbox/inbox';
 import type { Kind } from '../model';
 import { nothingSent, type SendState, type TextAction, type TextEntry } from '../outbox/admin';

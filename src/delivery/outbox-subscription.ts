@@ -1,4 +1,4 @@
-import type { Entry } from '../inbox/entry';
+import type { Entry } from '../inbox/entries';
 import type { Inbox } from '../inbox/inbox';
 import type { OutboxRecord } from '../model';
 import type { InboxSubscriber, Slice } from './subscribers';

@@ -1,5 +1,5 @@
 import { type Clock, systemClock, type Timer } from '../clock';
-import { type Channel, type Entry, newsOf } from '../inbox/entry';
+import { type Channel, type Entry, newsOf } from '../inbox/entries';
 import type { Inbox } from '../inbox/inbox';
 import type { Kind, RecordOfKind, Records } from '../model';
 import type { InboxSubscriber } from './subscribers';

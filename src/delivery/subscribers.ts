@@ -1,6 +1,5 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
-import type { Entries, Pending, Together } from '../inbox/entries';
-import { type Channel, type Entry, nameSubscribers } from '../inbox/entry';
+import { type Channel, type Entries, type Entry, nameSubscribers, type Pending, type Together } from '../inbox/entries';
 import { type Kind, kinds } from '../model';
 
 /** Where entries stand in what came together, when that is given in several turns of the event loop. */

@@ -12,8 +12,7 @@ import {
   keepEntry,
 } from './context';
 import type { Correlating } from './correlator';
-import { Pending, type Together } from './entries';
-import { type DeadLetter, type Entry, nameSubscribers, newsOf, separate } from './entry';
+import { type DeadLetter, type Entry, nameSubscribers, newsOf, Pending, separate, type Together } from './entries';
 import {
   answerOf,
   forget,

@@ -5,8 +5,7 @@ import { createChange } from '../journal/step';
 import type { Kind, Via } from '../model';
 import { type Changes, dropItem, heldPrefix, keepItem, type Look } from '../store/store';
 import type { Correlator } from './correlator';
-import type { Entries, Pending } from './entries';
-import { type Channel, type DeadLetter, type Entry, isEntry } from './entry';
+import { type Channel, type DeadLetter, type Entries, type Entry, isEntry, type Pending } from './entries';
 import { type Identity, judge, type Verdict } from './identity';
 
 /** What no node takes, as {@link DeadLetters} keep it. */

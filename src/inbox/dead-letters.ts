@@ -4,8 +4,7 @@ import { type Circumstances, createChange, type Participant } from '../journal/s
 import type { Kind, RecordOfKind } from '../model';
 import { type Changes, dropItem, keepItem } from '../store/store';
 import type { InboxContext } from './context';
-import { Pending } from './entries';
-import { type DeadLetter, type Entry, isDeadLetter } from './entry';
+import { type DeadLetter, type Entry, isDeadLetter, Pending } from './entries';
 import { type Identity, identify, isSameMessage } from './identity';
 
 const keptMs = 7 * 24 * 3_600_000;

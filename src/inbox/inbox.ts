@@ -10,8 +10,7 @@ import type { InboxContext } from './context';
 import { createKeep, settle } from './context';
 import type { Correlator } from './correlator';
 import { DeadLetters } from './dead-letters';
-import { Entries, type Pending } from './entries';
-import type { Channel, Entry, KindOn } from './entry';
+import { type Channel, Entries, type Entry, type KindOn, type Pending } from './entries';
 import { createInboxParticipant, handOverEntries } from './recovery';
 import { createRelease, takeLate } from './release';
 

@@ -12,8 +12,7 @@ import {
   keepEntry,
   settle,
 } from './context';
-import { Pending } from './entries';
-import { isEntry, parseHeld } from './entry';
+import { isEntry, Pending, parseHeld } from './entries';
 import { forget, identify, isRemembered, keysOf, mergeSeen } from './identity';
 
 /** Entries taken charge of in one turn of the event loop, and handed over in one commit. */

@@ -1,8 +1,7 @@
 import type { Step } from '../journal/journal';
 import { createPending, giveTogether } from './accept';
 import { currentEntry, dropEntry, type InboxContext, judgeAndRemember, keepEntry, settle } from './context';
-import type { Pending } from './entries';
-import { newsOf } from './entry';
+import { newsOf, type Pending } from './entries';
 import { forget, keysOf, keysOfAnswer, rememberAnswer } from './identity';
 
 /**

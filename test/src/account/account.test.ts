@@ -11,7 +11,7 @@ import { onceAborted } from '../../../src/clock';
 import type { FlowDelivery } from '../../../src/delivery/poll-subscription';
 import { maxOutstanding } from '../../../src/delivery/poll-subscription';
 import type { SmsError } from '../../../src/errors';
-import type { Entry } from '../../../src/inbox/entry';
+import type { Entry } from '../../../src/inbox/entries';
 import type { IncomingRecord, OutboxRecord } from '../../../src/model';
 import type { OutcomeNews } from '../../../src/outbox/sender-registrations';
 import type { PollState } from '../../../src/polling/poll-loop';

@@ -3,7 +3,7 @@ import type { Timer } from '../../../src/clock';
 import { type OutboxBatch, OutboxSubscription } from '../../../src/delivery/outbox-subscription';
 import type { InboxSubscriber, Slice } from '../../../src/delivery/subscribers';
 import type { Correlator } from '../../../src/inbox/correlator';
-import type { Entry } from '../../../src/inbox/entry';
+import type { Entry } from '../../../src/inbox/entries';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord, OutboxRecord } from '../../../src/model';
 import type { Changes, Item, Leftovers, Remembered, Store, StoreEvents } from '../../../src/store/store';

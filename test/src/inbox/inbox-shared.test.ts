@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { InboxSubscriber } from '../../../src/delivery/subscribers';
-import type { Channel, Entry } from '../../../src/inbox/entry';
+import type { Channel, Entry } from '../../../src/inbox/entries';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
 import { MemoryStore } from '../../../src/store/memory';

@@ -3,7 +3,7 @@ import { mock } from 'node:test';
 import { type Clock, systemClock } from '../../../src/clock';
 import type { InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { SmsError } from '../../../src/errors';
-import type { Entry } from '../../../src/inbox/entry';
+import type { Entry } from '../../../src/inbox/entries';
 import type { Acceptance, Arrival, Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord, OutboxRecord, StatusRecord, Via } from '../../../src/model';
 import { MemoryStore } from '../../../src/store/memory';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { InboxSubscriber } from '../../../src/delivery/subscribers';
-import type { Entry } from '../../../src/inbox/entry';
+import type { Entry } from '../../../src/inbox/entries';
 import type { InboxRecord, IncomingRecord, SentText } from '../../../src/model';
 import type { Sent, Text } from '../../../src/outbox/text';
 import { ask, begin as beginWait } from '../../../src/questions/question-steps';

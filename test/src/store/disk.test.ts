@@ -11,7 +11,7 @@ import { crc32 } from 'node:zlib';
 import { ClassicLevel } from 'classic-level';
 import type { InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { SmsError } from '../../../src/errors';
-import type { Entry } from '../../../src/inbox/entry';
+import type { Entry } from '../../../src/inbox/entries';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
 import { DiskStore, engines } from '../../../src/store/disk';

@@ -6,7 +6,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
-import type { Entry } from '../../../src/inbox/entry';
+import type { Entry } from '../../../src/inbox/entries';
 import type { StatusRecord } from '../../../src/model';
 import { RedisStore, type RedisStoreOptions, type RedisTiming } from '../../../src/store/redis';
 import { createChanges, type Item, type Remembered, StoreConflict, type StoreEvents } from '../../../src/store/store';
