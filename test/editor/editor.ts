@@ -402,7 +402,9 @@ export class Editor {
     const address = await this.page
       .locator(`[id="${id}"] .red-ui-flow-node-icon`)
       .evaluate((element) => element.getAttribute('href') ?? element.getAttribute('xlink:href') ?? '');
-    return (await this.page.request.get(new URL(address, this.page.url()).href)).text();
+    // By a connection of its own: Node-RED closes one that has been idle for 5 s, and may do so as it is used again.
+    const headers = { connection: 'close' };
+    return (await this.page.request.get(new URL(address, this.page.url()).href, { headers })).text();
   }
 
   /** The text of the badge of a node. It is there as soon as the node shows one. */

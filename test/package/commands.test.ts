@@ -82,6 +82,7 @@ const programs: Record<string, (words: readonly string[], page: string) => Fault
   npx: ([program = '', ...rest]) => {
     if (program === name || program === 'sms-simulator') return unknownOptions('simulator/cli.ts', rest)[0];
     if (program === 'mocha' && rest.length === 0) return undefined;
+    if (program === 'node-red') return rest.join(' ') === '--userDir . flows.json' ? undefined : 'other options';
     return program === 'tsx' ? missing(rest) : `what is ${program}?`;
   },
   git: ([verb, address]) =>
