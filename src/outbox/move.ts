@@ -105,7 +105,8 @@ export async function moveAll(from: Ledger, to: Ledger, how: Move): Promise<void
       ({ taken } = journal);
       await copy(from, to, { copies, more, isWanted });
       await journal.flush();
-    } while (isWanted() && journal.taken !== taken);
+      // What is found meanwhile, of a dead instance, is no step.
+    } while (isWanted() && (journal.taken !== taken || from.items.some((item) => copies.items.get(item.id) !== item)));
     if (!isWanted()) {
       await to.journal.run(abandon([...adopted.values()], []));
       return;

@@ -8,7 +8,7 @@ import { leaveReply, replyKey } from '../../../src/questions/question-steps';
 import { match, referenceOf, remember } from '../../../src/questions/sent-index';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
 import { FailingStore } from '../store/failing-store';
-import { copyDisk, forever, SendingSide, sendText } from './sending-side';
+import { copyDisk, FakeService, forever, SendingSide, sendText } from './sending-side';
 
 /** What is remembered under a key of `once` by a text, before or after its end. */
 function guarded(id: string, outcome?: string): Remembered {
@@ -88,6 +88,34 @@ describe('what a login takes over of another', () => {
       await next.pass(0.2 * dayMs);
       assert.deepEqual(next.abandoned, ['gone']);
     });
+  });
+
+  it('is what of a dead instance is found as the last of the rest is copied', async () => {
+    const [deadStore, formerStore] = [new FailingStore(), new FailingStore()];
+    const dead = new SendingSide({ store: deadStore });
+    dead.service.otherwise = { unreachable: true };
+    sendText(dead.attach('send'), 'hello', { keep: forever });
+    await dead.pass(100);
+    const { clock, service } = dead;
+    const items = deadStore.disk.items;
+    const former = new SendingSide({ clock, service, store: formerStore });
+    const { journal } = former;
+    const flush = journal.flush.bind(journal);
+    let flushes = 0;
+    journal.flush = async () => {
+      await flush();
+      flushes++;
+      // As it closes, before it copies, and after.
+      if (flushes === 3)
+        await former.outbox.found(items, { isOpening: false, isReset: false, unwritten: () => undefined });
+    };
+    const heir = new SendingSide({ clock, service: new FakeService(), store: new FailingStore() });
+    const next = heir.attach('send');
+    const handing = former.outbox.handOver(heir.outbox, { isLast: true });
+    await heir.pass(1_000);
+    await handing;
+    await heir.pass(60_000);
+    assert.deepEqual([heir.service.bodies, next.ends.length], [['hello'], 1]);
   });
 
   it('is every reply that instances have left each other', () => {
