@@ -247,7 +247,10 @@ function correlate(
 ): Correlated {
   const { answer, isTaken } = recallAnswer(identity, look) ?? { answer: former && answerOf(former.record) };
   if (answer) return { record: { ...news.record, ...answer }, isRepeated: true, isTaken };
-  return known?.correlate(look, changes, isNew) ?? news;
+  const correlated: Correlated = known?.correlate(look, changes, isNew) ?? news;
+  // Whoever takes in the same message elsewhere at this moment may have it answer, and leave nothing else of it.
+  if (correlated.record.awaited) for (const key of keysOfAnswer(identity)) changes.compare.add(key);
+  return correlated;
 }
 
 /**

@@ -286,7 +286,7 @@ class ServerModel implements Store, PlaceStore {
     }));
     const compared = new Map(
       [...recalled]
-        .filter(([key]) => isPresumed || changes.remember.has(key))
+        .filter(([key]) => isPresumed || changes.remember.has(key) || changes.compare.has(key))
         .map(([key, value]) => [key, value && JSON.stringify(value)]),
     );
     const session = this.#session;
@@ -298,7 +298,11 @@ class ServerModel implements Store, PlaceStore {
       }
       for (const { key, text, forMs } of remember) {
         if (text === undefined) this.#space.remembered.delete(key);
-        else this.#space.remembered.set(key, { text, untilMs: world.timeline.nowMs + forMs });
+        else {
+          this.#space.remembered.set(key, { text, untilMs: world.timeline.nowMs + forMs });
+          // Left for the instance that has asked: what it says holds from now on.
+          if (key.startsWith('reply:')) this.#space.copies.commit(`{"answer":${JSON.parse(text).value}}`);
+        }
       }
       for (const { id, text } of keep) this.#space.set(id, { text, holder: this.consumer });
       for (const id of drop) if (this.#space.items.get(id)?.holder === this.consumer) this.#space.set(id, undefined);
