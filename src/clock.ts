@@ -107,3 +107,12 @@ export function wait(clock: Clock, delayMs: number, signal?: AbortSignal): Promi
       });
   });
 }
+
+/**
+ * Resolves after so many seconds in which this process has run: of the time for which it is suspended one counts.
+ *
+ * @throws the reason of `signal` when it aborts before
+ */
+export async function waitRunning(clock: Clock, seconds: number, signal: AbortSignal): Promise<void> {
+  for (let second = 0; second < seconds; second++) await wait(clock, 1_000, signal);
+}

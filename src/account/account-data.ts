@@ -1,4 +1,4 @@
-import { type Clock, wait } from '../clock';
+import { type Clock, waitRunning } from '../clock';
 import type { ConsentWords } from '../consent/words';
 import { SmsError } from '../errors';
 import { withConsent } from '../inbox/correlator';
@@ -98,7 +98,7 @@ export interface TakeOver {
 }
 
 /** Texts, and what comes, wait for what a former login knows, though not for ever: its store may fail. */
-const longestExpectedMs = 10_000;
+const longestExpectedSeconds = 10;
 
 /** Knows where an account keeps what is its own, and what becomes of the places before. */
 export class AccountStores {
@@ -211,7 +211,9 @@ export class AccountStores {
   /** Has everybody wait for a place to be read, though not for long. */
   #expect(reading: Promise<void>): void {
     const patience = new AbortController();
-    const over = Promise.race([reading, wait(this.#host.clock, longestExpectedMs, patience.signal)]).catch(() => {});
+    const over = Promise.race([reading, waitRunning(this.#host.clock, longestExpectedSeconds, patience.signal)]).catch(
+      () => {},
+    );
     const expected = Promise.all([this.#expected, over]).then(() => {
       patience.abort();
       if (this.#expected === expected) this.#expected = undefined;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { systemClock } from '../../src/clock';
+import { systemClock, waitRunning } from '../../src/clock';
+import { VirtualClock } from '../virtual-clock';
 
 /** 60 days, in delays that a timer of Node can take. */
 const delaysMs = [2 ** 31 - 1, 2 ** 31 - 1, 889_032_705, 1];
@@ -33,4 +34,20 @@ describe('systemClock', () => {
       assert.deepEqual(calls, []);
     });
   }
+});
+
+describe('waitRunning', () => {
+  it('counts a second of the time for which the process is suspended', async () => {
+    const clock = new VirtualClock();
+    let isOver = false;
+    void waitRunning(clock, 10, new AbortController().signal).then(() => {
+      isOver = true;
+    });
+    clock.stall(39_000);
+    await clock.advance(0);
+    await clock.advance(8_999);
+    assert.equal(isOver, false);
+    await clock.advance(1);
+    assert.equal(isOver, true);
+  });
 });
