@@ -283,6 +283,8 @@ const rules: readonly Rule[] = [
         // Of one that nobody was accepted for, *once* says that it was not sent.
         if (first < 0 || !again || world.wasForgotten(attempts[first]?.at ?? 0, again.at)) continue;
         if (body.startsWith('once') && to.every(isBlocked)) continue;
+        // What an earlier process has remembered is as old as the clock says.
+        if (body.startsWith('once') && world.wasClockWrong(attempts[first]?.at ?? 0, again.at)) continue;
         const how = attempts[first]?.why || 'the service had taken it';
         yield [again.at, `sent twice: "${body}" (after the first: ${how})`];
       }
@@ -304,6 +306,8 @@ const rules: readonly Rule[] = [
             end !== undefined && world.happened(/disk|redis|suspend|deploy/, end - 15_000, end).length > 0;
           if (isFresh || wasStuck) continue;
         } else if (world.ends(feed.from, feed.taken + 60_000).length > 0) continue;
+        // Where its Catch node goes first, what is stopped with the flow is told in the log.
+        else if (world.happened(/deploy/, feed.taken, feed.taken + 12_000).length > 0) continue;
         yield [feed.from, `without an outcome: ${textOf(feed)}`];
       }
     },
