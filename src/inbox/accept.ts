@@ -120,6 +120,9 @@ export function createAccept(
             const orphan = entries.get(outcome.orphan.entry.id);
             entries.delete(outcome.orphan.entry.id);
             orphan?.end(false);
+            // Written in this commit too, it has met no node.
+            const letter = context.deadLetters.find(outcome.orphan.entry.kind, outcome.orphan.identity);
+            if (letter) context.deadLetters.discard(letter.id);
           }
           if (outcome.letter) context.deadLetters.forget(outcome.letter.id);
           const copied = outcome.copied && entries.get(outcome.copied.entry.id);
