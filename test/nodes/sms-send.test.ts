@@ -831,7 +831,7 @@ describe('sms-send', () => {
       await sim.setOnline(false);
       const flow = await start({ keep: true });
       flow.send('send', { topic: handset, payload: 'hello' });
-      await flow.badge('send', { fill: 'red', shape: 'ring', text: 'unreachable' });
+      await flow.badge('send', { fill: 'red', shape: 'ring', text: 'unreachable, 1 waiting' });
       const { body } = await helper.request().get('/sms-account/account/entries?state=kept').expect(200);
       const [{ id }] = body.entries;
       await helper.request().post(`/sms-account/account/entries/${id}`).send({ action: 'discard' }).expect(200);

@@ -58,7 +58,7 @@ describe('an account node that is kept in another store than before', () => {
     await running.messages('got', 1);
     await sim.setOnline(false);
     running.send('send', { topic: handset, payload: 'kept' });
-    await running.badge('send', { fill: 'red', shape: 'ring', text: 'unreachable' });
+    await running.badge('send', { fill: 'red', shape: 'ring', text: 'unreachable, 1 waiting' });
     return running;
   }
 
