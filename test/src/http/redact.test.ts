@@ -63,6 +63,8 @@ describe('createRedactor', () => {
           const secret = pieces.map(([text]) => text).join('');
           fc.pre(!/^\+*\s|\s\+*$|^\p{L}+$/u.test(secret));
           const echo = pieces.map(([text, write]) => [...text].map(write).join('')).join('');
+          // A backslash before such an escape makes another of it: what is left of that is none of the secret.
+          fc.pre(!/\\\\u[\da-f]{4}/i.test(echo));
           assert.equal(redact(secret, `1,${echo},2`), `1,${mark},2`);
         },
       ),
