@@ -120,14 +120,13 @@ export function createAccept(
             const orphan = entries.get(outcome.orphan.entry.id);
             entries.delete(outcome.orphan.entry.id);
             orphan?.end(false);
-            // Written in this commit too, it has met no node.
-            const letter = context.deadLetters.find(outcome.orphan.entry.kind, outcome.orphan.identity);
-            if (letter) context.deadLetters.discard(letter.id);
           }
           if (outcome.letter) context.deadLetters.forget(outcome.letter.id);
           const copied = outcome.copied && entries.get(outcome.copied.entry.id);
           if (copied && outcome.copied) copied.entry.polledCopy = outcome.copied.copy;
-          if (outcome.fresh) fresh.push(outcome.fresh);
+          // Whoever is called back with it may have taken it in the same commit.
+          if (outcome.fresh && changes.drop.has(outcome.fresh.entry.id)) outcome.fresh.end(false);
+          else if (outcome.fresh) fresh.push(outcome.fresh);
           outcome.effect?.();
         }
         if (arrival.gathered) arrival.gathered.push(...fresh);
