@@ -219,10 +219,10 @@ export class Settlement {
 
   /** An earlier process had it leave, or this one before it was closed: its outcome is unknown. Where nobody is here who could look for it, whoever opens this, or takes over from it, does. */
   async takeUp(text: Text): Promise<Text | undefined> {
-    if (this.isClosed) return undefined;
+    const { reconciliations } = this.#options;
+    if (this.isClosed || !reconciliations.canLook(text)) return undefined;
     const error =
-      this.#options.reconciliations.get(text.id)?.interruptedWith ??
-      new SmsError('uncertain', { params: { detail: 'stopped' } });
+      reconciliations.get(text.id)?.interruptedWith ?? new SmsError('uncertain', { params: { detail: 'stopped' } });
     return this.reconcile(text, error);
   }
 
@@ -242,8 +242,7 @@ export class Settlement {
         return undefined;
       }
     }
-    // Where nobody was here who could look, it may have been sent.
-    if (outcome instanceof SmsError && retryUncertain && keep && reconciliations.canLook(text)) {
+    if (outcome instanceof SmsError && retryUncertain && keep) {
       const repeats = (text.repeats ?? 0) + 1;
       const unknown = { ...text, repeats, outcome: formatOutcome(outcome) };
       return this.#whileWritten(text.id, ledger.sendAgain(unknown));

@@ -81,6 +81,8 @@ const consentFindings: readonly (readonly [seed: number, mistake: string])[] = [
     960000172,
     'what was called back as it was being set aside was set aside all the same, and given once more after it was acknowledged',
   ],
+  [4004102, 'nobody looked for evidence of a text that was found as the flows were about to have another login'],
+  [4008868, 'the same, as they were redeployed'],
 ];
 
 /** How many scenes there were when {@link sceneFindings} were found, unless they say otherwise. */
