@@ -78,6 +78,8 @@ export class Process implements Callee, Surrounding {
   readonly #nodes = new Map<string, RunningNode>();
   /** Messages that have reached this process and are not delivered for all that is known. */
   readonly #open = new Set<Message>();
+  /** Messages that it is being called back with: what is set aside, and so not open, is taken up again for that. */
+  readonly #calledBack = new Set<Message>();
   /** What a server has lost that this process has in hand: it is to be kept anew. */
   readonly #lost = new Set<Message>();
   /** Since when nothing is wrong with any store. */
@@ -154,7 +156,9 @@ export class Process implements Callee, Surrounding {
     this.#take(message);
     for (const node of this.#nodes.values()) {
       if (!(node instanceof CallbackNode)) continue;
+      this.#calledBack.add(message);
       const status = await node.callBack(message, bytes, contentType);
+      this.#calledBack.delete(message);
       const isElsewhere = message.hasBeenKept || message.reachedAs !== undefined || world.plan.store === 'memory';
       if (this.isAlive && status === 200 && !isElsewhere) world.violate('accepted and never kept', message.name);
       return status;
@@ -200,6 +204,9 @@ export class Process implements Callee, Surrounding {
     }
     for (const message of messages) {
       this.world.arrived(message, login);
+      message.polledBy.add(login);
+      message.cameWithoutFlows ||= this.#isDeploying;
+      if (message.cameWithoutFlows && message.polledBy.size > 1) this.world.mayRepeat(message);
       this.#take(message);
       if (this.#hasFailedNow || (login !== this.#login && !this.world.isKnownToAll)) this.world.blind(message);
       // Two logins read side by side.
@@ -610,7 +617,7 @@ export class Process implements Callee, Surrounding {
 
   /** What is on its way when something ends may come again, marked, and after what was read later. */
   #disturb(): void {
-    for (const message of this.#open) {
+    for (const message of [...this.#open, ...this.#calledBack]) {
       message.mayBeMarked = true;
       message.isOutOfOrder = true;
     }

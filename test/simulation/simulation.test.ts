@@ -83,6 +83,8 @@ const consentFindings: readonly (readonly [seed: number, mistake: string])[] = [
   ],
   [4004102, 'nobody looked for evidence of a text that was found as the flows were about to have another login'],
   [4008868, 'the same, as they were redeployed'],
+  [2013070, 'a rule had nothing on its way that was taken up again for whoever was called back'],
+  [4109510, 'a rule had two logins know what a service that forgets gave both of them while the flows were away'],
 ];
 
 /** How many scenes there were when {@link sceneFindings} were found, unless they say otherwise. */

@@ -26,6 +26,10 @@ export interface Message {
   arrivals: number;
   /** Names of the logins under which it has. */
   readonly logins: Set<string>;
+  /** Names of the logins whose polls have brought it: a service that forgets may answer both. */
+  readonly polledBy: Set<string>;
+  /** A poll has brought it while the flows were away, when no login takes over from the other. */
+  cameWithoutFlows: boolean;
   /** Times that the service answered with it and nobody heard. */
   lost: number;
   callback: 'none' | 'due' | 'accepted';
@@ -170,6 +174,8 @@ export class World {
       deaths: 0,
       arrivals: 0,
       logins: new Set(),
+      polledBy: new Set(),
+      cameWithoutFlows: false,
       lost: 0,
       callback: 'none',
       completedAs: undefined,
@@ -232,15 +238,16 @@ export class World {
     if (message.mayRepeat) return;
     const { from, body } = message.fields;
     for (const other of this.messages) {
-      if (
-        other === message ||
-        (other.kind === 'incoming' && other.fields.from === from && other.fields.body === body)
-      ) {
-        other.mayRepeat = true;
-        other.mayBeMarked = true;
-        other.isOutOfOrder = true;
-      }
+      if (other === message || (other.kind === 'incoming' && other.fields.from === from && other.fields.body === body))
+        this.mayRepeat(other);
     }
+  }
+
+  /** It may come to a node again as if it were new. */
+  mayRepeat(message: Message): void {
+    message.mayRepeat = true;
+    message.mayBeMarked = true;
+    message.isOutOfOrder = true;
   }
 
   /** Something is the matter with a server that everything is on, at some time. */
