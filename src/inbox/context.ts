@@ -100,13 +100,3 @@ export function createDrop(context: InboxContext, gone: readonly Pending[]): Ste
   };
   return { ...createChange(drop), drops: gone.map(({ entry }) => entry.id) };
 }
-
-/** Writes down what has changed of entries, or what a store has lost of them, unless they are done with by then. */
-export function createKeep({ entries }: InboxContext, changed: readonly Entry[]): Step<void> {
-  return createChange((changes) => {
-    for (const entry of changed) {
-      if (!entries.has(entry.id) || changes.drop.has(entry.id)) continue;
-      keepItem(changes, { ...currentEntry(entry, changes), attempts: entry.attempts });
-    }
-  });
-}

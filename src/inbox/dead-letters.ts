@@ -1,6 +1,6 @@
 import type { Timer } from '../clock';
 import type { Step } from '../journal/journal';
-import { type Circumstances, createChange, type Participant } from '../journal/step';
+import { createChange, type Participant } from '../journal/step';
 import type { Kind, RecordOfKind } from '../model';
 import { type Changes, dropItem, keepItem } from '../store/store';
 import type { InboxContext } from './context';
@@ -22,7 +22,6 @@ const earliestTime = Date.UTC(2020, 0, 1);
 
 interface Kept {
   item: DeadLetter;
-  isStored: boolean;
   /** Since when it has been given up, by {@link Clock.elapsed}: whoever sets the clock makes nothing older. */
   since: number;
   /** Once somebody has asked for it. */
@@ -137,7 +136,8 @@ export class DeadLetters {
 
   /** Gives everything, or what a shared store does not keep for whoever opens it, to another inbox's. */
   async handOver(to: DeadLetters, keepsStored: boolean): Promise<void> {
-    const handed = [...this.#kept.values()].filter(({ isStored }) => !(keepsStored && isStored));
+    const { journal } = this.#context;
+    const handed = [...this.#kept.values()].filter(({ item }) => !(keepsStored && journal.isStored(item.id)));
     this.#kept.clear();
     if (handed.length === 0) return;
     await to.#context.journal.run(to.#keep(handed));
@@ -157,8 +157,8 @@ export class DeadLetters {
     this.#hasBeenFull = true;
   }
 
-  #keep(list: readonly Omit<Kept, 'isStored'>[]): Step<void> {
-    for (const { item, since } of list) this.#put({ item, since, isStored: false });
+  #keep(list: readonly Kept[]): Step<void> {
+    for (const { item, since } of list) this.#put({ item, since });
     this.#sweepLater();
     return createChange((changes) => {
       // Whoever is called back with one may have taken it in the same commit.
@@ -204,14 +204,9 @@ export class DeadLetters {
       // What is polled for is taken over, and what was given up of it too.
       wanted: () => [],
       isReadable: isDeadLetter,
-      found: (items, circumstances) => this.#find(items.filter(isDeadLetter), circumstances),
-      saved: (kept) => {
-        if (this.#kept.size === 0) return;
-        for (const id of kept.keys()) {
-          const saved = this.#kept.get(id);
-          if (saved) saved.isStored = true;
-        }
-      },
+      found: (items) => this.#find(items.filter(isDeadLetter)),
+      itemOf: (id) => this.get(id),
+      forget: (id) => this.forget(id),
       letGo: () => {
         this.#kept.clear();
         this.#sweep?.cancel();
@@ -220,18 +215,8 @@ export class DeadLetters {
     };
   }
 
-  #find(items: readonly DeadLetter[], { isOpening, isReset }: Circumstances): void {
-    const lost: Kept[] = [];
-    if (isOpening && (this.#context.journal.isShared || isReset)) {
-      const found = new Set(items.map(({ id }) => id));
-      for (const kept of this.#kept.values()) {
-        if (!kept.isStored || found.has(kept.item.id)) continue;
-        if (isReset) lost.push(kept);
-        else this.#kept.delete(kept.item.id);
-      }
-    }
-    for (const item of items) this.#put({ item, since: this.#sinceOf(item), isStored: true });
-    if (lost.length > 0) this.#context.run(this.#keep(lost));
+  #find(items: readonly DeadLetter[]): void {
+    for (const item of items) this.#put({ item, since: this.#sinceOf(item) });
     this.giveUntaken();
     this.#sweepLater();
   }

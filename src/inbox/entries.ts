@@ -129,7 +129,6 @@ export class Pending {
   /** Where it stands in what came together. */
   together: Together | undefined;
   index = 0;
-  isStored = false;
   /** The service is to bring it again: nobody here gets it any more. Not when its node has taken it after all before that was written. */
   isReleased = false;
   /** A node's flow does not take it. */

@@ -4,10 +4,10 @@ import { isSmsError } from '../errors';
 import type { Journal, Step, WhileFailing } from '../journal/journal';
 import { createChange } from '../journal/step';
 import type { Kind } from '../model';
-import { timeOf } from '../store/store';
+import { keepItem, timeOf } from '../store/store';
 import { type Acceptance, type Arrival, createAccept, giveTogether } from './accept';
 import type { InboxContext } from './context';
-import { createKeep, settle } from './context';
+import { currentEntry, settle } from './context';
 import type { Correlator } from './correlator';
 import { DeadLetters } from './dead-letters';
 import { type Channel, Entries, type Entry, type KindOn, type Pending } from './entries';
@@ -220,10 +220,17 @@ export class Inbox {
 
   /** Writes down that an entry is sent into a flow once more. Nodes that make the same attempt count once. */
   countAttempt(entry: Entry, attempt = entry.attempts + 1): void {
-    const pending = this.#context.entries.get(entry.id);
-    if (attempt <= entry.attempts || !pending) return;
+    const { id } = entry;
+    const { entries, run } = this.#context;
+    if (attempt <= entry.attempts || !entries.has(id)) return;
     entry.attempts = attempt;
-    this.#context.run(createKeep(this.#context, [entry]));
+    run(
+      createChange((changes) => {
+        // Unless it is done with by then.
+        if (!entries.has(id) || changes.drop.has(id)) return;
+        keepItem(changes, { ...currentEntry(entry, changes), attempts: entry.attempts });
+      }),
+    );
   }
 
   /** Resolves when an entry has been delivered (`true`), or released or left in a store that was closed (`false`). */

@@ -1,17 +1,8 @@
 import { nextTurn } from '../clock';
-import type { Circumstances, Participant, Step } from '../journal/step';
-import { adoptedKey, forgetAdopted, type Item, noteAdopted } from '../store/store';
+import type { Participant, Step } from '../journal/step';
+import { adoptedKey, forgetAdopted, type Item, type Look, noteAdopted } from '../store/store';
 import { createAccept } from './accept';
-import {
-  createDrop,
-  createKeep,
-  dropEntry,
-  holdKeysOf,
-  type InboxContext,
-  judgeAndRemember,
-  keepEntry,
-  settle,
-} from './context';
+import { createDrop, dropEntry, holdKeysOf, type InboxContext, judgeAndRemember, keepEntry, settle } from './context';
 import { isEntry, Pending, parseHeld } from './entries';
 import { forget, identify, isRemembered, keysOf, mergeSeen } from './identity';
 
@@ -21,29 +12,26 @@ const sliceSize = 500;
 /** Takes charge of what an earlier process left, of what a dead one held, and lets go of what the store keeps. */
 export function createInboxParticipant(context: InboxContext): Participant {
   const { entries } = context;
+  const letGoOf = (id: string) => {
+    const one = entries.get(id);
+    entries.delete(id);
+    one?.end(false);
+  };
   return {
     wanted: () => wantedBy(context),
     isReadable: isEntry,
-    found: (items, circumstances) => findEntries(context, items, circumstances),
+    found: (items, { unwritten }) => findEntries(context, items, unwritten),
     redo({ text, wasApplied, run }) {
       const arrival = { ...parseHeld(text), via: 'poll' as const };
       context.run(createAccept(context, arrival, wasApplied), run);
       return true;
     },
     merge: mergeSeen,
-    saved(kept) {
-      for (const id of kept.keys()) {
-        const saved = entries.get(id);
-        if (saved) saved.isStored = true;
-      }
-    },
+    itemOf: (id) => entries.get(id)?.entry,
+    forget: letGoOf,
     letGo() {
-      for (const one of entries.values()) {
-        // What another inbox has is not to be found again.
-        if (one.isHandedOver) continue;
-        entries.delete(one.entry.id);
-        one.end(false);
-      }
+      // What another inbox has is not to be found again.
+      for (const [id, { isHandedOver }] of entries) if (!isHandedOver) letGoOf(id);
     },
   };
 }
@@ -54,10 +42,8 @@ function wantedBy({ replacedBy, subscribers }: InboxContext): readonly string[] 
   return other ? wantedBy(other) : [...subscribers.polled, ...subscribers.called];
 }
 
-async function findEntries(context: InboxContext, items: readonly Item[], how: Circumstances): Promise<void> {
-  const { entries, subscribers, clock, journal } = context;
-  const { isReset, isOpening, unwritten } = how;
-  if (isOpening && (journal.isShared || isReset)) reconcile(context, items, isReset);
+async function findEntries(context: InboxContext, items: readonly Item[], unwritten: Look): Promise<void> {
+  const { entries, subscribers, clock } = context;
   for (const [index, entry] of items.entries()) {
     if (index > 0 && index % sliceSize === 0) await nextTurn(clock);
     if (!isEntry(entry) || entries.has(entry.id)) continue;
@@ -65,30 +51,9 @@ async function findEntries(context: InboxContext, items: readonly Item[], how: C
     if (isRemembered(left.identity, unwritten)) {
       // Its commit seemed to fail and had not: it has been given out again under another id.
       context.run(createDrop(context, [left]));
-    } else {
-      left.isStored = true;
-      entries.add(left);
-    }
+    } else entries.add(left);
   }
   if (items.length > 0) subscribers.giveAll();
-}
-
-/** What was stored and is not among the `found` has been taken over by another process, or, after a reset, is lost. */
-function reconcile(context: InboxContext, found: readonly Item[], isReset: boolean): void {
-  const { entries, journal } = context;
-  const ids = new Set(found.map(({ id }) => id));
-  const missing = [...entries.values()].filter(({ entry, isStored }) => isStored && !ids.has(entry.id));
-  if (isReset) {
-    for (const one of missing) one.isStored = false;
-    const lost = missing.map(({ entry }) => entry);
-    if (lost.length > 0) context.run(createKeep(context, lost));
-    return;
-  }
-  journal.disown(missing.map(({ entry }) => entry.id));
-  for (const one of missing) {
-    entries.delete(one.entry.id);
-    one.end(false);
-  }
 }
 
 /** How entries are handed over. */
@@ -112,7 +77,7 @@ export async function handOverEntries(
   if (!isWanted()) return false;
   const handed: Pending[] = [];
   for (const one of entries.values()) {
-    if (keepsOwn && one.isStored) entries.delete(one.entry.id);
+    if (keepsOwn && context.journal.isStored(one.entry.id)) entries.delete(one.entry.id);
     else handed.push(one);
   }
   for (let start = 0; start < handed.length; start += sliceSize) {

@@ -6,6 +6,7 @@ import {
   type Hold,
   type Item,
   ItemIds,
+  keepItem,
   type Leftovers,
   type Part,
   type Remembered,
@@ -13,7 +14,7 @@ import {
   StoreLapse,
 } from '../store/store';
 import { ClockSkew } from './clock-skew';
-import { type Asked, type Circumstances, createTask, type Participant, type Step, type Task } from './step';
+import { type Asked, createChange, createTask, type Participant, type Step, type Task } from './step';
 import { StepWriter } from './writer';
 
 export type { Participant, Step, WhileFailing } from './step';
@@ -185,9 +186,9 @@ export class Journal {
     return found;
   }
 
-  /** Another process has taken these over: what has changed of them while the store failed would put them there again. */
-  disown(ids: Iterable<string>): void {
-    this.#writer.disown(ids);
+  /** Whether the store has an item, as far as is known. */
+  isStored(id: string): boolean {
+    return this.#writer.isStored(id);
   }
 
   /** Takes steps that were postponed and say by now that they wait for the store no longer. */
@@ -289,7 +290,7 @@ export class Journal {
     } else {
       this.#hasLapsed = false;
       this.#recovered();
-      commit.finish();
+      for (const run of commit.effects) run(true);
     }
   }
 
@@ -318,7 +319,8 @@ export class Journal {
     const leftovers = await this.#openStore(opening);
     if (!leftovers) return;
     const { items, held, isReset = false } = leftovers;
-    await this.#find(items, { isReset, isOpening: true });
+    this.#reconcile(this.#writer.noteFound(items, true), isReset);
+    await this.#find(items, true);
     this.#isRead = true;
     // What an earlier process held came before what was postponed, and that before what waits.
     const waiting = this.#queue.splice(0);
@@ -351,7 +353,9 @@ export class Journal {
         onTakenOver: (items) =>
           this.#enqueue(async () => {
             // What was taken over before the store failed is found again, or has been taken over by another since.
-            if (opening === this.#opening) await this.#find(items, { isReset: false, isOpening: false });
+            if (opening !== this.#opening) return;
+            this.#writer.noteFound(items, false);
+            await this.#find(items, false);
           }),
         wanted: () => [...this.#participants.values()].flatMap((participant) => [...participant.wanted()]),
         onFailure: (error) => {
@@ -371,13 +375,34 @@ export class Journal {
     }
   }
 
-  async #find(items: readonly Item[], circumstances: Omit<Circumstances, 'unwritten'>): Promise<void> {
+  /**
+   * What was in the store and is not there any more another process has taken over: what has changed of it while the store failed would put
+   * it there again. After a reset it is lost, and is kept anew.
+   */
+  #reconcile(missing: readonly string[], isReset: boolean): void {
+    const participants = [...this.#participants.values()];
+    const keepAnew = createChange((changes) => {
+      for (const id of missing) {
+        const item = participants.map((one) => one.itemOf?.(id)).find((one) => one !== undefined);
+        if (item && !changes.keep.has(id) && !changes.drop.has(id)) keepItem(changes, item);
+      }
+    });
+    if (isReset) void this.run(keepAnew);
+    else if (this.isShared) {
+      for (const id of missing) {
+        this.#writer.disown(id);
+        for (const participant of participants) participant.forget?.(id);
+      }
+    }
+  }
+
+  async #find(items: readonly Item[], isOpening: boolean): Promise<void> {
     this.#ids.follow(items);
     const isLeft = this.#createIsLeft();
     const { unwritten } = this.#writer;
     for (const [part, participant] of this.#participants) {
       const own = items.filter((item) => item.part === part && isLeft(item));
-      await participant.found(own, { ...circumstances, unwritten });
+      await participant.found(own, { isOpening, unwritten });
     }
   }
 

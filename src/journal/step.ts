@@ -113,9 +113,7 @@ export function readValue(key: string): Step<string | undefined> {
 
 /** How items were found. */
 export interface Circumstances {
-  /** The store has lost everything since it was last open: what is in hand has to be kept anew. */
-  isReset: boolean;
-  /** They are all that this process has in the store: what is missing of a shared store is another's. Otherwise a dead process left them. */
+  /** They are all that this process has in the store. Otherwise a dead process left them. */
   isOpening: boolean;
   /** What is not in the store yet of what is remembered. */
   unwritten: Look;
@@ -162,8 +160,10 @@ export interface Participant {
    * not its own, and when absent: mine.
    */
   merge?(key: string, versions: Versions): Remembered | undefined;
-  /** These, by id, are in the store now: its own, and those of others. */
-  saved?(kept: Changes['keep']): void;
+  /** An item that it has, as it is to be kept anew where the store has lost it. */
+  itemOf?(id: string): Item | undefined;
+  /** Another process has taken over an item, which may be another participant's. */
+  forget?(id: string): void;
   /**
    * The store is about to be closed, and keeps all that there is until it is opened again, when it is found: whoever wants can
    * forget it.

@@ -4,6 +4,7 @@ import {
   type Changes,
   createChanges,
   type Hold,
+  type Item,
   isNoChange,
   type Look,
   noChanges,
@@ -32,7 +33,7 @@ interface Decided {
 }
 
 /** How a commit ended: written, with what follows; or not, with what was found of what the steps look at, if anybody could ask. */
-export type Commit = { finish(): void } | { error: unknown; recalled: Recalled | undefined };
+export type Commit = Pick<Decided, 'effects'> | { error: unknown; recalled: Recalled | undefined };
 
 /** Takes steps, a group of them in one commit, or without the store, and knows what the store does not have for that. */
 export class StepWriter {
@@ -46,6 +47,8 @@ export class StepWriter {
   /** Of the steps that they are of. */
   readonly #holds: Hold[] = [];
   #postponed: Task[] = [];
+  /** Ids of the items that the store has, as far as is known. */
+  #stored = new Set<string>();
   #rememberedSinceSweep = rememberedPerSweep;
   #sweptAfterSetting = 0;
 
@@ -73,9 +76,21 @@ export class StepWriter {
   /** What is remembered and not in the store. */
   readonly unwritten: Look = (key) => this.#unsaved.remember.get(key);
 
-  /** Nothing is written any more of items that another process has taken over, and has as it found them. */
-  disown(ids: Iterable<string>): void {
-    for (const id of ids) this.#unsaved.keep.delete(id);
+  isStored(id: string): boolean {
+    return this.#stored.has(id);
+  }
+
+  /** These are in the store: all that this process has there (`isOpening`), or more. Returns the ids of those that it had and has no more. */
+  noteFound(items: readonly Item[], isOpening: boolean): string[] {
+    const former = this.#stored;
+    if (isOpening) this.#stored = new Set();
+    for (const { id } of items) this.#stored.add(id);
+    return isOpening ? [...former].filter((id) => !this.#stored.has(id)) : [];
+  }
+
+  /** Nothing is written any more of an item that another process has taken over, and has as it found it. */
+  disown(id: string): void {
+    this.#unsaved.keep.delete(id);
   }
 
   /** Takes out those that were postponed, or of them those that are not to be any longer. */
@@ -105,9 +120,11 @@ export class StepWriter {
         this.#unsaved = noChanges;
         this.#bases.clear();
         this.#rememberedSinceSweep += all.remember.size;
+        for (const id of all.keep.keys()) this.#stored.add(id);
+        for (const id of all.drop.keys()) this.#stored.delete(id);
         for (const hold of this.#holds.splice(0)) hold.letGo();
         for (const { hold } of tasks) hold?.letGo();
-        return { finish: () => this.#finish(all, decided.effects) };
+        return { effects: decided.effects };
       } catch (error) {
         if (!(error instanceof StoreConflict)) return { error, recalled };
         found = error.found;
@@ -149,11 +166,6 @@ export class StepWriter {
     this.#rememberedSinceSweep = 0;
     this.#sweptAfterSetting = setAt;
     await this.#store.sweep(now, this.#skew);
-  }
-
-  #finish(written: Changes, effects: readonly ((isWritten: boolean) => void)[]): void {
-    for (const run of effects) run(true);
-    for (const participant of this.#participants.values()) participant.saved?.(written.keep);
   }
 
   /** Keys of what is unsaved that others may have changed since. */

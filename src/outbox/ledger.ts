@@ -1,7 +1,7 @@
 import { type Clock, nextTurn } from '../clock';
 import type { SmsError } from '../errors';
-import type { Journal, Step } from '../journal/journal';
-import { type Circumstances, readValue } from '../journal/step';
+import type { Journal } from '../journal/journal';
+import { readValue } from '../journal/step';
 import {
   type Answer,
   type Asked,
@@ -14,7 +14,7 @@ import {
 import { collectReplies, endQuestion, forgetQuestion } from '../questions/question-steps';
 import { endReports } from '../questions/report';
 import { durationOf, type Memory, type SentIndex } from '../questions/sent-index';
-import { type Changes, type Item, keepItem } from '../store/store';
+import type { Item } from '../store/store';
 import { createMoments, type Moment } from './limits';
 import { holdsAny, isWithholdingKnown, mayLeaveAt, type RuleSettings, type Verdict } from './rules';
 import {
@@ -83,8 +83,6 @@ export class Ledger {
   readonly arriving = new Set<string>();
   /** Texts that the store would not take, of which it may have written some all the same. */
   readonly #refused = new Set<string>();
-  /** Ids of items that a shared store has lost, and has not got again. */
-  #lost = new Set<string>();
   readonly #options: LedgerOptions;
   readonly #createMoment: () => Moment;
   /** Until when, by {@link Clock.elapsed}, a rule is known to withhold somebody. */
@@ -129,13 +127,11 @@ export class Ledger {
   }
 
   /** See {@link Participant.found}. */
-  async found(items: readonly Item[], how: Pick<Circumstances, 'isOpening' | 'isReset'>): Promise<void> {
-    const { isOpening, isReset } = how;
+  async found(items: readonly Item[], isOpening: boolean): Promise<void> {
     const found = (items as readonly (Text | Asked)[]).filter(
       (item) => !this.arriving.has(item.id) && !this.#isRefused(item),
     );
     if (isOpening) this.#refused.clear();
-    if (isOpening && (this.isShared || isReset)) this.#reconcile(new Set(found.map(({ id }) => id)), isReset);
     const texts = found.filter((item) => item.kind === 'text').filter(({ id }) => !this.texts.has(id));
     const questions = found
       .filter((item) => item.kind === 'question' || item.kind === 'report')
@@ -156,21 +152,15 @@ export class Ledger {
     }
   }
 
-  /** See {@link Participant.saved}. */
-  saved(kept: Changes['keep']): void {
-    this.questions.written(kept);
-    if (this.#lost.size > 0) for (const id of kept.keys()) this.#lost.delete(id);
-  }
-
   /** The store keeps them until it is opened again. */
   letGo(): void {
     for (const { id } of [...this.texts.values()]) this.texts.delete(id);
     this.questions.clear();
   }
 
-  forget({ kind, id }: Text | Asked): void {
-    if (kind === 'text') this.texts.delete(id);
-    else this.questions.delete(id);
+  forget(id: string): void {
+    this.texts.delete(id);
+    this.questions.delete(id);
   }
 
   /** @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then, and it is not here */
@@ -350,41 +340,17 @@ export class Ledger {
     return true;
   }
 
-  /** What is not among the found has been taken over by another process, or, after a reset, is to be kept anew, which may take several tries. */
-  #reconcile(found: ReadonlySet<string>, isReset: boolean): void {
-    const lost = new Set<string>();
-    for (const item of this.items) {
-      const { id } = item;
-      if (found.has(id) || this.questions.isUnwritten(id)) continue;
-      if (isReset) void this.journal.run(keepAnew(item));
-      if (isReset || this.#lost.has(id)) lost.add(id);
-      else this.forget(item);
-    }
-    this.#lost = lost;
-  }
-
-  #move({ text, asked, unasked, isWritten }: Moved): Text {
+  #move({ text, asked, unasked }: Moved): Text {
     if (text.state !== 'leaving') this.inTransit.delete(text.id);
     if (isTracked(text)) this.texts.put(text);
     for (const question of asked) {
       // Another step of the same commit may have answered it.
       const { answer } = this.questions.get(question.id) ?? {};
-      this.questions.put(answer ? ({ ...question, answer } as Asked) : question, isWritten);
+      this.questions.put(answer ? ({ ...question, answer } as Asked) : question);
     }
     for (const id of unasked) this.questions.delete(id);
     return text;
   }
-}
-
-function keepAnew(item: Item): Step<void> {
-  return {
-    keys: [],
-    whileFailing: 'apply',
-    decide(_look, changes) {
-      keepItem(changes, item);
-      return () => {};
-    },
-  };
 }
 
 const states: ReadonlySet<unknown> = new Set<TextState>(['waiting', 'leaving', 'settled', 'uncertain']);

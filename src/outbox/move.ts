@@ -112,7 +112,7 @@ export async function moveAll(from: Ledger, to: Ledger, how: Move): Promise<void
       return;
     }
     const { items } = from;
-    for (const item of items) from.forget(item);
+    for (const { id } of items) from.forget(id);
     onGiven(new Set(items.map((item) => (item.kind === 'text' ? item.id : item.text))));
     const stays = from.isShared ? more : [];
     const isLeft = (key: string) => keepsMemory || stays.some(({ prefix }) => key.startsWith(prefix));
@@ -124,7 +124,7 @@ export async function moveAll(from: Ledger, to: Ledger, how: Move): Promise<void
   } finally {
     for (const id of adopted.keys()) to.arriving.delete(id);
   }
-  await to.found([...adopted.values()], { isOpening: false, isReset: false });
+  await to.found([...adopted.values()], false);
 }
 
 /** Copies what has changed since it was copied last, as long as that `isWanted`. */

@@ -7,7 +7,7 @@ import { Correlation } from '../questions/correlation';
 import { type Asked, awaited, type PolledFor } from '../questions/question';
 import { Questions } from '../questions/questions';
 import { SentIndex } from '../questions/sent-index';
-import type { Changes, Item } from '../store/store';
+import type { Item } from '../store/store';
 import { Admin } from './admin';
 import type { SendCounts } from './counts';
 import { Dispatcher } from './dispatcher';
@@ -243,12 +243,17 @@ export class Outbox implements Participant {
         if (!subscribers.some((name) => wanted.has(name))) this.#absences.exhaust(node);
       }
     }
-    return this.#ledger.found(items, circumstances);
+    return this.#ledger.found(items, circumstances.isOpening);
   }
 
-  /** See {@link Participant.saved}. */
-  saved(kept: Changes['keep']): void {
-    this.#ledger.saved(kept);
+  /** See {@link Participant.itemOf}. */
+  itemOf(id: string): Item | undefined {
+    return this.#ledger.texts.get(id) ?? this.#ledger.questions.get(id);
+  }
+
+  /** See {@link Participant.forget}. */
+  forget(id: string): void {
+    this.#ledger.forget(id);
   }
 
   /** See {@link Participant.letGo}. */

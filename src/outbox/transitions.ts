@@ -54,8 +54,6 @@ export interface Moved {
   asked: readonly Asked[];
   /** Ids of questions that are asked no more. */
   unasked: readonly string[];
-  /** Not while the store fails: then it is written later. */
-  isWritten: boolean;
 }
 
 /** What became of a text that came. */
@@ -146,7 +144,7 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
       const open = asksAgain ? unanswered(asked, look) : asked;
       if (isKnownByIt) remember({ text: left, messageId, asked, open }, memory, look, changes);
       if (reportedAs !== undefined) expectStatuses(text, { reference: reportedAs, askedAt: memory.now }, look, changes);
-      return (isWritten) => ({ text: left, asked, unasked: [], isWritten });
+      return () => ({ text: left, asked, unasked: [] });
     },
   };
 }
@@ -173,7 +171,7 @@ export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'g
         ? forgetLeft(text, unanswered(questionsOf(text, known, changes), look), look, changes)
         : [];
       if (takesBack) dropUnkept(text, changes);
-      return (isWritten) => ({ text: back, asked: [], unasked, isWritten });
+      return () => ({ text: back, asked: [], unasked });
     },
   };
 }
@@ -228,7 +226,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
       if (report && text.message.messageId === undefined) expectStatuses(settled, report, look, changes);
       const asked = [...begun, ...replied, ...(report ? [report] : [])];
       if (ownReference !== undefined && asked.length === 0) dropUnkept(text, changes);
-      return (isWritten) => ({ text: settled, asked, unasked, isWritten });
+      return () => ({ text: settled, asked, unasked });
     },
   };
 }

@@ -100,8 +100,6 @@ export class QuestionBook extends Map<string, Asked> {
   readonly #byText = new Map<string, Set<string>>();
   /** Ids of reports. */
   readonly #byReference = new Map<string, Set<string>>();
-  /** What the store has never had. */
-  readonly #unwritten = new Set<string>();
   readonly #onCount: (node: string, kind: Asked['kind']) => void;
 
   /** @param onCount a node has more or fewer open ones of a kind */
@@ -126,17 +124,12 @@ export class QuestionBook extends Map<string, Asked> {
     return this.#byText.has(text);
   }
 
-  /**
-   * Adds a question, or puts it in the place of an earlier state of it.
-   *
-   * @param isWritten the store has it
-   */
-  put(question: Asked, isWritten = true): void {
+  /** Adds a question, or puts it in the place of an earlier state of it. */
+  put(question: Asked): void {
     const { id, text, reference } = question;
     const former = this.get(id);
     this.set(id, question);
     if (!former) {
-      if (!isWritten) this.#unwritten.add(id);
       addTo(this.#byText, text, id);
       if (question.kind === 'report') addTo(this.#byReference, reference, id);
     }
@@ -152,7 +145,6 @@ export class QuestionBook extends Map<string, Asked> {
     const question = this.get(id);
     if (!question) return false;
     super.delete(id);
-    this.#unwritten.delete(id);
     deleteFrom(this.#byText, question.text, id);
     deleteFrom(this.#byReference, question.reference, id);
     this.#count(question, -openness(question));
@@ -163,19 +155,9 @@ export class QuestionBook extends Map<string, Asked> {
   override clear(): void {
     const nodes = new Set([...this.values()].map(({ node }) => node));
     super.clear();
-    for (const index of [this.#byText, this.#byReference, this.#unwritten]) index.clear();
+    for (const index of [this.#byText, this.#byReference]) index.clear();
     for (const counts of Object.values(this.open)) counts.clear();
     for (const node of nodes) for (const kind of ['question', 'report'] as const) this.#onCount(node, kind);
-  }
-
-  /** These are in the store now. */
-  written(kept: ReadonlyMap<string, unknown>): void {
-    if (this.#unwritten.size > 0) for (const id of kept.keys()) this.#unwritten.delete(id);
-  }
-
-  /** Whether the store has never had a question, so that no other process can have taken it over. */
-  isUnwritten(id: string): boolean {
-    return this.#unwritten.has(id);
   }
 
   #count({ kind, node }: Asked, more: number): void {

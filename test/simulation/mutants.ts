@@ -13,12 +13,7 @@ export const mutants: readonly Mutant[] = [
   mutant('an entry is not kept', 'inbox/context.ts', 'keepItem(changes, entry);', ''),
   mutant('an entry that is delivered is not dropped', 'inbox/context.ts', "dropItem(changes, entry.id, 'inbox');", ''),
   mutant('what is held is not recovered', 'journal/journal.ts', 'for (const one of held) this.#redo(one);', ''),
-  mutant(
-    'leftovers are forgotten',
-    'inbox/recovery.ts',
-    'left.isStored = true;\n      entries.add(left);',
-    'left.isStored = true;',
-  ),
+  mutant('leftovers are forgotten', 'inbox/recovery.ts', '} else entries.add(left);', '}'),
   mutant('leftovers are handed to nobody', 'inbox/recovery.ts', 'if (items.length > 0) subscribers.giveAll();', ''),
   mutant(
     'what is unsaved is forgotten with the next failure',
@@ -345,7 +340,7 @@ export const mutants: readonly Mutant[] = [
   mutant('a wait listens to its signal for ever', 'clock.ts', '      leave?.();\n', ''),
   // Other logins, and a server that comes back empty.
   mutant('two logins keep for each other', 'account/account-data.ts', '    this.data?.replaceBy(undefined);\n', ''),
-  mutant('what was handed over is found again', 'inbox/recovery.ts', 'if (one.isHandedOver) continue;', ''),
+  mutant('what was handed over is found again', 'inbox/recovery.ts', 'if (!isHandedOver) letGoOf(id);', 'letGoOf(id);'),
   mutant(
     'a former login lets go of what the other cannot keep',
     'inbox/recovery.ts',
@@ -360,9 +355,9 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'what an empty server has lost is kept nowhere',
-    'inbox/recovery.ts',
-    'if (lost.length > 0) context.run(createKeep(context, lost));',
-    '',
+    'journal/journal.ts',
+    'if (isReset) void this.run(keepAnew);',
+    'if (isReset) return;',
   ),
   mutant(
     'more answers are asked for than may be held',

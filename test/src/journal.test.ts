@@ -14,7 +14,7 @@ import {
   StoreLapse,
 } from '../../src/store/store';
 import { settle, VirtualClock } from '../virtual-clock';
-import { FailingStore, FakeDisk } from './store/failing-store';
+import { FailingServer, FailingStore, FakeDisk } from './store/failing-store';
 
 function item(id: string, part: Part = 'ledger'): Item {
   return { id, part, subscribers: [`node ${id}`], attempts: 0 };
@@ -39,20 +39,26 @@ const keep = (id: string, more: Partial<Step<void>> = {}) =>
 /** Keeps what it is told. */
 class Notes implements Participant {
   readonly items: string[][] = [];
-  readonly circumstances: { isReset: boolean; isOpening: boolean }[] = [];
-  readonly saves: string[] = [];
+  readonly openings: boolean[] = [];
+  /** What it has, by id. */
+  readonly had = new Map<string, Item>();
 
-  found(items: readonly Item[], { isReset, isOpening }: { isReset: boolean; isOpening: boolean }): void {
+  found(items: readonly Item[], { isOpening }: { isOpening: boolean }): void {
     this.items.push(items.map(({ id }) => id));
-    this.circumstances.push({ isReset, isOpening });
+    this.openings.push(isOpening);
+    for (const one of items) this.had.set(one.id, one);
   }
 
   wanted(): string[] {
     return ['node 1'];
   }
 
-  saved(kept: ReadonlyMap<string, Item>): void {
-    this.saves.push(...kept.keys());
+  itemOf(id: string): Item | undefined {
+    return this.had.get(id);
+  }
+
+  forget(id: string): void {
+    this.had.delete(id);
   }
 }
 
@@ -565,7 +571,7 @@ describe('Journal', () => {
       const journal = create(store, { ledger: notes });
       await journal.ready();
       assert.deepEqual(notes.items, [['1', '3']]);
-      assert.deepEqual(notes.circumstances, [{ isReset: false, isOpening: true }]);
+      assert.deepEqual(notes.openings, [true]);
       await journal.close();
       assert.deepEqual(kept(), ['1', '2', '3']);
     });
@@ -592,7 +598,6 @@ describe('Journal', () => {
       const disk = new FakeDisk();
       for (const text of ['one', 'bad', 'two']) disk.hold(text);
       store = new FailingStore(disk);
-      const notes = new Notes();
       const participant: Participant = {
         found: () => {},
         wanted: () => [],
@@ -602,9 +607,9 @@ describe('Journal', () => {
           return true;
         },
       };
-      const journal = create(store, { inbox: participant, ledger: notes });
+      const journal = create(store, { inbox: participant });
       await journal.run(keep('waited'));
-      assert.deepEqual(notes.saves, ['one', 'two', 'waited']);
+      assert.deepEqual([...store.disk.entries.keys()], ['one', 'two', 'waited']);
       assert.deepEqual([unreadable, disk.aside, states], [['a place'], ['bad'], []]);
       await settle();
       assert.equal(disk.held.size, 0);
@@ -666,11 +671,19 @@ describe('Journal', () => {
       assert.deepEqual([kept(), store.disk.held.size], [['1'], 0]);
     });
 
-    it('are each told of all that is in the store, whose ever it is', async () => {
-      const participants = { ledger: new Notes(), inbox: new Notes(), givenUp: new Notes() };
-      const journal = create(store, participants);
+    it('can ask whether an item is in the store', async () => {
+      await create().run(keep('found'));
+      await journals[0]?.close();
+      const journal = create();
       await Promise.all([journal.run(keep('one')), journal.run(keep('two'))]);
-      for (const { saves } of Object.values(participants)) assert.deepEqual(saves, ['one', 'two']);
+      store.failing.add('commit');
+      await journal.run(keep('three'));
+      await journal.run(step(({ drop }) => void drop.set('one', 'ledger')));
+      const areStored = () => ['found', 'one', 'two', 'three'].map((id) => journal.isStored(id));
+      assert.deepEqual(areStored(), [true, true, true, false]);
+      store.failing.clear();
+      await clock.advance(5_000);
+      assert.deepEqual(areStored(), [true, false, true, true]);
     });
 
     it('is told which of it is readable, by whom it is for', async () => {
@@ -717,12 +730,32 @@ describe('Journal', () => {
       await slow;
       await clock.advance(5_000);
       assert.deepEqual(notes.items, [[], ['1'], ['2']]);
-      assert.deepEqual(notes.circumstances, [
-        { isReset: false, isOpening: true },
-        { isReset: false, isOpening: false },
-        { isReset: true, isOpening: true },
-      ]);
+      assert.deepEqual(notes.openings, [true, false, true]);
     });
+
+    for (const isReset of [true, false])
+      it(`is not among it ${isReset ? 'has been lost, and is kept anew' : 'another process has taken over, and is forgotten'}`, async () => {
+        const server = new FailingServer();
+        const open = server.open.bind(server);
+        server.open = async (events) => ({ ...(await open(events)), isReset });
+        const notes = new Notes();
+        const journal = create(server, { ledger: notes });
+        await journal.ready();
+        for (const id of ['stays', 'goes']) {
+          notes.had.set(id, item(id));
+          await journal.run(keep(id));
+        }
+        notes.had.set('new', item('new'));
+        server.disk.entries.delete('goes');
+        server.failing.add('commit');
+        const change = journal.run(keep('goes'));
+        await clock.advance(0);
+        await change;
+        server.failing.clear();
+        await clock.advance(5_000);
+        assert.deepEqual([...server.disk.entries.keys()].sort(), isReset ? ['goes', 'stays'] : ['stays']);
+        assert.deepEqual([...notes.had.keys()].sort(), isReset ? ['goes', 'new', 'stays'] : ['new', 'stays']);
+      });
   });
 
   describe('what is remembered', () => {

@@ -106,8 +106,7 @@ describe('what a login takes over of another', () => {
       await flush();
       flushes++;
       // As it closes, before it copies, and after.
-      if (flushes === 3)
-        await former.outbox.found(items, { isOpening: false, isReset: false, unwritten: () => undefined });
+      if (flushes === 3) await former.outbox.found(items, { isOpening: false, unwritten: () => undefined });
     };
     const heir = new SendingSide({ clock, service: new FakeService(), store: new FailingStore() });
     const next = heir.attach('send');
