@@ -179,7 +179,7 @@ class Sender {
 
   async #onSent(news: SentNews): Promise<boolean> {
     const origin = news.origin as Origin | undefined;
-    this.#showSent(news.outcome.failed.length, news.outcome.accepted.length, news.duplicate);
+    this.#showSent(news.outcome.failed.length, news.outcome.accepted.length);
     const left = origin?.left ?? createOutputs(this.#RED, this.#messageOf(news), news, () => this.#isCopied);
     if (origin) origin.left = left;
     const isSent = this.#output.sendEach(left);
@@ -250,10 +250,9 @@ class Sender {
   }
 
   /** The badge may stay for long: it is made of numbers, and keeps no message. */
-  #showSent(failed: number, accepted: number, isDuplicate: boolean): void {
-    const { partlyFailed, sent, sentBefore } = badges;
-    const whole = isDuplicate ? sentBefore : sent;
-    const create = () => (failed > 0 ? partlyFailed(this.#RED, failed, failed + accepted) : whole(this.#RED));
+  #showSent(failed: number, accepted: number): void {
+    const { partlyFailed, sent } = badges;
+    const create = () => (failed > 0 ? partlyFailed(this.#RED, failed, failed + accepted) : sent(this.#RED));
     this.#badge.showOutcome(create, { isFailure: failed > 0 });
   }
 
@@ -348,10 +347,9 @@ class SendBadge {
 
   /** How to say what goes on, if anything does: it changes more often than it is shown. */
   get #current(): (() => NodeStatus) | undefined {
-    const { outage, sending, waiting, nextAt, asking } = this.#state;
+    const { outage, sending, waiting, asking } = this.#state;
     if (outage) return () => badges.outage(this.#RED, outage, waiting);
     if (sending > 0) return () => badges.sending(this.#RED, sending);
-    if (waiting > 0 && nextAt !== undefined) return () => badges.waitingUntil(this.#RED, waiting, nextAt);
     if (waiting > 0) return () => badges.waitingTexts(this.#RED, waiting);
     return asking > 0 ? () => badges.asking(this.#RED, asking) : undefined;
   }

@@ -75,19 +75,12 @@ export const badges = {
   /** @param path where a node is called */
   at: (path: string): NodeStatus => ({ fill: 'green', shape: 'dot', text: path }),
   listening: (RED: NodeAPI) => badge(RED, ['green', 'dot'], 'status.listening'),
-  /** @param until when the wait ends, in ms since 1970; shown by the clock of the server */
-  waiting: (RED: NodeAPI, until: number) =>
-    badge(RED, ['green', 'ring'], 'status.waiting', { time: new Date(until).toTimeString().slice(0, 8) }),
+  waiting: (RED: NodeAPI, seconds: number) => badge(RED, ['green', 'ring'], 'status.waiting', { seconds }),
   paused: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'ring'], 'status.paused', { n }),
   sending: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'dot'], 'status.sending', { n }),
   waitingTexts: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'ring'], 'status.waitingTexts', { n }),
-  /** @param next when the first of them may leave, in ms since 1970; shown by the clock of the server */
-  waitingUntil: (RED: NodeAPI, n: number, next: number) =>
-    badge(RED, ['blue', 'ring'], 'status.waitingUntil', { n, next: formatUntil(next) }),
   asking: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'ring'], 'status.asking', { n }),
   sent: (RED: NodeAPI) => badge(RED, ['green', 'dot'], 'status.sent'),
-  /** What has the same key was accepted before. */
-  sentBefore: (RED: NodeAPI) => badge(RED, ['green', 'dot'], 'status.sentBefore'),
   partlyFailed: (RED: NodeAPI, failed: number, total: number) =>
     badge(RED, ['yellow', 'dot'], 'status.partlyFailed', { failed, total }),
   reading: (RED: NodeAPI) => badge(RED, ['blue', 'dot'], 'status.reading'),
@@ -124,7 +117,7 @@ export function endBadge(node: Node): void {
 /** Shows where a poll loop stands. */
 export function showPollState(RED: NodeAPI, node: Node, state: PollState): void {
   if (state.name === 'failing') node.status(badges.error(RED, state.error));
-  else if (state.name === 'waiting' && state.seconds > 0) node.status(badges.waiting(RED, state.until));
+  else if (state.name === 'waiting' && state.seconds > 0) node.status(badges.waiting(RED, state.seconds));
   else if (state.name === 'paused') node.status(badges.paused(RED, state.unacknowledged));
   else if (state.name === 'connecting') node.status(badges.connecting(RED));
   // A wait that nobody could read is none.

@@ -29,11 +29,6 @@ export class DueTimes {
     return this.#times.size;
   }
 
-  /** When the first is due. */
-  get first(): number | undefined {
-    return this.get(this.#first);
-  }
-
   /** When something is due. */
   get(id: string): number | undefined {
     return this.#times.get(id);
@@ -73,7 +68,7 @@ export class DueTimes {
 
   #wait(): void {
     this.#timer?.cancel();
-    const { first } = this;
+    const first = this.get(this.#first);
     if (first === undefined) return;
     const delayMs = Math.max(0, Math.min(longestDelayMs, first - this.#now()));
     this.#timer = this.#clock.after(delayMs, () => this.#look(), true);

@@ -6,8 +6,8 @@ import { PollBackOff, type PollOutcome } from './back-off';
 export type PollState =
   | { name: 'connecting' }
   | { name: 'listening' }
-  /** `seconds`: whole ones, 0 for less than one. `until`: when the next poll is due, in ms since 1970. */
-  | { name: 'waiting'; seconds: number; until: number }
+  /** `seconds`: whole ones, 0 for less than one. */
+  | { name: 'waiting'; seconds: number }
   | { name: 'paused'; unacknowledged: number }
   | { name: 'failing'; error: SmsError };
 
@@ -182,8 +182,7 @@ export class PollLoop {
         if (delayMs > 0) {
           // What keeps it from spinning is no wait that anybody has asked for.
           if (outcome === 'empty' && pauseMs > 0 && !this.#held) {
-            const seconds = delayMs < 1_000 ? 0 : Math.round(delayMs / 1_000);
-            this.#setState({ name: 'waiting', seconds, until: this.#clock.now() + delayMs });
+            this.#setState({ name: 'waiting', seconds: delayMs < 1_000 ? 0 : Math.round(delayMs / 1_000) });
           }
           await this.#sleep(this.#pausing, delayMs);
         }
@@ -277,7 +276,6 @@ function wake(sleepers: ReadonlySet<() => void>): void {
 function isSameState(a: PollState, b: PollState): boolean {
   return (
     a.name === b.name &&
-    (a.name !== 'waiting' || a.until === (b as typeof a).until) &&
     (a.name !== 'paused' || a.unacknowledged === (b as typeof a).unacknowledged) &&
     (a.name !== 'failing' || a.error.code === (b as typeof a).error.code)
   );
