@@ -18,6 +18,7 @@ import {
   isKept,
   isReconciled,
   isTracked,
+  isUnknown,
   isUnsent,
   type Outcome,
   parseOutcome,
@@ -356,6 +357,10 @@ function createNews(
   }: Pick<OutcomeNews, 'outcome' | 'origin' | 'redelivered' | 'duplicate'> & { carried: string | undefined },
 ): OutcomeNews {
   const { message, encoding, parts } = text;
+  // Whichever error it was, that of a text that was not sent itself is `SMS_UNCERTAIN`.
+  if (told.duplicate && told.outcome instanceof SmsError && isUnknown(told.outcome)) {
+    told.outcome = new SmsError('uncertainBefore', { ...told.outcome, params: { detail: told.outcome.code } });
+  }
   return { message, encoding, parts, ...told, isKept: isKept(text), ...(carried !== undefined && { carried }) };
 }
 

@@ -173,6 +173,32 @@ describe('once', () => {
     });
   }
 
+  for (const keep of [undefined, forever]) {
+    const options = { once: 'a', ...(keep && { keep }) };
+
+    it(`an unknown outcome comes again as SMS_UNCERTAIN, whichever error it was${keep ? ', kept' : ''}`, async () => {
+      for (const first of [
+        createError('serverErrorUncertain').with({ statusCode: 500 }),
+        createError('responseUncertain').with({ statusCode: 200 }),
+      ]) {
+        const side = new SendingSide();
+        const node = side.attach();
+        side.service.script.push({ takes: true, error: first });
+        sendText(node, 'hello', options);
+        sendText(node, 'hello', options);
+        await side.pass(1_000);
+        sendText(node, 'hello', options);
+        await side.pass(1_000);
+        assert.deepEqual(node.ends, [first.code, 'SMS_UNCERTAIN duplicate', 'SMS_UNCERTAIN duplicate']);
+        const { outcome } = node.outcomes[2] ?? {};
+        assert.ok(outcome instanceof SmsError);
+        assert.equal(outcome.statusCode, first.statusCode);
+        assert.match(outcome.message, new RegExp(first.code));
+        assert.equal(side.service.tries, 1);
+      }
+    });
+  }
+
   it('an unknown outcome comes again, but with retryUncertain it is sent', async () => {
     const side = new SendingSide();
     const node = side.attach();
