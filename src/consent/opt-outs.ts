@@ -33,7 +33,8 @@ export interface OptOutPage {
 
 /** Everything that the list consists of stands under keys that begin so. */
 export const optOutPrefix = `${unsweptPrefix}optout:`;
-const headKey = `${optOutPrefix}head`;
+/** The key under which it stands how many there are, and on which pages. */
+export const keyOfTotal = `${optOutPrefix}head`;
 
 /** As good as for ever. It has fewer digits than Redis takes for a fraction. */
 const forMs = 100 * 365 * 24 * 3_600_000;
@@ -43,6 +44,9 @@ const pageSize = 200;
 
 /** Pages in which numbers are looked for at once: 400,000 numbers. */
 const mostSearched = 2_000;
+
+/** What a store remembers, by key. */
+type Memory = ReadonlyMap<string, Remembered>;
 
 /** In which pages the numbers are, in the order in which they came. */
 interface Head {
@@ -57,7 +61,7 @@ export function keyOfOptOut(msisdn: string): string {
 
 /** The keys that {@link changeOptOuts} looks at. */
 export function keysOfOptOuts(msisdns: readonly string[]): string[] {
-  return [headKey, ...msisdns.map(keyOfOptOut)];
+  return [keyOfTotal, ...msisdns.map(keyOfOptOut)];
 }
 
 /** The keys that it looks at once it is known what is under those. */
@@ -108,14 +112,11 @@ export function changeOptOuts(
   }
   head.pages = head.pages.filter((id) => pages.get(id)?.length !== 0);
   head.total = Math.max(0, head.total + (wish === 'out' ? changed : -changed));
-  changes.remember.set(headKey, head.pages.length > 0 ? { at, forMs, value: JSON.stringify(head) } : undefined);
+  changes.remember.set(keyOfTotal, head.pages.length > 0 ? { at, forMs, value: JSON.stringify(head) } : undefined);
   // What a power cut takes back would be sent to.
   changes.firm = true;
   return changed;
 }
-
-/** The key under which it stands how many there are. */
-export const keyOfTotal = headKey;
 
 /** How many are on the list. */
 export function countOptOuts(look: Look): number {
@@ -175,11 +176,26 @@ export function listOptOuts(look: Look, { after, search }: { after?: string; sea
  * that is on either.
  */
 export function mergeOptOuts(key: string, own: Remembered, former: Remembered): Remembered {
-  if (key !== headKey) return own;
+  if (key !== keyOfTotal) return own;
   const [a, b] = [parseHead(own), parseHead(former)];
   const pages = [...new Set([...b.pages, ...a.pages])];
   const isSame = pages.length === a.pages.length;
   return isSame ? own : { ...own, value: JSON.stringify({ total: a.total + b.total, pages } satisfies Head) };
+}
+
+/** What a former list adds to one's own: on its pages are not those who stand on one's own. */
+export function addedTo(own: Memory, former: Memory): Memory {
+  const added = new Map(former);
+  const head = former.get(keyOfTotal);
+  if (!head || own.size === 0) return former;
+  let { total, pages } = parseHead(head);
+  for (const id of pages) {
+    const page = parsePage(former.get(pageKey(id)));
+    const others = page.filter(({ msisdn }) => (own.get(keyOfOptOut(msisdn))?.value ?? id) === id);
+    total -= page.length - others.length;
+    added.set(pageKey(id), { ...head, value: formatPage(others) });
+  }
+  return added.set(keyOfTotal, { ...head, value: JSON.stringify({ total, pages } satisfies Head) });
 }
 
 function pageKey(id: string): string {
@@ -187,7 +203,7 @@ function pageKey(id: string): string {
 }
 
 function readHead(look: Look): Head {
-  return parseHead(look(headKey));
+  return parseHead(look(keyOfTotal));
 }
 
 function parseHead(remembered: Pick<Remembered, 'value'> | undefined): Head {

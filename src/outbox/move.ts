@@ -1,4 +1,4 @@
-import { mergeOptOuts, optOutPrefix } from '../consent/opt-outs';
+import { addedTo, keyOfTotal, mergeOptOuts, optOutPrefix } from '../consent/opt-outs';
 import type { Step } from '../journal/journal';
 import { type Asked, movedCarried } from '../questions/question';
 import { movedReplies } from '../questions/question-steps';
@@ -67,6 +67,8 @@ class Copies {
   readonly adopted = new Map<string, Item>();
   /** By key. */
   readonly memories = new Map<string, Copy>();
+  /** The list of those who opted out, as the other had it before. */
+  optOuts: ReadonlyMap<string, Remembered> | undefined;
 
   /** What is remembered otherwise than as it was copied, or not any more. */
   changed(remembered: ReadonlyMap<string, Remembered>): Memories {
@@ -138,7 +140,9 @@ async function copy(
   // What another instance has in hand it may let go of, to be called back again: it is not seen then.
   const held = from.isShared ? await from.journal.remembered([heldPrefix]) : [];
   const isHeld = (key: string) => held.some(([hold]) => `${hold}:`.startsWith(`${heldPrefix}${key}:`));
-  const memories = copies.changed(new Map(remembered.filter(([key]) => !isHeld(key))));
+  const theirs = new Map(remembered.filter(([key]) => !isHeld(key)));
+  if (theirs.has(keyOfTotal)) copies.optOuts ??= new Map(await to.journal.remembered([optOutPrefix]));
+  const memories = copies.changed(addedTo(copies.optOuts ?? new Map(), theirs));
   const items = from.items.filter((item) => copies.items.get(item.id) !== item);
   for (let start = 0; start < Math.max(items.length, memories.length); start += sliceSize) {
     if (!isWanted()) return;

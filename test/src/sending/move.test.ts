@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { Consent } from '../../../src/account/consent';
 import { optOutPrefix } from '../../../src/consent/opt-outs';
+import type { Wish } from '../../../src/consent/words';
 import type { IncomingRecord } from '../../../src/model';
 import { abandon, adopt, ledgerPrefixes } from '../../../src/outbox/move';
 import type { Text } from '../../../src/outbox/text';
@@ -47,6 +49,31 @@ describe('what a login takes over of another', () => {
     const unused = ledgerPrefixes.filter((prefix) => ![...remembered.keys()].some((key) => key.startsWith(prefix)));
     // Of who wrote STOP, and only where several instances share a store.
     assert.deepEqual(unused, [optOutPrefix, replyKey('')]);
+  });
+
+  it('is who opted out, each once, though both have the number, and nobody who has written START since', async () => {
+    const former = new SendingSide();
+    const heir = new SendingSide({ clock: former.clock, store: new FailingStore() });
+    const consent = new Consent({ clock: former.clock, asking: { listen() {} }, journal: () => undefined });
+    /** Changes who is on the list of one of them, and results in who is by then. */
+    const change = async ({ journal }: SendingSide, wish: Wish, msisdns: readonly string[]) => {
+      journal.open(true);
+      const changing = consent.change(journal, msisdns, wish).then(() => consent.list(journal));
+      await former.pass(1_000);
+      const { optouts, total } = await changing;
+      return [...optouts.map(({ msisdn }) => msisdn).sort(), total];
+    };
+    const [both, theirs, mine] = ['6421555001', '6421555002', '6421555003'];
+    await change(former, 'out', [both, theirs]);
+    await change(heir, 'out', [mine, both]);
+    const moving = former.outbox.handOver(heir.outbox, { isLast: true });
+    await former.pass(11_000);
+    await moving;
+    assert.deepEqual(await change(heir, 'out', []), [both, theirs, mine, 3]);
+    assert.deepEqual(await change(heir, 'in', [both]), [theirs, mine, 2]);
+    assert.deepEqual(await change(heir, 'in', [theirs, mine]), [0]);
+    assert.deepEqual(await change(former, 'out', []), [0]);
+    assert.deepEqual(await change(former, 'out', [both]), [both, 1]);
   });
 
   describe('is since when a node has been gone:', () => {
