@@ -38,6 +38,7 @@ export const reasons = {
     variableOfSubflow:
       'The variable {{variable}} belongs to the subflow, which gives it no value of its own. Give it one in the properties of the subflow, or enter the value itself.',
     settingText: 'The setting "{{setting}}" is not text. Give text, or a variable that holds text.',
+    settingTooLong: 'The setting "{{setting}}" is longer than 100,000 characters. Shorten it.',
     settingChoice: 'The setting "{{setting}}" is not usable. Give one of these values: {{choices}}.',
     prefixInvalid:
       'The prefixes of the account are not all beginnings of numbers. Give digits alone, such as 64 61, or leave them blank.',

@@ -62,9 +62,13 @@ export function parseText(setting: string, value: unknown): string | undefined {
     throw new SmsError('settingText', { params: { setting } });
   }
   const text = String(value);
+  if (text.length > longestText) throw new SmsError('settingTooLong', { params: { setting } });
   if (isEnv(text)) throw new SmsError('variableMissing', { params: { variable: text.slice(2, -1) } });
   return text;
 }
+
+/** Longest text of a setting. A longer list of words would hold up Node-RED while it is read. */
+const longestText = 100_000;
 
 /** Longest reason that an error gives. */
 const mostCharacters = 200;

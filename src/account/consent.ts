@@ -39,7 +39,7 @@ const knownForMs = 30_000;
 /** Who wants no more texts, and whom the account nodes may write to, for all who are on one login. */
 export class Consent {
   readonly #host: ConsentHost;
-  readonly #prefixes = new Map<string, readonly string[]>();
+  readonly #prefixes = new Map<string, ReadonlySet<string>>();
   /** Nodes that send, by who has attached them. */
   readonly #senders = new Map<object, string>();
   #words = new ConsentWords([]);
@@ -62,7 +62,7 @@ export class Consent {
   }
 
   /** Beginnings of the numbers that nodes may write to that send, by their ids. */
-  get prefixes(): ReadonlyMap<string, readonly string[]> {
+  get prefixes(): ReadonlyMap<string, ReadonlySet<string>> {
     return this.#prefixes;
   }
 
@@ -83,7 +83,7 @@ export class Consent {
     const sender = {};
     this.#senders.set(sender, node);
     // What is kept of it leaves only while it is here.
-    if (prefixes.length > 0) this.#prefixes.set(node, prefixes);
+    if (prefixes.length > 0) this.#prefixes.set(node, new Set(prefixes));
     else this.#prefixes.delete(node);
     this.#listen();
     return () => {

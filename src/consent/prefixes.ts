@@ -2,7 +2,6 @@ import { SmsError } from '../errors';
 
 const separators = /[\s,]+/;
 const prefix = /^\+?\d{1,15}$/;
-const msisdn = /^\d{7,15}$/;
 
 /**
  * Reads the beginnings of numbers that may be written to, separated by spaces, commas or new lines; a leading `+` is dropped. Blank: all.
@@ -21,8 +20,7 @@ export function parsePrefixes(value: unknown): string[] {
   const items = String(value ?? '')
     .split(separators)
     .filter((item) => item !== '');
-  const wrong = items.find((item) => !prefix.test(item));
-  if (wrong !== undefined) throw new SmsError('prefixInvalid', { field: 'prefixes' });
+  if (!items.every((item) => prefix.test(item))) throw new SmsError('prefixInvalid', { field: 'prefixes' });
   return [...new Set(items.map((item) => item.replace('+', '')))];
 }
 
@@ -34,15 +32,16 @@ export function parsePrefixes(value: unknown): string[] {
  * import assert from 'node:assert/strict';
  * import { isAllowed } from '@messaging-service/node-red-sms';
  *
- * assert.equal(isAllowed('6421555123', ['64', '61']), true);
- * assert.equal(isAllowed('4915112345678', ['64', '61']), false);
+ * assert.equal(isAllowed('6421555123', new Set(['64', '61'])), true);
+ * assert.equal(isAllowed('4915112345678', new Set(['64', '61'])), false);
  * ```
  */
-export function isAllowed(recipient: string, prefixes: readonly string[]): boolean {
-  return prefixes.length === 0 || !isNumber(recipient) || prefixes.some((begin) => recipient.startsWith(begin));
+export function isAllowed(recipient: string, prefixes: ReadonlySet<string>): boolean {
+  if (prefixes.size === 0 || !isNumber(recipient)) return true;
+  return [...recipient].some((_digit, index) => prefixes.has(recipient.slice(0, index + 1)));
 }
 
 /** Whether a recipient is a number, and no address-book item. */
 export function isNumber(recipient: string): boolean {
-  return msisdn.test(recipient);
+  return /^\d{7,15}$/.test(recipient);
 }

@@ -179,10 +179,12 @@ export function createTunnel(
   connectService: buildConnector.connector,
 ): buildConnector.connector {
   return (options, callback) => {
-    const request = requestTunnel(proxy, portedHost(options), timeouts);
+    const { host = '', port, protocol } = options;
+    const ported = port ? host : `${host}:${protocol === 'https:' ? 443 : 80}`;
+    const request = requestTunnel(proxy, ported, timeouts);
     request.once('connect', ({ statusCode }, socket: Socket, head: Buffer) => {
       socket.unshift(head);
-      if (statusCode === 200 && options.protocol === 'https:') {
+      if (statusCode === 200 && protocol === 'https:') {
         connectService({ ...options, httpSocket: socket }, callback);
       } else if (statusCode === 200) {
         callback(null, socket);
@@ -198,10 +200,6 @@ export function createTunnel(
     });
     request.end();
   };
-}
-
-function portedHost({ host = '', port, protocol }: buildConnector.Options): string {
-  return port ? host : `${host}:${protocol === 'https:' ? 443 : 80}`;
 }
 
 /** The proxy's answer, whatever it is, comes with the event `connect`. */

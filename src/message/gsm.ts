@@ -53,7 +53,7 @@ export function measureText(text: string, encoding?: Encoding): TextMeasure {
   for (let index = 0; index < length; index++) {
     let size = 1;
     const code = text.charCodeAt(index);
-    if (code >= 0xd800 && code < 0xdc00 && isLowSurrogate(text, index + 1)) {
+    if (Number(text.codePointAt(index)) > 0xffff) {
       index++;
       characters--;
       size = 2;
@@ -90,9 +90,4 @@ function indexOutside(text: string, start: number): number {
     if (!septets[text.charCodeAt(index)]) return index;
   }
   return length;
-}
-
-function isLowSurrogate(text: string, index: number): boolean {
-  const code = text.charCodeAt(index);
-  return code >= 0xdc00 && code < 0xe000;
 }

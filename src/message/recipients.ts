@@ -11,6 +11,8 @@ const listIndex = /^\d+$/;
 const shortestMsisdn = 7;
 /** Of a text. More of them would hold up the process while each is looked up, counted and remembered. */
 const mostRecipients = 5_000;
+/** Repetitions and all. To read more of them would, too. */
+const mostRead = 100_000;
 
 /** An item, and whether it is likely to be part of a number that was written with spaces. */
 type Item = { item: unknown; isPart: boolean };
@@ -21,7 +23,7 @@ type Item = { item: unknown; isPart: boolean };
  *
  * An item of digits is an MSISDN: a leading `+` and formatting characters are dropped, and 7 to 15 digits without
  * a leading zero must remain. Any other item names a contact or a group and stays as it is. Repeated items
- * are given once, in the order of their first appearance; there may be 5,000 different ones.
+ * are given once, in the order of their first appearance; there may be 5,000 different ones, and 100,000 in all.
  *
  * @throws SmsError `SMS_INPUT` with the field `to`
  *
@@ -35,10 +37,12 @@ type Item = { item: unknown; isPart: boolean };
  */
 export function parseRecipients(to: unknown): string[] {
   const recipients = new Set<string>();
+  let count = 0;
   for (const { item, isPart } of itemsOf(to)) {
     const text = textOf(item);
     if (text !== '') recipients.add(parseItem(text, isPart));
-    if (recipients.size > mostRecipients) throw new SmsError('recipientsTooMany', { field: 'to' });
+    if (recipients.size > mostRecipients || ++count > mostRead)
+      throw new SmsError('recipientsTooMany', { field: 'to' });
   }
   if (recipients.size === 0) throw new SmsError('recipientsEmpty', { field: 'to' });
   return [...recipients];
@@ -66,8 +70,8 @@ function* itemsOf(to: unknown): Iterable<Item> {
   } else if (!separator.test(to)) {
     yield { item: to, isPart: false };
   } else {
-    for (const group of to.split(separators)) {
-      const parts = group.trim().split(whiteSpace);
+    for (const group of to.split(separators, mostRead + 1)) {
+      const parts = group.trim().split(whiteSpace, mostRead + 1);
       for (const [index, item] of parts.entries()) {
         const isPart =
           isShort(item) &&

@@ -67,7 +67,8 @@ export function planTravel(
   limits: { fragmentationLimit: number | undefined; maxLength: number | undefined },
 ): Travel {
   const text = measureText(body);
-  const sent = contentType === 'auto' ? autoContentType(text.encoding) : parseContentType(contentType);
+  const auto = text.encoding === 'UCS-2' ? utf16 : undefined;
+  const sent = contentType === 'auto' ? auto : parseContentType(contentType);
   const { encoding, parts, characters } = sent === utf16 ? measureText(body, 'UCS-2') : text;
   const { fragmentationLimit, maxLength } = limits;
   if (fragmentationLimit !== undefined) {
@@ -91,8 +92,4 @@ function parseContentType(value: unknown): ContentType | undefined {
   const known = contentTypes.find((contentType) => contentType.replace(' ', '').toLowerCase() === given);
   if (!known) throw new SmsError('contentType', { field: 'contentType' });
   return known;
-}
-
-function autoContentType(encoding: Encoding): ContentType | undefined {
-  return encoding === 'UCS-2' ? utf16 : undefined;
 }

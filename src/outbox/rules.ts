@@ -34,7 +34,7 @@ export interface RuleSettings {
   /** Whether one of them has `optOut`. */
   optOut: boolean;
   /** Beginnings of the numbers that a node may write to, by its id; none: all. */
-  prefixes: ReadonlyMap<string, readonly string[]>;
+  prefixes: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
 /** A text that is about to leave. */

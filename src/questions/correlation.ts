@@ -6,7 +6,7 @@ import type { Answer, Question } from './question';
 import { latest, leaveReply, withAnswer } from './question-steps';
 import type { Questions } from './questions';
 import { keysOfStatus, noteStatus } from './report';
-import { furtherKeysOfRecord, isByHandset, keysOfRecord, match, type SentIndex } from './sent-index';
+import { answeredReference, furtherKeysOfRecord, keysOfRecord, match, type SentIndex } from './sent-index';
 
 /** What the ledger knows of records that come in: which text they answer, and what follows from them. */
 export interface CorrelationOptions {
@@ -39,12 +39,14 @@ export class Correlation {
     }
     const keysOf = () => [...keysOfRecord(kind, record), ...(kind === 'status' ? keysOfStatus(record) : [])];
     const mayAnswer = sentIndex.isExpected;
+    // It names no text that it answers.
+    const isByHandset = kind === 'incoming' && answeredReference(record) === undefined;
     return {
       mayAnswer,
       // What a record may answer is derived from digests, which most accounts never need.
       keys: mayAnswer ? keysOf() : sentIndex.keys,
       // Whether it may answer a text that is on its way to its handset.
-      outcome: kind === 'incoming' && isByHandset(record) ? ledger.inTransit.outcomesTo(record.from) : undefined,
+      outcome: isByHandset ? ledger.inTransit.outcomesTo(record.from) : undefined,
       further: (look: Look) =>
         sentIndex.isRemembered(look) ? [...keysOf(), ...furtherKeysOfRecord(kind, record, this.#unexpired(look))] : [],
       /** The effect is to be run when the changes are written. */

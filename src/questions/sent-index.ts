@@ -149,11 +149,6 @@ export function closeQuestion({ id, recipient, reference }: Open, look: Look, ch
   if (open?.id === id) changes.remember.set(open.key, undefined);
 }
 
-/** Says whether an incoming message is matched by its handset, since it names no text that it answers. */
-export function isByHandset(record: IncomingRecord): boolean {
-  return answeredReference(record) === undefined;
-}
-
 /** The keys to look at before {@link match} is asked. */
 export function keysOfRecord(kind: 'incoming' | 'status', record: IncomingRecord | StatusRecord): string[] {
   const reference = answeredReference(record);

@@ -209,6 +209,8 @@ export class DiskStore implements Store {
   /** Whether the files of a database that is open are still in their place: they may have been deleted, or moved away. */
   async #isInPlace(): Promise<boolean> {
     const file = this.#file;
+    // What cannot be asked for another reason may be there.
+    const isMissing = ({ code = '' }) => ['ENOENT', 'ENOTDIR'].includes(code);
     if (file) this.#isGone ||= await stat(file.path).then(({ ino }) => ino !== file.inode, isMissing);
     return !this.#isGone;
   }
@@ -236,11 +238,6 @@ export class DiskStore implements Store {
     if (!this.#database) throw new Error('not open');
     return this.#database;
   }
-}
-
-/** What cannot be asked for another reason may be there. */
-function isMissing(error: NodeJS.ErrnoException): boolean {
-  return error.code === 'ENOENT' || error.code === 'ENOTDIR';
 }
 
 /** In order. What cannot be read is set aside. */

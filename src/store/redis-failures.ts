@@ -72,8 +72,10 @@ export function describeFailure(error: unknown): Error {
   if (!(error instanceof Error)) return new Error('Redis: unknown reason');
   if (error instanceof StoreLapse) return error;
   if (error.name === 'ReplyError') return explainRefused(error);
-  const { code } = error as { code?: unknown };
-  if (typeof code !== 'string') return new Error(`Redis: ${explainBroken(error)}`);
+  const { code, message } = error as { code?: unknown } & Error;
+  // The client takes what it cannot read for a fault of its own, which is to be reported.
+  const broken = /please report/i.test(message) ? notRedis().message : message.replace(/\.$/, '');
+  if (typeof code !== 'string') return new Error(`Redis: ${broken}`);
   const why = connectionFailures[code];
   return new Error(`Redis: ${why ? `${code}: ${why}` : code}`);
 }
@@ -88,9 +90,4 @@ function explainRefused(error: Error): Error {
     ? 'the server has no database of that number'
     : 'the server refuses a command that is needed';
   return new Error(`Redis ${word}: ${unnamed ?? refusals[word] ?? other}`);
-}
-
-/** The client takes what it cannot read for a fault of its own, which is to be reported. */
-function explainBroken({ message }: Error): string {
-  return /please report/i.test(message) ? notRedis().message : message.replace(/\.$/, '');
 }

@@ -29,7 +29,8 @@ export function formatCallbackUrl(value: unknown, field: 'callbackUrl' | 'callba
   if (typeof value === 'string') {
     const url = value.trim();
     if (url === '') return undefined;
-    if (unsafeCharacters.test(url) || !(isWebUrl(url) || (field === 'callbackUrl' && mailtoUrl.test(url)))) {
+    const isWeb = webUrl.test(url) && URL.canParse(url);
+    if (unsafeCharacters.test(url) || !(isWeb || (field === 'callbackUrl' && mailtoUrl.test(url)))) {
       throw notUsable(field);
     }
     return url;
@@ -42,10 +43,6 @@ export function formatCallbackUrl(value: unknown, field: 'callbackUrl' | 'callba
 export function readCallbackTokens(url = ''): string[] {
   const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(url) ?? [];
   return query === '' ? [] : new URLSearchParams(query).getAll('token');
-}
-
-function isWebUrl(url: string): boolean {
-  return webUrl.test(url) && URL.canParse(url);
 }
 
 function formatMailto(value: { mailto?: unknown; subject?: unknown; body?: unknown }, field: string): string {

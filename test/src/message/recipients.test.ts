@@ -132,6 +132,17 @@ describe('recipients (§2.1 to)', () => {
     }
   });
 
+  it('takes 100,000 items, repetitions and all, and refuses one more', () => {
+    const number = '64215551234';
+    const items = Array<string>(100_000).fill(number);
+    for (const separator of [' ', ',', ', ']) {
+      assert.deepEqual(parseRecipients(items.join(separator)), [number]);
+      assert.throws(() => parseRecipients([...items, number].join(separator)), { reason: 'recipientsTooMany' });
+    }
+    assert.deepEqual(parseRecipients(items), [number]);
+    assert.throws(() => parseRecipients([...items, number]), { reason: 'recipientsTooMany' });
+  });
+
   it('looks at no item behind the one that is too many', () => {
     const numbers = Array.from({ length: 5_001 }, (_, index) => String(64_210_000_000 + index));
     assert.throws(() => parseRecipients([...numbers, false]), { reason: 'recipientsTooMany' });
