@@ -62,7 +62,7 @@ export function badgesOf(file: string, id: string): string[] {
 }
 
 /** Waits until `isTrue` holds; `what` says in the error what did not come. */
-export function waitUntil(isTrue: () => boolean | Promise<boolean>, what: string): Promise<void> {
+export function waitUntil(isTrue: () => boolean | Promise<boolean>, what: string | (() => string)): Promise<void> {
   return until(isTrue, what, { limitMs: waitLimitMs, stepMs: 25 });
 }
 

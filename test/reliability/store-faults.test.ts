@@ -204,9 +204,15 @@ describe('a store that cannot be used', function () {
       sentMeanwhile: simulator.messages.length - sends,
     };
     await goAway();
+    const findMissing = () =>
+      simulator.incoming.filter(({ body }) => !readCounts(arrivedFile(key)).has(firstWord(body)));
     await waitUntil(
-      () => readCounts(arrivedFile(key)).size === new Set(simulator.incoming.map(({ body }) => firstWord(body))).size,
-      `the delivery of everything after ${name}`,
+      () => findMissing().length === 0,
+      () => {
+        const missing = findMissing().map(({ body, read }) => `${firstWord(body)}${read ? ', which was polled' : ''}`);
+        const badges = badgesOf(observed, `in-${key}`).slice(-5);
+        return `the delivery of everything after ${name}; missing: ${missing}; badges: ${badges}; log: ${nodeRed.log.slice(-4_000)}`;
+      },
     );
     return { ...facts, callbackAfterwards: await callBack(key, 'refused') };
   }
