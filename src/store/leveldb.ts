@@ -53,9 +53,12 @@ async function endsInZeros(folder: string): Promise<boolean> {
   return newest.length > 0 && (await readFile(join(folder, newest[newest.length - 1] ?? ''))).at(-1) === 0;
 }
 
-/** LevelDB goes on without what it finds damaged in its newest log, and says so only in a file, which it begins anew as it opens. */
+/**
+ * LevelDB goes on without what it finds damaged in its newest log, and says so only in a file, which it begins anew as it opens. Where
+ * that could not be written, or is deleted already, nobody can tell: what is open stays open all the same.
+ */
 async function readLost(folder: string): Promise<string | undefined> {
-  const said = await readFile(join(folder, 'LOG'), 'utf8');
+  const said = await readFile(join(folder, 'LOG'), 'utf8').catch(() => '');
   const bytes = [...said.matchAll(/dropping (\d+) bytes; Corruption/g)].reduce(
     (sum, [, count]) => sum + Number(count),
     0,

@@ -531,6 +531,15 @@ function testDiskStore(engine: Engine): void {
       assert.ok(count < 20, `${count} items`);
       if (engine === levelDb) assert.equal(damage, undefined);
     });
+
+    if (engine === levelDb) {
+      it('but for what LevelDB says of itself: the store opens all the same, and again', async () => {
+        await leave();
+        await rm(join(location(), 'LOG'));
+        for (const name of ['LOG', 'LOG.old']) await mkdir(join(location(), name, 'in the way'), { recursive: true });
+        for (let time = 0; time < 2; time++) assert.deepEqual(await open(), { count: 20, damage: undefined });
+      });
+    }
   });
 
   describe('files that are deleted while they are in use', () => {
