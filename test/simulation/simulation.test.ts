@@ -249,10 +249,9 @@ describe('The whole library on a virtual clock', function () {
     const first = readSeed();
     console.log(`      for ${randomSeconds} s`);
     for (const [way, share] of [
-      ['in', 0.6],
-      ['out', 0.35],
-      // One of some 4,500 still tells of a rule that knows too little: `npm run simulate` is where these are looked for.
-      ['consent', 0.05],
+      ['in', 0.5],
+      ['out', 0.3],
+      ['consent', 0.2],
     ] as const) {
       const untilMs = performance.now() + randomSeconds * 1_000 * share;
       // What scenes find is looked for by `npm run simulate`: they are made to find what is no fault of the change at hand.
