@@ -2,18 +2,20 @@ import { type Clock, longestDeploymentMs, type Timer, wait } from '../clock';
 import { SmsError } from '../errors';
 import { Client } from '../http/client';
 import { type Connections, createConnections } from '../http/connections';
+import type { Inbox } from '../inbox/inbox';
 import { QuietHours, type QuietSettings } from '../message/times';
+import type { Kind } from '../model';
 import { SendQueue } from '../outbox/queue';
 import type { RuleSettings } from '../outbox/rules';
 import { closeGraceMs } from '../outbox/sender-registrations';
-import { Endpoint, type EndpointHost, type Endpoints, Polls } from '../polling/endpoint';
+import { Endpoint, type EndpointHost, type Endpoints, type PollSettings, Polls } from '../polling/endpoint';
 import type { PolledFor } from '../questions/question';
 import { AccountData, AccountStores, type AccountStoresHost } from './account-data';
-import { Asking } from './asking';
 import { Consent } from './consent';
 import { type FormerPlace, JoinedMembership, type MembershipHost } from './membership';
+import { QuestionPoll } from './question-poll';
 import type { AccountSettings, Member } from './settings';
-import { Overview, type Stats } from './stats';
+import type { Stats } from './stats';
 
 /** What surrounds an account. */
 export interface AccountOptions {
@@ -38,25 +40,27 @@ const sentMs = 168 * 3_600_000;
 const forgetAfterMs = 60_000;
 
 /** What all nodes on one login share. */
-export class Account {
+export class Account implements EndpointHost, AccountStoresHost, MembershipHost {
+  readonly key: string;
+  readonly clock: Clock;
+  readonly stats: Stats;
+  readonly members = new Set<Member>();
+  readonly polls = new Polls();
+  readonly endpoints: Endpoints;
+  readonly consent: Consent;
   readonly #options: AccountOptions;
-  readonly #members = new Set<Member>();
-  readonly #polls = new Polls();
-  readonly #stores: AccountStores;
-  readonly #endpoints: Endpoints;
+  readonly #stores = new AccountStores(this);
   /** For replies, and for statuses. */
-  readonly #asking: Readonly<Record<PolledFor, Asking>>;
-  readonly #membershipHost: MembershipHost;
+  readonly #questionPolls: Readonly<Record<PolledFor, QuestionPoll>>;
   readonly #queue: SendQueue;
   #connections: Connections | undefined;
   /** What the last member to leave wanted; a poll still in flight is handed over by these. */
   #settings: AccountSettings | undefined;
   /** Settings whose limits hold: of the members, and of those that are being redeployed; by their ids. */
   readonly #limiting = new Map<string, AccountSettings>();
-  readonly #consent: Consent;
   readonly #rules: RuleSettings;
   #perSecond: number | undefined;
-  /** See {@link #keepOpen}. */
+  /** See {@link keepOpen}. */
   #works = 0;
   #forgetting: Timer | undefined;
   /** Runs from the coming of the first member until no node that sends is to be waited for any more. */
@@ -64,6 +68,9 @@ export class Account {
 
   constructor(options: AccountOptions) {
     const { key, clock, stats } = options;
+    this.key = key;
+    this.clock = clock;
+    this.stats = stats;
     this.#options = options;
     this.#queue = new SendQueue({
       clock,
@@ -71,50 +78,70 @@ export class Account {
         const { concurrency, queueLimit } = this.#settings ?? { concurrency: 1, queueLimit: 0 };
         return { concurrency, queueLimit, perSecond: this.#perSecond };
       },
-      onChanged: () => this.#settings?.onChanged?.(),
+      onChanged: () => this.onChanged(),
     });
-    const host = this.#createHost();
-    this.#stores = new AccountStores(host);
-    this.#endpoints = {
-      incoming: new Endpoint('incoming', host),
-      status: new Endpoint('status', host),
-      outbox: new Endpoint('outbox', host),
+    this.endpoints = {
+      incoming: new Endpoint('incoming', this),
+      status: new Endpoint('status', this),
+      outbox: new Endpoint('outbox', this),
     };
     // What both fail for is one outage to a node that waits for replies and statuses alike.
-    const createAsking = (kind: PolledFor, other: PolledFor) =>
-      new Asking({
-        endpoint: this.#endpoints[kind],
-        member: () => [...this.#members][0],
+    const createPoll = (kind: PolledFor, other: PolledFor) =>
+      new QuestionPoll({
+        endpoint: this.endpoints[kind],
+        member: () => [...this.members][0],
         onFailing: (node, error) => {
-          if (this.#asking[other].hasTold(node, error)) return true;
-          return this.#stores.data?.outbox.registrations.onPollFailing(node, error) ?? false;
+          if (this.#questionPolls[other].hasTold(node, error)) return true;
+          return this.data?.outbox.registrations.onPollFailing(node, error) ?? false;
         },
         onRecovered: (nodes) => {
-          if (!this.#asking[other].isFailing) this.#stores.data?.outbox.registrations.onPollRecovered(nodes);
+          if (!this.#questionPolls[other].isFailing) this.data?.outbox.registrations.onPollRecovered(nodes);
         },
       });
-    this.#asking = { incoming: createAsking('incoming', 'status'), status: createAsking('status', 'incoming') };
-    this.#consent = new Consent({ clock, asking: this.#asking.incoming, journal: () => this.#stores.data?.journal });
-    this.#rules = { limits: [], quietHours: [], optOut: false, prefixes: this.#consent.prefixes };
-    this.#membershipHost = {
-      consent: this.#consent,
-      key,
-      clock,
-      stats,
-      endpoints: this.#endpoints,
-      overview: new Overview({
-        endpoints: this.#endpoints,
-        stats,
-        consent: this.#consent,
-        data: () => this.#stores.data,
-        storeName: () => this.#stores.storeName ?? this.#settings?.storeName ?? '',
-        onDiscarded: (node) => this.#settings?.onDiscarded?.(node),
-      }),
-      dataOf: (member) => this.#stores.dataOf(member),
-      expected: host.expected,
-      inherit: (member, ...former) => this.#inherit(member, ...former),
-      leave: (member, returning) => this.#leave(member, returning),
-    };
+    this.#questionPolls = { incoming: createPoll('incoming', 'status'), status: createPoll('status', 'incoming') };
+    this.consent = new Consent({ clock, replies: this.#questionPolls.incoming, journal: () => this.data?.journal });
+    this.#rules = { limits: [], quietHours: [], optOut: false, prefixes: this.consent.prefixes };
+  }
+
+  get data(): AccountData | undefined {
+    return this.#stores.data;
+  }
+
+  get storeName(): string {
+    return this.#stores.storeName ?? this.#settings?.storeName ?? '';
+  }
+
+  settings(): PollSettings | undefined {
+    return this.#settings;
+  }
+
+  failure(): SmsError | undefined {
+    return this.data?.journal.failure;
+  }
+
+  dataOf(member: Member): AccountData {
+    return this.#stores.dataOf(member);
+  }
+
+  inboxOf(member: Member): Inbox {
+    return this.dataOf(member).receiving;
+  }
+
+  expected(): Promise<void> | undefined {
+    return this.#stores.expected;
+  }
+
+  onChanged(): void {
+    this.#settings?.onChanged?.();
+  }
+
+  onDiscarded(node: string): void {
+    this.#settings?.onDiscarded?.(node);
+  }
+
+  onDrained(kind: Kind): void {
+    this.data?.inbox.drained(kind);
+    this.data?.outbox.questions.onDrained(kind);
   }
 
   /**
@@ -124,11 +151,10 @@ export class Account {
    */
   join(settings: AccountSettings): JoinedMembership {
     this.#forgetting?.cancel();
-    const { clock } = this.#options;
     const connections = this.#open(settings);
-    const client = new Client({ ...settings, connections, clock });
-    const membership = new JoinedMembership(settings, client, this.#membershipHost);
-    this.#members.add(membership);
+    const client = new Client({ ...settings, connections, clock: this.clock });
+    const membership = new JoinedMembership(settings, client, this);
+    this.members.add(membership);
     this.#limiting.set(settings.id, settings);
     this.#changeLimits();
     return membership;
@@ -138,7 +164,7 @@ export class Account {
     const before = this.#rules.quietHours.map((hours) => hours.settings);
     if (JSON.stringify(before) === JSON.stringify(settings)) return;
     this.#rules.quietHours = settings.map((one) => new QuietHours(one));
-    this.#stores.data?.outbox.quietHoursChanged();
+    this.data?.outbox.quietHoursChanged();
   }
 
   #changeLimits(): void {
@@ -147,56 +173,34 @@ export class Account {
     this.#changeQuietHours(all.flatMap(({ quietHours }) => quietHours ?? []));
     const slowest = Math.min(...all.map(({ perSecond = Number.POSITIVE_INFINITY }) => perSecond));
     this.#perSecond = Number.isFinite(slowest) ? slowest : undefined;
-    this.#consent.update(all);
-    this.#rules.optOut = this.#consent.isOn;
+    this.consent.update(all);
+    this.#rules.optOut = this.consent.isOn;
     this.#queue.nudge();
   }
 
   /** Connections and the settings of the queue are those of the first member. */
   #open(settings: AccountSettings): Connections {
-    const isFirst = this.#members.size === 0;
+    const isFirst = this.members.size === 0;
     if (isFirst || !this.#connections) {
       this.#connections = (settings.createConnections ?? createConnections)(settings);
       this.#settings = settings;
       this.#stores.begin();
     }
     if (isFirst) {
-      this.#lateness = this.#options.clock.after(longestDeploymentMs, () => this.#stores.goOn(), true);
+      this.#lateness = this.clock.after(longestDeploymentMs, () => this.#stores.goOn(), true);
     }
     return this.#connections;
   }
 
-  #createHost(): EndpointHost & AccountStoresHost {
-    return {
-      key: this.#options.key,
-      clock: this.#options.clock,
-      polls: this.#polls,
-      members: this.#members,
-      settings: () => this.#settings,
-      failure: () => this.#stores.data?.journal.failure,
-      inboxOf: (member: Member) => this.#stores.dataOf(member).receiving,
-      expected: () => this.#stores.expected,
-      onChanged: () => this.#settings?.onChanged?.(),
-      onDrained: (kind) => {
-        this.#stores.data?.inbox.drained(kind);
-        this.#stores.data?.outbox.questions.onDrained(kind);
-      },
-      present: (member: Member | undefined) => this.#present(member),
-      createData: (settings) => this.#createData(settings),
-      keepOpen: (work) => this.#keepOpen(work),
-    };
-  }
-
-  #createData(settings: AccountSettings): AccountData {
-    const { key, clock, stats } = this.#options;
-    const endpoints = this.#endpoints;
+  createData(settings: AccountSettings): AccountData {
+    const { key, clock, stats, endpoints } = this;
     const onChanged = () => (this.#settings ?? settings).onChanged?.();
     const onStore = () => {
       for (const endpoint of Object.values(endpoints)) endpoint.holdOrResume();
       onChanged();
     };
     // What is taken over from a former store is nothing to poll for there.
-    const isUsed = () => this.#stores.data === data;
+    const isUsed = () => this.data === data;
     const data = new AccountData({
       store: settings.createStore(key),
       clock,
@@ -215,23 +219,23 @@ export class Account {
       },
       sentMs: () => (this.#settings ?? settings).sentMs ?? sentMs,
       rules: this.#rules,
-      words: () => this.#consent.words,
-      onOptOut: () => this.#consent.changed(),
-      expected: () => this.#stores.expected,
+      words: () => this.consent.words,
+      onOptOut: () => this.consent.changed(),
+      expected: () => this.expected(),
       unread: () => this.#stores.unread,
       sources: () => [
         ...(endpoints.status.isWatched ? (['status'] as const) : []),
         ...(endpoints.incoming.isWatched ? (['reply'] as const) : []),
         ...(endpoints.outbox.isWatched ? (['outbox'] as const) : []),
       ],
-      client: () => [...this.#members][0]?.client,
+      client: () => [...this.members][0]?.client,
       onDamaged: (error) => (this.#settings ?? settings).onDamaged?.(error),
       onFault: (error) => (this.#settings ?? settings).onFault?.(error),
       onAbandoned: (node) => this.#settings?.onAbandoned?.(node),
-      onDiscarded: (node) => this.#settings?.onDiscarded?.(node),
-      onAsking: (node, kind, isAsking) => isUsed() && this.#asking[kind].set(node, isAsking),
-      onAskingRests: () => {
-        if (isUsed()) for (const asking of Object.values(this.#asking)) asking.rest();
+      onDiscarded: (node) => this.onDiscarded(node),
+      onOpenQuestions: (node, kind, areOpen) => isUsed() && this.#questionPolls[kind].set(node, areOpen),
+      onQuestionsRest: () => {
+        if (isUsed()) for (const poll of Object.values(this.#questionPolls)) poll.rest();
       },
       // There is one memory of what was seen for all loops; that of the messages decides.
       dedupe: () => endpoints.incoming.settings?.dedupe ?? settings.dedupe,
@@ -241,24 +245,24 @@ export class Account {
   }
 
   /** A member, or another while it is here no more. */
-  #present(member: Member | undefined): Member {
-    const [first] = this.#members;
-    const present = member && this.#members.has(member) ? member : first;
+  present(member: Member | undefined): Member {
+    const [first] = this.members;
+    const present = member && this.members.has(member) ? member : first;
     if (!present) throw new SmsError('closed');
     return present;
   }
 
-  #inherit(
+  inherit(
     member: Member,
     { key, store = member.settings }: FormerPlace,
     onFailure: (failure: SmsError) => void = () => {},
     started = Promise.resolve(),
   ): Promise<boolean> {
-    const former = key === this.#options.key ? this : this.#options.find(key);
+    const former = key === this.key ? this : this.#options.find(key);
     return this.#stores.takeOver({ former: former.#stores, store, member, onFailure, started });
   }
 
-  async #keepOpen<T>(work: () => Promise<T>): Promise<T> {
+  async keepOpen<T>(work: () => Promise<T>): Promise<T> {
     this.#forgetting?.cancel();
     this.#works++;
     try {
@@ -269,9 +273,9 @@ export class Account {
     }
   }
 
-  async #leave(member: Member, returning: Promise<void> | undefined): Promise<void> {
-    this.#members.delete(member);
-    const [first] = this.#members;
+  async leave(member: Member, returning: Promise<void> | undefined): Promise<void> {
+    this.members.delete(member);
+    const [first] = this.members;
     if (first) this.#settings = first.settings;
     const { settings } = member;
     const unlimit = () => {
@@ -284,39 +288,39 @@ export class Account {
     if (first) return;
     this.#lateness?.cancel();
     void this.#connections?.close().catch(() => {});
-    const { clock } = this.#options;
+    const { clock } = this;
     const stoppedAt = clock.elapsed();
     // Whoever waits for the polls of an earlier time closes nothing meanwhile: what has left would have no store to end in.
     this.#works++;
-    await this.#polls.arrived(clock, halfReceivedGraceMs);
+    await this.polls.arrived(clock, halfReceivedGraceMs);
     // A record sent in this turn of the event loop counts as delivered in the next.
     await wait(clock, 0);
     // Both together would be more than Node-RED waits for, after what nodes have waited for.
-    await this.#stores.data?.outbox.close(closeGraceMs - (clock.elapsed() - stoppedAt));
-    await this.#stores.data?.journal.flush();
+    await this.data?.outbox.close(closeGraceMs - (clock.elapsed() - stoppedAt));
+    await this.data?.journal.flush();
     // What was under way is under the limits of the last.
     if (!returning) unlimit();
     this.#works--;
-    const isIdle = this.#polls.size === 0;
+    const isIdle = this.polls.size === 0;
     const closed = this.#closeWhenIdle();
     if (isIdle) await closed;
   }
 
   get #isNeeded(): boolean {
-    return this.#members.size > 0 || this.#works > 0;
+    return this.members.size > 0 || this.#works > 0;
   }
 
   async #closeWhenIdle(): Promise<void> {
     // Members may have come and gone again while one of them was waited for, and have left others.
-    while (this.#polls.size > 0) await this.#polls.ended();
+    while (this.polls.size > 0) await this.polls.ended();
     if (this.#isNeeded) return;
-    const { data } = this.#stores;
+    const { data } = this;
     await data?.journal.close();
     if (this.#isNeeded) return;
     const isDisposable = !data || (data.journal.isDurable && data.inbox.isSettled && !data.outbox.hasMessages);
     if (isDisposable && this.#stores.isSettled && this.#queue.isRested) this.#forget();
     else if (this.#stores.isSettled) {
-      this.#forgetting = this.#options.clock.after(forgetAfterMs, () => this.#forget(), true);
+      this.#forgetting = this.clock.after(forgetAfterMs, () => this.#forget(), true);
     }
   }
 

@@ -11,13 +11,13 @@ import { ConsentWords, type Wish } from '../consent/words';
 import { createOptOutStep } from '../inbox/correlator';
 import type { Journal } from '../journal/journal';
 import type { Look } from '../store/store';
-import type { Asking } from './asking';
+import type { QuestionPoll } from './question-poll';
 import type { AccountSettings } from './settings';
 
 /** What consent needs of its account. */
 export interface ConsentHost {
   readonly clock: Clock;
-  readonly asking: Pick<Asking, 'listen'>;
+  readonly replies: Pick<QuestionPoll, 'listen'>;
   /** Where the list is, if anybody has asked for it. */
   journal(): Journal | undefined;
 }
@@ -140,7 +140,7 @@ export class Consent {
 
   /** Who wants no more texts says so in a message. */
   #listen(): void {
-    this.#host.asking.listen(this.isOn ? new Set(this.#senders.values()) : new Set());
+    this.#host.replies.listen(this.isOn ? new Set(this.#senders.values()) : new Set());
   }
 }
 

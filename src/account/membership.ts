@@ -7,11 +7,12 @@ import {
 } from '../delivery/callback-subscription';
 import { type OutboxSubscriptionOptions, OutboxSubscription as PolledOutbox } from '../delivery/outbox-subscription';
 import { PollSubscription, type PollSubscriptionOptions } from '../delivery/poll-subscription';
-import type { SmsError } from '../errors';
+import { SmsError } from '../errors';
 import type { Client } from '../http/client';
-import type { Channel } from '../inbox/entries';
-import type { Inbox } from '../inbox/inbox';
+import type { Channel, DeadLetter } from '../inbox/entries';
+import type { Inbox, InboxState } from '../inbox/inbox';
 import type { Kind } from '../model';
+import { nothingSent } from '../outbox/admin';
 import type { SendHandler, SendingNode } from '../outbox/sender-registrations';
 import type { Endpoints, Watcher } from '../polling/endpoint';
 import type { AccountData } from './account-data';
@@ -19,13 +20,13 @@ import type { Consent, OptOutQuery } from './consent';
 import type { AccountSettings, Member, StoreChoice } from './settings';
 import type {
   AccountState,
+  AsideEntry,
   Counts,
   Decided,
   Decision,
   EntryAction,
   EntryList,
   EntryState,
-  Overview,
   Stats,
 } from './stats';
 
@@ -155,100 +156,39 @@ export interface Membership {
   leave(returning?: Promise<void>): Promise<void>;
 }
 
-/** What a member that subscribes finds in its account. */
-export interface Surroundings {
-  readonly clock: Clock;
-  readonly member: Member;
-  readonly inbox: Inbox;
-  /** See {@link EndpointHost.expected}. */
-  expected(): Promise<void> | undefined;
-  readonly endpoints: Endpoints;
-  readonly stats: Stats;
-}
-
-/**
- * Makes a node one of those that get what comes on a channel. See {@link Membership.subscribe}. From here on whoever
- * subscribed to a kind counts as one who takes any: the inbox gives on a channel only what is of its kind.
- */
-export const subscribe: {
-  [C in Channel]: (surroundings: Surroundings, subscriber: Subscribers[C]) => Subscriptions[C];
-} = {
-  incoming: (surroundings, subscriber) => subscribeToPolled('incoming', surroundings, subscriber),
-  status: (surroundings, subscriber) => subscribeToPolled('status', surroundings, subscriber),
-  outbox({ member, inbox, endpoints }, subscriber) {
-    const outbox = endpoints.outbox;
-    const onDemand = subscriber.intervalMs === undefined;
-    const { id, isList = false } = subscriber;
-    const send: typeof subscriber.send = (batch) => subscriber.send(batch);
-    const receiver = new PolledOutbox(inbox, { id, onDemand, isList, send });
-    const unwatch = onDemand ? () => {} : outbox.watch(member, subscriber);
-    return {
-      poll: (context) => outbox.pollFor(member, id, context),
-      close() {
-        receiver.detach();
-        unwatch();
-      },
-    };
-  },
-  callback: ({ inbox, clock, stats, expected }, subscriber) =>
-    new CalledSubscription(inbox, { ...subscriber, expected, send: countRedelivered(subscriber, stats) }, clock),
-};
-
-function subscribeToPolled(
-  channel: 'incoming' | 'status',
-  { clock, member, inbox, endpoints, stats }: Surroundings,
-  subscriber: Subscriber,
-): Subscription {
-  const endpoint = endpoints[channel];
-  const { id, acknowledge, ackTimeoutMs, maxAttempts } = subscriber;
-  const receiver = new PollSubscription(
-    inbox,
-    {
-      channel,
-      id,
-      acknowledge,
-      ackTimeoutMs,
-      maxAttempts,
-      wants: (record) => subscriber.wants(record),
-      send: countRedelivered(subscriber, stats),
-      onUndelivered: (news, attempts) => {
-        stats.setAside();
-        subscriber.onUndelivered(news, attempts);
-      },
-      onOutstanding: () => endpoint.holdOrResume(),
-    },
-    clock,
-  );
-  const stop = endpoint.watch(member, subscriber, receiver);
-  return {
-    acknowledge: (ackId, failed) => receiver.acknowledge(ackId, failed),
-    close() {
-      receiver.detach();
-      stop();
-    },
-  };
-}
-
-function countRedelivered(subscriber: Pick<Subscriber, 'send'>, stats: Stats): Subscriber['send'] {
-  return (delivery) => {
-    if (delivery.redelivered) stats.redelivered();
-    return subscriber.send(delivery);
-  };
-}
-
 /** What a membership needs of its account. */
-export interface MembershipHost extends Omit<Surroundings, 'member' | 'inbox'> {
+export interface MembershipHost {
   /** Names the login. */
   readonly key: string;
-  readonly overview: Overview;
+  readonly clock: Clock;
+  readonly endpoints: Endpoints;
+  readonly stats: Stats;
   readonly consent: Consent;
+  /** What is kept, if anybody has asked for it. */
+  readonly data: AccountData | undefined;
+  /** See {@link AccountSettings.storeName}. */
+  readonly storeName: string;
   /** What is kept for a member. */
   dataOf(member: Member): AccountData;
+  /** See {@link EndpointHost.expected}. */
+  expected(): Promise<void> | undefined;
   /** See {@link Membership.inherit}. */
   inherit(member: Member, ...former: Parameters<Membership['inherit']>): Promise<boolean>;
+  /** Somebody has discarded what belonged to a node. */
+  onDiscarded(node: string): void;
   /** See {@link Membership.leave}. */
   leave(member: Member, returning: Promise<void> | undefined): Promise<void>;
 }
+
+const pageLength = 200;
+
+const actions: Readonly<Record<EntryState, readonly EntryAction[]>> = {
+  kept: ['send', 'discard'],
+  uncertain: ['send', 'sent', 'discard'],
+  aside: ['deliver', 'discard'],
+};
+
+const nothingReceived: InboxState = { undelivered: 0, setAside: 0 };
 
 /** A member of an account: its part, with what the nodes need not see. */
 export class JoinedMembership implements Membership, Member {
@@ -256,6 +196,21 @@ export class JoinedMembership implements Membership, Member {
   readonly client: Client;
   readonly left: Promise<void>;
   readonly #host: MembershipHost;
+  /** From here on whoever subscribed to a kind counts as one who takes any: the inbox gives on a channel only what is of its kind. */
+  readonly #subscribe: { [C in Channel]: (subscriber: Subscribers[C]) => Subscriptions[C] } = {
+    incoming: (subscriber) => this.#subscribeToPolled('incoming', subscriber),
+    status: (subscriber) => this.#subscribeToPolled('status', subscriber),
+    outbox: (subscriber) => this.#subscribeToOutbox(subscriber),
+    callback: (subscriber) => {
+      const { clock } = this.#host;
+      const expected = () => this.#host.expected();
+      return new CalledSubscription(
+        this.inbox,
+        { ...subscriber, expected, send: this.#countRedelivered(subscriber) },
+        clock,
+      );
+    },
+  };
   #onLeft = () => {};
   #leaving: Promise<void> | undefined;
 
@@ -282,7 +237,7 @@ export class JoinedMembership implements Membership, Member {
   }
 
   subscribe<C extends Channel>(channel: C, subscriber: Subscribers[C]): Subscriptions[C] {
-    return subscribe[channel]({ ...this.#host, member: this, inbox: this.inbox }, subscriber);
+    return this.#subscribe[channel](subscriber);
   }
 
   attachSender(handler: Omit<SendHandler, 'client'>): SendingNode {
@@ -299,7 +254,18 @@ export class JoinedMembership implements Membership, Member {
   }
 
   state(): AccountState {
-    return this.#host.overview.state;
+    const { data, endpoints, stats, consent, storeName } = this.#host;
+    const { inbox, outbox, journal } = data ?? {};
+    const [kind = ''] = storeName.split(' ');
+    const error = journal?.failure ?? journal?.damage;
+    return {
+      polls: Object.values(endpoints).flatMap(({ summary }) => summary ?? []),
+      inbox: inbox?.state ?? nothingReceived,
+      sends: outbox?.admin.state ?? nothingSent,
+      consent: { optedOut: consent.optedOut },
+      store: { kind, ok: journal?.failure === undefined, ...(error && { error }) },
+      counts: stats.counts,
+    };
   }
 
   countsToday(): Counts {
@@ -311,15 +277,45 @@ export class JoinedMembership implements Membership, Member {
   }
 
   entries(state: EntryState, most: number, after?: string): EntryList {
-    return this.#host.overview.entries(state, most, after);
+    const { data } = this.#host;
+    if (!data) return { entries: [], total: 0 };
+    const { inbox, outbox } = data;
+    if (state !== 'aside') return outbox.admin.entries(state, most, after);
+    const { items, ...more } = inbox.deadLetters.page(most, after);
+    return { entries: items.map(createAsideEntry), total: inbox.deadLetters.size, ...more };
   }
 
-  act(id: string, action: EntryAction): Promise<Decision> {
-    return this.#host.overview.act(id, action);
+  async act(id: string, action: EntryAction): Promise<Decision> {
+    const { data } = this.#host;
+    if (!data) return 'gone';
+    const { admin } = data.outbox;
+    const { deadLetters } = data.inbox;
+    const item = deadLetters.get(id);
+    if (!item) {
+      if (action !== 'deliver') return admin.act(id, action);
+      return admin.has(id) ? 'unfit' : 'gone';
+    }
+    if (action === 'send' || action === 'sent') return 'unfit';
+    if (action === 'deliver') return deadLetters.deliver(id) ? 'done' : 'unfit';
+    deadLetters.discard(id);
+    this.#host.onDiscarded(item.node);
+    return 'done';
   }
 
-  actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'> {
-    return this.#host.overview.actOnAll(state, action);
+  async actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'> {
+    if (!actions[state].includes(action)) return 'unfit';
+    const decided: Decided = { done: 0, left: 0 };
+    let page = this.entries(state, pageLength);
+    // Those that come meanwhile nobody has seen.
+    for (let rest = page.total; ; rest -= page.entries.length) {
+      const decisions = await Promise.all(page.entries.slice(0, rest).map(({ id }) => this.act(id, action)));
+      for (const decision of decisions) {
+        if (decision === 'done') decided.done++;
+        else if (decision === 'unfit') decided.left++;
+      }
+      if (page.next === undefined || rest <= page.entries.length) return decided;
+      page = this.entries(state, pageLength, page.next);
+    }
   }
 
   refresh(): Promise<void> {
@@ -341,4 +337,73 @@ export class JoinedMembership implements Membership, Member {
     this.#onLeft();
     return this.#leaving;
   }
+
+  #subscribeToPolled(channel: 'incoming' | 'status', subscriber: Subscriber): Subscription {
+    const { clock, endpoints, stats } = this.#host;
+    const endpoint = endpoints[channel];
+    const { id, acknowledge, ackTimeoutMs, maxAttempts } = subscriber;
+    const receiver = new PollSubscription(
+      this.inbox,
+      {
+        channel,
+        id,
+        acknowledge,
+        ackTimeoutMs,
+        maxAttempts,
+        wants: (record) => subscriber.wants(record),
+        send: this.#countRedelivered(subscriber),
+        onUndelivered: (news, attempts) => {
+          stats.setAside();
+          subscriber.onUndelivered(news, attempts);
+        },
+        onOutstanding: () => endpoint.holdOrResume(),
+      },
+      clock,
+    );
+    const stop = endpoint.watch(this, subscriber, receiver);
+    return {
+      acknowledge: (ackId, failed) => receiver.acknowledge(ackId, failed),
+      close() {
+        receiver.detach();
+        stop();
+      },
+    };
+  }
+
+  #subscribeToOutbox(subscriber: OutboxSubscriber): OutboxSubscription {
+    const { outbox } = this.#host.endpoints;
+    const onDemand = subscriber.intervalMs === undefined;
+    const { id, isList = false } = subscriber;
+    const send: typeof subscriber.send = (batch) => subscriber.send(batch);
+    const receiver = new PolledOutbox(this.inbox, { id, onDemand, isList, send });
+    const unwatch = onDemand ? () => {} : outbox.watch(this, subscriber);
+    return {
+      poll: (context) => outbox.pollFor(this, id, context),
+      close() {
+        receiver.detach();
+        unwatch();
+      },
+    };
+  }
+
+  #countRedelivered(subscriber: Pick<Subscriber, 'send'>): Subscriber['send'] {
+    return (delivery) => {
+      if (delivery.redelivered) this.#host.stats.redelivered();
+      return subscriber.send(delivery);
+    };
+  }
+}
+
+function createAsideEntry({ id, at, node, kind, record, attempts }: DeadLetter): AsideEntry {
+  const { to, from, body, statusCode } = record as Partial<Record<'to' | 'from' | 'body' | 'statusCode', string>>;
+  return {
+    id,
+    state: 'aside',
+    at,
+    node,
+    ...(to === undefined ? undefined : { to: [to] }),
+    ...(from === undefined ? undefined : { from }),
+    body: String((kind === 'status' ? statusCode : body) ?? ''),
+    ...(node === '' ? undefined : { error: new SmsError('undelivered', { params: { attempts } }) }),
+  };
 }

@@ -1,14 +1,11 @@
 import type { Clock, Timer } from '../clock';
-import { SmsError } from '../errors';
-import type { DeadLetter } from '../inbox/entries';
+import type { SmsError } from '../errors';
 import type { Acceptance, InboxState } from '../inbox/inbox';
 import type { Kind } from '../model';
-import { nothingSent, type SendState, type TextAction, type TextEntry } from '../outbox/admin';
+import type { SendState, TextAction, TextEntry } from '../outbox/admin';
 import { SendCounts } from '../outbox/counts';
 import { RetryAfter } from '../outbox/outage';
-import type { Endpoints, PollSummary } from '../polling/endpoint';
-import type { AccountData } from './account-data';
-import type { Consent } from './consent';
+import type { PollSummary } from '../polling/endpoint';
 
 /** What an account does and what waits in it. All times are in ms since 1970. */
 export interface AccountState {
@@ -157,115 +154,4 @@ export class Stats {
     // A day may have 23 or 25 hours.
     this.#midnight = this.#clock.after(new Date(now).setHours(24, 0, 0, 0) - now, begin, true);
   }
-}
-
-/** What an overview looks at. */
-export interface OverviewParts {
-  readonly endpoints: Endpoints;
-  readonly stats: Stats;
-  readonly consent: Pick<Consent, 'optedOut'>;
-  /** What the account keeps, if anybody has asked for it. */
-  data(): AccountData | undefined;
-  /** See {@link AccountSettings.storeName}. */
-  storeName(): string;
-  /** Somebody has discarded what belonged to a node. */
-  onDiscarded(node: string): void;
-}
-
-const pageLength = 200;
-
-const actions: Readonly<Record<EntryState, readonly EntryAction[]>> = {
-  kept: ['send', 'discard'],
-  uncertain: ['send', 'sent', 'discard'],
-  aside: ['deliver', 'discard'],
-};
-
-const nothingReceived: InboxState = { undelivered: 0, setAside: 0 };
-
-/** Tells what goes on in an account, and takes decisions about its entries. */
-export class Overview {
-  readonly #parts: OverviewParts;
-
-  constructor(parts: OverviewParts) {
-    this.#parts = parts;
-  }
-
-  get state(): AccountState {
-    const { endpoints, stats } = this.#parts;
-    const { inbox, outbox } = this.#parts.data() ?? {};
-    return {
-      polls: Object.values(endpoints).flatMap(({ summary }) => summary ?? []),
-      inbox: inbox?.state ?? nothingReceived,
-      sends: outbox?.admin.state ?? nothingSent,
-      consent: { optedOut: this.#parts.consent.optedOut },
-      store: this.#store,
-      counts: stats.counts,
-    };
-  }
-
-  /** See {@link Membership.entries}. */
-  entries(state: EntryState, most: number, after?: string): EntryList {
-    const data = this.#parts.data();
-    if (!data) return { entries: [], total: 0 };
-    const { inbox, outbox } = data;
-    if (state !== 'aside') return outbox.admin.entries(state, most, after);
-    const { items, ...more } = inbox.deadLetters.page(most, after);
-    return { entries: items.map(createAsideEntry), total: inbox.deadLetters.size, ...more };
-  }
-
-  /** @throws SmsError `SMS_STORE` when the store is needed for it and cannot be used */
-  async act(id: string, action: EntryAction): Promise<Decision> {
-    const data = this.#parts.data();
-    if (!data) return 'gone';
-    const { admin } = data.outbox;
-    const { deadLetters } = data.inbox;
-    const item = deadLetters.get(id);
-    if (!item) {
-      if (action !== 'deliver') return admin.act(id, action);
-      return admin.has(id) ? 'unfit' : 'gone';
-    }
-    if (action === 'send' || action === 'sent') return 'unfit';
-    if (action === 'deliver') return deadLetters.deliver(id) ? 'done' : 'unfit';
-    deadLetters.discard(id);
-    this.#parts.onDiscarded(item.node);
-    return 'done';
-  }
-
-  /** See {@link Membership.actOnAll}. */
-  async actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'> {
-    if (!actions[state].includes(action)) return 'unfit';
-    const decided: Decided = { done: 0, left: 0 };
-    let page = this.entries(state, pageLength);
-    // Those that come meanwhile nobody has seen.
-    for (let rest = page.total; ; rest -= page.entries.length) {
-      const decisions = await Promise.all(page.entries.slice(0, rest).map(({ id }) => this.act(id, action)));
-      for (const decision of decisions) {
-        if (decision === 'done') decided.done++;
-        else if (decision === 'unfit') decided.left++;
-      }
-      if (page.next === undefined || rest <= page.entries.length) return decided;
-      page = this.entries(state, pageLength, page.next);
-    }
-  }
-
-  get #store(): StoreState {
-    const [kind = ''] = this.#parts.storeName().split(' ');
-    const { failure, damage } = this.#parts.data()?.journal ?? {};
-    const error = failure ?? damage;
-    return { kind, ok: failure === undefined, ...(error && { error }) };
-  }
-}
-
-function createAsideEntry({ id, at, node, kind, record, attempts }: DeadLetter): AsideEntry {
-  const { to, from, body, statusCode } = record as Partial<Record<'to' | 'from' | 'body' | 'statusCode', string>>;
-  return {
-    id,
-    state: 'aside',
-    at,
-    node,
-    ...(to === undefined ? undefined : { to: [to] }),
-    ...(from === undefined ? undefined : { from }),
-    body: String((kind === 'status' ? statusCode : body) ?? ''),
-    ...(node === '' ? undefined : { error: new SmsError('undelivered', { params: { attempts } }) }),
-  };
 }

@@ -59,7 +59,7 @@ export interface LedgerOptions {
   /** What an earlier process left, or a dead one held, has been found. */
   onFound(texts: readonly Text[], questions: readonly Asked[]): void;
   /** A node has more or fewer open questions or reports. */
-  onAsking(node: string, kind: Asked['kind']): void;
+  onOpenQuestions(node: string, kind: Asked['kind']): void;
   /** Pending while another ledger gives this one what it knows of keys and limits, though not for long. */
   expected(): Promise<void> | undefined;
   /** Why it is not known here yet what another knows of keys, and of who has opted out; `undefined`: all is. */
@@ -90,7 +90,7 @@ export class Ledger {
 
   constructor(options: LedgerOptions) {
     this.#options = options;
-    this.questions = new QuestionBook(options.onAsking);
+    this.questions = new QuestionBook(options.onOpenQuestions);
     this.inTransit = new TextsInTransit(options.clock);
     this.#createMoment = createMoments(options.clock);
     this.texts = new TextBook(options.clock, (text) => void this.discard(text));

@@ -58,9 +58,9 @@ export interface OutboxOptions {
    * A node has questions or reports for whose replies (`incoming`) or statuses (`status`) the account has to poll, or has come back to them;
    * or its last one has ended.
    */
-  onAsking(node: string, kind: PolledFor, isAsking: boolean): void;
+  onOpenQuestions(node: string, kind: PolledFor, areOpen: boolean): void;
   /** Nobody is here who sends: the questions that are open wait for whoever comes. */
-  onAskingRests(): void;
+  onQuestionsRest(): void;
   /** A node has thrown, or something that nobody waits for has failed. */
   onFault(error: unknown): void;
   /** For whom it takes over what other processes leave, while it is handed over; absent, or `undefined`: for its own nodes. */
@@ -111,8 +111,8 @@ export class Outbox implements Participant {
       expected: () => options.expected?.(),
       unread: () => options.unread?.(),
       onFound: (texts, questions) => this.#resume(texts, questions),
-      onAsking: (node, kind) => {
-        this.#tellAsking(node, kind);
+      onOpenQuestions: (node, kind) => {
+        this.#tellOpenQuestions(node, kind);
         this.registrations.tellState(node);
       },
     });
@@ -171,7 +171,7 @@ export class Outbox implements Participant {
     this.#nodeChanged(id);
     this.questions.attach(id);
     const { size, open } = this.#ledger.questions;
-    if (size > 0) for (const kind of kinds) if (open[kind].of(id) > 0) this.#tellAsking(id, kind);
+    if (size > 0) for (const kind of kinds) if (open[kind].of(id) > 0) this.#tellOpenQuestions(id, kind);
     // Texts of nodes that have gone are to be given up by whoever is here.
     journal.open(!handler.usesStore);
     registrations.greet(registration);
@@ -201,7 +201,7 @@ export class Outbox implements Participant {
   async close(graceMs = closeGraceMs): Promise<void> {
     const parts = [this.#settlement, this.questions, this.#absences];
     for (const part of parts) part.close();
-    this.#options.onAskingRests();
+    this.#options.onQuestionsRest();
     await Promise.all([this.#dispatcher.close(graceMs), ...[...this.#sending].map(({ running }) => running.idle())]);
     this.#ledger.inTransit.clear();
   }
@@ -276,12 +276,12 @@ export class Outbox implements Participant {
     for (const text of texts) this.#takeUp(text);
     this.questions.resume(questions);
     for (const node of new Set(questions.map((question) => question.node))) {
-      for (const kind of kinds) this.#tellAsking(node, kind);
+      for (const kind of kinds) this.#tellOpenQuestions(node, kind);
     }
   }
 
-  #tellAsking(node: string, kind: Asked['kind']): void {
-    this.#options.onAsking(node, awaited[kind], this.#ledger.questions.open[kind].of(node) > 0);
+  #tellOpenQuestions(node: string, kind: Asked['kind']): void {
+    this.#options.onOpenQuestions(node, awaited[kind], this.#ledger.questions.open[kind].of(node) > 0);
   }
 
   #takeUp(text: Text): void {

@@ -58,7 +58,7 @@ export interface PollSummary {
 }
 
 /** Who asked for a poll, if not the loop. */
-type Asking = Pick<Arrival, 'asker' | 'context'>;
+type Asker = Pick<Arrival, 'asker' | 'context'>;
 
 /** What an endpoint stands on. */
 export interface EndpointHost {
@@ -258,9 +258,9 @@ export class Endpoint {
   }
 
   /** One poll, from the request until what it brought is kept. The account outlives it. */
-  #fetch(member: Poller, events: Partial<PollEvents>, asking?: Asking): Promise<Acceptance[]> {
+  #fetch(member: Poller, events: Partial<PollEvents>, asker?: Asker): Promise<Acceptance[]> {
     return this.#host.polls.track((onAnswer) => {
-      const fetch = () => this.#fetchNow(member, onAnswer, events, asking);
+      const fetch = () => this.#fetchNow(member, onAnswer, events, asker);
       if (!this.#plan.takesTurns) return fetch();
       const polling = this.#turn.then(fetch);
       this.#turn = polling.catch(() => {});
@@ -272,7 +272,7 @@ export class Endpoint {
     member: Poller,
     onAnswer: () => void,
     events: Partial<PollEvents>,
-    asking?: Asking,
+    asker?: Asker,
   ): Promise<Acceptance[]> {
     const host = this.#host;
     await host.inboxOf(member).journal.ready();
@@ -287,7 +287,7 @@ export class Endpoint {
     this.#answers++;
     host.onChanged();
     if (records.length === 0) return [];
-    const arrival = { kind: this.#kind, records, via: 'poll', ...asking } as Arrival;
+    const arrival = { kind: this.#kind, records, via: 'poll', ...asker } as Arrival;
     // What moves one date on is asked for when it is due, whatever it has brought.
     return host.inboxOf(member).accept(arrival, this.#plan.takesTurns ? {} : events);
   }

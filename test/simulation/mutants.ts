@@ -252,7 +252,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'the store is closed under a poll',
     'account/account.ts',
-    'while (this.#polls.size > 0) await this.#polls.ended();',
+    'while (this.polls.size > 0) await this.polls.ended();',
     '',
   ),
   mutant(

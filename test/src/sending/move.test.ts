@@ -54,7 +54,7 @@ describe('what a login takes over of another', () => {
   it('is who opted out, each once, though both have the number, and nobody who has written START since', async () => {
     const former = new SendingSide();
     const heir = new SendingSide({ clock: former.clock, store: new FailingStore() });
-    const consent = new Consent({ clock: former.clock, asking: { listen() {} }, journal: () => undefined });
+    const consent = new Consent({ clock: former.clock, replies: { listen() {} }, journal: () => undefined });
     /** Changes who is on the list of one of them, and results in who is by then. */
     const change = async ({ journal }: SendingSide, wish: Wish, msisdns: readonly string[]) => {
       journal.open(true);

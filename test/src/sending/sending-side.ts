@@ -262,11 +262,11 @@ export class SendingSide {
       onAbandoned: (node) => this.abandoned.push(node),
       onFault: (error) => this.faults.push(error),
       onDiscarded: () => {},
-      onAsking: (node, kind, isAsking) => {
+      onOpenQuestions: (node, kind, isAsking) => {
         if (isAsking) this.#asking[kind].add(node);
         else this.#asking[kind].delete(node);
       },
-      onAskingRests: () => {
+      onQuestionsRest: () => {
         for (const nodes of Object.values(this.#asking)) nodes.clear();
       },
       replacedBy: () => this.replacedBy?.outbox,

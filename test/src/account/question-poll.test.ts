@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
-import { Asking } from '../../../src/account/asking';
+import { QuestionPoll } from '../../../src/account/question-poll';
 import type { Member } from '../../../src/account/settings';
 import { SmsError } from '../../../src/errors';
 import type { Endpoint, Watcher } from '../../../src/polling/endpoint';
 
-describe('Asking (polling for the replies to open questions)', () => {
+describe('QuestionPoll (polling for the replies to open questions)', () => {
   let watchers: Set<Watcher>;
   let answers: number;
   let isHere: boolean;
   /** Nodes that are deployed. */
   let deployed: Set<string>;
   let told: string[];
-  let asking: Asking;
+  let poll: QuestionPoll;
 
   beforeEach(() => {
     watchers = new Set();
@@ -28,7 +28,7 @@ describe('Asking (polling for the replies to open questions)', () => {
         return answers;
       },
     };
-    asking = new Asking({
+    poll = new QuestionPoll({
       endpoint: endpoint as Endpoint,
       member: () => (isHere ? ({} as Member) : undefined),
       onFailing: (node, { code }) => {
@@ -52,21 +52,21 @@ describe('Asking (polling for the replies to open questions)', () => {
   };
 
   it('polls once for all that ask, for as long as one does', () => {
-    asking.set('a', true);
-    asking.set('b', true);
-    asking.set('b', true);
+    poll.set('a', true);
+    poll.set('b', true);
+    poll.set('b', true);
     assert.equal(watchers.size, 1);
-    asking.set('a', false);
+    poll.set('a', false);
     assert.equal(watchers.size, 1);
-    asking.set('b', false);
+    poll.set('b', false);
     assert.equal(watchers.size, 0);
   });
 
   it('tells each that asks, once for each time that polling fails', () => {
-    asking.set('a', true);
+    poll.set('a', true);
     fail();
-    asking.set('a', true);
-    asking.set('b', true);
+    poll.set('a', true);
+    poll.set('b', true);
     fail();
     assert.deepEqual(told, ['a SMS_SERVICE', 'b SMS_SERVICE']);
     recover();
@@ -75,31 +75,31 @@ describe('Asking (polling for the replies to open questions)', () => {
   });
 
   it('tells nobody who asks no more', () => {
-    asking.set('a', true);
-    asking.set('b', true);
-    asking.set('a', false);
+    poll.set('a', true);
+    poll.set('b', true);
+    poll.set('a', false);
     fail();
     assert.deepEqual(told, ['b SMS_SERVICE']);
   });
 
   it('tells a node that was not deployed as soon as it is', () => {
     deployed.delete('a');
-    asking.set('a', true);
+    poll.set('a', true);
     fail();
     assert.deepEqual(told, []);
     deployed.add('a');
-    asking.set('a', true);
+    poll.set('a', true);
     assert.deepEqual(told, ['a SMS_SERVICE']);
   });
 
   it('tells nobody again after a deployment, unless there was an answer since', () => {
-    asking.set('a', true);
+    poll.set('a', true);
     fail();
     isHere = false;
-    asking.rest();
+    poll.rest();
     assert.equal(watchers.size, 0);
     isHere = true;
-    asking.set('a', true);
+    poll.set('a', true);
     fail();
     assert.deepEqual(told, ['a SMS_SERVICE']);
     recover();
@@ -109,10 +109,10 @@ describe('Asking (polling for the replies to open questions)', () => {
 
   it('waits for somebody in whose name to poll', () => {
     isHere = false;
-    asking.set('a', true);
+    poll.set('a', true);
     assert.equal(watchers.size, 0);
     isHere = true;
-    asking.set('a', true);
+    poll.set('a', true);
     assert.equal(watchers.size, 1);
   });
 });

@@ -4,7 +4,7 @@ import type { PollState } from '../polling/poll-loop';
 import type { Member } from './settings';
 
 /** What the polling for questions, or for reports, needs of its account. */
-export interface AskingHost {
+export interface QuestionPollHost {
   /** Where replies, or statuses, come from. */
   readonly endpoint: Endpoint;
   /** In whose name to poll; `undefined`: nobody is here. */
@@ -19,10 +19,10 @@ export interface AskingHost {
  * Has incoming messages polled while questions are open, and where people may opt out of what nodes send, as for nodes that receive them; or
  * statuses while reports are.
  */
-export class Asking {
-  readonly #host: AskingHost;
+export class QuestionPoll {
+  readonly #host: QuestionPollHost;
   /** Those with open questions, or reports. */
-  readonly #asking = new Set<string>();
+  readonly #waiting = new Set<string>();
   /** Those whose recipients may opt out. */
   #listening: ReadonlySet<string> = new Set();
   /** After how many answers each was told that polling fails. It is told again only of what began after another. */
@@ -32,14 +32,14 @@ export class Asking {
   #hasServiceFailed = false;
   #unwatch: (() => void) | undefined;
 
-  constructor(host: AskingHost) {
+  constructor(host: QuestionPollHost) {
     this.#host = host;
   }
 
   /** A node has questions, or reports, or has come to hear of failures; or it has none any more. */
-  set(node: string, isAsking: boolean): void {
-    if (isAsking) this.#asking.add(node);
-    else this.#asking.delete(node);
+  set(node: string, isWaiting: boolean): void {
+    if (isWaiting) this.#waiting.add(node);
+    else this.#waiting.delete(node);
     this.#watch();
   }
 
@@ -61,7 +61,7 @@ export class Asking {
   }
 
   get #nodes(): ReadonlySet<string> {
-    return new Set([...this.#asking, ...this.#listening]);
+    return new Set([...this.#waiting, ...this.#listening]);
   }
 
   #watch(): void {
@@ -86,7 +86,7 @@ export class Asking {
 
   /** Nobody is here in whose name to poll. Whoever comes back, as after a deployment, is not told again of the same failure. */
   rest(): void {
-    this.#asking.clear();
+    this.#waiting.clear();
     this.#listening = new Set();
     this.#unwatch?.();
     this.#unwatch = undefined;
