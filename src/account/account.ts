@@ -78,7 +78,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
         const { concurrency, queueLimit } = this.#settings ?? { concurrency: 1, queueLimit: 0 };
         return { concurrency, queueLimit, perSecond: this.#perSecond };
       },
-      onChanged: () => this.onChanged(),
+      onChanged: () => this.#settings?.onChanged?.(),
     });
     this.endpoints = {
       incoming: new Endpoint('incoming', this),

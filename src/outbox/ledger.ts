@@ -3,7 +3,6 @@ import type { SmsError } from '../errors';
 import type { Journal } from '../journal/journal';
 import { readValue } from '../journal/step';
 import {
-  type Answer,
   type Asked,
   carriedKey,
   type Question,
@@ -11,8 +10,6 @@ import {
   type Report,
   TextsInTransit,
 } from '../questions/question';
-import { collectReplies, endQuestion, forgetQuestion } from '../questions/question-steps';
-import { endReports } from '../questions/report';
 import { durationOf, type Memory, type SentIndex } from '../questions/sent-index';
 import type { Item } from '../store/store';
 import { createMoments, type Moment } from './limits';
@@ -287,39 +284,10 @@ export class Ledger {
     for (const id of unasked) this.questions.delete(id);
   }
 
-  /** A question has ended; when it has already, nothing changes. */
-  async endQuestion(id: string, answer: Answer): Promise<Question | undefined> {
-    const question = this.questions.get(id);
-    if (question?.kind !== 'question' || question.answer) return undefined;
-    const ended = await this.journal.run(endQuestion(question, answer, this.questions, this));
-    if (ended) this.questions.put(ended);
-    return ended;
-  }
-
-  /** Takes the replies that other instances have read for these questions. */
-  async collectReplies(questions: readonly Question[]): Promise<Question[]> {
-    const answered = await this.journal.run(collectReplies(questions, this.questions));
-    for (const question of answered) this.questions.update(question);
-    return answered;
-  }
-
-  /** Ends those reports of which all is known, or all of them since their time is up. Resolves with those when the store can be asked. */
-  async endReports(reports: readonly Report[], isOver: boolean): Promise<Report[]> {
-    const ended = await this.journal.run(endReports(reports, this.questions, isOver));
-    for (const report of ended) this.questions.update(report);
-    return ended;
-  }
-
   /** What a text carries, for it or for what it asks, as far as it is known. */
   async carriedOf(item: Text | Asked): Promise<string | undefined> {
     if (item.kind === 'text' && !item.isCarriedApart) return item.carried;
     return this.journal.run(readValue(carriedKey(item.kind === 'text' ? item.id : item.text)));
-  }
-
-  async forgetQuestion(asked: Asked): Promise<void> {
-    const { id, text } = asked;
-    this.questions.delete(id);
-    await this.journal.run(forgetQuestion(asked, () => !this.questions.hasOf(text) && !this.texts.has(text)));
   }
 
   /** @param remembered a text that may be remembered now */

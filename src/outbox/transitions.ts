@@ -1,7 +1,15 @@
 import { SmsError } from '../errors';
 import type { Step } from '../journal/step';
 import { type Asked, carriedKey, keepCarried, type Question, type QuestionBook } from '../questions/question';
-import { ask, begin, endQuestions, keysOfQuestions, questionsOf, unanswered, unask } from '../questions/question-steps';
+import {
+  ask,
+  begin,
+  endUnaccepted,
+  keysOfQuestions,
+  questionsOf,
+  unanswered,
+  unask,
+} from '../questions/question-steps';
 import { beginReport, expectStatuses, statusesKey } from '../questions/report';
 import {
   durationOf,
@@ -203,7 +211,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
       const begun = sent ? begin(settled, sent, questions, memory) : [];
       const idsOfBegun = new Set(begun.map(({ id }) => id));
       const rest = questions.filter(({ id }) => !idsOfBegun.has(id));
-      const { replied, unasked } = endQuestions(rest, memory, look, changes);
+      const { replied, unasked } = endUnaccepted(rest, memory, look, changes);
       for (const question of begun) keepItem(changes, question);
       const ownReference = ownReferenceOf(text);
       if (ownReference !== undefined) {
@@ -289,7 +297,7 @@ export function discard(
         noteOutcome(text, outcome, { look, changes }, { at: now, forMs: dedupeMs });
       }
       const questions = questionsOf(text, known, changes).filter(({ askedAt }) => askedAt === undefined);
-      const { replied, unasked } = endQuestions(questions, memory, look, changes);
+      const { replied, unasked } = endUnaccepted(questions, memory, look, changes);
       dropText(text, () => known.of(text.id).length > unasked.length, changes);
       changes.firm = true;
       return () => ({ asked: replied, unasked });

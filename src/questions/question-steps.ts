@@ -127,7 +127,7 @@ export function begin(text: Text, sent: Sent, questions: readonly Question[], { 
  * Nobody is asked whose text is not known to be accepted. Who has replied all the same has got it: that is what the wait was for, and is
  * told.
  */
-export function endQuestions(
+export function endUnaccepted(
   questions: readonly Question[],
   { now }: { now: number },
   look: Look,

@@ -5,7 +5,8 @@ import type { Ledger } from '../outbox/ledger';
 import { Redelivery } from '../outbox/redelivery';
 import type { SendHandler } from '../outbox/sender-registrations';
 import { type Asked, awaited, type Question, remainingGraceMs, remainingMs } from './question';
-import { describeReport } from './report';
+import { collectReplies, endQuestion, forgetQuestion } from './question-steps';
+import { describeReport, endReports } from './report';
 
 /** What open questions need. */
 export interface QuestionsOptions {
@@ -75,7 +76,7 @@ export class Questions {
     const asked = questions.of(text);
     for (const question of asked) {
       // Its text was not accepted: a store that had seemed to fail had it, and it was found after that was settled.
-      if (question.askedAt === undefined) void this.#options.ledger.forgetQuestion(question);
+      if (question.askedAt === undefined) void this.#drop(question);
       else if (question.answer) void this.#redelivery.deliver(question, false);
       else this.#await(question);
     }
@@ -98,7 +99,7 @@ export class Questions {
         if (question.askedAt !== undefined || !isUnderWay(question)) void this.#redelivery.deliver(question, true);
       } else if (question.askedAt === undefined) {
         // Whether its text was accepted is known to nobody, or will be when the text is settled.
-        if (!isUnderWay(question)) void ledger.forgetQuestion(question);
+        if (!isUnderWay(question)) void this.#drop(question);
       } else {
         const kind = awaited[question.kind];
         if (!this.#patience.has(kind)) {
@@ -186,15 +187,16 @@ export class Questions {
 
   async #timeOut(id: string): Promise<void> {
     const { ledger, onFault } = this.#options;
+    const { journal, questions } = ledger;
     this.#stopWaiting(id);
-    const asked = ledger.questions.get(id);
-    if (asked?.kind === 'report') {
-      this.#endReports([asked], true);
-      return;
-    }
+    const asked = questions.get(id);
+    if (asked?.kind === 'report') this.#endReports([asked], true);
+    if (asked?.kind !== 'question' || asked.answer) return;
     try {
-      const ended = await ledger.endQuestion(id, { reason: 'timeout' });
-      if (ended) await this.#redelivery.deliver(ended, false);
+      const ended = await journal.run(endQuestion(asked, { reason: 'timeout' }, questions, ledger));
+      if (!ended) return;
+      questions.put(ended);
+      await this.#redelivery.deliver(ended, false);
     } catch (error) {
       onFault(error);
     }
@@ -209,13 +211,16 @@ export class Questions {
   #endReports(asked: readonly Asked[], isOver = false): void {
     const reports = asked.filter((one) => one.kind === 'report').filter(({ answer }) => !answer);
     if (reports.length === 0) return;
-    this.#options.ledger
-      .endReports(reports, isOver)
-      .then((ended) => {
-        for (const report of ended) this.onAnswered(report);
-      })
-      // The store fails, which it tells by itself.
-      .catch(() => {});
+    const { journal, questions } = this.#options.ledger;
+    void this.#followUp(journal.run(endReports(reports, questions, isOver)));
+  }
+
+  /** Puts down what has been answered, and tells of it. */
+  async #followUp(answering: Promise<readonly Asked[]>): Promise<void> {
+    // When the store fails it tells that by itself.
+    const answered = await answering.catch(() => []);
+    for (const asked of answered) this.#options.ledger.questions.update(asked);
+    for (const asked of answered) this.onAnswered(asked);
   }
 
   async #tell(handler: SendHandler, asked: Asked, mayBeKnown: boolean): Promise<boolean> {
@@ -237,8 +242,15 @@ export class Questions {
   async #forget(asked: Asked): Promise<void> {
     const { ledger, origins } = this.#options;
     this.#stopWaiting(asked.id);
-    await ledger.forgetQuestion(asked);
+    await this.#drop(asked);
     if (!ledger.questions.hasOf(asked.text)) origins.delete(asked.text);
+  }
+
+  #drop(asked: Asked): Promise<void> {
+    const { journal, questions, texts } = this.#options.ledger;
+    const { id, text } = asked;
+    questions.delete(id);
+    return journal.run(forgetQuestion(asked, () => !questions.hasOf(text) && !texts.has(text)));
   }
 
   /** Replies and statuses may have been read elsewhere, as long as something is asked. */
@@ -252,14 +264,9 @@ export class Questions {
         this.#collecting = undefined;
         const next = this.#nextOpen();
         this.#endReports(next);
-        ledger
-          .collectReplies(next.filter((asked) => asked.kind === 'question'))
-          .then((answered) => {
-            for (const question of answered) this.onAnswered(question);
-          })
-          // The store fails, which it tells by itself.
-          .catch(() => {})
-          .finally(() => this.#collect());
+        const questions = next.filter((asked) => asked.kind === 'question');
+        const collecting = ledger.journal.run(collectReplies(questions, ledger.questions));
+        void this.#followUp(collecting).then(() => this.#collect());
       },
       true,
     );

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import type { Step } from '../../../src/journal/journal';
 import { DueTimes, OrderedKeys } from '../../../src/outbox/due-times';
 import type { Ledger } from '../../../src/outbox/ledger';
 import type { Question } from '../../../src/questions/question';
 import { Questions } from '../../../src/questions/questions';
+import { questionKey } from '../../../src/questions/sent-index';
 import { VirtualClock } from '../../virtual-clock';
 
 describe('DueTimes', () => {
@@ -77,11 +79,20 @@ describe('DueTimes', () => {
     const asked = Array.from(
       { length: 1_000 },
       (_, index) =>
-        ({ id: String(index).padStart(3, '0'), text: 't', askedAt: clock.now(), waitMs: 60_000 }) as Question,
+        ({
+          ...{
+            id: String(index).padStart(3, '0'),
+            kind: 'question',
+            text: 't',
+            reference: String(index),
+            recipient: '64',
+          },
+          ...{ askedAt: clock.now(), waitMs: 60_000 },
+        }) as Question,
     );
     const ledger = {
-      questions: { size: asked.length, get: () => undefined, of: () => asked },
-      endQuestion: (id: string) => Promise.resolve(void ended.push(id)),
+      questions: { size: asked.length, get: (id: string) => asked[Number(id)], of: () => asked },
+      journal: { run: ({ keys }: Step<void>) => Promise.resolve(void ended.push(...keys)) },
     } as unknown as Ledger;
     const questions = new Questions({
       clock,
@@ -100,7 +111,7 @@ describe('DueTimes', () => {
     await clock.advance(60_001);
     assert.deepEqual(
       ended,
-      asked.map(({ id }) => id),
+      asked.map(({ reference, recipient }) => questionKey(reference, recipient)),
     );
     assert.deepEqual(perTurn, [250, 500, 750, 1_000]);
   });
