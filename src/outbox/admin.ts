@@ -97,15 +97,15 @@ export class Admin {
     const { ledger, reconciliations, queue, dispatcher } = this.#options;
     const { failing, scheduled } = dispatcher;
     const { texts } = ledger;
-    const kept = texts.listed.count('kept');
-    const [oldest] = texts.listed.page('kept', 1).ids.map((id) => texts.get(id));
+    const kept = texts.count('kept');
+    const [oldest] = texts.page('kept', 1).ids.map((id) => texts.get(id));
     return {
       inFlight: queue.inFlight + reconciliations.searches.size,
       waiting: queue.waitingUnkept + kept,
       kept,
       scheduled,
       ...(oldest ? { oldestKeptAt: oldest.arrivedAt } : undefined),
-      uncertain: texts.listed.count('uncertain'),
+      uncertain: texts.count('uncertain'),
       asking: ledger.questions.open.question.total,
       reporting: ledger.questions.open.report.total,
       ...(failing && { failing }),
@@ -115,11 +115,11 @@ export class Admin {
   /** At most so many entries, the first or those after an earlier list's `next`. However many there are, it reads no others. */
   entries(state: TextEntryState, most: number, after?: string): TextEntryList {
     const { texts } = this.#options.ledger;
-    const { ids, ...more } = texts.listed.page(state, most, after);
+    const { ids, ...more } = texts.page(state, most, after);
     const entries = ids.flatMap(
-      (id) => formatEntry(texts.get(id), texts.listed.get(id), this.#options.dispatcher.dueAt(id)) ?? [],
+      (id) => formatEntry(texts.get(id), texts.entry(id), this.#options.dispatcher.dueAt(id)) ?? [],
     );
-    return { entries, total: texts.listed.count(state), ...more };
+    return { entries, total: texts.count(state), ...more };
   }
 
   /** Whether somebody may decide about a text, or may again. */
@@ -127,7 +127,7 @@ export class Admin {
     const { texts } = this.#options.ledger;
     const text = texts.get(id);
     // Evidence may be looked for of one that has left, and it may have to wait again.
-    return texts.listed.get(id) !== undefined || (text?.state === 'leaving' && isKept(text));
+    return texts.entry(id) !== undefined || (text?.state === 'leaving' && isKept(text));
   }
 
   /**
@@ -140,7 +140,7 @@ export class Admin {
   async act(id: string, action: TextAction): Promise<'done' | 'gone' | 'unfit'> {
     const { texts } = this.#options.ledger;
     const text = texts.get(id);
-    const entry = texts.listed.get(id);
+    const entry = texts.entry(id);
     if (!text || !entry) return this.has(id) ? 'unfit' : 'gone';
     // Of two who decide at once the second would undo what the first has been told.
     if (this.#decided.has(id)) return 'unfit';

@@ -1,5 +1,5 @@
 import type { Timer } from '../clock';
-import { asSmsError, isSmsError, type SmsError } from '../errors';
+import { isSmsError, type SmsError } from '../errors';
 import { backOffMs } from '../polling/back-off';
 import { UnderWay } from './counts';
 import { DueTimes, OrderedKeys } from './due-times';
@@ -318,8 +318,7 @@ export class Dispatcher implements TurnSource {
     texts.tried++;
     registrations.tellState(node);
     try {
-      const { signal } = abort;
-      const outcome = await settlement.attempt(text, { client: handler.client, signal }).catch(asSmsError);
+      const { outcome } = await settlement.attempt(text, handler.client, abort.signal);
       // A rule of one's own keeps it back, or the store does: the service was not asked.
       const isKeptBack = isSmsError(outcome, 'SMS_STORE') || isWithheldError(outcome) || outcome instanceof TooEarly;
       // Quiet hours have begun meanwhile.

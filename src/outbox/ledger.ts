@@ -1,7 +1,7 @@
 import { type Clock, nextTurn } from '../clock';
 import type { SmsError } from '../errors';
 import type { Journal } from '../journal/journal';
-import { readValue } from '../journal/step';
+import { createChange, readValue } from '../journal/step';
 import {
   type Asked,
   carriedKey,
@@ -29,7 +29,6 @@ import {
   delivered,
   discard,
   echo,
-  hasten,
   judge,
   leave,
   leavingOf,
@@ -133,10 +132,7 @@ export class Ledger {
     const questions = found
       .filter((item) => item.kind === 'question' || item.kind === 'report')
       .filter(({ id }) => !this.questions.has(id));
-    for (const text of texts) {
-      if (text.state === 'uncertain') this.texts.setUndecided(text);
-      else this.texts.put(text);
-    }
+    for (const text of texts) this.texts.put(text);
     const { clock, onFound } = this.#options;
     for (const [index, question] of questions.entries()) {
       if (index % mostInTurn === mostInTurn - 1) await nextTurn(clock);
@@ -194,7 +190,9 @@ export class Ledger {
 
   /** @throws SmsError `SMS_STORE` when it cannot be written: the text goes on waiting for its time */
   async hasten(text: Text): Promise<void> {
-    const hastened = await this.journal.run(hasten(text, this.#memory()));
+    const hastened = { ...text, hastenedAt: this.now };
+    const step = createChange((changes) => keepItem(changes, hastened));
+    await this.journal.run({ ...step, whileFailing: 'refuse' });
     if (this.texts.get(text.id) === text) this.texts.put(hastened);
   }
 
@@ -268,7 +266,7 @@ export class Ledger {
     if (!isTracked(text)) return;
     const uncertain = undecided(text, this.#memory());
     // At once: whoever has been told looks for it, and nobody is to take it up again while it is being written.
-    if (uncertain) this.texts.setUndecided(uncertain);
+    if (uncertain) this.texts.put(uncertain);
     else this.texts.delete(text.id);
     await this.journal.run(delivered(text, uncertain, this.questions));
   }

@@ -1,5 +1,5 @@
 import { addedTo, keyOfTotal, mergeOptOuts, optOutPrefix } from '../consent/opt-outs';
-import type { Step } from '../journal/journal';
+import { createChange, type Step } from '../journal/step';
 import { type Asked, movedCarried } from '../questions/question';
 import { movedReplies } from '../questions/question-steps';
 import { movedStatuses } from '../questions/report';
@@ -206,17 +206,12 @@ export function adopt<Kept extends Item>(
 
 /** Forgets what another ledger has taken over, flushed: what a power cut brought back would be sent here, too, should this login come back. */
 export function abandon(items: readonly Item[], keys: readonly string[]): Step<void> {
-  return {
-    keys: [],
-    whileFailing: 'apply',
-    decide(_look, changes) {
-      for (const item of items) {
-        dropItem(changes, item.id, 'ledger');
-        forgetAdopted(item, changes);
-      }
-      for (const key of keys) changes.remember.set(key, undefined);
-      if (items.length > 0) changes.firm = true;
-      return () => {};
-    },
-  };
+  return createChange((changes) => {
+    for (const item of items) {
+      dropItem(changes, item.id, 'ledger');
+      forgetAdopted(item, changes);
+    }
+    for (const key of keys) changes.remember.set(key, undefined);
+    if (items.length > 0) changes.firm = true;
+  });
 }

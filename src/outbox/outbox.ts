@@ -1,5 +1,5 @@
-import type { Clock } from '../clock';
-import type { SmsError } from '../errors';
+import { type Clock, wait } from '../clock';
+import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Journal, Participant } from '../journal/journal';
 import type { Circumstances } from '../journal/step';
@@ -9,25 +9,47 @@ import { Questions } from '../questions/questions';
 import { SentIndex } from '../questions/sent-index';
 import type { Item } from '../store/store';
 import { Admin } from './admin';
-import type { SendCounts } from './counts';
+import { type SendCounts, UnderWay } from './counts';
 import { Dispatcher } from './dispatcher';
 import { Absences } from './expiry';
-import { Intake } from './intake';
 import { isLedgerItem, Ledger } from './ledger';
 import { type Move, moveAll } from './move';
 import type { RetryAfter } from './outage';
-import type { SendQueue } from './queue';
+import type { SendQueue, Turn } from './queue';
 import { Reconciliations } from './reconciliation';
-import type { RuleSettings } from './rules';
+import {
+  assertAnyAllowed,
+  isWithheldError,
+  keepUntilDue,
+  mayLeaveAt,
+  mostScheduled,
+  type RuleSettings,
+  TooEarly,
+} from './rules';
 import {
   closeGraceMs,
-  SenderRegistration,
+  type SenderRegistration,
   SenderRegistrations,
   type SendHandler,
   type SendingNode,
+  type SendRequest,
 } from './sender-registrations';
-import { Followers, Settlement } from './settlement';
-import { type Evidence, isKept, type Text } from './text';
+import { Followers, type Given, Settlement } from './settlement';
+import {
+  afterUnknown,
+  type Evidence,
+  formatOutcome,
+  isKept,
+  isReconciled,
+  isTracked,
+  isUnknown,
+  isUnsent,
+  needsMessage,
+  type Outcome,
+  parseOutcome,
+  type Text,
+  withMessageId,
+} from './text';
 
 /** What the outbox of an account stands on. */
 export interface OutboxOptions {
@@ -75,6 +97,10 @@ export interface OutboxOptions {
 export type HandOver = Pick<Move, 'isLast' | 'keepsMemory' | 'more'> &
   Partial<Pick<Move, 'isWanted'>> & { onGiven?(): void };
 
+/** A text that is not kept is tried again after so long, then after twice as long each time, up to a limit. */
+const firstDelayMs = 200;
+const longestDelayMs = 30_000;
+
 /** What a text may ask. */
 const kinds = ['question', 'report'] as const;
 
@@ -97,7 +123,10 @@ export class Outbox implements Participant {
   readonly #absences: Absences;
   readonly #dispatcher: Dispatcher;
   readonly #settlement: Settlement;
-  readonly #intake: Intake;
+  readonly #followers: Followers;
+  readonly #reconciliations: Reconciliations;
+  /** Ids of texts that this process will tell of by itself, though they are found in the store, which was closed meanwhile. */
+  readonly #underWay = new Set<string>();
   /** Those of whom texts may be under way, though they are closed. */
   readonly #sending = new Set<SenderRegistration>();
 
@@ -119,11 +148,12 @@ export class Outbox implements Participant {
     this.#ledger = ledger;
     const registrations = new SenderRegistrations({ ...options, stateOf: (node) => this.#dispatcher.stateOf(node) });
     this.registrations = registrations;
+    this.#followers = new Followers(clock, ledger);
     const base = {
       ...options,
       ledger,
       registrations,
-      followers: new Followers(clock, ledger),
+      followers: this.#followers,
       origins: this.#origins,
       handlerOf: (node: string) => registrations.handlerOf(node),
     };
@@ -133,13 +163,12 @@ export class Outbox implements Participant {
     const { questions } = this;
     const clientFor = (node: string) => registrations.clientFor(node) ?? options.client();
     const reconciliations = new Reconciliations({ clock, sources, clientFor });
+    this.#reconciliations = reconciliations;
     const settling = { ...base, absences, questions, reconciliations };
     this.#settlement = new Settlement(settling);
     const dispatching = { ...settling, settlement: this.#settlement };
     this.#dispatcher = new Dispatcher(dispatching);
-    const all = { ...dispatching, dispatcher: this.#dispatcher };
-    this.admin = new Admin(all);
-    this.#intake = new Intake(all);
+    this.admin = new Admin({ ...dispatching, dispatcher: this.#dispatcher });
     this.correlation = new Correlation({ sentIndex, ledger, questions, reconciliations, now: () => clock.now() });
     journal.join('ledger', this);
   }
@@ -164,7 +193,9 @@ export class Outbox implements Participant {
     const { registrations } = this;
     const { clock, journal } = this.#options;
     const { id } = handler;
-    const registration = new SenderRegistration(handler, clock, () => registrations.tellState(id));
+    const running = new UnderWay(() => registrations.tellState(id));
+    const [stop, giveUp] = [new AbortController(), new AbortController()];
+    const registration = { handler, running, stopped: stop.signal, givenUp: giveUp.signal };
     registrations.add(registration);
     this.#sending.add(registration);
     this.#begin();
@@ -176,13 +207,16 @@ export class Outbox implements Participant {
     journal.open(!handler.usesStore);
     registrations.greet(registration);
     return {
-      send: (request) => void registration.running.run(() => this.#intake.submit(request, registration)),
+      send: (request) => void running.run(() => this.#submit(request, registration)),
       countRefused: () => this.admin.counts.refused++,
-      close: () => {
-        const stopped = registration.stop();
+      close: async () => {
+        stop.abort();
+        const timer = clock.after(closeGraceMs, () => giveUp.abort());
         registrations.delete(registration);
         this.#nodeChanged(id);
-        return stopped.then(() => void this.#sending.delete(registration));
+        await running.idle();
+        timer.cancel();
+        this.#sending.delete(registration);
       },
     };
   }
@@ -286,8 +320,7 @@ export class Outbox implements Participant {
 
   #takeUp(text: Text): void {
     const { onFault } = this.#options;
-    if (this.#intake.isUnderWay(text.id) || this.#dispatcher.isTried(text.id) || this.#settlement.isDecided(text.id))
-      return;
+    if (this.#underWay.has(text.id) || this.#dispatcher.isTried(text.id) || this.#settlement.isDecided(text.id)) return;
     if (text.state === 'waiting' && isKept(text)) this.#dispatcher.admit(text);
     // It was only guarded, and nothing of it has been sent. Whoever opens this, or takes over from it, frees the key as it is known there.
     else if (text.state === 'waiting' && !this.#settlement.isClosed) void this.#ledger.discard(text).catch(onFault);
@@ -307,4 +340,156 @@ export class Outbox implements Participant {
     this.#settlement.nodeChanged(node);
     this.#dispatcher.nodeChanged(node);
   }
+
+  /** Resolves when the text is kept or has ended, which it does within 10 s once its node is closed. Never rejects: what goes wrong is an outcome. */
+  async #submit(request: SendRequest, from: SenderRegistration): Promise<void> {
+    const { clock, rules } = this.#options;
+    const options = keepUntilDue(request.options, clock.now(), rules.quietHours);
+    const text = this.#createText({ ...request, options }, from.handler.id);
+    const given = { from, origin: request.origin };
+    if (needsMessage(text)) this.#origins.set(text.id, request.origin);
+    if (isTracked(text)) this.#underWay.add(text.id);
+    try {
+      assertAnyAllowed(text.message.to, text.node, rules);
+      if (isTracked(text)) await this.#takeIn(text, given);
+      else await this.#sendToEnd(text, given);
+    } catch (error) {
+      await this.#refuse(text, given, error);
+    } finally {
+      this.#underWay.delete(text.id);
+      // A kept one goes on.
+      if (text.options.once !== undefined && !text.options.keep) this.#followers.ended(text.id);
+    }
+  }
+
+  /** Keeps a text, or guards it by its key, before anything else happens to it. */
+  async #takeIn(text: Text, given: Given): Promise<void> {
+    const { clock, rules } = this.#options;
+    const now = clock.now();
+    const isKept = text.options.keep !== undefined;
+    const isScheduled = isKept && mayLeaveAt(text, now, rules.quietHours) > now;
+    if (isKept) this.#assertRoom(isScheduled);
+    const arriving = isScheduled ? 'scheduled' : 'others';
+    this.#dispatcher.arriving[arriving]++;
+    const taken = await this.#ledger.takeIn(text).finally(() => this.#dispatcher.arriving[arriving]--);
+    const { verdict } = taken;
+    if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });
+    if (isKept) {
+      if (verdict.type === 'ended') await this.#settlement.echo(text, verdict.outcome);
+      else this.#dispatcher.admit(taken.text);
+    } else if (verdict.type === 'ended') {
+      await this.#settlement.tell(given, text, parseOutcome(verdict.outcome), true);
+      this.#settlement.forget(text.id);
+    } else if (verdict.type === 'underway') {
+      await this.#followers.follow(text.id, verdict.id, given.from.stopped);
+      await this.#takeIn(text, given);
+    } else await this.#sendToEnd(taken.text, given);
+  }
+
+  /** @throws SmsError `SMS_BUSY` when a text that is about to be kept would have to wait, and may not */
+  #assertRoom(isScheduled: boolean): void {
+    const { scheduled, others } = this.#dispatcher.arriving;
+    if (!isScheduled) {
+      if (others >= this.#dispatcher.places) this.#options.queue.assertRoom();
+    } else if (scheduled + this.#dispatcher.scheduled >= mostScheduled) {
+      throw new SmsError('busyScheduled', { params: { limit: mostScheduled } });
+    }
+  }
+
+  /**
+   * Sends a text that is not kept. It is tried again when it never reached the service, and, if its options say so, when the
+   * outcome is unknown and no evidence was found: after 0.2 s, doubling to at most 30 s.
+   *
+   * A try after one that may have been sent takes a turn of its own, and no place in the queue while it waits; it is not refused
+   * for want of room. What has left is followed to its end, for as long as a node that is closed waits for it.
+   *
+   * Its outcome is that of the last try, or of an earlier one that may have been accepted when none after it arrived; `SMS_CLOSED` when the
+   * flow was stopped between tries.
+   */
+  async #sendToEnd(text: Text, given: Given): Promise<void> {
+    const { clock, queue } = this.#options;
+    const { handler, stopped: signal, givenUp } = given.from;
+    const { client } = handler;
+    const { retries, retryUncertain, resolveMs, priority } = text.options;
+    let current = text;
+    const end = (outcome: Outcome) => this.#settlement.end(current, asUnsent(current, outcome), given);
+    let further = 0;
+    /** Rejects when the flow is stopped before. */
+    const waitForNext = () => wait(clock, Math.min(longestDelayMs, firstDelayMs * 2 ** further++), signal);
+    /** Tries until the service is reached: nothing was sent before, so that the pace need not count it. */
+    const take = async ({ giveBack }: Turn): Promise<Outcome> => {
+      for (;;) {
+        const { text, outcome } = await this.#settlement.attempt(current, client, givenUp);
+        current = text;
+        if (isWithheldError(outcome) || outcome instanceof TooEarly) giveBack();
+        if (!isSmsError(outcome, 'SMS_UNREACHABLE') || further >= retries) return outcome;
+        await waitForNext().catch(() => {
+          throw new SmsError('closed', { cause: outcome });
+        });
+      }
+    };
+    const evidence = isReconciled(text) ? this.#reconciliations.open(text, client) : undefined;
+    const order = queue.arrive();
+    let uncertain: SmsError | undefined;
+    for (;;) {
+      const outcome = await queue.run(take, { signal, priority, ...(uncertain && { order }) }).catch(asSmsError);
+      // An unknown outcome stays unknown; only what never left may be called unsent.
+      if (!(outcome instanceof SmsError) || !isUnknown(outcome)) {
+        return end(isUnsent(outcome) ? (uncertain ?? outcome) : outcome);
+      }
+      if (retryUncertain) current = afterUnknown(current, formatOutcome(outcome));
+      uncertain = outcome;
+      try {
+        if (evidence) {
+          const { sent, looked } = await evidence.look(resolveMs, signal);
+          if (sent) return end(sent);
+          uncertain = outcome.with({ looked });
+        }
+        if (!retryUncertain || further >= retries) return end(uncertain);
+        await waitForNext();
+      } catch {
+        // The flow is being stopped.
+        return end(uncertain);
+      }
+    }
+  }
+
+  /** It was not taken in at all. */
+  async #refuse(text: Text, given: Given, error: unknown): Promise<void> {
+    // Whoever waited for another text is told when its node is closed, and whoever comes later that the store is, with which nothing is wrong.
+    const isShut = isSmsError(error, 'SMS_STORE') && !this.#options.journal.failure;
+    const isStopped = given.from.stopped.aborted && (isShut || !isSmsError(error));
+    const failure = isStopped ? new SmsError('closed') : asSmsError(error);
+    if (isSmsError(failure, 'SMS_STORE')) this.registrations.refused(text.node);
+    const outcome = withMessageId(asUnsent(text, failure), text);
+    this.#options.counts.add(outcome, text.message.to.length);
+    await this.#settlement.tell(given, text, outcome);
+    this.#settlement.forget(text.id);
+  }
+
+  #createText({ message, encoding, parts, options, carried }: SendRequest, node: string): Text {
+    const { journal, clock } = this.#options;
+    const text: Text = {
+      id: journal.nextId(),
+      part: 'ledger',
+      kind: 'text',
+      subscribers: [`node ${node}`],
+      attempts: 0,
+      state: 'waiting',
+      node,
+      message,
+      encoding,
+      parts,
+      options,
+      arrivedAt: clock.now(),
+    };
+    if (needsMessage(text)) text.carried = carried();
+    return text;
+  }
+}
+
+/** Of a text that could not be written the store's own error would speak of polling, unless it knows what is to be done. */
+function asUnsent<End extends Outcome>(text: Text, outcome: End): End | SmsError {
+  if (!isTracked(text) || !isSmsError(outcome, 'SMS_STORE') || outcome.reason !== 'storeUnavailable') return outcome;
+  return new SmsError('keepRefused', { params: { detail: String(outcome.params.detail ?? '') } });
 }

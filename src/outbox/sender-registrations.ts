@@ -6,7 +6,7 @@ import type { Encoding } from '../message/gsm';
 import type { IncomingRecord, OutboundMessage } from '../model';
 import type { NoReply } from '../questions/question';
 import type { DeliveryReport } from '../questions/report';
-import { UnderWay } from './counts';
+import type { UnderWay } from './counts';
 import type { Outcome, SendOptions } from './text';
 
 /** A text whose end a node is told. */
@@ -249,30 +249,12 @@ export class SenderRegistrations {
 export const closeGraceMs = 10_000;
 
 /** One sending node's part in the outbox of an account, from its start to its end. */
-export class SenderRegistration {
+export interface SenderRegistration {
   readonly handler: SendHandler;
   /** Its texts that are being taken in, or sent without being kept. */
   readonly running: UnderWay;
-  readonly #clock: Clock;
-  readonly #stop = new AbortController();
-  readonly #giveUp = new AbortController();
   /** Aborts when the node is closed: what has not left does not leave any more. */
-  readonly stopped = this.#stop.signal;
+  readonly stopped: AbortSignal;
   /** Aborts when what has left is not followed any longer. */
-  readonly givenUp = this.#giveUp.signal;
-
-  /** @param onChanged the number of texts under way has changed */
-  constructor(handler: SendHandler, clock: Clock, onChanged: () => void) {
-    this.handler = handler;
-    this.#clock = clock;
-    this.running = new UnderWay(onChanged);
-  }
-
-  /** No text leaves any more. Resolves when what is not kept has ended, within 10 s. */
-  async stop(): Promise<void> {
-    this.#stop.abort();
-    const timer = this.#clock.after(closeGraceMs, () => this.#giveUp.abort());
-    await this.running.idle();
-    timer.cancel();
-  }
+  readonly givenUp: AbortSignal;
 }

@@ -1,7 +1,6 @@
 import { type Clock, onceAborted, wait } from '../clock';
-import { isSmsError, SmsError } from '../errors';
+import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Client } from '../http/client';
-import type { Delivery } from '../model';
 import type { Questions } from '../questions/questions';
 import { NodeCounts, type SendCounts } from './counts';
 import type { Absences } from './expiry';
@@ -57,13 +56,10 @@ export interface Given {
   origin: unknown;
 }
 
-/** One try. */
-export interface Try {
-  client: Client;
-  /** Ends one that has not left. */
-  signal: AbortSignal;
-  /** Where the text stands has changed: it leaves, or does not after all. */
-  onMoved?(text: Text): void;
+/** What came of one try, and where the text stands then: it may have left. */
+interface Attempt {
+  text: Text;
+  outcome: Outcome;
 }
 
 /**
@@ -147,39 +143,47 @@ export class Settlement {
 
   /**
    * Makes one try. The rules are asked before the request is made, where one is known to withhold somebody, and as it
-   * leaves; whom one withholds by then it does not go to. That it leaves is written where the text is to outlive the process.
+   * leaves; whom one withholds by then it does not go to. That it leaves is written where the text is to outlive the process. Never rejects:
+   * its outcome is as `Client.send` says, or as the first rule does when nobody is left, or it may not leave yet.
    *
-   * @throws SmsError as `Client.send` does, or as the first rule says when nobody is left, or it may not leave yet
+   * @param signal ends one that has not left
    */
-  async attempt(text: Text, { client, signal, onMoved = () => {} }: Try): Promise<Delivery> {
+  async attempt(text: Text, client: Client, signal: AbortSignal): Promise<Attempt> {
     const { ledger, reconciliations } = this.#options;
     const isWritten = () => isTracked(text) || isFollowed(text) || ledger.isGated;
     const isMarked = isWritten() || isReconciled(text);
-    if (!isMarked && !text.withheld) return client.send(text.message, { signal });
-    for (;;) {
-      const { text: judged, notBefore } = await ledger.judge(text);
-      const to = submittedOf(judged);
-      const [first, ...others] = judged.withheld ?? [];
-      if (first && to.length === 0) throw createWithheldError([first, ...others]);
-      if (notBefore) throw new TooEarly(notBefore);
-      let marking: Promise<Text | undefined> | undefined;
-      let isOvertaken = false;
-      const beforeLeaving = async () => {
-        reconciliations.open(judged, client);
-        marking = isWritten() ? ledger.leave(judged) : Promise.resolve(judged);
-        const marked = await marking;
-        isOvertaken = marked === undefined;
-        if (!marked) throw new Error('overtaken');
-        onMoved(marked);
-      };
-      try {
-        return await client.send({ ...judged.message, to }, isMarked ? { signal, beforeLeaving } : { signal });
-      } catch (error) {
-        // The request may have been given up while the mark was being written.
-        const marked = await marking?.catch(() => undefined);
-        if (marked && isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED')) onMoved(await ledger.putBack(marked));
-        if (!isOvertaken) throw error;
+    let current = text;
+    try {
+      if (!isMarked && !text.withheld) return { text, outcome: await client.send(text.message, { signal }) };
+      for (;;) {
+        const { text: judged, notBefore } = await ledger.judge(text);
+        const to = submittedOf(judged);
+        const [first, ...others] = judged.withheld ?? [];
+        if (first && to.length === 0) throw createWithheldError([first, ...others]);
+        if (notBefore) throw new TooEarly(notBefore);
+        let marking: Promise<Text | undefined> | undefined;
+        let isOvertaken = false;
+        const beforeLeaving = async () => {
+          reconciliations.open(judged, client);
+          marking = isWritten() ? ledger.leave(judged) : Promise.resolve(judged);
+          const marked = await marking;
+          isOvertaken = marked === undefined;
+          if (!marked) throw new Error('overtaken');
+          current = marked;
+        };
+        try {
+          const options = isMarked ? { signal, beforeLeaving } : { signal };
+          const outcome = await client.send({ ...judged.message, to }, options);
+          return { text: current, outcome };
+        } catch (error) {
+          // The request may have been given up while the mark was being written.
+          const marked = await marking?.catch(() => undefined);
+          if (marked && isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED')) current = await ledger.putBack(marked);
+          if (!isOvertaken) throw error;
+        }
       }
+    } catch (error) {
+      return { text: current, outcome: asSmsError(error) };
     }
   }
 
@@ -332,7 +336,7 @@ export class Settlement {
   async #search({ id, node, options }: Text, evidence: Reconciliation): Promise<Finding> {
     const { ledger, registrations } = this.#options;
     // Nobody can decide about it before its outcome is known.
-    ledger.texts.listed.remove(id);
+    ledger.texts.unlist(id);
     this.searching.add(node, 1);
     registrations.tellState(node);
     try {

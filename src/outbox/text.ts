@@ -20,7 +20,7 @@ export type TextState =
   | 'uncertain';
 
 /** A way from one state of a text to another, which is one step in the journal. */
-interface Arrow {
+export interface Arrow {
   /** Absent: it has just come. */
   from?: readonly TextState[];
   /** Absent: it is done with. */
@@ -69,14 +69,6 @@ export const arrows = {
     written: 'flushed',
   },
 } as const satisfies Readonly<Record<string, Arrow>>;
-
-/** The table, in Markdown. */
-export function printArrows(): string {
-  const rows = Object.entries<Arrow>(arrows).map(([name, { from = ['–'], to = '–', when, written }]) =>
-    ['', `\`${name}\``, from.join(', '), to, when, written, ''].join(' | ').trim(),
-  );
-  return ['| step | from | to | when | written |', '|---|---|---|---|---|', ...rows].join('\n');
-}
 
 /** Where the evidence came from that a text with an unknown outcome was taken. */
 export type Evidence = 'status' | 'reply' | 'outbox' | 'feed';
@@ -344,8 +336,6 @@ const uncertainMs = 7 * 24 * 3_600_000;
 
 /** The texts of this process that are on their way or may be decided about, by id, in the order of their arrival or of their being found. */
 export class TextBook extends Map<string, Text> {
-  /** Those that somebody may decide about. */
-  readonly listed = new TextEntries();
   /** Ids of texts that ask and are in no store, and whose outcome is on its way into the flow. */
   readonly outcomesComing = new Set<string>();
   readonly #clock: Clock;
@@ -353,6 +343,12 @@ export class TextBook extends Map<string, Text> {
   readonly #marked = new Set<string>();
   /** An uncertain text can be decided about for so long. */
   readonly #decisions: DueTimes;
+  readonly #entries = new Map<string, TextEntryPlace>();
+  /** Those of each state in the order of their times, those of one time in that of their ids. */
+  readonly #order: Readonly<Record<TextEntryState, OrderedKeys>> = {
+    kept: new OrderedKeys(),
+    uncertain: new OrderedKeys(),
+  };
 
   /** @param onExpired nobody has decided about a text in time */
   constructor(clock: Clock, onExpired: (text: Text) => void) {
@@ -387,20 +383,51 @@ export class TextBook extends Map<string, Text> {
     return marking.finally(() => this.#marked.delete(id));
   }
 
-  /** Adds a text, or puts it in the place of an earlier state of it. */
+  /** Adds a text, or puts it in the place of an earlier state of it. About one that is uncertain somebody may decide for 7 days from its outcome. */
   put(text: Text): void {
-    const { id } = text;
-    const place = placeOf(text);
+    const { id, state, settledAt = 0 } = text;
+    const entry = entryOf(text);
+    this.unlist(id);
     this.set(id, text);
-    if (place) this.listed.put(id, place);
-    else this.listed.remove(id);
+    if (entry) {
+      this.#entries.set(id, entry);
+      this.#order[entry.state].add(formatOrder(entry.at) + id);
+    }
+    if (state !== 'uncertain') return;
+    const leftMs = Math.min(uncertainMs, Math.max(0, settledAt + uncertainMs - this.#clock.now()));
+    this.#decisions.set(id, this.#clock.elapsed() + leftMs);
   }
 
-  /** Adds a text that somebody may decide about for 7 days from its outcome. */
-  setUndecided(text: Text): void {
-    this.put(text);
-    const leftMs = Math.min(uncertainMs, Math.max(0, (text.settledAt ?? 0) + uncertainMs - this.#clock.now()));
-    this.#decisions.set(text.id, this.#clock.elapsed() + leftMs);
+  /** As what somebody may decide about a text, if so. */
+  entry(id: string): TextEntryPlace | undefined {
+    return this.#entries.get(id);
+  }
+
+  /** Nobody can decide about a text for now. */
+  unlist(id: string): void {
+    const former = this.#entries.get(id);
+    if (!former) return;
+    this.#entries.delete(id);
+    this.#order[former.state].delete(formatOrder(former.at) + id);
+  }
+
+  /** How many somebody may decide about. */
+  count(state: TextEntryState): number {
+    return this.#order[state].size;
+  }
+
+  /**
+   * At most so many of those, oldest first.
+   *
+   * @param after what an earlier page gave as its `next`, whether that entry is still here or not; absent: from the first
+   */
+  page(state: TextEntryState, most: number, after?: string): EntryPage {
+    // One more than asked for tells whether there are more.
+    const keys = this.#order[state].page(most + 1, after);
+    const page = keys.slice(0, most);
+    const next = keys.length > most ? page.at(-1) : undefined;
+    const ids = page.map((key) => key.slice(orderLength));
+    return { ids, ...(next === undefined ? undefined : { next }) };
   }
 
   /** Somebody has decided about a text, if that was to be done. */
@@ -409,13 +436,13 @@ export class TextBook extends Map<string, Text> {
   }
 
   override delete(id: string): boolean {
-    this.listed.remove(id);
+    this.unlist(id);
     this.decided(id);
     return super.delete(id);
   }
 }
 
-function placeOf(text: Text): TextEntryPlace | undefined {
+function entryOf(text: Text): TextEntryPlace | undefined {
   const { state, arrivedAt, settledAt } = text;
   if (state === 'waiting' || state === 'leaving') return isKept(text) ? { state: 'kept', at: arrivedAt } : undefined;
   return state === 'uncertain' ? { state, at: settledAt ?? arrivedAt } : undefined;
@@ -435,49 +462,4 @@ export interface EntryPage {
   ids: string[];
   /** What to ask for more with; absent: these were the last. */
   next?: string;
-}
-
-/** Which texts somebody may decide about, by id, and in the order of their times, those of one time in that of the ids. */
-export class TextEntries {
-  readonly #places = new Map<string, TextEntryPlace>();
-  readonly #keys: Readonly<Record<TextEntryState, OrderedKeys>> = {
-    kept: new OrderedKeys(),
-    uncertain: new OrderedKeys(),
-  };
-
-  /** Lists a text, wherever it was before. */
-  put(id: string, place: TextEntryPlace): void {
-    this.remove(id);
-    this.#places.set(id, place);
-    this.#keys[place.state].add(formatOrder(place.at) + id);
-  }
-
-  remove(id: string): void {
-    const former = this.#places.get(id);
-    if (!former) return;
-    this.#places.delete(id);
-    this.#keys[former.state].delete(formatOrder(former.at) + id);
-  }
-
-  get(id: string): TextEntryPlace | undefined {
-    return this.#places.get(id);
-  }
-
-  count(state: TextEntryState): number {
-    return this.#keys[state].size;
-  }
-
-  /**
-   * At most so many of a state, oldest first.
-   *
-   * @param after what an earlier page gave as its `next`, whether that entry is still here or not; absent: from the first
-   */
-  page(state: TextEntryState, most: number, after?: string): EntryPage {
-    // One more than asked for tells whether there are more.
-    const keys = this.#keys[state].page(most + 1, after);
-    const page = keys.slice(0, most);
-    const next = keys.length > most ? page.at(-1) : undefined;
-    const ids = page.map((key) => key.slice(orderLength));
-    return { ids, ...(next === undefined ? undefined : { next }) };
-  }
 }

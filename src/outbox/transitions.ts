@@ -1,5 +1,5 @@
 import { SmsError } from '../errors';
-import type { Step } from '../journal/step';
+import { createChange, type Step } from '../journal/step';
 import { type Asked, carriedKey, keepCarried, type Question, type QuestionBook } from '../questions/question';
 import {
   ask,
@@ -93,19 +93,6 @@ export function takeIn(text: Text, { now, dedupeMs }: Memory, isKnown = true): S
   };
 }
 
-/** Somebody wants a text that waits for its time to leave now. */
-export function hasten(text: Text, { now }: Pick<Memory, 'now'>): Step<Text> {
-  const hastened = change(text, { hastenedAt: now });
-  return {
-    keys: [],
-    whileFailing: 'refuse',
-    decide(_look, changes) {
-      keepItem(changes, hastened);
-      return () => hastened;
-    },
-  };
-}
-
 /** Says whom the rules withhold now, and whether the text has to wait. */
 export function judge(text: Text, memory: Memory): Step<Verdict> {
   const leaving = leavingOf(text, text.message.to, memory);
@@ -142,11 +129,7 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
     decide(look, changes) {
       if (!isClear(passRules(leaving, look, changes))) return () => undefined;
       const countedAt = holdsAny(memory.rules) ? { countedAt: memory.moment } : undefined;
-      const left = keepText(
-        change(text, { state: arrows.leave.to, leftAt: memory.now, ...countedAt }),
-        memory.now,
-        changes,
-      );
+      const left = keepText({ ...text, state: arrows.leave.to, leftAt: memory.now, ...countedAt }, memory.now, changes);
       const asked = isKnownByIt ? ask(left, submitted, known, changes) : [];
       // The first reply counts.
       const open = asksAgain ? unanswered(asked, look) : asked;
@@ -173,7 +156,7 @@ export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'g
     decide(look, changes) {
       const { outcome: _, settledAt: __, withheld: ___, countedAt, ...rest } = text;
       if (countedAt) giveBack(leavingOf(text, submitted, memory), countedAt, look, changes);
-      const back = keepText(change(rest, { state: arrows.putBack.to }), memory.now, changes);
+      const back = keepText({ ...rest, state: arrows.putBack.to }, memory.now, changes);
       guardAgain(back, look, changes, { at: memory.now, forMs: memory.dedupeMs });
       const unasked = takesBack
         ? forgetLeft(text, unanswered(questionsOf(text, known, changes), look), look, changes)
@@ -204,7 +187,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
     decide(look, changes) {
       const questions = questionsOf(text, known, changes);
       if (text.countedAt) giveBack(leavingOf(text, uncounted, memory), text.countedAt, look, changes);
-      const ended = change(text, { state: arrows.settle.to, outcome: formatOutcome(outcome), settledAt: memory.now });
+      const ended = { ...text, state: arrows.settle.to, outcome: formatOutcome(outcome), settledAt: memory.now };
       // Should a power cut undo it, the text has left, and its outcome is unknown.
       const settled = keepText(ended, memory.now, changes, text.state === 'leaving');
       noteOutcome(text, outcome, { look, changes }, { at: memory.now, forMs: memory.dedupeMs });
@@ -245,7 +228,7 @@ export function echo(text: Text, outcome: StoredOutcome, { now }: Memory): Step<
     keys: [],
     whileFailing: 'apply',
     decide(_look, changes) {
-      const ended = change(text, { state: arrows.echo.to, outcome, settledAt: now, follows: true });
+      const ended = { ...text, state: arrows.echo.to, outcome, settledAt: now, follows: true as const };
       const settled = keepText(ended, now, changes);
       return () => settled;
     },
@@ -256,22 +239,14 @@ export function echo(text: Text, outcome: StoredOutcome, { now }: Memory): Step<
 export function undecided(text: Text, { now }: Pick<Memory, 'now'>): Text | undefined {
   const { outcome, follows } = text;
   if (!outcome || follows || !isTracked(text) || !isUnknown(parseOutcome(outcome))) return undefined;
-  return change(text, { state: arrows.undecided.to, settledAt: now });
+  return { ...text, state: arrows.undecided.to, settledAt: now };
 }
 
 /** settled → gone, or → uncertain: its outcome has entered the flow, or nobody has been there to be told it. See {@link undecided}. */
 export function delivered(text: Text, uncertain: Text | undefined, known: Pick<QuestionBook, 'hasOf'>): Step<void> {
-  return {
-    keys: [],
-    whileFailing: 'apply',
-    // What stays is known already as it will be, and found where the store is opened meanwhile.
-    drops: uncertain ? [] : [text.id],
-    decide(_look, changes) {
-      if (uncertain) keepItem(changes, uncertain);
-      else dropText(text, () => known.hasOf(text.id), changes);
-      return () => {};
-    },
-  };
+  // What stays is known already as it will be, and found where the store is opened meanwhile.
+  if (uncertain) return createChange((changes) => keepItem(changes, uncertain));
+  return { ...createChange((changes) => dropText(text, () => known.hasOf(text.id), changes)), drops: [text.id] };
 }
 
 /**
@@ -367,12 +342,8 @@ export function leavingOf(
 
 /** A kept text waits for the one that has its key; when there is none any more, it is sent itself. */
 function followOrLead(text: Text, { type }: OnceVerdict): Text {
-  if (type === 'underway' && text.options.keep && !text.follows) return change(text, { follows: true });
+  if (type === 'underway' && text.options.keep && !text.follows) return { ...text, follows: true };
   if (type !== 'new' || !text.follows) return text;
   const { follows: _, ...leading } = text;
-  return change(leading, {});
-}
-
-function change(text: Text, changed: Partial<Text>): Text {
-  return { ...text, ...changed };
+  return leading;
 }

@@ -300,9 +300,9 @@ export const mutants: readonly Mutant[] = [
   // Texts on their way out.
   mutant(
     'what has left is tried again',
-    'outbox/intake.ts',
-    'if (!retryUncertain || further >= retries) return ended(uncertain);',
-    'if (further >= retries) return ended(uncertain);',
+    'outbox/outbox.ts',
+    'if (!retryUncertain || further >= retries) return end(uncertain);',
+    'if (further >= retries) return end(uncertain);',
   ),
   mutant('what has left counts as unsent', 'http/exchange.ts', '    this.#hasLeft = true;\n    if', '    if'),
   mutant(
@@ -313,9 +313,9 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'one try too many',
-    'outbox/intake.ts',
-    'if (!retryUncertain || further >= retries) return ended(uncertain);',
-    'if (!retryUncertain || further > retries) return ended(uncertain);',
+    'outbox/outbox.ts',
+    'if (!retryUncertain || further >= retries) return end(uncertain);',
+    'if (!retryUncertain || further > retries) return end(uncertain);',
   ),
   mutant(
     'a recipient that was refused is called accepted',

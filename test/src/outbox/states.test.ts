@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { printArrows } from '../../../src/outbox/text';
+import { type Arrow, arrows } from '../../../src/outbox/text';
+
+/** The table, in Markdown. */
+function printArrows(): string {
+  const rows = Object.entries<Arrow>(arrows).map(([name, { from = ['–'], to = '–', when, written }]) =>
+    ['', `\`${name}\``, from.join(', '), to, when, written, ''].join(' | ').trim(),
+  );
+  return ['| step | from | to | when | written |', '|---|---|---|---|---|', ...rows].join('\n');
+}
 
 describe('the states of a text', () => {
   it('and every way between them are in the documentation as they are in the source', () => {

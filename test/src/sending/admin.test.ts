@@ -54,7 +54,7 @@ describe('the list of texts to decide about', () => {
   it('has each text in the state that it came to last, and none that has gone', () => {
     for (const number of [1, 2, 3]) texts.put(createText(number, 'waiting'));
     texts.put(createText(1, 'leaving'));
-    texts.setUndecided(createText(2, 'uncertain', 9));
+    texts.put(createText(2, 'uncertain', 9));
     texts.put(createText(3, 'settled'));
     texts.put(createText(4, 'waiting'));
     texts.delete('t000004');
@@ -70,13 +70,13 @@ describe('the list of texts to decide about', () => {
     }
     assert.deepEqual(admin.entries('kept', 200), { entries: [], total: 0 });
     assert.equal(admin.has('t000000'), false);
-    texts.setUndecided(createText(1, 'uncertain', 9, false));
+    texts.put(createText(1, 'uncertain', 9, false));
     assert.equal(admin.entries('uncertain', 200).total, 1);
   });
 
   it('has the outcome that has been unknown the longest first, whenever its text came', () => {
-    texts.setUndecided(createText(1, 'uncertain', 20));
-    texts.setUndecided(createText(2, 'uncertain', 10));
+    texts.put(createText(1, 'uncertain', 20));
+    texts.put(createText(2, 'uncertain', 10));
     assert.deepEqual(
       admin.entries('uncertain', 200).entries.map(({ body }) => body),
       ['text 2', 'text 1'],
