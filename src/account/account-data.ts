@@ -5,7 +5,8 @@ import { withConsent } from '../inbox/correlator';
 import { movedSeen } from '../inbox/identity';
 import { Inbox, type InboxOptions } from '../inbox/inbox';
 import { Journal, type JournalOptions } from '../journal/journal';
-import { type HandOver, Outbox, type OutboxOptions } from '../outbox/outbox';
+import type { OutboxOptions } from '../outbox/ledger';
+import { type HandOver, Outbox } from '../outbox/outbox';
 import type { Polls } from '../polling/endpoint';
 import type { AccountSettings, Member, StoreChoice } from './settings';
 
@@ -13,7 +14,7 @@ import type { AccountSettings, Member, StoreChoice } from './settings';
 export interface AccountDataOptions
   extends Required<Pick<JournalOptions, 'store' | 'onStore' | 'onSteps' | 'onDamaged'>>,
     Pick<InboxOptions, 'dedupe' | 'onAccepted' | 'onGivenUpFull' | 'isPolled' | 'onUntaken'>,
-    Omit<OutboxOptions, 'journal' | 'replacedBy'> {
+    Omit<OutboxOptions, 'journal' | 'wanted'> {
   /** By what words people opt out. */
   words(): ConsentWords;
   /** The list of those who opted out has changed. */
@@ -39,7 +40,7 @@ export class AccountData {
       onSteps,
       onDamaged,
     });
-    this.outbox = new Outbox({ ...options, journal, replacedBy: () => this.#replacedBy?.outbox });
+    this.outbox = new Outbox({ ...options, journal, wanted: () => this.#replacedBy?.outbox.wanted() });
     this.journal = journal;
     const correlator = withConsent({
       journal,

@@ -2,7 +2,6 @@ import { SmsError } from '../errors';
 import type { SendCounts } from './counts';
 import type { Dispatcher, DispatcherOptions } from './dispatcher';
 import type { SendFailure } from './outage';
-import type { SettlementOptions } from './settlement';
 import {
   concernedBy,
   createResolved,
@@ -75,9 +74,7 @@ export interface TextEntryList {
 }
 
 /** What the admin looks at. */
-export interface AdminOptions
-  extends Pick<DispatcherOptions, 'ledger' | 'queue' | 'clock' | 'registrations' | 'settlement'>,
-    Pick<SettlementOptions, 'reconciliations' | 'counts'> {
+export interface AdminOptions extends DispatcherOptions {
   dispatcher: Dispatcher;
 }
 

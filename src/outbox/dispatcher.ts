@@ -4,19 +4,15 @@ import { backOffMs } from '../polling/back-off';
 import { UnderWay } from './counts';
 import { DueTimes, OrderedKeys } from './due-times';
 import { createExpired, Expiry } from './expiry';
-import { Outage, type RetryAfter, type SendFailure } from './outage';
-import { placeOf, type SendQueue, type Turn, type TurnSource } from './queue';
-import { isWithheldError, mayLeaveAt, type RuleSettings, TooEarly } from './rules';
+import { Outage, type SendFailure } from './outage';
+import { placeOf, type Turn, type TurnSource } from './queue';
+import { isWithheldError, mayLeaveAt, TooEarly } from './rules';
 import type { SendHandlerState } from './sender-registrations';
 import type { Following, Settlement, SettlementOptions } from './settlement';
 import { formatOutcome, isKept, isOutage, isUnknown, type Outcome, stillUnknown, type Text } from './text';
 
 /** What a dispatcher needs. */
-export interface DispatcherOptions
-  extends Pick<SettlementOptions, 'clock' | 'ledger' | 'absences' | 'followers' | 'registrations' | 'onFault'> {
-  queue: SendQueue;
-  retryAfter: RetryAfter;
-  rules: RuleSettings;
+export interface DispatcherOptions extends SettlementOptions {
   settlement: Settlement;
 }
 

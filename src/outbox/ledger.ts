@@ -1,21 +1,27 @@
 import { type Clock, nextTurn } from '../clock';
 import type { SmsError } from '../errors';
+import type { Client } from '../http/client';
 import type { Journal } from '../journal/journal';
 import { createChange, readValue } from '../journal/step';
 import {
   type Asked,
   carriedKey,
+  type PolledFor,
   type Question,
   QuestionBook,
   type Report,
   TextsInTransit,
 } from '../questions/question';
 import { durationOf, type Memory, type SentIndex } from '../questions/sent-index';
-import type { Item } from '../store/store';
+import { type Item, keepItem } from '../store/store';
+import type { SendCounts } from './counts';
 import { createMoments, type Moment } from './limits';
+import type { RetryAfter } from './outage';
+import type { SendQueue } from './queue';
 import { holdsAny, isWithholdingKnown, mayLeaveAt, type RuleSettings, type Verdict } from './rules';
 import {
   afterUnknown,
+  type Evidence,
   isFollowed,
   isTracked,
   type Outcome,
@@ -40,26 +46,56 @@ import {
   undecided,
 } from './transitions';
 
-/** What the ledger stands on. */
-export interface LedgerOptions {
+/** What the outbox of an account stands on. */
+export interface OutboxOptions {
   journal: Journal;
   clock: Clock;
-  /** Is told what is going to be remembered. */
-  sentIndex: SentIndex;
-  /** How long a key guards. */
+  queue: SendQueue;
+  /** Counts what becomes of texts. */
+  counts: SendCounts;
+  /** Until when the service wants to be left alone. */
+  retryAfter: RetryAfter;
+  /** Ids of nodes that know that the store fails. It outlives the outbox, since a redeploy changes nothing of that. */
+  toldOfStore: Set<string>;
+  /** How long a key of `once` guards, in ms. */
   dedupeMs(): number;
-  /** How long a text is remembered. */
+  /** How long a text is known to replies and statuses, in ms. */
   sentMs(): number;
   /** What the rules go by. */
   rules: RuleSettings;
-  /** What an earlier process left, or a dead one held, has been found. */
-  onFound(texts: readonly Text[], questions: readonly Asked[]): void;
-  /** A node has more or fewer open questions or reports. */
-  onOpenQuestions(node: string, kind: Asked['kind']): void;
-  /** Pending while another ledger gives this one what it knows of keys and limits, though not for long. */
+  /** Which records pass the account now, beside the feed, so that evidence may be among them. */
+  sources(): readonly Evidence[];
+  /** Asks the service while no node is here that sends; `undefined`: nobody can. */
+  client(): Client | undefined;
+  /** A text of a node that is not deployed any more has been given up. */
+  onAbandoned(node: string): void;
+  /** Somebody has discarded a text of a node. */
+  onDiscarded(node: string): void;
+  /**
+   * A node has questions or reports for whose replies (`incoming`) or statuses (`status`) the account has to poll, or has come back to them;
+   * or its last one has ended.
+   */
+  onOpenQuestions(node: string, kind: PolledFor, areOpen: boolean): void;
+  /** Nobody is here who sends: the questions that are open wait for whoever comes. */
+  onQuestionsRest(): void;
+  /** A node has thrown, or something that nobody waits for has failed. */
+  onFault(error: unknown): void;
+  /** See {@link Participant.wanted}, for what it takes over while it is handed over itself; `undefined`: it is for its own nodes. */
+  wanted(): string[] | undefined;
+  /** Pending while another gives this one what it knows of keys and limits, though not for long. */
   expected(): Promise<void> | undefined;
   /** Why it is not known here yet what another knows of keys, and of who has opted out; `undefined`: all is. */
   unread(): SmsError | undefined;
+}
+
+/** What the ledger stands on. */
+export interface LedgerOptions extends OutboxOptions {
+  /** Is told what is going to be remembered. */
+  sentIndex: SentIndex;
+  /** What an earlier process left, or a dead one held, has been found. */
+  onFound(texts: readonly Text[], questions: readonly Asked[]): void;
+  /** A node has more or fewer open questions or reports. */
+  onCount(node: string, kind: Asked['kind']): void;
 }
 
 /** Questions found in one turn of the event loop: a store may have a hundred thousand. */
@@ -86,7 +122,7 @@ export class Ledger {
 
   constructor(options: LedgerOptions) {
     this.#options = options;
-    this.questions = new QuestionBook(options.onOpenQuestions);
+    this.questions = new QuestionBook(options.onCount);
     this.inTransit = new TextsInTransit(options.clock);
     this.#createMoment = createMoments(options.clock);
     this.texts = new TextBook(options.clock, (text) => void this.discard(text));

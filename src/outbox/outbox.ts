@@ -1,31 +1,21 @@
-import { type Clock, wait } from '../clock';
+import { wait } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
-import type { Client } from '../http/client';
-import type { Journal, Participant } from '../journal/journal';
+import type { Participant } from '../journal/journal';
 import type { Circumstances } from '../journal/step';
 import { Correlation } from '../questions/correlation';
-import { type Asked, awaited, type PolledFor } from '../questions/question';
+import { type Asked, awaited } from '../questions/question';
 import { Questions } from '../questions/questions';
 import { SentIndex } from '../questions/sent-index';
 import type { Item } from '../store/store';
 import { Admin } from './admin';
-import { type SendCounts, UnderWay } from './counts';
+import { UnderWay } from './counts';
 import { Dispatcher } from './dispatcher';
 import { Absences } from './expiry';
-import { isLedgerItem, Ledger } from './ledger';
+import { isLedgerItem, Ledger, type OutboxOptions } from './ledger';
 import { type Move, moveAll } from './move';
-import type { RetryAfter } from './outage';
-import type { SendQueue, Turn } from './queue';
+import type { Turn } from './queue';
 import { Reconciliations } from './reconciliation';
-import {
-  assertAnyAllowed,
-  isWithheldError,
-  keepUntilDue,
-  mayLeaveAt,
-  mostScheduled,
-  type RuleSettings,
-  TooEarly,
-} from './rules';
+import { assertAnyAllowed, isWithheldError, keepUntilDue, mayLeaveAt, mostScheduled, TooEarly } from './rules';
 import {
   closeGraceMs,
   type SenderRegistration,
@@ -37,7 +27,6 @@ import {
 import { Followers, type Given, Settlement } from './settlement';
 import {
   afterUnknown,
-  type Evidence,
   formatOutcome,
   isKept,
   isReconciled,
@@ -50,48 +39,6 @@ import {
   type Text,
   withMessageId,
 } from './text';
-
-/** What the outbox of an account stands on. */
-export interface OutboxOptions {
-  journal: Journal;
-  clock: Clock;
-  queue: SendQueue;
-  /** Counts what becomes of texts. */
-  counts: SendCounts;
-  /** Until when the service wants to be left alone. */
-  retryAfter: RetryAfter;
-  /** Nodes that know that the store fails. */
-  toldOfStore: Set<string>;
-  /** How long a key of `once` guards, in ms. */
-  dedupeMs(): number;
-  /** How long a text is known to replies and statuses, in ms. */
-  sentMs(): number;
-  /** What the rules go by. */
-  rules: RuleSettings;
-  /** Which records pass the account now, so that evidence may be among them. */
-  sources(): readonly Evidence[];
-  /** Asks the service while no node is here that sends; `undefined`: nobody can. */
-  client(): Client | undefined;
-  /** A text of a node that is not deployed any more has been given up. */
-  onAbandoned(node: string): void;
-  /** Somebody has discarded a text of a node. */
-  onDiscarded(node: string): void;
-  /**
-   * A node has questions or reports for whose replies (`incoming`) or statuses (`status`) the account has to poll, or has come back to them;
-   * or its last one has ended.
-   */
-  onOpenQuestions(node: string, kind: PolledFor, areOpen: boolean): void;
-  /** Nobody is here who sends: the questions that are open wait for whoever comes. */
-  onQuestionsRest(): void;
-  /** A node has thrown, or something that nobody waits for has failed. */
-  onFault(error: unknown): void;
-  /** For whom it takes over what other processes leave, while it is handed over; absent, or `undefined`: for its own nodes. */
-  replacedBy?(): Outbox | undefined;
-  /** See {@link LedgerOptions.expected}. */
-  expected?(): Promise<void> | undefined;
-  /** See {@link LedgerOptions.unread}. */
-  unread?(): SmsError | undefined;
-}
 
 /** How everything is given to another outbox; nobody ever sends it here when `isWanted` is absent. */
 export type HandOver = Pick<Move, 'isLast' | 'keepsMemory' | 'more'> &
@@ -131,16 +78,14 @@ export class Outbox implements Participant {
   readonly #sending = new Set<SenderRegistration>();
 
   constructor(options: OutboxOptions) {
-    const { journal, clock, sources } = options;
+    const { journal, clock } = options;
     this.#options = options;
     const sentIndex = new SentIndex(journal.isShared, clock);
     const ledger = new Ledger({
       ...options,
       sentIndex,
-      expected: () => options.expected?.(),
-      unread: () => options.unread?.(),
       onFound: (texts, questions) => this.#resume(texts, questions),
-      onOpenQuestions: (node, kind) => {
+      onCount: (node, kind) => {
         this.#tellOpenQuestions(node, kind);
         this.registrations.tellState(node);
       },
@@ -161,8 +106,7 @@ export class Outbox implements Participant {
     this.#absences = absences;
     this.questions = new Questions(base);
     const { questions } = this;
-    const clientFor = (node: string) => registrations.clientFor(node) ?? options.client();
-    const reconciliations = new Reconciliations({ clock, sources, clientFor });
+    const reconciliations = new Reconciliations(base);
     this.#reconciliations = reconciliations;
     const settling = { ...base, absences, questions, reconciliations };
     this.#settlement = new Settlement(settling);
@@ -257,7 +201,7 @@ export class Outbox implements Participant {
 
   /** See {@link Participant.wanted}. */
   wanted(): string[] {
-    return this.#options.replacedBy?.()?.wanted() ?? this.registrations.nodes.map((node) => `node ${node}`);
+    return this.#options.wanted() ?? this.registrations.nodes.map((node) => `node ${node}`);
   }
 
   /** See {@link Participant.isReadable}. */

@@ -1,10 +1,12 @@
-import { type Clock, onceAborted, wait } from '../clock';
+import { onceAborted, wait } from '../clock';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Feed, FeedEntry, RecordOfKind } from '../model';
 import { isHandset } from '../questions/sent-index';
 import { normaliseRecipient } from '../wire/fields';
 import { UnderWay } from './counts';
+import type { OutboxOptions } from './ledger';
+import type { SenderRegistrations } from './sender-registrations';
 import { concernedBy, createResolved, type Evidence, isReconciled, type Sent, type Text } from './text';
 
 /** A record that passes the account, whichever way it came. */
@@ -24,12 +26,9 @@ const sharedFeedMs = 1_000;
 const wordCharacter = /[\p{L}\p{N}_-]/u;
 
 /** What evidence is collected with. */
-export interface ReconciliationsOptions {
-  clock: Clock;
-  /** Which kinds of records pass the account now, beside the feed. */
-  sources(): readonly Evidence[];
-  /** Who can ask the service for a node now: a redeploy ends whoever could before. */
-  clientFor(node: string): Client | undefined;
+interface ReconciliationsOptions extends OutboxOptions {
+  /** A redeploy ends whoever could ask the service before. */
+  registrations: SenderRegistrations;
 }
 
 /**
@@ -48,12 +47,12 @@ export class Reconciliations {
   }
 
   /** Begins to collect, unless it has begun already; `undefined` for a text that nothing is looked for, or where nobody is who can. */
-  open(text: Text, client = this.#options.clientFor(text.node)): Reconciliation | undefined {
+  open(text: Text, client = this.#options.registrations.clientFor(text.node)): Reconciliation | undefined {
     const known = this.#byText.get(text.id);
     const opened = known ?? (client && isReconciled(text) ? this.#create(text, client) : undefined);
     if (!opened) return undefined;
     this.#byText.set(text.id, opened);
-    opened.goesTo(concernedBy(text));
+    opened.to = concernedBy(text);
     return opened;
   }
 
@@ -63,7 +62,7 @@ export class Reconciliations {
 
   /** Whether the service can be asked now about a text, or nothing is to be looked for. */
   canLook(text: Text): boolean {
-    return this.#options.clientFor(text.node) !== undefined || !isReconciled(text);
+    return this.#options.registrations.clientFor(text.node) !== undefined || !isReconciled(text);
   }
 
   /** Ends the collection. */
@@ -81,19 +80,19 @@ export class Reconciliations {
   }
 
   #create({ message, node }: Text, client: Client): Reconciliation {
-    const { clock, sources, clientFor } = this.#options;
+    const { clock, registrations } = this.#options;
     const readFeed = () => {
       const at = clock.elapsed();
       if (!this.#reading || at - this.#reading.at > sharedFeedMs) {
-        this.#reading = { at, feed: (clientFor(node) ?? client).readFeed({ type: 'out', size: 300 }) };
+        this.#reading = { at, feed: (registrations.clientFor(node) ?? client).readFeed({ type: 'out', size: 300 }) };
       }
       return this.#reading.feed;
     };
-    return new Reconciliation(message.messageId ?? '', { clock, sources, searches: this.searches, readFeed });
+    return new Reconciliation(message.messageId ?? '', { ...this.#options, searches: this.searches, readFeed });
   }
 }
 
-interface ReconciliationOptions extends Pick<ReconciliationsOptions, 'clock' | 'sources'> {
+interface ReconciliationOptions extends ReconciliationsOptions {
   searches: UnderWay;
   /** Reads the feed (§4.5), which marks nothing as read. */
   readFeed(): Promise<Feed>;
@@ -106,7 +105,8 @@ export class Reconciliation {
   interruptedWith: SmsError | undefined;
   readonly #options: ReconciliationOptions;
   readonly #accepted = new Set<string>();
-  #to: readonly string[] = [];
+  /** Those whom the text may have gone to: of its recipients some may be kept back when it leaves. */
+  to: readonly string[] = [];
   #by: Evidence | undefined;
   #isComplete = false;
   #onComplete = () => {};
@@ -116,17 +116,12 @@ export class Reconciliation {
     this.#options = options;
   }
 
-  /** Of the recipients, some may be kept back when the text leaves. */
-  goesTo(recipients: readonly string[]): void {
-    this.#to = recipients;
-  }
-
   observe(passing: PassingRecord): void {
     if (passing.kind === 'outbox') {
       this.#foundAll('outbox');
       return;
     }
-    const to = this.#to;
+    const { to } = this;
     const handset = normaliseRecipient(passing.record.from);
     // A number that was not submitted is that of a contact, or of a member of a group.
     const spokenOf = to.includes(handset) ? [handset] : to.filter((item) => !isHandset(item));
@@ -148,22 +143,16 @@ export class Reconciliation {
   async #search(forMs: number, signal: AbortSignal): Promise<Finding> {
     signal.throwIfAborted();
     const stop = new AbortController();
-    const reading = this.#readFeedUntil(this.#options.clock.elapsed() + forMs, stop.signal);
-    let leave = () => {};
+    const leave = onceAborted(signal, () => stop.abort());
+    this.#onComplete = () => stop.abort();
+    if (this.#isComplete) stop.abort();
+    const reading = this.#readFeedUntil(this.#options.clock.elapsed() + forMs, stop.signal).catch(() => {});
     // A reading of the feed is not waited for then.
-    const over = new Promise<void>((resolve, reject) => {
-      this.#onComplete = resolve;
-      if (this.#isComplete) resolve();
-      leave = onceAborted(signal, () => reject(signal.reason));
-    });
-    try {
-      await Promise.race([over, reading]);
-    } finally {
-      leave();
-      reading.catch(() => {});
-      stop.abort();
-    }
-    const accepted = this.#to.filter((item) => this.#accepted.has(item));
+    await Promise.race([reading, new Promise<void>((resolve) => onceAborted(stop.signal, resolve))]);
+    leave();
+    stop.abort();
+    if (!this.#isComplete) signal.throwIfAborted();
+    const accepted = this.to.filter((item) => this.#accepted.has(item));
     const sent = this.#by && createResolved(this.messageId, accepted, this.#by);
     return {
       ...(sent && { sent }),
@@ -178,23 +167,16 @@ export class Reconciliation {
       const due = startedAt + (feedReadsAfterMs[time] ?? 10_000 + feedIntervalMs * (time - 1));
       const next = Math.min(due, until);
       await wait(clock, Math.max(0, next - clock.elapsed()), signal);
-      await this.#readFeedOnce();
-      if (this.#isComplete || next >= until) return;
-    }
-  }
-
-  async #readFeedOnce(): Promise<void> {
-    try {
-      const { entries } = await this.#options.readFeed();
-      if (entries.some((entry) => speaksOf(entry, this.messageId))) this.#foundAll('feed');
-    } catch {
       // A reading that fails proves nothing, and the next may succeed.
+      const { entries } = await this.#options.readFeed().catch(() => ({ entries: [] }));
+      if (entries.some((entry) => speaksOf(entry, this.messageId))) this.#foundAll('feed');
+      if (this.#isComplete || next >= until) return;
     }
   }
 
   #foundAll(by: Evidence): void {
     this.#by = by;
-    for (const item of this.#to) this.#accepted.add(item);
+    for (const item of this.to) this.#accepted.add(item);
     this.#complete();
   }
 
@@ -206,7 +188,7 @@ export class Reconciliation {
 
 /** Says whether an entry of the feed has the messageId as its id, or as a whole word in its id, link or a field. */
 function speaksOf({ id, link, fields }: FeedEntry, messageId: string): boolean {
-  return [id, link, fields].some((value) => containsWord(value, messageId));
+  return containsWord([id, link, fields], messageId);
 }
 
 function containsWord(value: unknown, word: string): boolean {

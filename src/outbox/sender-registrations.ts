@@ -1,12 +1,12 @@
-import { type Clock, nextTurn } from '../clock';
+import { nextTurn } from '../clock';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
-import type { Journal } from '../journal/journal';
 import type { Encoding } from '../message/gsm';
 import type { IncomingRecord, OutboundMessage } from '../model';
 import type { NoReply } from '../questions/question';
 import type { DeliveryReport } from '../questions/report';
 import type { UnderWay } from './counts';
+import type { OutboxOptions } from './ledger';
 import type { Outcome, SendOptions } from './text';
 
 /** A text whose end a node is told. */
@@ -112,13 +112,9 @@ export interface SendingNode {
 }
 
 /** What is known of the nodes that send. */
-export interface SenderRegistrationsOptions {
-  clock: Clock;
-  journal: Pick<Journal, 'mode' | 'failure' | 'mayHold'>;
+export interface SenderRegistrationsOptions extends OutboxOptions {
   /** What goes on at a node, but for the texts that its registration counts. */
   stateOf(node: string): SendHandlerState;
-  /** Ids of nodes that know that the store fails. It outlives this, since a redeploy changes nothing of that. */
-  toldOfStore: Set<string>;
 }
 
 /** The nodes that send: tells each what goes on at it, and once that the store fails that its texts need. */
@@ -141,10 +137,10 @@ export class SenderRegistrations {
     return this.#byNode.get(node)?.handler;
   }
 
-  /** Asks the service for a node, or for one that has not come yet: any of those that are here can. */
+  /** Asks the service for a node, or for one that has not come yet: any of those that are here can, or the account; `undefined`: nobody. */
   clientFor(node: string): Client | undefined {
     const [first] = this.#byNode.values();
-    return (this.#byNode.get(node) ?? first)?.handler.client;
+    return (this.#byNode.get(node) ?? first)?.handler.client ?? this.#options.client();
   }
 
   add(registration: SenderRegistration): void {

@@ -2,9 +2,9 @@ import { type Clock, onceAborted, wait } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Questions } from '../questions/questions';
-import { NodeCounts, type SendCounts } from './counts';
+import { NodeCounts } from './counts';
 import type { Absences } from './expiry';
-import type { Ledger } from './ledger';
+import type { Ledger, OutboxOptions } from './ledger';
 import type { Finding, Reconciliation, Reconciliations } from './reconciliation';
 import { Redelivery } from './redelivery';
 import { createWithheldError, TooEarly } from './rules';
@@ -31,23 +31,15 @@ import {
 } from './text';
 
 /** What brings texts to their end. */
-export interface SettlementOptions {
-  clock: Clock;
+export interface SettlementOptions extends OutboxOptions {
   ledger: Ledger;
+  registrations: SenderRegistrations;
   /** What nodes gave with texts that may outlast the call that gave it. It is in no store, and a node may come back for it. */
   origins: Map<string, unknown>;
-  absences: Pick<Absences, 'patience'>;
+  absences: Absences;
   questions: Questions;
   reconciliations: Reconciliations;
   followers: Followers;
-  counts: SendCounts;
-  /** A text of a node that is not deployed any more has been given up. */
-  onAbandoned(node: string): void;
-  registrations: SenderRegistrations;
-  /** Somebody has discarded a text of a node. */
-  onDiscarded(node: string): void;
-  /** A node has thrown, or something that nobody waits for has failed. */
-  onFault(error: unknown): void;
 }
 
 /** Who gave a text, and what with it. */

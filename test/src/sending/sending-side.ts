@@ -269,7 +269,7 @@ export class SendingSide {
       onQuestionsRest: () => {
         for (const nodes of Object.values(this.#asking)) nodes.clear();
       },
-      replacedBy: () => this.replacedBy?.outbox,
+      wanted: () => this.replacedBy?.outbox.wanted(),
       expected: () => this.expected,
       unread: () => this.unread,
     });
