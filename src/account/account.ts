@@ -169,7 +169,9 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
 
   #changeLimits(): void {
     const all = [...this.#limiting.values()];
-    this.#rules.limits = all.flatMap(({ limits }) => limits ?? []);
+    this.#rules.limits = all.flatMap(({ limits }) =>
+      limits && (limits.perHandset ?? limits.perDay) !== undefined ? [limits] : [],
+    );
     this.#changeQuietHours(all.flatMap(({ quietHours }) => quietHours ?? []));
     const slowest = Math.min(...all.map(({ perSecond = Number.POSITIVE_INFINITY }) => perSecond));
     this.#perSecond = Number.isFinite(slowest) ? slowest : undefined;

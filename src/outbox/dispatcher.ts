@@ -6,7 +6,7 @@ import { DueTimes, OrderedKeys } from './due-times';
 import { createExpired, Expiry } from './expiry';
 import { Outage, type SendFailure } from './outage';
 import { placeOf, type Turn, type TurnSource } from './queue';
-import { isWithheldError, mayLeaveAt, TooEarly } from './rules';
+import { isWithheldError, mayLeaveAt } from './rules';
 import type { SendHandlerState } from './sender-registrations';
 import type { Following, Settlement, SettlementOptions } from './settlement';
 import { formatOutcome, isKept, isOutage, isUnknown, type Outcome, stillUnknown, type Text } from './text';
@@ -316,9 +316,9 @@ export class Dispatcher implements TurnSource {
     try {
       const { outcome } = await settlement.attempt(text, handler.client, abort.signal);
       // A rule of one's own keeps it back, or the store does: the service was not asked.
-      const isKeptBack = isSmsError(outcome, 'SMS_STORE') || isWithheldError(outcome) || outcome instanceof TooEarly;
+      const isKeptBack = isSmsError(outcome, 'SMS_STORE') || isWithheldError(outcome);
       // Quiet hours have begun meanwhile.
-      if (outcome instanceof TooEarly) this.#defer(waiting, text);
+      if (isSmsError(outcome, 'SMS_QUIET')) this.#defer(waiting, text);
       else if (isSmsError(outcome, 'SMS_CLOSED') || isOutage(outcome)) await this.#goOnWaiting(waiting, outcome);
       else {
         if (!isKeptBack && this.#outage.answered(id)) queue.nudge();

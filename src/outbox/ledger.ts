@@ -18,7 +18,7 @@ import type { SendCounts } from './counts';
 import { createMoments, type Moment } from './limits';
 import type { RetryAfter } from './outage';
 import type { SendQueue } from './queue';
-import { holdsAny, isWithholdingKnown, mayLeaveAt, type RuleSettings, type Verdict } from './rules';
+import { holdsAny, mayLeaveAt, outsideOf, type RuleSettings } from './rules';
 import {
   afterUnknown,
   type Evidence,
@@ -232,32 +232,27 @@ export class Ledger {
     if (this.texts.get(text.id) === text) this.texts.put(hastened);
   }
 
-  /** Whether the rules are asked about each text as it leaves. */
-  get isGated(): boolean {
-    return holdsAny(this.#options.rules);
-  }
-
   /**
    * The text with those of its recipients that the rules withhold now, and when it may leave if not yet. Nothing is counted, or kept. As
    * long as no rule is known to withhold anybody nobody is looked for: {@link leave} finds out.
    */
-  async judge(text: Text): Promise<{ text: Text; notBefore?: Verdict['notBefore'] }> {
+  async judge(text: Text): Promise<{ text: Text; notBefore?: number | undefined }> {
     const { withheld: _, ...rest } = text;
-    if (!this.isGated) return { text: rest };
-    const { clock, journal, expected, unread } = this.#options;
-    const { optOut, quietHours } = this.#options.rules;
+    const { clock, journal, rules, expected, unread } = this.#options;
+    if (!holdsAny(rules)) return { text: rest };
+    const { optOut, quietHours } = rules;
     const { essential, unlimited } = text.options;
     const isListed = optOut && !essential;
     if (isListed || !unlimited) await expected();
     const missing = isListed ? unread() : undefined;
     if (missing) throw missing;
     const isDue = mayLeaveAt(text, clock.now(), quietHours) <= clock.now();
-    const isKnown = isWithholdingKnown(leavingOf(text, text.message.to, this.#memory()));
+    const isKnown = outsideOf(leavingOf(text, text.message.to, this.#memory())).length > 0;
     if (isDue && clock.elapsed() >= this.#tightUntil && !isKnown) return { text: rest };
     const { withheld, notBefore } = await journal.run(judge(text, this.#memory()));
     const aheadMs = clock.elapsed() - clock.now();
     const known = Number.isFinite(this.#tightUntil) ? this.#tightUntil : 0;
-    const ends = [...withheld.map(({ until = 0 }) => until), notBefore?.at ?? 0];
+    const ends = [...withheld.map(({ until = 0 }) => until), notBefore ?? 0];
     this.#tightUntil = ends.reduce((latest, end) => Math.max(latest, end + aheadMs), known);
     return { text: withheld.length === 0 ? rest : { ...rest, withheld }, notBefore };
   }
@@ -357,38 +352,30 @@ export class Ledger {
 
 const states: ReadonlySet<unknown> = new Set<TextState>(['waiting', 'leaving', 'settled', 'uncertain']);
 
+/** What an item of each kind has at least. */
+const shapes = new Map<unknown, Readonly<Record<string, 'string' | 'number' | 'object'>>>([
+  ['text', { node: 'string', message: 'object', options: 'object', arrivedAt: 'number' }],
+  ['question', { node: 'string', text: 'string', recipient: 'string', reference: 'string', waitMs: 'number' }],
+  ['report', { node: 'string', text: 'string', reference: 'string', waitMs: 'number', askedAt: 'number' }],
+]);
+
 /** Says whether the ledger can make something of an item in the store. What another version calls otherwise is left alone. */
 export function isLedgerItem(item: Item): boolean {
-  const { kind } = item as Partial<Text | Asked>;
-  if (kind === 'text') return isText(item as Partial<Text>);
-  if (kind === 'report') return isReport(item as Partial<Report>);
-  return kind !== 'question' || isQuestion(item as Partial<Question>);
+  const { kind, recipients, ...values } = item as unknown as Readonly<Record<string, unknown>>;
+  const fits = Object.entries(shapes.get(kind) ?? {}).every(
+    ([name, type]) => typeof values[name] === type && values[name] !== null,
+  );
+  if (!fits || (kind === 'report' && !Array.isArray(recipients))) return false;
+  return kind !== 'text' || isText(item as Text);
 }
 
-function isText({ state, node, message, options, arrivedAt, outcome, retryAfter }: Partial<Text>): boolean {
+function isText({ state, message, outcome, retryAfter }: Text): boolean {
   return (
     states.has(state) &&
-    typeof node === 'string' &&
-    typeof message?.body === 'string' &&
+    typeof message.body === 'string' &&
     Array.isArray(message.to) &&
-    typeof options === 'object' &&
-    options !== null &&
-    typeof arrivedAt === 'number' &&
     (outcome === undefined ? state !== 'settled' : isOutcome(outcome)) &&
     (retryAfter === undefined || isOutcome(retryAfter.error))
-  );
-}
-
-function isQuestion({ node, text, recipient, reference, waitMs }: Partial<Question>): boolean {
-  return [node, text, recipient, reference].every((value) => typeof value === 'string') && typeof waitMs === 'number';
-}
-
-function isReport({ node, text, recipients, reference, waitMs, askedAt }: Partial<Report>): boolean {
-  return (
-    [node, text, reference].every((value) => typeof value === 'string') &&
-    Array.isArray(recipients) &&
-    typeof waitMs === 'number' &&
-    typeof askedAt === 'number'
   );
 }
 

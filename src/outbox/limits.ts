@@ -41,14 +41,9 @@ const dayKey = `${limitPrefix}day`;
 /** What is remembered outlasts its window by so long, lest it be swept when the clock is set forward. */
 const spareMs = 24 * 3_600_000;
 
-/** Whether anything is limited, so that what goes out is counted. */
-export function hasLimits(limits: readonly LimitSettings[]): boolean {
-  return limits.some(({ perHandset, perDay }) => perHandset !== undefined || perDay !== undefined);
-}
-
 /** The keys that {@link takeWithinLimits} and {@link giveBack} look at. None without limits. */
 export function keysOfLimits(recipients: readonly string[], limits: readonly LimitSettings[]): string[] {
-  if (!hasLimits(limits)) return [];
+  if (limits.length === 0) return [];
   return [...new Set(recipients.flatMap((msisdn) => limitsOn(msisdn, limits).map(({ key }) => key)))];
 }
 

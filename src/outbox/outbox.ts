@@ -15,7 +15,7 @@ import { isLedgerItem, Ledger, type OutboxOptions } from './ledger';
 import { type Move, moveAll } from './move';
 import type { Turn } from './queue';
 import { Reconciliations } from './reconciliation';
-import { assertAnyAllowed, isWithheldError, keepUntilDue, mayLeaveAt, mostScheduled, TooEarly } from './rules';
+import { assertAnyAllowed, isWithheldError, keepUntilDue, mayLeaveAt, mostScheduled } from './rules';
 import {
   closeGraceMs,
   type SenderRegistration,
@@ -365,7 +365,7 @@ export class Outbox implements Participant {
       for (;;) {
         const { text, outcome } = await this.#settlement.attempt(current, client, givenUp);
         current = text;
-        if (isWithheldError(outcome) || outcome instanceof TooEarly) giveBack();
+        if (isWithheldError(outcome)) giveBack();
         if (!isSmsError(outcome, 'SMS_UNREACHABLE') || further >= retries) return outcome;
         await waitForNext().catch(() => {
           throw new SmsError('closed', { cause: outcome });

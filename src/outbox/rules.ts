@@ -1,12 +1,11 @@
 import { keyOfOptOut } from '../consent/opt-outs';
 import { isAllowed, isNumber } from '../consent/prefixes';
-import { SmsError, type SmsErrorCode, type SmsErrorDetails, type SmsErrorReason } from '../errors';
+import { isSmsError, SmsError, type SmsErrorDetails, type SmsErrorReason } from '../errors';
 import { nextAllowed, type QuietHours } from '../message/times';
 import { addChanges, type Changes, createChanges, type Look } from '../store/store';
 import {
   type Counting,
   giveBack as giveBackLimits,
-  hasLimits,
   judgeLimits,
   keysOfLimits,
   type Limited,
@@ -27,7 +26,7 @@ export interface TimeOptions {
 
 /** What the rules go by, of all account nodes that are deployed: it changes as others are. */
 export interface RuleSettings {
-  /** All of them hold. */
+  /** All of them hold, and each of them limits something. */
   limits: readonly LimitSettings[];
   /** All of them hold. */
   quietHours: readonly QuietHours[];
@@ -64,8 +63,8 @@ export interface Withheld {
 /** What a rule has decided. */
 export interface Verdict {
   withheld: readonly Withheld[];
-  /** Nobody may be sent to before that, in ms since 1970; why, for a text that is not kept. */
-  notBefore?: { at: number; reason: SmsErrorReason; params: Readonly<Record<string, string | number>> };
+  /** Nobody may be sent to before that, in ms since 1970. */
+  notBefore?: number;
 }
 
 /**
@@ -126,7 +125,12 @@ export function keepUntilDue<Options extends TimeOptions>(
 /** Whom the account node of a text may not write to is withheld, for essential texts too. */
 const prefixRule: Rule = (leaving) => ({ withheld: outsideOf(leaving) });
 
-function outsideOf({ recipients, settings, node }: Pick<Leaving, 'recipients' | 'settings' | 'node'>): Withheld[] {
+/** Whom the account node of a text may not write to for certain, whatever is remembered. */
+export function outsideOf({
+  recipients,
+  settings,
+  node,
+}: Pick<Leaving, 'recipients' | 'settings' | 'node'>): Withheld[] {
   const allowed = settings.prefixes.get(node);
   const outside = allowed ? recipients.filter((msisdn) => !isAllowed(msisdn, allowed)) : [];
   return outside.map((msisdn) => ({ msisdn, reason: 'notAllowed', params: {} }));
@@ -141,15 +145,19 @@ const consentRule: Rule = (leaving, look, changes, isLeaving) => {
   return { withheld: withheld.map(({ msisdn }) => ({ msisdn, reason: 'optedOut', params: {} })) };
 };
 
-function askedForConsent({ recipients, settings, options }: Pick<Leaving, 'recipients' | 'settings' | 'options'>) {
+/** Those of whom somebody has to say whether they want texts: while the store fails, nobody can. */
+export function askedForConsent({
+  recipients,
+  settings,
+  options,
+}: Pick<Leaving, 'recipients' | 'settings' | 'options'>) {
   return settings.optOut && !options.essential ? recipients.filter(isNumber) : [];
 }
 
 /** The time is no reason to withhold somebody: the text has to wait, or, where it is not kept, is refused. */
 const timeRule: Rule = ({ options, isHastened, moment: { now }, settings }) => {
   const at = isHastened ? now : mayLeaveAt({ options }, now, settings.quietHours);
-  if (at <= now) return { withheld: [] };
-  return { withheld: [], notBefore: { at, reason: 'quiet', params: { until: new Date(at).toISOString() } } };
+  return { withheld: [], ...(at > now && { notBefore: at }) };
 };
 
 /** The limits of one's own, which stop loops and bills: who is over one is withheld until it ends. */
@@ -173,27 +181,14 @@ export function explainLimited({ msisdn, limit, most, lengthMs, until }: Limited
 /** Every reason not to send to a recipient, in the order in which they are asked: whom one withholds, the next does not see. */
 const rules: readonly Rule[] = [prefixRule, consentRule, timeRule, limitRule];
 
-/** The codes of what the rules say: nothing was sent, on account of this side alone. */
-const codes: ReadonlySet<SmsErrorCode> = new Set(['SMS_NOT_ALLOWED', 'SMS_OPTED_OUT', 'SMS_LIMIT']);
-
 /** Whether any rule concerns texts now: each is marked then before it leaves. */
 export function holdsAny({ prefixes, optOut, quietHours, limits }: RuleSettings): boolean {
-  return prefixes.size > 0 || optOut || quietHours.length > 0 || hasLimits(limits);
+  return prefixes.size > 0 || optOut || quietHours.length > 0 || limits.length > 0;
 }
 
 /** The keys that {@link askRules}, {@link passRules} and {@link giveBack} look at. */
 export function keysOfRules(leaving: Pick<Leaving, 'recipients' | 'settings' | 'options'>): string[] {
   return [...askedForConsent(leaving).map(keyOfOptOut), ...keysOfLimits(leaving.recipients, leaving.settings.limits)];
-}
-
-/** Whether somebody is withheld for certain, whatever is remembered, so that it is worth to ask before a request is made. */
-export function isWithholdingKnown(leaving: Leaving): boolean {
-  return outsideOf(leaving).length > 0;
-}
-
-/** Whether a text must not leave while the store fails, since nobody can say then whom it may go to. */
-export function needsStore(leaving: Leaving): boolean {
-  return askedForConsent(leaving).length > 0;
 }
 
 /** @throws SmsError when nobody is left of the recipients of a text that comes in, whatever is remembered */
@@ -202,30 +197,41 @@ export function assertAnyAllowed(recipients: readonly string[], node: string, se
   if (first && others.length === recipients.length - 1) throw createWithheldError([first, ...others]);
 }
 
-/** Says whom a text may not go to now. Nobody is counted. */
-export function askRules(leaving: Leaving, look: Look, changes: Changes): Verdict {
-  return decide(leaving, look, changes, false);
+/**
+ * Says whom a text may not go to now.
+ *
+ * @param isLeaving who may is counted; absent: nobody
+ */
+export function askRules(leaving: Leaving, look: Look, changes: Changes, isLeaving = false): Verdict {
+  const withheld: Withheld[] = [];
+  let { recipients } = leaving;
+  for (const rule of rules) {
+    if (recipients.length === 0) break;
+    const verdict = rule({ ...leaving, recipients }, look, changes, isLeaving);
+    withheld.push(...verdict.withheld);
+    // It counts for no rule before it may leave.
+    if (verdict.notBefore !== undefined) return { withheld, notBefore: verdict.notBefore };
+    const gone = new Set(verdict.withheld.map(({ msisdn }) => msisdn));
+    if (gone.size > 0) recipients = recipients.filter((msisdn) => !gone.has(msisdn));
+  }
+  return { withheld };
 }
 
 /**
- * Says the same as the text leaves, and counts whom it goes to; those who are not sent to after all are given back. Where anybody is
- * withheld it does not leave, and nothing changes.
+ * Says whether a text may leave to all, and counts them then; those who are not sent to after all are given back. Where it may not, nothing
+ * changes.
  */
-export function passRules(leaving: Leaving, look: Look, changes: Changes): Verdict {
+export function passRules(leaving: Leaving, look: Look, changes: Changes): boolean {
   const counted = createChanges();
-  const verdict = decide(leaving, look, counted, true);
-  if (isClear(verdict)) addChanges(changes, counted);
-  return verdict;
+  const { withheld, notBefore } = askRules(leaving, look, counted, true);
+  const mayLeave = withheld.length === 0 && notBefore === undefined;
+  if (mayLeave) addChanges(changes, counted);
+  return mayLeave;
 }
 
 /** Takes back what {@link passRules} counted at a moment for these recipients. */
 export function giveBack(leaving: Leaving, countedAt: Moment, look: Look, changes: Changes): void {
   giveBackLimits(countingOf(leaving), countedAt, look, changes);
-}
-
-/** Whether all may be sent to now. */
-export function isClear({ withheld, notBefore }: Verdict): boolean {
-  return withheld.length === 0 && notBefore === undefined;
 }
 
 /** What becomes of one recipient that is withheld. Who may have been sent to before is not called unsent. */
@@ -247,35 +253,15 @@ export function createWithheldError(withheld: readonly [Withheld, ...Withheld[]]
   return createError(first.reason, first.params);
 }
 
-/** A text may not leave yet: an outcome of one that is not kept. When it may, in ISO 8601, is its `until`. */
-export class TooEarly extends SmsError {
-  /** ms since 1970 */
-  readonly at: number;
-
-  constructor({ at, reason, params }: NonNullable<Verdict['notBefore']>) {
-    super(reason, { params, until: new Date(at).toISOString() } as SmsErrorDetails<SmsErrorReason>);
-    this.at = at;
-  }
+/** A text may not leave before `at`, in ms since 1970: an outcome of one that is not kept. When it may, in ISO 8601, is its `until`. */
+export function createTooEarly(at: number): SmsError {
+  const until = new Date(at).toISOString();
+  return new SmsError('quiet', { params: { until }, until });
 }
 
-/** Says whether nothing was sent because a rule, or all of them together, left nobody to send to. */
+/** Says whether nothing was sent because a rule, or all of them together, left nobody to send to, or has the text wait. */
 export function isWithheldError(error: unknown): error is SmsError {
-  return error instanceof SmsError && codes.has(error.code);
-}
-
-function decide(leaving: Leaving, look: Look, changes: Changes, isLeaving: boolean): Verdict {
-  const withheld: Withheld[] = [];
-  let { recipients } = leaving;
-  for (const rule of rules) {
-    if (recipients.length === 0) break;
-    const verdict = rule({ ...leaving, recipients }, look, changes, isLeaving);
-    withheld.push(...verdict.withheld);
-    // It counts for no rule before it may leave.
-    if (verdict.notBefore) return { withheld, notBefore: verdict.notBefore };
-    const gone = new Set(verdict.withheld.map(({ msisdn }) => msisdn));
-    if (gone.size > 0) recipients = recipients.filter((msisdn) => !gone.has(msisdn));
-  }
-  return { withheld };
+  return isSmsError(error, 'SMS_NOT_ALLOWED', 'SMS_OPTED_OUT', 'SMS_LIMIT', 'SMS_QUIET');
 }
 
 function createError(reason: SmsErrorReason, params: Withheld['params']): SmsError {

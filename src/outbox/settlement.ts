@@ -7,7 +7,7 @@ import type { Absences } from './expiry';
 import type { Ledger, OutboxOptions } from './ledger';
 import type { Finding, Reconciliation, Reconciliations } from './reconciliation';
 import { Redelivery } from './redelivery';
-import { createWithheldError, TooEarly } from './rules';
+import { createTooEarly, createWithheldError, holdsAny } from './rules';
 import type { OutcomeNews, SenderRegistration, SenderRegistrations } from './sender-registrations';
 import {
   asks,
@@ -141,8 +141,8 @@ export class Settlement {
    * @param signal ends one that has not left
    */
   async attempt(text: Text, client: Client, signal: AbortSignal): Promise<Attempt> {
-    const { ledger, reconciliations } = this.#options;
-    const isWritten = () => isTracked(text) || isFollowed(text) || ledger.isGated;
+    const { ledger, reconciliations, rules } = this.#options;
+    const isWritten = () => isTracked(text) || isFollowed(text) || holdsAny(rules);
     const isMarked = isWritten() || isReconciled(text);
     let current = text;
     try {
@@ -152,7 +152,7 @@ export class Settlement {
         const to = submittedOf(judged);
         const [first, ...others] = judged.withheld ?? [];
         if (first && to.length === 0) throw createWithheldError([first, ...others]);
-        if (notBefore) throw new TooEarly(notBefore);
+        if (notBefore !== undefined) throw createTooEarly(notBefore);
         let marking: Promise<Text | undefined> | undefined;
         let isOvertaken = false;
         const beforeLeaving = async () => {

@@ -297,15 +297,7 @@ export function isUnknown(outcome: Outcome): boolean {
 
 /** Says whether nothing was sent by a try, or for want of one: what earlier ones have sent is another matter. */
 export function isUnsent(outcome: unknown): outcome is SmsError {
-  const isOurs = isSmsError(
-    outcome,
-    'SMS_UNREACHABLE',
-    'SMS_CLOSED',
-    'SMS_STORE',
-    'SMS_BUSY',
-    'SMS_EXPIRED',
-    'SMS_QUIET',
-  );
+  const isOurs = isSmsError(outcome, 'SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_STORE', 'SMS_BUSY', 'SMS_EXPIRED');
   return isOurs || isWithheldError(outcome);
 }
 

@@ -25,14 +25,13 @@ import {
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
 import {
+  askedForConsent,
   askRules,
   giveBack,
   holdsAny,
-  isClear,
   isHastened,
   keysOfRules,
   type Leaving,
-  needsStore,
   passRules,
   type Verdict,
 } from './rules';
@@ -125,9 +124,9 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
       ...(asksAgain ? keysOfQuestions(text, memory) : []),
       ...keysOfReport(reportedAs),
     ],
-    whileFailing: isTracked(text) || needsStore(leaving) ? 'refuse' : 'apply',
+    whileFailing: isTracked(text) || askedForConsent(leaving).length > 0 ? 'refuse' : 'apply',
     decide(look, changes) {
-      if (!isClear(passRules(leaving, look, changes))) return () => undefined;
+      if (!passRules(leaving, look, changes)) return () => undefined;
       const countedAt = holdsAny(memory.rules) ? { countedAt: memory.moment } : undefined;
       const left = keepText({ ...text, state: arrows.leave.to, leftAt: memory.now, ...countedAt }, memory.now, changes);
       const asked = isKnownByIt ? ask(left, submitted, known, changes) : [];

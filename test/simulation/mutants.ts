@@ -375,7 +375,7 @@ export const mutants: readonly Mutant[] = [
   outward(
     'a limit checked before the await',
     'outbox/transitions.ts',
-    'if (!isClear(passRules(leaving, look, changes))) return () => undefined;',
+    'if (!passRules(leaving, look, changes)) return () => undefined;',
     'passRules(leaving, look, changes);',
   ),
   outward(
