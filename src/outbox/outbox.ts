@@ -365,6 +365,7 @@ export class Outbox implements Participant {
       for (;;) {
         const { text, outcome } = await this.#settlement.attempt(current, client, givenUp);
         current = text;
+        if (!(outcome instanceof SmsError)) return outcome;
         if (isWithheldError(outcome)) giveBack();
         if (!isSmsError(outcome, 'SMS_UNREACHABLE') || further >= retries) return outcome;
         await waitForNext().catch(() => {
@@ -377,10 +378,9 @@ export class Outbox implements Participant {
     let uncertain: SmsError | undefined;
     for (;;) {
       const outcome = await queue.run(take, { signal, priority, ...(uncertain && { order }) }).catch(asSmsError);
+      if (!(outcome instanceof SmsError)) return end(outcome);
       // An unknown outcome stays unknown; only what never left may be called unsent.
-      if (!(outcome instanceof SmsError) || !isUnknown(outcome)) {
-        return end(isUnsent(outcome) ? (uncertain ?? outcome) : outcome);
-      }
+      if (!isUnknown(outcome)) return end(isUnsent(outcome) ? (uncertain ?? outcome) : outcome);
       if (retryUncertain) current = afterUnknown(current, formatOutcome(outcome));
       uncertain = outcome;
       try {

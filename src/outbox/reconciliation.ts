@@ -60,11 +60,6 @@ export class Reconciliations {
     return this.#byText.get(id);
   }
 
-  /** Whether the service can be asked now about a text, or nothing is to be looked for. */
-  canLook(text: Text): boolean {
-    return this.#options.registrations.clientFor(text.node) !== undefined || !isReconciled(text);
-  }
-
   /** Ends the collection. */
   close(id: string): void {
     this.#byText.delete(id);

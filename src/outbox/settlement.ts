@@ -216,8 +216,9 @@ export class Settlement {
 
   /** An earlier process had it leave, or this one before it was closed: its outcome is unknown. Where nobody is here who could look for it, whoever opens this, or takes over from it, does. */
   async takeUp(text: Text): Promise<Text | undefined> {
-    const { reconciliations } = this.#options;
-    if (this.isClosed || !reconciliations.canLook(text)) return undefined;
+    const { reconciliations, registrations } = this.#options;
+    const canLook = !isReconciled(text) || registrations.clientFor(text.node) !== undefined;
+    if (this.isClosed || !canLook) return undefined;
     const error =
       reconciliations.get(text.id)?.interruptedWith ?? new SmsError('uncertain', { params: { detail: 'stopped' } });
     return this.reconcile(text, error);

@@ -285,8 +285,8 @@ describe('unknown outcomes', () => {
 
   describe('of a text for whose evidence is looked as its flow is redeployed', () => {
     /** Redeploys while evidence is looked for, which the feed has. */
-    async function redeploy(store: FailingStore | MemoryStore, retryUncertain: boolean) {
-      const side = new SendingSide({ store });
+    async function redeploy(store: FailingStore | MemoryStore, retryUncertain: boolean, isAsker = false) {
+      const side = new SendingSide({ store, isAsker });
       const old = side.attach('second');
       side.service.script.push({ takes: true, error: createError('uncertain') });
       sendText(old, 'hello', { keep: forever, resolveMs: 60_000, messageId, retryUncertain });
@@ -337,8 +337,8 @@ describe('unknown outcomes', () => {
       }
     }
 
-    it('it is not sent again unlooked for, though nobody was there who could look', async () => {
-      const side = await redeploy(new MemoryStore(), true);
+    it('it is not sent again unlooked for, though its node was not there when the account looked', async () => {
+      const side = await redeploy(new MemoryStore(), true, true);
       side.outbox.open();
       await side.pass(30_000);
       const node = side.attach('second');
