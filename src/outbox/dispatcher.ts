@@ -446,7 +446,7 @@ export class Dispatcher implements TurnSource {
       size: 0,
       tried: 0,
       ready: new OrderedKeys(),
-      scheduled: new DueTimes(clock, () => clock.now(), onDue),
+      scheduled: new DueTimes(clock, 'now', onDue),
     };
     this.#nodes.set(node, texts);
     return texts;

@@ -9,19 +9,19 @@ const mostInTurn = 250;
 /** What is due some time, with one timer on the first of it. */
 export class DueTimes {
   readonly #clock: Clock;
-  readonly #now: () => number;
+  readonly #time: 'now' | 'elapsed';
   readonly #onDue: (id: string) => void;
   readonly #keys = new OrderedKeys();
   readonly #times = new Map<string, number>();
   #timer: Timer | undefined;
 
   /**
-   * @param now the time by which it goes, one of the clock's, in ms
+   * @param time by which of the clock's it goes
    * @param onDue something is due, and is not here any more
    */
-  constructor(clock: Clock, now: () => number, onDue: (id: string) => void) {
+  constructor(clock: Clock, time: 'now' | 'elapsed', onDue: (id: string) => void) {
     this.#clock = clock;
-    this.#now = now;
+    this.#time = time;
     this.#onDue = onDue;
   }
 
@@ -70,14 +70,14 @@ export class DueTimes {
     this.#timer?.cancel();
     const first = this.get(this.#first);
     if (first === undefined) return;
-    const delayMs = Math.max(0, Math.min(longestDelayMs, first - this.#now()));
+    const delayMs = Math.max(0, Math.min(longestDelayMs, first - this.#clock[this.#time]()));
     this.#timer = this.#clock.after(delayMs, () => this.#look(), true);
   }
 
   #look(): void {
     for (let count = 0; count < mostInTurn; count++) {
       const id = this.#first;
-      if (!(Number(this.get(id)) <= this.#now())) {
+      if (!(Number(this.get(id)) <= this.#clock[this.#time]())) {
         this.#wait();
         return;
       }

@@ -36,11 +36,7 @@ export class Expiry {
     const { clock } = options;
     this.#options = options;
     this.#onExpired = onExpired;
-    this.#dueTimes = new DueTimes(
-      clock,
-      () => clock.elapsed(),
-      (id) => this.#look(id),
-    );
+    this.#dueTimes = new DueTimes(clock, 'elapsed', (id) => this.#look(id));
   }
 
   /** Begins to watch a text, or does so anew. */

@@ -268,7 +268,7 @@ export class Ledger {
     const marking = this.journal.run(leave(text, this.#memory(text), this.questions));
     let moved: Moved | undefined;
     try {
-      moved = await this.texts.whileMarked(text.id, marking);
+      moved = await this.texts.whileWritten(text.id, marking);
     } finally {
       if (!moved) this.inTransit.delete(text.id);
     }

@@ -60,7 +60,7 @@ export function takeWithinLimits(
   changes: Changes,
 ): { allowed: string[]; limited: Limited[] } {
   const { recipients, isUnlimited = false } = counting;
-  const windows = new Windows(counting, look);
+  const windows = openWindows(counting, look);
   const allowed: string[] = [];
   const limited: Limited[] = [];
   for (const msisdn of recipients) {
@@ -84,7 +84,7 @@ export function judgeLimits(counting: Counting, look: Look, changes: Changes): L
   const { limited } = takeWithinLimits(counting, look, createChanges());
   // What was counted before the clock was set back lies in the future now, and must not count for ever.
   if (limited.length > 0) {
-    const windows = new Windows(counting, look);
+    const windows = openWindows(counting, look);
     for (const { msisdn } of limited) windows.of(msisdn);
     windows.write(changes);
   }
@@ -98,7 +98,7 @@ export function judgeLimits(counting: Counting, look: Look, changes: Changes): L
  * @param takenAt the moment of that step
  */
 export function giveBack(counting: Counting, takenAt: Moment, look: Look, changes: Changes): void {
-  const windows = new Windows(counting, look);
+  const windows = openWindows(counting, look);
   for (const msisdn of counting.recipients) {
     for (const window of windows.of(msisdn)) window.remove(takenAt);
   }
@@ -137,36 +137,24 @@ function limitsOn(msisdn: string, limits: readonly LimitSettings[]): LimitOn[] {
 }
 
 /** The windows that a step looks at, each read once and written once. */
-class Windows {
-  readonly #limits: readonly LimitSettings[];
-  readonly #moment: Moment;
-  readonly #look: Look;
-  readonly #windows = new Map<string, SlidingWindow>();
-
-  constructor({ limits, moment }: Counting, look: Look) {
-    this.#limits = limits;
-    this.#moment = moment;
-    this.#look = look;
-  }
-
-  of(msisdn: string): SlidingWindow[] {
-    return limitsOn(msisdn, this.#limits).map((on) => this.#window(on));
-  }
-
-  write(changes: Changes): void {
-    for (const [key, window] of this.#windows) {
-      if (!window.isChanged) continue;
-      const value = window.format();
-      const remembered = { at: this.#moment.now, forMs: Math.ceil(window.on.lengthMs) + spareMs };
-      changes.remember.set(key, value === undefined ? undefined : { ...remembered, value });
-    }
-  }
-
-  #window(on: LimitOn): SlidingWindow {
-    const window = this.#windows.get(on.key) ?? new SlidingWindow(on, this.#look(on.key)?.value, this.#moment);
-    this.#windows.set(on.key, window);
+function openWindows({ limits, moment }: Counting, look: Look) {
+  const windows = new Map<string, SlidingWindow>();
+  const windowOf = (on: LimitOn) => {
+    const window = windows.get(on.key) ?? new SlidingWindow(on, look(on.key)?.value, moment);
+    windows.set(on.key, window);
     return window;
-  }
+  };
+  return {
+    of: (msisdn: string) => limitsOn(msisdn, limits).map(windowOf),
+    write(changes: Changes): void {
+      for (const [key, window] of windows) {
+        if (!window.isChanged) continue;
+        const value = window.format();
+        const remembered = { at: moment.now, forMs: Math.ceil(window.on.lengthMs) + spareMs };
+        changes.remember.set(key, value === undefined ? undefined : { ...remembered, value });
+      }
+    },
+  };
 }
 
 /** A moment by both clocks of a machine: the one that may be set, and the one that passes evenly. */

@@ -264,7 +264,8 @@ export class Outbox implements Participant {
 
   #takeUp(text: Text): void {
     const { onFault } = this.#options;
-    if (this.#underWay.has(text.id) || this.#dispatcher.isTried(text.id) || this.#settlement.isDecided(text.id)) return;
+    const isDecided = this.#ledger.texts.isDecided(text.id);
+    if (isDecided || this.#underWay.has(text.id) || this.#dispatcher.isTried(text.id)) return;
     if (text.state === 'waiting' && isKept(text)) this.#dispatcher.admit(text);
     // It was only guarded, and nothing of it has been sent. Whoever opens this, or takes over from it, frees the key as it is known there.
     else if (text.state === 'waiting' && !this.#settlement.isClosed) void this.#ledger.discard(text).catch(onFault);

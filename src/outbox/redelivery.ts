@@ -43,11 +43,7 @@ export class Redelivery<Item extends Told> {
   constructor(options: RedeliveryOptions<Item>) {
     const { clock } = options;
     this.#options = options;
-    this.#deadlines = new DueTimes(
-      clock,
-      () => clock.elapsed(),
-      (id) => void this.#miss(id),
-    );
+    this.#deadlines = new DueTimes(clock, 'elapsed', (id) => void this.#miss(id));
   }
 
   /**

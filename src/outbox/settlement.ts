@@ -63,8 +63,6 @@ export class Settlement {
   readonly searching = new NodeCounts();
   readonly #options: SettlementOptions;
   #closing = new AbortController();
-  /** Ids of texts of which it is being written what becomes of them. */
-  readonly #written = new Set<string>();
   readonly #redelivery: Redelivery<Text>;
 
   constructor(options: SettlementOptions) {
@@ -128,11 +126,6 @@ export class Settlement {
     return this.#closing.signal.aborted;
   }
 
-  /** Whether it is decided what becomes of a text, though the ledger does not know it yet: it may be opened again meanwhile. */
-  isDecided(id: string): boolean {
-    return this.#written.has(id);
-  }
-
   /**
    * Makes one try. The rules are asked before the request is made, where one is known to withhold somebody, and as it
    * leaves; whom one withholds by then it does not go to. That it leaves is written where the text is to outlive the process. Never rejects:
@@ -192,9 +185,7 @@ export class Settlement {
     if (!isTracked(text) && asks(text)) ledger.texts.outcomesComing.add(text.id);
     let settled = text;
     try {
-      if (isWritten) {
-        settled = await this.#whileWritten(text.id, ledger.settle(text, outcome));
-      }
+      if (isWritten) settled = await ledger.texts.whileWritten(text.id, ledger.settle(text, outcome));
       if (text.options.once !== undefined) followers.settled(text.id, isAccepted(outcome));
       if (isTracked(text)) {
         await this.deliver(settled, false);
@@ -243,7 +234,7 @@ export class Settlement {
     if (outcome instanceof SmsError && retryUncertain && keep) {
       const repeats = (text.repeats ?? 0) + 1;
       const unknown = { ...text, repeats, outcome: formatOutcome(outcome) };
-      return this.#whileWritten(text.id, ledger.sendAgain(unknown));
+      return ledger.texts.whileWritten(text.id, ledger.sendAgain(unknown));
     }
     await this.end(text, outcome);
     return undefined;
@@ -338,11 +329,6 @@ export class Settlement {
       this.searching.add(node, -1);
       registrations.tellState(node);
     }
-  }
-
-  #whileWritten(id: string, writing: Promise<Text>): Promise<Text> {
-    this.#written.add(id);
-    return writing.finally(() => this.#written.delete(id));
   }
 }
 

@@ -331,8 +331,7 @@ export class TextBook extends Map<string, Text> {
   /** Ids of texts that ask and are in no store, and whose outcome is on its way into the flow. */
   readonly outcomesComing = new Set<string>();
   readonly #clock: Clock;
-  /** Ids of texts whose mark that they leave is being written. */
-  readonly #marked = new Set<string>();
+  readonly #written = new Set<string>();
   /** An uncertain text can be decided about for so long. */
   readonly #decisions: DueTimes;
   readonly #entries = new Map<string, TextEntryPlace>();
@@ -350,12 +349,12 @@ export class TextBook extends Map<string, Text> {
       if (text) onExpired(text);
     };
     this.#clock = clock;
-    this.#decisions = new DueTimes(clock, () => clock.elapsed(), onDue);
+    this.#decisions = new DueTimes(clock, 'elapsed', onDue);
   }
 
-  /** Whether a text waits, so that it can still be stopped: not while its mark is being written. */
+  /** Whether a text waits, so that it can still be stopped: not while it is being written that it leaves, or has ended. */
   isWaiting(id: string): boolean {
-    return this.get(id)?.state === 'waiting' && !this.#marked.has(id);
+    return this.get(id)?.state === 'waiting' && !this.#written.has(id);
   }
 
   /** Whether the outcome of a text is still to come. */
@@ -369,10 +368,15 @@ export class TextBook extends Map<string, Text> {
     return this.outcomesComing.has(id) || this.get(id)?.state === 'settled';
   }
 
-  /** A text's mark is being written until `marking` has settled. */
-  whileMarked<T>(id: string, marking: Promise<T>): Promise<T> {
-    this.#marked.add(id);
-    return marking.finally(() => this.#marked.delete(id));
+  /** It is being written what becomes of a text, until `writing` has settled. */
+  whileWritten<T>(id: string, writing: Promise<T>): Promise<T> {
+    this.#written.add(id);
+    return writing.finally(() => this.#written.delete(id));
+  }
+
+  /** Whether it is decided what becomes of a text, though it may be found as it was: the store may be opened again meanwhile. */
+  isDecided(id: string): boolean {
+    return this.#written.has(id);
   }
 
   /** Adds a text, or puts it in the place of an earlier state of it. About one that is uncertain somebody may decide for 7 days from its outcome. */

@@ -48,11 +48,7 @@ export class Questions {
   constructor(options: QuestionsOptions) {
     const { clock, ledger, handlerOf, onFault } = options;
     this.#options = options;
-    this.#deadlines = new DueTimes(
-      clock,
-      () => clock.elapsed(),
-      (id) => this.#onDeadline(id),
-    );
+    this.#deadlines = new DueTimes(clock, 'elapsed', (id) => this.#onDeadline(id));
     const forget = (asked: Asked) => this.#forget(asked);
     this.#redelivery = new Redelivery({
       clock,

@@ -12,11 +12,7 @@ describe('DueTimes', () => {
   it('has what is due in one moment done a few hundred in a turn, unless it has gone meanwhile', async () => {
     const clock = new VirtualClock();
     const done: string[] = [];
-    const dueTimes = new DueTimes(
-      clock,
-      () => clock.elapsed(),
-      (id) => done.push(id),
-    );
+    const dueTimes = new DueTimes(clock, 'elapsed', (id) => done.push(id));
     const ids = Array.from({ length: 1_000 }, (_, index) => String(index).padStart(3, '0'));
     for (const id of ids) dueTimes.set(id, 60_000);
     const perTurn: number[] = [];
@@ -37,11 +33,7 @@ describe('DueTimes', () => {
   it('has it done in order, by id where that is one moment, and goes by the last time that was said', async () => {
     const clock = new VirtualClock();
     const done: string[] = [];
-    const dueTimes = new DueTimes(
-      clock,
-      () => clock.elapsed(),
-      (id) => done.push(`${id} ${clock.elapsed()}`),
-    );
+    const dueTimes = new DueTimes(clock, 'elapsed', (id) => done.push(`${id} ${clock.elapsed()}`));
     for (const [id, at] of [
       ['c', 3_000],
       ['b2', 2_000],
@@ -61,11 +53,7 @@ describe('DueTimes', () => {
   it('looks once a minute whether the clock was set', async () => {
     const clock = new VirtualClock();
     const done: number[] = [];
-    const dueTimes = new DueTimes(
-      clock,
-      () => clock.now(),
-      () => done.push(clock.elapsed()),
-    );
+    const dueTimes = new DueTimes(clock, 'now', () => done.push(clock.elapsed()));
     dueTimes.set('a', clock.now() + 3_600_000);
     await clock.advance(1_000);
     clock.set(2 * 3_600_000);
