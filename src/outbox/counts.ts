@@ -35,24 +35,19 @@ export class UnderWay {
 }
 
 /** How many of something each node has, and all together. */
-export class NodeCounts {
+export class NodeCounts extends Map<string, number> {
   total = 0;
-  readonly #byNode = new Map<string, number>();
-
-  of(node: string): number {
-    return this.#byNode.get(node) ?? 0;
-  }
 
   /** @param more less than 0: it has so many fewer */
   add(node: string, more: number): void {
     this.total += more;
-    const count = this.of(node) + more;
-    if (count === 0) this.#byNode.delete(node);
-    else this.#byNode.set(node, count);
+    const count = (this.get(node) ?? 0) + more;
+    if (count === 0) this.delete(node);
+    else this.set(node, count);
   }
 
-  clear(): void {
-    this.#byNode.clear();
+  override clear(): void {
+    super.clear();
     this.total = 0;
   }
 }

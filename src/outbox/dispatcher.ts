@@ -108,10 +108,10 @@ export class Dispatcher implements TurnSource {
     const { size = 0, tried = 0, scheduled } = this.#nodes.get(node) ?? {};
     const outage = size > (scheduled?.size ?? 0) ? this.#outage.error : undefined;
     return {
-      sending: tried + settlement.searching.of(node),
+      sending: tried + (settlement.searching.get(node) ?? 0),
       // One that nobody wants any more is tried to its end.
       waiting: Math.max(0, size - tried),
-      asking: ledger.questions.open.question.of(node),
+      asking: ledger.questions.open.question.get(node) ?? 0,
       ...(outage && { outage }),
     };
   }

@@ -7,7 +7,7 @@ import { type Asked, awaited } from '../questions/question';
 import { Questions } from '../questions/questions';
 import { SentIndex } from '../questions/sent-index';
 import type { Item } from '../store/store';
-import { Admin } from './admin';
+import { Admin, type AdminOptions } from './admin';
 import { UnderWay } from './counts';
 import { Dispatcher } from './dispatcher';
 import { Absences } from './expiry';
@@ -29,7 +29,6 @@ import {
   afterUnknown,
   formatOutcome,
   isKept,
-  isReconciled,
   isTracked,
   isUnknown,
   isUnsent,
@@ -56,6 +55,8 @@ const kinds = ['question', 'report'] as const;
  * for replies, and tells each node what became of its texts. What has to outlive the process is in the {@link Ledger}.
  */
 export class Outbox implements Participant {
+  /** See {@link Participant.isReadable}. */
+  readonly isReadable = isLedgerItem;
   /** What goes on here, and what somebody may do about it. */
   readonly admin: Admin;
   /** What records that come in answer. */
@@ -63,23 +64,14 @@ export class Outbox implements Participant {
   /** The nodes that send. */
   readonly registrations: SenderRegistrations;
   readonly questions: Questions;
-  readonly #options: OutboxOptions;
-  readonly #ledger: Ledger;
-  /** What nodes gave with texts. */
-  readonly #origins = new Map<string, unknown>();
-  readonly #absences: Absences;
-  readonly #dispatcher: Dispatcher;
-  readonly #settlement: Settlement;
-  readonly #followers: Followers;
-  readonly #reconciliations: Reconciliations;
+  readonly #parts: AdminOptions;
   /** Ids of texts that this process will tell of by itself, though they are found in the store, which was closed meanwhile. */
   readonly #underWay = new Set<string>();
-  /** Those of whom texts may be under way, though they are closed. */
-  readonly #sending = new Set<SenderRegistration>();
+  /** Texts that are being taken in, or sent without being kept, of nodes that may be closed by now. */
+  readonly #running = new UnderWay();
 
   constructor(options: OutboxOptions) {
     const { journal, clock } = options;
-    this.#options = options;
     const sentIndex = new SentIndex(journal.isShared, clock);
     const ledger = new Ledger({
       ...options,
@@ -87,71 +79,61 @@ export class Outbox implements Participant {
       onFound: (texts, questions) => this.#resume(texts, questions),
       onCount: (node, kind) => {
         this.#tellOpenQuestions(node, kind);
-        this.registrations.tellState(node);
+        registrations.tellState(node);
       },
     });
-    this.#ledger = ledger;
-    const registrations = new SenderRegistrations({ ...options, stateOf: (node) => this.#dispatcher.stateOf(node) });
-    this.registrations = registrations;
-    this.#followers = new Followers(clock, ledger);
-    const base = {
-      ...options,
-      ledger,
-      registrations,
-      followers: this.#followers,
-      origins: this.#origins,
-      handlerOf: (node: string) => registrations.handlerOf(node),
-    };
+    const registrations = new SenderRegistrations({ ...options, stateOf: (node) => dispatcher.stateOf(node) });
+    const handlerOf = (node: string) => registrations.handlerOf(node);
+    const followers = new Followers(clock, ledger);
+    const base = { ...options, ledger, registrations, followers, origins: new Map<string, unknown>(), handlerOf };
     const absences = new Absences({ ...base, onFound: (node) => this.#nodeChanged(node) });
-    this.#absences = absences;
-    this.questions = new Questions(base);
-    const { questions } = this;
+    const questions = new Questions(base);
     const reconciliations = new Reconciliations(base);
-    this.#reconciliations = reconciliations;
     const settling = { ...base, absences, questions, reconciliations };
-    this.#settlement = new Settlement(settling);
-    const dispatching = { ...settling, settlement: this.#settlement };
-    this.#dispatcher = new Dispatcher(dispatching);
-    this.admin = new Admin({ ...dispatching, dispatcher: this.#dispatcher });
+    const settlement = new Settlement(settling);
+    const dispatcher = new Dispatcher({ ...settling, settlement });
+    this.#parts = { ...settling, settlement, dispatcher };
+    this.registrations = registrations;
+    this.questions = questions;
+    this.admin = new Admin(this.#parts);
     this.correlation = new Correlation({ sentIndex, ledger, questions, reconciliations, now: () => clock.now() });
     journal.join('ledger', this);
   }
 
   /** Quiet hours are others now: texts may leave earlier or later. */
   quietHoursChanged(): void {
-    this.#dispatcher.quietHoursChanged();
+    this.#parts.dispatcher.quietHoursChanged();
   }
 
   /** Whether nothing would be lost by forgetting it once its store is closed. */
   get isSettled(): boolean {
-    return this.#ledger.isSettled;
+    return this.#parts.ledger.isSettled;
   }
 
   /** Whether messages of the flow are here, as they came, whose texts or questions are open: a store has only what can be written of them. */
   get hasMessages(): boolean {
-    return this.#origins.size > 0;
+    return this.#parts.origins.size > 0;
   }
 
   /** A node begins to send. Its texts from before go on. */
   attach(handler: SendHandler): SendingNode {
     const { registrations } = this;
-    const { clock, journal } = this.#options;
+    const { clock, journal } = this.#parts;
     const { id } = handler;
     const running = new UnderWay(() => registrations.tellState(id));
     const [stop, giveUp] = [new AbortController(), new AbortController()];
     const registration = { handler, running, stopped: stop.signal, givenUp: giveUp.signal };
     registrations.add(registration);
-    this.#sending.add(registration);
     this.#begin();
     this.#nodeChanged(id);
     this.questions.attach(id);
-    const { size, open } = this.#ledger.questions;
-    if (size > 0) for (const kind of kinds) if (open[kind].of(id) > 0) this.#tellOpenQuestions(id, kind);
+    const { size, open } = this.#parts.ledger.questions;
+    if (size > 0) for (const kind of kinds) if (open[kind].has(id)) this.#tellOpenQuestions(id, kind);
     // Texts of nodes that have gone are to be given up by whoever is here.
     journal.open(!handler.usesStore);
     registrations.greet(registration);
     return {
-      send: (request) => void running.run(() => this.#submit(request, registration)),
+      send: (request) => void this.#running.run(() => running.run(() => this.#submit(request, registration))),
       countRefused: () => this.admin.counts.refused++,
       close: async () => {
         stop.abort();
@@ -160,7 +142,6 @@ export class Outbox implements Participant {
         this.#nodeChanged(id);
         await running.idle();
         timer.cancel();
-        this.#sending.delete(registration);
       },
     };
   }
@@ -168,7 +149,7 @@ export class Outbox implements Participant {
   /** Goes on after {@link close} though no node sends: what waits for one that does not come back is given up in its time. */
   open(): void {
     this.#begin();
-    this.#options.journal.open(true);
+    this.#parts.journal.open(true);
   }
 
   /**
@@ -177,11 +158,11 @@ export class Outbox implements Participant {
    * @param graceMs how long what has left is followed; 10 s when absent
    */
   async close(graceMs = closeGraceMs): Promise<void> {
-    const parts = [this.#settlement, this.questions, this.#absences];
+    const parts = [this.#parts.settlement, this.questions, this.#parts.absences];
     for (const part of parts) part.close();
-    this.#options.onQuestionsRest();
-    await Promise.all([this.#dispatcher.close(graceMs), ...[...this.#sending].map(({ running }) => running.idle())]);
-    this.#ledger.inTransit.clear();
+    this.#parts.onQuestionsRest();
+    await Promise.all([this.#parts.dispatcher.close(graceMs), this.#running.idle()]);
+    this.#parts.ledger.inTransit.clear();
   }
 
   /** Gives everything to another outbox, unless that is not wanted any more. What a shared store has stays there, unless nobody else is to take it any more. */
@@ -191,66 +172,61 @@ export class Outbox implements Participant {
     await this.close();
     if (!isWanted()) return;
     const onGiven = (texts: ReadonlySet<string>) => {
-      successor.#settlement.adopt(this.#settlement, (id) => texts.has(id));
+      successor.#parts.settlement.adopt(this.#parts.settlement, (id) => texts.has(id));
       how.onGiven?.();
     };
-    await moveAll(this.#ledger, successor.#ledger, { ...how, isWanted, onGiven });
+    await moveAll(this.#parts.ledger, successor.#parts.ledger, { ...how, isWanted, onGiven });
     // Who was absent here is not so there.
-    for (const node of successor.registrations.nodes) successor.#absences.end(node, true);
+    for (const node of successor.registrations.nodes) successor.#parts.absences.end(node, true);
   }
 
   /** See {@link Participant.wanted}. */
   wanted(): string[] {
-    return this.#options.wanted() ?? this.registrations.nodes.map((node) => `node ${node}`);
-  }
-
-  /** See {@link Participant.isReadable}. */
-  isReadable(item: Item): boolean {
-    return isLedgerItem(item);
+    return this.#parts.wanted() ?? this.registrations.nodes.map((node) => `node ${node}`);
   }
 
   /** See {@link Participant.found}. */
   found(items: readonly Item[], circumstances: Circumstances): Promise<void> {
     if (circumstances.isOpening) {
       this.registrations.onStore();
-      void this.#ledger.findOut();
+      void this.#parts.ledger.findOut();
     } else {
       const wanted = new Set(this.wanted());
       // Nobody has wanted them anywhere for as long as they wait.
       for (const { subscribers, node } of items as readonly (Text | Asked)[]) {
-        if (!subscribers.some((name) => wanted.has(name))) this.#absences.exhaust(node);
+        if (!subscribers.some((name) => wanted.has(name))) this.#parts.absences.exhaust(node);
       }
     }
-    return this.#ledger.found(items, circumstances.isOpening);
+    return this.#parts.ledger.found(items, circumstances.isOpening);
   }
 
   /** See {@link Participant.itemOf}. */
   itemOf(id: string): Item | undefined {
-    return this.#ledger.texts.get(id) ?? this.#ledger.questions.get(id);
+    return this.#parts.ledger.texts.get(id) ?? this.#parts.ledger.questions.get(id);
   }
 
   /** See {@link Participant.forget}. */
   forget(id: string): void {
-    this.#ledger.forget(id);
+    this.#parts.ledger.forget(id);
   }
 
   /** See {@link Participant.letGo}. */
   letGo(): void {
-    this.#ledger.letGo();
+    this.#parts.ledger.letGo();
   }
 
   /** Goes on after {@link close}. */
   #begin(): void {
-    if (!this.#settlement.open()) return;
-    this.#dispatcher.open();
+    if (!this.#parts.settlement.open()) return;
+    this.#parts.dispatcher.open();
     this.questions.open();
     // What is in no store is still in hand.
-    this.#resume([...this.#ledger.texts.values()], [...this.#ledger.questions.values()]);
+    this.#resume([...this.#parts.ledger.texts.values()], [...this.#parts.ledger.questions.values()]);
   }
 
   /** Takes up what an earlier process, or another instance, has left. */
   #resume(texts: readonly Text[], questions: readonly Asked[]): void {
-    if (texts.length > 0) this.#dispatcher.gather();
+    if (texts.length > 0) this.#parts.dispatcher.gather();
     for (const text of texts) this.#takeUp(text);
     this.questions.resume(questions);
     for (const node of new Set(questions.map((question) => question.node))) {
@@ -259,40 +235,40 @@ export class Outbox implements Participant {
   }
 
   #tellOpenQuestions(node: string, kind: Asked['kind']): void {
-    this.#options.onOpenQuestions(node, awaited[kind], this.#ledger.questions.open[kind].of(node) > 0);
+    this.#parts.onOpenQuestions(node, awaited[kind], this.#parts.ledger.questions.open[kind].has(node));
   }
 
   #takeUp(text: Text): void {
-    const { onFault } = this.#options;
-    const isDecided = this.#ledger.texts.isDecided(text.id);
-    if (isDecided || this.#underWay.has(text.id) || this.#dispatcher.isTried(text.id)) return;
-    if (text.state === 'waiting' && isKept(text)) this.#dispatcher.admit(text);
+    const { ledger, dispatcher, settlement, onFault } = this.#parts;
+    const isDecided = ledger.texts.isDecided(text.id);
+    if (isDecided || this.#underWay.has(text.id) || dispatcher.isTried(text.id)) return;
+    if (text.state === 'waiting' && isKept(text)) dispatcher.admit(text);
     // It was only guarded, and nothing of it has been sent. Whoever opens this, or takes over from it, frees the key as it is known there.
-    else if (text.state === 'waiting' && !this.#settlement.isClosed) void this.#ledger.discard(text).catch(onFault);
+    else if (text.state === 'waiting' && !settlement.isClosed) void ledger.discard(text).catch(onFault);
     else if (text.state === 'leaving') void this.#goOn(text).catch(onFault);
-    else if (text.state === 'settled') void this.#settlement.deliver(text, true);
+    else if (text.state === 'settled') void settlement.deliver(text, true);
   }
 
   /** A text has left, and its outcome is not known. */
   async #goOn(text: Text): Promise<void> {
-    this.#dispatcher.sendAgain(await this.#settlement.takeUp(text));
+    this.#parts.dispatcher.sendAgain(await this.#parts.settlement.takeUp(text));
   }
 
   /** A node has come, and its texts may leave; or it has gone, and they wait for it. */
   #nodeChanged(node: string): void {
     const handler = this.registrations.handlerOf(node);
-    if (handler) this.#absences.end(node, handler.usesStore);
-    this.#settlement.nodeChanged(node);
-    this.#dispatcher.nodeChanged(node);
+    if (handler) this.#parts.absences.end(node, handler.usesStore);
+    this.#parts.settlement.nodeChanged(node);
+    this.#parts.dispatcher.nodeChanged(node);
   }
 
   /** Resolves when the text is kept or has ended, which it does within 10 s once its node is closed. Never rejects: what goes wrong is an outcome. */
   async #submit(request: SendRequest, from: SenderRegistration): Promise<void> {
-    const { clock, rules } = this.#options;
+    const { clock, rules } = this.#parts;
     const options = keepUntilDue(request.options, clock.now(), rules.quietHours);
     const text = this.#createText({ ...request, options }, from.handler.id);
     const given = { from, origin: request.origin };
-    if (needsMessage(text)) this.#origins.set(text.id, request.origin);
+    if (needsMessage(text)) this.#parts.origins.set(text.id, request.origin);
     if (isTracked(text)) this.#underWay.add(text.id);
     try {
       assertAnyAllowed(text.message.to, text.node, rules);
@@ -303,40 +279,41 @@ export class Outbox implements Participant {
     } finally {
       this.#underWay.delete(text.id);
       // A kept one goes on.
-      if (text.options.once !== undefined && !text.options.keep) this.#followers.ended(text.id);
+      if (text.options.once !== undefined && !text.options.keep) this.#parts.followers.ended(text.id);
     }
   }
 
   /** Keeps a text, or guards it by its key, before anything else happens to it. */
   async #takeIn(text: Text, given: Given): Promise<void> {
-    const { clock, rules } = this.#options;
+    const { clock, rules, ledger, followers, dispatcher, settlement } = this.#parts;
     const now = clock.now();
     const isKept = text.options.keep !== undefined;
     const isScheduled = isKept && mayLeaveAt(text, now, rules.quietHours) > now;
     if (isKept) this.#assertRoom(isScheduled);
     const arriving = isScheduled ? 'scheduled' : 'others';
-    this.#dispatcher.arriving[arriving]++;
-    const taken = await this.#ledger.takeIn(text).finally(() => this.#dispatcher.arriving[arriving]--);
+    dispatcher.arriving[arriving]++;
+    const taken = await ledger.takeIn(text).finally(() => dispatcher.arriving[arriving]--);
     const { verdict } = taken;
     if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });
     if (isKept) {
-      if (verdict.type === 'ended') await this.#settlement.echo(text, verdict.outcome);
-      else this.#dispatcher.admit(taken.text);
+      if (verdict.type === 'ended') await settlement.echo(text, verdict.outcome);
+      else dispatcher.admit(taken.text);
     } else if (verdict.type === 'ended') {
-      await this.#settlement.tell(given, text, parseOutcome(verdict.outcome), true);
-      this.#settlement.forget(text.id);
+      await settlement.tell(given, text, parseOutcome(verdict.outcome), true);
+      settlement.forget(text.id);
     } else if (verdict.type === 'underway') {
-      await this.#followers.follow(text.id, verdict.id, given.from.stopped);
+      await followers.follow(text.id, verdict.id, given.from.stopped);
       await this.#takeIn(text, given);
     } else await this.#sendToEnd(taken.text, given);
   }
 
   /** @throws SmsError `SMS_BUSY` when a text that is about to be kept would have to wait, and may not */
   #assertRoom(isScheduled: boolean): void {
-    const { scheduled, others } = this.#dispatcher.arriving;
+    const { dispatcher, queue } = this.#parts;
+    const { scheduled, others } = dispatcher.arriving;
     if (!isScheduled) {
-      if (others >= this.#dispatcher.places) this.#options.queue.assertRoom();
-    } else if (scheduled + this.#dispatcher.scheduled >= mostScheduled) {
+      if (others >= dispatcher.places) queue.assertRoom();
+    } else if (scheduled + dispatcher.scheduled >= mostScheduled) {
       throw new SmsError('busyScheduled', { params: { limit: mostScheduled } });
     }
   }
@@ -352,19 +329,19 @@ export class Outbox implements Participant {
    * flow was stopped between tries.
    */
   async #sendToEnd(text: Text, given: Given): Promise<void> {
-    const { clock, queue } = this.#options;
+    const { clock, queue, reconciliations, settlement } = this.#parts;
     const { handler, stopped: signal, givenUp } = given.from;
     const { client } = handler;
     const { retries, retryUncertain, resolveMs, priority } = text.options;
     let current = text;
-    const end = (outcome: Outcome) => this.#settlement.end(current, asUnsent(current, outcome), given);
+    const end = (outcome: Outcome) => settlement.end(current, asUnsent(current, outcome), given);
     let further = 0;
     /** Rejects when the flow is stopped before. */
     const waitForNext = () => wait(clock, Math.min(longestDelayMs, firstDelayMs * 2 ** further++), signal);
     /** Tries until the service is reached: nothing was sent before, so that the pace need not count it. */
     const take = async ({ giveBack }: Turn): Promise<Outcome> => {
       for (;;) {
-        const { text, outcome } = await this.#settlement.attempt(current, client, givenUp);
+        const { text, outcome } = await settlement.attempt(current, client, givenUp);
         current = text;
         if (!(outcome instanceof SmsError)) return outcome;
         if (isWithheldError(outcome)) giveBack();
@@ -374,7 +351,6 @@ export class Outbox implements Participant {
         });
       }
     };
-    const evidence = isReconciled(text) ? this.#reconciliations.open(text, client) : undefined;
     const order = queue.arrive();
     let uncertain: SmsError | undefined;
     for (;;) {
@@ -384,6 +360,8 @@ export class Outbox implements Participant {
       if (!isUnknown(outcome)) return end(isUnsent(outcome) ? (uncertain ?? outcome) : outcome);
       if (retryUncertain) current = afterUnknown(current, formatOutcome(outcome));
       uncertain = outcome;
+      // It has been collected since the text left.
+      const evidence = reconciliations.open(current, client);
       try {
         if (evidence) {
           const { sent, looked } = await evidence.look(resolveMs, signal);
@@ -402,18 +380,18 @@ export class Outbox implements Participant {
   /** It was not taken in at all. */
   async #refuse(text: Text, given: Given, error: unknown): Promise<void> {
     // Whoever waited for another text is told when its node is closed, and whoever comes later that the store is, with which nothing is wrong.
-    const isShut = isSmsError(error, 'SMS_STORE') && !this.#options.journal.failure;
+    const isShut = isSmsError(error, 'SMS_STORE') && !this.#parts.journal.failure;
     const isStopped = given.from.stopped.aborted && (isShut || !isSmsError(error));
     const failure = isStopped ? new SmsError('closed') : asSmsError(error);
     if (isSmsError(failure, 'SMS_STORE')) this.registrations.refused(text.node);
     const outcome = withMessageId(asUnsent(text, failure), text);
-    this.#options.counts.add(outcome, text.message.to.length);
-    await this.#settlement.tell(given, text, outcome);
-    this.#settlement.forget(text.id);
+    this.#parts.counts.add(outcome, text.message.to.length);
+    await this.#parts.settlement.tell(given, text, outcome);
+    this.#parts.settlement.forget(text.id);
   }
 
   #createText({ message, encoding, parts, options, carried }: SendRequest, node: string): Text {
-    const { journal, clock } = this.#options;
+    const { journal, clock } = this.#parts;
     const text: Text = {
       id: journal.nextId(),
       part: 'ledger',

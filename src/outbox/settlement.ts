@@ -136,7 +136,7 @@ export class Settlement {
   async attempt(text: Text, client: Client, signal: AbortSignal): Promise<Attempt> {
     const { ledger, reconciliations, rules } = this.#options;
     const isWritten = () => isTracked(text) || isFollowed(text) || holdsAny(rules);
-    const isMarked = isWritten() || isReconciled(text);
+    const isMarked = isReconciled(text) || isWritten();
     let current = text;
     try {
       if (!isMarked && !text.withheld) return { text, outcome: await client.send(text.message, { signal }) };
@@ -180,8 +180,8 @@ export class Settlement {
     const known = isStillUnknown ? stillUnknown(text, told.code) : told;
     const outcome = withMessageId(known instanceof SmsError ? known : withWithheld(known, text), text);
     if (isReconciled(text)) reconciliations.close(text.id);
-    counts.add(outcome, text.message.to.length);
     const isWritten = isTracked(text) || isFollowed(text) || uncountedBy(text, outcome).length > 0;
+    counts.add(outcome, text.message.to.length);
     if (!isTracked(text) && asks(text)) ledger.texts.outcomesComing.add(text.id);
     let settled = text;
     try {

@@ -1,4 +1,5 @@
-const xmlEntities: ReadonlyMap<string, string> = new Map([
+/** The five entities of XML, by their names. */
+export const xmlEntities: ReadonlyMap<string, string> = new Map([
   ['amp', '&'],
   ['lt', '<'],
   ['gt', '>'],
@@ -26,27 +27,6 @@ export const htmlEntities: ReadonlyMap<string, string> = new Map([
 
 /** Runs of characters that XML does not have, halves of surrogate pairs among them; to be searched and replaced with. */
 export const noXmlCharacters = /[^\t\n\r -\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]+/gu;
-
-/**
- * Decodes the five entities of XML and references to characters that XML has, each once.
- *
- * @returns `undefined` when a `&` begins anything else
- */
-export function decodeXmlEntities(text: string): string | undefined {
-  const [before = '', ...rest] = text.split('&');
-  if (rest.length === 0) return text;
-  const known = new Map(xmlEntities);
-  let decoded = before;
-  for (const piece of rest) {
-    const end = piece.indexOf(';');
-    const name = piece.slice(0, end);
-    const character = end === -1 ? undefined : (known.get(name) ?? characterOf(name));
-    if (character === undefined) return undefined;
-    known.set(name, character);
-    decoded += character + piece.slice(end + 1);
-  }
-  return decoded;
-}
 
 /** Decodes what XML has and the names that HTML gives to the characters of Latin-1 and a few more; the rest stays as it is. */
 export function decodeHtmlEntities(text: string): string {

@@ -1,6 +1,6 @@
 import { XMLParser, XMLValidator } from 'fast-xml-parser';
 import type { SmsError } from '../errors';
-import { decodeXmlEntities, noXmlCharacters } from './entities';
+import { characterOf, noXmlCharacters, xmlEntities } from './entities';
 import { isBlank, unreadable } from './fields';
 import { decodeText, type OnUnknownCharset } from './text';
 
@@ -112,9 +112,20 @@ function textOf(node: ParsedNode): string | undefined {
   return node['#text'] === undefined ? node['#cdata']?.[0]['#text'] : decode(node['#text']);
 }
 
+/** Decodes the five entities of XML and references to characters that XML has, each once. */
 function decode(text: string): string {
-  const decoded = decodeXmlEntities(text);
-  if (decoded === undefined) throw broken();
+  const [before = '', ...rest] = text.split('&');
+  if (rest.length === 0) return text;
+  const known = new Map(xmlEntities);
+  let decoded = before;
+  for (const piece of rest) {
+    const end = piece.indexOf(';');
+    const name = piece.slice(0, end);
+    const character = end === -1 ? undefined : (known.get(name) ?? characterOf(name));
+    if (character === undefined) throw broken();
+    known.set(name, character);
+    decoded += character + piece.slice(end + 1);
+  }
   return decoded;
 }
 
