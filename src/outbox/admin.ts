@@ -1,4 +1,5 @@
 import { SmsError } from '../errors';
+import { present } from '../wire/fields';
 import type { SendCounts } from './counts';
 import type { Dispatcher, DispatcherOptions } from './dispatcher';
 import type { SendFailure } from './outage';
@@ -193,12 +194,10 @@ function formatEntry(
   return {
     id,
     ...place,
-    ...(dueAt === undefined ? undefined : { dueAt }),
-    ...(state === 'leaving' && leftAt !== undefined ? { leftAt } : undefined),
     node,
     to: message.to,
-    ...(message.from === undefined ? undefined : { from: message.from }),
     body: message.body,
+    ...present({ dueAt, leftAt: state === 'leaving' ? leftAt : undefined, from: message.from }),
     ...(error instanceof SmsError ? { error } : undefined),
   };
 }

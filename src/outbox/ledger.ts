@@ -138,11 +138,6 @@ export class Ledger {
     return this.#options.clock.now();
   }
 
-  /** Whether all of it is here, and not some of it in a store that is closed. */
-  get isWhole(): boolean {
-    return this.journal.mode === 'open';
-  }
-
   /** Whether other instances may go on with what it holds, and read the replies. */
   get isShared(): boolean {
     return this.#options.journal.isShared;

@@ -27,9 +27,9 @@ const longestEndMs = 30 * 24 * 3_600_000;
 /** The keys of all guards begin so. */
 const oncePrefix = 'once:';
 
-/** The key under which a text is guarded: one text per node. */
-export function onceKey({ node, options }: Pick<Text, 'node' | 'options'>): string | undefined {
-  return options.once === undefined ? undefined : `${oncePrefix}${digest(node, options.once)}`;
+/** The key under which a text is guarded, if it is: one text per node. */
+export function keysOfOnce({ node, options }: Pick<Text, 'node' | 'options'>): string[] {
+  return options.once === undefined ? [] : [`${oncePrefix}${digest(node, options.once)}`];
 }
 
 /**
@@ -69,7 +69,7 @@ interface Deciding {
  * has it by now, as after a change of the login.
  */
 export function noteOutcome(text: Text, outcome: Outcome, { look, changes }: Deciding, { at, forMs }: Duration): void {
-  const key = onceKey(text);
+  const [key] = keysOfOnce(text);
   // That of a text that follows another guards the other.
   if (key === undefined || text.follows) return;
   if (!isAccepted(outcome) && !isUnknown(outcome)) {
@@ -97,12 +97,12 @@ export interface Duration {
 }
 
 function write(text: Text, value: Guard, changes: Changes, duration: Duration): void {
-  const key = onceKey(text);
+  const [key] = keysOfOnce(text);
   if (key !== undefined) changes.remember.set(key, { ...duration, value: JSON.stringify(value) });
 }
 
 function read(text: Text, look: Look, now: number): Guard | undefined {
-  const key = onceKey(text);
+  const [key] = keysOfOnce(text);
   const remembered = key === undefined ? undefined : look(key);
   if (!remembered || remembered.at + remembered.forMs <= now) return undefined;
   return parseRememberedValue(remembered, isGuard);

@@ -271,7 +271,7 @@ export class Outbox implements Participant {
     if (needsMessage(text)) this.#parts.origins.set(text.id, request.origin);
     if (isTracked(text)) this.#underWay.add(text.id);
     try {
-      assertAnyAllowed(text.message.to, text.node, rules);
+      assertAnyAllowed({ recipients: text.message.to, settings: rules, text });
       if (isTracked(text)) await this.#takeIn(text, given);
       else await this.#sendToEnd(text, given);
     } catch (error) {

@@ -42,11 +42,7 @@ export interface Leaving {
   recipients: readonly string[];
   settings: RuleSettings;
   moment: Moment;
-  /** Id of the sending node, whose options these are. */
-  node: string;
-  options: TimeOptions & { unlimited: boolean };
-  /** A person sends it, whatever the time is. */
-  isHastened: boolean;
+  text: Timed & { node: string; options: { unlimited: boolean } };
 }
 
 /** A recipient that a text does not go to, and why: the reason of an error and what it names. Plain data. */
@@ -86,18 +82,13 @@ interface Timed {
   options: Pick<TimeOptions, 'at' | 'essential'>;
 }
 
-/** Whether a person has sent it, whatever the time is. */
-export function isHastened({ isReleased, hastenedAt }: Omit<Timed, 'options'>): boolean {
-  return isReleased === true || hastenedAt !== undefined;
-}
-
 /**
  * When a text may leave, in ms since 1970: `now`, unless its own time is yet to come, or it would be in quiet hours then, which do not
  * hold for an essential one. What a person sends waits for neither.
  */
 export function mayLeaveAt(text: Timed, now: number, quietHours: readonly QuietHours[]): number {
-  if (isHastened(text)) return now;
-  const { options } = text;
+  const { options, hastenedAt, isReleased } = text;
+  if (isReleased || hastenedAt !== undefined) return now;
   const from = Math.max(now, options.at?.time ?? now);
   return options.essential ? from : nextAllowed(from, quietHours);
 }
@@ -126,12 +117,8 @@ export function keepUntilDue<Options extends TimeOptions>(
 const prefixRule: Rule = (leaving) => ({ withheld: outsideOf(leaving) });
 
 /** Whom the account node of a text may not write to for certain, whatever is remembered. */
-export function outsideOf({
-  recipients,
-  settings,
-  node,
-}: Pick<Leaving, 'recipients' | 'settings' | 'node'>): Withheld[] {
-  const allowed = settings.prefixes.get(node);
+export function outsideOf({ recipients, settings, text }: Omit<Leaving, 'moment'>): Withheld[] {
+  const allowed = settings.prefixes.get(text.node);
   const outside = allowed ? recipients.filter((msisdn) => !isAllowed(msisdn, allowed)) : [];
   return outside.map((msisdn) => ({ msisdn, reason: 'notAllowed', params: {} }));
 }
@@ -146,17 +133,13 @@ const consentRule: Rule = (leaving, look, changes, isLeaving) => {
 };
 
 /** Those of whom somebody has to say whether they want texts: while the store fails, nobody can. */
-export function askedForConsent({
-  recipients,
-  settings,
-  options,
-}: Pick<Leaving, 'recipients' | 'settings' | 'options'>) {
-  return settings.optOut && !options.essential ? recipients.filter(isNumber) : [];
+export function askedForConsent({ recipients, settings, text }: Leaving): string[] {
+  return settings.optOut && !text.options.essential ? recipients.filter(isNumber) : [];
 }
 
 /** The time is no reason to withhold somebody: the text has to wait, or, where it is not kept, is refused. */
-const timeRule: Rule = ({ options, isHastened, moment: { now }, settings }) => {
-  const at = isHastened ? now : mayLeaveAt({ options }, now, settings.quietHours);
+const timeRule: Rule = ({ text, moment: { now }, settings }) => {
+  const at = mayLeaveAt(text, now, settings.quietHours);
   return { withheld: [], ...(at > now && { notBefore: at }) };
 };
 
@@ -167,8 +150,8 @@ const limitRule: Rule = (leaving, look, changes, isLeaving) => {
   return { withheld: limited.map(explainLimited) };
 };
 
-function countingOf({ recipients, settings, moment, options }: Leaving): Counting {
-  return { recipients, limits: settings.limits, moment, isUnlimited: options.unlimited };
+function countingOf({ recipients, settings, moment, text }: Leaving): Counting {
+  return { recipients, limits: settings.limits, moment, isUnlimited: text.options.unlimited };
 }
 
 /** Says which limit keeps somebody back, and when it ends. */
@@ -187,14 +170,14 @@ export function holdsAny({ prefixes, optOut, quietHours, limits }: RuleSettings)
 }
 
 /** The keys that {@link askRules}, {@link passRules} and {@link giveBack} look at. */
-export function keysOfRules(leaving: Pick<Leaving, 'recipients' | 'settings' | 'options'>): string[] {
+export function keysOfRules(leaving: Leaving): string[] {
   return [...askedForConsent(leaving).map(keyOfOptOut), ...keysOfLimits(leaving.recipients, leaving.settings.limits)];
 }
 
 /** @throws SmsError when nobody is left of the recipients of a text that comes in, whatever is remembered */
-export function assertAnyAllowed(recipients: readonly string[], node: string, settings: RuleSettings): void {
-  const [first, ...others] = outsideOf({ recipients, settings, node });
-  if (first && others.length === recipients.length - 1) throw createWithheldError([first, ...others]);
+export function assertAnyAllowed(leaving: Omit<Leaving, 'moment'>): void {
+  const [first, ...others] = outsideOf(leaving);
+  if (first && others.length === leaving.recipients.length - 1) throw createWithheldError([first, ...others]);
 }
 
 /**

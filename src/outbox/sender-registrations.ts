@@ -17,7 +17,7 @@ export interface EndedText {
   /** What the node gave with it, while the process lives in which it did. */
   origin?: unknown;
   /** The message of the flow as the node wrote it, for when the origin is gone. */
-  carried?: string;
+  carried?: string | undefined;
 }
 
 /** What a node is told of an outcome. */

@@ -307,11 +307,11 @@ export class Settlement {
 
   /** The outcome of a text has entered the flow, or never will. */
   #delivered({ id, options, outcome }: Text): void {
-    const { ledger, questions } = this.#options;
+    const { journal, ledger, questions } = this.#options;
     if (asks({ options })) {
       questions.begin(id);
       // A redeploy may have closed the store that has its questions.
-      const mayAsk = !ledger.isWhole && outcome !== undefined && 'sent' in outcome;
+      const mayAsk = journal.mode !== 'open' && outcome !== undefined && 'sent' in outcome;
       if (mayAsk || ledger.questions.hasOf(id)) return;
     }
     this.forget(id);
@@ -332,19 +332,13 @@ export class Settlement {
   }
 }
 
-function createNews(
-  text: Text,
-  {
-    carried,
-    ...told
-  }: Pick<OutcomeNews, 'outcome' | 'origin' | 'redelivered' | 'duplicate'> & { carried: string | undefined },
-): OutcomeNews {
+function createNews(text: Text, told: Omit<OutcomeNews, 'message' | 'encoding' | 'parts' | 'isKept'>): OutcomeNews {
   const { message, encoding, parts } = text;
   // Whichever error it was, that of a text that was not sent itself is `SMS_UNCERTAIN`.
   if (told.duplicate && told.outcome instanceof SmsError && isUnknown(told.outcome)) {
     told.outcome = new SmsError('uncertainBefore', { ...told.outcome, params: { detail: told.outcome.code } });
   }
-  return { message, encoding, parts, ...told, isKept: isKept(text), ...(carried !== undefined && { carried }) };
+  return { message, encoding, parts, isKept: isKept(text), ...told };
 }
 
 /** How soon it is asked again what became of a text that is not in hand here. */

@@ -23,13 +23,12 @@ import {
   whomItReached,
 } from '../questions/sent-index';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
-import { guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
+import { guard, guardAgain, judgeOnce, keysOfOnce, noteOutcome, type OnceVerdict } from './once';
 import {
   askedForConsent,
   askRules,
   giveBack,
   holdsAny,
-  isHastened,
   keysOfRules,
   type Leaving,
   passRules,
@@ -77,9 +76,8 @@ export interface TakenIn {
  * @param isKnown whether all is known here of its key; if not, another may be under way that has it
  */
 export function takeIn(text: Text, { now, dedupeMs }: Memory, isKnown = true): Step<TakenIn> {
-  const key = onceKey(text);
   return {
-    keys: key === undefined ? [] : [key],
+    keys: keysOfOnce(text),
     whileFailing: 'refuse',
     decide(look, changes) {
       const verdict: OnceVerdict = isKnown ? judgeOnce(text, look, now) : { type: 'underway' };
@@ -142,12 +140,11 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
 /** leaving → waiting: nothing of it was sent after all. */
 export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'get'>): Step<Moved> {
   const submitted = submittedOf(text);
-  const once = onceKey(text);
   // What an earlier try has asked may be answered yet.
   const takesBack = text.mayHaveReached === undefined;
   return {
     keys: [
-      ...(once === undefined ? [] : [once]),
+      ...keysOfOnce(text),
       ...(text.countedAt ? keysOfRules(leavingOf(text, submitted, memory)) : []),
       ...(takesBack ? keysOfLeft(text, memory) : []),
     ],
@@ -172,11 +169,10 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
   const sent = isAccepted(outcome) ? outcome : undefined;
   const messageId = text.message.messageId ?? sent?.messageId;
   const reportedAs = reportedReference(text, messageId);
-  const once = onceKey(text);
   const uncounted = uncountedBy(text, outcome);
   return {
     keys: [
-      ...(once === undefined ? [] : [once]),
+      ...keysOfOnce(text),
       ...(isRemembered(text) ? [...keysOfSent(referenceOf(messageId, text), to), sentIndexKey] : []),
       ...keysOfQuestions(text, memory),
       ...keysOfReport(reportedAs),
@@ -259,9 +255,8 @@ export function discard(
   known: Pick<QuestionBook, 'get' | 'of'>,
 ): Step<{ asked: readonly Question[]; unasked: readonly string[] }> {
   const { now, dedupeMs } = memory;
-  const once = onceKey(text);
   return {
-    keys: [...(once === undefined ? [] : [once]), ...keysOfLeft(text, memory)],
+    keys: [...keysOfOnce(text), ...keysOfLeft(text, memory)],
     whileFailing,
     drops: [text.id],
     decide(look, changes) {
@@ -335,8 +330,7 @@ export function leavingOf(
   recipients: readonly string[],
   { rules, moment }: Pick<Memory, 'rules' | 'moment'>,
 ): Leaving {
-  const { node, options } = text;
-  return { recipients, settings: rules, moment, node, options, isHastened: isHastened(text) };
+  return { recipients, settings: rules, moment, text };
 }
 
 /** A kept text waits for the one that has its key; when there is none any more, it is sent itself. */

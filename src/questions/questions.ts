@@ -4,6 +4,7 @@ import { DueTimes } from '../outbox/due-times';
 import type { Ledger } from '../outbox/ledger';
 import { Redelivery } from '../outbox/redelivery';
 import type { SendHandler } from '../outbox/sender-registrations';
+import { present } from '../wire/fields';
 import { type Asked, awaited, type Question, remainingGraceMs, remainingMs } from './question';
 import { collectReplies, endQuestion, forgetQuestion } from './question-steps';
 import { describeReport, endReports } from './report';
@@ -223,12 +224,7 @@ export class Questions {
     const { text, messageId } = asked;
     const given = this.#options.origins.get(text);
     const carried = given === undefined ? await this.#options.ledger.carriedOf(asked) : undefined;
-    const news = {
-      ...(messageId === undefined ? undefined : { messageId }),
-      redelivered: mayBeKnown,
-      ...(given === undefined ? undefined : { origin: given }),
-      ...(carried === undefined ? undefined : { carried }),
-    };
+    const news = { redelivered: mayBeKnown, ...present({ messageId, origin: given, carried }) };
     if (asked.kind === 'report') return handler.onReport({ ...news, report: describeReport(asked) });
     const { recipient, answer } = asked;
     return answer ? handler.onAnswer({ ...news, recipient, answer }) : false;

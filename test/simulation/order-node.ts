@@ -97,7 +97,7 @@ export class OrderNode {
   }
 
   /** The message itself while its process lives, and what is written of it after that. */
-  #inputOf({ origin, carried }: { origin?: unknown; carried?: string }): Input | undefined {
+  #inputOf({ origin, carried }: { origin?: unknown; carried?: string | undefined }): Input | undefined {
     const { world } = this.#process;
     const input = (origin as Input | undefined) ?? world.outward?.find(carried);
     if (origin === undefined && input?.givenTo === this.#process)
