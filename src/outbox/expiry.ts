@@ -1,9 +1,10 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import { digest } from '../digest';
 import { SmsError } from '../errors';
-import type { Journal, Step } from '../journal/journal';
+import type { Step } from '../journal/journal';
 import type { MovedValues } from '../store/store';
 import { DueTimes } from './due-times';
+import type { OutboxOptions } from './ledger';
 import { firstMoment, type RuleSettings } from './rules';
 import type { Text } from './text';
 
@@ -121,9 +122,7 @@ function remainingMs({ arrivedAt, options }: Text, dueAt: number, now: number): 
 }
 
 /** What knows of absences needs. */
-export interface AbsencesOptions {
-  clock: Clock;
-  journal: Pick<Journal, 'run'>;
+interface AbsencesOptions extends OutboxOptions {
   /** A node that is here. */
   handlerOf(node: string): unknown;
   /** It is known now that a node has not been here for longer than this process has. */

@@ -3,15 +3,7 @@ import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Journal } from '../journal/journal';
 import { createChange, readValue } from '../journal/step';
-import {
-  type Asked,
-  carriedKey,
-  type PolledFor,
-  type Question,
-  QuestionBook,
-  type Report,
-  TextsInTransit,
-} from '../questions/question';
+import { type Asked, carriedKey, type PolledFor, QuestionBook, TextsInTransit } from '../questions/question';
 import { durationOf, type Memory, type SentIndex } from '../questions/sent-index';
 import { type Item, keepItem } from '../store/store';
 import type { SendCounts } from './counts';

@@ -40,8 +40,7 @@ import {
 } from './text';
 
 /** How everything is given to another outbox; nobody ever sends it here when `isWanted` is absent. */
-export type HandOver = Pick<Move, 'isLast' | 'keepsMemory' | 'more'> &
-  Partial<Pick<Move, 'isWanted'>> & { onGiven?(): void };
+export type HandOver = Pick<Move, 'isLast'> & Partial<Move>;
 
 /** A text that is not kept is tried again after so long, then after twice as long each time, up to a limit. */
 const firstDelayMs = 200;
@@ -173,7 +172,7 @@ export class Outbox implements Participant {
     if (!isWanted()) return;
     const onGiven = (texts: ReadonlySet<string>) => {
       successor.#parts.settlement.adopt(this.#parts.settlement, (id) => texts.has(id));
-      how.onGiven?.();
+      how.onGiven?.(texts);
     };
     await moveAll(this.#parts.ledger, successor.#parts.ledger, { ...how, isWanted, onGiven });
     // Who was absent here is not so there.

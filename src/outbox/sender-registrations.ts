@@ -9,8 +9,8 @@ import type { UnderWay } from './counts';
 import type { OutboxOptions } from './ledger';
 import type { Outcome, SendOptions } from './text';
 
-/** A text whose end a node is told. */
-export interface EndedText {
+/** What a node is told of an outcome. */
+export interface OutcomeNews {
   message: OutboundMessage;
   encoding: Encoding;
   parts: number;
@@ -18,10 +18,6 @@ export interface EndedText {
   origin?: unknown;
   /** The message of the flow as the node wrote it, for when the origin is gone. */
   carried?: string | undefined;
-}
-
-/** What a node is told of an outcome. */
-export interface OutcomeNews extends EndedText {
   outcome: Outcome;
   /** It may have entered the flow before. */
   redelivered: boolean;
@@ -32,9 +28,8 @@ export interface OutcomeNews extends EndedText {
 }
 
 /** What a node is told of what came of a text after its outcome. */
-interface LaterNews extends Pick<EndedText, 'origin' | 'carried'> {
+interface LaterNews extends Pick<OutcomeNews, 'origin' | 'carried' | 'redelivered'> {
   messageId?: string;
-  redelivered: boolean;
 }
 
 /** What a node is told of a question. */

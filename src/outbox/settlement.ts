@@ -48,12 +48,6 @@ export interface Given {
   origin: unknown;
 }
 
-/** What came of one try, and where the text stands then: it may have left. */
-interface Attempt {
-  text: Text;
-  outcome: Outcome;
-}
-
 /**
  * How texts leave, to those of their recipients that no rule withholds, who are counted; and what follows, until the outcome has
  * entered the flow: each text ends once.
@@ -132,8 +126,9 @@ export class Settlement {
    * its outcome is as `Client.send` says, or as the first rule does when nobody is left, or it may not leave yet.
    *
    * @param signal ends one that has not left
+   * @returns what came of it, and the text as it stands then: it may have left
    */
-  async attempt(text: Text, client: Client, signal: AbortSignal): Promise<Attempt> {
+  async attempt(text: Text, client: Client, signal: AbortSignal): Promise<{ text: Text; outcome: Outcome }> {
     const { ledger, reconciliations, rules } = this.#options;
     const isWritten = () => isTracked(text) || isFollowed(text) || holdsAny(rules);
     const isMarked = isReconciled(text) || isWritten();
