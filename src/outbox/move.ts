@@ -116,6 +116,9 @@ export async function moveAll(from: Ledger, to: Ledger, how: Move): Promise<void
     const { items } = from;
     for (const { id } of items) from.forget(id);
     onGiven(new Set(items.map((item) => (item.kind === 'text' ? item.id : item.text))));
+    for (const id of adopted.keys()) to.arriving.delete(id);
+    // What comes from now on may answer it, also while it is forgotten here.
+    const finding = to.found([...adopted.values()], false);
     const stays = from.isShared ? more : [];
     const isLeft = (key: string) => keepsMemory || stays.some(({ prefix }) => key.startsWith(prefix));
     const keys = [...memories.keys()].filter((key) => !isLeft(key));
@@ -123,10 +126,10 @@ export async function moveAll(from: Ledger, to: Ledger, how: Move): Promise<void
       const end = start + sliceSize;
       await journal.run(abandon(items.slice(start, end), keys.slice(start, end)));
     }
+    await finding;
   } finally {
     for (const id of adopted.keys()) to.arriving.delete(id);
   }
-  await to.found([...adopted.values()], false);
 }
 
 /** Copies what has changed since it was copied last, as long as that `isWanted`. */

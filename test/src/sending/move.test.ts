@@ -10,7 +10,7 @@ import { leaveReply, replyKey } from '../../../src/questions/question-steps';
 import { match, referenceOf, remember } from '../../../src/questions/sent-index';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
 import { FailingStore } from '../store/failing-store';
-import { copyDisk, FakeService, forever, SendingSide, sendText } from './sending-side';
+import { answersOf, copyDisk, FakeService, forever, SendingSide, sendText } from './sending-side';
 
 /** What is remembered under a key of `once` by a text, before or after its end. */
 function guarded(id: string, outcome?: string): Remembered {
@@ -142,6 +142,33 @@ describe('what a login takes over of another', () => {
     await handing;
     await heir.pass(60_000);
     assert.deepEqual([heir.service.bodies, next.ends.length], [['hello'], 1]);
+  });
+
+  it('is what is asked, from the moment on when what comes goes there, however long the former store takes to forget it', async () => {
+    const store = new FailingStore();
+    const former = new SendingSide({ store });
+    sendText(former.attach(), 'Come?', { messageId: 'asked', waitMs: 60_000, keep: forever });
+    await former.pass(100);
+    const { clock, service } = former;
+    const heir = new SendingSide({ clock, service, store: new FailingStore() });
+    const node = heir.attach();
+    heir.receive();
+    const given = new Promise<void>((resolve) => {
+      const onGiven = () => {
+        store.turns = 1_000;
+        resolve();
+      };
+      void former.outbox.handOver(heir.outbox, { isLast: true, onGiven });
+    });
+    await Promise.all([given, heir.pass(11_000)]);
+    await heir.incoming('6421555123', 'yes', { inReplyToId: 'asked' });
+    assert.deepEqual(
+      heir.received.map(({ awaited }) => awaited),
+      [true],
+    );
+    store.turns = 0;
+    await heir.pass(1_000);
+    assert.deepEqual(answersOf(node), ['6421555123: yes']);
   });
 
   it('is every reply that instances have left each other', () => {
