@@ -107,6 +107,7 @@ export class Questions {
       }
     }
     this.#endReports(questions);
+    void this.#takeReplies(questions);
     this.#collect();
   }
 
@@ -256,12 +257,17 @@ export class Questions {
         this.#collecting = undefined;
         const next = this.#nextOpen();
         this.#endReports(next);
-        const questions = next.filter((asked) => asked.kind === 'question');
-        const collecting = ledger.journal.run(collectReplies(questions, ledger.questions));
-        void this.#followUp(collecting).then(() => this.#collect());
+        void this.#takeReplies(next).then(() => this.#collect());
       },
       true,
     );
+  }
+
+  /** Takes what others have read, here or in a store that it comes from. */
+  async #takeReplies(asked: readonly Asked[]): Promise<void> {
+    const { journal, questions } = this.#options.ledger;
+    const open = asked.filter((one) => one.kind === 'question').filter(({ answer }) => !answer);
+    if (open.length > 0) await this.#followUp(journal.run(collectReplies(open, questions)));
   }
 
   /** Some of the open ones, others each time until all have had their turn. */

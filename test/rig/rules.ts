@@ -37,6 +37,9 @@ const unknown = new Set(['SMS_UNCERTAIN', 'SMS_RESPONSE', 'SMS_SERVICE']);
 /** What was handed to a node so shortly before its process ended may not have been written down yet. */
 const freshMs = 1_500;
 
+/** For so long a text is known to what answers it. */
+const rememberedSeconds = 7 * 86_400;
+
 /** A store that has failed is tried again every five seconds, and a process may have tried just before it was back. */
 const reopenMs = 7_000;
 
@@ -106,6 +109,19 @@ class World {
   /** Says whether a process began between with a clock that was not the one of the process before. */
   wasClockWrong(from: number, to: number): boolean {
     return this.happened(/clock/, 0, to).length > 0 && this.ends(from, to).length > 0;
+  }
+
+  /** Says whether a process that began between took what the one before had remembered for outdated: that is as old as the clock says. */
+  wasOutdated(from: number, to: number): boolean {
+    return this.ends(from, to).length > 0 && this.#aheadSeconds(to) - this.#aheadSeconds(from) > rememberedSeconds;
+  }
+
+  /** By how much the clock of Node-RED was ahead. */
+  #aheadSeconds(at: number): number {
+    return this.happened(/clock/, 0, at).reduce((seconds, { what, to }) => {
+      if (what.includes('4 days ahead')) return (to <= at ? 8 : 4) * 86_400;
+      return Number(/set to (-?\d+) s/.exec(what)?.[1] ?? seconds);
+    }, 0);
   }
 
   /** What a process has in Redis as it ends is another's after up to a minute, behind what comes meanwhile. */
@@ -224,7 +240,12 @@ const rules: readonly Rule[] = [
           .filter((event) => event.kind === kind && event.answer)
           .flatMap((event) => {
             const first = world.at(event, node)[0];
-            if (first && event.answer && world.wasLeftOnRedis(event.answer.at, first.at)) return [];
+            const { at } = event.answer ?? { at: 0 };
+            if (first && world.wasLeftOnRedis(at, first.at)) return [];
+            // What comes to a new login does not wait for ever for a former one whose store fails.
+            const wasStuck =
+              first && world.wasMoved(at, first.at) && world.happened(/disk|redis/, at - reopenMs, first.at).length > 0;
+            if (wasStuck) return [];
             return first && !first.sms?.redelivered ? [{ at: first.at, number: event.answer?.number ?? 0, event }] : [];
           })
           .sort(byTime);
@@ -241,9 +262,11 @@ const rules: readonly Rule[] = [
     name: 'received: again when the flow says that it could not',
     *check(world) {
       for (const event of world.events.filter(({ kind }) => kind === 'message')) {
-        const seen = world.at(event, 'asked');
-        if (seen.length === 1 && isRefusedAtFirst(event))
-          yield [seen[0]?.at ?? 0, `not delivered again, though the flow had not acknowledged it: the ${name(event)}`];
+        const [first, ...further] = world.at(event, 'asked');
+        if (!first || further.length > 0 || !isRefusedAtFirst(event)) continue;
+        // It was given before, to a flow that was being replaced: the flow takes what comes again.
+        if (first.sms?.redelivered || world.wasForgotten(first.at, first.at + ackSeconds * 1_000)) continue;
+        yield [first.at, `not delivered again, though the flow had not acknowledged it: the ${name(event)}`];
       }
     },
   },
@@ -538,7 +561,8 @@ function* checkSilence(world: World, feed: Feed, sent: Seen, end: Seen, handset:
   );
   for (const reply of replies) {
     const delivered = world.all(reply)[0];
-    if (delivered && delivered.at < end.at - 1_000 && !world.wasUnwritten(delivered.at))
+    if (!delivered || world.wasUnwritten(delivered.at) || world.wasOutdated(sent.at, delivered.at)) continue;
+    if (delivered.at < end.at - 1_000)
       yield [end.at, `timed out though the reply had come: ${textOf(feed)}, from ${handset}`];
   }
   const isEarly = end.at - world.takenAt(feed) < waitSeconds * 1_000;

@@ -9,7 +9,7 @@ import type { Question } from '../../../src/questions/question';
 import { leaveReply, replyKey } from '../../../src/questions/question-steps';
 import { match, referenceOf, remember } from '../../../src/questions/sent-index';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
-import { FailingStore } from '../store/failing-store';
+import { FailingServer, FailingStore } from '../store/failing-store';
 import { answersOf, copyDisk, FakeService, forever, SendingSide, sendText } from './sending-side';
 
 /** What is remembered under a key of `once` by a text, before or after its end. */
@@ -168,6 +168,31 @@ describe('what a login takes over of another', () => {
     );
     store.turns = 0;
     await heir.pass(1_000);
+    assert.deepEqual(answersOf(node), ['6421555123: yes']);
+  });
+
+  it('is what a dead instance has asked, with the reply that another had left for it', async () => {
+    const deadStore = new FailingStore();
+    const dead = new SendingSide({ store: deadStore });
+    sendText(dead.attach(), 'Come?', { messageId: 'asked', waitMs: 60_000, keep: forever });
+    await dead.pass(100);
+    const { clock, service } = dead;
+    const { items } = deadStore.disk;
+    const server = new FailingServer(copyDisk(deadStore.disk));
+    server.disk.entries.clear();
+    const former = new SendingSide({ clock, service, store: server });
+    former.receive();
+    await former.incoming('6421555123', 'yes', { inReplyToId: 'asked' });
+    assert.deepEqual(
+      former.received.map(({ awaited }) => awaited),
+      [true],
+    );
+    const heir = new SendingSide({ clock, service, store: new FailingStore() });
+    const node = heir.attach();
+    for (const left of [[], items]) {
+      server.takeOver(left);
+      await Promise.all([former.outbox.handOver(heir.outbox, { isLast: true }), heir.pass(11_000)]);
+    }
     assert.deepEqual(answersOf(node), ['6421555123: yes']);
   });
 
