@@ -15,12 +15,12 @@ const read = (page: string): string => readFileSync(join(root, 'docs', page), 'u
 const page = read('proxies.md');
 const nginx = /```nginx\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
 const directive = (name: string): string => new RegExp(`${name} (\\S+?);`).exec(nginx)?.[1] ?? '';
-const path = /location (\S+)/.exec(nginx)?.[1] ?? '';
+const path = /location = (\S+)/.exec(nginx)?.[1] ?? '';
 
 /** Does what the page has nginx do: forwards one path, and nothing else. */
 async function startReverseProxy(target: string): Promise<Server> {
   const server = createServer((incoming, outgoing) => {
-    if (!incoming.url?.startsWith(path)) return void outgoing.writeHead(404).end();
+    if (incoming.url?.split('?')[0] !== path) return void outgoing.writeHead(404).end();
     const { method, headers } = incoming;
     const forwarded = request(`${target}${incoming.url}`, { method, headers }, (answer) => {
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
@@ -82,6 +82,7 @@ describe('docs/proxies.md', () => {
         assert.equal(await statusOf('the-token'), '400');
         assert.equal(await statusOf('another'), '401');
         assert.equal(await statusOf('the-token', '/sms/wrong'), '404', 'a path that the node does not have');
+        assert.equal(await statusOf('the-token', '/sms/callback2'), '404', 'a path that begins as the one of the node');
         assert.equal(await statusOf('the-token', '/flows'), '404', 'the editor');
       } catch (error) {
         if ((error as { code?: unknown }).code !== 127) throw error;
@@ -89,6 +90,11 @@ describe('docs/proxies.md', () => {
       }
     });
   }
+
+  it('has nginx write the token to none of its logs', () => {
+    assert.equal(directive('access_log'), 'off');
+    assert.equal(directive('error_log'), '/dev/null');
+  });
 
   it('lets as much through as the node takes, and waits longer than the node waits for the flow', () => {
     assert.equal(path, '/sms/callback');
