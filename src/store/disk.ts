@@ -54,12 +54,13 @@ export async function openDatabase(folder: string, candidates: readonly Engine[]
 /** What the databases call it, to what a person has to do about it. */
 const knownFailures: readonly [RegExp, 'storeLocked' | 'storeDamaged'][] = [
   [/LEVEL_LOCKED|database is locked/, 'storeLocked'],
-  [/LEVEL_CORRUPTION|is malformed|is not a database/, 'storeDamaged'],
+  [/LEVEL_CORRUPTION|MANIFEST-\d+: No such file|is malformed|is not a database/, 'storeDamaged'],
 ];
 
 function explain(error: unknown, folder: string): unknown {
   const detail = describeStoreFailure(error);
-  const [, reason] = knownFailures.find(([pattern]) => pattern.test(detail)) ?? [];
+  // Of a file that is missing the code says no more than that it could not be read.
+  const [, reason] = knownFailures.find(([pattern]) => pattern.test(`${detail} ${Object(error).cause}`)) ?? [];
   return reason ? new SmsError(reason, { params: { detail, folder }, cause: error }) : error;
 }
 

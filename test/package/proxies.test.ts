@@ -91,9 +91,10 @@ describe('docs/proxies.md', () => {
     });
   }
 
-  it('has nginx write the token to none of its logs', () => {
+  it('has neither proxy write the token to its logs', () => {
     assert.equal(directive('access_log'), 'off');
     assert.equal(directive('error_log'), '/dev/null');
+    assert.match(page, /exclude http\.log\.error/);
   });
 
   it('lets as much through as the node takes, and waits longer than the node waits for the flow', () => {

@@ -98,18 +98,23 @@ describe('the database of a folder', () => {
     assert.deepEqual(opened, ['SQLite']);
   });
 
-  it('that is damaged is left as it is, and the error says what to do', async () => {
-    await fillBy(levelDb);
-    for (const name of await readdir(folder)) {
-      if (name.startsWith('MANIFEST-')) await writeFile(join(folder, name), 'damaged '.repeat(1_000));
-    }
-    await assert.rejects(openBy(levelDb), (error) => {
-      assert.ok(isRefused('storeDamaged')(error), String(error));
-      assert.ok(String(error).includes(folder));
-      return true;
+  for (const [what, damage] of [
+    ['damaged', (file: string) => writeFile(file, 'damaged '.repeat(1_000))],
+    ['not all there', (file: string) => rm(file)],
+  ] as const) {
+    it(`that is ${what} is left as it is, and the error says what to do`, async () => {
+      await fillBy(levelDb);
+      for (const name of await readdir(folder)) {
+        if (name.startsWith('MANIFEST-')) await damage(join(folder, name));
+      }
+      await assert.rejects(openBy(levelDb), (error) => {
+        assert.ok(isRefused('storeDamaged')(error), String(error));
+        assert.ok(String(error).includes(folder));
+        return true;
+      });
+      assert.ok((await readdir(folder)).length > 0);
     });
-    assert.ok((await readdir(folder)).length > 0);
-  });
+  }
 
   it('is known to be damaged or open elsewhere by the words of SQLite, too', async () => {
     for (const [words, reason] of [
