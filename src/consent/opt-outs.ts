@@ -66,8 +66,7 @@ export function keysOfOptOuts(msisdns: readonly string[]): string[] {
 
 /** The keys that it looks at once it is known what is under those. */
 export function furtherKeysOfOptOuts(msisdns: readonly string[], look: Look): string[] {
-  const ids = new Set(msisdns.map((msisdn) => look(keyOfOptOut(msisdn))?.value));
-  ids.add(readHead(look).pages.at(-1));
+  const ids = new Set([...msisdns.map((msisdn) => look(keyOfOptOut(msisdn))?.value), readHead(look).pages.at(-1)]);
   return [...ids].filter((id) => id !== undefined).map(pageKey);
 }
 
@@ -88,6 +87,8 @@ export function changeOptOuts(
   for (const msisdn of new Set(msisdns)) {
     const key = keyOfOptOut(msisdn);
     const id = look(key)?.value;
+    // Where there is nothing to change another instance may be about to change it.
+    changes.compare.add(key);
     if ((wish === 'out') === (id !== undefined)) continue;
     changed++;
     if (id === undefined) {

@@ -168,9 +168,9 @@ export class Flow {
   /** Whether the library knows that a node has taken a message. */
   #isTaken(message: Message, { isDone, doneIn, doneAs }: Share): boolean {
     const { life, era } = this.#process;
-    const { completedAs, mayRepeat, mayBeWithTwo, arrivals } = message;
+    const { completedAs, mayRepeat, mayBeWithTwo, isWithDead, arrivals } = message;
     // What came twice while nobody could look up whether it was seen may be taken twice.
-    if (mayRepeat && (arrivals > 1 || mayBeWithTwo)) return false;
+    if ((mayRepeat && (arrivals > 1 || mayBeWithTwo)) || isWithDead) return false;
     // Who has taken it is known as long as the deployment lasts; the store knows only whether all have.
     const isKnown = doneAs === era || (completedAs !== undefined && completedAs !== era);
     return isDone && doneIn === life && isKnown;

@@ -153,6 +153,8 @@ export class Process implements Callee, Surrounding {
   async callBack(message: Message, bytes: Buffer, contentType: string): Promise<number> {
     const { world } = this;
     world.arrived(message, this.#login);
+    // What a dead process held under a former login, nobody knows of here before it is taken over.
+    message.isWithDead ||= message.logins.size > 1 && this.machine.place.has(message) && this.#isLeft(message);
     this.#take(message);
     for (const node of this.#nodes.values()) {
       if (!(node instanceof CallbackNode)) continue;
@@ -190,6 +192,11 @@ export class Process implements Callee, Surrounding {
     for (const message of messages) if (this.#open.has(message) && this.#isInHand(message)) this.#lost.add(message);
   }
 
+  /** A dead process had it. */
+  #isLeft(message: Message): boolean {
+    return this.world.plan.store === 'shared' && message.deaths > 0 && !this.#isInHand(message);
+  }
+
   #isInHand(message: Message): boolean {
     return [...this.#stores.values()].some((store) => store.isInHand(message));
   }
@@ -204,9 +211,9 @@ export class Process implements Callee, Surrounding {
     }
     for (const message of messages) {
       this.world.arrived(message, login);
-      message.polledBy.add(login);
-      message.cameWithoutFlows ||= this.#isDeploying;
-      if (message.cameWithoutFlows && message.polledBy.size > 1) this.world.mayRepeat(message);
+      message.polls++;
+      message.cameToEither ||= this.#isDeploying && this.machine.formerKeys.size > 1;
+      if (message.cameToEither && message.polls > 1) this.world.mayRepeat(message);
       this.#take(message);
       if (this.#hasFailedNow || (login !== this.#login && !this.world.isKnownToAll)) this.world.blind(message);
       // Two logins read side by side.

@@ -26,10 +26,12 @@ export interface Message {
   arrivals: number;
   /** Names of the logins under which it has. */
   readonly logins: Set<string>;
-  /** Names of the logins whose polls have brought it: a service that forgets may answer both. */
-  readonly polledBy: Set<string>;
-  /** A poll has brought it while the flows were away, when no login takes over from the other. */
-  cameWithoutFlows: boolean;
+  /** Polls that have brought it: more than one of a service that forgets. */
+  polls: number;
+  /** One of them has while the flows were away, when each of two logins keeps for itself. */
+  cameToEither: boolean;
+  /** A dead process held it for a former login when it was called back, so that it comes once more. */
+  isWithDead: boolean;
   /** Times that the service answered with it and nobody heard. */
   lost: number;
   callback: 'none' | 'due' | 'accepted';
@@ -174,8 +176,9 @@ export class World {
       deaths: 0,
       arrivals: 0,
       logins: new Set(),
-      polledBy: new Set(),
-      cameWithoutFlows: false,
+      polls: 0,
+      cameToEither: false,
+      isWithDead: false,
       lost: 0,
       callback: 'none',
       completedAs: undefined,
