@@ -65,13 +65,13 @@ describe('docs/proxies.md', () => {
 
   for (const [name, command] of [
     ['proxies.md', /^curl .*$/m.exec(page)?.[0]],
-    ['troubleshooting.md', /`(curl -i -X POST <URL>)`/.exec(read('troubleshooting.md'))?.[1]],
+    ['troubleshooting.md', /`(curl -i -X POST '<URL>')`/.exec(read('troubleshooting.md'))?.[1]],
   ] as const) {
     it(`and the command in ${name} that tries a callback from outside: 400 is well, 401 the token, 404 the path`, async function () {
       assert.ok(command, `there is no curl in ${name}`);
       const statusOf = async (token: string, at = path): Promise<string> => {
         const line = command
-          .replace('<URL>', "'https://flows.example.com/sms/callback?token=<token>'")
+          .replace('<URL>', 'https://flows.example.com/sms/callback?token=<token>')
           .replace('https://flows.example.com', publicUrl)
           .replace('/sms/callback', at)
           .replace('<token>', token);
