@@ -48,20 +48,15 @@ export function keysOfLimits(recipients: readonly string[], limits: readonly Lim
 }
 
 /**
- * Counts a text that goes out, for each recipient that is within the limits. One that is over several is named with the one
- * that ends last.
+ * Counts a text that goes out, for each recipient that is within the limits, and gives the others. One that is over several is named with the
+ * one that ends last.
  *
  * To be decided in the step that notes that the text goes out: whoever is counted here but not sent to is given back with
  * {@link giveBack}.
  */
-export function takeWithinLimits(
-  counting: Counting,
-  look: Look,
-  changes: Changes,
-): { allowed: string[]; limited: Limited[] } {
+export function takeWithinLimits(counting: Counting, look: Look, changes: Changes): Limited[] {
   const { recipients, isUnlimited = false } = counting;
   const windows = openWindows(counting, look);
-  const allowed: string[] = [];
   const limited: Limited[] = [];
   for (const msisdn of recipients) {
     const counting = windows.of(msisdn);
@@ -70,18 +65,15 @@ export function takeWithinLimits(
       const last = others.reduce((last, one) => (last.freeAt >= one.freeAt ? last : one), first);
       const { limit, most, lengthMs } = last.on;
       limited.push({ msisdn, limit, most, lengthMs, until: last.freeAt });
-      continue;
-    }
-    allowed.push(msisdn);
-    for (const window of counting) window.add();
+    } else for (const window of counting) window.add();
   }
   windows.write(changes);
-  return { allowed, limited };
+  return limited;
 }
 
 /** Says who would be kept back now. Nobody is counted. */
 export function judgeLimits(counting: Counting, look: Look, changes: Changes): Limited[] {
-  const { limited } = takeWithinLimits(counting, look, createChanges());
+  const limited = takeWithinLimits(counting, look, createChanges());
   // What was counted before the clock was set back lies in the future now, and must not count for ever.
   if (limited.length > 0) {
     const windows = openWindows(counting, look);

@@ -145,8 +145,7 @@ const timeRule: Rule = ({ text, moment: { now }, settings }) => {
 
 /** The limits of one's own, which stop loops and bills: who is over one is withheld until it ends. */
 const limitRule: Rule = (leaving, look, changes, isLeaving) => {
-  const counting = countingOf(leaving);
-  const limited = isLeaving ? takeWithinLimits(counting, look, changes).limited : judgeLimits(counting, look, changes);
+  const limited = (isLeaving ? takeWithinLimits : judgeLimits)(countingOf(leaving), look, changes);
   return { withheld: limited.map(explainLimited) };
 };
 

@@ -59,9 +59,7 @@ function createProcess(
       const moment = createMoment();
       const changes = createChanges();
       const keys = keysOfLimits(recipients, limits);
-      const taken = commit(keys, (look) =>
-        takeWithinLimits({ recipients, limits, moment, isUnlimited }, look, changes),
-      );
+      const taken = commit(keys, (look) => take({ recipients, limits, moment, isUnlimited }, look, changes));
       write(changes.remember);
       return { ...taken, moment };
     },
@@ -98,6 +96,14 @@ function countAllowed(process: ReturnType<typeof createProcess>, texts: number, 
   let allowed = 0;
   for (let text = 0; text < texts; text++) allowed += process.take([number]).allowed.length;
   return allowed;
+}
+
+/** Those who are within the limits, and are counted, and those who are not. */
+function take(...counting: Parameters<typeof takeWithinLimits>) {
+  const limited = takeWithinLimits(...counting);
+  const allowed = [...counting[0].recipients];
+  for (const { msisdn } of limited) allowed.splice(allowed.lastIndexOf(msisdn), 1);
+  return { allowed, limited };
 }
 
 describe('limits of one’s own (perHandset, perDay)', () => {
@@ -296,7 +302,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     const decide = () => {
       const changes = createChanges();
       const leaving = { recipients: ['a', 'b', 'c'], limits, moment };
-      return { ...takeWithinLimits(leaving, (key) => store.get(key), changes), changes };
+      return { limited: takeWithinLimits(leaving, (key) => store.get(key), changes), changes };
     };
     assert.deepEqual(decide(), decide());
     assert.equal(JSON.stringify([...store]), before);
@@ -451,7 +457,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
               keys,
               whileFailing: 'refuse',
               decide(look, changes) {
-                const taken = takeWithinLimits({ recipients, limits, moment }, look, changes);
+                const taken = take({ recipients, limits, moment }, look, changes);
                 return () => taken;
               },
             });
