@@ -226,7 +226,7 @@ export class Dispatcher implements TurnSource {
       return;
     }
     if (!registrations.handlerOf(text.node)) void settlement.abandon(text);
-    else if (!leader?.mayHaveReached) void this.#end(text, createExpired(text));
+    else if (!leader?.mayHaveReached) void this.#end(text, createExpired(text)).catch(onFault);
     else void settlement.echo(text, formatOutcome(stillUnknown(leader, 'SMS_EXPIRED'))).catch(onFault);
     registrations.tellState(text.node);
   }
@@ -286,12 +286,7 @@ export class Dispatcher implements TurnSource {
     const { id, node } = waiting;
     this.#unready(waiting);
     if (this.#outage.error) this.#outage.probe = id;
-    let isTried = false;
-    try {
-      isTried = await this.#tries.run(() => this.#takeTurn(waiting));
-    } catch (error) {
-      this.#options.onFault(error);
-    }
+    const isTried = await this.#tries.run(() => this.#takeTurn(waiting)).catch(this.#options.onFault);
     if (!isTried) turn.giveBack();
     if (this.#outage.probe === id) this.#outage.probe = undefined;
     if (this.#byId.get(id) === waiting) this.#queueUp(waiting);
@@ -300,7 +295,7 @@ export class Dispatcher implements TurnSource {
 
   /** Resolves with whether the service was asked. */
   async #takeTurn(waiting: Waiting): Promise<boolean> {
-    const { ledger, queue, registrations, settlement } = this.#options;
+    const { ledger, queue, registrations, settlement, onFault } = this.#options;
     const { id, node } = waiting;
     if (this.#expiry.isOver(id)) this.expire(id);
     const text = ledger.texts.get(id);
@@ -326,7 +321,7 @@ export class Dispatcher implements TurnSource {
         // Ended by somebody else meanwhile, or left for the next process when the account was closed.
         if (current && this.#byId.get(id) === waiting) {
           this.#forget(waiting);
-          void this.#end(current, outcome);
+          void this.#end(current, outcome).catch(onFault);
         }
       }
       return !isKeptBack;
@@ -349,13 +344,9 @@ export class Dispatcher implements TurnSource {
   }
 
   async #end(text: Text, outcome: Outcome): Promise<void> {
-    const { settlement, onFault } = this.#options;
-    try {
-      if (outcome instanceof Error && isUnknown(outcome)) this.sendAgain(await settlement.reconcile(text, outcome));
-      else await settlement.end(text, outcome);
-    } catch (error) {
-      onFault(error);
-    }
+    const { settlement } = this.#options;
+    if (outcome instanceof Error && isUnknown(outcome)) this.sendAgain(await settlement.reconcile(text, outcome));
+    else await settlement.end(text, outcome);
   }
 
   /** Has a text wait that is to be sent again after an unknown outcome. */

@@ -201,15 +201,9 @@ export class SendQueue {
     };
     this.#inFlight++;
     this.#options.onChanged?.();
-    let result: Promise<T>;
     try {
-      result = task({ giveBack });
-    } catch (error) {
-      // It is dealt with later, like any other: at once, ten thousand in a row would nest.
-      result = Promise.reject(error);
-    }
-    try {
-      return await result;
+      // What it throws at once is dealt with later, like any other error: ten thousand in a row would nest.
+      return await (async () => task({ giveBack }))();
     } finally {
       // When many wait that may not leave, others have their turn of the event loop all the same.
       if (isGivenBack) await nextTurn(this.#options.clock);

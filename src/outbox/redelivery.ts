@@ -120,11 +120,7 @@ export class Redelivery<Item extends Told> {
     // While a node is being told, that decides.
     if (this.#told.has(id)) return;
     this.#forget(id);
-    try {
-      if (item) await missed(item);
-    } catch (error) {
-      onFault(error);
-    }
+    if (item) await missed(item).catch(onFault);
   }
 
   #forget(id: string): void {
