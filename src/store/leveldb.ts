@@ -17,16 +17,18 @@ export const levelDb: Engine = {
   load: async () => {
     // Loaded only here, since it may be missing, or not run on this machine.
     const module = await import('classic-level').catch(() => undefined);
-    return module && ((folder) => openLevel(new module.ClassicLevel(folder, { cacheSize })));
+    return module && ((folder) => openLevel(module.ClassicLevel, folder));
   },
 };
 
-async function openLevel(database: ClassicLevel): Promise<Database> {
-  const isCutOff = await endsInZeros(database.location);
+async function openLevel(Level: typeof ClassicLevel, folder: string): Promise<Database> {
+  const isCutOff = await endsInZeros(folder);
+  // It begins to open by itself, and to change the files.
+  const database = new Level(folder, { cacheSize });
   await database.open();
   return {
-    file: join(database.location, 'LOCK'),
-    lost: isCutOff ? undefined : await readLost(database.location),
+    file: join(folder, 'LOCK'),
+    lost: isCutOff ? undefined : await readLost(folder),
     read: (keys) => database.getMany([...keys]),
     async list(from, before, limit) {
       const iterator = database.iterator({ gte: from, lt: before, limit, highWaterMarkBytes: mostBytes });

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import files, { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { mock } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { ClassicLevel } from 'classic-level';
 import type { InboxSubscriber } from '../../../src/delivery/subscribers';
@@ -538,6 +539,16 @@ function testDiskStore(engine: Engine): void {
         await rm(join(location(), 'LOG'));
         for (const name of ['LOG', 'LOG.old']) await mkdir(join(location(), name, 'in the way'), { recursive: true });
         for (let time = 0; time < 2; time++) assert.deepEqual(await open(), { count: 20, damage: undefined });
+      });
+
+      it('though they could not be looked at: nothing is left open of a store that does not open', async () => {
+        await leave();
+        const reading = mock.method(files, 'readFile', () => Promise.reject(new Error('cannot be read')));
+        const opening = createStore().open(events);
+        await assert.rejects(opening, /cannot be read/);
+        await sleep(100);
+        reading.mock.restore();
+        assert.deepEqual(await open(), { count: 20, damage: undefined });
       });
     }
   });
