@@ -245,7 +245,7 @@ export class Outbox implements Participant {
     // It was only guarded, and nothing of it has been sent. Whoever opens this, or takes over from it, frees the key as it is known there.
     else if (text.state === 'waiting' && !settlement.isClosed) void ledger.discard(text).catch(onFault);
     else if (text.state === 'leaving') void this.#goOn(text).catch(onFault);
-    else if (text.state === 'settled') void settlement.deliver(text, true);
+    else if (text.state === 'settled') void settlement.redelivery.deliver(text, true);
   }
 
   /** A text has left, and its outcome is not known. */
@@ -257,7 +257,7 @@ export class Outbox implements Participant {
   #nodeChanged(node: string): void {
     const handler = this.registrations.handlerOf(node);
     if (handler) this.#parts.absences.end(node, handler.usesStore);
-    this.#parts.settlement.nodeChanged(node);
+    this.#parts.settlement.redelivery.nodeChanged(node);
     this.#parts.dispatcher.nodeChanged(node);
   }
 

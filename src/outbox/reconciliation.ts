@@ -13,7 +13,7 @@ import { concernedBy, createResolved, type Evidence, isReconciled, type Sent, ty
 export type PassingRecord = RecordOfKind;
 
 /** What a search came to. */
-export interface Finding {
+interface Finding {
   sent?: Sent;
   /** Where it was looked, when nothing was found. */
   looked: Evidence[];

@@ -5,7 +5,7 @@ import type { Questions } from '../questions/questions';
 import { NodeCounts } from './counts';
 import type { Absences } from './expiry';
 import type { Ledger, OutboxOptions } from './ledger';
-import type { Finding, Reconciliation, Reconciliations } from './reconciliation';
+import type { Reconciliations } from './reconciliation';
 import { Redelivery } from './redelivery';
 import { createTooEarly, createWithheldError, holdsAny } from './rules';
 import type { OutcomeNews, SenderRegistration, SenderRegistrations } from './sender-registrations';
@@ -57,7 +57,8 @@ export class Settlement {
   readonly searching = new NodeCounts();
   readonly #options: SettlementOptions;
   #closing = new AbortController();
-  readonly #redelivery: Redelivery<Text>;
+  /** Brings the outcomes of settled texts into the flow, now or when their nodes are back. */
+  readonly redelivery: Redelivery<Text>;
 
   constructor(options: SettlementOptions) {
     this.#options = options;
@@ -66,7 +67,7 @@ export class Settlement {
       await ledger.delivered(text);
       this.#delivered(text);
     };
-    this.#redelivery = new Redelivery({
+    this.redelivery = new Redelivery({
       clock,
       items: ledger.texts,
       isShared: ledger.isShared,
@@ -110,7 +111,7 @@ export class Settlement {
 
   /** Takes over what nodes gave with some texts, and what is known of their outcomes, from the account of a login that this one replaces. */
   adopt(former: Settlement, isTheirs: (id: string) => boolean): void {
-    this.#redelivery.adopt(former.#redelivery, isTheirs);
+    this.redelivery.adopt(former.redelivery, isTheirs);
     const { origins } = this.#options;
     for (const id of [...former.#options.origins.keys()]) if (isTheirs(id)) origins.set(id, former.forget(id));
   }
@@ -183,7 +184,7 @@ export class Settlement {
       if (isWritten) settled = await ledger.texts.whileWritten(text.id, ledger.settle(text, outcome));
       if (text.options.once !== undefined) followers.settled(text.id, isAccepted(outcome));
       if (isTracked(text)) {
-        await this.deliver(settled, false);
+        await this.redelivery.deliver(settled, false);
         return;
       }
       if (given) await this.tell(given, settled, outcome);
@@ -197,7 +198,7 @@ export class Settlement {
   async echo(text: Text, outcome: StoredOutcome): Promise<void> {
     const { ledger, followers } = this.#options;
     followers.ended(text.id);
-    await this.deliver(await ledger.echo(text, outcome), false);
+    await this.redelivery.deliver(await ledger.echo(text, outcome), false);
   }
 
   /** An earlier process had it leave, or this one before it was closed: its outcome is unknown. Where nobody is here who could look for it, whoever opens this, or takes over from it, does. */
@@ -212,24 +213,32 @@ export class Settlement {
 
   /** The outcome of a kept text is unknown: evidence is looked for before anything else. Results in the text where it is to be sent again. */
   async reconcile(text: Text, error: SmsError): Promise<Text | undefined> {
-    const { ledger, reconciliations } = this.#options;
-    const { retryUncertain, keep } = text.options;
+    const { ledger, reconciliations, registrations } = this.#options;
+    const { id, node, options } = text;
+    const { retryUncertain, keep, resolveMs } = options;
     const evidence = reconciliations.open(text);
     let outcome: Outcome = error;
     if (evidence) {
+      // Nobody can decide about it before its outcome is known.
+      ledger.texts.unlist(id);
+      this.searching.add(node, 1);
+      registrations.tellState(node);
       try {
-        const { sent, looked } = await this.#search(text, evidence);
+        const { sent, looked } = await evidence.look(resolveMs, this.#closing.signal);
         outcome = sent ?? error.with({ looked });
       } catch {
         // Looked for again when the account is used again.
         evidence.interruptedWith = error;
         return undefined;
+      } finally {
+        this.searching.add(node, -1);
+        registrations.tellState(node);
       }
     }
     if (outcome instanceof SmsError && retryUncertain && keep) {
       const repeats = (text.repeats ?? 0) + 1;
       const unknown = { ...text, repeats, outcome: formatOutcome(outcome) };
-      return ledger.texts.whileWritten(text.id, ledger.sendAgain(unknown));
+      return ledger.texts.whileWritten(id, ledger.sendAgain(unknown));
     }
     await this.end(text, outcome);
     return undefined;
@@ -263,8 +272,7 @@ export class Settlement {
 
   /** Tells a node an outcome that is in no store. Never rejects: a node that throws makes no other outcome of it. */
   async tell({ from, origin }: Given, text: Text, outcome: Outcome, duplicate = false): Promise<void> {
-    const { carried } = text;
-    const news = createNews(text, { outcome, origin, carried, redelivered: false, duplicate });
+    const news = createNews(text, { outcome, origin, carried: text.carried, redelivered: false, duplicate });
     try {
       if (!(await from.handler.onOutcome(news))) from.handler.onMissed?.(news);
     } catch (error) {
@@ -272,31 +280,17 @@ export class Settlement {
     }
   }
 
-  /**
-   * Brings the outcome of a settled text into the flow, now or when its node is back. Never rejects.
-   *
-   * @param mayBeKnown an earlier process may have sent it into the flow
-   */
-  deliver(text: Text, mayBeKnown: boolean): Promise<void> {
-    return this.#redelivery.deliver(text, mayBeKnown);
-  }
-
-  /** A node has come, and what ended meanwhile is for it; or it has gone. */
-  nodeChanged(node: string): void {
-    this.#redelivery.nodeChanged(node);
-  }
-
   /** Looks for no more evidence, and tells nobody any more: the store has what is undelivered. */
   close(): void {
     this.#closing.abort();
-    this.#redelivery.close();
+    this.redelivery.close();
   }
 
   /** Goes on after {@link close}. Says whether it was closed. */
   open(): boolean {
     const wasClosed = this.isClosed;
     if (wasClosed) this.#closing = new AbortController();
-    this.#redelivery.open();
+    this.redelivery.open();
     return wasClosed;
   }
 
@@ -310,20 +304,6 @@ export class Settlement {
       if (mayAsk || ledger.questions.hasOf(id)) return;
     }
     this.forget(id);
-  }
-
-  async #search({ id, node, options }: Text, evidence: Reconciliation): Promise<Finding> {
-    const { ledger, registrations } = this.#options;
-    // Nobody can decide about it before its outcome is known.
-    ledger.texts.unlist(id);
-    this.searching.add(node, 1);
-    registrations.tellState(node);
-    try {
-      return await evidence.look(options.resolveMs, this.#closing.signal);
-    } finally {
-      this.searching.add(node, -1);
-      registrations.tellState(node);
-    }
   }
 }
 

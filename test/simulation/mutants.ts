@@ -436,8 +436,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'an outcome that comes again is not marked',
     'outbox/outbox.ts',
-    'settlement.deliver(text, true)',
-    'settlement.deliver(text, false)',
+    'redelivery.deliver(text, true)',
+    'redelivery.deliver(text, false)',
   ),
   outward(
     'nothing is looked up though something is remembered',
