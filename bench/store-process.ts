@@ -6,14 +6,13 @@ import { hash } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { systemClock } from '../src/clock';
 import { PollSubscription } from '../src/delivery/poll-subscription';
 import type { Entry } from '../src/inbox/entries';
-import { Inbox } from '../src/inbox/inbox';
-import { Journal } from '../src/journal/journal';
+import type { Inbox } from '../src/inbox/inbox';
 import type { IncomingRecord } from '../src/model';
 import { DiskStore } from '../src/store/disk';
 import { createChanges } from '../src/store/store';
+import { createInboxOn } from '../test/src/inbox/inbox-on';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
@@ -67,8 +66,7 @@ function openInbox(): Inbox {
   const onStore = (error: Error | undefined) => {
     if (error) throw error;
   };
-  const journal = new Journal({ store: new DiskStore(folder), clock: systemClock, onStore });
-  return new Inbox({ journal, dedupe: () => true, dedupeMs: () => 72 * 3_600_000 });
+  return createInboxOn({ store: new DiskStore(folder), onStore, dedupeMs: () => 72 * 3_600_000 });
 }
 
 /** Has a flow take what comes, each message a turn of the event loop later. Resolves when it has so many. */

@@ -76,9 +76,8 @@ export type {
   SendRequest,
 } from './outbox/sender-registrations';
 export type { Evidence, Outcome, SendOptions, Sent, TextEntryState } from './outbox/text';
-export type { PollOutcome } from './polling/back-off';
 export type { PollSummary, Watcher } from './polling/endpoint';
-export { type PollEvents, PollLoop, type PollSource, type PollState } from './polling/poll-loop';
+export { type PollEvents, PollLoop, type PollOutcome, type PollSource, type PollState } from './polling/poll-loop';
 export type { NoReply } from './questions/question';
 export type { DeliveryReport } from './questions/report';
 export { reasons } from './reasons';

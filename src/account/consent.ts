@@ -10,6 +10,7 @@ import {
 import { ConsentWords, type Wish } from '../consent/words';
 import { createOptOutStep } from '../inbox/correlator';
 import type { Journal } from '../journal/journal';
+import { createReading } from '../journal/step';
 import type { Look } from '../store/store';
 import type { QuestionPoll } from './question-poll';
 import type { AccountSettings } from './settings';
@@ -98,7 +99,8 @@ export class Consent {
     const isKnown = this.#host.clock.elapsed() - this.#readAt < knownForMs;
     if (isKnown || journal?.mode !== 'open') return;
     this.#readAt = this.#host.clock.elapsed();
-    this.#total = await journal.run(createReading([keyOfTotal], () => [], countOptOuts)).catch(() => this.#total);
+    const reading = createReading({ keys: [keyOfTotal], whileFailing: 'refuse' }, countOptOuts);
+    this.#total = await journal.run(reading).catch(() => this.#total);
   }
 
   /** The list has changed. */
@@ -108,13 +110,9 @@ export class Consent {
 
   /** @throws SmsError `SMS_STORE` when the store cannot be used */
   list(journal: Journal, query: OptOutQuery = {}): Promise<OptOutPage> {
-    return journal.run(
-      createReading(
-        [keyOfTotal],
-        (look) => keysOfPages(look, query),
-        (look) => listOptOuts(look, query),
-      ),
-    );
+    const further = (look: Look) => keysOfPages(look, query);
+    const step = { keys: [keyOfTotal], further, whileFailing: 'refuse' } as const;
+    return journal.run(createReading(step, (look) => listOptOuts(look, query)));
   }
 
   /**
@@ -142,21 +140,4 @@ export class Consent {
   #listen(): void {
     this.#host.replies.listen(this.isOn ? new Set(this.#senders.values()) : new Set());
   }
-}
-
-/** Looks at what is remembered, and changes nothing. */
-function createReading<Result>(
-  keys: readonly string[],
-  further: (look: Look) => readonly string[],
-  read: (look: Look) => Result,
-) {
-  return {
-    keys,
-    further,
-    whileFailing: 'refuse' as const,
-    decide(look: Look) {
-      const result = read(look);
-      return () => result;
-    },
-  };
 }

@@ -1,4 +1,4 @@
-import { type Clock, nextTurn, systemClock, type Timer } from '../clock';
+import { type Clock, nextTurn, type Timer } from '../clock';
 import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
 import { isSmsError } from '../errors';
 import type { Journal, Step, WhileFailing } from '../journal/journal';
@@ -20,26 +20,25 @@ export type { Acceptance, Arrival } from './accept';
 export interface InboxOptions {
   /** Where it keeps. It joins it as the part `inbox`. */
   journal: Journal;
-  /** The machine's own when absent. */
-  clock?: Clock;
+  clock: Clock;
   /** Whether duplicates are left out. The outbox always leaves them out. */
   dedupe(): boolean;
   /** How long an identifier is remembered. */
   dedupeMs(): number;
   /** Says what records answer. */
   correlator?: Correlator | undefined;
-  /** For whom it takes over what other processes leave, while it is handed over; absent, or `undefined`: for its own nodes. */
-  replacedBy?(): Inbox | undefined;
-  /** A node threw as it was given something; absent: it is thrown. */
-  onFault?(error: unknown): void;
+  /** For whom it takes over what other processes leave, while it is handed over; `undefined`: for its own nodes. */
+  replacedBy(): Inbox | undefined;
+  /** A node threw as it was given something. */
+  onFault(error: unknown): void;
   /** Records that came are kept. */
-  onAccepted?(kind: Kind, acceptances: readonly Acceptance[]): void;
+  onAccepted(kind: Kind, acceptances: readonly Acceptance[]): void;
   /** What was given up had to go before its time, since there is too much of it. */
-  onGivenUpFull?(): void;
-  /** Whether a kind is polled although no node may take it; never when absent. */
-  isPolled?(kind: Kind): boolean;
+  onGivenUpFull(): void;
+  /** Whether a kind is polled although no node may take it. */
+  isPolled(kind: Kind): boolean;
   /** No node takes what was polled: it is set aside. `isNews`: that was not so before. */
-  onUntaken?(kind: Kind, isNews: boolean): void;
+  onUntaken(kind: Kind, isNews: boolean): void;
 }
 
 /** How everything is given to another inbox. */
@@ -79,12 +78,12 @@ export class Inbox {
   /** Answers that are taken a piece at a time, and the end of the last of them. */
   #inPieces = 0;
   #pieces: Promise<void> = Promise.resolve();
-  readonly #onAccepted: NonNullable<InboxOptions['onAccepted']>;
+  readonly #onAccepted: InboxOptions['onAccepted'];
 
   constructor(options: InboxOptions) {
     this.journal = options.journal;
     this.#context = this.#createContext(options);
-    this.#onAccepted = options.onAccepted ?? (() => {});
+    this.#onAccepted = options.onAccepted;
     this.journal.join('inbox', createInboxParticipant(this.#context));
     this.journal.join('givenUp', this.deadLetters.createParticipant());
   }
@@ -243,12 +242,11 @@ export class Inbox {
    * A shared store keeps what is in it for whoever opens it, unless nobody is to any more (`isLast`). Whoever comes back meanwhile
    * keeps what is not given away yet: it is not wanted any more then.
    */
-  async handOver(to: Inbox, how: HandOver = {}): Promise<void> {
-    const { isLast = false, isWanted = () => true } = how;
+  async handOver(to: Inbox, { isLast = false, isWanted = () => true }: HandOver = {}): Promise<void> {
     await this.journal.ready().catch(() => {});
     await this.journal.flush();
     const keepsOwn = this.journal.isShared && !isLast;
-    if (!(await handOverEntries(this.#context, to.#context, { keepsOwn, isWanted }))) return;
+    if (!(await handOverEntries(this.#context, to.#context, keepsOwn, isWanted))) return;
     if (!isWanted()) return;
     await this.deadLetters.handOver(to.deadLetters, keepsOwn);
     await this.journal.flush();
@@ -274,10 +272,9 @@ export class Inbox {
   }
 
   #createContext(options: InboxOptions): InboxContext & { readonly deadLetters: DeadLetters } {
-    const { journal, clock = systemClock, onFault = throwLater, dedupe, dedupeMs, correlator } = options;
-    const { isPolled = () => false, onUntaken = () => {}, onGivenUpFull = () => {} } = options;
+    const { journal, clock, onFault, dedupe, dedupeMs, correlator, isPolled, onUntaken, onGivenUpFull } = options;
     const replacedBy = () => {
-      const other = options.replacedBy?.();
+      const other = options.replacedBy();
       return other ? other.#context : undefined;
     };
     const entries = new Entries();
@@ -303,10 +300,4 @@ export class Inbox {
     const parts = { journal, clock, entries, subscribers, replacedBy, correlator, dedupe, dedupeMs, run };
     return Object.assign(parts, { deadLetters: new DeadLetters(parts, onGivenUpFull) });
   }
-}
-
-function throwLater(error: unknown): void {
-  queueMicrotask(() => {
-    throw error;
-  });
 }

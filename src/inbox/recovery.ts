@@ -56,22 +56,18 @@ async function findEntries(context: InboxContext, items: readonly Item[], unwrit
   if (items.length > 0) subscribers.giveAll();
 }
 
-/** How entries are handed over. */
-export interface EntriesHandOver {
-  /** What is in the store stays there, for whoever opens it. */
-  keepsOwn: boolean;
-  /** Whether nobody is here who takes them. */
-  isWanted(): boolean;
-}
-
 /**
  * Gives undelivered entries, to another inbox, and forgets them once that one has them in
- * its store. Resolves with `false` when it fails, or is not wanted any more: they stay where they are then.
+ * its store. Resolves with `false` when it fails, or is not wanted any more, since somebody is here who takes them: they stay where they are
+ * then.
+ *
+ * @param keepsOwn what is in the store stays there, for whoever opens it
  */
 export async function handOverEntries(
   context: InboxContext,
   to: InboxContext,
-  { keepsOwn, isWanted }: EntriesHandOver,
+  keepsOwn: boolean,
+  isWanted: () => boolean,
 ): Promise<boolean> {
   const { entries } = context;
   if (!isWanted()) return false;

@@ -99,14 +99,16 @@ export function createChange(change: (changes: Changes) => void, then = () => {}
   };
 }
 
-/** Looks up what is remembered under a key, when the store can be asked. */
-export function readValue(key: string): Step<string | undefined> {
+/** Looks at what is remembered, and changes nothing. See {@link Step} for what it takes. */
+export function createReading<Result>(
+  step: Pick<Step<Result>, 'keys' | 'further' | 'whileFailing'>,
+  read: (look: Look) => Result,
+): Step<Result> {
   return {
-    keys: [key],
-    whileFailing: 'postpone',
+    ...step,
     decide(look) {
-      const value = look(key)?.value;
-      return () => value;
+      const result = read(look);
+      return () => result;
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { Timer } from '../clock';
 import { isSmsError, type SmsError } from '../errors';
-import { backOffMs } from '../polling/back-off';
+import { backOffMs } from '../polling/poll-loop';
 import { UnderWay } from './counts';
 import { DueTimes, OrderedKeys } from './due-times';
 import { createExpired, Expiry } from './expiry';

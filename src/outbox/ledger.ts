@@ -2,7 +2,7 @@ import { type Clock, nextTurn } from '../clock';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Journal } from '../journal/journal';
-import { createChange, readValue } from '../journal/step';
+import { createChange, createReading } from '../journal/step';
 import { type Asked, carriedKey, type PolledFor, QuestionBook, TextsInTransit } from '../questions/question';
 import { durationOf, type Memory, type SentIndex } from '../questions/sent-index';
 import { type Item, keepItem } from '../store/store';
@@ -303,7 +303,8 @@ export class Ledger {
   /** What a text carries, for it or for what it asks, as far as it is known. */
   async carriedOf(item: Text | Asked): Promise<string | undefined> {
     if (item.kind === 'text' && !item.isCarriedApart) return item.carried;
-    return this.journal.run(readValue(carriedKey(item.kind === 'text' ? item.id : item.text)));
+    const key = carriedKey(item.kind === 'text' ? item.id : item.text);
+    return this.journal.run(createReading({ keys: [key], whileFailing: 'postpone' }, (look) => look(key)?.value));
   }
 
   /** @param remembered a text that may be remembered now */

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../clock';
 import { isSmsError, SmsError } from '../errors';
-import { backOffMs } from '../polling/back-off';
+import { backOffMs } from '../polling/poll-loop';
 import { parseRetryAfter } from '../wire/retry-after';
 import { formatOutcome, parseOutcome, type StoredRetryAfter } from './text';
 

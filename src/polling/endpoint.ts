@@ -4,8 +4,7 @@ import type { Client } from '../http/client';
 import type { CallOptions } from '../http/exchange';
 import type { Acceptance, Arrival, Inbox } from '../inbox/inbox';
 import type { InboxRecord, Kind } from '../model';
-import type { PollOutcome } from './back-off';
-import { type PollEvents, PollLoop, type PollState } from './poll-loop';
+import { type PollEvents, PollLoop, type PollOutcome, type PollState } from './poll-loop';
 
 /** How an endpoint is polled, and for how long what it brings is known. */
 export interface PollSettings {

@@ -293,7 +293,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'a loop spins after a failure',
-    'polling/back-off.ts',
+    'polling/poll-loop.ts',
     "return backOffMs(this.#failures, this.#random(), isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));",
     'return 0;',
   ),

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { CallbackSubscription } from '../../../src/delivery/callback-subscription';
 import { type FlowDelivery, maxCalledBack } from '../../../src/delivery/poll-subscription';
-import { Inbox } from '../../../src/inbox/inbox';
+import type { Inbox } from '../../../src/inbox/inbox';
 import { Journal } from '../../../src/journal/journal';
 import type { IncomingRecord } from '../../../src/model';
 import { settle, VirtualClock } from '../../virtual-clock';
+import { createInbox } from '../inbox/inbox-on';
 import { FailingServer, FailingStore, FakeDisk } from '../store/failing-store';
 
 const ackTimeoutMs = 20_000;
@@ -63,7 +64,7 @@ describe('CallbackSubscription', () => {
     disk = new FakeDisk();
     store = new FailingStore(disk);
     const journal = new Journal({ store, clock, onStore: () => {} });
-    inbox = new Inbox({ journal, clock, dedupe: () => true, dedupeMs: () => 1_000_000_000 });
+    inbox = createInbox({ journal, clock });
   });
   afterEach(async () => {
     const closed = inbox.journal.close();
@@ -114,7 +115,7 @@ describe('CallbackSubscription', () => {
   it('knows what is acknowledged late while a shared store fails, before what was let go of is written', async () => {
     const server = new FailingServer();
     const journal = new Journal({ store: server, clock, onStore: () => {} });
-    const bench = new Bench(new Inbox({ journal, clock, dedupe: () => true, dedupeMs: () => 1_000_000_000 }), clock);
+    const bench = new Bench(createInbox({ journal, clock }), clock);
     await bench.call('1');
     server.failing.add('open').add('commit');
     await bench.call('2');
@@ -139,7 +140,7 @@ describe('CallbackSubscription', () => {
       const disk = new FakeDisk();
       const createOn = (store: FailingServer) => {
         const journal = new Journal({ store, clock, onStore: () => {} });
-        return new Bench(new Inbox({ journal, clock, dedupe: () => true, dedupeMs: () => 1_000_000_000 }), clock);
+        return new Bench(createInbox({ journal, clock }), clock);
       };
       const record: IncomingRecord = { ...incoming('1'), messageDate: '2026-03-01T10:00:00.123Z' };
       const holder = new FailingServer(disk);

@@ -3,11 +3,30 @@ import type { InboxOptions } from '../../../src/inbox/inbox';
 import { Inbox } from '../../../src/inbox/inbox';
 import { Journal, type JournalOptions } from '../../../src/journal/journal';
 
-type Options = Omit<InboxOptions, 'journal'> &
+type Options = Omit<Partial<InboxOptions>, 'journal'> &
   Omit<JournalOptions, 'clock' | 'onStore'> &
   Partial<Pick<JournalOptions, 'onStore'>>;
 
+/** An inbox that nobody listens to. What a node throws is thrown. */
+export function createInbox(options: Partial<InboxOptions> & Pick<InboxOptions, 'journal'>): Inbox {
+  return new Inbox({
+    clock: systemClock,
+    dedupe: () => true,
+    dedupeMs: () => 1_000_000_000,
+    replacedBy: () => undefined,
+    onFault: (error) =>
+      queueMicrotask(() => {
+        throw error;
+      }),
+    onAccepted() {},
+    onGivenUpFull() {},
+    isPolled: () => false,
+    onUntaken() {},
+    ...options,
+  });
+}
+
 /** An inbox that has a store for itself. */
 export function createInboxOn({ clock = systemClock, onStore = () => {}, ...options }: Options): Inbox {
-  return new Inbox({ ...options, clock, journal: new Journal({ ...options, clock, onStore }) });
+  return createInbox({ ...options, clock, journal: new Journal({ ...options, clock, onStore }) });
 }

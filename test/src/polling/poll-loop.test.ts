@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { SmsError, SmsErrorReason } from '../../../src/errors';
-import type { PollOutcome } from '../../../src/polling/back-off';
+import type { PollOutcome } from '../../../src/polling/poll-loop';
 import { type PollEvents, PollLoop, type PollState } from '../../../src/polling/poll-loop';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';

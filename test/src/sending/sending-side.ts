@@ -3,7 +3,7 @@ import type { InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { SmsError } from '../../../src/errors';
 import { Client } from '../../../src/http/client';
 import { createConnections } from '../../../src/http/connections';
-import { type Arrival, Inbox } from '../../../src/inbox/inbox';
+import type { Arrival, Inbox } from '../../../src/inbox/inbox';
 import { Journal } from '../../../src/journal/journal';
 import type { QuietHours } from '../../../src/message/times';
 import type { Delivery, Feed, InboxRecord, IncomingRecord, OutboundMessage } from '../../../src/model';
@@ -24,6 +24,7 @@ import type { SendOptions } from '../../../src/outbox/text';
 import type { Store } from '../../../src/store/store';
 import { createStatus } from '../../../src/wire/status';
 import { settle, VirtualClock } from '../../virtual-clock';
+import { createInbox } from '../inbox/inbox-on';
 import { createError } from '../some-error';
 import { FailingStore, FakeDisk } from '../store/failing-store';
 
@@ -273,7 +274,7 @@ export class SendingSide {
       expected: () => this.expected,
       unread: () => this.unread,
     });
-    this.inbox = new Inbox({
+    this.inbox = createInbox({
       journal: this.journal,
       clock: this.clock,
       dedupe: () => true,
