@@ -103,6 +103,8 @@ const longestExpectedSeconds = 10;
 
 /** Knows where an account keeps what is its own, and what becomes of the places before. */
 export class AccountStores {
+  /** What is kept, if somebody has asked for it. */
+  data: AccountData | undefined;
   readonly #host: AccountStoresHost;
   /** By the names of their stores: the one that is used, and those before it that are not empty yet. */
   readonly #byStore = new Map<string, AccountData>();
@@ -117,11 +119,6 @@ export class AccountStores {
 
   constructor(host: AccountStoresHost) {
     this.#host = host;
-  }
-
-  /** What is kept, if somebody has asked for it. */
-  get data(): AccountData | undefined {
-    return this.#storeName === undefined ? undefined : this.#byStore.get(this.#storeName);
   }
 
   /** The name of the store that it is kept in. */
@@ -152,6 +149,7 @@ export class AccountStores {
     const formerName = this.#storeName;
     this.#storeName = storeName;
     const data = this.#dataIn(settings);
+    this.data = data;
     // It may be one that was to be taken over from.
     data.replaceBy(undefined);
     if (earlier && formerName !== undefined) {
@@ -281,6 +279,7 @@ export class AccountStores {
     const data = this.#byStore.get(storeName) ?? this.#host.createData(settings);
     this.#byStore.set(storeName, data);
     this.#storeName ??= storeName;
+    this.data ??= data;
     return data;
   }
 

@@ -5,17 +5,18 @@ import {
   type Held,
   type Hold,
   type Item,
-  ItemIds,
+  idTimeLength,
   keepItem,
   type Leftovers,
   type Part,
   type Remembered,
   type Store,
   StoreLapse,
+  timeOf,
 } from '../store/store';
 import { ClockSkew } from './clock-skew';
-import { type Asked, createChange, createTask, type Participant, type Step, type Task } from './step';
-import { StepWriter } from './writer';
+import { type Asked, createChange, type Participant, type Step } from './step';
+import { StepWriter, type Task } from './writer';
 
 export type { Participant, Step, WhileFailing } from './step';
 
@@ -58,7 +59,9 @@ export class Journal {
   readonly #options: JournalOptions;
   readonly #participants = new Map<Part, Participant>();
   readonly #writer: StepWriter;
-  readonly #ids: ItemIds;
+  /** When the last id was given, in µs since 1970, and what tells apart the ids of processes that share a store. */
+  #lastIdAt = 0;
+  readonly #idSuffix: string;
   /** What is asked for, in order. */
   #queue: (Task | Reading)[] = [];
   #working: Promise<void> | undefined;
@@ -83,7 +86,8 @@ export class Journal {
     this.isShared = store.shared === true;
     this.isDurable = store.durable;
     this.#writer = new StepWriter(store, this.#participants, ClockSkew.of(clock));
-    this.#ids = new ItemIds(clock);
+    const random = Math.floor(clock.random() * 2 ** 32);
+    this.#idSuffix = random.toString(16).padStart(8, '0');
   }
 
   get mode(): JournalMode {
@@ -208,7 +212,8 @@ export class Journal {
 
   /** An id for a new item: ascending with time, unique among processes. */
   nextId(): string {
-    return this.#ids.next();
+    this.#lastIdAt = Math.max(this.#lastIdAt + 1, Math.floor(this.#options.clock.now() * 1_000));
+    return this.#lastIdAt.toString(36).padStart(idTimeLength, '0') + this.#idSuffix;
   }
 
   /** Whether the store is open, and nobody closes it. */
@@ -226,9 +231,9 @@ export class Journal {
 
   #run<Result>(step: Step<Result>, hold: Hold | undefined): Promise<Result> {
     this.#taken++;
-    const { task, result } = createTask(step, hold);
-    this.#enqueue(task);
-    return result;
+    return new Promise((resolve, reject) => {
+      this.#enqueue({ step, resolve: resolve as (result: unknown) => void, reject, hold });
+    });
   }
 
   #enqueue(what: Task | Reading): void {
@@ -248,9 +253,10 @@ export class Journal {
     // What is asked for together is taken together.
     await undefined;
     do {
-      if (this.#isRetryDue || (this.#mode === 'closed' && (this.#hasWork || !this.#isClosing))) await this.#open();
+      const opens = this.#isRetryDue || (this.#mode === 'closed' && (this.#hasWork || !this.#isClosing));
+      if (opens) await this.#open();
       while (this.#hasWork && !this.#isRetryDue) await this.#takeNext();
-      await this.#sweep();
+      if (opens) await this.#sweep();
       this.#options.onSteps?.();
       if (this.#isClosing && !this.#hasWork) await this.#close();
     } while (this.#hasWork || (this.#mode === 'closed' && !this.#isClosing));
@@ -397,7 +403,11 @@ export class Journal {
   }
 
   async #find(items: readonly Item[], isOpening: boolean): Promise<void> {
-    this.#ids.follow(items);
+    for (const item of items) {
+      // The clock may have been set back since.
+      const givenAt = Math.round(timeOf(item) * 1_000);
+      if (givenAt > this.#lastIdAt) this.#lastIdAt = givenAt;
+    }
     const isLeft = this.#createIsLeft();
     const { unwritten } = this.#writer;
     for (const [part, participant] of this.#participants) {

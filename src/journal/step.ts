@@ -1,4 +1,4 @@
-import type { Changes, Hold, Item, Look, Remembered } from '../store/store';
+import type { Changes, Item, Look, Remembered } from '../store/store';
 
 /**
  * What becomes of a step while the store fails: `refuse` rejects it with `SMS_STORE`, `postpone` takes it when the store
@@ -37,50 +37,6 @@ export interface Step<Result> {
   readonly after?: Promise<void> | undefined;
   /** Called whenever it is postponed: once more for each time that the store fails again before it is taken. */
   postponed?(): void;
-}
-
-/** A step that somebody waits for. */
-export interface Task {
-  readonly step: Omit<Step<unknown>, 'decide' | 'further'>;
-  /** Never throws: what the step throws, deciding throws. */
-  further(look: Look): readonly string[];
-  /** Returns how to run the effects and settle the step with what comes of them. */
-  decide(look: Look, changes: Changes): (isWritten: boolean) => void;
-  reject(error: unknown): void;
-  /** Where it is written until it is taken. */
-  readonly hold: Hold | undefined;
-}
-
-/** Makes a task of a step, and the promise of its result. */
-export function createTask<Result>(step: Step<Result>, hold?: Hold): { task: Task; result: Promise<Result> } {
-  let resolve: (result: Result) => void = () => {};
-  let reject: (error: unknown) => void = () => {};
-  const result = new Promise<Result>((onResult, onError) => {
-    resolve = onResult;
-    reject = onError;
-  });
-  let fault: { error: unknown } | undefined;
-  const further = (look: Look) => {
-    fault = undefined;
-    try {
-      return step.further?.(look) ?? [];
-    } catch (error) {
-      fault = { error };
-      return [];
-    }
-  };
-  const decide = (look: Look, changes: Changes) => {
-    if (fault) throw fault.error;
-    const effects = step.decide(look, changes);
-    return (isWritten: boolean) => {
-      try {
-        resolve(effects(isWritten));
-      } catch (error) {
-        reject(error);
-      }
-    };
-  };
-  return { task: { step, further, decide, reject, hold }, result };
 }
 
 /**

@@ -13,7 +13,18 @@ import {
   StoreConflict,
 } from '../store/store';
 import type { ClockSkew } from './clock-skew';
-import type { Participant, Task, Versions } from './step';
+import type { Participant, Step, Versions } from './step';
+
+/** A step that somebody waits for. */
+export interface Task {
+  readonly step: Step<unknown>;
+  resolve(result: unknown): void;
+  reject(error: unknown): void;
+  /** Where it is written until it is taken. */
+  readonly hold: Hold | undefined;
+  /** What its `further` threw. */
+  fault?: { error: unknown } | undefined;
+}
 
 /** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
 const rememberedPerSweep = 500;
@@ -210,7 +221,7 @@ export class StepWriter {
     const presumed = new Map<string, undefined>();
     for (const { step } of tasks) for (const key of step.keys) presumed.set(key, undefined);
     const look = this.#look(noChanges, presumed);
-    for (const task of tasks) for (const key of task.further(look)) presumed.set(key, undefined);
+    for (const task of tasks) for (const key of furtherOf(task, look)) presumed.set(key, undefined);
     return presumed.size <= mostPresumed ? presumed : undefined;
   }
 
@@ -230,7 +241,7 @@ export class StepWriter {
       const values = asked.length > 0 ? await this.#store.recall(asked) : [];
       for (const [index, key] of asked.entries()) recalled.set(key, values[index]);
       keys = [];
-      for (const task of tasks) for (const key of task.further(look)) if (!recalled.has(key)) keys.push(key);
+      for (const task of tasks) for (const key of furtherOf(task, look)) if (!recalled.has(key)) keys.push(key);
     } while (keys.length > 0);
     return recalled;
   }
@@ -251,7 +262,7 @@ export class StepWriter {
       const effects: ((isWritten: boolean) => void)[] = [];
       const faulty = left.find((task) => {
         try {
-          effects.push(task.decide(look, changes));
+          effects.push(decide(task, look, changes));
           return false;
         } catch (error) {
           if (!isPresumed) task.reject(error);
@@ -281,4 +292,28 @@ export class StepWriter {
       return remembered && this.#skew.read(remembered, this.#store.shared);
     };
   }
+}
+
+/** What a task may look at beside its keys. What that throws, deciding throws. */
+function furtherOf(task: Task, look: Look): readonly string[] {
+  task.fault = undefined;
+  try {
+    return task.step.further?.(look) ?? [];
+  } catch (error) {
+    task.fault = { error };
+    return [];
+  }
+}
+
+/** Returns how to run the effects and settle the task with what comes of them. */
+function decide({ step, fault, resolve, reject }: Task, look: Look, changes: Changes): (isWritten: boolean) => void {
+  if (fault) throw fault.error;
+  const effects = step.decide(look, changes);
+  return (isWritten) => {
+    try {
+      resolve(effects(isWritten));
+    } catch (error) {
+      reject(error);
+    }
+  };
 }

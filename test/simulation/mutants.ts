@@ -65,9 +65,9 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'what an effect throws is the fault of the store',
-    'journal/step.ts',
-    '        resolve(effects(isWritten));\n      } catch (error) {\n        reject(error);',
-    '        resolve(effects(isWritten));\n      } catch (error) {\n        throw error;',
+    'journal/writer.ts',
+    'resolve(effects(isWritten));\n    } catch (error) {\n      reject(error);',
+    'resolve(effects(isWritten));\n    } catch (error) {\n      throw error;',
   ),
   mutant(
     'a step that met another is not taken anew',
