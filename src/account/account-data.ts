@@ -44,7 +44,7 @@ export class AccountData {
     this.journal = journal;
     const correlator = withConsent({
       journal,
-      correlator: (news) => this.outbox.correlation.of(news),
+      correlator: (news) => this.outbox.questions.correlationOf(news),
       now: () => options.clock.now(),
       words: options.words,
       onChanged: options.onOptOut,

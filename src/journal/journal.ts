@@ -253,10 +253,9 @@ export class Journal {
     // What is asked for together is taken together.
     await undefined;
     do {
-      const opens = this.#isRetryDue || (this.#mode === 'closed' && (this.#hasWork || !this.#isClosing));
-      if (opens) await this.#open();
+      if (this.#isRetryDue || (this.#mode === 'closed' && (this.#hasWork || !this.#isClosing))) await this.#open();
       while (this.#hasWork && !this.#isRetryDue) await this.#takeNext();
-      if (opens) await this.#sweep();
+      await this.#sweep();
       this.#options.onSteps?.();
       if (this.#isClosing && !this.#hasWork) await this.#close();
     } while (this.#hasWork || (this.#mode === 'closed' && !this.#isClosing));

@@ -4,7 +4,7 @@ import type { Client } from '../http/client';
 import type { Journal } from '../journal/journal';
 import { createChange, createReading } from '../journal/step';
 import { type Asked, carriedKey, type PolledFor, QuestionBook, TextsInTransit } from '../questions/question';
-import { durationOf, type Memory, type SentIndex } from '../questions/sent-index';
+import { durationOf, type Memory, SentIndex } from '../questions/sent-index';
 import { type Item, keepItem } from '../store/store';
 import type { SendCounts } from './counts';
 import { createMoments, type Moment } from './limits';
@@ -82,8 +82,6 @@ export interface OutboxOptions {
 
 /** What the ledger stands on. */
 export interface LedgerOptions extends OutboxOptions {
-  /** Is told what is going to be remembered. */
-  sentIndex: SentIndex;
   /** What an earlier process left, or a dead one held, has been found. */
   onFound(texts: readonly Text[], questions: readonly Asked[]): void;
   /** A node has more or fewer open questions or reports. */
@@ -102,6 +100,7 @@ export class Ledger {
   /** Questions and reports that have not entered the flow. */
   readonly questions: QuestionBook;
   readonly inTransit: TextsInTransit;
+  readonly sentIndex: SentIndex;
   readonly journal: Journal;
   /** Ids of items that the store has, and that another ledger has not let go of: they are not found before it has. */
   readonly arriving = new Set<string>();
@@ -115,6 +114,7 @@ export class Ledger {
   constructor(options: LedgerOptions) {
     this.#options = options;
     this.questions = new QuestionBook(options.onCount);
+    this.sentIndex = new SentIndex(options.journal.isShared, options.clock);
     this.inTransit = new TextsInTransit(options.clock);
     this.#createMoment = createMoments(options.clock);
     this.texts = new TextBook(options.clock, (text) => void this.discard(text));
@@ -142,7 +142,7 @@ export class Ledger {
 
   /** Finds out whether anything is remembered. */
   async findOut(): Promise<void> {
-    await this.journal.run(this.#options.sentIndex.findOut());
+    await this.journal.run(this.sentIndex.findOut());
   }
 
   /** See {@link Participant.found}. */
@@ -309,12 +309,12 @@ export class Ledger {
 
   /** @param remembered a text that may be remembered now */
   #memory(remembered?: Text): Memory {
-    const { dedupeMs, sentMs, rules, sentIndex } = this.#options;
+    const { dedupeMs, sentMs, rules } = this.#options;
     const moment = this.#createMoment();
     const { isShared } = this;
     const memory = { now: moment.now, moment, rules, dedupeMs: dedupeMs(), sentMs: sentMs(), isShared };
     // Before a reply can come, which may be in the same commit.
-    if (remembered && isFollowed(remembered)) sentIndex.expect(durationOf(remembered, memory));
+    if (remembered && isFollowed(remembered)) this.sentIndex.expect(durationOf(remembered, memory));
     return memory;
   }
 

@@ -2,10 +2,8 @@ import { wait } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Participant } from '../journal/journal';
 import type { Circumstances } from '../journal/step';
-import { Correlation } from '../questions/correlation';
 import { type Asked, awaited } from '../questions/question';
 import { Questions } from '../questions/questions';
-import { SentIndex } from '../questions/sent-index';
 import type { Item } from '../store/store';
 import { Admin, type AdminOptions } from './admin';
 import { UnderWay } from './counts';
@@ -58,8 +56,6 @@ export class Outbox implements Participant {
   readonly isReadable = isLedgerItem;
   /** What goes on here, and what somebody may do about it. */
   readonly admin: Admin;
-  /** What records that come in answer. */
-  readonly correlation: Correlation;
   /** The nodes that send. */
   readonly registrations: SenderRegistrations;
   readonly questions: Questions;
@@ -71,10 +67,8 @@ export class Outbox implements Participant {
 
   constructor(options: OutboxOptions) {
     const { journal, clock } = options;
-    const sentIndex = new SentIndex(journal.isShared, clock);
     const ledger = new Ledger({
       ...options,
-      sentIndex,
       onFound: (texts, questions) => this.#resume(texts, questions),
       onCount: (node, kind) => {
         this.#tellOpenQuestions(node, kind);
@@ -86,8 +80,8 @@ export class Outbox implements Participant {
     const followers = new Followers(clock, ledger);
     const base = { ...options, ledger, registrations, followers, origins: new Map<string, unknown>(), handlerOf };
     const absences = new Absences({ ...base, onFound: (node) => this.#nodeChanged(node) });
-    const questions = new Questions(base);
     const reconciliations = new Reconciliations(base);
+    const questions = new Questions({ ...base, reconciliations });
     const settling = { ...base, absences, questions, reconciliations };
     const settlement = new Settlement(settling);
     const dispatcher = new Dispatcher({ ...settling, settlement });
@@ -95,7 +89,6 @@ export class Outbox implements Participant {
     this.registrations = registrations;
     this.questions = questions;
     this.admin = new Admin(this.#parts);
-    this.correlation = new Correlation({ sentIndex, ledger, questions, reconciliations, now: () => clock.now() });
     journal.join('ledger', this);
   }
 

@@ -1,19 +1,24 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
-import type { Kind } from '../model';
+import type { IncomingRecord, Kind, StatusRecord } from '../model';
 import { DueTimes } from '../outbox/due-times';
 import type { Ledger } from '../outbox/ledger';
+import type { PassingRecord, Reconciliations } from '../outbox/reconciliation';
 import { Redelivery } from '../outbox/redelivery';
 import type { SendHandler } from '../outbox/sender-registrations';
+import { type Changes, keepItem, type Look } from '../store/store';
 import { present } from '../wire/fields';
-import { type Asked, awaited, type Question, remainingGraceMs, remainingMs } from './question';
-import { collectReplies, endQuestion, forgetQuestion } from './question-steps';
-import { describeReport, endReports } from './report';
+import { type Answer, type Asked, awaited, type Question, remainingGraceMs, remainingMs } from './question';
+import { collectReplies, endQuestion, forgetQuestion, latest, leaveReply, withAnswer } from './question-steps';
+import { describeReport, endReports, keysOfStatus, noteStatus } from './report';
+import { answeredReference, furtherKeysOfRecord, keysOfRecord, match } from './sent-index';
 
 /** What open questions need. */
 export interface QuestionsOptions {
   clock: Clock;
   ledger: Ledger;
   handlerOf(node: string): SendHandler | undefined;
+  /** Are told of what comes in. */
+  reconciliations: Pick<Reconciliations, 'observe'>;
   /** What nodes gave with texts. */
   origins: Map<string, unknown>;
   /** A node has thrown. */
@@ -28,8 +33,9 @@ const collectIntervalMs = 500;
 const mostCollected = 1_000;
 
 /**
- * Waits for the replies to questions, and for the statuses of reports: for each recipient exactly one of reply and no reply enters the flow, and
- * for each text that is reported its report, at least once, and after the outcome of the text.
+ * Says what records answer, within the step that takes them in. Waits for the replies to questions, and for the statuses of reports: for each
+ * recipient exactly one of reply and no reply enters the flow, and for each text that is reported its report, at least once, and after the
+ * outcome of the text.
  */
 export class Questions {
   readonly #options: QuestionsOptions;
@@ -111,6 +117,78 @@ export class Questions {
     this.#collect();
   }
 
+  /** What is known of a record that has come. */
+  correlationOf(passing: PassingRecord) {
+    const { reconciliations, ledger } = this.#options;
+    const { sentIndex } = ledger;
+    const { kind, record } = passing;
+    const observe = () => reconciliations.observe(passing);
+    if (kind === 'outbox') {
+      const correlate = () => ({ record, effect: observe });
+      return { mayAnswer: false, keys: [], further: () => [], correlate };
+    }
+    const keysOf = () => [...keysOfRecord(kind, record), ...(kind === 'status' ? keysOfStatus(record) : [])];
+    const mayAnswer = sentIndex.isExpected;
+    // It names no text that it answers.
+    const isByHandset = kind === 'incoming' && answeredReference(record) === undefined;
+    return {
+      mayAnswer,
+      // What a record may answer is derived from digests, which most accounts never need.
+      keys: mayAnswer ? keysOf() : sentIndex.keys,
+      // Whether it may answer a text that is on its way to its handset.
+      outcome: isByHandset ? ledger.inTransit.outcomesTo(record.from) : undefined,
+      further: (look: Look) =>
+        sentIndex.isRemembered(look) ? [...keysOf(), ...furtherKeysOfRecord(kind, record, this.#unexpired(look))] : [],
+      /** The effect is to be run when the changes are written. */
+      correlate: (look: Look, changes: Changes) => {
+        if (!sentIndex.isExpected) return { record, effect: observe };
+        const unexpired = this.#unexpired(look);
+        const { record: answering, answered } = this.#answer(passing, unexpired, changes);
+        const reported = kind === 'status' ? noteStatus(record, unexpired, changes) : undefined;
+        const effect = () => {
+          observe();
+          if (answered) this.#answered(answered);
+          if (reported !== undefined) this.#endReports(ledger.questions.reportsBy(reported));
+        };
+        return { record: answering, ...(reported !== undefined && { isTaken: true as const }), effect };
+      },
+    };
+  }
+
+  #answer(
+    passing: Extract<PassingRecord, { kind: 'incoming' | 'status' }>,
+    look: Look,
+    changes: Changes,
+  ): { record: IncomingRecord | StatusRecord; answered?: Question | undefined } {
+    const found = match(passing.kind, passing.record, look);
+    if (!found) return passing;
+    const open = found.question;
+    // It is remembered longer than it is known, for the sake of its questions.
+    if (!open && found.knownUntil <= this.#options.clock.now()) return passing;
+    const record = { ...passing.record, sent: found.sent };
+    const isEnd = passing.kind === 'status' && isUndelivered(passing.record);
+    const question = passing.kind === 'status' && !isEnd ? undefined : open;
+    const known = question && this.#options.ledger.questions.get(question.id);
+    const own = known?.kind === 'question' ? latest(known, changes) : undefined;
+    // One that is asked nowhere any more.
+    if (!question || (!own && !this.#options.ledger.isShared)) return { record };
+    changes.remember.set(question.key, undefined);
+    const answer: Answer = isEnd
+      ? { reason: 'undelivered', statusCode: passing.record.statusCode }
+      : { reply: { ...(record as IncomingRecord), awaited: true } };
+    if (!own) leaveReply(question.id, answer, this.#options.clock.now(), changes);
+    const answered = own && withAnswer(own, answer);
+    if (answered) keepItem(changes, answered);
+    return { record: isEnd ? record : { ...record, awaited: true }, answered };
+  }
+
+  #unexpired(look: Look): Look {
+    return (key) => {
+      const remembered = look(key);
+      return remembered && remembered.at + remembered.forMs > this.#options.clock.now() ? remembered : undefined;
+    };
+  }
+
   /** The service has no more replies, or statuses, for now: what is overdue ends without. */
   onDrained(kind: Kind): void {
     const { clock, ledger } = this.#options;
@@ -126,22 +204,17 @@ export class Questions {
   }
 
   /** A question has been answered, and that is written. */
-  answered(question: Question): void {
+  #answered(question: Question): void {
     const { questions } = this.#options.ledger;
     const asked = questions.get(question.id);
     if (!asked) return;
     questions.update(question);
     // As far as it is known, which its text's acceptance in the same commit is not yet.
-    this.onAnswered(asked);
-  }
-
-  /** A status to a text of this reference is written down. */
-  onStatus(reference: string): void {
-    this.#endReports(this.#options.ledger.questions.reportsBy(reference));
+    this.#onAnswered(asked);
   }
 
   /** A reply, or the word that none will come, is written down. */
-  onAnswered({ id, askedAt }: Asked): void {
+  #onAnswered({ id, askedAt }: Asked): void {
     this.#stopWaiting(id);
     const answered = this.#options.ledger.questions.get(id);
     // Before its text is known to be accepted, the outcome comes first.
@@ -218,7 +291,7 @@ export class Questions {
     // When the store fails it tells that by itself.
     const answered = await answering.catch(() => []);
     for (const asked of answered) this.#options.ledger.questions.update(asked);
-    for (const asked of answered) this.onAnswered(asked);
+    for (const asked of answered) this.#onAnswered(asked);
   }
 
   async #tell(handler: SendHandler, asked: Asked, mayBeKnown: boolean): Promise<boolean> {
@@ -284,4 +357,9 @@ export class Questions {
     }
     return open;
   }
+}
+
+/** Says whether a status says that no reply will come. */
+function isUndelivered({ final, statusCode }: StatusRecord): boolean {
+  return final === true && statusCode.trim() !== 'RCV';
 }

@@ -404,7 +404,7 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'a question is closed by a reply that was not written',
-    'questions/correlation.ts',
+    'questions/questions.ts',
     'if (answered) keepItem(changes, answered);',
     '',
   ),

@@ -86,6 +86,7 @@ describe('DueTimes', () => {
       clock,
       ledger,
       handlerOf: () => undefined,
+      reconciliations: { observe() {} },
       origins: new Map(),
       onFault: (error) => assert.ifError(error),
     });

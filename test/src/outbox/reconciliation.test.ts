@@ -22,8 +22,8 @@ const entry = (more: Partial<FeedEntry>): FeedEntry => ({ categories: [], fields
 
 describe('unknown outcomes', () => {
   function observe(side: SendingSide, witness: PassingRecord): void {
-    side.outbox.correlation
-      .of(witness)
+    side.outbox.questions
+      .correlationOf(witness)
       .correlate(() => undefined, createChanges())
       .effect();
   }

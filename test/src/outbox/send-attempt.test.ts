@@ -126,8 +126,8 @@ describe('a text and the limits of its account', () => {
           await side.pass(8_000);
           assert.deepEqual(service.taken.at(-1)?.to, [b, c]);
           const witness = { kind: 'status', record: { inReplyToId: 'm1', from: a, statusCode: 'SNT' } } as const;
-          side.outbox.correlation
-            .of(witness as never)
+          side.outbox.questions
+            .correlationOf(witness as never)
             .correlate(() => undefined, createChanges())
             .effect();
           await side.pass(10_000);

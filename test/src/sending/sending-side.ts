@@ -279,7 +279,7 @@ export class SendingSide {
       clock: this.clock,
       dedupe: () => true,
       dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
-      correlator: (news) => this.outbox.correlation.of(news),
+      correlator: (news) => this.outbox.questions.correlationOf(news),
       replacedBy: () => this.replacedBy?.inbox,
     });
   }
