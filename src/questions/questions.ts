@@ -170,8 +170,7 @@ export class Questions {
     const question = passing.kind === 'status' && !isEnd ? undefined : open;
     const known = question && this.#options.ledger.questions.get(question.id);
     const own = known?.kind === 'question' ? latest(known, changes) : undefined;
-    // One that is asked nowhere any more.
-    if (!question || (!own && !this.#options.ledger.isShared)) return { record };
+    if (!question) return { record };
     changes.remember.set(question.key, undefined);
     const answer: Answer = isEnd
       ? { reason: 'undelivered', statusCode: passing.record.statusCode }
@@ -179,7 +178,9 @@ export class Questions {
     if (!own) leaveReply(question.id, answer, this.#options.clock.now(), changes);
     const answered = own && withAnswer(own, answer);
     if (answered) keepItem(changes, answered);
-    return { record: isEnd ? record : { ...record, awaited: true }, answered };
+    // In a store of one's own it may be asked nowhere any more, or by what is to be taken over yet.
+    const isAwaited = !isEnd && (own !== undefined || this.#options.ledger.isShared);
+    return { record: isAwaited ? { ...record, awaited: true } : record, answered };
   }
 
   #unexpired(look: Look): Look {

@@ -171,30 +171,34 @@ describe('what a login takes over of another', () => {
     assert.deepEqual(answersOf(node), ['6421555123: yes']);
   });
 
-  it('is what a dead instance has asked, with the reply that another had left for it', async () => {
-    const deadStore = new FailingStore();
-    const dead = new SendingSide({ store: deadStore });
-    sendText(dead.attach(), 'Come?', { messageId: 'asked', waitMs: 60_000, keep: forever });
-    await dead.pass(100);
-    const { clock, service } = dead;
-    const { items } = deadStore.disk;
-    const server = new FailingServer(copyDisk(deadStore.disk));
-    server.disk.entries.clear();
-    const former = new SendingSide({ clock, service, store: server });
-    former.receive();
-    await former.incoming('6421555123', 'yes', { inReplyToId: 'asked' });
-    assert.deepEqual(
-      former.received.map(({ awaited }) => awaited),
-      [true],
-    );
-    const heir = new SendingSide({ clock, service, store: new FailingStore() });
-    const node = heir.attach();
-    for (const left of [[], items]) {
-      server.takeOver(left);
-      await Promise.all([former.outbox.handOver(heir.outbox, { isLast: true }), heir.pass(11_000)]);
-    }
-    assert.deepEqual(answersOf(node), ['6421555123: yes']);
-  });
+  for (const by of ['another', 'the one that takes over'] as const) {
+    it(`is what a dead instance has asked, with the reply that ${by} has had before`, async () => {
+      const deadStore = new FailingStore();
+      const dead = new SendingSide({ store: deadStore });
+      sendText(dead.attach(), 'Come?', { messageId: 'asked', waitMs: 60_000, keep: forever });
+      await dead.pass(100);
+      const { clock, service } = dead;
+      const { items } = deadStore.disk;
+      const server = new FailingServer(copyDisk(deadStore.disk));
+      server.disk.entries.clear();
+      const former = new SendingSide({ clock, service, store: server });
+      const heir = new SendingSide({ clock, service, store: new FailingStore() });
+      const node = heir.attach();
+      const move = () => Promise.all([former.outbox.handOver(heir.outbox, { isLast: true }), heir.pass(11_000)]);
+      former.journal.open();
+      if (by !== 'another') await move();
+      const receiver = by === 'another' ? former : heir;
+      receiver.receive();
+      await receiver.incoming('6421555123', 'yes', { inReplyToId: 'asked' });
+      // Only where others may ask it is known that somebody does.
+      const [{ awaited } = {}] = receiver.received as { awaited?: boolean }[];
+      assert.equal(awaited, by === 'another' ? true : undefined);
+      await move();
+      server.takeOver(items);
+      await move();
+      assert.deepEqual(answersOf(node), ['6421555123: yes']);
+    });
+  }
 
   it('is every reply that instances have left each other', () => {
     const left = createChanges();
