@@ -245,7 +245,8 @@ export class Journal {
   #work(): void {
     this.#working ??= this.#workOff().finally(() => {
       this.#working = undefined;
-      if (this.#hasWork) this.#work();
+      // It may have been closed since it was looked.
+      if (this.#hasWork || (this.#isClosing && this.#mode !== 'closed')) this.#work();
     });
   }
 

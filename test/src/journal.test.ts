@@ -671,6 +671,21 @@ describe('Journal', () => {
       assert.deepEqual([kept(), store.disk.held.size], [['1'], 0]);
     });
 
+    it('is closed whenever that is asked for after a failure', async () => {
+      for (let turns = 0; turns < 30; turns++) {
+        const failing = new FailingStore();
+        const journal = create(failing);
+        await journal.ready();
+        failing.failing.add('recall');
+        await assert.rejects(journal.run({ ...keep('1'), keys: ['key'], whileFailing: 'refuse' }), {
+          code: 'SMS_STORE',
+        });
+        for (let turn = 0; turn < turns; turn++) await undefined;
+        await journal.close();
+        assert.deepEqual([turns, failing.isOpen], [turns, false]);
+      }
+    });
+
     it('can ask whether an item is in the store', async () => {
       await create().run(keep('found'));
       await journals[0]?.close();
