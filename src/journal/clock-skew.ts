@@ -60,9 +60,14 @@ export class ClockSkew {
    * @param isShared others remember there as well, whose clocks may be ahead, and the store forgets by itself
    */
   read(remembered: Remembered, isShared = false): Remembered {
-    const isAhead = remembered.at - this.#look() > leastSetMs && !isShared;
-    const at = isAhead ? this.#since : remembered.at + this.#setBy(remembered.at);
+    const at = this.timeOf(remembered.at, isShared);
     return at === remembered.at ? remembered : { ...remembered, at };
+  }
+
+  /** When something was, in ms since 1970, as if the clock had always been what it is now. */
+  timeOf(at: number, isShared = false): number {
+    const isAhead = at - this.#look() > leastSetMs && !isShared;
+    return isAhead ? this.#since : at + this.#setBy(at);
   }
 
   /**

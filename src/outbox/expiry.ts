@@ -1,6 +1,7 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import { digest } from '../digest';
 import { SmsError } from '../errors';
+import { ClockSkew } from '../journal/clock-skew';
 import type { Step } from '../journal/journal';
 import type { MovedValues } from '../store/store';
 import { DueTimes } from './due-times';
@@ -41,8 +42,9 @@ export class Expiry {
   }
 
   /** Begins to watch a text, or does so anew. */
-  watch(text: Text): void {
+  watch(given: Text): void {
     const { clock, rules } = this.#options;
+    const text = { ...given, arrivedAt: ClockSkew.of(clock).timeOf(given.arrivedAt) };
     const { id, node, arrivedAt } = text;
     const elapsed = clock.elapsed();
     const now = clock.now();

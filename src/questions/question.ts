@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../clock';
+import { ClockSkew } from '../journal/clock-skew';
 import type { IncomingRecord } from '../model';
 import { NodeCounts } from '../outbox/counts';
 import { foreverMs } from '../outbox/once';
@@ -75,22 +76,20 @@ export function keepCarried({ id, carried }: { id: string; carried?: string }, a
   if (carried !== undefined) changes.remember.set(carriedKey(id), { at, forMs: foreverMs, value: carried });
 }
 
-/**
- * How much of a wait is left. The clock may have been set meanwhile: it is never more than the whole.
- *
- * @param now in ms
- */
-export function remainingMs(question: Asked, now: number): number {
-  return remainingOf(question.waitMs, question, now);
+/** How much of a wait is left, in ms. The clock may have been set before this process began: it is never more than the whole. */
+export function remainingMs(question: Asked, clock: Clock): number {
+  return remainingOf(question.waitMs, question, clock);
 }
 
 /** How long a question that has ended stays yet; see {@link remainingMs}. */
-export function remainingGraceMs(question: Asked, now: number): number {
-  return remainingOf(question.waitMs + questionGraceMs, question, now);
+export function remainingGraceMs(question: Asked, clock: Clock): number {
+  return remainingOf(question.waitMs + questionGraceMs, question, clock);
 }
 
-function remainingOf(wholeMs: number, { askedAt }: Asked, now: number): number {
-  return askedAt === undefined ? wholeMs : Math.min(wholeMs, Math.max(0, askedAt + wholeMs - now));
+function remainingOf(wholeMs: number, { askedAt }: Asked, clock: Clock): number {
+  if (askedAt === undefined) return wholeMs;
+  const endsAt = ClockSkew.of(clock).timeOf(askedAt) + wholeMs;
+  return Math.min(wholeMs, Math.max(0, endsAt - clock.now()));
 }
 
 /** The questions and reports of this process that have not entered the flow, found by id, text and reference. */

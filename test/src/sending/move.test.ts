@@ -200,6 +200,26 @@ describe('what a login takes over of another', () => {
     });
   }
 
+  it('is for how long texts and questions have waited, by the time that has passed, though the clock was set', async () => {
+    const hourMs = 3_600_000;
+    const former = new SendingSide();
+    const [asking, late] = [former.attach(), former.attach('late')];
+    sendText(asking, 'Come?', { messageId: 'asked', waitMs: hourMs });
+    await former.pass(100);
+    former.service.otherwise = { unreachable: true };
+    sendText(late, 'soon', { keep: { expireMs: hourMs } });
+    await former.pass(hourMs / 4);
+    former.clock.set(8 * 24 * hourMs);
+    const { clock, service } = former;
+    const heir = new SendingSide({ clock, service, store: new FailingStore() });
+    const [next, waiting] = [heir.attach(), heir.attach('late')];
+    await Promise.all([former.outbox.handOver(heir.outbox, { isLast: true }), heir.pass(11_000)]);
+    await heir.pass(hourMs / 2);
+    assert.deepEqual([answersOf(next), waiting.ends], [[], []]);
+    await heir.pass(hourMs / 4);
+    assert.deepEqual([answersOf(next), waiting.ends], [['6421555123: timeout'], ['SMS_EXPIRED']]);
+  });
+
   it('is every reply that instances have left each other', () => {
     const left = createChanges();
     leaveReply('a', { reason: 'undelivered', statusCode: 'NUR' }, 1_000, left);
