@@ -347,9 +347,10 @@ class SendBadge {
 
   /** How to say what goes on, if anything does: it changes more often than it is shown. */
   get #current(): (() => NodeStatus) | undefined {
-    const { outage, sending, waiting, asking } = this.#state;
+    const { outage, sending, waiting, nextAt, asking } = this.#state;
     if (outage) return () => badges.outage(this.#RED, outage, waiting);
     if (sending > 0) return () => badges.sending(this.#RED, sending);
+    if (waiting > 0 && nextAt !== undefined) return () => badges.waitingUntil(this.#RED, waiting, nextAt);
     if (waiting > 0) return () => badges.waitingTexts(this.#RED, waiting);
     return asking > 0 ? () => badges.asking(this.#RED, asking) : undefined;
   }

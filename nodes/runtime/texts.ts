@@ -79,6 +79,9 @@ export const badges = {
   paused: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'ring'], 'status.paused', { n }),
   sending: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'dot'], 'status.sending', { n }),
   waitingTexts: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'ring'], 'status.waitingTexts', { n }),
+  /** @param next when the first of them may leave, in ms since 1970; shown by the clock of the server */
+  waitingUntil: (RED: NodeAPI, n: number, next: number) =>
+    badge(RED, ['blue', 'ring'], 'status.waitingUntil', { n, next: formatUntil(next) }),
   asking: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'ring'], 'status.asking', { n }),
   sent: (RED: NodeAPI) => badge(RED, ['green', 'dot'], 'status.sent'),
   partlyFailed: (RED: NodeAPI, failed: number, total: number) =>

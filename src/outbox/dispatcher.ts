@@ -106,11 +106,13 @@ export class Dispatcher implements TurnSource {
   stateOf(node: string): SendHandlerState {
     const { ledger, settlement } = this.#options;
     const { size = 0, tried = 0, scheduled } = this.#nodes.get(node) ?? {};
+    const nextAt = scheduled?.first;
     const outage = size > (scheduled?.size ?? 0) ? this.#outage.error : undefined;
     return {
       sending: tried + (settlement.searching.get(node) ?? 0),
       // One that nobody wants any more is tried to its end.
       waiting: Math.max(0, size - tried),
+      ...(nextAt === undefined ? undefined : { nextAt }),
       asking: ledger.questions.open.question.get(node) ?? 0,
       ...(outage && { outage }),
     };

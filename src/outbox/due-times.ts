@@ -29,6 +29,11 @@ export class DueTimes {
     return this.#times.size;
   }
 
+  /** When the first is due. */
+  get first(): number | undefined {
+    return this.get(this.#first);
+  }
+
   /** When something is due. */
   get(id: string): number | undefined {
     return this.#times.get(id);
@@ -68,7 +73,7 @@ export class DueTimes {
 
   #wait(): void {
     this.#timer?.cancel();
-    const first = this.get(this.#first);
+    const { first } = this;
     if (first === undefined) return;
     const delayMs = Math.max(0, Math.min(longestDelayMs, first - this.#clock[this.#time]()));
     this.#timer = this.#clock.after(delayMs, () => this.#look(), true);

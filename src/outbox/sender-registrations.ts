@@ -49,6 +49,8 @@ export interface SendHandlerState {
   sending: number;
   /** Its kept texts that wait. */
   waiting: number;
+  /** When the first of them may leave that may not yet; ms since 1970. */
+  nextAt?: number;
   /** Its open questions. */
   asking: number;
   /** Why its kept texts wait, or none can be kept, if so. */

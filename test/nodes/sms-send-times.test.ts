@@ -30,17 +30,17 @@ describe('sms-send: times', () => {
     timeZone: 'UTC',
   });
 
-  it('keeps a text until its time without keep, says how many wait, and sends it then', async () => {
+  it('keeps a text until its time without keep, shows when the next leaves, and sends it then', async () => {
     const flow = await start({ at: 'at', atType: 'msg' });
     const later = Date.now() + 2_000;
     flow.send('send', { topic: handset, payload: 'soon', at: new Date(later) });
     flow.send('send', { topic: handset, payload: 'tomorrow', at: Date.now() + 30 * hourMs });
-    await until(() => flow.status('send')?.text === 'waiting 2', 'the badge');
+    await until(() => /^waiting 2, next \d\d:\d\d$/.test(flow.status('send')?.text ?? ''), 'the badge');
     assert.equal(sim.messages.length, 0);
     const [message] = await flow.messages('sent', 1);
     assert.equal(Date.now() >= later, true);
     assert.equal(message?.payload, 'soon');
-    await until(() => flow.status('send')?.text === 'waiting 1', 'the badge of the other');
+    await until(() => /^waiting 1, next \d\d-\d\d$/.test(flow.status('send')?.text ?? ''), 'the badge of a later day');
     assert.deepEqual(
       sim.messages.map(({ body }) => body),
       ['soon'],
@@ -71,7 +71,7 @@ describe('sms-send: times', () => {
     flow.send('send', { topic: handset, payload: 'now', at: wall('Pacific/Auckland') });
     await flow.messages('sent', 1);
     flow.send('send', { topic: handset, payload: 'later', at: wall('Pacific/Kiritimati') });
-    await until(() => flow.status('send')?.text === 'waiting 1', 'the badge');
+    await until(() => /^waiting 1, next/.test(flow.status('send')?.text ?? ''), 'the badge');
   });
 
   it('waits for its time across a redeploy, and leaves with the message', async () => {
@@ -101,7 +101,7 @@ describe('sms-send: times', () => {
     const second = { ...account(sim, quietNow()), id: 'second' };
     const flow = await RunningFlow.start([...askingSender(sim, { keep: true }, {}), second]);
     flow.send('send', { topic: handset, payload: 'x' });
-    await until(() => flow.status('send')?.text === 'waiting 1', 'the badge');
+    await until(() => /^waiting 1, next \d\d:\d\d$/.test(flow.status('send')?.text ?? ''), 'the badge');
     await flow.deploy(askingSender(sim, { keep: true }, {}), 'full');
     await flow.messages('sent', 1);
   });

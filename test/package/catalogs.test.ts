@@ -160,8 +160,8 @@ for (const language of languages) {
     });
 
     it('have badges of fewer than 20 characters, or 34 where a badge says why it stays', () => {
-      const moments: Record<string, string> = { until: '14:05' };
-      const longer = /\.(paused|quiet|limitHandset|limitDay)$/;
+      const moments: Record<string, string> = { until: '14:05', next: '18:00' };
+      const longer = /\.(paused|waitingUntil|quiet|limitHandset|limitDay)$/;
       const tooLong = [...texts]
         .filter(([key]) => /^sms-account\.(short|status)\./.test(key))
         .map(([key, text]) => [key, text.replace(/__(\w+)__/g, (_place, name) => moments[name] ?? '100')])

@@ -15,12 +15,6 @@ const at = (time: number, keep: NonNullable<SendOptions['keep']> = { expireMs: h
 /** Quiet every day between two hours. */
 const quiet = (from: number, to: number) => new QuietHours({ from: from * 60, to: to * 60, timeZone: 'UTC' });
 
-/** When the first of the texts may leave that wait for that. */
-function nextAt(side: SendingSide): number | undefined {
-  const due = side.outbox.admin.entries('kept', 10).entries.flatMap(({ dueAt }) => dueAt ?? []);
-  return due.sort((a, b) => a - b)[0];
-}
-
 function start(options: SendingSideOptions = {}) {
   const store = new FailingStore();
   const side = new SendingSide({ clock: new VirtualClock(noon), store, ...options });
@@ -41,12 +35,12 @@ describe('a text with a time of its own', () => {
       entries.map(({ body, dueAt }) => [body, dueAt]),
       [['later', noon + 2 * hourMs]],
     );
-    assert.deepEqual([node.state?.waiting, nextAt(side)], [1, noon + 2 * hourMs]);
+    assert.deepEqual([node.state?.waiting, node.state?.nextAt], [1, noon + 2 * hourMs]);
     await side.pass(2 * hourMs - 1_000);
     assert.equal(side.service.tries, 0);
     await side.pass(1_000);
     assert.deepEqual(node.ends, ['to 6421555123']);
-    assert.deepEqual([node.state?.waiting, nextAt(side)], [0, undefined]);
+    assert.deepEqual([node.state?.waiting, node.state?.nextAt], [0, undefined]);
     assert.equal(side.outbox.admin.state.scheduled, 0);
     assert.equal(node.outcomes[0]?.isKept, true);
   });
@@ -70,7 +64,7 @@ describe('a text with a time of its own', () => {
     await after.pass(1_000);
     assert.deepEqual(after.service.bodies, ['in 1 h']);
     assert.equal(again.outcomes[0]?.carried, JSON.stringify({ payload: 'in 1 h' }));
-    assert.equal(nextAt(after), noon + 30 * hourMs);
+    assert.equal(again.state?.nextAt, noon + 30 * hourMs);
   });
 
   it('leaves within a minute of the clock being set, or the machine waking up, after its time', async () => {
@@ -235,7 +229,7 @@ describe('quiet hours', () => {
     sendText(node, 'at', at(noon - hourMs, { expireMs: minuteMs }));
     await side.pass(hourMs - 1_000);
     assert.equal(side.service.tries, 0);
-    assert.equal(nextAt(side), noon + hourMs);
+    assert.equal(node.state?.nextAt, noon + hourMs);
     await side.pass(1_000);
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123']);
   });
@@ -244,7 +238,7 @@ describe('quiet hours', () => {
     const { side, node } = start({ quietHours: [quiet(21, 7)] });
     sendText(node, 'late', at(noon + 12 * hourMs));
     await side.pass(100);
-    assert.equal(nextAt(side), noon + 19 * hourMs);
+    assert.equal(node.state?.nextAt, noon + 19 * hourMs);
   });
 
   it('begin while texts wait for their turn: who is not kept is refused, the others wait', async () => {
@@ -294,7 +288,7 @@ describe('quiet hours', () => {
     const { side, node } = start({ quietHours: [quiet(11, 13), quiet(13, 15)] });
     sendText(node, 'kept', { keep: forever });
     await side.pass(100);
-    assert.equal(nextAt(side), noon + 3 * hourMs);
+    assert.equal(node.state?.nextAt, noon + 3 * hourMs);
   });
 
   it('do not hold for what a person sends', async () => {
@@ -324,7 +318,7 @@ describe('quiet hours', () => {
     side.outbox.quietHoursChanged();
     await side.pass(hourMs);
     assert.deepEqual(node.ends, []);
-    assert.equal(nextAt(side), noon + 2 * hourMs);
+    assert.equal(node.state?.nextAt, noon + 2 * hourMs);
     quietHours.length = 0;
     side.outbox.quietHoursChanged();
     await side.pass(100);
