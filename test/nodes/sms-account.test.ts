@@ -1055,7 +1055,7 @@ describe('sms-account', () => {
     for (const drain of [1, 4]) {
       it(`has at most ${drain} polls in flight while messages keep coming with a drain of ${drain}`, async () => {
         for (let index = 0; index < 30; index++) sim.receive({ from: handset, to: '642100000001', body: `${index}` });
-        sim.fault('incoming', { delayMs: 5 }, 31);
+        sim.fault('incoming', { delayMs: 30 }, 31);
         let most = 0;
         sim.on('change', () => {
           most = Math.max(most, sim.polling('incoming'));
