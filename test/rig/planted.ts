@@ -73,7 +73,7 @@ const former: readonly Mutant[] = [
   {
     name: 'a deployment takes up a text that is being sent',
     file: 'outbox/outbox.ts',
-    search: ' || this.#dispatcher.isTried(text.id)',
+    search: ' || dispatcher.isTried(text.id)',
     replace: '',
   },
   {
