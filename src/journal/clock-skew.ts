@@ -64,7 +64,7 @@ export class ClockSkew {
     return at === remembered.at ? remembered : { ...remembered, at };
   }
 
-  /** When something was, in ms since 1970, as if the clock had always been what it is now. */
+  /** When something was, in ms since 1970, as if the clock had always been what it is now. See {@link read}. */
   timeOf(at: number, isShared = false): number {
     const isAhead = at - this.#look() > leastSetMs && !isShared;
     return isAhead ? this.#since : at + this.#setBy(at);

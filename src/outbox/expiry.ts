@@ -2,7 +2,7 @@ import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import { digest } from '../digest';
 import { SmsError } from '../errors';
 import { ClockSkew } from '../journal/clock-skew';
-import type { Step } from '../journal/journal';
+import type { Journal, Step } from '../journal/journal';
 import type { MovedValues } from '../store/store';
 import { DueTimes } from './due-times';
 import type { OutboxOptions } from './ledger';
@@ -12,6 +12,7 @@ import type { Text } from './text';
 /** What a watch over the time of texts goes by. */
 interface ExpiryOptions {
   clock: Clock;
+  journal: Pick<Journal, 'isShared'>;
   absences: Pick<Absences, 'patience'>;
   rules: Pick<RuleSettings, 'quietHours'>;
 }
@@ -43,8 +44,8 @@ export class Expiry {
 
   /** Begins to watch a text, or does so anew. */
   watch(given: Text): void {
-    const { clock, rules } = this.#options;
-    const text = { ...given, arrivedAt: ClockSkew.of(clock).timeOf(given.arrivedAt) };
+    const { clock, journal, rules } = this.#options;
+    const text = { ...given, arrivedAt: ClockSkew.of(clock).timeOf(given.arrivedAt, journal.isShared) };
     const { id, node, arrivedAt } = text;
     const elapsed = clock.elapsed();
     const now = clock.now();

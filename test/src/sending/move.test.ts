@@ -9,6 +9,7 @@ import type { Question } from '../../../src/questions/question';
 import { leaveReply, replyKey } from '../../../src/questions/question-steps';
 import { match, referenceOf, remember } from '../../../src/questions/sent-index';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
+import { VirtualClock } from '../../virtual-clock';
 import { FailingServer, FailingStore } from '../store/failing-store';
 import { answersOf, copyDisk, FakeService, forever, SendingSide, sendText } from './sending-side';
 
@@ -218,6 +219,28 @@ describe('what a login takes over of another', () => {
     assert.deepEqual([answersOf(next), waiting.ends], [[], []]);
     await heir.pass(hourMs / 4);
     assert.deepEqual([answersOf(next), waiting.ends], [['6421555123: timeout'], ['SMS_EXPIRED']]);
+  });
+
+  it('is for how long it has waited, also where the clock of the instance that has died was ahead', async () => {
+    const [minuteMs, hourMs] = [60_000, 3_600_000];
+    const deadStore = new FailingStore();
+    const dead = new SendingSide({ store: deadStore });
+    sendText(dead.attach(), 'Come?', { messageId: 'asked', waitMs: hourMs });
+    await dead.pass(100);
+    dead.service.otherwise = { unreachable: true };
+    sendText(dead.attach('late'), 'soon', { keep: { expireMs: hourMs } });
+    await dead.pass(100);
+    const server = new FailingServer(new FailingStore().disk);
+    const clock = new VirtualClock(dead.clock.now() - 6 * hourMs - 3 * minuteMs);
+    const heir = new SendingSide({ clock, store: server });
+    heir.service.otherwise = { unreachable: true };
+    const [node, late] = [heir.attach(), heir.attach('late')];
+    await heir.pass(6 * hourMs + minuteMs);
+    server.takeOver(deadStore.disk.items);
+    await heir.pass(hourMs - minuteMs);
+    assert.deepEqual([answersOf(node), late.ends], [[], []]);
+    await heir.pass(3 * minuteMs);
+    assert.deepEqual([answersOf(node), late.ends], [['6421555123: timeout'], ['SMS_EXPIRED']]);
   });
 
   it('is every reply that instances have left each other', () => {
