@@ -45,7 +45,9 @@ export class Expiry {
   /** Begins to watch a text, or does so anew. */
   watch(given: Text): void {
     const { clock, journal, rules } = this.#options;
-    const text = { ...given, arrivedAt: ClockSkew.of(clock).timeOf(given.arrivedAt, journal.isShared) };
+    const timeOf = (at: number) => ClockSkew.of(clock).timeOf(at, journal.isShared);
+    const hastenedAt = given.hastenedAt === undefined ? undefined : timeOf(given.hastenedAt);
+    const text = { ...given, arrivedAt: timeOf(given.arrivedAt), ...(hastenedAt !== undefined && { hastenedAt }) };
     const { id, node, arrivedAt } = text;
     const elapsed = clock.elapsed();
     const now = clock.now();

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock';
 import { isSmsError, SmsError, type SmsErrorCode, type SmsErrorDetails, type SmsErrorReason } from '../errors';
 import { leavesOpen } from '../http/failure';
+import { ClockSkew } from '../journal/clock-skew';
 import type { Encoding } from '../message/gsm';
 import type { Delivery, OutboundMessage } from '../model';
 import type { Item } from '../store/store';
@@ -390,7 +391,9 @@ export class TextBook extends Map<string, Text> {
       this.#order[entry.state].add(formatOrder(entry.at) + id);
     }
     if (state !== 'uncertain') return;
-    const leftMs = Math.min(uncertainMs, Math.max(0, settledAt + uncertainMs - this.#clock.now()));
+    // Of what lies ahead it is not known how old it is, and it may be another instance's: it has all of its time.
+    const since = ClockSkew.of(this.#clock).timeOf(settledAt, true);
+    const leftMs = Math.min(uncertainMs, Math.max(0, since + uncertainMs - this.#clock.now()));
     this.#decisions.set(id, this.#clock.elapsed() + leftMs);
   }
 

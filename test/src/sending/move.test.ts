@@ -10,6 +10,7 @@ import { leaveReply, replyKey } from '../../../src/questions/question-steps';
 import { match, referenceOf, remember } from '../../../src/questions/sent-index';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
+import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
 import { answersOf, copyDisk, FakeService, forever, SendingSide, sendText } from './sending-side';
 
@@ -219,6 +220,44 @@ describe('what a login takes over of another', () => {
     assert.deepEqual([answersOf(next), waiting.ends], [[], []]);
     await heir.pass(hourMs / 4);
     assert.deepEqual([answersOf(next), waiting.ends], [['6421555123: timeout'], ['SMS_EXPIRED']]);
+  });
+
+  it('is for how long a text has waited since somebody has sent it, though the clock was set', async () => {
+    const hourMs = 3_600_000;
+    const former = new SendingSide();
+    former.service.otherwise = { unreachable: true };
+    sendText(former.attach(), 'soon', { keep: { expireMs: hourMs } });
+    await former.pass(hourMs / 4);
+    const [{ id = '' } = {}] = former.outbox.admin.entries('kept', 1).entries;
+    const [done] = await Promise.all([former.outbox.admin.act(id, 'send'), former.pass(0)]);
+    assert.equal(done, 'done');
+    former.clock.set(8 * 24 * hourMs);
+    const { clock, service } = former;
+    const heir = new SendingSide({ clock, service, store: new FailingStore() });
+    const node = heir.attach();
+    await Promise.all([former.outbox.handOver(heir.outbox, { isLast: true }), heir.pass(11_000)]);
+    await heir.pass(hourMs / 2);
+    assert.deepEqual(node.ends, []);
+    await heir.pass(hourMs / 2);
+    assert.deepEqual(node.ends, ['SMS_EXPIRED again']);
+  });
+
+  it('is what nobody knows the end of, listed for as long as before, though the clock was set', async () => {
+    const dayMs = 24 * 3_600_000;
+    const former = new SendingSide();
+    former.service.otherwise = { error: createError('uncertain') };
+    sendText(former.attach(), 'unknown', { keep: forever });
+    await former.pass(100);
+    assert.equal(former.outbox.admin.entries('uncertain', 1).total, 1);
+    former.clock.set(8 * dayMs);
+    const { clock, service } = former;
+    const heir = new SendingSide({ clock, service, store: new FailingStore() });
+    heir.attach();
+    await Promise.all([former.outbox.handOver(heir.outbox, { isLast: true }), heir.pass(11_000)]);
+    await heir.pass(6 * dayMs);
+    assert.equal(heir.outbox.admin.entries('uncertain', 1).total, 1);
+    await heir.pass(dayMs);
+    assert.equal(heir.outbox.admin.entries('uncertain', 1).total, 0);
   });
 
   it('is for how long it has waited, also where the clock of the instance that has died was ahead', async () => {
