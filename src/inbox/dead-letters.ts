@@ -1,4 +1,5 @@
 import type { Timer } from '../clock';
+import { ClockSkew } from '../journal/clock-skew';
 import type { Step } from '../journal/journal';
 import { createChange, type Participant } from '../journal/step';
 import type { Kind, RecordOfKind } from '../model';
@@ -194,7 +195,8 @@ export class DeadLetters {
   /** Since when an item has been given up that was found, as far as that is known. */
   #sinceOf({ id, at }: DeadLetter): number {
     const { clock } = this.#context;
-    const age = at < earliestTime ? 0 : Math.max(0, clock.now() - at);
+    // What lies ahead, as another instance's may, is new.
+    const age = at < earliestTime ? 0 : Math.max(0, clock.now() - ClockSkew.of(clock).timeOf(at, true));
     return this.#kept.get(id)?.since ?? clock.elapsed() - age;
   }
 

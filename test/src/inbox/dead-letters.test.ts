@@ -221,6 +221,13 @@ describe('what was given up', () => {
     await assertEndsAfter(await restart(inbox), 7 * dayMs);
   });
 
+  it('is kept for 7 days also when the clock was set forward before its store was opened again', async () => {
+    const { inbox } = await giveUp();
+    await clock.advance(dayMs);
+    clock.set(8 * dayMs);
+    await assertEndsAfter(await restart(inbox), 6 * dayMs);
+  });
+
   it('keeps no process alive', async () => {
     let isIdle: boolean | undefined;
     const after = clock.after.bind(clock);
