@@ -62,8 +62,8 @@ export class Outbox implements Participant {
   readonly #parts: AdminOptions;
   /** Ids of texts that this process will tell of by itself, though they are found in the store, which was closed meanwhile. */
   readonly #underWay = new Set<string>();
-  /** Texts that are being taken in, or sent without being kept, of nodes that may be closed by now. */
-  readonly #running = new UnderWay();
+  /** Texts that are being taken in, or sent without being kept, of each node that may be closed by now. */
+  readonly #running = new Set<UnderWay>();
 
   constructor(options: OutboxOptions) {
     const { journal, clock } = options;
@@ -116,6 +116,7 @@ export class Outbox implements Participant {
     const [stop, giveUp] = [new AbortController(), new AbortController()];
     const registration = { handler, running, stopped: stop.signal, givenUp: giveUp.signal };
     registrations.add(registration);
+    this.#running.add(running);
     this.#begin();
     this.#nodeChanged(id);
     this.questions.attach(id);
@@ -125,7 +126,7 @@ export class Outbox implements Participant {
     journal.open(!handler.usesStore);
     registrations.greet(registration);
     return {
-      send: (request) => void this.#running.run(() => running.run(() => this.#submit(request, registration))),
+      send: (request) => void running.run(() => this.#submit(request, registration)),
       countRefused: () => this.admin.counts.refused++,
       close: async () => {
         stop.abort();
@@ -134,6 +135,7 @@ export class Outbox implements Participant {
         this.#nodeChanged(id);
         await running.idle();
         timer.cancel();
+        this.#running.delete(running);
       },
     };
   }
@@ -153,7 +155,9 @@ export class Outbox implements Participant {
     const parts = [this.#parts.settlement, this.questions, this.#parts.absences];
     for (const part of parts) part.close();
     this.#parts.onQuestionsRest();
-    await Promise.all([this.#parts.dispatcher.close(graceMs), this.#running.idle()]);
+    // Whoever comes back meanwhile is not waited for.
+    const running = [...this.#running].map((one) => one.idle());
+    await Promise.all([this.#parts.dispatcher.close(graceMs), ...running]);
     this.#parts.ledger.inTransit.clear();
   }
 

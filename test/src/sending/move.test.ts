@@ -282,6 +282,35 @@ describe('what a login takes over of another', () => {
     assert.deepEqual([answersOf(node), late.ends], [['6421555123: timeout'], ['SMS_EXPIRED']]);
   });
 
+  it('waits for what has left before, and not for what whoever has come back sends', async () => {
+    const former = new SendingSide();
+    const heir = new SendingSide({ clock: former.clock, store: new FailingStore() });
+    const first = former.attach();
+    let answer = former.service.holdNext({ takes: true });
+    sendText(first, 'before');
+    await former.pass(0);
+    void first.node.close();
+    let isWanted = true;
+    let isOver = false;
+    const move = former.outbox.handOver(heir.outbox, { isLast: true, isWanted: () => isWanted });
+    void move.then(() => (isOver = true));
+    await former.pass(0);
+    isWanted = false;
+    const next = former.attach();
+    for (let n = 0; n < 10; n++) {
+      const answerBefore = answer;
+      answer = former.service.holdNext({ takes: true });
+      sendText(next, `text ${n}`);
+      await former.pass(100);
+      answerBefore();
+      await former.pass(100);
+    }
+    assert.ok(isOver);
+    answer();
+    await former.pass(0);
+    assert.equal(next.ends.length, 10);
+  });
+
   it('is every reply that instances have left each other', () => {
     const left = createChanges();
     leaveReply('a', { reason: 'undelivered', statusCode: 'NUR' }, 1_000, left);
