@@ -195,8 +195,7 @@ export class DeadLetters {
   /** Since when an item has been given up that was found, as far as that is known. */
   #sinceOf({ id, at }: DeadLetter): number {
     const { clock } = this.#context;
-    // What lies ahead, as another instance's may, is new.
-    const age = at < earliestTime ? 0 : Math.max(0, clock.now() - ClockSkew.of(clock).timeOf(at, true));
+    const age = at < earliestTime ? 0 : Math.max(0, clock.now() - ClockSkew.of(clock).timeOf(at));
     return this.#kept.get(id)?.since ?? clock.elapsed() - age;
   }
 

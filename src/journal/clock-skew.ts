@@ -60,14 +60,15 @@ export class ClockSkew {
    * @param isShared others remember there as well, whose clocks may be ahead, and the store forgets by itself
    */
   read(remembered: Remembered, isShared = false): Remembered {
-    const at = this.timeOf(remembered.at, isShared);
+    const isAhead = remembered.at - this.#look() > leastSetMs && !isShared;
+    const at = isAhead ? this.#since : this.timeOf(remembered.at);
     return at === remembered.at ? remembered : { ...remembered, at };
   }
 
-  /** When something was, in ms since 1970, as if the clock had always been what it is now. See {@link read}. */
-  timeOf(at: number, isShared = false): number {
-    const isAhead = at - this.#look() > leastSetMs && !isShared;
-    return isAhead ? this.#since : at + this.#setBy(at);
+  /** When something was, in ms since 1970, as if the clock had always been what it is now. What lies ahead stays so. */
+  timeOf(at: number): number {
+    this.#look();
+    return at + this.#setBy(at);
   }
 
   /**

@@ -2,7 +2,7 @@ import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import { digest } from '../digest';
 import { SmsError } from '../errors';
 import { ClockSkew } from '../journal/clock-skew';
-import type { Journal, Step } from '../journal/journal';
+import type { Step } from '../journal/journal';
 import type { MovedValues } from '../store/store';
 import { DueTimes } from './due-times';
 import type { OutboxOptions } from './ledger';
@@ -12,7 +12,6 @@ import type { Text } from './text';
 /** What a watch over the time of texts goes by. */
 interface ExpiryOptions {
   clock: Clock;
-  journal: Pick<Journal, 'isShared'>;
   absences: Pick<Absences, 'patience'>;
   rules: Pick<RuleSettings, 'quietHours'>;
 }
@@ -44,8 +43,8 @@ export class Expiry {
 
   /** Begins to watch a text, or does so anew. */
   watch(given: Text): void {
-    const { clock, journal, rules } = this.#options;
-    const timeOf = (at: number) => ClockSkew.of(clock).timeOf(at, journal.isShared);
+    const { clock, rules } = this.#options;
+    const timeOf = (at: number) => ClockSkew.of(clock).timeOf(at);
     const hastenedAt = given.hastenedAt === undefined ? undefined : timeOf(given.hastenedAt);
     const text = { ...given, arrivedAt: timeOf(given.arrivedAt), ...(hastenedAt !== undefined && { hastenedAt }) };
     const { id, node, arrivedAt } = text;

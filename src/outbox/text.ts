@@ -391,8 +391,7 @@ export class TextBook extends Map<string, Text> {
       this.#order[entry.state].add(formatOrder(entry.at) + id);
     }
     if (state !== 'uncertain') return;
-    // Of what lies ahead it is not known how old it is, and it may be another instance's: it has all of its time.
-    const since = ClockSkew.of(this.#clock).timeOf(settledAt, true);
+    const since = ClockSkew.of(this.#clock).timeOf(settledAt);
     const leftMs = Math.min(uncertainMs, Math.max(0, since + uncertainMs - this.#clock.now()));
     this.#decisions.set(id, this.#clock.elapsed() + leftMs);
   }

@@ -64,7 +64,7 @@ export class Questions {
       // Its answer follows the outcome of its text.
       handlerOf: ({ text, node }) => (ledger.texts.isOutcomeComing(text) ? undefined : handlerOf(node)),
       // Its node may be about to be deployed.
-      patienceMs: (question) => Math.max(longestDeploymentMs, remainingGraceMs(question, clock, ledger.isShared)),
+      patienceMs: (question) => Math.max(longestDeploymentMs, remainingGraceMs(question, clock)),
       tell: (handler, question, mayBeKnown) => this.#tell(handler, question, mayBeKnown),
       taken: forget,
       missed: forget,
@@ -246,8 +246,8 @@ export class Questions {
   }
 
   #await(question: Asked): void {
-    const { clock, ledger } = this.#options;
-    this.#deadlines.set(question.id, clock.elapsed() + remainingMs(question, clock, ledger.isShared));
+    const { clock } = this.#options;
+    this.#deadlines.set(question.id, clock.elapsed() + remainingMs(question, clock));
   }
 
   #onDeadline(id: string): void {

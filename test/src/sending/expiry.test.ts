@@ -24,8 +24,7 @@ class Watch {
 
   constructor(readonly clock = new VirtualClock()) {
     const absences = { patience: (node: string) => this.#patience(node) };
-    const journal = { isShared: false };
-    this.expiry = new Expiry({ clock: this.clock, journal, absences, rules: { quietHours: [] } }, (id) => {
+    this.expiry = new Expiry({ clock: this.clock, absences, rules: { quietHours: [] } }, (id) => {
       this.over.push(`${id} ${this.clock.elapsed() / minuteMs}`);
       this.onExpired(id);
     });
