@@ -225,6 +225,7 @@ export class AccountStores {
     const isWanted = () => !former.#isUsed(storeName);
     await Promise.race([started, member.left]);
     let hasIdled = false;
+    const given: NonNullable<HandOver['given']> = new Map();
     for (let isFirst = true; ; isFirst = false) {
       if (!isWanted()) {
         onRead();
@@ -247,7 +248,7 @@ export class AccountStores {
           from.givenTo(to);
           onRead();
         };
-        await handOver(from, to, { isLast, keepsMemory, isWanted, onGiven, more: movedSeen });
+        await handOver(from, to, { isLast, keepsMemory, isWanted, onGiven, given, more: movedSeen });
       } catch {
         isHanded = false;
       }

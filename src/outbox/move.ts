@@ -47,6 +47,8 @@ export interface Move {
   keepsMemory?: boolean;
   /** What else is remembered in the store, which is given with it, and stays in one that is shared. */
   more?: readonly MovedValues[];
+  /** What has been given before of what stays, by key, and is given no more as it was: the other may have forgotten it since. */
+  given?: Map<string, Remembered>;
   /** Whether nobody is here who sends it. */
   isWanted(): boolean;
   /** The other knows all of it from now on. The texts of these ids, or their questions, are its own. */
@@ -91,7 +93,7 @@ class Copies {
  * @throws SmsError `SMS_STORE` when one of the stores cannot be used: it is safe where it is
  */
 export async function moveAll(from: Ledger, to: Ledger, how: Move): Promise<void> {
-  const { isLast, keepsMemory = false, more = [], isWanted, onGiven } = how;
+  const { isLast, keepsMemory = false, more = [], given = new Map<string, Remembered>(), isWanted, onGiven } = how;
   const { journal } = from;
   if (from.isShared && !isLast) return;
   await journal.ready();
@@ -105,7 +107,7 @@ export async function moveAll(from: Ledger, to: Ledger, how: Move): Promise<void
     let { taken } = journal;
     do {
       ({ taken } = journal);
-      await copy(from, to, { copies, more, isWanted });
+      await copy(from, to, { copies, more, given, isWanted });
       await journal.flush();
       // What is found meanwhile, of a dead instance, is no step.
     } while (isWanted() && (journal.taken !== taken || from.items.some((item) => copies.items.get(item.id) !== item)));
@@ -122,6 +124,7 @@ export async function moveAll(from: Ledger, to: Ledger, how: Move): Promise<void
     const stays = from.isShared ? more : [];
     const isLeft = (key: string) => keepsMemory || stays.some(({ prefix }) => key.startsWith(prefix));
     const keys = [...memories.keys()].filter((key) => !isLeft(key));
+    for (const [key, { theirs }] of memories) if (theirs && isLeft(key)) given.set(key, theirs);
     for (let start = 0; start < Math.max(items.length, keys.length); start += sliceSize) {
       const end = start + sliceSize;
       await journal.run(abandon(items.slice(start, end), keys.slice(start, end)));
@@ -136,7 +139,7 @@ export async function moveAll(from: Ledger, to: Ledger, how: Move): Promise<void
 async function copy(
   from: Ledger,
   to: Ledger,
-  { copies, more, isWanted }: Required<Pick<Move, 'more' | 'isWanted'>> & { copies: Copies },
+  { copies, more, given, isWanted }: Required<Pick<Move, 'more' | 'given' | 'isWanted'>> & { copies: Copies },
 ): Promise<void> {
   const values = [...moved, ...more];
   const remembered = await from.journal.remembered(values.map(({ prefix }) => prefix));
@@ -145,7 +148,12 @@ async function copy(
   const isHeld = (key: string) => held.some(([hold]) => `${hold}:`.startsWith(`${heldPrefix}${key}:`));
   const theirs = new Map(remembered.filter(([key]) => !isHeld(key)));
   if (theirs.has(keyOfTotal)) copies.optOuts ??= new Map(await to.journal.remembered([optOutPrefix]));
-  const memories = copies.changed(addedTo(copies.optOuts ?? new Map(), theirs));
+  const isGiven = (key: string, { at, value }: Partial<Remembered> = {}) => {
+    const former = given.get(key);
+    return former !== undefined && former.at === at && former.value === value;
+  };
+  const changed = copies.changed(addedTo(copies.optOuts ?? new Map(), theirs));
+  const memories = changed.filter(([key, one]) => !isGiven(key, one));
   const items = from.items.filter((item) => copies.items.get(item.id) !== item);
   for (let start = 0; start < Math.max(items.length, memories.length); start += sliceSize) {
     if (!isWanted()) return;

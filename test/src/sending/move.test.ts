@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { Consent } from '../../../src/account/consent';
-import { optOutPrefix } from '../../../src/consent/opt-outs';
+import { keyOfOptOut, optOutPrefix } from '../../../src/consent/opt-outs';
 import type { Wish } from '../../../src/consent/words';
+import { createOptOutStep } from '../../../src/inbox/correlator';
+import { createReading } from '../../../src/journal/step';
 import type { IncomingRecord } from '../../../src/model';
 import { abandon, adopt, ledgerPrefixes } from '../../../src/outbox/move';
 import type { Text } from '../../../src/outbox/text';
@@ -309,6 +311,29 @@ describe('what a login takes over of another', () => {
     answer();
     await former.pass(0);
     assert.equal(next.ends.length, 10);
+  });
+
+  it('is once what stays in a store that others go on with: who has changed their mind since is taken at their word', async () => {
+    const former = new SendingSide({ store: new FailingServer() });
+    former.attach();
+    await former.pass(100);
+    const { clock, service } = former;
+    const heir = new SendingSide({ clock, service, store: new FailingStore() });
+    heir.attach();
+    const [left, back] = ['6421555001', '6421555002'] as const;
+    const change = ({ journal }: SendingSide, wish: 'out' | 'in', ...msisdns: string[]) => {
+      const optOut = { msisdns, wish, at: clock.now(), via: 'message', createId: () => journal.nextId() } as const;
+      return journal.run(createOptOutStep(optOut, 'refuse'));
+    };
+    const how = { isLast: true, keepsMemory: true, given: new Map() };
+    const move = () => Promise.all([former.outbox.handOver(heir.outbox, how), heir.pass(11_000)]);
+    await change(former, 'out', left, back);
+    await move();
+    await change(heir, 'in', back);
+    await move();
+    const reading = { keys: [left, back].map(keyOfOptOut), whileFailing: 'refuse' } as const;
+    const isOut = (look: Look) => [left, back].map((msisdn) => look(keyOfOptOut(msisdn)) !== undefined);
+    assert.deepEqual(await heir.journal.run(createReading(reading, isOut)), [true, false]);
   });
 
   it('is every reply that instances have left each other', () => {
