@@ -387,15 +387,15 @@ export class Journal {
    */
   #reconcile(missing: readonly string[], isReset: boolean): void {
     const participants = [...this.#participants.values()];
-    const keepAnew = createChange((changes) => {
-      for (const id of missing) {
+    const keepAnew = (id: string) =>
+      createChange((changes) => {
         const item = participants.map((one) => one.itemOf?.(id)).find((one) => one !== undefined);
         if (item && !changes.keep.has(id) && !changes.drop.has(id)) keepItem(changes, item);
-      }
-    });
-    if (isReset) void this.run(keepAnew);
-    else if (this.isShared) {
-      for (const id of missing) {
+      });
+    for (const id of missing) {
+      // A step for each: a commit takes no more of them than a server writes in its time.
+      if (isReset) void this.run(keepAnew(id));
+      else if (this.isShared) {
         this.#writer.disown(id);
         for (const participant of participants) participant.forget?.(id);
       }
