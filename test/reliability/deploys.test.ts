@@ -9,7 +9,7 @@ import { type DeploymentType, type FlowNode, type NodeRedProcess, startNodeRed }
 import { createAccount, createFeed } from './flows';
 import { createRecorder, readObservations, waitUntil } from './recorder';
 
-/** More by hand: `DEPLOYS=100 DEPLOY_TEXTS=1000 npm run test:one -- test/reliability/deploys.test.ts`. */
+/** More by hand: `DEPLOYS=100 DEPLOY_TEXTS=2000 npm run test:one -- test/reliability/deploys.test.ts`. */
 const deploys = Number(process.env.DEPLOYS ?? 18);
 const texts = Number(process.env.DEPLOY_TEXTS ?? 180);
 const handset = '64215550001';
@@ -55,17 +55,21 @@ describe('deploys while kept texts are sent', function () {
     const { url } = nodeRed;
     simulator.setOrganisation({ callbackUrl: `${url}/callback`, callbackStatusUrl: `${url}/callback` });
     let fed = 0;
-    for (let round = 0; round < deploys; round++) {
-      const { type, changed } = kinds[round % kinds.length] as (typeof kinds)[number];
-      revisions[changed]++;
-      const deployed = nodeRed.deploy(flows(), type);
-      const target = Math.ceil((texts * (round + 1)) / deploys);
+    const feedUntil = async (target: number) => {
       for (; fed < target; fed++) {
         void feed(url, `m${fed}`);
         if (fed % 3 === 0) simulator.receive({ from: handset, to: '64215559999', body: `in ${fed}` });
         await sleep(Math.random() * 12);
       }
+    };
+    for (let round = 0; round < deploys; round++) {
+      const { type, changed } = kinds[round % kinds.length] as (typeof kinds)[number];
+      revisions[changed]++;
+      const deployed = nodeRed.deploy(flows(), type);
+      // What comes while it deploys may find nobody, so as many come when it has.
+      await feedUntil((texts * (round + 0.5)) / deploys);
       await deployed;
+      await feedUntil((texts * (round + 1)) / deploys);
     }
     const taken = () => (existsSync(given) ? readFileSync(given, 'utf8').trim().split('\n') : []);
     await waitUntil(() => {
@@ -85,7 +89,7 @@ describe('deploys while kept texts are sent', function () {
     };
     console.log(`      ${deploys} deploys, ${fed} texts, ${taken().length} given, ${sent.size} sent`);
     assert.deepEqual(report, { withoutOutcome: [], notSent: [], sentTwice: [], otherOutcomes: [] });
-    assert.ok(taken().length > fed / 4, 'most of them came in');
+    assert.ok(taken().length > fed / 3, 'many of them came in');
   }
 });
 
