@@ -37,6 +37,9 @@ const unknown = new Set(['SMS_UNCERTAIN', 'SMS_RESPONSE', 'SMS_SERVICE']);
 /** What was handed to a node so shortly before its process ended may not have been written down yet. */
 const freshMs = 1_500;
 
+/** After so long what a process has left in Redis is another's, and that has read what the service still had. */
+const leftMs = 120_000;
+
 /** For so long a text is known to what answers it. */
 const rememberedSeconds = 7 * 86_400;
 
@@ -103,6 +106,14 @@ class World {
   wasUnwritten(at: number): boolean {
     return this.story.pids.some(({ from, to }) =>
       this.happened(/disk|redis/, Math.max(from, to - reopenMs), to).some((one) => one.from <= at && at <= to),
+    );
+  }
+
+  /** Until when what waits for so long from then on may be open: each process that ends may leave it to another, which reads first what the service has. */
+  openUntil(from: number, seconds: number): number {
+    return this.story.pids.reduce(
+      (until, { to }) => (to > from && to < until ? Math.max(until, to + leftMs) : until),
+      from + seconds * 1_000 + leftMs,
     );
   }
 
@@ -447,7 +458,8 @@ const rules: readonly Rule[] = [
           const ends = seen.filter(({ output, topic }) => output >= 3 && topic === handset);
           const [end] = ends;
           if (!end) {
-            if (world.wasForgotten(sent.at, sent.at + 60_000) || world.wasUnwritten(sent.at)) continue;
+            const until = world.openUntil(sent.at, waitSeconds);
+            if (world.wasForgotten(sent.at, until) || world.wasUnwritten(sent.at)) continue;
             yield [sent.at, `neither a reply nor a silence: ${textOf(feed)}, from ${handset}`];
             continue;
           }
@@ -469,8 +481,8 @@ const rules: readonly Rule[] = [
         const reports = seen.filter(({ output }) => output === 3);
         const [report] = reports;
         if (!sent && report) yield [report.at, `a report, and nobody was accepted: ${textOf(feed)}`];
-        if (!sent || world.wasForgotten(sent.at, report?.at ?? sent.at + 60_000) || world.wasUnwritten(sent.at))
-          continue;
+        if (!sent || world.wasUnwritten(sent.at)) continue;
+        if (world.wasForgotten(sent.at, report?.at ?? world.openUntil(sent.at, reportSeconds))) continue;
         if (!report) {
           yield [sent.at, `no report: ${textOf(feed)}`];
           continue;
