@@ -356,8 +356,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what an empty server has lost is kept nowhere',
     'journal/journal.ts',
-    'if (isReset) void this.run(keepAnew);',
-    'if (isReset) return;',
+    'if (isReset) void this.run(keepAnew(id));',
+    'if (isReset) continue;',
   ),
   mutant(
     'more answers are asked for than may be held',
