@@ -44,6 +44,18 @@ describe('the time of what is remembered', () => {
     assert.deepEqual([age(first), age(second)], [3 * hourMs, 2 * hourMs]);
   });
 
+  it('goes on by what has passed, but for what goes unnoticed, when the clock is set by seconds before it is set by days', async () => {
+    const { clock, note, age } = begin();
+    await clock.advance(hourMs);
+    clock.set(5_000);
+    const noted = note();
+    for (const ms of [4 * dayMs, 8 * dayMs]) {
+      await clock.advance(1_000);
+      clock.set(ms);
+      assert.ok(Math.abs(age(noted)) < minuteMs, `${age(noted)} ms`);
+    }
+  });
+
   it('goes on by what has passed where it was written as it was read between two settings of the clock', async () => {
     for (const [firstMs, secondMs] of [
       [dayMs, 5 * dayMs],
