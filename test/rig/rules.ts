@@ -124,7 +124,9 @@ class World {
 
   /** Says whether a process that began between took what the one before had remembered for outdated: that is as old as the clock says. */
   wasOutdated(from: number, to: number): boolean {
-    return this.ends(from, to).length > 0 && this.#aheadSeconds(to) - this.#aheadSeconds(from) > rememberedSeconds;
+    const settings = this.happened(/clock/, from, to).map((one) => Math.min(one.to, to));
+    const most = Math.max(...[to, ...settings].map((at) => this.#aheadSeconds(at)));
+    return this.ends(from, to).length > 0 && most - this.#aheadSeconds(from) > rememberedSeconds;
   }
 
   /** By how much the clock of Node-RED was ahead. */
