@@ -58,15 +58,25 @@ class FaultRow {
   #fault;
   #times;
   #left = createElement('small', { class: 'left' });
+  /** Changes that the simulator has not answered, and what it said of the fault meanwhile: of before them, perhaps. */
+  #underWay = 0;
+  /** @type {(() => void) | undefined} */
+  #postponed;
   /** The options are the faults above; behind them, one that came by the control API. */
   #choices = faults.map(([, fault]) => fault);
 
   /** @param {Endpoint} endpoint @param {string} title @param {string} path */
   constructor(endpoint, title, path) {
     this.endpoint = endpoint;
-    const set = () => void reportIn(findElement('faults-error'), () => this.#set());
+    const set = async () => {
+      this.#underWay++;
+      await reportIn(findElement('faults-error'), () => this.#set());
+      this.#underWay--;
+      this.#postponed?.();
+      this.#postponed = undefined;
+    };
     const setIfOn = () => {
-      if (this.#switch.checked) set();
+      if (this.#switch.checked) void set();
     };
     this.#switch = createElement('input', {
       type: 'checkbox',
@@ -101,6 +111,10 @@ class FaultRow {
 
   /** @param {{ fault: Fault, left: number | null } | undefined} active */
   update(active) {
+    if (this.#underWay > 0) {
+      this.#postponed = () => this.update(active);
+      return;
+    }
     this.#switch.checked = active !== undefined;
     this.element.classList.toggle('on', active !== undefined);
     setText(this.#left, typeof active?.left === 'number' ? `${active.left} to go` : '');

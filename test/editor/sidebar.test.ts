@@ -112,7 +112,12 @@ describe('The sidebar tab SMS', function () {
   }
 
   /** What {@link locator} says, as soon as it says what is waited for. */
-  const says = (locator: Locator, text: string | RegExp) => locator.filter({ hasText: text }).first().waitFor();
+  const says = (locator: Locator, text: string | RegExp): Promise<void> => {
+    const said = locator.filter({ hasText: text }).first();
+    return said.waitFor().catch(async (cause: unknown) => {
+      throw new Error(`it was to say ${text}, and says: ${(await locator.allInnerTexts()).join(' | ')}`, { cause });
+    });
+  };
 
   before(async () => {
     [browser, nodeRed] = await Promise.all([startBrowser(), startNodeRed()]);

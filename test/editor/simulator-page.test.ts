@@ -441,6 +441,26 @@ describe("the simulator's page in a browser", function () {
     assert.equal(await fault.getByRole('switch').isChecked(), false);
   });
 
+  it('leaves the switch of a fault as it was put while the simulator has not answered, whatever else happens there', async () => {
+    await start();
+    await open({}, '#service');
+    const fault = page.locator('.faults li[data-endpoint="send"]');
+    let goOn = () => {};
+    await page.route('**/control/fault', async (route) => {
+      await new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+      await route.continue();
+    });
+    await fault.getByRole('switch').check();
+    simulator.fault('incoming', { delayMs: 77 });
+    await page.locator('.faults li[data-endpoint="incoming"].on').waitFor();
+    assert.equal(await fault.getByRole('switch').isChecked(), true);
+    goOn();
+    await fault.and(page.locator('.on')).waitFor();
+    assert.equal(await fault.getByRole('switch').isChecked(), true);
+  });
+
   it('refuses every connection while an outage is switched on, and goes on where it was', async () => {
     await start();
     await open({}, '#service');
