@@ -101,10 +101,9 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
   let timer: number | undefined;
   field.addEventListener('input', () => {
     clearTimeout(timer);
-    timer = window.setTimeout(() => {
-      list.say('');
-      void list.restart();
-    }, typingMs);
+    // Not with the search: somebody may have been told something by then.
+    list.say('');
+    timer = window.setTimeout(() => void list.restart(), typingMs);
   });
   const addTyped = () => {
     clearTimeout(timer);
