@@ -74,10 +74,7 @@ class Copies {
 
   /** What is remembered otherwise than as it was copied, or not any more. */
   changed(remembered: ReadonlyMap<string, Remembered>): Memories {
-    const isNew = (key: string, { at, value }: Remembered) => {
-      const { theirs } = this.memories.get(key) ?? {};
-      return theirs?.at !== at || theirs.value !== value;
-    };
+    const isNew = (key: string, one: Remembered) => !isSame(this.memories.get(key)?.theirs, one);
     const gone = [...this.memories].filter(([key, { theirs }]) => theirs && !remembered.has(key));
     return [
       ...[...remembered].filter(([key, one]) => isNew(key, one)),
@@ -148,12 +145,8 @@ async function copy(
   const isHeld = (key: string) => held.some(([hold]) => `${hold}:`.startsWith(`${heldPrefix}${key}:`));
   const theirs = new Map(remembered.filter(([key]) => !isHeld(key)));
   if (theirs.has(keyOfTotal)) copies.optOuts ??= new Map(await to.journal.remembered([optOutPrefix]));
-  const isGiven = (key: string, { at, value }: Partial<Remembered> = {}) => {
-    const former = given.get(key);
-    return former !== undefined && former.at === at && former.value === value;
-  };
   const changed = copies.changed(addedTo(copies.optOuts ?? new Map(), theirs));
-  const memories = changed.filter(([key, one]) => !isGiven(key, one));
+  const memories = changed.filter(([key, one]) => !(given.has(key) && isSame(given.get(key), one)));
   const items = from.items.filter((item) => copies.items.get(item.id) !== item);
   for (let start = 0; start < Math.max(items.length, memories.length); start += sliceSize) {
     if (!isWanted()) return;
@@ -164,6 +157,10 @@ async function copy(
     for (const { id } of adopted) to.arriving.add(id);
   }
   if (memories.length > 0) await to.findOut();
+}
+
+function isSame(one: Remembered | undefined, other: Remembered | undefined): boolean {
+  return one?.at === other?.at && one?.value === other?.value;
 }
 
 /** What the service wanted, it may not want of another login, which may be at another service. */
