@@ -4,12 +4,13 @@ const isoDate =
 /** The name of the day may be followed by a comma, a space or both. */
 const mailDate =
   /^(?:[a-z]{3,9}\.?(?:,\s*|\s+))?(\d{1,2})[\s-]+([a-z]{3,9})\.?[\s-]+(\d{2,4})\s+(\d{1,2}):([0-5]\d)(?::([0-5]\d|60))?(?:\s*(?:(?:GMT|UTC)\s*)?([+-]\d\d:?\d\d)|\s+([a-z]{1,5}))?$/i;
+/** RFC 822 allows remarks such as `(UTC)` between the parts. */
 const comment = /\([^()]*\)/g;
 const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 
-/** Offsets from UTC in minutes, by the names of RFC 822 and the few others that feeds use without ambiguity. */
+/** Offsets from UTC in minutes, by the names of RFC 822. */
 const zoneOffsets: ReadonlyMap<string, number> = new Map([
   ['UT', 0],
   ['UTC', 0],
@@ -22,12 +23,6 @@ const zoneOffsets: ReadonlyMap<string, number> = new Map([
   ['MDT', -360],
   ['PST', -480],
   ['PDT', -420],
-  ['CET', 60],
-  ['CEST', 120],
-  ['NZST', 720],
-  ['NZDT', 780],
-  ['AEST', 600],
-  ['AEDT', 660],
 ]);
 
 /** As {@link readInstant}, but gives it as ISO 8601 in UTC with milliseconds. */
@@ -64,17 +59,11 @@ export function readIsoDate(text: string): ReadDate | undefined {
 }
 
 function readMailDate(text: string): ReadDate | undefined {
-  const match = mailDate.exec(withoutComments(text));
+  const match = mailDate.exec(text.replace(comment, ' ').trim());
   if (match === null) return undefined;
   const [, day, monthName = '', year = '', hour, minute, second, offset, zoneName] = match;
   const month = months.indexOf(monthName.slice(0, 3).toLowerCase());
   return createDate([fullYear(year), month, Number(day)], [hour, minute, second], offset ?? zoneName);
-}
-
-/** RFC 5322 allows remarks such as `(UTC)` anywhere between the parts, and within each other. */
-function withoutComments(text: string): string {
-  const rest = text.replace(comment, ' ');
-  return rest === text ? text.trim() : withoutComments(rest);
 }
 
 /** Years of two and three digits as RFC 2822 reads them. */

@@ -1,6 +1,5 @@
 import type { Feed, FeedAccount, FeedEntry, FeedFormat } from '../model';
 import { readDate } from './date';
-import { characterOf, noXmlCharacters } from './entities';
 import { isBlank, isUnsafeKey, present, trimmed, unreadable } from './fields';
 import type { OnUnknownCharset } from './text';
 import { contentOf, parseXml, type XmlElement } from './xml';
@@ -9,7 +8,7 @@ import { contentOf, parseXml, type XmlElement } from './xml';
 const maxEntries = 10_000;
 
 /**
- * Reads a feed of recent messages (§2.6) in ATOM 1.0 or RSS (2.0, and 1.0 in RDF); the same data give the same entries.
+ * Reads a feed of recent messages (§2.6) in ATOM 1.0 or RSS 2.0; the same data give the same entries.
  *
  * - Dates are ISO 8601 UTC; one that cannot be read is none, and stays among the `fields`. When only one of `published` and
  *   `updated` is told, it stands for both.
@@ -19,53 +18,35 @@ const maxEntries = 10_000;
  *   other is an object of its attributes and child elements by local name, in the same way, with its own text, if any,
  *   as `text`. What comes several times under one name is an array.
  * - The account details are found at feed level by local name, whatever the case, hyphens and underscores: as elements, as
- *   attributes, or, before all others, inside an element named like `account`.
+ *   attributes, or, before all others, in an element named like `account`.
  *
  * @throws SmsError `SMS_RESPONSE` when it is no such feed, or one of more than 10,000 entries
  */
 export function parseFeed(bytes: Uint8Array, contentType?: string, onUnknownCharset?: OnUnknownCharset): Feed {
-  const root = parseXml(bytes, contentType, onUnknownCharset, mend);
+  const root = parseXml(bytes, contentType, onUnknownCharset);
   if (root.name === 'feed') return createFeed('ATOM', [root]);
   const channel = root.children.find(({ name }) => name === 'channel');
-  if ((root.name === 'rss' || root.name === 'RDF') && channel !== undefined) return createFeed('RSS', [channel, root]);
+  if (root.name === 'rss' && channel !== undefined) return createFeed('RSS', [channel, root]);
   throw unreadable('answer', 'neither an ATOM nor an RSS feed');
-}
-
-/**
- * What real feeds have that XML has not, in a form that it has: white space before the declaration, characters that XML has not (they
- * become U+FFFD), a `&` that begins no reference, `]]>` in a text, `--` in a comment.
- */
-function mend(text: string): string {
-  return text
-    .replace(/^\s*(?:<\?xml\s[^<>]*\?>)?/, '')
-    .replace(noXmlCharacters, (run) => '\ufffd'.repeat([...run].length))
-    .replace(/<!\[CDATA\[.*?(?:\]\]>|$)|<!--.*?(?:-->|$)|\]\]>|&(?!(?:amp|lt|gt|quot|apos);)(?:#?\w+;)?/gs, (piece) => {
-      if (piece.startsWith('<')) return piece.startsWith('<!--') ? '' : piece;
-      if (piece === ']]>') return ']]&gt;';
-      return characterOf(piece.slice(1, -1)) === undefined ? `&amp;${piece.slice(1)}` : piece;
-    });
 }
 
 /** @param frames the elements that hold what is at feed level: in RSS the channel and the root around it */
 function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
   const entryName = format === 'ATOM' ? 'entry' : 'item';
-  const entryElements: XmlElement[] = [];
-  const feedLevel: XmlElement[] = [];
-  for (const child of frames.flatMap(({ children }) => children)) {
-    if (child.name === entryName) entryElements.push(child);
-    else if (!frames.includes(child)) feedLevel.push(child);
-  }
-  if (entryElements.length > maxEntries) throw unreadable('answer', 'a feed with too many entries');
+  const children = frames.flatMap((frame) => frame.children).filter((child) => !frames.includes(child));
+  const entries = children.filter(({ name }) => name === entryName);
+  const feedLevel = children.filter(({ name }) => name !== entryName);
+  if (entries.length > maxEntries) throw unreadable('answer', 'a feed with too many entries');
   const parts = new Parts(feedLevel, frames[0]?.namespace);
   const author = authorIn(parts, format);
   return {
     format,
     ...present({
       title: trimmed(markupOf(parts.take('title'))),
-      updated: parts.date(['updated', 'lastBuildDate', 'pubDate', 'modified', 'date']),
+      updated: parts.date(['updated', 'lastBuildDate', 'pubDate', 'date']),
     }),
     account: findAccount(frames, feedLevel),
-    entries: entryElements.map((entry) => createEntry(entry, format, author)),
+    entries: entries.map((entry) => createEntry(entry, format, author)),
   };
 }
 
@@ -73,83 +54,76 @@ function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
 function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string | undefined): FeedEntry {
   const parts = new Parts(entry.children, entry.namespace);
   const isAtom = format === 'ATOM';
-  const summary = isAtom ? 'summary' : 'description';
-  const takeContent = (kind: Kind) => (isAtom ? parts.takeOwn('content', kind) : parts.take('encoded', kind));
-  const body =
-    takeContent(hasContent) ??
-    parts.takeOwn(summary, hasContent) ??
-    takeContent(isInline) ??
-    parts.takeOwn(summary, isInline);
-  const published = parts.date(['pubDate', 'published', 'issued', 'created', 'available']);
-  const updated = parts.date(['updated', 'modified', 'date', 'lastBuildDate']);
+  const bodies = isAtom
+    ? [...parts.own('content'), ...parts.own('summary')]
+    : [...parts.named('encoded'), ...parts.own('description')];
+  // Content that lies elsewhere says nothing here.
+  const body = bodies.find(hasContent) ?? bodies.find(({ attributes }) => attributes.src === undefined);
+  const published = parts.date(['pubDate', 'published']);
+  const updated = parts.date(['updated', 'date']);
   return {
     ...present({
-      id: parts.text(isAtom ? 'id' : 'guid') ?? trimmed(entry.attributes.about),
+      id: trimmed(parts.take(isAtom ? 'id' : 'guid')?.text),
       title: trimmed(markupOf(parts.take('title'))),
-      body: markupOf(body),
+      body: markupOf(parts.place(body)),
       published: published ?? updated,
       updated: updated ?? published,
       author: authorIn(parts, format) ?? feedAuthor,
       link: linkOf(parts.takeAll('link')),
     }),
-    categories: categoriesOf(parts.takeAll('category')),
+    categories: parts
+      .takeAll('category')
+      .map(({ attributes, text }) => trimmed(attributes.term ?? text))
+      .filter((category) => category !== undefined),
     fields: parts.rest(),
   };
 }
-
-type Kind = (element: XmlElement) => boolean;
-
-const isAny: Kind = () => true;
 
 /** The child elements of an entry or a feed, each of which has one place in the record. */
 class Parts {
   readonly #elements: readonly XmlElement[];
   readonly #namespace: string;
-  readonly #byName = new Map<string, XmlElement[]>();
-  readonly #taken = new Set<XmlElement>();
+  readonly #placed = new Set<XmlElement | undefined>();
 
   /** @param namespace of the parent; children of the same one are the format's own, not an extension's */
   constructor(elements: readonly XmlElement[], namespace = '') {
     this.#elements = elements;
     this.#namespace = namespace;
-    for (const element of elements) {
-      const namesakes = this.#byName.get(element.name);
-      if (namesakes === undefined) this.#byName.set(element.name, [element]);
-      else namesakes.push(element);
-    }
   }
 
-  /** The first element of this name and kind, rather the format's own than an extension's. */
-  take(name: string, isOfKind: Kind = isAny): XmlElement | undefined {
-    const element = this.#find(name, isOfKind);
-    if (element !== undefined) this.#taken.add(element);
+  /** All elements of this name. */
+  named(name: string): XmlElement[] {
+    return this.#elements.filter((element) => element.name === name);
+  }
+
+  /** All elements of this name that are the format's own. */
+  own(name: string): XmlElement[] {
+    return this.named(name).filter(({ namespace }) => namespace === this.#namespace);
+  }
+
+  /** Notes that an element has its place. */
+  place(element: XmlElement | undefined): XmlElement | undefined {
+    this.#placed.add(element);
     return element;
   }
 
-  /** The first element of this name that is the format's own, and of this kind. */
-  takeOwn(name: string, isOfKind: Kind): XmlElement | undefined {
-    const element = this.#byName.get(name)?.find((namesake) => this.#isOwn(namesake) && isOfKind(namesake));
-    if (element !== undefined) this.#taken.add(element);
-    return element;
+  /** The first element of this name, rather the format's own than an extension's. */
+  take(name: string): XmlElement | undefined {
+    return this.place(this.#first(name));
   }
 
   /** All elements of this name that are the format's own; when there are none, all of this name. */
   takeAll(name: string): XmlElement[] {
-    const namesakes = this.#byName.get(name) ?? [];
-    const own = namesakes.filter((namesake) => this.#isOwn(namesake));
-    const elements = own.length === 0 ? namesakes : own;
-    for (const element of elements) this.#taken.add(element);
+    const own = this.own(name);
+    const elements = own.length === 0 ? this.named(name) : own;
+    for (const element of elements) this.place(element);
     return elements;
-  }
-
-  text(name: string): string | undefined {
-    return trimmed(this.take(name)?.text);
   }
 
   /** The first of these names that has a date that can be read; the others stay for {@link rest}. */
   date(names: readonly string[]): string | undefined {
     for (const name of names) {
-      const text = trimmed(this.#find(name)?.text);
+      const text = trimmed(this.#first(name)?.text);
       const date = text === undefined ? undefined : readDate(text);
       if (text === undefined || date !== undefined) this.take(name);
       if (date !== undefined) return date;
@@ -157,22 +131,17 @@ class Parts {
     return undefined;
   }
 
-  /** What was not taken. */
+  /** What has no place. */
   rest(): Record<string, unknown> {
     const fields: Record<string, unknown> = {};
     for (const element of this.#elements) {
-      if (!this.#taken.has(element)) addField(fields, element.name, fieldOf(element));
+      if (!this.#placed.has(element)) addField(fields, element.name, fieldOf(element));
     }
     return fields;
   }
 
-  #find(name: string, isOfKind: Kind = isAny): XmlElement | undefined {
-    const namesakes = this.#byName.get(name);
-    return namesakes?.find((namesake) => this.#isOwn(namesake) && isOfKind(namesake)) ?? namesakes?.find(isOfKind);
-  }
-
-  #isOwn({ namespace }: XmlElement): boolean {
-    return namespace === this.#namespace;
+  #first(name: string): XmlElement | undefined {
+    return this.own(name)[0] ?? this.named(name)[0];
   }
 }
 
@@ -194,11 +163,6 @@ function fieldOf(element: XmlElement): unknown {
   return value;
 }
 
-/** Content that lies elsewhere says nothing here. */
-function isInline(content: XmlElement): boolean {
-  return content.attributes.src === undefined || hasContent(content);
-}
-
 function hasContent({ children, text }: XmlElement): boolean {
   return children.length > 0 || !isBlank(text);
 }
@@ -211,18 +175,12 @@ function markupOf(element: XmlElement | undefined): string | undefined {
   return isXhtml ? child.inner() : contentOf(element);
 }
 
-function authorOf(elements: readonly XmlElement[]): string | undefined {
-  for (const element of elements) {
-    const name = element.children.find((child) => child.name === 'name') ?? element.children[0] ?? element;
-    const author = trimmed(name.text);
-    if (author !== undefined) return author;
-  }
-  return undefined;
-}
-
 function authorIn(parts: Parts, format: FeedFormat): string | undefined {
-  if (format === 'ATOM') return authorOf(parts.takeAll('author'));
-  return nameIn(authorOf([...parts.takeAll('author'), ...parts.takeAll('creator')]));
+  const isAtom = format === 'ATOM';
+  const elements = [...parts.takeAll('author'), ...(isAtom ? [] : parts.takeAll('creator'))];
+  const names = elements.map((element) => element.children.find(({ name }) => name === 'name') ?? element);
+  const author = names.map(({ text }) => trimmed(text)).find((name) => name !== undefined);
+  return isAtom ? author : nameIn(author);
 }
 
 /** RSS 2.0 has authors as `bob@example.com (Bob)`. */
@@ -230,21 +188,12 @@ function nameIn(author: string | undefined): string | undefined {
   return trimmed(/^[^\s()@]+@[^\s()@]+\s*\((.+)\)$/.exec(author ?? '')?.[1]) ?? author;
 }
 
+/** The address of an alternate link, else of any. */
 function linkOf(elements: readonly XmlElement[]): string | undefined {
-  let other: string | undefined;
-  for (const element of elements) {
-    const address = trimmed(element.attributes.href ?? element.text);
-    if (address === undefined) continue;
-    if ((element.attributes.rel ?? 'alternate') === 'alternate') return address;
-    other ??= address;
-  }
-  return other;
-}
-
-function categoriesOf(elements: readonly XmlElement[]): string[] {
-  return elements
-    .map(({ attributes, text }) => trimmed(attributes.term ?? text) ?? trimmed(attributes.label))
-    .filter((category) => category !== undefined);
+  const addressOf = ({ attributes, text }: XmlElement) => trimmed(attributes.href ?? text);
+  const links = elements.filter((link) => addressOf(link) !== undefined);
+  const link = links.find(({ attributes }) => (attributes.rel ?? 'alternate') === 'alternate') ?? links[0];
+  return link && addressOf(link);
 }
 
 type AccountDetail = 'balance' | 'type' | 'currency';
@@ -263,25 +212,9 @@ function keyOf(name: string): string {
  * the attributes of the feed itself last. Among equals the first holds.
  */
 function findAccount(frames: readonly XmlElement[], feedLevel: readonly XmlElement[]): FeedAccount {
-  const inAccount: XmlElement[] = [];
-  const inDetail: XmlElement[] = [];
-  const others: XmlElement[] = [];
-  const gather = (element: XmlElement, outer?: XmlElement[]) => {
-    const isDetail = outer === inDetail || detailOf(element.name) !== undefined;
-    const isAccount = outer === inAccount || keyOf(element.name).includes('account');
-    const place = isAccount ? inAccount : isDetail ? inDetail : others;
-    place.push(element);
-    if (place !== others) for (const child of element.children) gather(child, place);
-  };
-  for (const element of feedLevel) gather(element);
-  const told = [
-    ...inAccount.map(detailIn),
-    ...inAccount.flatMap(attributesOf),
-    ...inDetail.map(detailIn),
-    ...inDetail.flatMap(attributesOf),
-    ...others.filter(hasDetail).flatMap(attributesOf),
-    ...frames.flatMap(attributesOf),
-  ];
+  const named = feedLevel.filter(({ name }) => keyOf(name).includes('account'));
+  const others = feedLevel.filter((element) => detailOf(element.name) !== undefined || hasDetail(element));
+  const told = [...toldIn(named), ...toldIn(others), ...frames.flatMap(attributesOf)];
   const found = new Map<AccountDetail, string>();
   for (const [name, text] of told) {
     const [detail, value] = [detailOf(name), trimmed(text)];
@@ -295,12 +228,16 @@ function findAccount(frames: readonly XmlElement[], feedLevel: readonly XmlEleme
   });
 }
 
-type Told = [name: string, text: string | undefined];
+type Told = [name: string, text: string];
 
-function detailIn(element: XmlElement): Told {
-  const { name, attributes, children } = element;
-  const child = children.find((one) => one.name === 'amount' || one.name === 'value');
-  return [name, trimmed(element.text) ?? attributes.amount ?? attributes.value ?? child?.text];
+/** What elements say, however deep. */
+function toldIn(elements: readonly XmlElement[]): Told[] {
+  const all = elements.flatMap(withDescendants);
+  return [...all.map(({ name, text }): Told => [name, text]), ...all.flatMap(attributesOf)];
+}
+
+function withDescendants(element: XmlElement): XmlElement[] {
+  return [element, ...element.children.flatMap(withDescendants)];
 }
 
 function attributesOf({ attributes }: XmlElement): Told[] {
