@@ -73,9 +73,8 @@ function openInbox(): Inbox {
 function receive(inbox: Inbox): Promise<void> {
   let received = 0;
   return new Promise((resolve) => {
-    new PollSubscription(inbox, {
+    new PollSubscription(inbox, 'incoming', {
       id: 'node',
-      channel: 'incoming',
       wants: () => true,
       acknowledge: 'auto',
       ackTimeoutMs: 60_000,
@@ -86,7 +85,6 @@ function receive(inbox: Inbox): Promise<void> {
         return new Promise((done) => void setImmediate(() => done(true)));
       },
       onUndelivered() {},
-      onOutstanding() {},
     });
   });
 }

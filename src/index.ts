@@ -29,7 +29,6 @@ export type {
   EntryAction,
   EntryList,
   EntryState,
-  ReceiveCounts,
   StoreState,
 } from './account/stats';
 export { type Clock, systemClock, type Timer, wait } from './clock';
@@ -54,7 +53,7 @@ export { Client, type ClientOptions } from './http/client';
 export { type Connections, createConnections, type ProxyOptions, type TlsOptions } from './http/connections';
 export type { CallOptions } from './http/exchange';
 export type { Channel } from './inbox/entries';
-export type { InboxState } from './inbox/inbox';
+export type { InboxState, ReceiveCounts } from './inbox/inbox';
 export { type Authentication, parseAuthentication, parseBaseUrl } from './login';
 export { type CheckedDraft, checkDraft, type Draft } from './message/draft';
 export { type Encoding, measureText, type TextMeasure } from './message/gsm';

@@ -3,7 +3,7 @@ import type { ConsentWords } from '../consent/words';
 import { SmsError } from '../errors';
 import { withConsent } from '../inbox/correlator';
 import { movedSeen } from '../inbox/identity';
-import { Inbox, type InboxOptions } from '../inbox/inbox';
+import { Inbox, type InboxOptions, type ReceiveCounts } from '../inbox/inbox';
 import { Journal, type JournalOptions } from '../journal/journal';
 import type { OutboxOptions } from '../outbox/ledger';
 import { type HandOver, Outbox } from '../outbox/outbox';
@@ -13,8 +13,9 @@ import type { AccountSettings, Member, StoreChoice } from './settings';
 /** What the keeping of an account stands on: all that its journal, its inbox and its outbox do. */
 export interface AccountDataOptions
   extends Required<Pick<JournalOptions, 'store' | 'onStore' | 'onSteps' | 'onDamaged'>>,
-    Pick<InboxOptions, 'dedupe' | 'onAccepted' | 'onGivenUpFull' | 'isPolled' | 'onUntaken'>,
+    Pick<InboxOptions, 'dedupe' | 'onGivenUpFull' | 'isPolled' | 'onUntaken'>,
     Omit<OutboxOptions, 'journal' | 'wanted'> {
+  receives: ReceiveCounts;
   /** By what words people opt out. */
   words(): ConsentWords;
   /** The list of those who opted out has changed. */
@@ -49,7 +50,13 @@ export class AccountData {
       words: options.words,
       onChanged: options.onOptOut,
     });
-    this.inbox = new Inbox({ ...options, journal, correlator, replacedBy: () => this.#replacedBy?.inbox });
+    this.inbox = new Inbox({
+      ...options,
+      counts: options.receives,
+      journal,
+      correlator,
+      replacedBy: () => this.#replacedBy?.inbox,
+    });
   }
 
   /** Lets another take over from it, also what other processes leave on a shared store; `undefined`: it keeps for itself. */

@@ -212,13 +212,10 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
       toldOfStore: stats.toldOfStore(settings.storeName),
       onStore,
       onSteps: onChanged,
-      onAccepted: (kind, acceptances) => stats.accepted(kind, acceptances),
+      receives: stats.receives,
       onGivenUpFull: () => this.#settings?.onAsideFull?.(),
       isPolled: (kind) => isUsed() && endpoints[kind].isWatched,
-      onUntaken: (kind, isNews) => {
-        stats.setAside();
-        if (isNews) this.#settings?.onUntaken?.(kind);
-      },
+      onUntaken: (kind) => this.#settings?.onUntaken?.(kind),
       sentMs: () => (this.#settings ?? settings).sentMs ?? sentMs,
       rules: this.#rules,
       words: () => this.consent.words,
@@ -246,8 +243,17 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     return data;
   }
 
+  async ready(member: Member | undefined): Promise<Member> {
+    const { journal } = this.inboxOf(this.#present(member));
+    await journal.ready();
+    await this.expected();
+    // The store may have failed since, in the same turn of the event loop.
+    if (journal.failure) throw journal.failure;
+    return this.#present(member);
+  }
+
   /** A member, or another while it is here no more. */
-  present(member: Member | undefined): Member {
+  #present(member: Member | undefined): Member {
     const [first] = this.members;
     const present = member && this.members.has(member) ? member : first;
     if (!present) throw new SmsError('closed');

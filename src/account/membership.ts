@@ -31,8 +31,7 @@ import type {
 } from './stats';
 
 /** What a node gets by polling: a {@link Watcher} whose records are acknowledged. */
-export type Subscriber<K extends Kind = Kind> = Watcher &
-  Omit<PollSubscriptionOptions<K>, 'channel' | 'path' | 'onOutstanding'>;
+export type Subscriber<K extends Kind = Kind> = Watcher & Omit<PollSubscriptionOptions<K>, 'path'>;
 
 /** What a node wants of the outbound messages. Without an interval it gets those that it asks for. */
 export type OutboxSubscriber = Watcher & Omit<OutboxSubscriptionOptions, 'onDemand'>;
@@ -170,7 +169,7 @@ export interface MembershipHost {
   readonly storeName: string;
   /** What is kept for a member. */
   dataOf(member: Member): AccountData;
-  /** See {@link EndpointHost.expected}. */
+  /** Resolves when what comes can be told what it answers: not while that is being taken over from another login. */
   expected(): Promise<void> | undefined;
   /** See {@link Membership.inherit}. */
   inherit(member: Member, ...former: Parameters<Membership['inherit']>): Promise<boolean>;
@@ -201,15 +200,8 @@ export class JoinedMembership implements Membership, Member {
     incoming: (subscriber) => this.#subscribeToPolled('incoming', subscriber),
     status: (subscriber) => this.#subscribeToPolled('status', subscriber),
     outbox: (subscriber) => this.#subscribeToOutbox(subscriber),
-    callback: (subscriber) => {
-      const { clock } = this.#host;
-      const expected = () => this.#host.expected();
-      return new CalledSubscription(
-        this.inbox,
-        { ...subscriber, expected, send: this.#countRedelivered(subscriber) },
-        clock,
-      );
-    },
+    callback: (subscriber) =>
+      new CalledSubscription(this.inbox, subscriber, this.#host.clock, () => this.#host.expected()),
   };
   #onLeft = () => {};
   #leaving: Promise<void> | undefined;
@@ -339,27 +331,10 @@ export class JoinedMembership implements Membership, Member {
   }
 
   #subscribeToPolled(channel: 'incoming' | 'status', subscriber: Subscriber): Subscription {
-    const { clock, endpoints, stats } = this.#host;
+    const { clock, endpoints } = this.#host;
     const endpoint = endpoints[channel];
-    const { id, acknowledge, ackTimeoutMs, maxAttempts } = subscriber;
-    const receiver = new PollSubscription(
-      this.inbox,
-      {
-        channel,
-        id,
-        acknowledge,
-        ackTimeoutMs,
-        maxAttempts,
-        wants: (record) => subscriber.wants(record),
-        send: this.#countRedelivered(subscriber),
-        onUndelivered: (news, attempts) => {
-          stats.setAside();
-          subscriber.onUndelivered(news, attempts);
-        },
-        onOutstanding: () => endpoint.holdOrResume(),
-      },
-      clock,
-    );
+    const onRoom = () => endpoint.holdOrResume();
+    const receiver = new PollSubscription(this.inbox, channel, subscriber, { clock, onRoom });
     const stop = endpoint.watch(this, subscriber, receiver);
     return {
       acknowledge: (ackId, failed) => receiver.acknowledge(ackId, failed),
@@ -383,13 +358,6 @@ export class JoinedMembership implements Membership, Member {
         receiver.detach();
         unwatch();
       },
-    };
-  }
-
-  #countRedelivered(subscriber: Pick<Subscriber, 'send'>): Subscriber['send'] {
-    return (delivery) => {
-      if (delivery.redelivered) this.#host.stats.redelivered();
-      return subscriber.send(delivery);
     };
   }
 }

@@ -1,7 +1,6 @@
 import type { Clock, Timer } from '../clock';
 import type { SmsError } from '../errors';
-import type { Acceptance, InboxState } from '../inbox/inbox';
-import type { Kind } from '../model';
+import type { InboxState, ReceiveCounts } from '../inbox/inbox';
 import type { SendState, TextAction, TextEntry } from '../outbox/admin';
 import { SendCounts } from '../outbox/counts';
 import { RetryAfter } from '../outbox/outage';
@@ -28,16 +27,6 @@ export interface StoreState {
   ok: boolean;
   /** Why not; or what of it was found damaged since the process started. */
   error?: SmsError;
-}
-
-/** What came in, in messages. */
-export interface ReceiveCounts {
-  received: number;
-  statuses: number;
-  /** What had been received before. */
-  duplicates: number;
-  redelivered: number;
-  setAside: number;
 }
 
 /** What became of texts, and what came in. */
@@ -93,7 +82,7 @@ export class Stats {
   readonly sends = new SendCounts();
   readonly retryAfter: RetryAfter;
   readonly #clock: Clock;
-  readonly #receives: ReceiveCounts = { received: 0, statuses: 0, duplicates: 0, redelivered: 0, setAside: 0 };
+  readonly receives: ReceiveCounts = { received: 0, statuses: 0, duplicates: 0, redelivered: 0, setAside: 0 };
   /** What had been counted when this day began. */
   #before: Counts | undefined;
   #midnight: Timer | undefined;
@@ -107,7 +96,7 @@ export class Stats {
 
   get counts(): Counts {
     const { add: _, ...sends } = this.sends;
-    return { ...sends, ...this.#receives };
+    return { ...sends, ...this.receives };
   }
 
   /** What was counted since the last midnight of the machine's time zone, or since the start. */
@@ -122,22 +111,6 @@ export class Stats {
   toldOfStore(storeName: string): Set<string> {
     if (this.#told.storeName !== storeName) this.#told = { storeName, nodes: new Set() };
     return this.#told.nodes;
-  }
-
-  /** Records have come and are kept. */
-  accepted(kind: Kind, acceptances: readonly Acceptance[]): void {
-    const fresh = acceptances.filter(({ outcome }) => outcome === 'new').length;
-    this.#receives.duplicates += acceptances.length - fresh;
-    if (kind === 'incoming') this.#receives.received += fresh;
-    if (kind === 'status') this.#receives.statuses += fresh;
-  }
-
-  redelivered(): void {
-    this.#receives.redelivered++;
-  }
-
-  setAside(): void {
-    this.#receives.setAside++;
   }
 
   /** Nothing is counted any more. */

@@ -1,19 +1,13 @@
 import type { Clock } from '../clock';
 import type { Inbox } from '../inbox/inbox';
 import type { RecordsOfKind } from '../model';
-import { PollSubscription, type PollSubscriptionOptions } from './poll-subscription';
+import { type FlowDelivery, PollSubscription, type PollSubscriptionOptions } from './poll-subscription';
 
 /** How a node is given what it is called with. See {@link PollSubscriptionOptions}. */
 export interface CallbackSubscriptionOptions
   extends Pick<PollSubscriptionOptions, 'id' | 'acknowledge' | 'ackTimeoutMs' | 'send'> {
   /** The path that the node answers; without one it can only take what others at its path have left. */
   path: string | undefined;
-}
-
-/** What surrounds it. */
-interface CallbackSurroundings {
-  /** Resolves when what comes can be told what it answers. */
-  expected?(): Promise<void> | undefined;
 }
 
 /** What one callback brought (§6). */
@@ -24,29 +18,30 @@ export type Callback = RecordsOfKind<'incoming' | 'status'>;
  */
 export class CallbackSubscription {
   readonly #inbox: Inbox;
-  readonly #options: CallbackSubscriptionOptions & CallbackSurroundings;
+  readonly #options: CallbackSubscriptionOptions;
   readonly #clock: Clock;
+  readonly #expected: (() => Promise<void> | undefined) | undefined;
   readonly #subscription: PollSubscription;
   /** Gives up each callback under way. */
   readonly #underWay = new Set<() => void>();
   #isClosed = false;
 
-  constructor(inbox: Inbox, options: CallbackSubscriptionOptions & CallbackSurroundings, clock: Clock) {
+  /** @param expected resolves when what comes can be told what it answers */
+  constructor(
+    inbox: Inbox,
+    options: CallbackSubscriptionOptions,
+    clock: Clock,
+    expected?: () => Promise<void> | undefined,
+  ) {
     this.#inbox = inbox;
     this.#options = options;
     this.#clock = clock;
-    this.#subscription = new PollSubscription(
-      inbox,
-      {
-        ...options,
-        channel: 'callback',
-        wants: () => true,
-        maxAttempts: Number.POSITIVE_INFINITY,
-        onUndelivered: () => {},
-        onOutstanding: () => {},
-      },
-      clock,
-    );
+    this.#expected = expected;
+    const { id, path, acknowledge, ackTimeoutMs } = options;
+    const own = { id, path, acknowledge, ackTimeoutMs, maxAttempts: Number.POSITIVE_INFINITY };
+    const send = (delivery: FlowDelivery) => options.send(delivery);
+    const subscriber = { ...own, wants: () => true, send, onUndelivered: () => {} };
+    this.#subscription = new PollSubscription(inbox, 'callback', subscriber, { clock });
   }
 
   /**
@@ -56,8 +51,7 @@ export class CallbackSubscription {
    * @throws SmsError `SMS_STORE` when it cannot be kept
    */
   async accept(callback: Callback): Promise<boolean> {
-    const expected = this.#options.expected?.();
-    if (expected) await expected;
+    await this.#expected?.();
     if (this.#isClosed || this.#subscription.isFull) return false;
     const { id, path = '' } = this.#options;
     const address = { node: id, path };

@@ -1,7 +1,7 @@
 import type { Entry } from '../inbox/entries';
 import type { Inbox } from '../inbox/inbox';
 import type { OutboxRecord } from '../model';
-import type { InboxSubscriber, Slice } from './subscribers';
+import type { Given, InboxSubscriber, Slice } from './subscribers';
 
 /** Outbound messages that are sent into the flow in one go. */
 export interface OutboxBatch {
@@ -41,7 +41,8 @@ export class OutboxSubscription implements InboxSubscriber<'outbox'> {
     inbox.attach('outbox', this);
   }
 
-  take(entries: readonly Entry<'outbox'>[], context?: unknown, slice?: Slice): void {
+  take(given: readonly Given<'outbox'>[], context?: unknown, slice?: Slice): void {
+    const entries = given.map(({ entry }) => entry);
     if (!slice || !this.#options.isList) {
       this.#send(entries, context, slice);
       return;

@@ -1,8 +1,8 @@
 import { type Clock, systemClock, type Timer } from '../clock';
-import { type Channel, type Entry, newsOf } from '../inbox/entries';
+import { type Channel, newsOf } from '../inbox/entries';
 import type { Inbox } from '../inbox/inbox';
 import type { Kind, RecordOfKind, Records } from '../model';
-import type { InboxSubscriber } from './subscribers';
+import type { Given, InboxSubscriber } from './subscribers';
 
 /** One delivery of a record into the flow. */
 export type FlowDelivery<K extends Kind = Kind> = RecordOfKind<K> & {
@@ -16,7 +16,6 @@ export type FlowDelivery<K extends Kind = Kind> = RecordOfKind<K> & {
 export interface PollSubscriptionOptions<K extends Kind = Kind> {
   /** The node's id. */
   id: string;
-  channel: Channel;
   /** On channel `callback`: the path that the node answers. */
   path?: string | undefined;
   /** Whether the node is interested in a record; what it does not want counts as delivered. */
@@ -31,14 +30,10 @@ export interface PollSubscriptionOptions<K extends Kind = Kind> {
   send(delivery: FlowDelivery<K>): Promise<boolean>;
   /** A record was given up. */
   onUndelivered(news: RecordOfKind<K>, attempts: number): void;
-  /** The number of records that the flow has not acknowledged has changed. */
-  onOutstanding(): void;
 }
 
 /** A record that is out in the flow until that says what became of it, or its time is up. */
-interface Out {
-  entry: Entry;
-  attempt: number;
+interface Out extends Given {
   /** Whether the flow has it; otherwise it waits to be sent again. */
   isInFlow: boolean;
   /** The last attempt that got there. */
@@ -62,22 +57,32 @@ export class PollSubscription implements InboxSubscriber {
   readonly id: string;
   readonly path: string | undefined;
   readonly #inbox: Inbox;
+  readonly #channel: Channel;
   readonly #options: PollSubscriptionOptions;
   readonly #clock: Clock;
+  readonly #onRoom: () => void;
   readonly #out = new Map<string, Out>();
   /** On channel `callback`: what the flow could not handle, or has not answered in time, the service is to bring again. */
   readonly #releases: boolean;
   /** Taken, but not sent yet because too many are out: by id, with which attempt each will be. */
-  readonly #waiting = new Map<string, { entry: Entry; attempt: number }>();
+  readonly #waiting = new Map<string, Given>();
   #isSending = false;
+  #isKnownFull = false;
 
-  constructor(inbox: Inbox, options: PollSubscriptionOptions, clock: Clock = systemClock) {
-    const { id, path, channel } = options;
-    this.id = id;
-    this.path = path;
+  /** @param surroundings.onRoom it {@link isFull}, or is not any more */
+  constructor(
+    inbox: Inbox,
+    channel: Channel,
+    options: PollSubscriptionOptions,
+    { clock = systemClock, onRoom = () => {} }: { clock?: Clock; onRoom?: () => void } = {},
+  ) {
+    this.id = options.id;
+    this.path = options.path;
     this.#inbox = inbox;
+    this.#channel = channel;
     this.#options = options;
     this.#clock = clock;
+    this.#onRoom = onRoom;
     this.#releases = channel === 'callback';
     inbox.attach(channel, this);
   }
@@ -104,17 +109,22 @@ export class PollSubscription implements InboxSubscriber {
 
   /** Ends it: what is out unacknowledged stays in the inbox. */
   detach(): void {
-    this.#inbox.detach(this.#options.channel, this);
+    this.#inbox.detach(this.#channel, this);
     for (const { timer } of this.#out.values()) timer?.cancel();
     this.#out.clear();
     this.#waiting.clear();
   }
 
-  take(entries: readonly Entry[]): void {
-    for (const entry of entries) {
+  take(given: readonly Given[]): void {
+    for (const one of given) {
+      const { entry } = one;
       if (!this.#options.wants(entry.record)) this.#inbox.done(entry, this);
-      else if (this.#options.acknowledge === 'auto') this.#sendOnce(entry);
-      else this.#waiting.set(entry.id, { entry, attempt: this.#inbox.attemptOf(entry, this) });
+      else if (this.#options.acknowledge === 'flow') this.#waiting.set(entry.id, one);
+      else {
+        void this.#deliver(one).then((sent) => {
+          if (sent) this.#inbox.done(entry, this);
+        });
+      }
     }
     this.#sendWaiting();
   }
@@ -136,10 +146,13 @@ export class PollSubscription implements InboxSubscriber {
     return out !== undefined;
   }
 
-  #sendOnce(entry: Entry): void {
-    void this.#options.send(deliveryOf(entry, this.#inbox.attemptOf(entry, this))).then((sent) => {
-      if (sent) this.#inbox.done(entry, this);
-    });
+  /** @param ackId what the flow has to bring back; absent when it need not */
+  #deliver({ entry, attempt }: Given, ackId?: string): Promise<boolean> {
+    const { kind, record, unsure = false } = entry;
+    const redelivered = attempt > 1 || unsure;
+    if (redelivered) this.#inbox.counts.redelivered++;
+    const delivery = { kind, record, redelivered, ...(ackId !== undefined && { ackId }) };
+    return this.#options.send(delivery as FlowDelivery);
   }
 
   #sendWaiting(): void {
@@ -153,11 +166,13 @@ export class PollSubscription implements InboxSubscriber {
         const out: Out = { entry, attempt, isInFlow: false, arrived: 0, timer: undefined };
         this.#out.set(entry.id, out);
         this.#send(out);
-        this.#options.onOutstanding();
       }
     } finally {
       this.#isSending = false;
     }
+    if (this.isFull === this.#isKnownFull) return;
+    this.#isKnownFull = this.isFull;
+    this.#onRoom();
   }
 
   #send(out: Out): void {
@@ -166,10 +181,10 @@ export class PollSubscription implements InboxSubscriber {
       this.#giveUp(out);
       return;
     }
-    this.#inbox.countAttempt(entry, attempt);
+    if (attempt > entry.attempts) this.#inbox.countAttempt(entry, attempt);
     out.isInFlow = true;
     this.#startTimer(out);
-    void this.#options.send({ ...deliveryOf(entry, attempt), ackId: `${entry.id}.${attempt}` }).then((isThere) => {
+    void this.#deliver(out, `${entry.id}.${attempt}`).then((isThere) => {
       if (!isThere || this.#out.get(entry.id) !== out || out.attempt !== attempt) return;
       out.arrived = attempt;
       if (out.isInFlow && !out.timer) this.#startTimer(out);
@@ -222,12 +237,6 @@ export class PollSubscription implements InboxSubscriber {
     out.timer?.cancel();
     this.#out.delete(out.entry.id);
     tell();
-    this.#options.onOutstanding();
     this.#sendWaiting();
   }
-}
-
-function deliveryOf<K extends Kind>(entry: Entry<K>, attempt: number): FlowDelivery<K> {
-  const { kind, record } = entry;
-  return { kind, record, redelivered: attempt > 1 || entry.unsure === true };
 }

@@ -13,6 +13,13 @@ export interface Slice {
   isLast: boolean;
 }
 
+/** What a node is given. */
+export interface Given<K extends Kind = Kind> {
+  entry: Entry<K>;
+  /** Which attempt it is for the node. */
+  attempt: number;
+}
+
 /** One node, as the inbox sees it, and what it takes. */
 export interface InboxSubscriber<K extends Kind = Kind> {
   /** The node's id: a node that comes back under it after a redeploy gets what was for it. */
@@ -30,7 +37,7 @@ export interface InboxSubscriber<K extends Kind = Kind> {
    * @param context what {@link Arrival.context} said
    * @param slice absent when these are all
    */
-  take(entries: readonly Entry<K>[], context?: unknown, slice?: Slice): void;
+  take(given: readonly Given<K>[], context?: unknown, slice?: Slice): void;
 }
 
 /** Whom records are for: everybody on their channel, unless it says more. */
@@ -44,7 +51,7 @@ export interface Destination {
 
 /** What the subscribers tell. */
 export interface SubscribersEvents {
-  /** An entry is given to somebody, for whom it is this attempt. */
+  /** An entry is given to somebody, for whom it is this attempt: one more than any before. */
   onAttempt(entry: Entry, attempt: number): void;
   /** All who are still part of the flows have taken an entry. */
   onTaken(pending: Pending): void;
@@ -71,7 +78,8 @@ interface Away {
 /** What one node gets in a turn. */
 interface Batch {
   subscriber: InboxSubscriber;
-  pending: Pending[];
+  first: Pending;
+  given: Given[];
   /** Of what has just come. */
   together: Together | undefined;
 }
@@ -155,8 +163,8 @@ export class Subscribers {
   }
 
   /** The nodes that what comes now is for. */
-  audience(channel: Channel, { address, asker }: Destination): InboxSubscriber[] {
-    const here = [...this.here(channel).values()];
+  audience({ kind, address, asker }: Destination & { kind: Kind }): InboxSubscriber[] {
+    const here = [...this.here(address ? 'callback' : kind).values()];
     if (address) return here.filter(({ id }) => id === address.node);
     return here.filter(({ id, onDemand }) => !onDemand || id === asker);
   }
@@ -183,7 +191,7 @@ export class Subscribers {
   #isAnyWaiting([first]: readonly Pending[]): boolean {
     const here = first ? this.here(first.entry.channel) : new Map();
     const isInHand = ({ pendingFor }: Pending) =>
-      [...pendingFor].some(([id, share]) => share && here.get(id) === share.subscriber);
+      [...pendingFor].some(([id, subscriber]) => subscriber && here.get(id) === subscriber);
     return [...this.#entries.values()].some(
       (one) => !one.isNew && one.entry.channel === first?.entry.channel && !isInHand(one),
     );
@@ -217,7 +225,7 @@ export class Subscribers {
     for (const pending of slice) {
       if (pending.isReleased || this.#entries.get(pending.entry.id) !== pending) continue;
       const together = pending.isNew ? pending.together : undefined;
-      for (const subscriber of this.#owe(pending)) addTo(batches, { subscriber, pending: [pending], together });
+      for (const owed of this.#owe(pending)) addTo(batches, { ...owed, together });
     }
     for (const batch of batches) this.#handOn(batch);
     if (this.#next < this.#queue.length || this.#isForAll) {
@@ -243,7 +251,7 @@ export class Subscribers {
   }
 
   /** Says who gets an entry now, and which attempt it is for each: before any of them is given it, since the first may be done with it at once. */
-  #owe(pending: Pending): InboxSubscriber[] {
+  #owe(pending: Pending): Omit<Batch, 'together'>[] {
     const { entry, pendingFor } = pending;
     // The service may bring the called-back one again for its node, but not the polled copy.
     if (entry.polledCopy && this.hasAny(entry.kind) && this.isStranded(pending)) this.#events.onStranded(pending);
@@ -252,17 +260,18 @@ export class Subscribers {
     pending.isNew = false;
     if (isNew && subscribers.length === 0) entry.attempts = firstAttempt - 1;
     const nextAttempt = entry.attempts + 1;
-    for (const subscriber of subscribers) {
+    const owed = subscribers.map((subscriber) => {
       const { id, countsAttempts } = subscriber;
       // Of what another inbox has in hand nobody here knows whom it has given it to.
       const wasAway = pendingFor.has(id) && pendingFor.get(id) === undefined && !pending.isHandedOver;
       const attempt = isNew || wasAway ? firstAttempt : nextAttempt;
-      pendingFor.set(id, { subscriber, attempt });
-      if (isNew || !countsAttempts) this.#events.onAttempt(entry, attempt);
-    }
+      pendingFor.set(id, subscriber);
+      if ((isNew || !countsAttempts) && attempt > entry.attempts) this.#events.onAttempt(entry, attempt);
+      return { subscriber, first: pending, given: [{ entry, attempt }] };
+    });
     const isUntaken = taken === 0 && !entry.address && !isHandedOver && !this.expects(entry.channel);
     if (isUntaken && this.#events.isPolled(entry.kind)) this.#events.onUntaken(pending);
-    return subscribers;
+    return owed;
   }
 
   /** Who is to get an entry now: nodes that were owed it and came back, else everybody it is for. */
@@ -272,10 +281,10 @@ export class Subscribers {
     const away = this.#awayFrom(entry.channel);
     const returned: InboxSubscriber[] = [];
     let isInHand = false;
-    for (const [id, share] of [...pendingFor]) {
+    for (const [id, holder] of [...pendingFor]) {
       const subscriber = here.get(id);
       if (!subscriber && here.size > 0 && !away.has(id)) pendingFor.delete(id);
-      else if (subscriber && subscriber === share?.subscriber) isInHand = true;
+      else if (subscriber && subscriber === holder) isInHand = true;
       else if (subscriber) returned.push(subscriber);
     }
     if (returned.length > 0 || isInHand) return returned;
@@ -304,13 +313,11 @@ export class Subscribers {
     return this.#away.get(channel) ?? new Map();
   }
 
-  #handOn({ subscriber, pending, together }: Batch): void {
-    const [first] = pending;
-    if (!first || !this.isHere(first.entry.channel, subscriber)) return;
-    const entries = pending.map(({ entry }) => entry);
+  #handOn({ subscriber, first, given, together }: Batch): void {
+    if (!this.isHere(first.entry.channel, subscriber)) return;
     const context = subscriber.id === together?.asker ? together.context : undefined;
     try {
-      subscriber.take(entries, context, sliceOf(first, entries.length, together));
+      subscriber.take(given, context, sliceOf(first, given.length, together));
     } catch (error) {
       this.#events.onFault(error);
     }
@@ -320,7 +327,7 @@ export class Subscribers {
 /** What came together is given together, and nothing else with it. */
 function addTo(batches: Batch[], batch: Batch): void {
   const open = batches.filter(({ subscriber }) => subscriber === batch.subscriber).at(-1);
-  if (open && open.together === batch.together) open.pending.push(...batch.pending);
+  if (open && open.together === batch.together) open.given.push(...batch.given);
   else batches.push(batch);
 }
 

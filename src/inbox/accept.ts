@@ -2,15 +2,7 @@ import type { Destination } from '../delivery/subscribers';
 import type { Step } from '../journal/journal';
 import type { InboxRecord, RecordOfKind, RecordsOfKind, Via } from '../model';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
-import {
-  channelOf,
-  currentEntry,
-  dropEntry,
-  holdKeysOf,
-  type InboxContext,
-  judgeAndRemember,
-  keepEntry,
-} from './context';
+import { currentEntry, dropEntry, holdKeysOf, type InboxContext, judgeAndRemember, keepEntry } from './context';
 import type { Correlating } from './correlator';
 import { type DeadLetter, type Entry, nameSubscribers, newsOf, Pending, separate, type Together } from './entries';
 import {
@@ -108,7 +100,7 @@ export function createAccept(
     // Where it is held it is found again, and may have been committed and delivered.
     needsLook: wasGiven !== undefined,
     decide(look, changes) {
-      const attempts = subscribers.audience(channelOf(arrival), arrival).length > 0 ? 1 : 0;
+      const attempts = subscribers.audience(arrival).length > 0 ? 1 : 0;
       const accepted = items.map((item) =>
         acceptRecord(context, { ...item, arrival, attempts, wasGiven }, look, changes),
       );
@@ -228,7 +220,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
 function isOrphanFor({ journal, subscribers }: InboxContext, arrival: Arrival, pending: Pending): boolean {
   // While the store fails, what is dropped may be found again.
   if (journal.mode !== 'open' || !subscribers.isStranded(pending)) return false;
-  return subscribers.audience(channelOf(arrival), arrival).length > 0;
+  return subscribers.audience(arrival).length > 0;
 }
 
 /** A record, and what follows from what it answers. */
@@ -287,7 +279,7 @@ export function createPending({ journal }: InboxContext, draft: Draft): Pending 
     id: journal.nextId(),
     part: 'inbox' as const,
     subscribers: address ? nameSubscribers(address) : [kind],
-    channel: channelOf({ kind, address }),
+    channel: address ? ('callback' as const) : kind,
     attempts: attempts + attemptsBefore,
   };
   const entry: Entry = Object.assign(item, news);

@@ -5,7 +5,7 @@ import { createChange } from '../journal/step';
 import type { Kind, Via } from '../model';
 import { type Changes, dropItem, heldPrefix, keepItem, type Look } from '../store/store';
 import type { Correlator } from './correlator';
-import { type Channel, type DeadLetter, type Entries, type Entry, isEntry, type Pending } from './entries';
+import { type DeadLetter, type Entries, type Entry, isEntry, type Pending } from './entries';
 import { type Identity, judge, type Verdict } from './identity';
 
 /** What no node takes, as {@link DeadLetters} keep it. */
@@ -34,14 +34,6 @@ export interface InboxContext {
   run(step: Step<unknown>, take?: (step: Step<unknown>) => Promise<unknown>): void;
 }
 
-/** An entry, or who was called with what is to be one. */
-type Origin = Pick<Entry, 'kind' | 'address'>;
-
-/** Where a record that came so is delivered. */
-export function channelOf({ kind, address }: { kind: Kind; address?: object | undefined }): Channel {
-  return address ? 'callback' : kind;
-}
-
 /** Says whether a record was seen before, and remembers it; what an earlier process had in hand (`isLeft`) may have been so however long ago. */
 export function judgeAndRemember(
   { clock, dedupeMs, journal }: InboxContext,
@@ -57,8 +49,12 @@ export function judgeAndRemember(
  * Keys that stand in a shared store as long as a called-back entry is undelivered, so that no other process tells the
  * service that it has arrived: its holder may still refuse it, and the service is to bring it again then.
  */
-export function holdKeysOf({ journal }: InboxContext, origin: Origin, identity: Identity): string[] {
-  if (!journal.isShared || channelOf(origin) !== 'callback') return [];
+export function holdKeysOf(
+  { journal }: InboxContext,
+  { address }: Pick<Entry, 'address'>,
+  identity: Identity,
+): string[] {
+  if (!journal.isShared || !address) return [];
   const { id, text } = identity;
   // Two of one sender, text and second are two: when one is delivered, the other is still held.
   return [id, text && `${text.key}:${text.instant.ms}`]

@@ -92,14 +92,6 @@ export function nameSubscribers({ node, path }: { node: string; path?: string | 
   return path === undefined ? [`node ${node}`] : [`node ${node}`, `path ${path}`];
 }
 
-/** What a node has in hand of an entry, or will have when it is back. */
-export interface Share {
-  /** The very node, and not a redeployed one in its place. */
-  readonly subscriber: object;
-  /** Which attempt it is for the node. */
-  readonly attempt: number;
-}
-
 /** What came together, as a node is told that gets it in several turns of the event loop. */
 export interface Together {
   /** The same for all that came together, and for nothing else. */
@@ -118,8 +110,8 @@ const undone = new WeakSet<Entry>();
 export class Pending {
   readonly entry: Entry;
   readonly identity: Identity;
-  /** Nodes that have not answered, by id, and what they have in hand: nothing, when a node was taken away. */
-  readonly pendingFor = new Map<string, Share | undefined>();
+  /** Nodes that have not answered, by id: the very node that has it in hand, and not a redeployed one in its place; nobody, while it is away. */
+  readonly pendingFor = new Map<string, object | undefined>();
   /** Nodes that have. */
   taken = 0;
   /** Which attempt it is for a node that was away when it came, or was found. */

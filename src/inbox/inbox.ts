@@ -6,8 +6,7 @@ import { createChange } from '../journal/step';
 import type { Kind } from '../model';
 import { keepItem, timeOf } from '../store/store';
 import { type Acceptance, type Arrival, createAccept, giveTogether } from './accept';
-import type { InboxContext } from './context';
-import { currentEntry, settle } from './context';
+import { currentEntry, type InboxContext, settle } from './context';
 import type { Correlator } from './correlator';
 import { DeadLetters } from './dead-letters';
 import { type Channel, Entries, type Entry, type KindOn, type Pending } from './entries';
@@ -31,14 +30,24 @@ export interface InboxOptions {
   replacedBy(): Inbox | undefined;
   /** A node threw as it was given something. */
   onFault(error: unknown): void;
-  /** Records that came are kept. */
-  onAccepted(kind: Kind, acceptances: readonly Acceptance[]): void;
+  /** Counted is what came, and what became of it. */
+  counts: ReceiveCounts;
   /** What was given up had to go before its time, since there is too much of it. */
   onGivenUpFull(): void;
   /** Whether a kind is polled although no node may take it. */
   isPolled(kind: Kind): boolean;
-  /** No node takes what was polled: it is set aside. `isNews`: that was not so before. */
-  onUntaken(kind: Kind, isNews: boolean): void;
+  /** No node takes what is polled of a kind: it is set aside from now on. */
+  onUntaken(kind: Kind): void;
+}
+
+/** What came in, in messages. */
+export interface ReceiveCounts {
+  received: number;
+  statuses: number;
+  /** What had been received before. */
+  duplicates: number;
+  redelivered: number;
+  setAside: number;
 }
 
 /** How everything is given to another inbox. */
@@ -74,16 +83,16 @@ export interface InboxState {
 export class Inbox {
   /** Where it keeps. */
   readonly journal: Journal;
+  readonly counts: ReceiveCounts;
   readonly #context: InboxContext & { readonly deadLetters: DeadLetters };
   /** Answers that are taken a piece at a time, and the end of the last of them. */
   #inPieces = 0;
   #pieces: Promise<void> = Promise.resolve();
-  readonly #onAccepted: InboxOptions['onAccepted'];
 
   constructor(options: InboxOptions) {
     this.journal = options.journal;
+    this.counts = options.counts;
     this.#context = this.#createContext(options);
-    this.#onAccepted = options.onAccepted;
     this.journal.join('inbox', createInboxParticipant(this.#context));
     this.journal.join('givenUp', this.deadLetters.createParticipant());
   }
@@ -155,7 +164,10 @@ export class Inbox {
     const redo = () => JSON.stringify({ kind, records });
     const onWritten = () => onHeld?.();
     const acceptances = await (via === 'poll' ? this.#runWaiting({ ...step, redo, onWritten }) : journal.run(step));
-    this.#onAccepted(kind, acceptances);
+    const fresh = acceptances.filter(({ outcome }) => outcome === 'new').length;
+    this.counts.duplicates += acceptances.length - fresh;
+    if (kind === 'incoming') this.counts.received += fresh;
+    if (kind === 'status') this.counts.statuses += fresh;
     // Whoever polls asks for no more meanwhile, which would all wait in memory.
     if (via === 'poll' && records.length > 1) await subscribers.given;
     return acceptances;
@@ -193,6 +205,7 @@ export class Inbox {
     const pending = this.#context.entries.get(entry.id);
     if (!pending?.pendingFor.has(subscriber.id)) return;
     pending.isDead = true;
+    this.counts.setAside++;
     this.deadLetters.add(entry, subscriber.id);
     this.done(entry, subscriber);
   }
@@ -212,16 +225,11 @@ export class Inbox {
     return new Promise((resolve) => this.#context.run(createRelease(this.#context, pending, resolve)));
   }
 
-  /** Which attempt it is for a node that has been given an entry. */
-  attemptOf(entry: Entry, { id }: InboxSubscriber): number {
-    return this.#context.entries.get(entry.id)?.pendingFor.get(id)?.attempt ?? Math.max(1, entry.attempts);
-  }
-
-  /** Writes down that an entry is sent into a flow once more. Nodes that make the same attempt count once. */
-  countAttempt(entry: Entry, attempt = entry.attempts + 1): void {
+  /** Writes down that an entry is sent into a flow for one time more than any before. */
+  countAttempt(entry: Entry, attempt: number): void {
     const { id } = entry;
     const { entries, run } = this.#context;
-    if (attempt <= entry.attempts || !entries.has(id)) return;
+    if (!entries.has(id)) return;
     entry.attempts = attempt;
     run(
       createChange((changes) => {
@@ -291,7 +299,8 @@ export class Inbox {
       isPolled,
       onUntaken: (untaken: Pending) => {
         untaken.isDead = true;
-        onUntaken(untaken.entry.kind, this.deadLetters.addUntaken(untaken.entry));
+        this.counts.setAside++;
+        if (this.deadLetters.addUntaken(untaken.entry)) onUntaken(untaken.entry.kind);
         settle(this.#context, untaken);
       },
       onFault,

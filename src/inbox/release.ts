@@ -40,7 +40,7 @@ export function createRelease(context: InboxContext, released: Pending, onSettle
       const standIn = createPending(context, {
         news: newsOf(current, polledCopy),
         identity,
-        attempts: subscribers.audience(kind, {}).length > 0 ? 1 : 0,
+        attempts: subscribers.audience({ kind }).length > 0 ? 1 : 0,
       });
       keepEntry(context, standIn.entry, identity, changes);
       return () => {

@@ -70,18 +70,16 @@ export interface EndpointHost {
   /** Why what comes cannot be kept now, if so. */
   failure(): SmsError | undefined;
   inboxOf(member: Poller): Inbox;
-  /** Resolves when what comes can be told what it answers: not while that is being taken over from another login. */
-  expected(): Promise<void> | undefined;
+  /**
+   * Resolves when what comes can be kept, and be told what it answers, with a member, or with another while that is here no more.
+   *
+   * @throws SmsError `SMS_STORE` when it cannot be kept, `SMS_CLOSED` when nobody is here
+   */
+  ready(member: Poller | undefined): Promise<Poller>;
   /** The poll has come to another state, or has been answered. */
   onChanged(): void;
   /** The service has nothing more of a kind for now. */
   onDrained(kind: Kind): void;
-  /**
-   * A member, or another while it is here no more.
-   *
-   * @throws SmsError `SMS_CLOSED` when nobody is here
-   */
-  present(member: Poller | undefined): Poller;
 }
 
 /** What sets an endpoint apart from the others. */
@@ -245,19 +243,19 @@ export class Endpoint {
 
   /** No more than each receiver can take. */
   get #mostUnderWay(): number {
-    const rooms = this.#receivers.map(({ room }) => room);
-    return Math.min(this.#plan.drain(this.settings) + mostAhead, ...rooms);
+    const most = this.#plan.drain(this.settings) + mostAhead;
+    return Math.min(most, ...this.#receivers.map(({ room }) => room));
   }
 
   async #poll(events: PollEvents): Promise<PollOutcome> {
-    const acceptances = await this.#fetch(this.#host.present(this.#starter), events);
+    const acceptances = await this.#fetch(this.#starter, events);
     if (acceptances.length > 0) return this.#plan.judge(acceptances);
     this.#host.onDrained(this.#kind);
     return 'empty';
   }
 
   /** One poll, from the request until what it brought is kept. The account outlives it. */
-  #fetch(member: Poller, events: Partial<PollEvents>, asker?: Asker): Promise<Acceptance[]> {
+  #fetch(member: Poller | undefined, events: Partial<PollEvents>, asker?: Asker): Promise<Acceptance[]> {
     return this.#host.polls.track((onAnswer) => {
       const fetch = () => this.#fetchNow(member, onAnswer, events, asker);
       if (!this.#plan.takesTurns) return fetch();
@@ -268,27 +266,21 @@ export class Endpoint {
   }
 
   async #fetchNow(
-    member: Poller,
+    member: Poller | undefined,
     onAnswer: () => void,
     events: Partial<PollEvents>,
     asker?: Asker,
   ): Promise<Acceptance[]> {
     const host = this.#host;
-    await host.inboxOf(member).journal.ready();
-    const expected = host.expected();
-    if (expected) await expected;
-    // The store may have failed since, in the same turn of the event loop.
-    const failure = host.failure();
-    if (failure) throw failure;
-    const { client } = host.present(member);
-    const records = await this.#plan.fetch(client, { beforeLeaving: events.onSent, onAnswer });
+    const poller = await host.ready(member);
+    const records = await this.#plan.fetch(poller.client, { beforeLeaving: events.onSent, onAnswer });
     this.#lastAnswerAt = host.clock.now();
     this.#answers++;
     host.onChanged();
     if (records.length === 0) return [];
     const arrival = { kind: this.#kind, records, via: 'poll', ...asker } as Arrival;
     // What moves one date on is asked for when it is due, whatever it has brought.
-    return host.inboxOf(member).accept(arrival, this.#plan.takesTurns ? {} : events);
+    return host.inboxOf(poller).accept(arrival, this.#plan.takesTurns ? {} : events);
   }
 
   /** Tells one who joins a loop that runs where it stands. */

@@ -66,7 +66,6 @@ export class PollLoop {
   readonly #source: PollSource;
   readonly #onState: (state: PollState, previous: PollState) => void;
   readonly #clock: Clock;
-  readonly #backOff: PollBackOff;
   #state: PollState = { name: 'connecting' };
   #wanted = false;
   #held: PollState | undefined;
@@ -78,6 +77,11 @@ export class PollLoop {
   #late: PollOutcome | SmsError | undefined;
   /** What it was last seen to fail of, until a poll is in order. */
   #failure: SmsError | undefined;
+  /** In a row, until an answer is in order. */
+  #failures = 0;
+  /** In a row, until one brings something new, or nothing; and hasty ones until one is not. */
+  #repeats = 0;
+  #hastyAnswers = 0;
   /** Each ends one wait: until a time, and until the loop is resumed. */
   readonly #pausing = new Set<() => void>();
   readonly #onHold = new Set<() => void>();
@@ -90,7 +94,6 @@ export class PollLoop {
     this.#source = source;
     this.#onState = onState;
     this.#clock = clock;
-    this.#backOff = new PollBackOff(() => clock.random());
   }
 
   get state(): PollState {
@@ -103,7 +106,8 @@ export class PollLoop {
     this.#wanted = true;
     this.#failure = undefined;
     this.#late = undefined;
-    this.#backOff.reset();
+    this.#failures = 0;
+    this.#repeats = 0;
     this.#setState({ name: 'connecting' });
     if (this.#held) this.#setState(this.#held);
     else if (this.#inFlight > 0) this.#setState({ name: 'listening' });
@@ -142,7 +146,18 @@ export class PollLoop {
 
   /** Cuts a wait short, because the pause has become shorter or something is known to be there. */
   nudge(): void {
-    if (!this.#backOff.isBackingOff) wake(this.#pausing);
+    if (!this.#isBackingOff) wake(this.#pausing);
+  }
+
+  /** Whether it waits longer because of what the service does, not because it was asked to. */
+  get #isBackingOff(): boolean {
+    return this.#failures > 0 || this.#repeats > 0;
+  }
+
+  /** While it has to wait for what the service does, it wants to know first what an answer brought. */
+  get #mostUnderWay(): number {
+    const most = this.#isBackingOff ? undefined : this.#source.mostUnderWay?.();
+    return Math.max(1, most ?? this.#source.drain());
   }
 
   #work(): void {
@@ -157,7 +172,7 @@ export class PollLoop {
           await this.#sleep(this.#onHold);
           continue;
         }
-        if (this.#inFlight + this.#handingOver.size >= mostUnderWay(this.#source, this.#backOff)) {
+        if (this.#inFlight + this.#handingOver.size >= this.#mostUnderWay) {
           // Whoever has a poll in flight goes on.
           if (this.#handingOver.size === 0) return;
           await Promise.race(this.#handingOver);
@@ -173,14 +188,14 @@ export class PollLoop {
         if (this.#workers > 1 || !this.#wanted) return;
         this.#late = undefined;
         if (typeof outcome !== 'string') {
-          this.#backOff.failed();
+          this.#failures++;
           if (!this.#held) {
             this.#failure = outcome;
             this.#setState({ name: 'failing', error: outcome });
           }
         }
         const pauseMs = this.#source.pauseMs();
-        const delayMs = this.#backOff.delayMs(outcome, pauseMs);
+        const delayMs = this.#delayMs(outcome, pauseMs);
         if (delayMs > 0) {
           // What keeps it from spinning is no wait that anybody has asked for.
           if (outcome === 'empty' && pauseMs > 0 && !this.#held) {
@@ -211,7 +226,8 @@ export class PollLoop {
   }
 
   async #poll(onHeld: () => void): Promise<PollOutcome | SmsError> {
-    const { repeats } = this.#backOff;
+    // Polls that did not know of each other count once.
+    const repeats = this.#repeats + 1;
     const startedAt = this.#clock.elapsed();
     let hasAnswer = false;
     this.#inFlight++;
@@ -219,12 +235,12 @@ export class PollLoop {
       if (hasAnswer) return;
       hasAnswer = true;
       this.#inFlight--;
-      this.#backOff.answered();
+      this.#failures = 0;
       this.#failure = undefined;
       if (this.#wanted && !this.#held) this.#setState({ name: 'listening' });
     };
     const onSent = () => {
-      if (!this.#backOff.isFailing && this.#wanted && !this.#held) this.#setState({ name: 'listening' });
+      if (this.#failures === 0 && this.#wanted && !this.#held) this.#setState({ name: 'listening' });
     };
     try {
       const outcome = await this.#source.poll({
@@ -235,12 +251,25 @@ export class PollLoop {
         },
       });
       answered();
-      this.#backOff.brought(outcome, { tookMs: this.#clock.elapsed() - startedAt, repeats });
+      const isHasty = outcome === 'empty' && this.#clock.elapsed() - startedAt < hastyAnswerMs;
+      this.#hastyAnswers = isHasty ? this.#hastyAnswers + 1 : 0;
+      this.#repeats = outcome === 'repeated' ? Math.max(this.#repeats, repeats) : 0;
       return outcome;
     } catch (error) {
       if (!hasAnswer) this.#inFlight--;
       return asSmsError(error);
     }
+  }
+
+  /** @param pauseMs how long to wait after an empty answer (§8) */
+  #delayMs(outcome: PollOutcome | SmsError, pauseMs: number): number {
+    if (outcome === 'empty') {
+      const hastyMs = Math.min(hastyAnswerMs, firstHastyDelayMs * 2 ** Math.min(this.#hastyAnswers, 10));
+      return this.#hastyAnswers > 0 ? Math.max(pauseMs, hastyMs) : pauseMs;
+    }
+    const random = this.#clock.random();
+    if (outcome === 'repeated') return backOffMs(this.#repeats, random);
+    return backOffMs(this.#failures, random, isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));
   }
 
   /** Resolves after so long, or when woken; without a time only then. */
@@ -263,12 +292,6 @@ export class PollLoop {
     this.#state = state;
     this.#onState(state, previous);
   }
-}
-
-/** While it has to wait for what the service does, it wants to know first what an answer brought. */
-function mostUnderWay(source: PollSource, backOff: PollBackOff): number {
-  const drain = source.drain();
-  return Math.max(1, backOff.isBackingOff ? drain : (source.mostUnderWay?.() ?? drain));
 }
 
 function wake(sleepers: ReadonlySet<() => void>): void {
@@ -303,69 +326,4 @@ export function backOffMs(failures: number, random: number, isRefused = false): 
   const longestMs = isRefused ? longestRefusedDelayMs : longestDelayMs;
   const delayMs = Math.min(longestMs * 0.8, firstMs * 2 ** Math.min(failures - 1, 30));
   return delayMs * (1 + random / 4);
-}
-
-/** How long to wait between one poll and the next, by what the last ones brought. */
-class PollBackOff {
-  readonly #random: () => number;
-  /** In a row, until an answer is in order. */
-  #failures = 0;
-  /** In a row, until one brings something new, or nothing; and hasty ones until one is not. */
-  #repeats = 0;
-  #hastyAnswers = 0;
-
-  /** @param random at least 0, less than 1 */
-  constructor(random: () => number) {
-    this.#random = random;
-  }
-
-  /** Whether the last poll failed. */
-  get isFailing(): boolean {
-    return this.#failures > 0;
-  }
-
-  /** Whether it waits longer because of what the service does, not because it was asked to. */
-  get isBackingOff(): boolean {
-    return this.#failures > 0 || this.#repeats > 0;
-  }
-
-  /** How many polls in a row have brought nothing new. */
-  get repeats(): number {
-    return this.#repeats;
-  }
-
-  /** Begins anew. */
-  reset(): void {
-    this.#failures = 0;
-    this.#repeats = 0;
-  }
-
-  /** An answer is in order. */
-  answered(): void {
-    this.#failures = 0;
-  }
-
-  /**
-   * An answer that took so long has brought this.
-   *
-   * @param repeats how many there were when it was asked for: polls that did not know of each other count once
-   */
-  brought(outcome: PollOutcome, { tookMs, repeats }: { tookMs: number; repeats: number }): void {
-    this.#repeats = outcome === 'repeated' ? Math.max(this.#repeats, repeats + 1) : 0;
-    this.#hastyAnswers = outcome === 'empty' && tookMs < hastyAnswerMs ? this.#hastyAnswers + 1 : 0;
-  }
-
-  failed(): void {
-    this.#failures++;
-  }
-
-  /** @param pauseMs how long to wait after an empty answer (§8) */
-  delayMs(outcome: PollOutcome | SmsError, pauseMs: number): number {
-    if (outcome === 'empty') {
-      const hastyMs = Math.min(hastyAnswerMs, firstHastyDelayMs * 2 ** Math.min(this.#hastyAnswers, 10));
-      return this.#hastyAnswers > 0 ? Math.max(pauseMs, hastyMs) : pauseMs;
-    }
-    if (outcome === 'repeated') return backOffMs(this.#repeats, this.#random());
-    return backOffMs(this.#failures, this.#random(), isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));
-  }
 }

@@ -76,12 +76,7 @@ export const mutants: readonly Mutant[] = [
     'return { finish: () => {} };',
   ),
   // Who gets what.
-  mutant(
-    'what is handed out is owed to nobody',
-    'delivery/subscribers.ts',
-    'pendingFor.set(id, { subscriber, attempt });\n',
-    '',
-  ),
+  mutant('what is handed out is owed to nobody', 'delivery/subscribers.ts', 'pendingFor.set(id, subscriber);\n', ''),
   mutant(
     'a node that is redeployed misses what comes',
     'delivery/subscribers.ts',
@@ -128,8 +123,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'an early acknowledgement',
     'delivery/poll-subscription.ts',
-    '        this.#send(out);\n        this.#options.onOutstanding();',
-    '        this.#send(out);\n        this.#options.onOutstanding(); this.#inbox.done(entry, this);',
+    '        this.#send(out);\n',
+    '        this.#send(out); this.#inbox.done(entry, this);\n',
   ),
   mutant(
     'an acknowledgement is forgotten',
@@ -183,8 +178,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'nothing is marked',
     'delivery/poll-subscription.ts',
-    'redelivered: attempt > 1 || entry.unsure === true',
-    'redelivered: entry.unsure === true',
+    'const redelivered = attempt > 1 || unsure;',
+    'const redelivered = unsure;',
   ),
   // What was seen.
   mutant(
@@ -255,12 +250,7 @@ export const mutants: readonly Mutant[] = [
     'while (this.polls.size > 0) await this.polls.ended();',
     '',
   ),
-  mutant(
-    'a poll begins before the store is open',
-    'polling/endpoint.ts',
-    'await host.inboxOf(member).journal.ready();',
-    'await undefined;',
-  ),
+  mutant('a poll begins before the store is open', 'account/account.ts', 'await journal.ready();', 'await undefined;'),
   mutant(
     'a loop ends with a failure',
     'polling/poll-loop.ts',
@@ -294,7 +284,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a loop spins after a failure',
     'polling/poll-loop.ts',
-    "return backOffMs(this.#failures, this.#random(), isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));",
+    "return backOffMs(this.#failures, random, isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));",
     'return 0;',
   ),
   // Texts on their way out.
@@ -362,8 +352,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'more answers are asked for than may be held',
     'polling/endpoint.ts',
-    'mostAhead, ...rooms)',
-    '9 * mostAhead)',
+    'Math.min(most, ...this.#receivers.map(({ room }) => room))',
+    '9 * most',
   ),
   // Texts that are kept, guarded, counted, or ask.
   outward(
@@ -485,8 +475,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'what no node takes is dropped',
     'inbox/inbox.ts',
-    'onUntaken(untaken.entry.kind, this.deadLetters.addUntaken(untaken.entry));',
-    'onUntaken(untaken.entry.kind, false);',
+    'if (this.deadLetters.addUntaken(untaken.entry)) onUntaken(untaken.entry.kind);',
+    'onUntaken(untaken.entry.kind);',
   ),
   outward(
     'what no node took is not given to the one that comes',

@@ -7,13 +7,13 @@ describe('what an account counts', () => {
     const clock = new VirtualClock(new Date(2026, 5, 1, 22).getTime());
     const stats = new Stats(clock);
     stats.sends.sent += 3;
-    stats.redelivered();
+    stats.receives.redelivered++;
     assert.deepEqual(stats.countsToday, stats.counts);
     await clock.advance(2 * 3_600_000);
     assert.deepEqual([stats.counts.sent, stats.counts.redelivered], [3, 1]);
     assert.deepEqual([stats.countsToday.sent, stats.countsToday.redelivered], [0, 0]);
     stats.sends.sent += 2;
-    stats.setAside();
+    stats.receives.setAside++;
     assert.deepEqual([stats.counts.sent, stats.countsToday.sent, stats.countsToday.setAside], [5, 2, 1]);
     await clock.advance(24 * 3_600_000);
     assert.deepEqual([stats.counts.sent, stats.countsToday.sent], [5, 0]);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Timer } from '../../../src/clock';
 import { type OutboxBatch, OutboxSubscription } from '../../../src/delivery/outbox-subscription';
-import type { InboxSubscriber, Slice } from '../../../src/delivery/subscribers';
+import type { Given, InboxSubscriber, Slice } from '../../../src/delivery/subscribers';
 import type { Correlator } from '../../../src/inbox/correlator';
 import type { Entry } from '../../../src/inbox/entries';
 import type { Inbox } from '../../../src/inbox/inbox';
@@ -104,7 +104,8 @@ class Node implements InboxSubscriber {
     readonly path = '/sms',
   ) {}
 
-  take(entries: readonly Entry[], _context?: unknown, slice?: Slice): void {
+  take(given: readonly Given[], _context?: unknown, slice?: Slice): void {
+    const entries = given.map(({ entry }) => entry);
     this.slices.push(slice);
     this.gifts.push(entries.length);
     for (const { record } of entries) this.taken.push(String(record.messageId));

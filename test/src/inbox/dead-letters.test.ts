@@ -42,9 +42,9 @@ describe('what was given up', () => {
     const sent: FlowDelivery[] = [];
     new PollSubscription(
       inbox,
+      'incoming',
       {
         id,
-        channel: 'incoming',
         wants: () => true,
         acknowledge: 'flow',
         ackTimeoutMs: 60_000,
@@ -54,9 +54,8 @@ describe('what was given up', () => {
           return Promise.resolve(true);
         },
         onUndelivered: () => {},
-        onOutstanding: () => {},
       },
-      clock,
+      { clock },
     );
     return sent;
   }

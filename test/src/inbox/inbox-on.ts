@@ -18,7 +18,7 @@ export function createInbox(options: Partial<InboxOptions> & Pick<InboxOptions, 
       queueMicrotask(() => {
         throw error;
       }),
-    onAccepted() {},
+    counts: { received: 0, statuses: 0, duplicates: 0, redelivered: 0, setAside: 0 },
     onGivenUpFull() {},
     isPolled: () => false,
     onUntaken() {},

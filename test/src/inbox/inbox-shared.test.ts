@@ -105,8 +105,8 @@ class Instance {
     const taker: InboxSubscriber = {
       id,
       ...(channel === 'callback' ? { path } : undefined),
-      take: (entries) => {
-        for (const entry of entries) {
+      take: (given) => {
+        for (const { entry } of given) {
           this.given.push({ entry, attempts: entry.attempts, taker });
           if (this.isAcknowledgedAtOnce) this.inbox.done(entry, taker);
         }
@@ -444,7 +444,7 @@ describe('Inboxes of several processes on one Redis', () => {
     const other = closing.add(createInboxOn(options), (it) => it.journal.close());
     other.attach('incoming', {
       id: 'node',
-      take: (entries) => texts.push(...entries.map(({ record }) => record.body)),
+      take: (given) => texts.push(...given.map(({ entry }) => entry.record.body)),
     });
     return { other, texts };
   }

@@ -60,12 +60,11 @@ describe('Endpoint', () => {
         return members;
       },
       onChanged: () => {},
-      expected: () => undefined,
       onDrained: () => {},
       settings: () => undefined,
       failure: () => storeFailure,
       inboxOf: () => inbox,
-      present: () => member,
+      ready: () => (storeFailure ? Promise.reject(storeFailure) : Promise.resolve(member)),
     };
     endpoint = new Endpoint('incoming', host);
   });

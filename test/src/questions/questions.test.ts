@@ -908,8 +908,8 @@ describe('conversations', () => {
           id: 'callback',
           path: '/sms',
           take: (given) => {
-            entries.push(...given);
-            called.push(...given.map(({ record }) => record as IncomingRecord));
+            entries.push(...given.map(({ entry }) => entry));
+            called.push(...given.map(({ entry: { record } }) => record as IncomingRecord));
           },
         };
         side.inbox.attach('callback', taker);

@@ -44,7 +44,7 @@ describe('what is polled and no node takes', () => {
       dedupe: () => true,
       dedupeMs: () => 1_000_000_000,
       isPolled: () => isAsking,
-      onUntaken: (kind, isNews) => isNews && told.push(kind),
+      onUntaken: (kind) => told.push(kind),
       onGivenUpFull: () => timesFull++,
     });
     inboxes.push(inbox);
@@ -56,9 +56,9 @@ describe('what is polled and no node takes', () => {
     const sent: string[] = [];
     const node = new PollSubscription(
       inbox,
+      kind,
       {
         id,
-        channel: kind,
         ...(kind === 'callback' && { path: '/sms' }),
         wants: () => true,
         acknowledge: 'flow',
@@ -70,9 +70,8 @@ describe('what is polled and no node takes', () => {
           return true;
         },
         onUndelivered: () => {},
-        onOutstanding: () => {},
       },
-      clock,
+      { clock },
     );
     return Object.assign(node, { sent });
   }

@@ -306,8 +306,8 @@ export class SendingSide {
     for (const kind of ['incoming', 'status'] as const) {
       const taker: InboxSubscriber = {
         id: `${kind} node`,
-        take: (entries) => {
-          for (const entry of entries) {
+        take: (given) => {
+          for (const { entry } of given) {
             this.received.push(entry.record);
             this.inbox.done(entry, taker);
           }

@@ -10,7 +10,7 @@ import { mock } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { ClassicLevel } from 'classic-level';
-import type { InboxSubscriber } from '../../../src/delivery/subscribers';
+import type { Given, InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { SmsError } from '../../../src/errors';
 import type { Entry } from '../../../src/inbox/entries';
 import type { Inbox } from '../../../src/inbox/inbox';
@@ -51,8 +51,8 @@ class Node implements InboxSubscriber {
 
   constructor(readonly id = 'node') {}
 
-  take(entries: readonly Entry[]): void {
-    this.taken.push(...entries);
+  take(given: readonly Given[]): void {
+    this.taken.push(...given.map(({ entry }) => entry));
   }
 }
 

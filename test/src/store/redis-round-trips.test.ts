@@ -59,7 +59,8 @@ describe('what a message asks of Redis (docs/scaling.md)', () => {
     taken = [];
     const node: InboxSubscriber = {
       id: 'node',
-      take: (entries) => {
+      take: (given) => {
+        const entries = given.map(({ entry }) => entry);
         taken.push(...entries.map(({ record }) => record.messageId ?? ''));
         // As by a node: on the turn after it was sent into the flow.
         setImmediate(() => {
