@@ -251,10 +251,7 @@ export class AccountStores {
       const isLast = !(keepsMemory && to.journal.isShared);
       let isHanded = true;
       try {
-        const onGiven = () => {
-          from.givenTo(to);
-          onRead();
-        };
+        const onGiven = () => from.givenTo(to);
         await handOver(from, to, { isLast, keepsMemory, isWanted, onGiven, given, more: movedSeen });
       } catch {
         isHanded = false;
@@ -325,6 +322,8 @@ function handOver(from: AccountData, to: AccountData, how: HandOver): Promise<vo
     void from.outbox.close();
     await from.inbox.handOver(to.inbox, how);
     await from.outbox.handOver(to.outbox, how);
+    // What the former's last poll has brought meanwhile is older than what the other polls from now on.
+    await from.inbox.handOver(to.inbox, how);
   });
   handOvers.set(from, handingOver).set(to, handingOver);
   return handingOver;

@@ -216,8 +216,8 @@ export class Process implements Callee, Surrounding {
       if (message.cameToEither && message.polls > 1) this.world.mayRepeat(message);
       this.#take(message);
       if (this.#hasFailedNow || (login !== this.#login && !this.world.isKnownToAll)) this.world.blind(message);
-      // Two logins read side by side.
-      message.isOutOfOrder ||= login !== this.#login;
+      // What comes to a new login does not wait for ever for a former one whose store fails, nor while the flows are away again.
+      message.isOutOfOrder ||= login !== this.#login && (this.#isDeploying || !this.world.isKnownToAll);
       // While one is cut off from the server, another takes over what the former login has there, and the present one has it in its memory.
       if (login !== this.#login && this.world.plan.instances > 1) message.mayBeWithTwo ||= this.hasStoreFailed;
     }

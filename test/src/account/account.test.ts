@@ -17,7 +17,7 @@ import type { OutcomeNews } from '../../../src/outbox/sender-registrations';
 import type { PollState } from '../../../src/polling/poll-loop';
 import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';
-import type { StoreEvents } from '../../../src/store/store';
+import type { Changes, StoreEvents } from '../../../src/store/store';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
@@ -487,6 +487,44 @@ describe('Account', () => {
       assert.deepEqual(b.bodies.sort(), ['1', '2']);
       assert.equal(await inherited, true);
       assert.equal(simulator.requests.filter(({ aborted }) => aborted).length, 0);
+    });
+
+    it('gets what the last poll of the other brings as it is taken over from before what comes to its own', async () => {
+      let copy = () => {};
+      const copying = new Promise<void>((resolve) => (copy = resolve));
+      class WaitingStore extends FailingStore {
+        isAsked = false;
+
+        override async commit(changes: Changes) {
+          this.isAsked = true;
+          await copying;
+          await super.commit(changes);
+        }
+      }
+      const theirs = new FailingStore();
+      const one = enter({ storeName: 'failing', createStore: () => theirs });
+      const a = new Listener('a');
+      const subscription = subscribe(one, a);
+      receive('1');
+      await until(() => a.deliveries.length === 1 && isPolling());
+      subscription.close();
+      await one.leave();
+      const own = new WaitingStore();
+      const createStore = (key: string) => (key === one.key ? theirs : own);
+      const two = enter({ ...basic(), storeName: 'failing', createStore });
+      const b = new Listener('a');
+      subscribe(two, b);
+      const inherited = two.inherit({ key: one.key });
+      await until(() => own.isAsked);
+      receive('2');
+      receive('3');
+      await until(() => one.inbox.state.undelivered === 1);
+      // From here on a poll is faster.
+      theirs.turns = 50;
+      copy();
+      await until(() => b.deliveries.length === 2);
+      assert.deepEqual(b.bodies, ['2', '3']);
+      assert.equal(await inherited, true);
     });
 
     it('knows what the other has seen, by poll what it is called back with', async () => {
