@@ -1,14 +1,15 @@
 import type { Timer } from '../clock';
-import { isSmsError, type SmsError } from '../errors';
+import { isSmsError, SmsError } from '../errors';
 import { backOffMs } from '../polling/poll-loop';
 import { UnderWay } from './counts';
 import { DueTimes, OrderedKeys } from './due-times';
 import { createExpired, Expiry } from './expiry';
+import type { Following } from './ledger';
 import { Outage, type SendFailure } from './outage';
 import { placeOf, type Turn, type TurnSource } from './queue';
 import { isWithheldError, mayLeaveAt } from './rules';
 import type { SendHandlerState } from './sender-registrations';
-import type { Following, Settlement, SettlementOptions } from './settlement';
+import type { Settlement, SettlementOptions } from './settlement';
 import { formatOutcome, isKept, isOutage, isUnknown, type Outcome, stillUnknown, type Text } from './text';
 
 /** What a dispatcher needs. */
@@ -29,7 +30,7 @@ interface Waiting {
   /** Ends a try that has not left. */
   abort?: AbortController | undefined;
   /** It waits for the text that has its key. */
-  following?: Following;
+  following?: Following & { readonly stop: AbortController };
   /** It is left alone for a while, after an outcome that was unknown. */
   pause?: Timer | undefined;
 }
@@ -219,7 +220,7 @@ export class Dispatcher implements TurnSource {
     const text = ledger.texts.get(id);
     if (!text) return;
     const { following } = this.#byId.get(id) ?? {};
-    const leader = ledger.texts.get(following?.leader ?? '');
+    const leader = following && ledger.texts.get(ledger.lineOf(text)?.leader ?? '');
     // Where the other is leaving, has just ended or is in another instance, it will be known later whether anything was sent.
     const isKnown = !following || (leader?.state === 'waiting' && isKept(leader) && !this.isTried(leader.id));
     if (!isKnown || !this.remove(id)) {
@@ -358,17 +359,21 @@ export class Dispatcher implements TurnSource {
 
   /** Has a text wait for the one that has its key: then it has the same outcome, or is sent. Never rejects. */
   async #follow(waiting: Waiting, text: Text): Promise<void> {
-    const { followers, settlement, onFault } = this.#options;
-    const following: Following = { stop: new AbortController(), isAtRest: false };
-    waiting.following = following;
+    const { ledger, settlement, onFault } = this.#options;
+    const stop = new AbortController();
+    waiting.following = { stop, isAtRest: true };
     let leading: Text | undefined;
     try {
-      const awaited = await followers.await(text, following);
-      if (awaited.outcome) await settlement.echo(awaited.text, awaited.outcome);
-      else leading = awaited.text;
+      const { text: taken, verdict } = await ledger.follow(text, waiting.following);
+      stop.signal.throwIfAborted();
+      if (verdict.type === 'new') leading = taken;
+      else {
+        const isEnded = verdict.type === 'ended';
+        const error = new SmsError('onceTaken', { field: 'once' });
+        await settlement.echo(taken, isEnded ? verdict.outcome : formatOutcome(error));
+      }
     } catch (error) {
-      followers.ended(text.id);
-      if (!following.stop.signal.aborted) onFault(error);
+      if (!stop.signal.aborted) onFault(error);
     }
     if (this.#byId.get(text.id) === waiting) this.#forget(waiting);
     if (leading) this.admit(leading);

@@ -1,4 +1,4 @@
-import { type Clock, nextTurn } from '../clock';
+import { type Clock, nextTurn, wait } from '../clock';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Journal } from '../journal/journal';
@@ -8,8 +8,9 @@ import { durationOf, type Memory, SentIndex } from '../questions/sent-index';
 import { type Item, keepItem } from '../store/store';
 import type { SendCounts } from './counts';
 import { createMoments, type Moment } from './limits';
+import { keysOfOnce } from './once';
 import type { RetryAfter } from './outage';
-import type { SendQueue } from './queue';
+import { SendQueue } from './queue';
 import { holdsAny, mayLeaveAt, outsideOf, type RuleSettings } from './rules';
 import {
   afterUnknown,
@@ -88,6 +89,30 @@ export interface LedgerOptions extends OutboxOptions {
   onCount(node: string, kind: Asked['kind']): void;
 }
 
+/** How a text waits for the one that has its key. */
+export interface Following {
+  /** It waits until that aborts. */
+  readonly stop: Pick<AbortController, 'signal'>;
+  /** Not while it is found out, or written, what becomes of it. */
+  isAtRest: boolean;
+}
+
+/** Texts that wait for the one that has their key: of them one at a time asks what became of that. */
+class Line extends SendQueue {
+  /** Id of that, as far as is known. */
+  leader: string | undefined;
+  /** It has ended. */
+  onEnded = () => {};
+
+  constructor(clock: Clock) {
+    super({ clock, settings: () => ({ concurrency: 1, queueLimit: Number.POSITIVE_INFINITY }) });
+  }
+}
+
+/** How soon it is asked again what became of a text that is not in hand here; and of one that is, though that tells its end by itself. */
+const otherInstanceMs = 1_000;
+const longestSilenceMs = 60_000;
+
 /** Questions found in one turn of the event loop: a store may have a hundred thousand. */
 const mostInTurn = 1_000;
 
@@ -106,6 +131,8 @@ export class Ledger {
   readonly arriving = new Set<string>();
   /** Texts that the store would not take, of which it may have written some all the same. */
   readonly #refused = new Set<string>();
+  /** By their keys. */
+  readonly #lines = new Map<string, Line>();
   readonly #options: LedgerOptions;
   readonly #createMoment: () => Moment;
   /** Until when, by {@link Clock.elapsed}, a rule is known to withhold somebody. */
@@ -204,6 +231,54 @@ export class Ledger {
     return taken;
   }
 
+  /**
+   * Has a text wait for the one that has its key, until that has an outcome or none has it any more: those that came before it first.
+   *
+   * @throws the reason of its signal, or SmsError `SMS_CLOSED`, when that aborts before; SmsError `SMS_STORE` when one that is not kept cannot be
+   * compared
+   */
+  follow(text: Text, following: Following): Promise<TakenIn> {
+    const [key = ''] = keysOfOnce(text);
+    const line = this.lineOf(text) ?? new Line(this.#options.clock);
+    this.#lines.set(key, line);
+    return line
+      .run(() => this.#follow(text, line, following), following.stop)
+      .finally(() => {
+        if (this.#lines.get(key)?.inFlight === 0) this.#lines.delete(key);
+      });
+  }
+
+  /**
+   * Asks again when the other has ended here; after a second when it has just ended or another instance has it in hand, which the store alone
+   * knows, and when not even its id is known, since the store fails.
+   */
+  async #follow(given: Text, line: Line, following: Following): Promise<TakenIn> {
+    const { clock } = this.#options;
+    const { signal } = following.stop;
+    for (let text = given; ; ) {
+      following.isAtRest = false;
+      const taken = await this.takeIn(text).catch((error: unknown) => {
+        if (!text.options.keep) throw error;
+      });
+      const { verdict } = taken ?? {};
+      if (verdict?.type === 'underway') line.leader = verdict.id ?? line.leader;
+      else if (taken) return taken;
+      following.isAtRest = true;
+      text = taken?.text ?? text;
+      const rest = new AbortController();
+      line.onEnded = () => rest.abort();
+      const delayMs = this.texts.isUnderWay(line.leader ?? '') ? longestSilenceMs : otherInstanceMs;
+      await wait(clock, delayMs, AbortSignal.any([signal, rest.signal])).catch(() => {});
+      signal.throwIfAborted();
+    }
+  }
+
+  /** Those that wait for the one that has the key of a text, if any do. */
+  lineOf(text: Text): Line | undefined {
+    const [key = ''] = this.#lines.size > 0 ? keysOfOnce(text) : [];
+    return this.#lines.get(key);
+  }
+
   /** Ends a text as the one that holds its key has ended. */
   async echo(text: Text, outcome: StoredOutcome): Promise<Text> {
     const settled = await this.journal.run(echo(text, outcome, this.#memory()));
@@ -277,7 +352,9 @@ export class Ledger {
 
   async settle(text: Text, outcome: Outcome): Promise<Text> {
     this.texts.decided(text.id);
-    return this.#move(await this.journal.run(settle(text, outcome, this.#memory(text), this.questions)));
+    const settled = await this.journal.run(settle(text, outcome, this.#memory(text), this.questions));
+    this.lineOf(text)?.onEnded();
+    return this.#move(settled);
   }
 
   async delivered(text: Text): Promise<void> {
@@ -298,6 +375,7 @@ export class Ledger {
     this.inTransit.delete(text.id);
     for (const question of asked) this.questions.put(question);
     for (const id of unasked) this.questions.delete(id);
+    this.lineOf(text)?.onEnded();
   }
 
   /** What a text carries, for it or for what it asks, as far as it is known. */

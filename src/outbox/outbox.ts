@@ -22,7 +22,7 @@ import {
   type SendingNode,
   type SendRequest,
 } from './sender-registrations';
-import { Followers, type Given, Settlement } from './settlement';
+import { type Given, Settlement } from './settlement';
 import {
   afterUnknown,
   formatOutcome,
@@ -66,7 +66,7 @@ export class Outbox implements Participant {
   readonly #running = new Set<UnderWay>();
 
   constructor(options: OutboxOptions) {
-    const { journal, clock } = options;
+    const { journal } = options;
     const ledger = new Ledger({
       ...options,
       onFound: (texts, questions) => this.#resume(texts, questions),
@@ -77,8 +77,7 @@ export class Outbox implements Participant {
     });
     const registrations = new SenderRegistrations({ ...options, stateOf: (node) => dispatcher.stateOf(node) });
     const handlerOf = (node: string) => registrations.handlerOf(node);
-    const followers = new Followers(clock, ledger);
-    const base = { ...options, ledger, registrations, followers, origins: new Map<string, unknown>(), handlerOf };
+    const base = { ...options, ledger, registrations, origins: new Map<string, unknown>(), handlerOf };
     const absences = new Absences({ ...base, onFound: (node) => this.#nodeChanged(node) });
     const reconciliations = new Reconciliations(base);
     const questions = new Questions({ ...base, reconciliations });
@@ -274,33 +273,31 @@ export class Outbox implements Participant {
       await this.#refuse(text, given, error);
     } finally {
       this.#underWay.delete(text.id);
-      // A kept one goes on.
-      if (text.options.once !== undefined && !text.options.keep) this.#parts.followers.ended(text.id);
     }
   }
 
   /** Keeps a text, or guards it by its key, before anything else happens to it. */
   async #takeIn(text: Text, given: Given): Promise<void> {
-    const { clock, rules, ledger, followers, dispatcher, settlement } = this.#parts;
+    const { clock, rules, ledger, dispatcher, settlement } = this.#parts;
     const now = clock.now();
     const isKept = text.options.keep !== undefined;
     const isScheduled = isKept && mayLeaveAt(text, now, rules.quietHours) > now;
     if (isKept) this.#assertRoom(isScheduled);
     const arriving = isScheduled ? 'scheduled' : 'others';
     dispatcher.arriving[arriving]++;
-    const taken = await ledger.takeIn(text).finally(() => dispatcher.arriving[arriving]--);
-    const { verdict } = taken;
+    const first = await ledger.takeIn(text).finally(() => dispatcher.arriving[arriving]--);
+    const mayFollow = !isKept && first.verdict.type === 'underway';
+    const following = { stop: { signal: given.from.stopped }, isAtRest: true };
+    const { verdict, text: taken } = mayFollow ? await ledger.follow(text, following) : first;
     if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });
-    if (isKept) {
-      if (verdict.type === 'ended') await settlement.echo(text, verdict.outcome);
-      else dispatcher.admit(taken.text);
-    } else if (verdict.type === 'ended') {
+    if (verdict.type !== 'ended') {
+      if (isKept) dispatcher.admit(taken);
+      else await this.#sendToEnd(taken, given);
+    } else if (isKept) await settlement.echo(text, verdict.outcome);
+    else {
       await settlement.tell(given, text, parseOutcome(verdict.outcome), true);
       settlement.forget(text.id);
-    } else if (verdict.type === 'underway') {
-      await followers.follow(text.id, verdict.id, given.from.stopped);
-      await this.#takeIn(text, given);
-    } else await this.#sendToEnd(taken.text, given);
+    }
   }
 
   /** @throws SmsError `SMS_BUSY` when a text that is about to be kept would have to wait, and may not */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
+import { Ledger } from '../../../src/outbox/ledger';
 import type { OutcomeNews, SendingNode } from '../../../src/outbox/sender-registrations';
-import { Followers } from '../../../src/outbox/settlement';
 import type { SendOptions } from '../../../src/outbox/text';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
@@ -491,11 +491,11 @@ describe('once', () => {
     it('and when the account is closed in the moment in which it is taken in', async () => {
       const { side, node, store } = twins();
       await side.pass(1_000);
-      const { follow } = Followers.prototype;
+      const { follow } = Ledger.prototype;
       const signals: AbortSignal[] = [];
-      Followers.prototype.follow = function (own, id, signal) {
-        signals.push(signal);
-        return follow.call(this, own, id, signal);
+      Ledger.prototype.follow = function (text, following) {
+        signals.push(following.stop.signal);
+        return follow.call(this, text, following);
       };
       let write = () => {};
       const written = new Promise<void>((resolve) => (write = resolve));
@@ -508,7 +508,7 @@ describe('once', () => {
       await side.pass(100);
       write();
       await Promise.all([closed.then(() => side.journal.close()), side.pass(10_100)]);
-      Followers.prototype.follow = follow;
+      Ledger.prototype.follow = follow;
       assert.deepEqual(
         signals.filter(({ aborted }) => !aborted),
         [],
