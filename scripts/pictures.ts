@@ -1,16 +1,29 @@
-// Makes the pictures of the README anew: npm run pictures. The editor asks for Helvetica or Arial; without one of them
+// Makes the pictures of the README anew: npm run pictures. With languages it draws every form, every help and the sidebar in
+// them instead: npm run pictures -- --languages de,ja --to FOLDER. The editor asks for Helvetica or Arial; without one of them
 // (Debian: fonts-liberation) its texts are wider than people see them.
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { type Simulator, startSimulator } from '../simulator';
 import { startBrowser } from '../test/editor/browser';
 import { Editor } from '../test/editor/editor';
 import { type FlowNode, startNodeRed } from '../test/node-red-process';
+import { drawLanguages } from './language-pictures';
 
 const root = dirname(__dirname);
 const folder = join(root, 'docs', 'images');
 
+const options = {
+  languages: { type: 'string' },
+  to: { type: 'string', default: join(root, '.cache', 'pictures') },
+} as const;
+
 async function main(): Promise<void> {
+  const { languages, to } = parseArgs({ options }).values;
+  await (languages === undefined ? drawReadme() : drawLanguages(languages.split(','), to));
+}
+
+async function drawReadme(): Promise<void> {
   const simulator = await startSimulator({ waitMs: 1_000 });
   // Its account has seen nothing of what the other pictures show.
   const waterWorks = await startSimulator({ waitMs: 1_000 });

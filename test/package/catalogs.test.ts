@@ -115,9 +115,14 @@ describe('English catalog', () => {
   });
 });
 
-/** Marks as they should not stand: in French where a line may end before them, in Chinese half as wide as the letters beside them. */
+/**
+ * Marks as they should not stand: in French where a line may end before them, in Chinese half as wide as the letters beside them, in
+ * Japanese and Korean otherwise than in Node-RED's own catalogs, which have narrow brackets and colons.
+ */
 const marksOf: { [language: string]: RegExp } = {
   fr: /.{0,9} [:;!?»]|« .{0,9}/g,
+  ja: /.{0,9}[（），：；]|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]([,;!?]| \()/gu,
+  ko: /.{0,9}[（），：；？！。、「」]|\p{Script=Hangul} \(/gu,
   'zh-CN': /\p{Script=Han}[,;:!?()]|[,;:!?()]\p{Script=Han}/gu,
   'zh-TW': /\p{Script=Han}[,;:!?()]|[,;:!?()]\p{Script=Han}/gu,
 };
