@@ -77,7 +77,7 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
       words.push(say('optOuts.added', { added: formatNumber(added), known: formatNumber(numbers.length - added) }));
     }
     if (skipped.length > 0) {
-      const items = skipped.slice(0, mostSkipped).map((item) => `“${item.slice(0, longestSkipped)}”`);
+      const items = skipped.slice(0, mostSkipped).map((item) => item.slice(0, longestSkipped));
       const more = skipped.length > mostSkipped ? ` +${formatNumber(skipped.length - mostSkipped)}` : '';
       words.push(say('optOuts.skipped', { items: `${items.join(', ')}${more}` }));
     } else if (numbers.length === 0) words.push(say('optOuts.nothing'));

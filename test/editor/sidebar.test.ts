@@ -372,7 +372,7 @@ describe('The sidebar tab SMS', function () {
         buffer: Buffer.from(['\uFEFFmsisdn,at,via', ...lines, '0800 STOP', '64215551234', ''].join('\r\n')),
       });
     await says(said, 'Added: 250, already on the list: 1. No numbers in international format');
-    await says(said, ': “0800 STOP”');
+    await says(said, ': 0800 STOP');
     await says(card(), '1–200 of 252');
     assert.equal(await rows.count(), 200);
     await card().getByRole('button', { name: 'More' }).click();
