@@ -220,7 +220,7 @@ async function drawSheet(page: Page, html: string, path: string): Promise<void> 
       ?.insertAdjacentHTML('beforeend', `<div id="sheet" style="${style}">${content}</div>`);
   }, html);
   const sheet = page.locator('#sheet');
-  await page.setViewportSize({ width, height: ((await sheet.boundingBox())?.height ?? 0) + 1 });
+  await page.setViewportSize({ width, height: Math.ceil((await sheet.boundingBox())?.height ?? 0) + 1 });
   await drawParts(page, '#sheet', path);
   await sheet.evaluate((element) => element.remove());
 }
