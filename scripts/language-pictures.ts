@@ -28,7 +28,7 @@ const accounts: FlowNode[] = [
     id: 'busy',
     type: 'sms-account',
     name: 'Water works',
-    baseUrl: 'http://sms.example.com/api/v3/send',
+    baseUrl: 'http://sms.example.com/api/3/sms/out',
     allowHttp: true,
     authType: 'form',
     method: 'GET',
@@ -242,18 +242,25 @@ async function drawSidebar(editor: Editor, language: string, path: PathOf): Prom
   const say = readErrors(language);
   await page.setViewportSize({ width, height: 5000 });
   await page.route(/\/sms-account\/([^/]+\/)?(state|entries|optouts)/, (route) => answer(route, statuses, say));
-  await page.evaluate(() => RED.sidebar.show('sms'));
-  await page.locator('.sms-shelf-heading:visible').first().waitFor();
+  await page.evaluate(() => {
+    RED.sidebar.show('sms');
+    // It may have been in front already, with what there is.
+    RED.events.emit('deploy');
+  });
+  await page.locator('.sms-shelf-heading[data-count="45"]').first().waitFor();
   const states: string[] = [];
   const draw = async (name: string, selector = '.sms-sidebar > *') => {
     await page.waitForLoadState('networkidle');
     await editor.settle();
     const parts = await page.locator(selector).evaluateAll((all) => all.map((one) => one.outerHTML));
-    states.push(`<div class="sms-sidebar" style="height: auto"><b>${name}</b>${parts.join('')}</div>`);
+    states.push(
+      `<div class="sms-sidebar" lang="${language}" style="height: auto"><b>${name}</b>${parts.join('')}</div>`,
+    );
   };
   const busy = '[data-sms-account="busy"]';
   await draw('closed');
-  for (const heading of await page.locator('.sms-shelf-heading:visible').all()) await heading.click();
+  const closed = page.locator('.sms-shelf-heading[aria-expanded="false"]:visible');
+  while ((await closed.count()) > 0) await closed.first().click();
   await draw('open');
 
   const list = (state: string) => page.locator(`#sms-entries-busy-${state}`);

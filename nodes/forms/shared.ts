@@ -16,6 +16,15 @@ export function text(key: string, params?: TextParams): string {
   return RED._(`${catalogs}${key.split('.')[0]}:${key}`, params);
 }
 
+/** The language of the editor; absent: that of the browser, where that is none. */
+export function language(): string | undefined {
+  try {
+    return Intl.getCanonicalLocales(RED.i18n.lang())[0];
+  } catch {
+    return undefined;
+  }
+}
+
 const mostNames = 5;
 
 /** The first of some names, since there may be hundreds. */
@@ -118,7 +127,8 @@ export function fillDefaults(node: EditorNode): void {
 export function prepare(node: EditorNode): void {
   const prefix = prefixOf(node);
   const form = $(`#${prefix}-name`).closest('.sms-form');
-  form.attr({ 'data-sms-node': node.id, 'data-sms-prefix': prefix });
+  // Without it, Japanese is broken within its words.
+  form.attr({ 'data-sms-node': node.id, 'data-sms-prefix': prefix, lang: language() });
   const { defaults, credentials = {} } = node._def;
   const checks = [...Object.entries(defaults), ...Object.entries(credentials)].flatMap(([property, definition]) => {
     const input = form.find(`#${prefix}-${property}`);

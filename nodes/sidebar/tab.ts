@@ -1,4 +1,5 @@
 import type { EditorNode } from '../forms/editor';
+import { language } from '../forms/shared';
 import { type AccountsReport, changedTopic, type RunningAccount } from '../runtime/account-report';
 import { Card, type ShownAccount } from './card';
 import { arrange, button, element, setText, show } from './element';
@@ -13,7 +14,7 @@ const tickMs = 5_000;
 
 /** The sidebar tab: a card for each account. It asks only while somebody can see it, and when there is something new. */
 class Tab {
-  readonly content = element('div', { class: 'sms-sidebar' });
+  readonly content = element('div', { class: 'sms-sidebar', lang: language() ?? '' });
   readonly #note = element('p', { class: 'sms-note', role: 'status', 'aria-live': 'polite' });
   readonly #again = button(say('again'), () => void this.#refresh());
   readonly #cards = element('div', { class: 'sms-cards' });

@@ -1,5 +1,5 @@
 import type { TextParams } from '../forms/editor';
-import { text } from '../forms/shared';
+import { language, text } from '../forms/shared';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -50,13 +50,4 @@ export function formatMoment(at: string, now: number): string {
     language(),
     isToday ? { timeStyle: 'short' } : { dateStyle: 'medium', timeStyle: 'short' },
   );
-}
-
-/** That of the editor, or of the browser where that is no language. */
-function language(): string | undefined {
-  try {
-    return Intl.getCanonicalLocales(RED.i18n.lang())[0];
-  } catch {
-    return undefined;
-  }
 }

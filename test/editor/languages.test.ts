@@ -78,6 +78,8 @@ interface Look {
   cutOff: string[];
   /** The text of the help beside it. */
   help: string;
+  /** What tells a screen reader how to say it, and the browser where its lines may end. */
+  language: string | null;
 }
 
 describe('The editor in each language', function () {
@@ -122,6 +124,7 @@ describe('The editor in each language', function () {
       texts: await readTexts(form),
       cutOff: [...(await findCutOff(form)), ...(await findCutHelp())],
       help: await editor.shownHelp(),
+      language: await form.getAttribute('lang'),
     };
   }
 
@@ -164,7 +167,8 @@ describe('The editor in each language', function () {
       const catalogs = readCatalogs(language);
       const translations = new Set(catalogs.values());
       const looks = await lookAtForms(language);
-      for (const [type, { texts, cutOff, help }] of looks) {
+      for (const [type, { texts, cutOff, help, language: told }] of looks) {
+        assert.equal(told, language, type);
         for (const text of texts) {
           assert.doesNotMatch(text, unresolvedText, type);
           assert.ok(!keysOf.has(text) || translations.has(text), `${type} says in English: ${text}`);
