@@ -2,7 +2,7 @@ import type { Timer } from '../clock';
 import { isSmsError, SmsError } from '../errors';
 import { backOffMs } from '../polling/poll-loop';
 import { UnderWay } from './counts';
-import { DueTimes, OrderedKeys } from './due-times';
+import { DueTimes, OrderedMap } from './due-times';
 import { createExpired, Expiry } from './expiry';
 import type { Following } from './ledger';
 import { Outage, type SendFailure } from './outage';
@@ -40,7 +40,7 @@ interface NodeTexts {
   size: number;
   tried: number;
   /** By their places: those that wait for nothing but the service and their turn. */
-  readonly ready: OrderedKeys;
+  readonly ready: OrderedMap<Waiting>;
   /** Those that may not leave yet. */
   readonly scheduled: DueTimes;
 }
@@ -403,7 +403,7 @@ export class Dispatcher implements TurnSource {
     if (!this.#isOpen || pause || scheduled.get(place) !== undefined) return;
     this.#unready(waiting);
     waiting.ready = before + place;
-    ready.add(waiting.ready);
+    ready.set(waiting.ready, waiting);
     queue.nudge();
     this.#tellOutage(node);
     registrations.tellState(node);
@@ -443,7 +443,7 @@ export class Dispatcher implements TurnSource {
     const texts: NodeTexts = {
       size: 0,
       tried: 0,
-      ready: new OrderedKeys(),
+      ready: new OrderedMap(),
       scheduled: new DueTimes(clock, 'now', onDue),
     };
     this.#nodes.set(node, texts);

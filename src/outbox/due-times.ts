@@ -11,7 +11,8 @@ export class DueTimes {
   readonly #clock: Clock;
   readonly #time: 'now' | 'elapsed';
   readonly #onDue: (id: string) => void;
-  readonly #keys = new OrderedKeys();
+  /** Ids, by their times and themselves. */
+  readonly #keys = new OrderedMap<string>();
   readonly #times = new Map<string, number>();
   #timer: Timer | undefined;
 
@@ -43,7 +44,7 @@ export class DueTimes {
   set(id: string, at: number): void {
     if (this.get(id) === at) return;
     this.#remove(id);
-    this.#keys.add(formatOrder(at) + id);
+    this.#keys.set(formatOrder(at) + id, id);
     this.#times.set(id, at);
     if (this.#first === id) this.#wait();
   }
@@ -61,7 +62,7 @@ export class DueTimes {
   }
 
   get #first(): string {
-    return this.#keys.first?.slice(orderLength) ?? '';
+    return this.#keys.get(this.#keys.first ?? '') ?? '';
   }
 
   #remove(id: string): void {
@@ -94,85 +95,64 @@ export class DueTimes {
   }
 }
 
-/** Short enough to be shifted in no time, long enough that a hundred thousand need few of them. */
-const longestChunk = 512;
+/** It is not cleaned up for fewer. */
+const fewestGone = 100;
 
-/** Keys that ascend. However many there are, adding, taking out and reading a page look at a few hundred of them. */
-export class OrderedKeys {
-  /** They ascend within a chunk and from one to the next. None is empty. */
-  readonly #chunks: string[][] = [];
-  #size = 0;
-
-  get size(): number {
-    return this.#size;
-  }
+/** Values under keys, of which the least is the first. However many there are, finding it looks at a few of them. */
+export class OrderedMap<Value> extends Map<string, Value> {
+  /** Its keys, and some that have gone: none is less than that at half its place. */
+  #heap: string[] = [];
 
   get first(): string | undefined {
-    return this.#chunks[0]?.[0];
-  }
-
-  add(key: string): void {
-    const place = this.#find(key);
-    const chunk = this.#chunks[place.chunk];
-    if (!chunk) this.#chunks.push([key]);
-    else if (chunk[place.index] === key) return;
-    else if (place.index === longestChunk) this.#chunks.splice(place.chunk + 1, 0, [key]);
-    else {
-      chunk.splice(place.index, 0, key);
-      if (chunk.length > longestChunk) this.#chunks.splice(place.chunk + 1, 0, chunk.splice(longestChunk / 2));
+    while (this.#heap.length > 0 && !this.has(this.#at(0))) {
+      const last = this.#heap.pop() ?? '';
+      if (this.#heap.length > 0) this.#sink(last, 0);
     }
-    this.#size++;
+    return this.#heap[0];
   }
 
-  delete(key: string): void {
-    const place = this.#find(key);
-    const chunk = this.#chunks[place.chunk];
-    if (chunk?.[place.index] !== key) return;
-    chunk.splice(place.index, 1);
-    if (chunk.length === 0) this.#chunks.splice(place.chunk, 1);
-    this.#size--;
-  }
-
-  clear(): void {
-    this.#chunks.length = 0;
-    this.#size = 0;
-  }
-
-  /** At most so many from the first on, or from the first after a key, whether that is still here or not. */
-  page(most: number, after = ''): string[] {
-    const keys: string[] = [];
-    let { chunk: number, index } = this.#find(after);
-    if (this.#chunks[number]?.[index] === after) index++;
-    for (let chunk = this.#chunks[number]; chunk && keys.length < most; chunk = this.#chunks[++number], index = 0) {
-      keys.push(...chunk.slice(index, index + most - keys.length));
+  override set(key: string, value: Value): this {
+    if (!this.has(key)) {
+      if (this.#heap.length > 2 * this.size + fewestGone) this.#clean();
+      let place = this.#heap.length;
+      for (let parent = (place - 1) >> 1; place > 0 && key < this.#at(parent); parent = (place - 1) >> 1) {
+        this.#heap[place] = this.#at(parent);
+        place = parent;
+      }
+      this.#heap[place] = key;
     }
-    return keys;
+    return super.set(key, value);
   }
 
-  /** Where a key is, or would have to be. */
-  #find(key: string): { chunk: number; index: number } {
-    // The last chunk that does not begin after it.
-    const chunk = Math.max(0, countBelow(this.#chunks, ([first = '']) => first <= key) - 1);
-    return { chunk, index: countBelow(this.#chunks[chunk] ?? [], (one) => one < key) };
+  override clear(): void {
+    super.clear();
+    this.#heap = [];
+  }
+
+  #at(place: number): string {
+    return this.#heap[place] as string;
+  }
+
+  #clean(): void {
+    this.#heap = [...this.keys()];
+    for (let place = this.#heap.length >> 1; place >= 0; place--) this.#sink(this.#at(place), place);
+  }
+
+  /** Puts a key at a place, or below it. */
+  #sink(key: string, at: number): void {
+    let place = at;
+    for (;;) {
+      let child = 2 * place + 1;
+      if (this.#at(child + 1) < this.#at(child)) child++;
+      if (!(this.#at(child) < key)) break;
+      this.#heap[place] = this.#at(child);
+      place = child;
+    }
+    this.#heap[place] = key;
   }
 }
-
-/** How many are below: those for which it holds come first. */
-function countBelow<T>(sorted: readonly T[], isBelow: (one: T) => boolean): number {
-  let low = 0;
-  let high = sorted.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (isBelow(sorted[middle] as T)) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-/** In characters. */
-export const orderLength = 9;
 
 /** A part of a key that orders numbers of 0 or more, but for their fractions. */
 export function formatOrder(number: number): string {
-  return Math.max(0, Math.floor(number)).toString(36).padStart(orderLength, '0');
+  return Math.max(0, Math.floor(number)).toString(36).padStart(9, '0');
 }

@@ -1,6 +1,6 @@
 import { type Clock, nextTurn, onceAborted, type Timer } from '../clock';
 import { SmsError } from '../errors';
-import { formatOrder, OrderedKeys } from './due-times';
+import { formatOrder, OrderedMap } from './due-times';
 
 /** How fast and how far a queue goes. */
 export interface QueueSettings {
@@ -66,8 +66,7 @@ export class SendQueue {
   readonly sources = new Set<TurnSource>();
   readonly #options: SendQueueOptions;
   /** How to start those that wait, by their places. */
-  readonly #waiting = new Map<string, () => void>();
-  readonly #places = new OrderedKeys();
+  readonly #waiting = new OrderedMap<() => void>();
   #arrivals = 0;
   #inFlight = 0;
   /** The last start that counts, and when it was due, which is what the next one keeps its distance from. */
@@ -129,17 +128,16 @@ export class SendQueue {
     return new Promise((resolve, reject) => {
       const place = placeOf(priority, order ?? this.arrive());
       const leave = onceAborted(signal, () => {
-        this.#leave(place);
+        this.#waiting.delete(place);
         if (!this.#next()) this.#timer?.cancel();
         reject(new SmsError('closed'));
       });
       const start = () => {
         leave();
-        this.#leave(place);
+        this.#waiting.delete(place);
         resolve(this.#start(task));
       };
       this.#waiting.set(place, start);
-      this.#places.add(place);
       this.#options.onChanged?.();
       this.nudge();
     });
@@ -169,7 +167,7 @@ export class SendQueue {
 
   /** How to start whoever is the first. */
   #next(): (() => void) | undefined {
-    let first = this.#places.first;
+    let { first } = this.#waiting;
     let start = this.#waiting.get(first ?? '');
     for (const source of this.sources) {
       const place = source.first;
@@ -225,10 +223,5 @@ export class SendQueue {
       this.#last = before;
       this.nudge();
     };
-  }
-
-  #leave(place: string): void {
-    this.#waiting.delete(place);
-    this.#places.delete(place);
   }
 }

@@ -5,7 +5,7 @@ import { ClockSkew } from '../journal/clock-skew';
 import type { Encoding } from '../message/gsm';
 import type { Delivery, OutboundMessage } from '../model';
 import type { Item } from '../store/store';
-import { DueTimes, formatOrder, OrderedKeys, orderLength } from './due-times';
+import { DueTimes, formatOrder } from './due-times';
 import type { Moment } from './limits';
 import { createWithheldError, explainWithheld, isWithheldError, type TimeOptions, type Withheld } from './rules';
 
@@ -335,12 +335,8 @@ export class TextBook extends Map<string, Text> {
   readonly #written = new Set<string>();
   /** An uncertain text can be decided about for so long. */
   readonly #decisions: DueTimes;
-  readonly #entries = new Map<string, TextEntryPlace>();
-  /** Those of each state in the order of their times, those of one time in that of their ids. */
-  readonly #order: Readonly<Record<TextEntryState, OrderedKeys>> = {
-    kept: new OrderedKeys(),
-    uncertain: new OrderedKeys(),
-  };
+  /** With what orders them: by their times, those of one time by their ids. */
+  readonly #entries = new Map<string, { id: string; place: TextEntryPlace; key: string }>();
 
   /** @param onExpired nobody has decided about a text in time */
   constructor(clock: Clock, onExpired: (text: Text) => void) {
@@ -383,13 +379,10 @@ export class TextBook extends Map<string, Text> {
   /** Adds a text, or puts it in the place of an earlier state of it. About one that is uncertain somebody may decide for 7 days from its outcome. */
   put(text: Text): void {
     const { id, state, settledAt = 0 } = text;
-    const entry = entryOf(text);
+    const place = entryOf(text);
     this.unlist(id);
     this.set(id, text);
-    if (entry) {
-      this.#entries.set(id, entry);
-      this.#order[entry.state].add(formatOrder(entry.at) + id);
-    }
+    if (place) this.#entries.set(id, { id, place, key: formatOrder(place.at) + id });
     if (state !== 'uncertain') return;
     const since = ClockSkew.of(this.#clock).timeOf(settledAt);
     const leftMs = Math.min(uncertainMs, Math.max(0, since + uncertainMs - this.#clock.now()));
@@ -398,20 +391,17 @@ export class TextBook extends Map<string, Text> {
 
   /** As what somebody may decide about a text, if so. */
   entry(id: string): TextEntryPlace | undefined {
-    return this.#entries.get(id);
+    return this.#entries.get(id)?.place;
   }
 
   /** Nobody can decide about a text for now. */
   unlist(id: string): void {
-    const former = this.#entries.get(id);
-    if (!former) return;
     this.#entries.delete(id);
-    this.#order[former.state].delete(formatOrder(former.at) + id);
   }
 
   /** How many somebody may decide about. */
   count(state: TextEntryState): number {
-    return this.#order[state].size;
+    return this.#listed(state).length;
   }
 
   /**
@@ -419,13 +409,17 @@ export class TextBook extends Map<string, Text> {
    *
    * @param after what an earlier page gave as its `next`, whether that entry is still here or not; absent: from the first
    */
-  page(state: TextEntryState, most: number, after?: string): EntryPage {
-    // One more than asked for tells whether there are more.
-    const keys = this.#order[state].page(most + 1, after);
-    const page = keys.slice(0, most);
-    const next = keys.length > most ? page.at(-1) : undefined;
-    const ids = page.map((key) => key.slice(orderLength));
-    return { ids, ...(next === undefined ? undefined : { next }) };
+  page(state: TextEntryState, most: number, after = ''): EntryPage {
+    const listed = this.#listed(state)
+      .filter(({ key }) => key > after)
+      .sort((a, b) => (a.key < b.key ? -1 : 1));
+    const page = listed.slice(0, most);
+    const next = listed.length > most ? page.at(-1)?.key : undefined;
+    return { ids: page.map(({ id }) => id), ...(next === undefined ? undefined : { next }) };
+  }
+
+  #listed(state: TextEntryState) {
+    return [...this.#entries.values()].filter(({ place }) => place.state === state);
   }
 
   /** Somebody has decided about a text, if that was to be done. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { Step } from '../../../src/journal/journal';
-import { DueTimes, OrderedKeys } from '../../../src/outbox/due-times';
+import { DueTimes, OrderedMap } from '../../../src/outbox/due-times';
 import type { Ledger } from '../../../src/outbox/ledger';
 import type { Question } from '../../../src/questions/question';
 import { Questions } from '../../../src/questions/questions';
@@ -106,58 +106,46 @@ describe('DueTimes', () => {
   });
 });
 
-function readAll(keys: OrderedKeys, most: number): string[] {
-  const all: string[] = [];
-  for (let page = keys.page(most); page.length > 0; page = keys.page(most, page.at(-1))) {
-    assert.ok(page.length <= most);
-    all.push(...page);
-  }
-  return all;
-}
-
-describe('OrderedKeys', () => {
-  it('are what a sorted list has, whatever was added and taken out', () => {
+describe('OrderedMap', () => {
+  it('has the key first that a sorted list has, whatever was added and taken out', () => {
     const change = fc.tuple(fc.integer({ min: 0, max: 99 }).map(String), fc.boolean());
     fc.assert(
-      fc.property(fc.array(change), fc.integer({ min: 1, max: 7 }), (changes, most) => {
-        const keys = new OrderedKeys();
-        const model = new Set<string>();
-        for (const [key, isAdded] of changes) {
-          if (isAdded) keys.add(key);
-          else keys.delete(key);
-          if (isAdded) model.add(key);
-          else model.delete(key);
-          const sorted = [...model].sort();
-          assert.deepEqual([keys.size, keys.first], [sorted.length, sorted[0]]);
+      fc.property(fc.array(change, { maxLength: 1_000 }), (changes) => {
+        const map = new OrderedMap<number>();
+        const model = new Map<string, number>();
+        for (const [index, [key, isAdded]] of changes.entries()) {
+          for (const one of [map, model]) {
+            if (isAdded) one.set(key, index);
+            else one.delete(key);
+          }
+          assert.deepEqual(
+            [map.size, map.first, map.get(key)],
+            [model.size, [...model.keys()].sort()[0], model.get(key)],
+          );
         }
-        assert.deepEqual(readAll(keys, most), [...model].sort());
       }),
     );
   });
 
-  it('are in order however many they are, added in any order', () => {
-    const keys = new OrderedKeys();
+  it('is in order however many there are, added in any order, and most of them gone meanwhile', () => {
+    const map = new OrderedMap<number>();
     const all = Array.from({ length: 5_000 }, (_, index) => `key ${(index * 2_617) % 5_000}`);
-    for (const key of all) keys.add(key);
-    assert.deepEqual(readAll(keys, 200), [...all].sort());
-    for (const key of all) if (key.endsWith('0')) keys.delete(key);
-    assert.deepEqual(readAll(keys, 200), all.filter((key) => !key.endsWith('0')).sort());
+    for (const [index, key] of all.entries()) {
+      map.set(key, index);
+      if (!key.endsWith('0')) map.delete(key);
+    }
+    const inOrder: string[] = [];
+    for (let { first } = map; first !== undefined; { first } = map) {
+      inOrder.push(first);
+      map.delete(first);
+    }
+    assert.deepEqual(inOrder, all.filter((key) => key.endsWith('0')).sort());
   });
 
-  it('go on after a page whose last has gone meanwhile', () => {
-    const keys = new OrderedKeys();
-    for (const key of ['1', '2', '3', '4']) keys.add(key);
-    assert.deepEqual(keys.page(2), ['1', '2']);
-    keys.delete('2');
-    assert.deepEqual(keys.page(2, '2'), ['3', '4']);
-    keys.clear();
-    assert.deepEqual(keys.page(2, '2'), []);
-  });
-
-  it('come from the first for what is no place in them', () => {
-    const keys = new OrderedKeys();
-    keys.add('a');
-    assert.deepEqual(keys.page(2, ''), ['a']);
-    assert.deepEqual(keys.page(2, '~ nowhere'), []);
+  it('has none any more once it is cleared', () => {
+    const map = new OrderedMap<number>().set('a', 1).set('b', 2);
+    map.clear();
+    assert.deepEqual([map.size, map.first], [0, undefined]);
+    assert.equal(map.set('c', 3).first, 'c');
   });
 });

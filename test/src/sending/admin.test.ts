@@ -51,6 +51,14 @@ describe('the list of texts to decide about', () => {
     assert.equal(read, 0);
   });
 
+  it('goes on after a page whose last has gone meanwhile', () => {
+    for (const number of [1, 2, 3, 4]) texts.put(createText(number, 'waiting'));
+    const { ids, next } = texts.page('kept', 2);
+    assert.deepEqual(ids, ['t000001', 't000002']);
+    texts.delete('t000002');
+    assert.deepEqual(texts.page('kept', 2, next), { ids: ['t000003', 't000004'] });
+  });
+
   it('has each text in the state that it came to last, and none that has gone', () => {
     for (const number of [1, 2, 3]) texts.put(createText(number, 'waiting'));
     texts.put(createText(1, 'leaving'));
