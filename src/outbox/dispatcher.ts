@@ -3,7 +3,7 @@ import { isSmsError, SmsError } from '../errors';
 import { backOffMs } from '../polling/poll-loop';
 import { UnderWay } from './counts';
 import { DueTimes, OrderedMap } from './due-times';
-import { createExpired, Expiry } from './expiry';
+import { createExpired, type End, endOf } from './expiry';
 import type { Following } from './ledger';
 import { Outage, type SendFailure } from './outage';
 import { placeOf, type Turn, type TurnSource } from './queue';
@@ -25,6 +25,7 @@ interface Waiting {
   readonly cameAt: number;
   /** See {@link placeOf}. */
   readonly place: string;
+  end: End;
   /** Under which it is among those that may leave. */
   ready?: string | undefined;
   /** Ends a try that has not left. */
@@ -45,6 +46,9 @@ interface NodeTexts {
   readonly scheduled: DueTimes;
 }
 
+/** Whether a text that cannot end yet can do so by now is asked again after so long. */
+const postponedMs = 1_000;
+
 /** Comes before every place: somebody has sent it. */
 const hastened = '!';
 
@@ -60,7 +64,8 @@ export class Dispatcher implements TurnSource {
   readonly #byPlace = new Map<string, Waiting>();
   readonly #nodes = new Map<string, NodeTexts>();
   readonly #tries = new UnderWay();
-  readonly #expiry: Expiry;
+  /** When the time of each is over. */
+  readonly #ends: DueTimes;
   readonly #outage: Outage;
   /** Until then nobody leaves, lest those that come first take the places of others that are to leave before them. */
   #gathering: Timer | undefined;
@@ -69,7 +74,10 @@ export class Dispatcher implements TurnSource {
   constructor(options: DispatcherOptions) {
     const { clock, queue, retryAfter } = options;
     this.#options = options;
-    this.#expiry = new Expiry(options, (id) => this.expire(id));
+    this.#ends = new DueTimes(clock, 'elapsed', (id) => {
+      const waiting = this.#byId.get(id);
+      if (waiting && !this.#endIfOver(waiting)) this.#awaitEnd(waiting);
+    });
     this.#outage = new Outage(clock, retryAfter, () => queue.nudge());
     this.open();
   }
@@ -126,16 +134,16 @@ export class Dispatcher implements TurnSource {
    */
   admit(text: Text, repeats = 0): void {
     if (!this.#isOpen) return;
-    const { clock, queue, retryAfter } = this.#options;
+    const { clock, queue, retryAfter, rules } = this.#options;
     const { id, node, options } = text;
     const former = this.#byId.get(id);
     if (former) this.#forget(former);
     const place = placeOf(options.priority, queue.arrive());
-    const waiting: Waiting = { id, node, cameAt: clock.elapsed(), place };
+    const waiting: Waiting = { id, node, cameAt: clock.elapsed(), place, end: endOf(text, clock, rules) };
     this.#byId.set(id, waiting);
     this.#byPlace.set(place, waiting);
     this.#textsOf(node).size++;
-    this.#expiry.watch(text);
+    this.#awaitEnd(waiting);
     if (text.follows) {
       void this.#follow(waiting, text);
       return;
@@ -169,7 +177,7 @@ export class Dispatcher implements TurnSource {
     for (const waiting of this.#byId.values()) {
       const text = this.#options.ledger.texts.get(waiting.id);
       if (!text) continue;
-      this.#expiry.watch(text);
+      this.#timeChanged(waiting, text);
       if (this.dueAt(waiting.id) !== undefined && !this.#defer(waiting, text)) this.#queueUp(waiting);
     }
   }
@@ -181,7 +189,7 @@ export class Dispatcher implements TurnSource {
 
   /** A node has come or gone: its texts may leave, or wait. */
   nodeChanged(node: string): void {
-    this.#expiry.nodeChanged(node);
+    for (const waiting of this.#byId.values()) if (waiting.node === node) this.#awaitEnd(waiting);
     if (this.#options.registrations.handlerOf(node) && this.#nodes.has(node)) this.gather();
   }
 
@@ -196,7 +204,7 @@ export class Dispatcher implements TurnSource {
     waiting.pause?.cancel();
     waiting.pause = undefined;
     this.#textsOf(waiting.node).scheduled.delete(waiting.place);
-    this.#expiry.watch(text);
+    this.#timeChanged(waiting, text);
     this.#queueUp(waiting, hastened);
     return true;
   }
@@ -215,17 +223,16 @@ export class Dispatcher implements TurnSource {
   }
 
   /** The time of a text is over. */
-  expire(id: string): void {
-    const { ledger, registrations, settlement, onFault } = this.#options;
+  #expire({ id, following }: Waiting): void {
+    const { clock, ledger, registrations, settlement, onFault } = this.#options;
     const text = ledger.texts.get(id);
     if (!text) return;
-    const { following } = this.#byId.get(id) ?? {};
     const leader = following && ledger.texts.get(ledger.lineOf(text)?.leader ?? '');
     // Where the other is leaving, has just ended or is in another instance, it will be known later whether anything was sent.
     const isKnown = !following || (leader?.state === 'waiting' && isKept(leader) && !this.isTried(leader.id));
     if (!isKnown || !this.remove(id)) {
       // What is being written can be stopped in a moment; what is leaving cannot any more.
-      if (text.state === 'waiting') this.#expiry.postpone(id);
+      if (text.state === 'waiting') this.#ends.set(id, clock.elapsed() + postponedMs);
       return;
     }
     if (!registrations.handlerOf(text.node)) void settlement.abandon(text);
@@ -247,7 +254,7 @@ export class Dispatcher implements TurnSource {
       pause?.cancel();
       following?.stop.abort();
     }
-    this.#expiry.clear();
+    this.#ends.clear();
     const followed = clock.after(graceMs, () => {
       for (const { abort } of this.#byId.values()) abort?.abort();
     });
@@ -300,7 +307,7 @@ export class Dispatcher implements TurnSource {
   async #takeTurn(waiting: Waiting): Promise<boolean> {
     const { ledger, queue, registrations, settlement, onFault } = this.#options;
     const { id, node } = waiting;
-    if (this.#expiry.isOver(id)) this.expire(id);
+    this.#endIfOver(waiting);
     const text = ledger.texts.get(id);
     // Another process has taken it over.
     if (!text) this.#forget(waiting);
@@ -343,7 +350,7 @@ export class Dispatcher implements TurnSource {
     if (!isOutage(error) || !this.#isOpen) return;
     this.#failed(waiting, error);
     // Its time may have ended while it could not be stopped.
-    if (this.#expiry.isOver(waiting.id)) this.expire(waiting.id);
+    this.#endIfOver(waiting);
   }
 
   async #end(text: Text, outcome: Outcome): Promise<void> {
@@ -377,6 +384,24 @@ export class Dispatcher implements TurnSource {
     }
     if (this.#byId.get(text.id) === waiting) this.#forget(waiting);
     if (leading) this.admit(leading);
+  }
+
+  #timeChanged(waiting: Waiting, text: Text): void {
+    const { clock, rules } = this.#options;
+    waiting.end = endOf(text, clock, rules);
+    this.#awaitEnd(waiting);
+  }
+
+  #awaitEnd({ id, node, end }: Waiting): void {
+    const { clock, absences } = this.#options;
+    if (this.#isOpen) this.#ends.set(id, clock.elapsed() + absences.leftMs(node, end));
+  }
+
+  /** Gives a text up whose time is over. Says whether it is. */
+  #endIfOver(waiting: Waiting): boolean {
+    const isOver = this.#options.absences.leftMs(waiting.node, waiting.end) === 0;
+    if (isOver) this.#expire(waiting);
+    return isOver;
   }
 
   /** Has a text wait for its time, if that is yet to come. */
@@ -420,8 +445,8 @@ export class Dispatcher implements TurnSource {
     const { id, node, place, pause, following } = waiting;
     pause?.cancel();
     following?.stop.abort();
-    this.#expiry.forget(id);
     if (this.#byId.get(id) !== waiting) return;
+    this.#ends.delete(id);
     this.#unready(waiting);
     this.#byId.delete(id);
     this.#byPlace.delete(place);

@@ -40,10 +40,11 @@ export class DueTimes {
     return this.#times.get(id);
   }
 
-  /** Those that are due in one moment come in the order of their ids. */
+  /** Those that are due in one moment come in the order of their ids. What is endless never is. */
   set(id: string, at: number): void {
     if (this.get(id) === at) return;
-    this.#remove(id);
+    this.delete(id);
+    if (at === Number.POSITIVE_INFINITY) return;
     this.#keys.set(formatOrder(at) + id, id);
     this.#times.set(id, at);
     if (this.#first === id) this.#wait();

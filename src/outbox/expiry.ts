@@ -4,108 +4,28 @@ import { SmsError } from '../errors';
 import { ClockSkew } from '../journal/clock-skew';
 import type { Step } from '../journal/journal';
 import type { MovedValues } from '../store/store';
-import { DueTimes } from './due-times';
 import type { OutboxOptions } from './ledger';
 import { firstMoment, type RuleSettings } from './rules';
 import type { Text } from './text';
 
-/** What a watch over the time of texts goes by. */
-interface ExpiryOptions {
-  clock: Clock;
-  absences: Pick<Absences, 'patience'>;
-  rules: Pick<RuleSettings, 'quietHours'>;
+/** When a text that waits is given up. By {@link Clock.elapsed}. */
+export interface End {
+  /** Its own time is over then: never, where it has none. */
+  endsAt: number;
+  /** Not before that because its node is not here. */
+  absentUntil: number;
 }
 
-/** Whether a text that cannot end yet can do so by now is asked again after so long. */
-const postponedMs = 1_000;
-
-interface Watched {
-  readonly node: string;
-  /** When its own time is over, by {@link Clock.elapsed}: never, where it has none. */
-  readonly endsAt: number;
-  /** Not before that is it given up because its node is not here, by {@link Clock.elapsed}. */
-  readonly absentUntil: number;
-}
-
-/** Says when kept texts have waited for too long. */
-export class Expiry {
-  readonly #options: ExpiryOptions;
-  readonly #onExpired: (id: string) => void;
-  readonly #byId = new Map<string, Watched>();
-  readonly #dueTimes: DueTimes;
-
-  constructor(options: ExpiryOptions, onExpired: (id: string) => void) {
-    const { clock } = options;
-    this.#options = options;
-    this.#onExpired = onExpired;
-    this.#dueTimes = new DueTimes(clock, 'elapsed', (id) => this.#look(id));
-  }
-
-  /** Begins to watch a text, or does so anew. */
-  watch(given: Text): void {
-    const { clock, rules } = this.#options;
-    const timeOf = (at: number) => ClockSkew.of(clock).timeOf(at);
-    const hastenedAt = given.hastenedAt === undefined ? undefined : timeOf(given.hastenedAt);
-    const text = { ...given, arrivedAt: timeOf(given.arrivedAt), ...(hastenedAt !== undefined && { hastenedAt }) };
-    const { id, node, arrivedAt } = text;
-    const elapsed = clock.elapsed();
-    const now = clock.now();
-    const dueAt = firstMoment(text, rules.quietHours);
-    const endsAt = elapsed + remainingMs(text, dueAt, now);
-    const absentUntil = dueAt > arrivedAt ? elapsed + dueAt - now + longestAbsenceMs : 0;
-    this.#byId.set(id, { node, endsAt, absentUntil });
-    this.#await(id);
-  }
-
-  /** A node has come or gone: its texts may wait for so long from now on. */
-  nodeChanged(node: string): void {
-    for (const [id, watched] of this.#byId) if (watched.node === node) this.#await(id);
-  }
-
-  /** A text cannot end yet though its time is over: that is said again a second later, if it is still watched. */
-  postpone(id: string): void {
-    if (this.#byId.has(id)) this.#dueTimes.set(id, this.#options.clock.elapsed() + postponedMs);
-  }
-
-  /** Says whether a text's time is over, though that may not have been said yet. */
-  isOver(id: string): boolean {
-    return this.#leftMs(id) === 0;
-  }
-
-  forget(id: string): void {
-    this.#byId.delete(id);
-    this.#dueTimes.delete(id);
-  }
-
-  clear(): void {
-    this.#byId.clear();
-    this.#dueTimes.clear();
-  }
-
-  #look(id: string): void {
-    if (this.isOver(id)) this.#onExpired(id);
-    else this.#await(id);
-  }
-
-  #await(id: string): void {
-    const leftMs = this.#leftMs(id);
-    if (leftMs === Number.POSITIVE_INFINITY) this.#dueTimes.delete(id);
-    else this.#dueTimes.set(id, this.#options.clock.elapsed() + leftMs);
-  }
-
-  /** How long until it is over: 0 once it is, endless where it never will be, or is not watched. */
-  #leftMs(id: string): number {
-    const { clock, absences } = this.#options;
-    const watched = this.#byId.get(id);
-    if (!watched) return Number.POSITIVE_INFINITY;
-    const { node, endsAt, absentUntil } = watched;
-    const elapsed = clock.elapsed();
-    const ownMs = Math.max(0, endsAt - elapsed);
-    const patience = absences.patience(node);
-    if (!patience) return ownMs;
-    const mostMs = Math.max(patience.mostMs, absentUntil - elapsed);
-    return Math.max(patience.leastMs, Math.min(ownMs, mostMs));
-  }
+/** When a text is given up, as it stands. */
+export function endOf(given: Text, clock: Clock, { quietHours }: Pick<RuleSettings, 'quietHours'>): End {
+  const timeOf = (at: number) => ClockSkew.of(clock).timeOf(at);
+  const hastenedAt = given.hastenedAt === undefined ? undefined : timeOf(given.hastenedAt);
+  const text = { ...given, arrivedAt: timeOf(given.arrivedAt), ...(hastenedAt !== undefined && { hastenedAt }) };
+  const elapsed = clock.elapsed();
+  const now = clock.now();
+  const dueAt = firstMoment(text, quietHours);
+  const absentUntil = dueAt > text.arrivedAt ? elapsed + dueAt - now + longestAbsenceMs : 0;
+  return { endsAt: elapsed + remainingMs(text, dueAt, now), absentUntil };
 }
 
 /** Says within what time a text has not left. */
@@ -133,12 +53,6 @@ interface AbsencesOptions extends OutboxOptions {
   onFound(node: string): void;
 }
 
-/** How long texts of a node that is not here wait for it, in ms. */
-export interface Patience {
-  leastMs: number;
-  mostMs: number;
-}
-
 interface Absence {
   /** By {@link Clock.elapsed}: since when it is known here, and since when it has been so. */
   knownAt: number;
@@ -150,6 +64,9 @@ interface Absence {
 
 /** A text of a node that is not deployed is given up after so long at most. */
 export const longestAbsenceMs = 7 * 24 * 3_600_000;
+
+/** It waits for as long as its node is here. */
+const endless: End = { endsAt: Number.POSITIVE_INFINITY, absentUntil: 0 };
 
 /** An absence is known for longer than any process rests. */
 const notedMs = 365 * 24 * 3_600_000;
@@ -165,16 +82,15 @@ export class Absences {
     this.#options = options;
   }
 
-  /** How long texts wait for a node; `undefined`: it is here. */
-  patience(node: string): Patience | undefined {
+  /** How long something of a node waits from now on, in ms: 0 once its time is over, endless where that never will be. */
+  leftMs(node: string, { endsAt, absentUntil }: End = endless): number {
     const { clock, handlerOf } = this.#options;
-    if (handlerOf(node)) return undefined;
-    const { knownAt, begunAt } = this.#byNode.get(node) ?? this.#begin(node);
     const elapsed = clock.elapsed();
-    return {
-      leastMs: Math.max(0, knownAt + longestDeploymentMs - elapsed),
-      mostMs: Math.max(0, begunAt + longestAbsenceMs - elapsed),
-    };
+    const ownMs = Math.max(0, endsAt - elapsed);
+    if (handlerOf(node)) return ownMs;
+    const { knownAt, begunAt } = this.#byNode.get(node) ?? this.#begin(node);
+    const mostMs = Math.max(begunAt + longestAbsenceMs, absentUntil) - elapsed;
+    return Math.max(0, knownAt + longestDeploymentMs - elapsed, Math.min(ownMs, mostMs));
   }
 
   /** A node has been nowhere for as long as texts wait for one. */

@@ -18,8 +18,8 @@ export interface RedeliveryOptions<Item extends Told> {
   isShared: boolean;
   /** Who can take it now. */
   handlerOf(item: Item): SendHandler | undefined;
-  /** How long it waits from now on for somebody who takes it, in ms; `undefined`: for as long as its node is here. */
-  patienceMs(item: Item): number | undefined;
+  /** How long it waits from now on for somebody who takes it, in ms; endless: for as long as its node is here. */
+  patienceMs(item: Item): number;
   /** Resolves with whether it got into the flow. */
   tell(handler: SendHandler, item: Item, mayBeKnown: boolean): Promise<boolean>;
   taken(item: Item): Promise<void>;
@@ -52,13 +52,13 @@ export class Redelivery<Item extends Told> {
    * @param mayBeKnown an earlier process may have sent it into the flow
    */
   async deliver(item: Item, mayBeKnown: boolean): Promise<void> {
-    const { items, isShared, handlerOf, tell, taken, onFault } = this.#options;
+    const { clock, items, isShared, handlerOf, patienceMs, tell, taken, onFault } = this.#options;
     const { id } = item;
     if (this.#isClosed && isShared) return;
     const isKnown = this.#waiting.get(id) ?? mayBeKnown;
     this.#waiting.set(id, isKnown);
     if (this.#isClosed) return;
-    this.#setDeadline(item);
+    this.#deadlines.set(id, clock.elapsed() + patienceMs(item));
     const handler = handlerOf(item);
     if (!handler || this.#told.has(id)) return;
     this.#told.add(id);
@@ -105,13 +105,6 @@ export class Redelivery<Item extends Told> {
   /** Goes on after {@link close} with what is delivered from now on. */
   open(): void {
     this.#isClosed = false;
-  }
-
-  #setDeadline(item: Item): void {
-    const { clock, patienceMs } = this.#options;
-    const forMs = patienceMs(item);
-    if (forMs === undefined) this.#deadlines.delete(item.id);
-    else this.#deadlines.set(item.id, clock.elapsed() + forMs);
   }
 
   async #miss(id: string): Promise<void> {

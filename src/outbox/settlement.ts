@@ -69,10 +69,7 @@ export class Settlement {
       items: ledger.texts,
       isShared: ledger.isShared,
       handlerOf: ({ node }) => registrations.handlerOf(node),
-      patienceMs: ({ node }) => {
-        const patience = absences.patience(node);
-        return patience && Math.max(patience.leastMs, patience.mostMs);
-      },
+      patienceMs: ({ node }) => absences.leftMs(node),
       tell: async (handler, text, mayBeKnown) => {
         const { id, outcome, isReleased, hastenedAt, follows } = text;
         if (!outcome) throw new Error('not settled');
