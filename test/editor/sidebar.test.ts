@@ -182,6 +182,9 @@ describe('The sidebar tab SMS', function () {
     await open([account(), ...sending(), receiving()]);
     await says(card(), /Incoming messages: (listening|waiting for the next poll)/);
     await says(card(), /last answer/);
+    // No line ends within how long ago it was.
+    const times = await card().locator('.sms-lines .sms-muted').first().textContent();
+    assert.match(times ?? '', /last answer (just\u00a0now|\d+\u00a0sec\.\u00a0ago)$/);
     await says(card(), 'memory, working');
     receive('Is anybody there?');
     await shelf('aside', 1).waitFor();
@@ -434,7 +437,7 @@ describe('The sidebar tab SMS', function () {
       await press();
       await until(() => held.length === 1);
       await shelf('kept', 1).click();
-      await says(card().locator('.sms-entry'), /left (just now|\d+ sec\. ago)/);
+      await says(card().locator('.sms-entry'), /left (just\snow|\d+\ssec\.\sago)/);
       await card().locator('.sms-entry').getByRole('button', { name: 'Send now' }).click();
       await says(card().getByRole('status'), 'That is not possible now: the text is just being sent');
       held[0]?.writeHead(204).end();
