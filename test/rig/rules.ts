@@ -40,8 +40,13 @@ const freshMs = 1_500;
 /** After so long what a process has left in Redis is another's, and that has read what the service still had. */
 const leftMs = 120_000;
 
+/** For so long a process that has just started may look for what the one before has left. */
+const findingMs = 2_000;
+
 /** For so long a text is known to what answers it. */
 const rememberedSeconds = 7 * 86_400;
+/** For so long what was seen is known. */
+const seenSeconds = 72 * 3_600;
 
 /** A store that has failed is tried again every five seconds, and a process may have tried just before it was back. */
 const reopenMs = 7_000;
@@ -123,10 +128,21 @@ class World {
   }
 
   /** Says whether a process that began between took what the one before had remembered for outdated: that is as old as the clock says. */
-  wasOutdated(from: number, to: number): boolean {
+  wasOutdated(from: number, to: number, seconds = rememberedSeconds): boolean {
     const settings = this.happened(/clock/, from, to).map((one) => Math.min(one.to, to));
     const most = Math.max(...[to, ...settings].map((at) => this.#aheadSeconds(at)));
-    return this.ends(from, to).length > 0 && most - this.#aheadSeconds(from) > rememberedSeconds;
+    return this.ends(from, to).length > 0 && most - this.#aheadSeconds(from) > seconds;
+  }
+
+  /** Says whether what was undelivered then was deleted with the store before the next process had found it. */
+  wasDeletedUnread(at: number): boolean {
+    const next = this.story.pids.find(({ from }) => from > at);
+    return next !== undefined && this.happened(/deleted/, at, next.listening + findingMs).length > 0;
+  }
+
+  /** Says whether what was seen is not known any more. */
+  isSeenForgotten(from: number, to: number): boolean {
+    return this.wasForgotten(from, to) || this.wasUnwritten(from) || this.wasOutdated(from, to, seenSeconds);
   }
 
   /** By how much the clock of Node-RED was ahead. */
@@ -186,6 +202,7 @@ const rules: readonly Rule[] = [
         const missing = polledAt[event.kind].filter((node) => world.at(event, node).length === 0);
         if (missing.length === 0 || world.at(event, 'callback').length > 0) continue;
         if (!isCalled && (isInTransit(world, event) || world.wasUnwritten(answer?.at ?? 0))) continue;
+        if (world.wasDeletedUnread(answer?.at ?? event.created)) continue;
         const how = isCalled ? 'its callback was accepted' : 'a poll was answered with it';
         yield [
           answer?.at ?? event.created,
@@ -201,14 +218,13 @@ const rules: readonly Rule[] = [
         const groups = [...polledAt[event.kind], 'callback'].map((node) => world.at(event, node));
         for (const [first, ...further] of groups) {
           const again = further.find(({ sms }) => !sms?.redelivered);
-          if (first && again && !world.wasForgotten(first.at, again.at) && !world.wasUnwritten(first.at))
+          if (first && again && !world.isSeenForgotten(first.at, again.at))
             yield [again.at, `doubled without a mark: the ${name(event)}, at ${first.node}`];
         }
         const unmarked = world.all(event).filter(({ sms }) => !sms?.redelivered);
         const vias = new Set(unmarked.map(({ sms }) => sms?.via));
         const [from, to] = [unmarked[0]?.at ?? 0, unmarked.at(-1)?.at ?? 0];
-        if (vias.size < 2 || world.wasMoved(from, to) || world.wasForgotten(from, to)) continue;
-        if (world.wasUnwritten(from)) continue;
+        if (vias.size < 2 || world.wasMoved(from, to) || world.isSeenForgotten(from, to)) continue;
         const times = unmarked.map(({ at, node }) => `${node} at ${world.secondsOf(at)}`);
         yield [unmarked.at(-1)?.at ?? 0, `doubled: the ${name(event)}, by poll and by callback: ${times.join(', ')}`];
       }
@@ -316,11 +332,15 @@ const rules: readonly Rule[] = [
       for (const { body, to, attempts } of world.texts.values()) {
         const first = attempts.findIndex(({ end }) => end !== 'refused');
         const again = attempts[first + 1];
+        const isGuarded = body.startsWith('once');
+        // The key is known from when the text was taken in.
+        const fedAt = world.story.feeds.find((feed) => isGuarded && feed.body === body)?.from;
+        const from = fedAt ?? attempts[first]?.at ?? 0;
+        if (first < 0 || !again || world.wasForgotten(from, again.at)) continue;
         // Of one that nobody was accepted for, *once* says that it was not sent.
-        if (first < 0 || !again || world.wasForgotten(attempts[first]?.at ?? 0, again.at)) continue;
-        if (body.startsWith('once') && to.every(isBlocked)) continue;
+        if (isGuarded && to.every(isBlocked)) continue;
         // What an earlier process has remembered is as old as the clock says.
-        if (body.startsWith('once') && world.wasClockWrong(attempts[first]?.at ?? 0, again.at)) continue;
+        if (isGuarded && world.wasClockWrong(from, again.at)) continue;
         const how = attempts[first]?.why || 'the service had taken it';
         yield [again.at, `sent twice: "${body}" (after the first: ${how})`];
       }
@@ -362,7 +382,9 @@ const rules: readonly Rule[] = [
         else if (new Set(outcomes.map(codeOf)).size > 1)
           yield [last?.at ?? 0, `two different outcomes: ${textOf(feed)}: ${told(outcomes)}`];
         const [first, second] = outcomes;
-        if (first && second?.sms?.redelivered && world.ends(first.at - 100, second.at).length === 0)
+        // Of what enters the flow while that is being replaced nobody knows whether it was passed on.
+        const wasReplaced = first && world.happened(/deploy/, first.at, first.at).length > 0;
+        if (first && second?.sms?.redelivered && !wasReplaced && world.ends(first.at - 100, second.at).length === 0)
           yield [second.at, `told again without a reason: ${textOf(feed)}: ${told(outcomes)}`];
       }
     },
@@ -575,7 +597,9 @@ function* checkSilence(world: World, feed: Feed, sent: Seen, end: Seen, handset:
   );
   for (const reply of replies) {
     const delivered = world.all(reply)[0];
-    if (!delivered || world.wasUnwritten(delivered.at) || world.wasOutdated(sent.at, delivered.at)) continue;
+    if (!delivered || world.wasUnwritten(delivered.at)) continue;
+    // It answers what is known as it comes, and is known itself for whoever has asked.
+    if (world.wasOutdated(sent.at, delivered.at) || world.wasOutdated(delivered.at, end.at)) continue;
     if (delivered.at < end.at - 1_000)
       yield [end.at, `timed out though the reply had come: ${textOf(feed)}, from ${handset}`];
   }
