@@ -112,6 +112,8 @@ const longestExpectedSeconds = 10;
 export class AccountStores {
   /** What is kept, if somebody has asked for it. */
   data: AccountData | undefined;
+  /** What was kept before in another store. */
+  former: AccountData | undefined;
   readonly #host: AccountStoresHost;
   /** By the names of their stores: the one that is used, and those before it that are not empty yet. */
   readonly #byStore = new Map<string, AccountData>();
@@ -163,6 +165,7 @@ export class AccountStores {
       const store = { ...settings, storeName: formerName };
       // What the new place does not take stays in the old one, until somebody asks for it again.
       void this.takeOver({ former: this, store, member, onFailure: () => {}, started: Promise.resolve() });
+      if (!earlier.journal.failure) this.former = this.#expected && earlier;
     }
     return data;
   }
@@ -222,7 +225,7 @@ export class AccountStores {
     );
     const expected = Promise.all([this.#expected, over]).then(() => {
       patience.abort();
-      if (this.#expected === expected) this.#expected = undefined;
+      if (this.#expected === expected) this.#expected = this.former = undefined;
     });
     this.#expected = expected;
   }

@@ -124,7 +124,8 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   }
 
   inboxOf(member: Member): Inbox {
-    return this.dataOf(member).receiving;
+    // What a poll in flight brings may answer what is known in the former store alone.
+    return (this.#stores.former ?? this.dataOf(member)).receiving;
   }
 
   expected(): Promise<void> | undefined {
@@ -244,7 +245,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   }
 
   async ready(member: Member | undefined): Promise<Member> {
-    const { journal } = this.inboxOf(this.#present(member));
+    const { journal } = this.dataOf(this.#present(member));
     await journal.ready();
     await this.expected();
     // The store may have failed since, in the same turn of the event loop.

@@ -1432,6 +1432,24 @@ describe('Account', () => {
       });
     }
 
+    it('what a poll in flight brings as the store is changed is told what it answers', async () => {
+      const store = new FailingStore();
+      const former = enter({ storeName: 'failing', createStore: () => store });
+      const subscription = subscribe(former, new Listener('in'));
+      const { node, outcomes } = attachSender(former);
+      sendText({ node }, 'well?', { to: ['6421555001'], remember: { value: 7 } });
+      await until(() => outcomes.length === 1 && isPolling());
+      subscription.close();
+      await Promise.all([node.close(), former.leave()]);
+      // Handing over takes longer than an answer.
+      store.turns = 50;
+      const listener = new Listener('in');
+      subscribe(enter(), listener);
+      receive('yes');
+      await until(() => listener.deliveries.length === 1);
+      assert.equal((listener.deliveries[0]?.record.sent as { remembered?: unknown } | undefined)?.remembered, 7);
+    });
+
     it('accounts of two processes in one share nothing', () => {
       const members = [createAccounts(), createAccounts()].map((accounts) => accounts.join(settings()));
       for (const member of members) closing.add(member, (it) => it.leave());
