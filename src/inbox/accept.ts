@@ -59,19 +59,18 @@ interface Candidate {
   /** How often it is about to be sent into a flow. */
   attempts: number;
   /** See {@link createAccept}. */
-  wasGiven: boolean | undefined;
+  wasHeld: boolean;
 }
 
 /**
  * Keeps what came, and gives the new to the nodes it is for.
  *
- * @param wasGiven an earlier process had it in hand, and may have committed it: whether nodes have got it while the store failed; absent:
- * it has just come
+ * @param wasHeld an earlier process had it in hand, and may have committed it, or given it to nodes while the store failed
  */
 export function createAccept(
   context: InboxContext,
   arrival: Arrival,
-  wasGiven?: boolean,
+  wasHeld = false,
 ): Step<Acceptance[]> & { mayAnswer: boolean } {
   const { subscribers, entries, correlator } = context;
   const items = separate(arrival).map((news) => ({ news, identity: identify(news), known: correlator?.(news) }));
@@ -98,11 +97,11 @@ export function createAccept(
     // The service has forgotten what it was polled for, but not what it called back.
     whileFailing: arrival.via === 'callback' ? 'refuse' : 'apply',
     // Where it is held it is found again, and may have been committed and delivered.
-    needsLook: wasGiven !== undefined,
+    needsLook: wasHeld,
     decide(look, changes) {
       const attempts = subscribers.audience(arrival).length > 0 ? 1 : 0;
       const accepted = items.map((item) =>
-        acceptRecord(context, { ...item, arrival, attempts, wasGiven }, look, changes),
+        acceptRecord(context, { ...item, arrival, attempts, wasHeld }, look, changes),
       );
       return (isWritten) => {
         if (!isWritten && arrival.via === 'poll' && mayAnswer) context.run(createMatch(items));
@@ -164,12 +163,12 @@ export function giveTogether(
 /** Judges one record, with the changes that follow. */
 function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, changes: Changes): Outcome {
   const { entries, subscribers } = context;
-  const { news, identity, arrival, wasGiven } = candidate;
+  const { news, identity, arrival, wasHeld } = candidate;
   const { kind, via } = arrival;
-  const outcome = judgeAndRemember(context, { identity, via, isLeft: wasGiven !== undefined }, look, changes);
+  const outcome = judgeAndRemember(context, { identity, via, isLeft: wasHeld }, look, changes);
   let orphan: Pending | undefined;
   let letter: DeadLetter | undefined;
-  if (outcome !== 'new' && (wasGiven !== undefined || context.dedupe() || kind === 'outbox')) {
+  if (outcome !== 'new' && (wasHeld || context.dedupe() || kind === 'outbox')) {
     const pending = kind === 'outbox' ? undefined : entries.findOn('callback', identity, changes);
     if (pending && !isOrphanFor(context, arrival, pending)) {
       const acceptance = { outcome, entry: pending.entry };
@@ -208,7 +207,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
     attemptsBefore: Math.max(former?.attempts ?? 0, arrival.address ? recallAttempts(identity, look) : 0),
     copy: former && 'channel' in former && former.channel === 'callback' ? former.polledCopy : former?.record,
   });
-  if (wasGiven) fresh.entry.unsure = true;
+  if (wasHeld) fresh.entry.unsure = true;
   if (orphan) dropEntry(context, orphan.entry, orphan.identity, changes);
   if (letter) dropItem(changes, letter.id, letter.part);
   keepEntry(context, fresh.entry, identity, changes);

@@ -21,9 +21,9 @@ export function createInboxParticipant(context: InboxContext): Participant {
     wanted: () => wantedBy(context),
     isReadable: isEntry,
     found: (items, { unwritten }) => findEntries(context, items, unwritten),
-    redo({ text, wasApplied, run }) {
+    redo(text, run) {
       const arrival = { ...parseHeld(text), via: 'poll' as const };
-      context.run(createAccept(context, arrival, wasApplied), run);
+      context.run(createAccept(context, arrival, true), run);
       return true;
     },
     merge: mergeSeen,

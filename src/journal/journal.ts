@@ -15,7 +15,7 @@ import {
   timeOf,
 } from '../store/store';
 import { ClockSkew } from './clock-skew';
-import { type Asked, createChange, type Participant, type Step } from './step';
+import { createChange, type Participant, type Step } from './step';
 import { StepWriter, type Task } from './writer';
 
 export type { Participant, Step, WhileFailing } from './step';
@@ -337,8 +337,8 @@ export class Journal {
 
   #redo(held: Held): void {
     try {
-      const asked: Asked = { text: held.text, wasApplied: held.wasApplied, run: (step) => this.#run(step, held) };
-      for (const participant of this.#participants.values()) if (participant.redo?.(asked)) return;
+      const run = <Result>(step: Step<Result>) => this.#run(step, held);
+      for (const participant of this.#participants.values()) if (participant.redo?.(held.text, run)) return;
     } catch {
       this.#setAside(held.setAside());
     }

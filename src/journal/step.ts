@@ -24,7 +24,7 @@ export interface Step<Result> {
   /** Ids of items that it drops and that their participant has forgotten already: it does not find them again when the store opens. */
   readonly drops?: readonly string[];
   /**
-   * What its participant makes the same step of in a later process, see {@link Asked}: written as it is asked for, where a kill does
+   * What its participant makes the same step of in a later process, see {@link Participant.redo}: written as it is asked for, where a kill does
    * not reach it, and kept there until what it changes is in the store.
    */
   redo?(): string;
@@ -87,16 +87,6 @@ export interface Versions {
   mine: Remembered;
 }
 
-/** A step that an earlier process was asked for. */
-export interface Asked {
-  /** What {@link Step.redo} returned. */
-  text: string;
-  /** It was taken without the store, and what came of it may have entered the flow. */
-  wasApplied: boolean;
-  /** See {@link Journal.run}. */
-  run<Result>(step: Step<Result>): Promise<Result>;
-}
-
 /** A room of the library that keeps items in a journal. */
 export interface Participant {
   /**
@@ -109,10 +99,13 @@ export interface Participant {
   /** Whether it can make something of an item; if not, the store sets it aside. Absent: it can. */
   isReadable?(item: Item): boolean;
   /**
-   * Has a step taken that an earlier process was asked for, and may have committed. Returns whether it is one of its own. What makes
-   * it throw is set aside.
+   * Has a step taken by `run` that an earlier process was asked for, and may have committed, or taken without the store. Returns whether it is
+   * one of its own. What makes it throw is set aside.
+   *
+   * @param text what {@link Step.redo} returned
+   * @param run see {@link Journal.run}
    */
-  redo?(asked: Asked): boolean;
+  redo?(text: string, run: <Result>(step: Step<Result>) => Promise<Result>): boolean;
   /**
    * What a shared store is to remember under a key that others have changed while it failed here; `undefined`: nothing. Of a key that is
    * not its own, and when absent: mine.

@@ -161,10 +161,7 @@ export class StepWriter {
       } else {
         const { changes, effects } = this.#decide([task], recalled ?? nothing) ?? { changes: noChanges, effects: [] };
         this.#addUnsaved(changes, recalled ?? nothing);
-        if (task.hold) {
-          task.hold.noteApplied();
-          this.#holds.push(task.hold);
-        }
+        if (task.hold) this.#holds.push(task.hold);
         for (const run of effects) run(false);
       }
     }

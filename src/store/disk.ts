@@ -1,5 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
 import { mkdir, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
@@ -292,37 +302,25 @@ const heldPrefix = 'held-';
 const asidePrefix = 'unreadable-';
 const longestHead = 64;
 
-/** What stands behind a text that is held: it was asked for, or done without the store. */
-const [asked, applied] = ['0', '1'];
-
-interface HoldingFile {
-  path: string;
-  descriptor: number;
-}
-
 /** What a file holds. */
 interface Content {
+  /** Blank when it was cut off, or holds nothing. */
   text: string;
-  wasApplied: boolean;
-  /** Where the note of that stands. */
-  noteAt: number;
   /** Ascends in the order in which texts were held. */
   number: number;
 }
 
-/** What stands in a file that holds nothing. */
-const nothing = format('', 0).bytes;
-
 /**
  * Files of a folder that hold what is not committed yet. Written at once, and not flushed: that outlives the process. A file
- * is written over again and again and never cut off, which costs a slow disk much more: what it holds begins with its
- * length, its checksum and its number, and what follows the note behind it is left from before.
+ * is written over again and again: one that is cut off, or new, has a disk write twice as much with the next flush. What it holds begins
+ * with its length, its checksum and its number, and what follows is left from before.
  */
 class HeldFiles {
   readonly #folder: string;
-  /** Open files that hold something, and those that are free to. */
-  readonly #holding = new Set<HoldingFile>();
-  readonly #free: HoldingFile[] = [];
+  /** Paths of those whose content this process has in hand, with the number of that. */
+  readonly #own = new Map<string, number>();
+  /** Paths of those that hold nothing. */
+  #free: string[] = [];
   /** Of the last text that was held, here or by an earlier process. */
   #lastNumber = 0;
 
@@ -332,27 +330,15 @@ class HeldFiles {
 
   /** See {@link Store.hold}. */
   hold(text: string): Hold | undefined {
-    const { bytes, noteAt } = format(text, ++this.#lastNumber);
-    let file: HoldingFile | undefined;
-    try {
-      file = this.#free.pop() ?? createHoldingFile(this.#folder);
-      write(file, bytes);
-    } catch {
-      // The commit that follows meets the same disk, and reports it.
-      if (file) discard(file);
-      return undefined;
-    }
-    const holding = file;
-    this.#holding.add(holding);
-    let isHeld = true;
+    const number = ++this.#lastNumber;
+    const path = this.#free.pop() ?? join(this.#folder, heldPrefix + randomUUID());
+    if (!write(path, text, number)) return undefined;
+    this.#own.set(path, number);
     return {
       letGo: () => {
-        if (isHeld) this.#letGo(holding);
-        isHeld = false;
-      },
-      noteApplied: () => {
-        // It may hold something else by now.
-        if (isHeld) noteApplied(holding.path, noteAt);
+        if (this.#own.get(path) !== number) return;
+        this.#own.delete(path);
+        if (write(path, '')) this.#free.push(path);
       },
     };
   }
@@ -363,102 +349,66 @@ class HeldFiles {
     const contents = names.map((name) => ({ name, ...readContent(join(this.#folder, name)) }));
     contents.sort((a, b) => a.number - b.number);
     this.#lastNumber = Math.max(this.#lastNumber, contents.at(-1)?.number ?? 0);
-    return contents.flatMap(({ name, text, wasApplied, noteAt }) => {
+    const held: Held[] = [];
+    for (const { name, text } of contents) {
       const path = join(this.#folder, name);
-      const letGo = () => rmSync(path, { force: true });
-      if (text === '') {
-        letGo();
-        return [];
-      }
-      return [
-        {
-          text,
-          wasApplied,
-          letGo,
-          noteApplied: () => noteApplied(path, noteAt),
-          setAside: () => setAside(this.#folder, name),
-        },
-      ];
-    });
-  }
-
-  /** Closes all; what holds something stays. */
-  close(): void {
-    for (const { descriptor } of this.#holding) closeSync(descriptor);
-    for (const file of this.#free.splice(0)) discard(file);
-    this.#holding.clear();
-  }
-
-  #letGo(file: HoldingFile): void {
-    // After a close the next open finds the file, and that what it holds is committed.
-    if (!this.#holding.delete(file)) return;
-    try {
-      write(file, nothing);
-      this.#free.push(file);
-    } catch {
-      discard(file);
+      const letGo = () => remove(path);
+      if (this.#own.has(path)) continue;
+      if (text === '') letGo();
+      else held.push({ text, letGo, setAside: () => setAside(this.#folder, name) });
     }
+    return held;
+  }
+
+  /** What holds something stays. */
+  close(): void {
+    for (const path of this.#free.splice(0)) remove(path);
   }
 }
 
-function createHoldingFile(folder: string): HoldingFile {
-  const path = join(folder, heldPrefix + randomUUID());
-  return { path, descriptor: openSync(path, 'wx', 0o600) };
-}
-
-/** The checksum leaves the note out, so that it is replaced by writing one byte, which no crash cuts in two. */
-function format(text: string, number: number): { bytes: Buffer; noteAt: number } {
+/** Returns whether it could. If not, nothing is there: the commit that follows meets the same disk, and reports it. */
+function write(path: string, text: string, number = 0): boolean {
   const body = Buffer.from(text);
-  const head = Buffer.from(`${body.length} ${crc32(body)} ${number}\n`);
-  return { bytes: Buffer.concat([head, body, Buffer.from(asked)]), noteAt: head.length + body.length };
+  const bytes = Buffer.concat([Buffer.from(`${body.length} ${crc32(body)} ${number}\n`), body]);
+  try {
+    const descriptor = openSync(path, constants.O_CREAT | constants.O_WRONLY, 0o600);
+    try {
+      if (writeSync(descriptor, bytes, 0, bytes.length, 0) === bytes.length) return true;
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    // It is as if less had been written.
+  }
+  remove(path);
+  return false;
 }
 
 /** What nobody has written so, and what cannot even be opened, reads as what nobody understands. */
 function readContent(path: string): Content {
-  const unreadable = { text: ' ', wasApplied: false, noteAt: 0, number: 0 };
+  const unreadable = { text: ' ', number: 0 };
   try {
     const bytes = readFileSync(path);
     // Nothing here is flushed: when the power fails a file ends anywhere, or holds zeros.
-    const cutOff = { ...unreadable, text: '' };
+    const cutOff = { text: '', number: 0 };
     if (!bytes[0]) return cutOff;
     const head = /^(\d+) (\d+) (\d+)\n/.exec(bytes.toString('latin1', 0, longestHead));
     if (!head) return /^[\d ]+$/.test(bytes.toString('latin1')) ? cutOff : unreadable;
     const [{ length: bodyAt }, length, checksum, number] = head;
-    const noteAt = bodyAt + Number(length);
-    const body = bytes.subarray(bodyAt, noteAt);
+    const body = bytes.subarray(bodyAt, bodyAt + Number(length));
     if (body.length < Number(length)) return cutOff;
-    if (crc32(body) !== Number(checksum)) return unreadable;
-    const wasApplied = bytes.toString('latin1', noteAt, noteAt + 1) === applied;
-    return { text: body.toString(), wasApplied, noteAt, number: Number(number) };
+    return crc32(body) === Number(checksum) ? { text: body.toString(), number: Number(number) } : unreadable;
   } catch {
     return unreadable;
   }
 }
 
-/** Also while the store is closed since it failed: the file is there, and no other has its name. */
-function noteApplied(path: string, at: number): void {
-  try {
-    const descriptor = openSync(path, 'r+');
-    try {
-      writeSync(descriptor, applied, at, 'latin1');
-    } finally {
-      closeSync(descriptor);
-    }
-  } catch {
-    // Nothing can be written, or nothing is held any more.
-  }
-}
-
-function write({ descriptor }: HoldingFile, bytes: Buffer): void {
-  if (writeSync(descriptor, bytes, 0, bytes.length, 0) < bytes.length) throw new Error('not written whole');
-}
-
-function discard({ descriptor, path }: HoldingFile): void {
-  closeSync(descriptor);
+/** What stays is found at the next start, and that what it holds is committed. */
+function remove(path: string): void {
   try {
     rmSync(path, { force: true });
   } catch {
-    // It holds nothing; where its folder is gone, so is the file.
+    // The disk is read-only, or it is no file.
   }
 }
 

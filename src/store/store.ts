@@ -65,18 +65,11 @@ export type Look = (key: string) => Remembered | undefined;
 export interface Hold {
   /** To be called when it is committed. */
   letGo(): void;
-  /**
-   * Notes, before it returns, that what it says was done without the store. It takes no room, so that a full disk has it too. Never
-   * throws: where it cannot be written, nothing is noted.
-   */
-  noteApplied(): void;
 }
 
 /** Something on its way into the store that an earlier process left. */
 export interface Held extends Hold {
   text: string;
-  /** See {@link Hold.noteApplied}. */
-  wasApplied: boolean;
   /** Keeps it where nobody looks for it again, since it cannot be read. Returns the place. */
   setAside(): string;
 }
@@ -85,7 +78,7 @@ export interface Held extends Hold {
 export interface Leftovers {
   /** In order. */
   items: Item[];
-  /** It may be among the items or done with already. */
+  /** It may be among the items or done with already. What this process holds it has in hand: that is not among it. */
   held: Held[];
   /** The store has lost everything since it was last open: what is in hand has to be kept anew. */
   isReset?: boolean;

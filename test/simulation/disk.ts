@@ -102,17 +102,12 @@ export class Disk implements Place {
   }
 }
 
-/** What a process holds until it is committed. */
-interface HeldText {
-  readonly text: string;
-  wasApplied: boolean;
-}
-
 /** Where the account of a login keeps. */
 class Folder {
   readonly entries = new Map<string, string>();
   readonly remembered = new Map<string, string>();
-  readonly held = new Map<number, HeldText>();
+  /** What a process holds until it is committed. */
+  readonly held = new Map<number, string>();
   /** How to take back each commit that was not flushed, the latest last. */
   readonly unflushed: (() => void)[] = [];
   /** Only the process that opened it may use it. */
@@ -134,24 +129,19 @@ class Folder {
 
   hold(text: string): number {
     const key = ++this.#held;
-    this.held.set(key, { text, wasApplied: false });
+    this.held.set(key, text);
     this.#copies.count(text, 1);
     return key;
   }
 
-  noteApplied(key: number): void {
-    const held = this.held.get(key);
-    if (held) held.wasApplied = true;
-  }
-
   letGo(key: number): void {
     const held = this.held.get(key);
-    if (held && this.held.delete(key)) this.#copies.count(held.text, -1);
+    if (held !== undefined && this.held.delete(key)) this.#copies.count(held, -1);
   }
 
   /** Whether a message is held here. */
   holds(message: Message): boolean {
-    return [...this.held.values()].some(({ text }) => this.#copies.isIn([text], message));
+    return this.#copies.isIn([...this.held.values()], message);
   }
 
   write(changes: Changes): void {
@@ -226,6 +216,8 @@ class DiskModel implements Store, PlaceStore {
   /** Files that have held something: there is room in them on a disk that is full. */
   #freeFiles = 0;
   readonly #held = new Map<Kind, number>();
+  /** What it has held itself: it is not found. */
+  readonly #own = new Set<number>();
   #underWay: Call | undefined;
   #committing: Changes | undefined;
 
@@ -254,11 +246,10 @@ class DiskModel implements Store, PlaceStore {
       this.#folder.owner = this;
       this.#isOpen = true;
       this.#freeFiles = 0;
-      const held = [...this.#folder.held].map(
-        ([key, { text, wasApplied }]): Held => ({
+      const found = [...this.#folder.held].filter(([key]) => !this.#own.has(key));
+      const held = found.map(
+        ([key, text]): Held => ({
           text,
-          wasApplied,
-          noteApplied: this.#noteOn(key),
           letGo: () => {
             if (this.#process.isAlive) this.#folder.letGo(key);
           },
@@ -278,6 +269,7 @@ class DiskModel implements Store, PlaceStore {
       return undefined;
     }
     const key = this.#folder.hold(text);
+    this.#own.add(key);
     this.#freeFiles = Math.max(0, this.#freeFiles - 1);
     const { kind } = JSON.parse(text) as { kind?: Kind };
     if (kind) this.#held.set(kind, this.held(kind) + 1);
@@ -285,18 +277,11 @@ class DiskModel implements Store, PlaceStore {
     const letGo = () => {
       if (kind && isHeld) this.#held.set(kind, this.held(kind) - 1);
       isHeld = false;
-      if (!this.#process.isAlive || !this.#isUsable) return;
+      if (!this.#process.isAlive) return;
       this.#folder.letGo(key);
       this.#freeFiles++;
     };
-    return { letGo, noteApplied: this.#noteOn(key) };
-  }
-
-  /** Whatever is the matter, since it takes no room. */
-  #noteOn(key: number): () => void {
-    return () => {
-      if (this.#process.isAlive) this.#folder.noteApplied(key);
-    };
+    return { letGo };
   }
 
   /** A disk loses nothing while it is there. */

@@ -185,8 +185,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'nothing is recognised',
     'inbox/accept.ts',
-    "if (outcome !== 'new' && (wasGiven",
-    "if (outcome === 'repeated' && wasGiven === undefined && (wasGiven",
+    "if (outcome !== 'new' && (wasHeld",
+    "if (outcome === 'repeated' && !wasHeld && (wasHeld",
   ),
   mutant(
     'an identifier is not remembered',

@@ -66,7 +66,7 @@ class Notes implements Participant {
 function copyDisk(disk: FakeDisk): FakeDisk {
   const copy = new FakeDisk();
   for (const [id, text] of disk.entries) copy.entries.set(id, text);
-  for (const [key, text] of disk.held) copy.hold(text, disk.applied.has(key));
+  for (const text of disk.held.values()) copy.hold(text);
   return copy;
 }
 
@@ -601,7 +601,7 @@ describe('Journal', () => {
       const participant: Participant = {
         found: () => {},
         wanted: () => [],
-        redo({ text, run }) {
+        redo(text, run) {
           if (text === 'bad') throw new SyntaxError('bad is not good');
           void run(keep(text));
           return true;
@@ -615,14 +615,14 @@ describe('Journal', () => {
       assert.equal(disk.held.size, 0);
     });
 
-    it('of a step that was asked for and not committed is taken again, and says whether it was taken without the store', async () => {
-      const seen: [text: string, wasApplied: boolean][] = [];
+    it('of a step that was asked for and not committed is taken again', async () => {
+      const seen: string[] = [];
       const told: string[] = [];
       const participant: Participant = {
         found: () => {},
         wanted: () => [],
-        redo({ text, wasApplied, run }) {
-          seen.push([text, wasApplied]);
+        redo(text, run) {
+          seen.push(text);
           if (text === 'bad') throw new SyntaxError('bad is not good');
           if (text === 'not mine') return false;
           void run(keep(text));
@@ -645,11 +645,7 @@ describe('Journal', () => {
       store = new FailingStore(disk);
       const later = create(store, { ledger: new Notes(), inbox: participant });
       await later.ready();
-      assert.deepEqual(seen, [
-        ['asked', false],
-        ['bad', false],
-        ['not mine', false],
-      ]);
+      assert.deepEqual(seen, ['asked', 'bad', 'not mine']);
       assert.deepEqual([kept(), [...disk.held.values()], disk.aside], [['asked', 'committed'], ['not mine'], ['bad']]);
     });
 
@@ -659,13 +655,13 @@ describe('Journal', () => {
       const { commit } = store;
       store.commit = () => Promise.reject(new Error('made to fail'));
       await journal.run(keep('1', { redo: () => '1' }));
-      const seen: boolean[] = [];
-      const redo: Participant['redo'] = ({ wasApplied }) => seen.push(wasApplied) > 0;
+      const seen: string[] = [];
+      const redo: Participant['redo'] = (text) => seen.push(text) > 0;
       const heir = create(new FailingStore(copyDisk(store.disk)), {
         inbox: { found: () => {}, wanted: () => [], redo },
       });
       await heir.ready();
-      assert.deepEqual(seen, [true]);
+      assert.deepEqual(seen, ['1']);
       store.commit = commit;
       await clock.advance(5_000);
       assert.deepEqual([kept(), store.disk.held.size], [['1'], 0]);

@@ -21,8 +21,6 @@ export class FakeDisk {
   readonly entries = new Map<string, string>();
   readonly remembered = new Map<string, string>();
   readonly held = new Map<number, string>();
-  /** Of what is held, by the same number: what was done without the store. */
-  readonly applied = new Set<number>();
   readonly aside: string[] = [];
   /** Only the process that opened it last may use it. */
   owner: object | undefined;
@@ -35,9 +33,8 @@ export class FakeDisk {
     return [...this.entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text) as Item);
   }
 
-  hold(text: string, wasApplied = false): number {
+  hold(text: string): number {
     this.held.set(++this.#lastHeld, text);
-    if (wasApplied) this.applied.add(this.#lastHeld);
     return this.#lastHeld;
   }
 
@@ -82,6 +79,8 @@ export class FailingStore implements Store {
   isOpen = false;
   #isDead = false;
   #underWay = 0;
+  /** What it has held itself: it is not found. */
+  readonly #own = new Set<number>();
 
   constructor(readonly disk = new FakeDisk()) {}
 
@@ -94,14 +93,15 @@ export class FailingStore implements Store {
       if (this.disk.owner && this.disk.owner !== this) throw failure('LEVEL_LOCKED');
       this.disk.owner = this;
       this.isOpen = true;
-      const held = [...this.disk.held].map(([key, text]) => {
+      const found = [...this.disk.held].filter(([key]) => !this.#own.has(key));
+      const held = found.map(([key, text]) => {
         const letGo = () => void this.disk.held.delete(key);
         const setAside = () => {
           letGo();
           this.disk.aside.push(text);
           return 'a place';
         };
-        return { text, wasApplied: this.disk.applied.has(key), letGo, noteApplied: this.#noteOn(key), setAside };
+        return { text, letGo, setAside };
       });
       return { items: this.disk.items, held };
     });
@@ -110,13 +110,8 @@ export class FailingStore implements Store {
   hold(text: string): Hold | undefined {
     if (!this.isOpen || this.failing.has('commit')) return undefined;
     const key = this.disk.hold(text);
-    return { letGo: () => void this.disk.held.delete(key), noteApplied: this.#noteOn(key) };
-  }
-
-  #noteOn(key: number): () => void {
-    return () => {
-      if (!this.#isDead) this.disk.applied.add(key);
-    };
+    this.#own.add(key);
+    return { letGo: () => void this.disk.held.delete(key) };
   }
 
   list(prefixes: readonly string[]): Promise<[string, Remembered][]> {
