@@ -29,9 +29,6 @@ export interface Task {
 /** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
 const rememberedPerSweep = 500;
 
-/** A presumption costs as much as it compares when it does not hold. Steps that look at more share the round trip of asking. */
-const mostPresumed = 64;
-
 /** What was found under keys; `undefined` where nothing is. A key that is missing was not asked for, or could not be. */
 type Recalled = ReadonlyMap<string, Remembered | undefined>;
 
@@ -79,11 +76,6 @@ export class StepWriter {
     return this.#unsaved.drop.has(id);
   }
 
-  /** Whether something is remembered that is not in the store. */
-  get hasUnwritten(): boolean {
-    return this.#unsaved.remember.size > 0;
-  }
-
   /** What is remembered and not in the store. */
   readonly unwritten: Look = (key) => this.#unsaved.remember.get(key);
 
@@ -113,21 +105,14 @@ export class StepWriter {
 
   /** Takes a group of steps, in their order, and saves what is unsaved along with them. Never rejects. */
   async commit(tasks: readonly Task[]): Promise<Commit> {
-    let presumed = this.#presume(tasks);
-    let found = nothing;
-    let recalled: Recalled | undefined;
     for (;;) {
+      let recalled: Recalled | undefined;
       try {
-        const isPresumed = presumed !== undefined;
-        recalled = presumed;
-        presumed = undefined;
-        recalled ??= await this.#recall(tasks, found);
+        recalled = await this.#recall(tasks);
         const unsaved = this.hasUnsaved ? this.#mergeUnsaved(recalled) : undefined;
-        const decided = this.#decide(tasks, recalled, unsaved?.remember, isPresumed);
-        // A presumption that changes nothing is compared with nothing.
-        if (!decided || (isPresumed && isNoChange(decided.changes))) continue;
+        const decided = this.#decide(tasks, recalled, unsaved?.remember);
         const all = unsaved ? createChanges(unsaved, decided.changes) : decided.changes;
-        if (!isNoChange(all)) await this.#store.commit(all, recalled, isPresumed);
+        if (!isNoChange(all)) await this.#store.commit(all, recalled);
         this.#unsaved = noChanges;
         this.#bases.clear();
         this.#rememberedSinceSweep += all.remember.size;
@@ -138,7 +123,6 @@ export class StepWriter {
         return { effects: decided.effects };
       } catch (error) {
         if (!(error instanceof StoreConflict)) return { error, recalled };
-        found = error.found;
       }
     }
   }
@@ -159,7 +143,7 @@ export class StepWriter {
         this.#postponed.push(task);
         task.step.postponed?.();
       } else {
-        const { changes, effects } = this.#decide([task], recalled ?? nothing) ?? { changes: noChanges, effects: [] };
+        const { changes, effects } = this.#decide([task], recalled ?? nothing);
         this.#addUnsaved(changes, recalled ?? nothing);
         if (task.hold) this.#holds.push(task.hold);
         for (const run of effects) run(false);
@@ -209,32 +193,13 @@ export class StepWriter {
     return mine;
   }
 
-  /**
-   * That nothing is known of what steps look at, as of most messages: where to ask takes a round trip, a commit finds out by itself.
-   * What is unsaved is brought together with what is known.
-   */
-  #presume(tasks: readonly Task[]): Recalled | undefined {
-    if (!this.#store.shared || this.hasUnwritten) return undefined;
-    const presumed = new Map<string, undefined>();
-    for (const { step } of tasks) for (const key of step.keys) presumed.set(key, undefined);
-    const look = this.#look(noChanges, presumed);
-    for (const task of tasks) for (const key of furtherOf(task, look)) presumed.set(key, undefined);
-    return presumed.size <= mostPresumed ? presumed : undefined;
-  }
-
-  /** @param found what a conflict has told already */
-  async #recall(tasks: readonly Task[], found: Recalled): Promise<Recalled> {
+  async #recall(tasks: readonly Task[]): Promise<Recalled> {
     const recalled = new Map<string, Remembered | undefined>();
     const look = this.#look(noChanges, recalled);
     let keys = [...this.#contested];
     for (const { step } of tasks) for (const key of step.keys) keys.push(key);
     do {
-      const asked: string[] = [];
-      for (const key of keys) {
-        if (recalled.has(key)) continue;
-        recalled.set(key, found.get(key));
-        if (!found.has(key)) asked.push(key);
-      }
+      const asked = [...new Set(keys)];
       const values = asked.length > 0 ? await this.#store.recall(asked) : [];
       for (const [index, key] of asked.entries()) recalled.set(key, values[index]);
       keys = [];
@@ -244,15 +209,9 @@ export class StepWriter {
   }
 
   /**
-   * One that throws is left out, with all that it has changed: the others are decided anew without it. For what is only
-   * presumed nobody is to blame: it is `undefined` then.
+   * One that throws is left out, with all that it has changed: the others are decided anew without it.
    */
-  #decide(
-    tasks: readonly Task[],
-    recalled: Recalled,
-    unsaved: Recalled = this.#unsaved.remember,
-    isPresumed = false,
-  ): Decided | undefined {
+  #decide(tasks: readonly Task[], recalled: Recalled, unsaved: Recalled = this.#unsaved.remember): Decided {
     for (let left = tasks; ; ) {
       const changes = this.#correct(recalled, unsaved);
       const look = this.#look(changes, recalled, unsaved);
@@ -262,11 +221,10 @@ export class StepWriter {
           effects.push(decide(task, look, changes));
           return false;
         } catch (error) {
-          if (!isPresumed) task.reject(error);
+          task.reject(error);
           return true;
         }
       });
-      if (faulty && isPresumed) return undefined;
       if (!faulty) return { changes, effects };
       left = left.filter((task) => task !== faulty);
     }

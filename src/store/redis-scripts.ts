@@ -61,14 +61,10 @@ return refusal or { isThere and 1 or 0 }
 const commitScript = `
 ${tryCommands}
 ${checkSign}
-if not isAlive then return { -1, {} } end
-local found = {}
-local isSo = true
+if not isAlive then return -1 end
 for index, expected in ipairs(step.expected) do
-  found[index] = expected.check and redis.call('GET', KEYS[index + 2])
-  if expected.check and found[index] ~= expected.value then isSo = false end
+  if expected.check and redis.call('GET', KEYS[index + 2]) ~= expected.value then return 0 end
 end
-if not isSo then return { 0, found } end
 try('SET', KEYS[2], step.sign, 'PX', step.aliveMs)
 local added = {}
 for _, item in ipairs(step.keep) do
@@ -84,7 +80,7 @@ for _, id in ipairs(step.drop) do try('HDEL', KEYS[1], id) end
 if refusal and not isRemembered then
   for _, id in ipairs(added) do redis.pcall('HDEL', KEYS[1], id) end
 end
-return refusal or { 1, {} }
+return refusal or 1
 `;
 
 /**
@@ -136,9 +132,6 @@ return taken
 /** What the server lists of an item. */
 export type ListedItem = [id: string, text: string];
 
-/** How a commit ended, where it does not hold with what is under the keys. */
-export type CommitResult = [end: 1 | 0 | -1, found: (string | null)[]];
-
 /** The commands that the server learns. Each takes the number of its keys, if that is not given here, the keys, and a step. */
 export const scripts = {
   settleIn: { lua: settleInScript, numberOfKeys: 5 },
@@ -149,7 +142,7 @@ export const scripts = {
 /** A connection whose server knows {@link scripts}. */
 export interface ScriptedRedis extends Redis {
   settleIn(...keysAndStep: string[]): Promise<[isThere: 0 | 1]>;
-  commitStep(keys: number, ...keysAndStep: string[]): Promise<CommitResult>;
+  commitStep(keys: number, ...keysAndStep: string[]): Promise<1 | 0 | -1>;
   takeOverHeld(...keysAndStep: string[]): Promise<ListedItem[] | null>;
 }
 

@@ -15,7 +15,7 @@ export interface RedisTiming {
   graceMs: number;
   /** What a dead instance held, and nobody else wants, is left for so long to those who may come back for it. */
   reservedMs: number;
-  /** A command that takes longer has failed, and so has an opening, but for what it reads page by page. */
+  /** A command that takes longer has failed. */
   commandTimeoutMs: number;
 }
 
@@ -52,8 +52,6 @@ export class RedisSession {
   isThere = false;
   readonly #options: SessionOptions;
   readonly #beganAtMs: number;
-  /** Since when the opening has made no headway; `undefined`: it has ended. */
-  #openingSinceMs: number | undefined;
   #life: SessionLife | undefined;
   #nextBeat: Timer | undefined;
   #failure: Error | undefined;
@@ -63,7 +61,6 @@ export class RedisSession {
     this.redis = redis;
     this.#options = options;
     this.#beganAtMs = options.clock.elapsed();
-    this.#openingSinceMs = this.#beganAtMs;
     redis.on('error', (error: Error) => {
       this.#failure ??= error;
     });
@@ -92,7 +89,7 @@ export class RedisSession {
       scripts,
     });
     const session = new RedisSession(redis as ScriptedRedis, options);
-    limitCommands(redis, options.clock, () => session.#limitMs);
+    limitCommands(redis, options.clock, timing.commandTimeoutMs);
     try {
       await redis.connect();
       await logIn(redis, server);
@@ -125,7 +122,6 @@ export class RedisSession {
 
   /** Lets this instance live on until the session ends. */
   keepAlive(life: SessionLife): void {
-    this.#openingSinceMs = undefined;
     this.#life = life;
     this.#beatLater();
   }
@@ -159,7 +155,6 @@ export class RedisSession {
         const ids = left.splice(0, pageSize);
         const taken = await this.redis.takeOverHeld(...names, JSON.stringify({ ...step, ids }));
         if (taken === null) throw signExpired();
-        if (taken.length > 0) this.extendOpening();
         for (const item of taken) listed.push(item);
       } while (left.length > 0);
     }
@@ -170,16 +165,16 @@ export class RedisSession {
    * Commits a step, and prolongs the sign of life with it.
    *
    * @param names keys of what it remembers, then of what is only compared
-   * @returns what there is under them, when that is not what the step is based on
+   * @returns whether what there is under them is what the step is based on; otherwise nothing is committed
    * @throws StoreLapse when this instance has no sign of life any more: others may have taken over what it holds
    */
-  async commit(names: readonly string[], step: object): Promise<(string | null)[] | undefined> {
+  async commit(names: readonly string[], step: object): Promise<boolean> {
     const { keys, consumer, timing } = this.#options;
     const all = [keys.items(consumer), keys.alive(consumer), ...names];
     const signed = { ...step, sign: this.sign, aliveMs: timing.aliveMs };
-    const [end, found] = await this.redis.commitStep(all.length, ...all, JSON.stringify(signed));
+    const end = await this.redis.commitStep(all.length, ...all, JSON.stringify(signed));
     if (end === -1) throw signExpired();
-    return end === 0 ? found : undefined;
+    return end === 1;
   }
 
   /** Tells the others that they need not wait to take over, and ends it. */
@@ -196,18 +191,6 @@ export class RedisSession {
   abandon(): void {
     this.#end();
     this.redis.disconnect();
-  }
-
-  /** Something more is there to be read, or set aside: the time of the opening begins anew, unless it has ended. */
-  extendOpening(): void {
-    if (this.#openingSinceMs !== undefined) this.#openingSinceMs = this.#options.clock.elapsed();
-  }
-
-  /** All that makes an opening has as long as one command, since whoever closes the store waits for it. */
-  get #limitMs(): number {
-    const { clock, timing } = this.#options;
-    const sinceMs = this.#openingSinceMs ?? clock.elapsed();
-    return Math.max(0, sinceMs + timing.commandTimeoutMs - clock.elapsed());
   }
 
   #end(): void {
@@ -238,10 +221,10 @@ export class RedisSession {
 }
 
 /** Has a command that is not answered in time fail. */
-function limitCommands(redis: Redis, clock: Clock, limitMs: () => number): void {
+function limitCommands(redis: Redis, clock: Clock, limitMs: number): void {
   const send = redis.sendCommand.bind(redis);
   redis.sendCommand = (command, stream) => {
-    const timer = afterRunning(clock, limitMs(), () => command.reject(new Error('Command timed out')));
+    const timer = afterRunning(clock, limitMs, () => command.reject(new Error('Command timed out')));
     const end = () => timer.cancel();
     command.promise.then(end, end);
     return send(command, stream);

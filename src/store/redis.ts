@@ -131,15 +131,10 @@ export class RedisStore implements Store {
     return [...listed];
   }
 
-  async commit(
-    changes: Changes,
-    recalled: ReadonlyMap<string, Remembered | undefined>,
-    isPresumed = false,
-  ): Promise<void> {
+  async commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void> {
     const session = this.#opened();
     const remembered = [...changes.remember];
-    const compared = isPresumed ? recalled.keys() : changes.compare;
-    const unchanged = [...compared].filter((key) => !changes.remember.has(key));
+    const unchanged = [...changes.compare].filter((key) => !changes.remember.has(key));
     const keys = [...changes.remember.keys(), ...unchanged];
     const step = {
       expected: keys.map((key) => ({ check: recalled.has(key), value: formerly(recalled.get(key)) })),
@@ -147,11 +142,7 @@ export class RedisStore implements Store {
       keep: [...changes.keep.values()].map((item) => ({ id: item.id, text: JSON.stringify(item) })),
       drop: [...changes.drop.keys()],
     };
-    const found = await attempt(session.commit(keys.map(this.#keys.seen), step));
-    if (found) {
-      const compared = keys.map((key, index) => [key, read(found[index] ?? null)] as const);
-      throw new StoreConflict(new Map(compared.filter(([key]) => recalled.has(key))));
-    }
+    if (!(await attempt(session.commit(keys.map(this.#keys.seen), step)))) throw new StoreConflict();
   }
 
   /** Redis forgets by itself. */
@@ -184,7 +175,6 @@ export class RedisStore implements Store {
       const item = parseItem(text, events.isReadable);
       if (item?.id === id) items.push(item);
       else {
-        session.extendOpening();
         await session.redis.hset(unreadable, id, text);
         await session.redis.hdel(this.#keys.items(this.#consumer), id);
         events.onUnreadable(unreadable);

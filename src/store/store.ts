@@ -105,12 +105,8 @@ export interface StoreEvents {
 
 /** A step was based on what is not so, or not any more. Nothing was committed; the step is to be taken anew. */
 export class StoreConflict extends Error {
-  /** What is remembered in truth, as far as it was compared. */
-  readonly found: ReadonlyMap<string, Remembered | undefined>;
-
-  constructor(found: ReadonlyMap<string, Remembered | undefined> = new Map()) {
+  constructor() {
     super('based on what is not so');
-    this.found = found;
   }
 }
 
@@ -168,10 +164,9 @@ export interface Store {
    * Makes one atomic step. When it resolves, what it keeps and remembers outlives the process if the store does.
    *
    * @param recalled what the step is based on, as `recall` returned it; of that a shared store compares what changes
-   * @param isPresumed nobody has asked for it, which saves a round trip: a shared store then compares all of it
    * @throws StoreConflict when that does not hold
    */
-  commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>, isPresumed?: boolean): Promise<void>;
+  commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void>;
   /**
    * Drops what was remembered for a time that ended before `now` (ms). May do a part and continue at the next call.
    *

@@ -7,8 +7,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a hold is let go of before the commit',
     'journal/writer.ts',
-    'let presumed = this.#presume(tasks);',
-    'for (const { hold } of tasks) hold?.letGo(); let presumed = this.#presume(tasks);',
+    'recalled = await this.#recall(tasks);',
+    'for (const { hold } of tasks) hold?.letGo(); recalled = await this.#recall(tasks);',
   ),
   mutant('an entry is not kept', 'inbox/context.ts', 'keepItem(changes, entry);', ''),
   mutant('an entry that is delivered is not dropped', 'inbox/context.ts', "dropItem(changes, entry.id, 'inbox');", ''),
@@ -72,8 +72,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a step that met another is not taken anew',
     'journal/writer.ts',
-    'found = error.found;',
-    'return { finish: () => {} };',
+    'if (!(error instanceof StoreConflict)) return { error, recalled };',
+    'return { error, recalled };',
   ),
   // Who gets what.
   mutant('what is handed out is owed to nobody', 'delivery/subscribers.ts', 'pendingFor.set(id, subscriber);\n', ''),

@@ -22,11 +22,11 @@ export class Server {
   readonly world: World;
   readonly copies: Copies;
   /** Made by the library: a commit that another process got in the way of is told by it. */
-  readonly createConflict: (found?: Recalled) => Error;
+  readonly createConflict: () => Error;
   /** By login. */
   readonly #spaces = new Map<string, Space>();
 
-  constructor(world: World, createConflict: (found?: Recalled) => Error) {
+  constructor(world: World, createConflict: () => Error) {
     this.world = world;
     this.copies = new Copies(world);
     this.createConflict = createConflict;
@@ -75,7 +75,7 @@ class Space {
   readonly alive = new Map<string, { sign: string; untilMs: number }>();
   readonly world: World;
   readonly copies: Copies;
-  readonly createConflict: (found?: Recalled) => Error;
+  readonly createConflict: () => Error;
 
   constructor({ world, copies, createConflict }: Server) {
     this.world = world;
@@ -276,7 +276,7 @@ class ServerModel implements Store, PlaceStore {
     });
   }
 
-  commit(changes: Changes, recalled: Recalled, isPresumed = false): Promise<void> {
+  commit(changes: Changes, recalled: Recalled): Promise<void> {
     const keep = [...changes.keep].map(([id, item]) => ({ id, text: JSON.stringify(item) }));
     const drop = [...changes.drop.keys()];
     const remember = [...changes.remember].map(([key, value]) => ({
@@ -286,7 +286,7 @@ class ServerModel implements Store, PlaceStore {
     }));
     const compared = new Map(
       [...recalled]
-        .filter(([key]) => isPresumed || changes.remember.has(key) || changes.compare.has(key))
+        .filter(([key]) => changes.remember.has(key) || changes.compare.has(key))
         .map(([key, value]) => [key, value && JSON.stringify(value)]),
     );
     const session = this.#session;
@@ -294,7 +294,7 @@ class ServerModel implements Store, PlaceStore {
       const { world } = this.#space;
       if (!session || this.#space.signOf(this.consumer) !== session.sign) throw failure('no sign of life for too long');
       if ([...compared].some(([key, expected]) => this.#space.lookUp(key) !== expected)) {
-        throw this.#space.createConflict(this.#space.lookUpAll(compared.keys()));
+        throw this.#space.createConflict();
       }
       for (const { key, text, forMs } of remember) {
         if (text === undefined) this.#space.remembered.delete(key);

@@ -81,7 +81,7 @@ class Run {
       if (!(error instanceof FlowError)) this.world.violate('thrown', describe(error));
     };
     if (plan.store === 'shared') {
-      this.#server = new Server(this.world, (found) => new library.store.StoreConflict(found));
+      this.#server = new Server(this.world, () => new library.store.StoreConflict());
     }
     for (let index = 0; index < plan.instances; index++) {
       this.#machines.push({

@@ -409,10 +409,11 @@ describe('Journal', () => {
   });
 
   describe('a step on a shared store', () => {
-    let commits: { recalled: Map<string, string | undefined>; isPresumed: boolean | undefined }[];
     let recalls: string[][];
+    /** Something that another process does between the reading of a step and its commit. */
+    let meanwhile: (() => void)[];
     beforeEach(() => {
-      [commits, recalls] = [[], []];
+      [recalls, meanwhile] = [[], []];
       const shared: Store = Object.assign(store, { shared: true as const });
       const [commit, recall] = [store.commit.bind(store), store.recall.bind(store)];
       // One that is shared forgets by itself.
@@ -421,11 +422,11 @@ describe('Journal', () => {
         recalls.push([...keys]);
         return recall(keys);
       };
-      shared.commit = async (changes, recalled, isPresumed) => {
-        commits.push({ recalled: new Map([...recalled].map(([key, value]) => [key, value?.value])), isPresumed });
-        const keys = [...recalled.keys()];
-        const found = new Map((await recall(keys)).map((remembered, index) => [keys[index] ?? '', remembered]));
-        if (keys.some((key) => found.get(key)?.value !== recalled.get(key)?.value)) throw new StoreConflict(found);
+      shared.commit = async (changes, recalled) => {
+        meanwhile.shift()?.();
+        const keys = [...changes.remember.keys()];
+        const found = await recall(keys);
+        if (keys.some((key, index) => found[index]?.value !== recalled.get(key)?.value)) throw new StoreConflict();
         return commit(changes);
       };
     });
@@ -435,26 +436,21 @@ describe('Journal', () => {
         keys: [key],
       });
 
-    it('is taken as if nothing were remembered, without asking', async () => {
-      await create().run(append('key'));
-      assert.deepEqual(commits, [{ recalled: new Map([['key', undefined]]), isPresumed: true }]);
-      assert.deepEqual(recalls, []);
-    });
-
-    it('is decided anew with what the store has found, without asking', async () => {
+    it('is decided anew on what the store has by then, when another process got in between', async () => {
       const journal = create();
-      for (let index = 0; index < 2; index++) await journal.run(append('key'));
-      assert.deepEqual(commits.slice(1), [
-        { recalled: new Map([['key', undefined]]), isPresumed: true },
-        { recalled: new Map([['key', 'x']]), isPresumed: false },
-      ]);
-      assert.deepEqual(recalls, []);
-      assert.equal((await store.recall(['key']))[0]?.value, 'xx');
+      await journal.run(append('key'));
+      meanwhile.push(() =>
+        store.disk.remembered.set('key', formatRemembered({ at: 1, forMs: 1, value: 'theirs' })),
+      );
+      await journal.run(append('key'));
+      assert.equal((await store.recall(['key']))[0]?.value, 'theirsx');
+      assert.deepEqual(recalls.slice(0, -1), [['key'], ['key'], ['key']]);
     });
 
     it('asks for what follows from what was found', async () => {
       const journal = create();
       for (const key of ['first', 'second']) await journal.run(append(key));
+      recalls.length = 0;
       const seen: (string | undefined)[] = [];
       const look = step(
         (changes, lookUp) => {
@@ -464,36 +460,7 @@ describe('Journal', () => {
         { keys: ['first'], further: (lookUp) => (lookUp('first') ? ['second'] : []) },
       );
       await journal.run(look);
-      assert.deepEqual([seen.at(-1), recalls], ['x', [['second']]]);
-    });
-
-    it('that would change nothing is decided on what is remembered', async () => {
-      const journal = create();
-      await journal.run(append('key'));
-      const isKnown = await journal.run({
-        keys: ['key'],
-        whileFailing: 'refuse',
-        decide: (look) => {
-          const known = look('key') !== undefined;
-          return () => known;
-        },
-      });
-      assert.deepEqual([isKnown, recalls], [true, [['key']]]);
-    });
-
-    it('is not blamed for what was only presumed', async () => {
-      const journal = create();
-      await journal.run(append('key'));
-      const value = await journal.run({
-        keys: ['key'],
-        whileFailing: 'refuse',
-        decide: (look, changes) => {
-          const remembered = look('key') ?? assert.fail('nothing is remembered');
-          changes.keep.set('1', item('1'));
-          return () => remembered.value;
-        },
-      });
-      assert.equal(value, 'x');
+      assert.deepEqual([seen, recalls], [['x'], [['first'], ['second']]]);
     });
 
     it('taken while it failed is brought together with what others have remembered since', async () => {
@@ -545,16 +512,6 @@ describe('Journal', () => {
       await clock.advance(5_000);
       assert.deepEqual(merges, [['key', 'x', undefined, 'xx']]);
       assert.deepEqual(await store.recall(['key']), [undefined]);
-    });
-
-    it('with more to look at than a wrong presumption is worth asks first', async () => {
-      const keys = Array.from({ length: 65 }, (_, index) => `key ${index}`);
-      await create().run(keep('1', { keys }));
-      assert.deepEqual(recalls, [keys]);
-      assert.deepEqual(
-        commits.map(({ isPresumed }) => isPresumed),
-        [false],
-      );
     });
   });
 

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
-import { type Changes, type Remembered, StoreConflict } from '../../../src/store/store';
+import type { Remembered } from '../../../src/store/store';
 import { copyDisk, forever, SendingSide, sendText } from '../sending/sending-side';
 import { FailingStore } from '../store/failing-store';
 
 const hourMs = 3_600_000;
-
-type Recalled = ReadonlyMap<string, Remembered | undefined>;
 
 /** A store that notes what it is asked for, one list of kinds of keys for each reading. */
 class ReadStore extends FailingStore {
@@ -101,18 +99,6 @@ describe('what is looked up for what comes in', () => {
   describe('in a store that others share', () => {
     class SharedStore extends ReadStore {
       readonly shared = true as const;
-
-      /** Compares what was presumed, and tells what is so. */
-      override async commit(changes: Changes, recalled: Recalled = new Map(), isPresumed = false): Promise<void> {
-        const known = [...recalled.keys()].filter((key) => this.disk.remembered.has(key));
-        if (isPresumed && known.length > 0) {
-          const keys = [...recalled.keys()];
-          const found = await super.recall(keys);
-          this.readings.pop();
-          throw new StoreConflict(new Map(keys.map((key, index) => [key, found[index]])));
-        }
-        await super.commit(changes);
-      }
     }
 
     it('is nothing more while nothing is remembered, and what others remember is found', async () => {
@@ -120,8 +106,7 @@ describe('what is looked up for what comes in', () => {
       await side.pass(100);
       store.takeReadings();
       await side.incoming('6421555123', 'hi');
-      // That nothing is known is presumed, and compared as the record is written down.
-      assert.deepEqual(store.takeReadings(), []);
+      assert.deepEqual(store.takeReadings(), [['incoming', 'remembers']]);
       // Another instance writes down the same that this one would.
       const other = begin(new SharedStore());
       for (const value of [7, 8]) {
@@ -131,7 +116,7 @@ describe('what is looked up for what comes in', () => {
       for (const [key, text] of other.store.disk.remembered) store.disk.remembered.set(key, text);
       await side.incoming('6421555123', 'yes');
       assert.equal(sentWith(side), 8);
-      assert.deepEqual(store.takeReadings(), [['answer', 'handset'], ['sent']]);
+      assert.deepEqual(store.takeReadings(), [['incoming', 'remembers'], ['answer', 'handset'], ['sent']]);
       await side.incoming('6421555123', 'yes', { inReplyToId: 'q7' });
       assert.equal(sentWith(side), 7);
       assert.deepEqual(store.takeReadings(), []);

@@ -8,7 +8,6 @@ import {
   parseRemembered,
   type Remembered,
   type Store,
-  StoreConflict,
   type StoreEvents,
   timesAsNoted,
   unsweptPrefix,
@@ -186,7 +185,7 @@ export class FailingStore implements Store {
   }
 }
 
-/** The same as a server that others may use, and that tells of what is remembered where nothing was presumed to be. */
+/** The same as a server that others may use. */
 export class FailingServer extends FailingStore {
   readonly shared = true as const;
   #events: Partial<StoreEvents> | undefined;
@@ -206,15 +205,7 @@ export class FailingServer extends FailingStore {
     for (const item of items) this.disk.entries.set(item.id, JSON.stringify(item));
     this.#events?.onTakenOver?.(items);
   }
-
-  override async commit(changes: Changes, recalled: Recalled = new Map(), isPresumed = false): Promise<void> {
-    const { remembered } = this.disk;
-    if (isPresumed && [...recalled.keys()].some((key) => remembered.has(key))) throw new StoreConflict();
-    await super.commit(changes);
-  }
 }
-
-type Recalled = Parameters<Store['commit']>[1];
 
 function failure(code: string): Error {
   return Object.assign(new Error(`made to fail with ${code}`), { code });

@@ -923,28 +923,6 @@ for (const program of programs) {
         assert.deepEqual(instance.failures, []);
       });
 
-      it('gives all commands of an opening as long as one alone, so that a close need not wait for it', async () => {
-        await createDead(entry('1'));
-        const { instance, proxy } = await createBehindProxy({ commandTimeoutMs: 600 });
-        proxy.delay(200);
-        await assert.rejects(instance.open(), /^Error: Redis: Command timed out$/);
-        await instance.store.close();
-        const heir = create();
-        await heir.open();
-        await heir.until(() => heir.takenOver.length > 0);
-        assert.deepEqual(heir.takenOver, [entry('1')]);
-      });
-
-      it('gives an opening longer for each page that it reads, and for all that it sets aside', async () => {
-        const names = Array.from({ length: 2_500 }, (_, index) => String(10_000 + index));
-        const { instance, proxy } = await createBehindProxy({ commandTimeoutMs: 1_000, aliveMs: 1e9 });
-        await instance.open();
-        await instance.keep(...names.map((name) => entry(name)), entry('unreadable', { attempts: 100 }));
-        proxy.delay(200);
-        assert.equal((await instance.open()).length, names.length);
-        assert.equal(instance.unreadable.length, 1);
-      });
-
       it('leaves to others what it took over in an opening that did not end', async () => {
         await createDead(entry('1'));
         const { instance, proxy } = await createBehindProxy({ commandTimeoutMs: 600, graceMs: 0 });
