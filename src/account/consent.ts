@@ -1,17 +1,9 @@
 import type { Clock } from '../clock';
-import {
-  countOptOuts,
-  keyOfTotal,
-  keysOfPages,
-  listOptOuts,
-  type OptOutChange,
-  type OptOutPage,
-} from '../consent/opt-outs';
+import { countOptOuts, listOptOuts, type OptOutChange, type OptOutPage } from '../consent/opt-outs';
 import { ConsentWords, type Wish } from '../consent/words';
 import { createOptOutStep } from '../inbox/correlator';
 import type { Journal } from '../journal/journal';
 import { createReading } from '../journal/step';
-import type { Look } from '../store/store';
 import type { QuestionPoll } from './question-poll';
 import type { AccountSettings } from './settings';
 
@@ -99,8 +91,7 @@ export class Consent {
     const isKnown = this.#host.clock.elapsed() - this.#readAt < knownForMs;
     if (isKnown || journal?.mode !== 'open') return;
     this.#readAt = this.#host.clock.elapsed();
-    const reading = createReading({ keys: [keyOfTotal], whileFailing: 'refuse' }, countOptOuts);
-    this.#total = await journal.run(reading).catch(() => this.#total);
+    this.#total = await journal.run(createReading('refuse', countOptOuts)).catch(() => this.#total);
   }
 
   /** The list has changed. */
@@ -110,9 +101,7 @@ export class Consent {
 
   /** @throws SmsError `SMS_STORE` when the store cannot be used */
   list(journal: Journal, query: OptOutQuery = {}): Promise<OptOutPage> {
-    const further = (look: Look) => keysOfPages(look, query);
-    const step = { keys: [keyOfTotal], further, whileFailing: 'refuse' } as const;
-    return journal.run(createReading(step, (look) => listOptOuts(look, query)));
+    return journal.run(createReading('refuse', (look) => listOptOuts(look, query)));
   }
 
   /**

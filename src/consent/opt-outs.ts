@@ -59,17 +59,6 @@ export function keyOfOptOut(msisdn: string): string {
   return `${optOutPrefix}number:${createHash('sha256').update(msisdn).digest('base64url')}`;
 }
 
-/** The keys that {@link changeOptOuts} looks at. */
-export function keysOfOptOuts(msisdns: readonly string[]): string[] {
-  return [keyOfTotal, ...msisdns.map(keyOfOptOut)];
-}
-
-/** The keys that it looks at once it is known what is under those. */
-export function furtherKeysOfOptOuts(msisdns: readonly string[], look: Look): string[] {
-  const ids = new Set([...msisdns.map((msisdn) => look(keyOfOptOut(msisdn))?.value), readHead(look).pages.at(-1)]);
-  return [...ids].filter((id) => id !== undefined).map(pageKey);
-}
-
 /** Puts numbers on the list, or takes them off it. Returns for how many that is a change. */
 export function changeOptOuts(
   { msisdns, wish, at, via, createId }: OptOutChange,
@@ -125,8 +114,7 @@ export function countOptOuts(look: Look): number {
 }
 
 /** The keys of the pages that {@link listOptOuts} may read, the latest first. */
-export function keysOfPages(look: Look, { after, search }: { after?: string; search?: string } = {}): string[] {
-  const { pages } = readHead(look);
+function keysOfPages(pages: readonly string[], { after, search }: { after?: string; search?: string }): string[] {
   const latest = [...pages].reverse();
   // So many are counted, wherever the page begins that is asked for.
   if (search) return latest.slice(0, mostSearched).map(pageKey);
@@ -144,7 +132,7 @@ export function keysOfPages(look: Look, { after, search }: { after?: string; sea
  */
 export function listOptOuts(look: Look, { after, search }: { after?: string; search?: string } = {}): OptOutPage {
   const { pages, total } = readHead(look);
-  const keys = keysOfPages(look, { ...(after && { after }), ...(search && { search }) });
+  const keys = keysOfPages(pages, { ...(after && { after }), ...(search && { search }) });
   const [afterId, afterIndex] = parsePlace(after);
   const optouts: OptOut[] = [];
   let found = 0;

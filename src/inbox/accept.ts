@@ -51,6 +51,8 @@ interface Outcome {
 
 /** One record on its way in. */
 interface Candidate {
+  /** As an entry. */
+  id: string;
   news: RecordOfKind;
   identity: Identity;
   /** Absent: nobody knows what it answers. */
@@ -74,7 +76,9 @@ export function createAccept(
 ): Step<Acceptance[]> & { mayAnswer: boolean } {
   const { subscribers, entries, correlator } = context;
   const items = separate(arrival).map((news) => ({ news, identity: identify(news), known: correlator?.(news) }));
-  const mayAnswer = items.some(({ known }) => known?.mayAnswer);
+  /** Decided again, it is the same entry: a commit that seems to fail may have written it. */
+  const ids: string[] = [];
+  const mayAnswer = items.some(({ known }) => known?.mayAnswer());
   const keys: string[] = [];
   for (const { identity, known } of items) {
     keys.push(...keysOf(identity), ...holdKeysOf(context, arrival, identity), ...(known?.keys ?? []));
@@ -86,23 +90,16 @@ export function createAccept(
     mayAnswer,
     keys,
     after: outcomes.length > 0 ? Promise.all(outcomes).then(() => {}) : undefined,
-    further(look) {
-      const further: string[] = [];
-      for (const { identity, known } of items) {
-        const keysOfTexts = known?.further(look) ?? [];
-        if (keysOfTexts.length > 0) further.push(...keysOfTexts, ...keysOfAnswer(identity));
-      }
-      return further;
-    },
     // The service has forgotten what it was polled for, but not what it called back.
     whileFailing: arrival.via === 'callback' ? 'refuse' : 'apply',
     // Where it is held it is found again, and may have been committed and delivered.
     needsLook: wasHeld,
     decide(look, changes) {
       const attempts = subscribers.audience(arrival).length > 0 ? 1 : 0;
-      const accepted = items.map((item) =>
-        acceptRecord(context, { ...item, arrival, attempts, wasHeld }, look, changes),
-      );
+      const accepted = items.map((item, index) => {
+        ids[index] ??= context.journal.nextId();
+        return acceptRecord(context, { ...item, id: ids[index], arrival, attempts, wasHeld }, look, changes);
+      });
       return (isWritten) => {
         if (!isWritten && arrival.via === 'poll' && mayAnswer) context.run(createMatch(items));
         const fresh: Pending[] = [];
@@ -132,8 +129,6 @@ export function createAccept(
 function createMatch(items: readonly Pick<Candidate, 'known' | 'identity'>[]): Step<void> {
   const unanswered = (look: Look) => items.filter(({ identity }) => recallAnswer(identity, look) === undefined);
   return {
-    keys: items.flatMap(({ known, identity }) => [...(known?.keys ?? []), ...keysOfAnswer(identity)]),
-    further: (look) => items.flatMap(({ known }) => known?.further(look) ?? []),
     whileFailing: 'postpone',
     decide(look, changes) {
       const matched = unanswered(look).map(({ known }) => known?.correlate(look, changes, false));
@@ -200,6 +195,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
     return { acceptance: { outcome: correlated.isRepeated ? 'repeated' : outcome }, effect: correlated.effect };
   }
   const fresh = createPending(context, {
+    id: candidate.id,
     news: newsOf(news, correlated.record),
     identity,
     address: arrival.address,
@@ -233,12 +229,15 @@ interface Correlated {
 
 /** What a record answers: the same as when it came before. */
 function correlate(
-  { news, identity, known }: Candidate,
+  { news, identity, known, arrival }: Candidate,
   { former, isNew }: { former: Entry | DeadLetter | undefined; isNew: boolean },
   look: Look,
   changes: Changes,
 ): Correlated {
-  const { answer, isTaken } = recallAnswer(identity, look) ?? { answer: former && answerOf(former.record) };
+  const mayHaveAnswered = arrival.via === 'callback' || known?.mayAnswer(look);
+  const { answer, isTaken } = (mayHaveAnswered && recallAnswer(identity, look)) || {
+    answer: former && answerOf(former.record),
+  };
   if (answer) return { record: { ...news.record, ...answer }, isRepeated: true, isTaken };
   const correlated: Correlated = known?.correlate(look, changes, isNew) ?? news;
   // Whoever takes in the same message elsewhere at this moment may have it answer, and leave nothing else of it.
@@ -259,6 +258,7 @@ function isForNobody({ subscribers, replacedBy }: InboxContext, arrival: Arrival
 
 /** What is to be an entry. */
 interface Draft {
+  id: string;
   news: RecordOfKind;
   identity: Identity;
   /** How often it will have been sent into a flow. */
@@ -272,10 +272,10 @@ interface Draft {
 
 /** Makes an entry of a record, to be kept. */
 export function createPending({ journal }: InboxContext, draft: Draft): Pending {
-  const { news, identity, address, attempts, attemptsBefore = 0, copy } = draft;
+  const { id, news, identity, address, attempts, attemptsBefore = 0, copy } = draft;
   const { kind } = news;
   const item = {
-    id: journal.nextId(),
+    id,
     part: 'inbox' as const,
     subscribers: address ? nameSubscribers(address) : [kind],
     channel: address ? ('callback' as const) : kind,

@@ -1,4 +1,4 @@
-import { changeOptOuts, furtherKeysOfOptOuts, keysOfOptOuts, type OptOutChange } from '../consent/opt-outs';
+import { changeOptOuts, type OptOutChange } from '../consent/opt-outs';
 import type { ConsentWords } from '../consent/words';
 import type { Journal } from '../journal/journal';
 import type { InboxRecord, RecordOfKind } from '../model';
@@ -14,14 +14,12 @@ export interface Correlated {
 
 /** What somebody else knows of a record that has come, and makes of it in the step that takes it in. */
 export interface Correlating {
-  /** Whether it may answer anything. */
-  readonly mayAnswer: boolean;
-  /** What has to be looked at. */
+  /** Whether it may answer anything, as far as is known here; with a look, also as far as others know. */
+  mayAnswer(look?: Look): boolean;
+  /** What is looked at in any case. */
   readonly keys: readonly string[];
   /** Pending while it is not known yet what it answers; absent: it is. */
   readonly outcome?: Promise<void> | undefined;
-  /** What else has to be looked at, once what is under those keys is known. */
-  further(look: Look): readonly string[];
   /**
    * What it becomes when nobody knows yet what it answers.
    *
@@ -59,8 +57,6 @@ export function withConsent({ journal, correlator, now, words, onChanged }: Cons
     const msisdns = [msisdn];
     return {
       ...known,
-      keys: [...known.keys, ...keysOfOptOuts(msisdns)],
-      further: (look) => [...known.further(look), ...keysOfOptOuts(msisdns), ...furtherKeysOfOptOuts(msisdns, look)],
       correlate(look, changes, isNew) {
         const correlated = known.correlate(look, changes, isNew);
         if (!isNew) return correlated;
@@ -82,10 +78,7 @@ export function withConsent({ journal, correlator, now, words, onChanged }: Cons
 
 /** Changes who is on the list. Results in for how many that is a change. */
 export function createOptOutStep(change: OptOutChange, whileFailing: 'refuse' | 'postpone') {
-  const { msisdns } = change;
   return {
-    keys: keysOfOptOuts(msisdns),
-    further: (look: Look) => furtherKeysOfOptOuts(msisdns, look),
     whileFailing,
     decide(look: Look, changes: Changes) {
       const changed = changeOptOuts(change, look, changes);

@@ -137,12 +137,6 @@ export function forget({ id, text }: Identity, look: Look, { remember }: Changes
   remember.set(text.key, messages.length > 0 ? rest : undefined);
 }
 
-/** Whether something is remembered of a message itself, and not of another of its sender, text and second. */
-export function isRemembered({ id, text }: Identity, look: Look): boolean {
-  if (id !== undefined) return look(id) !== undefined;
-  return text !== undefined && messagesIn(look(text.key)).some(({ instant }) => isSameInstant(instant, text.instant));
-}
-
 /**
  * See {@link Participant.merge}: of the texts of one second each process may have seen others. What was there before and is not any more, another
  * has let go of, also where it was polled here since.

@@ -1,10 +1,10 @@
 import { nextTurn } from '../clock';
 import type { Participant, Step } from '../journal/step';
-import { adoptedKey, forgetAdopted, type Item, type Look, noteAdopted } from '../store/store';
+import { adoptedKey, forgetAdopted, type Item, noteAdopted } from '../store/store';
 import { createAccept } from './accept';
-import { createDrop, dropEntry, holdKeysOf, type InboxContext, judgeAndRemember, keepEntry, settle } from './context';
+import { dropEntry, type InboxContext, judgeAndRemember, keepEntry, settle } from './context';
 import { isEntry, Pending, parseHeld } from './entries';
-import { forget, identify, isRemembered, keysOf, mergeSeen } from './identity';
+import { forget, identify, mergeSeen } from './identity';
 
 /** Entries taken charge of in one turn of the event loop, and handed over in one commit. */
 const sliceSize = 500;
@@ -20,7 +20,7 @@ export function createInboxParticipant(context: InboxContext): Participant {
   return {
     wanted: () => wantedBy(context),
     isReadable: isEntry,
-    found: (items, { unwritten }) => findEntries(context, items, unwritten),
+    found: (items) => findEntries(context, items),
     redo(text, run) {
       const arrival = { ...parseHeld(text), via: 'poll' as const };
       context.run(createAccept(context, arrival, true), run);
@@ -42,16 +42,10 @@ function wantedBy({ replacedBy, subscribers }: InboxContext): readonly string[] 
   return other ? wantedBy(other) : [...subscribers.polled, ...subscribers.called];
 }
 
-async function findEntries(context: InboxContext, items: readonly Item[], unwritten: Look): Promise<void> {
-  const { entries, subscribers, clock } = context;
+async function findEntries({ entries, subscribers, clock }: InboxContext, items: readonly Item[]): Promise<void> {
   for (const [index, entry] of items.entries()) {
     if (index > 0 && index % sliceSize === 0) await nextTurn(clock);
-    if (!isEntry(entry) || entries.has(entry.id)) continue;
-    const left = new Pending(entry, identify(entry));
-    if (isRemembered(left.identity, unwritten)) {
-      // Its commit seemed to fail and had not: it has been given out again under another id.
-      context.run(createDrop(context, [left]));
-    } else entries.add(left);
+    if (isEntry(entry) && !entries.has(entry.id)) entries.add(new Pending(entry, identify(entry)));
   }
   if (items.length > 0) subscribers.giveAll();
 }
@@ -105,7 +99,7 @@ async function forgetWhenDelivered(context: InboxContext, to: InboxContext, hand
 
 /** Whether all that it was given is in its store: what could not be written before is written along with the next step. */
 function isKeeping({ journal }: InboxContext): Promise<boolean> {
-  return journal.run({ keys: [], whileFailing: 'apply', decide: () => (isWritten) => isWritten });
+  return journal.run({ whileFailing: 'apply', decide: () => (isWritten) => isWritten });
 }
 
 /** Has the other forget entries again: those whom they were for have come back before they were given away. */
@@ -125,11 +119,6 @@ export function createAdopt(context: InboxContext, given: readonly Pending[]): S
   const { entries, subscribers } = context;
   const items = given.map(({ entry }) => ({ entry, identity: identify(entry) }));
   return {
-    keys: items.flatMap(({ entry, identity }) => [
-      adoptedKey(entry),
-      ...keysOf(identity),
-      ...holdKeysOf(context, entry, identity),
-    ]),
     whileFailing: 'apply',
     decide(look, changes) {
       const adopted = items
@@ -158,7 +147,6 @@ export function createAdopt(context: InboxContext, given: readonly Pending[]): S
 export function createAbandon(context: InboxContext, handed: readonly Pending[]): Step<void> {
   const called = handed.filter(({ entry: { channel, polledCopy } }) => channel === 'callback' && !polledCopy);
   return {
-    keys: called.flatMap(({ identity }) => keysOf(identity)),
     whileFailing: 'apply',
     drops: handed.map(({ entry }) => entry.id),
     decide(look, changes) {

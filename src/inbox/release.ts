@@ -2,7 +2,7 @@ import type { Step } from '../journal/journal';
 import { createPending, giveTogether } from './accept';
 import { currentEntry, dropEntry, type InboxContext, judgeAndRemember, keepEntry, settle } from './context';
 import { newsOf, type Pending } from './entries';
-import { forget, keysOf, keysOfAnswer, rememberAnswer } from './identity';
+import { forget, rememberAnswer } from './identity';
 
 /**
  * Lets go of a called-back entry that the service shall bring again: it counts as new then, but for its attempts. Its
@@ -14,12 +14,12 @@ export function createRelease(context: InboxContext, released: Pending, onSettle
   const { entries, subscribers, journal } = context;
   const { identity } = released;
   const { id } = released.entry;
+  const idOfCopy = journal.nextId();
   const endRelease = () => {
     released.end(false);
     onSettled();
   };
   return {
-    keys: [...keysOf(identity), ...keysOfAnswer(identity)],
     whileFailing: journal.isShared ? 'postpone' : 'apply',
     postponed: endRelease,
     decide(look, changes) {
@@ -38,6 +38,7 @@ export function createRelease(context: InboxContext, released: Pending, onSettle
         };
       }
       const standIn = createPending(context, {
+        id: idOfCopy,
         news: newsOf(current, polledCopy),
         identity,
         attempts: subscribers.audience({ kind }).length > 0 ? 1 : 0,
@@ -88,7 +89,6 @@ function settleSuccessor(context: InboxContext, { identity, entry }: Pending): b
 function createLate(context: InboxContext, released: Pending): Step<void> {
   const { identity, entry } = released;
   return {
-    keys: keysOf(identity),
     whileFailing: 'apply',
     decide(look, changes) {
       judgeAndRemember(context, { identity, via: 'callback' }, look, changes);

@@ -409,10 +409,9 @@ export class Journal {
       if (givenAt > this.#lastIdAt) this.#lastIdAt = givenAt;
     }
     const isLeft = this.#createIsLeft();
-    const { unwritten } = this.#writer;
     for (const [part, participant] of this.#participants) {
       const own = items.filter((item) => item.part === part && isLeft(item));
-      await participant.found(own, { isOpening, unwritten });
+      await participant.found(own, isOpening);
     }
   }
 

@@ -8,14 +8,13 @@ export type WhileFailing = 'refuse' | 'postpone' | 'apply';
 
 /** Something that changes what is kept. */
 export interface Step<Result> {
-  /** What `decide` may look at. */
-  readonly keys: readonly string[];
-  /** What else it may look at, once what is under those is known; asked until nothing is new. Absent: nothing. */
-  further?(look: Look): readonly string[];
+  /** What `decide` looks at in any case, and is read before. Absent: nothing. */
+  readonly keys?: readonly string[];
   /**
-   * Says what changes, and changes nothing else: it is repeated when another process got in between. `changes` may
-   * have those of steps before it that share its commit; `look` sees them too. Returns the effects, which run once, after the commit: what
-   * they throw is the fault of the step, which rejects with it, and not of the store.
+   * Says what changes, and changes nothing else: it is repeated once what it has looked at is read, and when another process got in between.
+   * `changes` may have those of steps before it that share its commit; `look` sees them too, and nothing under a key that is not read yet.
+   * Returns the effects, which run once, after the commit: what they throw is the fault of the step, which rejects with it, and not of
+   * the store.
    */
   decide(look: Look, changes: Changes): (isWritten: boolean) => Result;
   readonly whileFailing: WhileFailing;
@@ -46,7 +45,6 @@ export interface Step<Result> {
  */
 export function createChange(change: (changes: Changes) => void, then = () => {}): Step<void> {
   return {
-    keys: [],
     whileFailing: 'apply',
     decide(_look, changes) {
       change(changes);
@@ -56,12 +54,9 @@ export function createChange(change: (changes: Changes) => void, then = () => {}
 }
 
 /** Looks at what is remembered, and changes nothing. See {@link Step} for what it takes. */
-export function createReading<Result>(
-  step: Pick<Step<Result>, 'keys' | 'further' | 'whileFailing'>,
-  read: (look: Look) => Result,
-): Step<Result> {
+export function createReading<Result>(whileFailing: WhileFailing, read: (look: Look) => Result): Step<Result> {
   return {
-    ...step,
+    whileFailing,
     decide(look) {
       const result = read(look);
       return () => result;
@@ -69,15 +64,7 @@ export function createReading<Result>(
   };
 }
 
-/** How items were found. */
-export interface Circumstances {
-  /** They are all that this process has in the store. Otherwise a dead process left them. */
-  isOpening: boolean;
-  /** What is not in the store yet of what is remembered. */
-  unwritten: Look;
-}
-
-/** What is remembered under a key, as two processes have changed it. */
+/** What is remembered under a key, as it was changed here and, in a shared store, by others. */
 export interface Versions {
   /** Before that; absent: nothing, or nobody could ask. */
   base: Remembered | undefined;
@@ -92,8 +79,10 @@ export interface Participant {
   /**
    * Takes charge of items of its part. No step is taken until it has returned, or what it returns has resolved. Some of
    * them it may have found before.
+   *
+   * @param isOpening they are all that this process has in the store; otherwise a dead process left them
    */
-  found(items: readonly Item[], circumstances: Circumstances): void | Promise<void>;
+  found(items: readonly Item[], isOpening: boolean): void | Promise<void>;
   /** Names as in `Item.subscribers` that this process can take over now. */
   wanted(): readonly string[];
   /** Whether it can make something of an item; if not, the store sets it aside. Absent: it can. */
@@ -107,8 +96,8 @@ export interface Participant {
    */
   redo?(text: string, run: <Result>(step: Step<Result>) => Promise<Result>): boolean;
   /**
-   * What a shared store is to remember under a key that others have changed while it failed here; `undefined`: nothing. Of a key that is
-   * not its own, and when absent: mine.
+   * What is to be remembered under a key that was changed while the store failed, where that has something else than nothing, or had;
+   * `undefined`: nothing. Of a key that is not its own, and when absent: mine.
    */
   merge?(key: string, versions: Versions): Remembered | undefined;
   /** An item that it has, as it is to be kept anew where the store has lost it. */

@@ -22,8 +22,6 @@ export interface Task {
   reject(error: unknown): void;
   /** Where it is written until it is taken. */
   readonly hold: Hold | undefined;
-  /** What its `further` threw. */
-  fault?: { error: unknown } | undefined;
 }
 
 /** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
@@ -76,9 +74,6 @@ export class StepWriter {
     return this.#unsaved.drop.has(id);
   }
 
-  /** What is remembered and not in the store. */
-  readonly unwritten: Look = (key) => this.#unsaved.remember.get(key);
-
   isStored(id: string): boolean {
     return this.#stored.has(id);
   }
@@ -108,10 +103,9 @@ export class StepWriter {
     for (;;) {
       let recalled: Recalled | undefined;
       try {
-        recalled = await this.#recall(tasks);
-        const unsaved = this.hasUnsaved ? this.#mergeUnsaved(recalled) : undefined;
-        const decided = this.#decide(tasks, recalled, unsaved?.remember);
-        const all = unsaved ? createChanges(unsaved, decided.changes) : decided.changes;
+        const decided = await this.#decideOnTruth(tasks);
+        recalled = decided.recalled;
+        const all = decided.changes;
         if (!isNoChange(all)) await this.#store.commit(all, recalled);
         this.#unsaved = noChanges;
         this.#bases.clear();
@@ -160,11 +154,6 @@ export class StepWriter {
     await this.#store.sweep(now, this.#skew);
   }
 
-  /** Keys of what is unsaved that others may have changed since. */
-  get #contested(): Iterable<string> {
-    return this.#store.shared ? this.#unsaved.remember.keys() : [];
-  }
-
   /** Adds what a step changes that has looked at what was recalled. */
   #addUnsaved(changes: Changes, recalled: Recalled): void {
     if (isNoChange(changes)) return;
@@ -172,13 +161,13 @@ export class StepWriter {
     addChanges(this.#unsaved, changes);
     // What a step was based on is of no concern once it is taken.
     this.#unsaved.compare.clear();
-    for (const key of this.#contested) if (!this.#bases.has(key)) this.#bases.set(key, recalled.get(key));
+    for (const key of changes.remember.keys()) if (!this.#bases.has(key)) this.#bases.set(key, recalled.get(key));
   }
 
-  /** All of it, brought together with what others have remembered meanwhile, as was just recalled. */
+  /** All of it, brought together with what the store has, where others may have remembered more, or nobody could ask. */
   #mergeUnsaved(recalled: Recalled): Changes {
     const remember = new Map(this.#unsaved.remember);
-    for (const key of this.#contested) {
+    for (const key of remember.keys()) {
       const [mine, base, theirs] = [remember.get(key), this.#bases.get(key), recalled.get(key)];
       if (mine && (base || theirs)) remember.set(key, this.#merge(key, { base, theirs, mine }));
     }
@@ -193,39 +182,48 @@ export class StepWriter {
     return mine;
   }
 
-  async #recall(tasks: readonly Task[]): Promise<Recalled> {
+  /** Has steps decide, and reads what they look at, until they look at nothing more. */
+  async #decideOnTruth(tasks: readonly Task[]): Promise<Decided & { recalled: Recalled }> {
     const recalled = new Map<string, Remembered | undefined>();
-    const look = this.#look(noChanges, recalled);
-    let keys = [...this.#contested];
-    for (const { step } of tasks) for (const key of step.keys) keys.push(key);
-    do {
-      const asked = [...new Set(keys)];
-      const values = asked.length > 0 ? await this.#store.recall(asked) : [];
-      for (const [index, key] of asked.entries()) recalled.set(key, values[index]);
-      keys = [];
-      for (const task of tasks) for (const key of furtherOf(task, look)) if (!recalled.has(key)) keys.push(key);
-    } while (keys.length > 0);
-    return recalled;
+    let asked = new Set(this.#unsaved.remember.keys());
+    for (const { step } of tasks) for (const key of step.keys ?? []) asked.add(key);
+    for (;;) {
+      const keys = [...asked];
+      const values = keys.length > 0 ? await this.#store.recall(keys) : [];
+      for (const [index, key] of keys.entries()) recalled.set(key, values[index]);
+      asked = new Set();
+      const unsaved = this.hasUnsaved ? this.#mergeUnsaved(recalled) : undefined;
+      const { changes, effects } = this.#decide(tasks, recalled, unsaved?.remember, asked);
+      if (asked.size === 0) return { recalled, changes: unsaved ? createChanges(unsaved, changes) : changes, effects };
+    }
   }
 
   /**
-   * One that throws is left out, with all that it has changed: the others are decided anew without it.
+   * One that throws is left out, with all that it has changed: the others are decided anew without it. For what is not read yet nobody is to
+   * blame.
+   *
+   * @param asked gets the keys that are looked at and not read yet; absent: they cannot be
    */
-  #decide(tasks: readonly Task[], recalled: Recalled, unsaved: Recalled = this.#unsaved.remember): Decided {
+  #decide(
+    tasks: readonly Task[],
+    recalled: Recalled,
+    unsaved: Recalled = this.#unsaved.remember,
+    asked?: Set<string>,
+  ): Decided {
     for (let left = tasks; ; ) {
       const changes = this.#correct(recalled, unsaved);
-      const look = this.#look(changes, recalled, unsaved);
+      const look = this.#look(changes, recalled, unsaved, asked);
       const effects: ((isWritten: boolean) => void)[] = [];
       const faulty = left.find((task) => {
         try {
           effects.push(decide(task, look, changes));
           return false;
         } catch (error) {
-          task.reject(error);
+          if (!asked?.size) task.reject(error);
           return true;
         }
       });
-      if (!faulty) return { changes, effects };
+      if (!faulty || asked?.size) return { changes, effects };
       left = left.filter((task) => task !== faulty);
     }
   }
@@ -240,29 +238,18 @@ export class StepWriter {
     return changes;
   }
 
-  #look({ remember }: Changes, recalled: Recalled, unsaved: Recalled = this.#unsaved.remember): Look {
+  #look({ remember }: Changes, recalled: Recalled, unsaved: Recalled, asked?: Set<string>): Look {
     return (key) => {
       if (remember.has(key)) return remember.get(key);
+      if (!unsaved.has(key) && !recalled.has(key)) asked?.add(key);
       const remembered = unsaved.has(key) ? unsaved.get(key) : recalled.get(key);
       return remembered && this.#skew.read(remembered, this.#store.shared);
     };
   }
 }
 
-/** What a task may look at beside its keys. What that throws, deciding throws. */
-function furtherOf(task: Task, look: Look): readonly string[] {
-  task.fault = undefined;
-  try {
-    return task.step.further?.(look) ?? [];
-  } catch (error) {
-    task.fault = { error };
-    return [];
-  }
-}
-
 /** Returns how to run the effects and settle the task with what comes of them. */
-function decide({ step, fault, resolve, reject }: Task, look: Look, changes: Changes): (isWritten: boolean) => void {
-  if (fault) throw fault.error;
+function decide({ step, resolve, reject }: Task, look: Look, changes: Changes): (isWritten: boolean) => void {
   const effects = step.decide(look, changes);
   return (isWritten) => {
     try {

@@ -382,7 +382,7 @@ export class Ledger {
   async carriedOf(item: Text | Asked): Promise<string | undefined> {
     if (item.kind === 'text' && !item.isCarriedApart) return item.carried;
     const key = carriedKey(item.kind === 'text' ? item.id : item.text);
-    return this.journal.run(createReading({ keys: [key], whileFailing: 'postpone' }, (look) => look(key)?.value));
+    return this.journal.run(createReading('postpone', (look) => look(key)?.value));
   }
 
   /** @param remembered a text that may be remembered now */

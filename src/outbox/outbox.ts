@@ -1,7 +1,6 @@
 import { wait } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Participant } from '../journal/journal';
-import type { Circumstances } from '../journal/step';
 import { type Asked, awaited } from '../questions/question';
 import { Questions } from '../questions/questions';
 import type { Item } from '../store/store';
@@ -181,8 +180,8 @@ export class Outbox implements Participant {
   }
 
   /** See {@link Participant.found}. */
-  found(items: readonly Item[], circumstances: Circumstances): Promise<void> {
-    if (circumstances.isOpening) {
+  found(items: readonly Item[], isOpening: boolean): Promise<void> {
+    if (isOpening) {
       this.registrations.onStore();
       void this.#parts.ledger.findOut();
     } else {
@@ -192,7 +191,7 @@ export class Outbox implements Participant {
         if (!subscribers.some((name) => wanted.has(name))) this.#parts.absences.exhaust(node);
       }
     }
-    return this.#parts.ledger.found(items, circumstances.isOpening);
+    return this.#parts.ledger.found(items, isOpening);
   }
 
   /** See {@link Participant.itemOf}. */

@@ -169,11 +169,9 @@ export function endQuestion(
   question: Question,
   answer: Answer,
   known: Pick<QuestionBook, 'get'>,
-  { isShared }: Pick<Memory, 'isShared'>,
 ): Step<Question | undefined> {
   const { id } = question;
   return {
-    keys: [questionKey(question.reference, question.recipient), ...(isShared ? [replyKey(id)] : [])],
     whileFailing: 'postpone',
     decide(look, changes) {
       const current = knownQuestion(id, known);
@@ -192,8 +190,6 @@ export function endQuestion(
 export function collectReplies(questions: readonly Question[], known: Pick<QuestionBook, 'get'>): Step<Question[]> {
   const answeredIn = (look: Look) => questions.filter(({ id }) => readReply(id, look) !== undefined);
   return {
-    keys: questions.map(({ id }) => replyKey(id)),
-    further: (look) => answeredIn(look).map(({ reference, recipient }) => questionKey(reference, recipient)),
     whileFailing: 'postpone',
     decide(look, changes) {
       const answered: Question[] = [];
@@ -226,7 +222,6 @@ function close(question: Question, answer: Answer, look: Look, changes: Changes)
 export function forgetQuestion(asked: Asked, isLast: () => boolean): Step<void> {
   const unasked = asked.kind === 'question' && asked.askedAt === undefined ? asked : undefined;
   return {
-    keys: unasked ? [questionKey(unasked.reference, unasked.recipient)] : [],
     whileFailing: 'apply',
     drops: [asked.id],
     decide(look, changes) {

@@ -10,7 +10,7 @@ import { present } from '../wire/fields';
 import { type Answer, type Asked, awaited, type Question, remainingGraceMs, remainingMs } from './question';
 import { collectReplies, endQuestion, forgetQuestion, latest, leaveReply, withAnswer } from './question-steps';
 import { describeReport, endReports, keysOfStatus, noteStatus } from './report';
-import { answeredReference, furtherKeysOfRecord, keysOfRecord, match } from './sent-index';
+import { answeredReference, keysOfRecord, match } from './sent-index';
 
 /** What open questions need. */
 export interface QuestionsOptions {
@@ -125,23 +125,20 @@ export class Questions {
     const observe = () => reconciliations.observe(passing);
     if (kind === 'outbox') {
       const correlate = () => ({ record, effect: observe });
-      return { mayAnswer: false, keys: [], further: () => [], correlate };
+      return { mayAnswer: () => false, keys: [], correlate };
     }
     const keysOf = () => [...keysOfRecord(kind, record), ...(kind === 'status' ? keysOfStatus(record) : [])];
-    const mayAnswer = sentIndex.isExpected;
     // It names no text that it answers.
     const isByHandset = kind === 'incoming' && answeredReference(record) === undefined;
     return {
-      mayAnswer,
+      mayAnswer: (look?: Look) => (look ? sentIndex.isRemembered(look) : sentIndex.isExpected),
       // What a record may answer is derived from digests, which most accounts never need.
-      keys: mayAnswer ? keysOf() : sentIndex.keys,
+      keys: sentIndex.isExpected ? keysOf() : sentIndex.keys,
       // Whether it may answer a text that is on its way to its handset.
       outcome: isByHandset ? ledger.inTransit.outcomesTo(record.from) : undefined,
-      further: (look: Look) =>
-        sentIndex.isRemembered(look) ? [...keysOf(), ...furtherKeysOfRecord(kind, record, this.#unexpired(look))] : [],
       /** The effect is to be run when the changes are written. */
       correlate: (look: Look, changes: Changes) => {
-        if (!sentIndex.isExpected) return { record, effect: observe };
+        if (!sentIndex.isRemembered(look)) return { record, effect: observe };
         const unexpired = this.#unexpired(look);
         const { record: answering, answered } = this.#answer(passing, unexpired, changes);
         const reported = kind === 'status' ? noteStatus(record, unexpired, changes) : undefined;
@@ -265,7 +262,7 @@ export class Questions {
     if (asked?.kind === 'report') this.#endReports([asked], true);
     if (asked?.kind !== 'question' || asked.answer) return;
     try {
-      const ended = await journal.run(endQuestion(asked, { reason: 'timeout' }, questions, ledger));
+      const ended = await journal.run(endQuestion(asked, { reason: 'timeout' }, questions));
       if (!ended) return;
       questions.put(ended);
       await this.#redelivery.deliver(ended, false);

@@ -106,7 +106,6 @@ export function endReports(
   isOver: boolean,
 ): Step<Report[]> {
   return {
-    keys: reports.map(({ reference }) => statusesKey(reference)),
     whileFailing: 'postpone',
     decide(look, changes) {
       const ended: Report[] = [];

@@ -55,10 +55,9 @@ export class SentIndex {
     this.#until = Math.max(this.#until, this.#clock.elapsed() + leftMs);
   }
 
-  /** Somebody has looked at {@link keys}. Says whether something may be remembered. */
+  /** Whether something may be remembered, as far as others know. */
   isRemembered(look: Look): boolean {
-    const remembered = look(sentIndexKey);
-    if (remembered) this.expect(remembered);
+    if (this.#isShared && !this.isExpected) this.#note(look(sentIndexKey));
     return this.isExpected;
   }
 
@@ -68,11 +67,17 @@ export class SentIndex {
     return {
       keys: [sentIndexKey],
       whileFailing: 'postpone',
-      decide: (look) => () => {
-        this.isRemembered(look);
-        this.#isKnown = true;
+      decide: (look) => {
+        this.#note(look(sentIndexKey));
+        return () => {
+          this.#isKnown = true;
+        };
       },
     };
+  }
+
+  #note(remembered: Remembered | undefined): void {
+    if (remembered) this.expect(remembered);
   }
 }
 
@@ -149,32 +154,11 @@ export function closeQuestion({ id, recipient, reference }: Open, look: Look, ch
   if (open?.id === id) changes.remember.set(open.key, undefined);
 }
 
-/** The keys to look at before {@link match} is asked. */
+/** The keys that {@link match} looks at in any case. */
 export function keysOfRecord(kind: 'incoming' | 'status', record: IncomingRecord | StatusRecord): string[] {
   const reference = answeredReference(record);
   if (reference !== undefined) return [sentKey(reference), questionKey(reference, record.from)];
   return kind === 'incoming' ? [handsetKey(record.from)] : [];
-}
-
-/**
- * The keys that {@link match} needs beside those, once they are known: where the handset alone says what is answered, or where the text asks
- * contacts or groups.
- */
-export function furtherKeysOfRecord(
-  kind: 'incoming' | 'status',
-  record: IncomingRecord | StatusRecord,
-  look: Look,
-): string[] {
-  const { from } = record;
-  const reference = answeredReference(record);
-  if (reference !== undefined) {
-    const { items = [] } = (kind === 'incoming' && readSent(reference, look)) || {};
-    return items.map((item) => questionKey(reference, item));
-  }
-  const known = kind === 'incoming' ? readReferences(handsetKey(from), look) : [];
-  const questions = known.filter(({ asks }) => asks).map(({ sent }) => questionKey(sent, from));
-  const { latest } = latestOf(known, from, look);
-  return latest ? [...questions, sentKey(latest.sent)] : [];
 }
 
 /**

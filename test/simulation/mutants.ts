@@ -7,13 +7,18 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a hold is let go of before the commit',
     'journal/writer.ts',
-    'recalled = await this.#recall(tasks);',
-    'for (const { hold } of tasks) hold?.letGo(); recalled = await this.#recall(tasks);',
+    'const decided = await this.#decideOnTruth(tasks);',
+    'for (const { hold } of tasks) hold?.letGo(); const decided = await this.#decideOnTruth(tasks);',
   ),
   mutant('an entry is not kept', 'inbox/context.ts', 'keepItem(changes, entry);', ''),
   mutant('an entry that is delivered is not dropped', 'inbox/context.ts', "dropItem(changes, entry.id, 'inbox');", ''),
   mutant('what is held is not recovered', 'journal/journal.ts', 'for (const one of held) this.#redo(one);', ''),
-  mutant('leftovers are forgotten', 'inbox/recovery.ts', '} else entries.add(left);', '}'),
+  mutant(
+    'leftovers are forgotten',
+    'inbox/recovery.ts',
+    'if (isEntry(entry) && !entries.has(entry.id)) entries',
+    'if (false) entries',
+  ),
   mutant('leftovers are handed to nobody', 'inbox/recovery.ts', 'if (items.length > 0) subscribers.giveAll();', ''),
   mutant(
     'what is unsaved is forgotten with the next failure',
@@ -30,8 +35,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what was unsaved is not written with the next commit',
     'journal/writer.ts',
-    'const all = unsaved ? createChanges(unsaved, decided.changes) : decided.changes;',
-    'const all = decided.changes;',
+    'changes: unsaved ? createChanges(unsaved, changes) : changes, effects',
+    'changes, effects',
   ),
   mutant(
     'what is dropped without the store is found again',

@@ -390,9 +390,8 @@ describe('Subscribers', () => {
   it('says what it answers of what goes to others, since its node is gone, as it did when it came', async () => {
     const asked: string[] = [];
     const correlator: Correlator = ({ record }) => ({
-      mayAnswer: true,
+      mayAnswer: () => true,
       keys: [],
-      further: () => [],
       correlate: () => {
         asked.push(String(record.via));
         return { record: { ...record, sent: { messageId: 'question' }, awaited: true } as never, effect: () => {} };

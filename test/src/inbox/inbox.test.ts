@@ -1653,9 +1653,8 @@ describe('Inbox', () => {
           dedupe: () => dedupe,
           dedupeMs: () => dedupeMs,
           correlator: ({ record }) => ({
-            mayAnswer: true,
+            mayAnswer: () => true,
             keys: ['sent'],
-            further: () => [],
             correlate(look) {
               const isKnown = look('sent') !== undefined;
               const effect = () => {

@@ -6,6 +6,7 @@ import type { Ledger } from '../../../src/outbox/ledger';
 import type { Question } from '../../../src/questions/question';
 import { Questions } from '../../../src/questions/questions';
 import { questionKey } from '../../../src/questions/sent-index';
+import { createChanges } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
 
 describe('DueTimes', () => {
@@ -78,9 +79,13 @@ describe('DueTimes', () => {
           ...{ askedAt: clock.now(), waitMs: 60_000 },
         }) as Question,
     );
+    const run = ({ decide }: Step<void>) => {
+      decide((key) => void (key.startsWith('question:') && ended.push(key)), createChanges());
+      return Promise.resolve();
+    };
     const ledger = {
       questions: { size: asked.length, get: (id: string) => asked[Number(id)], of: () => asked },
-      journal: { run: ({ keys }: Step<void>) => Promise.resolve(void ended.push(...keys)) },
+      journal: { run },
     } as unknown as Ledger;
     const questions = new Questions({
       clock,

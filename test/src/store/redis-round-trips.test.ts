@@ -87,10 +87,7 @@ describe('what a message asks of Redis (docs/scaling.md)', () => {
     for (let index = 0; index < messages; index++) await accept(`message ${index}`);
     await inbox.journal.flush();
     const asked = await commands.take();
-    assert.deepEqual(
-      asked,
-      Array.from({ length: messages }, () => ['mget', 'evalsha', 'evalsha']).flat(),
-    );
+    assert.deepEqual(asked, Array.from({ length: messages }, () => ['mget', 'evalsha', 'evalsha']).flat());
     assert.equal(taken.length, messages + 1);
   });
 
