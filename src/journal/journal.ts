@@ -255,7 +255,7 @@ export class Journal {
     await undefined;
     do {
       if (this.#isRetryDue || (this.#mode === 'closed' && (this.#hasWork || !this.#isClosing))) await this.#open();
-      while (this.#hasWork && !this.#isRetryDue) await this.#takeNext();
+      else if (this.#hasWork) await this.#takeNext();
       await this.#sweep();
       this.#options.onSteps?.();
       if (this.#isClosing && !this.#hasWork) await this.#close();
@@ -277,8 +277,6 @@ export class Journal {
     }
     this.#queue.splice(0, tasks.length);
     await this.#take(tasks);
-    await this.#sweep();
-    this.#options.onSteps?.();
     if (tasks.length === largestGroup) await nextTurn(this.#options.clock);
   }
 

@@ -194,7 +194,10 @@ export class StepWriter {
       asked = new Set();
       const unsaved = this.hasUnsaved ? this.#mergeUnsaved(recalled) : undefined;
       const { changes, effects } = this.#decide(tasks, recalled, unsaved?.remember, asked);
-      if (asked.size === 0) return { recalled, changes: unsaved ? createChanges(unsaved, changes) : changes, effects };
+      if (asked.size > 0) continue;
+      const all = unsaved ? createChanges(unsaved, changes) : changes;
+      this.#correct(recalled, all);
+      return { recalled, changes: all, effects };
     }
   }
 
@@ -211,7 +214,7 @@ export class StepWriter {
     asked?: Set<string>,
   ): Decided {
     for (let left = tasks; ; ) {
-      const changes = this.#correct(recalled, unsaved);
+      const changes = createChanges();
       const look = this.#look(changes, recalled, unsaved, asked);
       const effects: ((isWritten: boolean) => void)[] = [];
       const faulty = left.find((task) => {
@@ -229,13 +232,11 @@ export class StepWriter {
   }
 
   /** Has what was remembered before the clock was set written as it is read, since the next process knows nothing of that. */
-  #correct(recalled: Recalled, unsaved: Recalled): Changes {
-    const changes = createChanges();
+  #correct(recalled: Recalled, { remember }: Changes): void {
     for (const [key, remembered] of recalled) {
       const corrected = remembered && this.#skew.correct(remembered, this.#store.shared);
-      if (corrected !== remembered && !unsaved.has(key)) changes.remember.set(key, corrected);
+      if (corrected !== remembered && !remember.has(key)) remember.set(key, corrected);
     }
-    return changes;
   }
 
   #look({ remember }: Changes, recalled: Recalled, unsaved: Recalled, asked?: Set<string>): Look {

@@ -35,8 +35,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what was unsaved is not written with the next commit',
     'journal/writer.ts',
-    'changes: unsaved ? createChanges(unsaved, changes) : changes, effects',
-    'changes, effects',
+    'const all = unsaved ? createChanges(unsaved, changes) : changes;',
+    'const all = changes;',
   ),
   mutant(
     'what is dropped without the store is found again',
