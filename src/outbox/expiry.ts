@@ -156,7 +156,6 @@ export const movedAbsences: MovedValues = { prefix, merge: (own, other) => (own.
 function note(node: string, since: number | undefined, isNew = false): Step<number | undefined> {
   const key = keyOf(node);
   return {
-    keys: [key],
     whileFailing: 'postpone',
     decide(look, changes) {
       const noted = look(key)?.at;

@@ -389,8 +389,7 @@ export class Ledger {
   #memory(remembered?: Text): Memory {
     const { dedupeMs, sentMs, rules } = this.#options;
     const moment = this.#createMoment();
-    const { isShared } = this;
-    const memory = { now: moment.now, moment, rules, dedupeMs: dedupeMs(), sentMs: sentMs(), isShared };
+    const memory = { now: moment.now, moment, rules, dedupeMs: dedupeMs(), sentMs: sentMs() };
     // Before a reply can come, which may be in the same commit.
     if (remembered && isFollowed(remembered)) this.sentIndex.expect(durationOf(remembered, memory));
     return memory;

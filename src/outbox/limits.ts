@@ -41,12 +41,6 @@ const dayKey = `${limitPrefix}day`;
 /** What is remembered outlasts its window by so long, lest it be swept when the clock is set forward. */
 const spareMs = 24 * 3_600_000;
 
-/** The keys that {@link takeWithinLimits} and {@link giveBack} look at. None without limits. */
-export function keysOfLimits(recipients: readonly string[], limits: readonly LimitSettings[]): string[] {
-  if (limits.length === 0) return [];
-  return [...new Set(recipients.flatMap((msisdn) => limitsOn(msisdn, limits).map(({ key }) => key)))];
-}
-
 /**
  * Counts a text that goes out, for each recipient that is within the limits, and gives the others. One that is over several is named with the
  * one that ends last.

@@ -181,7 +181,6 @@ export function adopt<Kept extends Item>(
   { copies = new Copies(), values = moved } = {},
 ): Step<Kept[]> {
   return {
-    keys: [...items.map(adoptedKey), ...memories.map(([key]) => key)],
     // Kept in two stores, a text may be sent by either.
     whileFailing: 'refuse',
     decide(look, changes) {

@@ -7,7 +7,6 @@ import {
   type Counting,
   giveBack as giveBackLimits,
   judgeLimits,
-  keysOfLimits,
   type Limited,
   type LimitSettings,
   type Moment,
@@ -166,11 +165,6 @@ const rules: readonly Rule[] = [prefixRule, consentRule, timeRule, limitRule];
 /** Whether any rule concerns texts now: each is marked then before it leaves. */
 export function holdsAny({ prefixes, optOut, quietHours, limits }: RuleSettings): boolean {
   return prefixes.size > 0 || optOut || quietHours.length > 0 || limits.length > 0;
-}
-
-/** The keys that {@link askRules}, {@link passRules} and {@link giveBack} look at. */
-export function keysOfRules(leaving: Leaving): string[] {
-  return [...askedForConsent(leaving).map(keyOfOptOut), ...keysOfLimits(leaving.recipients, leaving.settings.limits)];
 }
 
 /** @throws SmsError when nobody is left of the recipients of a text that comes in, whatever is remembered */

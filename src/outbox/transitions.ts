@@ -1,39 +1,20 @@
 import { SmsError } from '../errors';
 import { createChange, type Step } from '../journal/step';
 import { type Asked, carriedKey, keepCarried, type Question, type QuestionBook } from '../questions/question';
-import {
-  ask,
-  begin,
-  endUnaccepted,
-  keysOfQuestions,
-  questionsOf,
-  unanswered,
-  unask,
-} from '../questions/question-steps';
-import { beginReport, expectStatuses, statusesKey } from '../questions/report';
+import { ask, begin, endUnaccepted, questionsOf, unanswered, unask } from '../questions/question-steps';
+import { beginReport, expectStatuses } from '../questions/report';
 import {
   durationOf,
   forgetSent,
-  keysOfSent,
   type Memory,
   openQuestions,
   referenceOf,
   remember,
-  sentIndexKey,
   whomItReached,
 } from '../questions/sent-index';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
-import { guard, guardAgain, judgeOnce, keysOfOnce, noteOutcome, type OnceVerdict } from './once';
-import {
-  askedForConsent,
-  askRules,
-  giveBack,
-  holdsAny,
-  keysOfRules,
-  type Leaving,
-  passRules,
-  type Verdict,
-} from './rules';
+import { guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict } from './once';
+import { askedForConsent, askRules, giveBack, holdsAny, type Leaving, passRules, type Verdict } from './rules';
 import {
   arrows,
   asks,
@@ -77,7 +58,6 @@ export interface TakenIn {
  */
 export function takeIn(text: Text, { now, dedupeMs }: Memory, isKnown = true): Step<TakenIn> {
   return {
-    keys: keysOfOnce(text),
     whileFailing: 'refuse',
     decide(look, changes) {
       const verdict: OnceVerdict = isKnown ? judgeOnce(text, look, now) : { type: 'underway' };
@@ -94,7 +74,6 @@ export function takeIn(text: Text, { now, dedupeMs }: Memory, isKnown = true): S
 export function judge(text: Text, memory: Memory): Step<Verdict> {
   const leaving = leavingOf(text, text.message.to, memory);
   return {
-    keys: keysOfRules(leaving),
     whileFailing: 'apply',
     decide(look, changes) {
       const verdict = askRules(leaving, look, changes);
@@ -116,12 +95,6 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
   // Another instance may have read a reply to an earlier try.
   const asksAgain = isKnownByIt && text.leftAt !== undefined;
   return {
-    keys: [
-      ...keysOfRules(leaving),
-      ...(isKnownByIt ? [...keysOfSent(referenceOf(messageId, text), submitted), sentIndexKey] : []),
-      ...(asksAgain ? keysOfQuestions(text, memory) : []),
-      ...keysOfReport(reportedAs),
-    ],
     whileFailing: isTracked(text) || askedForConsent(leaving).length > 0 ? 'refuse' : 'apply',
     decide(look, changes) {
       if (!passRules(leaving, look, changes)) return () => undefined;
@@ -143,11 +116,6 @@ export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'g
   // What an earlier try has asked may be answered yet.
   const takesBack = text.mayHaveReached === undefined;
   return {
-    keys: [
-      ...keysOfOnce(text),
-      ...(text.countedAt ? keysOfRules(leavingOf(text, submitted, memory)) : []),
-      ...(takesBack ? keysOfLeft(text, memory) : []),
-    ],
     whileFailing: 'apply',
     decide(look, changes) {
       const { outcome: _, settledAt: __, withheld: ___, countedAt, ...rest } = text;
@@ -171,13 +139,6 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
   const reportedAs = reportedReference(text, messageId);
   const uncounted = uncountedBy(text, outcome);
   return {
-    keys: [
-      ...keysOfOnce(text),
-      ...(isRemembered(text) ? [...keysOfSent(referenceOf(messageId, text), to), sentIndexKey] : []),
-      ...keysOfQuestions(text, memory),
-      ...keysOfReport(reportedAs),
-      ...keysOfRules(leavingOf(text, uncounted, memory)),
-    ],
     whileFailing: 'apply',
     decide(look, changes) {
       const questions = questionsOf(text, known, changes);
@@ -220,7 +181,6 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
 /** waiting → settled, of a text with a key that another has: its outcome is the same. */
 export function echo(text: Text, outcome: StoredOutcome, { now }: Memory): Step<Text> {
   return {
-    keys: [],
     whileFailing: 'apply',
     decide(_look, changes) {
       const ended = { ...text, state: arrows.echo.to, outcome, settledAt: now, follows: true as const };
@@ -250,13 +210,12 @@ export function delivered(text: Text, uncertain: Text | undefined, known: Pick<Q
  */
 export function discard(
   text: Text,
-  memory: Pick<Memory, 'now' | 'dedupeMs' | 'isShared'>,
+  memory: Pick<Memory, 'now' | 'dedupeMs'>,
   whileFailing: 'refuse' | 'apply',
   known: Pick<QuestionBook, 'get' | 'of'>,
 ): Step<{ asked: readonly Question[]; unasked: readonly string[] }> {
   const { now, dedupeMs } = memory;
   return {
-    keys: [...keysOfOnce(text), ...keysOfLeft(text, memory)],
     whileFailing,
     drops: [text.id],
     decide(look, changes) {
@@ -301,21 +260,10 @@ function reportedReference(text: Text, messageId: string | undefined): string | 
   return text.options.reportMs === undefined ? undefined : referenceOf(messageId, text);
 }
 
-/** The keys that a step looks at from which on such statuses count. */
-function keysOfReport(reference: string | undefined): string[] {
-  return reference === undefined ? [] : [statusesKey(reference), sentIndexKey];
-}
-
 /** By what a text is remembered from when it leaves, since it has a messageId of its own; `undefined`: not before it is accepted, or never. */
 function ownReferenceOf(text: Text): string | undefined {
   const { messageId } = text.message;
   return messageId !== undefined && isRemembered(text) ? referenceOf(messageId, text) : undefined;
-}
-
-/** What is looked at where such a text has not left after all. */
-function keysOfLeft(text: Text, memory: Pick<Memory, 'isShared'>): string[] {
-  const reference = ownReferenceOf(text);
-  return reference === undefined ? [] : [...keysOfSent(reference, text.message.to), ...keysOfQuestions(text, memory)];
 }
 
 /** Nothing of a text was sent that was remembered as it left: nobody is asked, and nobody has got it. */

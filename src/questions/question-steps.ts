@@ -2,7 +2,7 @@ import type { Step } from '../journal/step';
 import type { Sent, Text } from '../outbox/text';
 import { type Changes, dropItem, keepItem, type Look, type MovedValues, parseRememberedValue } from '../store/store';
 import { type Answer, type Asked, carriedKey, type Question, type QuestionBook, questionGraceMs } from './question';
-import { closeQuestion, type Memory, questionKey, referenceOf } from './sent-index';
+import { closeQuestion, referenceOf } from './sent-index';
 
 const replyPrefix = 'reply:';
 
@@ -61,15 +61,6 @@ export function ask(
 function questionIds({ id, message }: Text): (recipient: string) => string {
   const places = new Map(message.to.map((recipient, index) => [recipient, index]));
   return (recipient) => `${id}-${places.get(recipient)}`;
-}
-
-/** The keys of what a text has asked, and where other instances leave the replies to it. */
-export function keysOfQuestions(text: Text, { isShared }: Pick<Memory, 'isShared'>): string[] {
-  const { to, messageId } = text.message;
-  if (text.options.waitMs === undefined) return [];
-  const reference = messageId === undefined ? undefined : referenceOf(messageId, text);
-  const open = reference === undefined ? [] : to.map((recipient) => questionKey(reference, recipient));
-  return isShared ? [...open, ...to.map(questionIds(text)).map(replyKey)] : open;
 }
 
 /** What all that a text asks has in common. */

@@ -65,7 +65,6 @@ export class SentIndex {
   findOut(): Step<void> {
     this.#isKnown = false;
     return {
-      keys: [sentIndexKey],
       whileFailing: 'postpone',
       decide: (look) => {
         this.#note(look(sentIndexKey));
@@ -121,11 +120,6 @@ const sentKey = (reference: string) => sentPrefix + reference;
 /** Names a text among the remembered ones: by its messageId, or else by what the ledger calls it. */
 export function referenceOf(messageId: string | undefined, text: Pick<Text, 'id'>): string {
   return messageId === undefined ? digest('text', text.id) : digest('messageId', messageId.trim());
-}
-
-/** The keys of a text that went to `recipients`. */
-export function keysOfSent(reference: string, recipients: readonly string[]): string[] {
-  return [sentKey(reference), ...recipients.filter(isHandset).map(handsetKey)];
 }
 
 /** What is to be known of a question: to whom it is, and by what its text is remembered. */
@@ -326,8 +320,6 @@ export interface Memory {
   rules: RuleSettings;
   dedupeMs: number;
   sentMs: number;
-  /** Whether other instances read replies, too. */
-  isShared: boolean;
 }
 
 /** From when on, and for how long, a text is remembered that is accepted or leaves now. */

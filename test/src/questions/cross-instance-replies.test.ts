@@ -26,7 +26,6 @@ const memory: Memory = {
   rules: { limits: [], quietHours: [], optOut: false, prefixes: new Map() },
   dedupeMs: 0,
   sentMs: 600_000,
-  isShared: true,
 };
 const question: Question = {
   id: 'text-0',
