@@ -297,7 +297,11 @@ export class Outward {
     const isMemory = this.#world.plan.store === 'memory';
     // The process may have had to do with those of its forerunners, too.
     if (isUnsure) {
-      for (const input of this.inputs) input.mayRepeat = true;
+      for (const input of this.inputs) {
+        input.mayRepeat = true;
+        // What has entered the flow comes once more, as unknown, and nothing is waited for (docs/promises.md).
+        if (input.outcomes.length > 0) input.isUnasked = true;
+      }
       for (const { message } of this.#replies) if (message.isUnkept) this.#unwritten.add(message);
     }
     for (const input of inputs) {
