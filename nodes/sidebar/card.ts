@@ -4,7 +4,7 @@ import { arrange, element, icon, setText, show } from './element';
 import { listEntries } from './entry-list';
 import { listOptOuts } from './opt-out-list';
 import type { PagedList } from './paged-list';
-import { formatAge, formatAhead, formatMoment, formatNumber, say } from './wording';
+import { formatAge, formatAhead, formatMoment, formatNumber, keepTogether, say } from './wording';
 
 /** An account of the editor, of the runtime, or of both. */
 export interface ShownAccount {
@@ -170,13 +170,15 @@ export class Card {
     }
     if (sends.failing) {
       const { message, since, nextTryAt } = sends.failing;
-      const next = nextTryAt ? say('nextTry', { time: formatAhead(nextTryAt, now) }) : say('trying');
+      const next = nextTryAt ? say('nextTry', { time: keepTogether(formatAhead(nextTryAt, now)) }) : say('trying');
       const words = say('line', { name: say('kind.sending'), words: say('poll.failing', { error: message }) });
       lines.push({ name: 'sending', level: 'bad', words, times: [sinceWhen(since), next] });
     }
     for (const { kind, state, since, lastAnswerAt } of polls) {
       const level = state === 'failing' ? 'bad' : state === 'paused' ? 'warning' : 'good';
-      const answer = lastAnswerAt ? say('lastAnswer', { age: formatAge(lastAnswerAt, now) }) : say('noAnswer');
+      const answer = lastAnswerAt
+        ? say('lastAnswer', { age: keepTogether(formatAge(lastAnswerAt, now)) })
+        : say('noAnswer');
       const said = say(`poll.${state}`, { error: failures?.[kind] ?? '' });
       const words = say('line', { name: say(`kind.${kind}`), words: said });
       lines.push({ name: kind, level, words, times: [sinceWhen(since), answer] });
@@ -206,7 +208,7 @@ export class Card {
 
   #showFacts({ inbox, sends, store }: StateReport): void {
     const { undelivered, oldestAt } = inbox;
-    const age = oldestAt ? ` · ${say('oldest', { age: formatAge(oldestAt, this.#now()) })}` : '';
+    const age = oldestAt ? ` · ${say('oldest', { age: keepTogether(formatAge(oldestAt, this.#now())) })}` : '';
     const working: Fact = [say('store.label'), say('store.ok', { kind: say(`store.${store.kind}`) })];
     showFacts(this.#facts, [
       ...countFact('inFlight', sends.inFlight),
@@ -233,7 +235,7 @@ export class Card {
       show(heading, counts[name] > 0 || shelf.list !== undefined || (name === 'optOuts' && isAsked));
       const oldestAt = name === 'kept' ? sends.oldestKeptAt : undefined;
       if (name === 'optOuts' && !isAsked) setText(age, say('optOuts.off'));
-      else setText(age, oldestAt ? say('oldest', { age: formatAge(oldestAt, this.#now()) }) : '');
+      else setText(age, oldestAt ? say('oldest', { age: keepTogether(formatAge(oldestAt, this.#now())) }) : '');
     }
   }
 

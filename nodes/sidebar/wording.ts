@@ -18,7 +18,7 @@ export function formatNumber(number: number): string {
 /** How long ago something was: `12 sec. ago`, or just now. What is yet to come, by clocks that differ, is just now. */
 export function formatAge(at: string, now: number): string {
   const aheadMs = Date.parse(at) - now;
-  return aheadMs > -1_000 ? keepTogether(say('justNow')) : formatRelative(aheadMs);
+  return aheadMs > -1_000 ? say('justNow') : formatRelative(aheadMs);
 }
 
 /** How far ahead something is: `in 12 sec.` */
@@ -29,16 +29,14 @@ export function formatAhead(at: string, now: number): string {
 function formatRelative(ms: number): string {
   const format = new Intl.RelativeTimeFormat(language(), { numeric: 'auto', style: 'short' });
   const awayMs = Math.abs(ms);
-  const write = (lengthMs: number, unit: Intl.RelativeTimeFormatUnit) =>
-    keepTogether(format.format(Math.trunc(ms / lengthMs), unit));
-  if (awayMs < minuteMs) return write(1_000, 'second');
-  if (awayMs < hourMs) return write(minuteMs, 'minute');
-  if (awayMs < 2 * dayMs) return write(hourMs, 'hour');
-  return write(dayMs, 'day');
+  if (awayMs < minuteMs) return format.format(Math.trunc(ms / 1_000), 'second');
+  if (awayMs < hourMs) return format.format(Math.trunc(ms / minuteMs), 'minute');
+  if (awayMs < 2 * dayMs) return format.format(Math.trunc(ms / hourMs), 'hour');
+  return format.format(Math.trunc(ms / dayMs), 'day');
 }
 
 /** No line ends within it, such as after the first words of the French *il y a 2 h*. */
-function keepTogether(text: string): string {
+export function keepTogether(text: string): string {
   return text.replaceAll(' ', '\u00a0');
 }
 

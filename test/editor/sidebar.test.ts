@@ -437,7 +437,7 @@ describe('The sidebar tab SMS', function () {
       await press();
       await until(() => held.length === 1);
       await shelf('kept', 1).click();
-      await says(card().locator('.sms-entry'), /left (just\snow|\d+\ssec\.\sago)/);
+      await says(card().locator('.sms-entry'), /left (just now|\d+ sec\. ago)/);
       await card().locator('.sms-entry').getByRole('button', { name: 'Send now' }).click();
       await says(card().getByRole('status'), 'That is not possible now: the text is just being sent');
       held[0]?.writeHead(204).end();
