@@ -184,14 +184,13 @@ export class Ledger {
       .filter(({ id }) => !this.questions.has(id));
     for (const text of texts) this.texts.put(text);
     const { clock, onFound } = this.#options;
-    for (const [index, question] of questions.entries()) {
-      if (index % mostInTurn === mostInTurn - 1) await nextTurn(clock);
-      this.questions.put(question);
-    }
-    if (texts.length > 0 || questions.length > 0) onFound(texts, questions.slice(0, mostInTurn));
-    for (let start = mostInTurn; start < questions.length; start += mostInTurn) {
-      await nextTurn(clock);
-      onFound([], questions.slice(start, start + mostInTurn));
+    // No step is taken before all of them are known.
+    if (texts.length > 0) onFound(texts, []);
+    for (let start = 0; start < questions.length; start += mostInTurn) {
+      if (start > 0) await nextTurn(clock);
+      const some = questions.slice(start, start + mostInTurn);
+      for (const question of some) this.questions.put(question);
+      onFound([], some);
     }
   }
 

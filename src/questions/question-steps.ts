@@ -153,26 +153,21 @@ export function withAnswer(question: Question, answer: Answer): Question {
 
 /**
  * A question ends without a reply, or with that which another instance has read; not before that is written, since a reply may come after
- * a kill. Results in `undefined`, and changes nothing, where one has
- * come first.
+ * a kill. Results in none, and changes nothing, where one has come first.
  */
-export function endQuestion(
-  question: Question,
-  answer: Answer,
-  known: Pick<QuestionBook, 'get'>,
-): Step<Question | undefined> {
+export function endQuestion(question: Question, answer: Answer, known: Pick<QuestionBook, 'get'>): Step<Question[]> {
   const { id } = question;
   return {
     whileFailing: 'postpone',
     decide(look, changes) {
       const current = knownQuestion(id, known);
-      if (!current || changes.drop.has(id)) return () => undefined;
-      if (latest(current, changes).answer) return () => undefined;
+      if (!current || changes.drop.has(id)) return () => [];
+      if (latest(current, changes).answer) return () => [];
       // The handset may have got so many texts since that nothing else tells of it.
       const reply = readReply(id, look);
       if (reply) takeReply(id, changes);
       const ended = close(latest(current, changes), reply ?? answer, look, changes);
-      return () => ended;
+      return () => [ended];
     },
   };
 }

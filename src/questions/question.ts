@@ -76,17 +76,13 @@ export function keepCarried({ id, carried }: { id: string; carried?: string }, a
   if (carried !== undefined) changes.remember.set(carriedKey(id), { at, forMs: foreverMs, value: carried });
 }
 
-/** How much of a wait is left, in ms. The clock may have been set before this process began: it is never more than the whole. */
-export function remainingMs(question: Asked, clock: Clock): number {
-  return remainingOf(question.waitMs, question, clock);
-}
-
-/** How long a question that has ended stays yet; see {@link remainingMs}. */
-export function remainingGraceMs(question: Asked, clock: Clock): number {
-  return remainingOf(question.waitMs + questionGraceMs, question, clock);
-}
-
-function remainingOf(wholeMs: number, { askedAt }: Asked, clock: Clock): number {
+/**
+ * How much of a wait is left, in ms. The clock may have been set before this process began: it is never more than the whole.
+ *
+ * @param graceMs how long it stays after its time
+ */
+export function remainingMs({ askedAt, waitMs }: Asked, clock: Clock, graceMs = 0): number {
+  const wholeMs = waitMs + graceMs;
   if (askedAt === undefined) return wholeMs;
   const endsAt = ClockSkew.of(clock).timeOf(askedAt) + wholeMs;
   return Math.min(wholeMs, Math.max(0, endsAt - clock.now()));

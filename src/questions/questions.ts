@@ -7,7 +7,7 @@ import { Redelivery } from '../outbox/redelivery';
 import type { SendHandler } from '../outbox/sender-registrations';
 import { type Changes, keepItem, type Look } from '../store/store';
 import { present } from '../wire/fields';
-import { type Answer, type Asked, awaited, type Question, remainingGraceMs, remainingMs } from './question';
+import { type Answer, type Asked, awaited, type Question, questionGraceMs, remainingMs } from './question';
 import { collectReplies, endQuestion, forgetQuestion, latest, leaveReply, withAnswer } from './question-steps';
 import { describeReport, endReports, keysOfStatus, noteStatus } from './report';
 import { answeredReference, keysOfRecord, match } from './sent-index';
@@ -64,7 +64,7 @@ export class Questions {
       // Its answer follows the outcome of its text.
       handlerOf: ({ text, node }) => (ledger.texts.isOutcomeComing(text) ? undefined : handlerOf(node)),
       // Its node may be about to be deployed.
-      patienceMs: (question) => Math.max(longestDeploymentMs, remainingGraceMs(question, clock)),
+      patienceMs: (question) => Math.max(longestDeploymentMs, remainingMs(question, clock, questionGraceMs)),
       tell: (handler, question, mayBeKnown) => this.#tell(handler, question, mayBeKnown),
       taken: forget,
       missed: forget,
@@ -251,24 +251,16 @@ export class Questions {
     const asked = this.#options.ledger.questions.get(id);
     const { since = 0 } = (asked && this.#patience.get(awaited[asked.kind])) ?? {};
     if (asked && (asked.askedAt ?? 0) < since) this.#overdue.add(id);
-    else void this.#timeOut(id);
+    else this.#timeOut(id);
   }
 
-  async #timeOut(id: string): Promise<void> {
-    const { ledger, onFault } = this.#options;
-    const { journal, questions } = ledger;
+  #timeOut(id: string): void {
+    const { journal, questions } = this.#options.ledger;
     this.#stopWaiting(id);
     const asked = questions.get(id);
     if (asked?.kind === 'report') this.#endReports([asked], true);
     if (asked?.kind !== 'question' || asked.answer) return;
-    try {
-      const ended = await journal.run(endQuestion(asked, { reason: 'timeout' }, questions));
-      if (!ended) return;
-      questions.put(ended);
-      await this.#redelivery.deliver(ended, false);
-    } catch (error) {
-      onFault(error);
-    }
+    void this.#followUp(journal.run(endQuestion(asked, { reason: 'timeout' }, questions)));
   }
 
   #stopWaiting(id: string): void {

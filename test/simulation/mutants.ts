@@ -394,7 +394,7 @@ export const mutants: readonly Mutant[] = [
   outward(
     'a question is closed twice',
     'questions/question-steps.ts',
-    '      if (latest(current, changes).answer) return () => undefined;\n',
+    '      if (latest(current, changes).answer) return () => [];\n',
     '',
   ),
   outward(

@@ -81,7 +81,7 @@ describe('DueTimes', () => {
     );
     const run = ({ decide }: Step<void>) => {
       decide((key) => void (key.startsWith('question:') && ended.push(key)), createChanges());
-      return Promise.resolve();
+      return Promise.resolve([]);
     };
     const ledger = {
       questions: { size: asked.length, get: (id: string) => asked[Number(id)], of: () => asked },

@@ -130,7 +130,7 @@ describe('replies that other instances have read', () => {
     leave('yes');
     const step = endQuestion(question, { reason: 'timeout' }, known());
     write((changes) => {
-      const ended = step.decide(look, changes)(true);
+      const [ended] = step.decide(look, changes)(true);
       assert.ok(ended?.answer && 'reply' in ended.answer && ended.answer.reply.body === 'yes');
     });
     assert.equal(readReply(question.id, look), undefined);
