@@ -69,7 +69,6 @@ export class Dispatcher implements TurnSource {
   readonly #outage: Outage;
   /** Until then nobody leaves, lest those that come first take the places of others that are to leave before them. */
   #gathering: Timer | undefined;
-  #isOpen = false;
 
   constructor(options: DispatcherOptions) {
     const { clock, queue, retryAfter } = options;
@@ -133,8 +132,8 @@ export class Dispatcher implements TurnSource {
    * @param repeats how often its outcome has been unknown: after that it waits for a while before it is sent again
    */
   admit(text: Text, repeats = 0): void {
-    if (!this.#isOpen) return;
-    const { clock, queue, retryAfter, rules } = this.#options;
+    const { clock, ledger, queue, retryAfter, rules } = this.#options;
+    if (ledger.isClosed) return;
     const { id, node, options } = text;
     const former = this.#byId.get(id);
     if (former) this.#forget(former);
@@ -211,11 +210,11 @@ export class Dispatcher implements TurnSource {
 
   /** Nobody wants a text any more. Says whether it could be stopped. */
   remove(id: string): boolean {
-    const { texts } = this.#options.ledger;
+    const { isClosed, texts } = this.#options.ledger;
     const waiting = this.#byId.get(id);
     if (texts.has(id) && !texts.isWaiting(id)) return false;
     // Nothing is tried then.
-    if (!waiting) return !this.#isOpen && texts.has(id);
+    if (!waiting) return isClosed && texts.has(id);
     if (waiting.following && !waiting.following.isAtRest) return false;
     this.#forget(waiting);
     waiting.abort?.abort();
@@ -243,8 +242,7 @@ export class Dispatcher implements TurnSource {
 
   /** Makes no further try. Resolves when what is being tried has ended, or is followed no longer; what waits is in the ledger. */
   async close(graceMs: number): Promise<void> {
-    const { clock, queue } = this.#options;
-    this.#isOpen = false;
+    const { clock, ledger, queue } = this.#options;
     queue.sources.delete(this);
     this.#gathering?.cancel();
     this.#gathering = undefined;
@@ -260,7 +258,7 @@ export class Dispatcher implements TurnSource {
     });
     await this.#tries.idle();
     followed.cancel();
-    if (this.#isOpen) return;
+    if (!ledger.isClosed) return;
     this.#byId.clear();
     this.#byPlace.clear();
     this.#nodes.clear();
@@ -268,14 +266,13 @@ export class Dispatcher implements TurnSource {
 
   /** Goes on after {@link close}. */
   open(): void {
-    this.#isOpen = true;
     this.#options.queue.sources.add(this);
     this.#outage.open();
   }
 
   /** See {@link TurnSource}. During an outage it is the text that tries, when that is due. */
   get first(): string | undefined {
-    if (!this.#isOpen || this.#gathering || this.#outage.probe !== undefined) return undefined;
+    if (this.#gathering || this.#outage.probe !== undefined) return undefined;
     let first: string | undefined;
     for (const [node, { ready }] of this.#nodes) {
       const place = ready.first;
@@ -347,7 +344,7 @@ export class Dispatcher implements TurnSource {
     if (this.#byId.get(waiting.id) !== waiting) return;
     if (isOutage(error)) retryAfter.heed(error);
     if (text?.state === 'leaving') await ledger.putBack({ ...text, retryAfter: retryAfter.stored });
-    if (!isOutage(error) || !this.#isOpen) return;
+    if (!isOutage(error) || ledger.isClosed) return;
     this.#failed(waiting, error);
     // Its time may have ended while it could not be stopped.
     this.#endIfOver(waiting);
@@ -393,8 +390,8 @@ export class Dispatcher implements TurnSource {
   }
 
   #awaitEnd({ id, node, end }: Waiting): void {
-    const { clock, absences } = this.#options;
-    if (this.#isOpen) this.#ends.set(id, clock.elapsed() + absences.leftMs(node, end));
+    const { clock, absences, ledger } = this.#options;
+    if (!ledger.isClosed) this.#ends.set(id, clock.elapsed() + absences.leftMs(node, end));
   }
 
   /** Gives a text up whose time is over. Says whether it is. */
@@ -422,10 +419,10 @@ export class Dispatcher implements TurnSource {
 
   /** Puts a text among those that may leave. */
   #queueUp(waiting: Waiting, before = ''): void {
-    const { queue, registrations } = this.#options;
+    const { ledger, queue, registrations } = this.#options;
     const { node, place, pause } = waiting;
     const { ready, scheduled } = this.#textsOf(node);
-    if (!this.#isOpen || pause || scheduled.get(place) !== undefined) return;
+    if (ledger.isClosed || pause || scheduled.get(place) !== undefined) return;
     this.#unready(waiting);
     waiting.ready = before + place;
     ready.set(waiting.ready, waiting);

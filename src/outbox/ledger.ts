@@ -127,6 +127,10 @@ export class Ledger {
   readonly inTransit: TextsInTransit;
   readonly sentIndex: SentIndex;
   readonly journal: Journal;
+  /** Whether nothing is sent, told or taken up here: others may be about to take over. */
+  isClosed = false;
+  /** Aborts then; another takes its place when somebody sends here again. */
+  closing = new AbortController();
   /** Ids of items that the store has, and that another ledger has not let go of: they are not found before it has. */
   readonly arriving = new Set<string>();
   /** Texts that the store would not take, of which it may have written some all the same. */

@@ -150,8 +150,9 @@ export class Outbox implements Participant {
    * @param graceMs how long what has left is followed; 10 s when absent
    */
   async close(graceMs = closeGraceMs): Promise<void> {
-    const parts = [this.#parts.settlement, this.questions, this.#parts.absences];
-    for (const part of parts) part.close();
+    this.#parts.ledger.isClosed = true;
+    this.#parts.ledger.closing.abort();
+    for (const part of [this.#parts.settlement.redelivery, this.questions, this.#parts.absences]) part.close();
     this.#parts.onQuestionsRest();
     // Whoever comes back meanwhile is not waited for.
     const running = [...this.#running].map((one) => one.idle());
@@ -211,11 +212,13 @@ export class Outbox implements Participant {
 
   /** Goes on after {@link close}. */
   #begin(): void {
-    if (!this.#parts.settlement.open()) return;
-    this.#parts.dispatcher.open();
-    this.questions.open();
+    const { dispatcher, ledger } = this.#parts;
+    if (!ledger.isClosed) return;
+    ledger.isClosed = false;
+    ledger.closing = new AbortController();
+    dispatcher.open();
     // What is in no store is still in hand.
-    this.#resume([...this.#parts.ledger.texts.values()], [...this.#parts.ledger.questions.values()]);
+    this.#resume([...ledger.texts.values()], [...ledger.questions.values()]);
   }
 
   /** Takes up what an earlier process, or another instance, has left. */
@@ -238,7 +241,7 @@ export class Outbox implements Participant {
     if (isDecided || this.#underWay.has(text.id) || dispatcher.isTried(text.id)) return;
     if (text.state === 'waiting' && isKept(text)) dispatcher.admit(text);
     // It was only guarded, and nothing of it has been sent. Whoever opens this, or takes over from it, frees the key as it is known there.
-    else if (text.state === 'waiting' && !settlement.isClosed) void ledger.discard(text).catch(onFault);
+    else if (text.state === 'waiting' && !ledger.isClosed) void ledger.discard(text).catch(onFault);
     else if (text.state === 'leaving') void this.#goOn(text).catch(onFault);
     else if (text.state === 'settled') void settlement.redelivery.deliver(text, true);
   }

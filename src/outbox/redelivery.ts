@@ -1,5 +1,6 @@
 import type { Clock } from '../clock';
 import { DueTimes } from './due-times';
+import type { Ledger } from './ledger';
 import type { SendHandler } from './sender-registrations';
 
 /** What can be told to the flow. */
@@ -14,8 +15,8 @@ export interface RedeliveryOptions<Item extends Told> {
   clock: Clock;
   /** All that there is of their kind. */
   items: { get(id: string): Item | undefined };
-  /** Others may deliver it once this is closed. */
-  isShared: boolean;
+  /** Once it is closed nothing is told, and where it is shared, others may deliver it. */
+  ledger: Pick<Ledger, 'isClosed' | 'isShared'>;
   /** Who can take it now. */
   handlerOf(item: Item): SendHandler | undefined;
   /** How long it waits from now on for somebody who takes it, in ms; endless: for as long as its node is here. */
@@ -38,7 +39,6 @@ export class Redelivery<Item extends Told> {
   readonly #deadlines: DueTimes;
   /** Ids of what a node is being told. */
   readonly #told = new Set<string>();
-  #isClosed = false;
 
   constructor(options: RedeliveryOptions<Item>) {
     const { clock } = options;
@@ -52,12 +52,12 @@ export class Redelivery<Item extends Told> {
    * @param mayBeKnown an earlier process may have sent it into the flow
    */
   async deliver(item: Item, mayBeKnown: boolean): Promise<void> {
-    const { clock, items, isShared, handlerOf, patienceMs, tell, taken, onFault } = this.#options;
+    const { clock, items, ledger, handlerOf, patienceMs, tell, taken, onFault } = this.#options;
     const { id } = item;
-    if (this.#isClosed && isShared) return;
+    if (ledger.isClosed && ledger.isShared) return;
     const isKnown = this.#waiting.get(id) ?? mayBeKnown;
     this.#waiting.set(id, isKnown);
-    if (this.#isClosed) return;
+    if (ledger.isClosed) return;
     this.#deadlines.set(id, clock.elapsed() + patienceMs(item));
     const handler = handlerOf(item);
     if (!handler || this.#told.has(id)) return;
@@ -94,17 +94,11 @@ export class Redelivery<Item extends Told> {
     }
   }
 
-  /** Nothing is told any more: the store has it. What has not entered the flow yet is known to whoever opens this. */
+  /** Nothing is told any more: the store has it. What has not entered the flow yet is known to whoever goes on with the ledger. */
   close(): void {
-    const { items, isShared } = this.#options;
-    this.#isClosed = true;
+    const { items, ledger } = this.#options;
     this.#deadlines.clear();
-    for (const id of [...this.#waiting.keys()]) if (isShared || !items.get(id)) this.#waiting.delete(id);
-  }
-
-  /** Goes on after {@link close} with what is delivered from now on. */
-  open(): void {
-    this.#isClosed = false;
+    for (const id of [...this.#waiting.keys()]) if (ledger.isShared || !items.get(id)) this.#waiting.delete(id);
   }
 
   async #miss(id: string): Promise<void> {

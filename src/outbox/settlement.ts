@@ -53,7 +53,6 @@ export class Settlement {
   /** For how many texts of a node, kept ones or those of an earlier process, evidence is being looked for. */
   readonly searching = new NodeCounts();
   readonly #options: SettlementOptions;
-  #closing = new AbortController();
   /** Brings the outcomes of settled texts into the flow, now or when their nodes are back. */
   readonly redelivery: Redelivery<Text>;
 
@@ -67,7 +66,7 @@ export class Settlement {
     this.redelivery = new Redelivery({
       clock,
       items: ledger.texts,
-      isShared: ledger.isShared,
+      ledger,
       handlerOf: ({ node }) => registrations.handlerOf(node),
       patienceMs: ({ node }) => absences.leftMs(node),
       tell: async (handler, text, mayBeKnown) => {
@@ -108,11 +107,6 @@ export class Settlement {
     this.redelivery.adopt(former.redelivery, isTheirs);
     const { origins } = this.#options;
     for (const id of [...former.#options.origins.keys()]) if (isTheirs(id)) origins.set(id, former.forget(id));
-  }
-
-  /** Whether nothing is taken up, since others may be about to take over. */
-  get isClosed(): boolean {
-    return this.#closing.signal.aborted;
   }
 
   /**
@@ -195,9 +189,9 @@ export class Settlement {
 
   /** An earlier process had it leave, or this one before it was closed: its outcome is unknown. Where nobody is here who could look for it, whoever opens this, or takes over from it, does. */
   async takeUp(text: Text): Promise<Text | undefined> {
-    const { reconciliations, registrations } = this.#options;
+    const { ledger, reconciliations, registrations } = this.#options;
     const canLook = !isReconciled(text) || registrations.clientFor(text.node) !== undefined;
-    if (this.isClosed || !canLook) return undefined;
+    if (ledger.isClosed || !canLook) return undefined;
     const error =
       reconciliations.get(text.id)?.interruptedWith ?? new SmsError('uncertain', { params: { detail: 'stopped' } });
     return this.reconcile(text, error);
@@ -216,7 +210,7 @@ export class Settlement {
       this.searching.add(node, 1);
       registrations.tellState(node);
       try {
-        const { sent, looked } = await evidence.look(resolveMs, this.#closing.signal);
+        const { sent, looked } = await evidence.look(resolveMs, ledger.closing.signal);
         outcome = sent ?? error.with({ looked });
       } catch {
         // Looked for again when the account is used again.
@@ -268,20 +262,6 @@ export class Settlement {
     } catch (error) {
       this.#options.onFault(error);
     }
-  }
-
-  /** Looks for no more evidence, and tells nobody any more: the store has what is undelivered. */
-  close(): void {
-    this.#closing.abort();
-    this.redelivery.close();
-  }
-
-  /** Goes on after {@link close}. Says whether it was closed. */
-  open(): boolean {
-    const wasClosed = this.isClosed;
-    if (wasClosed) this.#closing = new AbortController();
-    this.redelivery.open();
-    return wasClosed;
   }
 
   /** The outcome of a text has entered the flow, or never will. */

@@ -50,7 +50,6 @@ export class Questions {
   #collecting: Timer | undefined;
   /** Goes through all that are known. */
   #round: Iterator<Asked> | undefined;
-  #isClosed = false;
 
   constructor(options: QuestionsOptions) {
     const { clock, ledger, handlerOf, onFault } = options;
@@ -60,7 +59,7 @@ export class Questions {
     this.#redelivery = new Redelivery({
       clock,
       items: ledger.questions,
-      isShared: ledger.isShared,
+      ledger,
       // Its answer follows the outcome of its text.
       handlerOf: ({ text, node }) => (ledger.texts.isOutcomeComing(text) ? undefined : handlerOf(node)),
       // Its node may be about to be deployed.
@@ -89,9 +88,9 @@ export class Questions {
 
   /** An earlier process has asked. */
   resume(questions: readonly Asked[]): void {
-    // Whoever opens this, or takes over from it, finds them in the ledger.
-    if (this.#isClosed) return;
     const { clock, ledger, origins } = this.#options;
+    // Whoever goes on with the ledger, or takes over from it, finds them there.
+    if (ledger.isClosed) return;
     // One that is in no store is known by its origin alone. The outcome of an uncertain one has been told.
     const isUnderWay = ({ text: id }: Asked) => {
       const text = ledger.texts.get(id);
@@ -226,7 +225,6 @@ export class Questions {
 
   /** Nothing is told any more; the store has it. */
   close(): void {
-    this.#isClosed = true;
     this.#redelivery.close();
     for (const { timer } of this.#patience.values()) timer.cancel();
     this.#collecting?.cancel();
@@ -234,12 +232,6 @@ export class Questions {
     this.#overdue.clear();
     this.#patience.clear();
     this.#collecting = undefined;
-  }
-
-  /** Goes on after {@link close}. */
-  open(): void {
-    this.#isClosed = false;
-    this.#redelivery.open();
   }
 
   #await(question: Asked): void {
@@ -312,7 +304,7 @@ export class Questions {
   /** Replies and statuses may have been read elsewhere, as long as something is asked. */
   #collect(): void {
     const { clock, ledger } = this.#options;
-    if (!ledger.isShared || this.#collecting || this.#isClosed) return;
+    if (!ledger.isShared || this.#collecting || ledger.isClosed) return;
     if (Object.values(ledger.questions.open).every(({ total }) => total === 0)) return;
     this.#collecting = clock.after(
       collectIntervalMs,
