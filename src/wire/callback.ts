@@ -7,12 +7,8 @@ import { createStatus } from './status';
 import { decodeText } from './text';
 import { contentOf, parseXml, type XmlElement } from './xml';
 
-/** A real one has one. */
-const maxRecipients = 1_000;
-/** What the replies of a callback may have in common comes to, once each has it: 100,000 short values, or as many characters as an answer may have. */
-const maxSharedSize = 8 * 1024 * 1024;
-/** What a value takes besides its characters. */
-const sizeOfValue = 80;
+/** A real one has one. Each gets all that they have in common. */
+const maxRecipients = 30;
 
 /** What a callback endpoint has received. */
 export interface CallbackRequest {
@@ -98,9 +94,6 @@ function readReplies(root: XmlElement): IncomingRecord[] {
     ...childrenOf(root).filter(([name]) => name !== 'recipient'),
   ];
   if (recipients.length > maxRecipients) throw unreadable('callback', 'too many recipients');
-  if (recipients.length * sizeOf(shared) > maxSharedSize) {
-    throw unreadable('callback', 'too many fields for so many recipients');
-  }
   const records: IncomingRecord[] = [];
   for (const recipient of recipients) {
     const body = recipient.children.find(({ name }) => name === 'body');
@@ -123,10 +116,6 @@ function readStatus(root: XmlElement): StatusRecord {
   const byName = readFields([...childrenOf(root, names), ...attributesOf(root, names)]);
   if (isBlank(byName.get('statusCode'))) throw unreadable('callback', 'the status-update has no statusCode');
   return createStatus(byName, 'callback');
-}
-
-function sizeOf(fields: readonly Field[]): number {
-  return fields.reduce((size, [name, value]) => size + sizeOfValue + name.length + value.length, 0);
 }
 
 type Renames = Readonly<Record<string, string>>;

@@ -12,7 +12,7 @@ const recipientNames: ReadonlySet<string> = new Set(['from', 'to', 'name', 'stat
 const truths: ReadonlySet<unknown> = new Set([true, 1, 'true', '1', 'yes', 'y']);
 
 /**
- * Reads the answer to a poll for outgoing messages (§2.4): a JSON list, or an object around one. Entries with nothing that
+ * Reads the answer to a poll for outgoing messages (§2.4): a JSON list. Entries with nothing that
  * a message has are passed over. Blank text fields are left out; what the service added since stays as received, but for
  * an `errorCode`, which is a number when it reads as one.
  *
@@ -23,9 +23,10 @@ export function parseOutbox(
   contentType?: string,
   onUnknownCharset?: OnUnknownCharset,
 ): OutboxRecord[] {
-  const list = listIn(parseJson(decodeText(bytes, contentType, onUnknownCharset)));
+  const list = parseJson(decodeText(bytes, contentType, onUnknownCharset));
+  if (!Array.isArray(list)) throw unreadable('answer', 'JSON without a list of messages');
   const records: OutboxRecord[] = [];
-  for (const entry of list) {
+  for (const entry of list as unknown[]) {
     const record = isObject(entry) ? createRecord(entry) : undefined;
     if (record !== undefined) records.push(record);
   }
@@ -50,18 +51,6 @@ function quoteLongIntegers(json: string): string {
     if (token === '"') isText = !isText;
     return !isText && /^-?\d{16,}$/.test(token) ? `"${token}"` : token;
   });
-}
-
-function listIn(value: unknown): readonly unknown[] {
-  if (Array.isArray(value)) return value;
-  if (isObject(value)) {
-    // One with a list of recipients is a message, and no list of messages.
-    if (value.messageId !== undefined || Array.isArray(value.recipientsList)) return [value];
-    const [list, ...others] = Object.values(value).filter((property) => Array.isArray(property));
-    if (list !== undefined && others.length === 0) return list;
-    if (list === undefined && typeof value.body === 'string') return [value];
-  }
-  throw unreadable('answer', 'JSON without a list of messages');
 }
 
 /** A message without a messageId is kept all the same: the service has moved its date on and will not give it again. */

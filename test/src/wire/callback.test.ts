@@ -116,8 +116,8 @@ describe('a reply, called back (§6.4)', () => {
     ]);
   });
 
-  it('reads the replies of 1,000 recipients', () => {
-    assert.equal(parseCallback({ bytes: manyReplies(1_000) }).records.length, 1_000);
+  it('reads the replies of 30 recipients', () => {
+    assert.equal(parseCallback({ bytes: manyReplies(30) }).records.length, 30);
   });
 
   it('never trims the text of a message', () => {
@@ -405,9 +405,7 @@ describe('what a callback is', () => {
     ['white space before the declaration', { bytes: Buffer.from(` ${xmlReply}`) }, /broken/],
     ['XML of more than 2 MiB', { bytes: Buffer.from(xmlReply.replace('Anna', 'x'.repeat(2 ** 21))) }, /2 MiB/],
     ['a reply without a recipient', { bytes: Buffer.from('<inbound-message messageId="secret"/>') }, /recipient/],
-    ['more recipients than any callback has', { bytes: manyReplies(1_001) }, /too many recipients/],
-    ['fields that so many recipients multiply', { bytes: manyReplies(1_000, 500) }, /too many fields/],
-    ['a field that so many recipients multiply', { bytes: manyReplies(1_000, 1, 20_000) }, /too many fields/],
+    ['more recipients than any callback has', { bytes: manyReplies(31) }, /too many recipients/],
     [
       'a status without identifier and code',
       { bytes: Buffer.from('<status-update><from>secret</from></status-update>') },
