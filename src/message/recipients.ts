@@ -1,8 +1,8 @@
 import { SmsError } from '../errors';
 
-const separator = /[\s,;]/;
-const separators = /[,;\n]/;
-const whiteSpace = /\s+/;
+const separators = /[\s,;]+/;
+/** Items between which there is white space alone: one that is short is likely to be a part of a number. */
+const spaced = /[^\s,;]\s+[^\s,;]/;
 /** Digits, with formatting characters around and between them. White space gets this far in list items only. */
 const numberLike = /^\+?[\d()./\s-]*$/;
 const formatting = /[()./\s+-]/g;
@@ -13,9 +13,6 @@ const shortestMsisdn = 7;
 const mostRecipients = 5_000;
 /** Repetitions and all. To read more of them would, too. */
 const mostRead = 100_000;
-
-/** An item, and whether it is likely to be part of a number that was written with spaces. */
-type Item = { item: unknown; isPart: boolean };
 
 /**
  * Reads the recipients of a message (§2.1 `to`): text, whose items are separated by white space, commas or semicolons,
@@ -37,10 +34,11 @@ type Item = { item: unknown; isPart: boolean };
  */
 export function parseRecipients(to: unknown): string[] {
   const recipients = new Set<string>();
+  const isSpaced = typeof to === 'string' && spaced.test(to);
   let count = 0;
-  for (const { item, isPart } of itemsOf(to)) {
+  for (const item of itemsOf(to)) {
     const text = textOf(item);
-    if (text !== '') recipients.add(parseItem(text, isPart));
+    if (text !== '') recipients.add(parseItem(text, isSpaced));
     if (recipients.size > mostRecipients || ++count > mostRead)
       throw new SmsError('recipientsTooMany', { field: 'to' });
   }
@@ -64,31 +62,14 @@ export function parseMsisdn(text: string): string | undefined {
   return msisdn.test(digits) ? digits : undefined;
 }
 
-function* itemsOf(to: unknown): Iterable<Item> {
-  if (typeof to !== 'string') {
-    for (const item of Array.isArray(to) ? presentItems(to) : [to]) yield { item, isPart: false };
-  } else if (!separator.test(to)) {
-    yield { item: to, isPart: false };
-  } else {
-    for (const group of to.split(separators, mostRead + 1)) {
-      const parts = group.trim().split(whiteSpace, mostRead + 1);
-      for (const [index, item] of parts.entries()) {
-        const isPart =
-          isShort(item) &&
-          [parts[index - 1], parts[index + 1]].some((next) => next && (isShort(next) || item[0] === '+'));
-        yield { item, isPart };
-      }
-    }
-  }
+function itemsOf(to: unknown): Iterable<unknown> {
+  if (typeof to === 'string') return to.split(separators, mostRead + 1);
+  return Array.isArray(to) ? presentItems(to) : [to];
 }
 
 /** The items of a list without its holes. There may be thousands of millions of them, so that none is looked at. */
 function* presentItems(list: readonly unknown[]): Iterable<unknown> {
   for (const name of Object.keys(list)) if (listIndex.test(name)) yield list[Number(name)];
-}
-
-function isShort(item: string): boolean {
-  return numberLike.test(item) && item.replace(formatting, '').length < shortestMsisdn;
 }
 
 function textOf(item: unknown): string {
@@ -102,14 +83,15 @@ function textOf(item: unknown): string {
   throw new SmsError('recipientsType', { field: 'to' });
 }
 
-function parseItem(item: string, isPart: boolean): string {
+function parseItem(item: string, isSpaced: boolean): string {
   if (item.lastIndexOf('+') > 0) throw refusal('recipientPlus', item);
   if (numberLike.test(item) && /\d/.test(item)) {
     const digits = parseMsisdn(item);
+    const isPart = isSpaced && item.replace(formatting, '').length < shortestMsisdn;
     if (digits === undefined) throw refusal(isPart ? 'recipientInParts' : 'recipientNumber', item);
     return digits;
   }
-  if (whiteSpace.test(item)) throw refusal('recipientSpace', item);
+  if (/\s/.test(item)) throw refusal('recipientSpace', item);
   return item;
 }
 

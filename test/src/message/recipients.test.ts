@@ -47,7 +47,7 @@ describe('recipients (§2.1 to)', () => {
     ['16 digits', '1234567890123456', 'recipientNumber'],
     ['a leading zero', '0215551234', 'recipientNumber'],
     ['a leading zero after the +', '+0215551234', 'recipientNumber'],
-    ['a short number in the middle of a list', '64215551234 021 Anna', 'recipientNumber'],
+    ['a short number in the middle of a list', '64215551234, 021, Anna', 'recipientNumber'],
     ['a number cut up by spaces', '+64 21 555 123', 'recipientInParts'],
     ['a number with a space after its country code', '+64 215551234', 'recipientInParts'],
     ['a number cut up by spaces in the middle of a list', 'Anna, 64 21 555 123', 'recipientInParts'],
