@@ -3,7 +3,7 @@ import { SmsError } from '../errors';
 import { Client } from '../http/client';
 import { type Connections, createConnections } from '../http/connections';
 import type { Inbox } from '../inbox/inbox';
-import { QuietHours, type QuietSettings } from '../message/times';
+import { QuietHours } from '../message/times';
 import type { Kind } from '../model';
 import { SendQueue } from '../outbox/queue';
 import type { RuleSettings } from '../outbox/rules';
@@ -161,19 +161,13 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     return membership;
   }
 
-  #changeQuietHours(settings: readonly QuietSettings[]): void {
-    const before = this.#rules.quietHours.map((hours) => hours.settings);
-    if (JSON.stringify(before) === JSON.stringify(settings)) return;
-    this.#rules.quietHours = settings.map((one) => new QuietHours(one));
-    this.data?.outbox.quietHoursChanged();
-  }
-
   #changeLimits(): void {
     const all = [...this.#limiting.values()];
     this.#rules.limits = all.flatMap(({ limits }) =>
       limits && (limits.perHandset ?? limits.perDay) !== undefined ? [limits] : [],
     );
-    this.#changeQuietHours(all.flatMap(({ quietHours }) => quietHours ?? []));
+    this.#rules.quietHours = all.flatMap(({ quietHours }) => (quietHours ? [new QuietHours(quietHours)] : []));
+    this.data?.outbox.quietHoursChanged();
     const slowest = Math.min(...all.map(({ perSecond = Number.POSITIVE_INFINITY }) => perSecond));
     this.#perSecond = Number.isFinite(slowest) ? slowest : undefined;
     this.consent.update(all);

@@ -179,7 +179,8 @@ export interface MembershipHost {
   leave(member: Member, returning: Promise<void> | undefined): Promise<void>;
 }
 
-const pageLength = 200;
+/** Decisions that are written at once. */
+const takenTogether = 200;
 
 const actions: Readonly<Record<EntryState, readonly EntryAction[]>> = {
   kept: ['send', 'discard'],
@@ -297,17 +298,16 @@ export class JoinedMembership implements Membership, Member {
   async actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'> {
     if (!actions[state].includes(action)) return 'unfit';
     const decided: Decided = { done: 0, left: 0 };
-    let page = this.entries(state, pageLength);
     // Those that come meanwhile nobody has seen.
-    for (let rest = page.total; ; rest -= page.entries.length) {
-      const decisions = await Promise.all(page.entries.slice(0, rest).map(({ id }) => this.act(id, action)));
-      for (const decision of decisions) {
+    const { entries } = this.entries(state, Number.POSITIVE_INFINITY);
+    for (let start = 0; start < entries.length; start += takenTogether) {
+      const together = entries.slice(start, start + takenTogether);
+      for (const decision of await Promise.all(together.map(({ id }) => this.act(id, action)))) {
         if (decision === 'done') decided.done++;
         else if (decision === 'unfit') decided.left++;
       }
-      if (page.next === undefined || rest <= page.entries.length) return decided;
-      page = this.entries(state, pageLength, page.next);
     }
+    return decided;
   }
 
   refresh(): Promise<void> {

@@ -36,8 +36,6 @@ export interface PollSubscriptionOptions<K extends Kind = Kind> {
 interface Out extends Given {
   /** Whether the flow has it; otherwise it waits to be sent again. */
   isInFlow: boolean;
-  /** The last attempt that got there. */
-  arrived: number;
   /** Ends either. */
   timer: Timer | undefined;
 }
@@ -163,7 +161,7 @@ export class PollSubscription implements InboxSubscriber {
       for (const { entry, attempt } of this.#waiting.values()) {
         if (this.isFull) break;
         this.#waiting.delete(entry.id);
-        const out: Out = { entry, attempt, isInFlow: false, arrived: 0, timer: undefined };
+        const out: Out = { entry, attempt, isInFlow: false, timer: undefined };
         this.#out.set(entry.id, out);
         this.#send(out);
       }
@@ -183,23 +181,16 @@ export class PollSubscription implements InboxSubscriber {
     }
     if (attempt > entry.attempts) this.#inbox.countAttempt(entry, attempt);
     out.isInFlow = true;
-    this.#startTimer(out);
     void this.#deliver(out, `${entry.id}.${attempt}`).then((isThere) => {
-      if (!isThere || this.#out.get(entry.id) !== out || out.attempt !== attempt) return;
-      out.arrived = attempt;
-      if (out.isInFlow && !out.timer) this.#startTimer(out);
+      if (!isThere || !out.isInFlow || this.#out.get(entry.id) !== out || out.attempt !== attempt) return;
+      // It has its time once it is there.
+      out.timer = this.#clock.after(this.#options.ackTimeoutMs, () => this.#timeOut(out));
     });
-  }
-
-  #startTimer(out: Out): void {
-    out.timer = this.#clock.after(this.#options.ackTimeoutMs, () => this.#timeOut(out));
   }
 
   #timeOut(out: Out): void {
     if (this.#releases) this.#release(out);
-    else if (out.arrived === out.attempt) this.#sendAgain(out);
-    // It has its time once it is there.
-    else out.timer = undefined;
+    else this.#sendAgain(out);
   }
 
   #fail(out: Out): void {
@@ -222,7 +213,7 @@ export class PollSubscription implements InboxSubscriber {
   }
 
   #release(out: Out): void {
-    this.#end(out, () => void this.#inbox.release(out.entry));
+    this.#end(out, () => this.#inbox.release(out.entry));
   }
 
   #giveUp(out: Out): void {

@@ -181,20 +181,10 @@ export class Subscribers {
    * of more than fits into one turn the rest does.
    */
   give(fresh: readonly Pending[]): void {
-    const isBehind = this.#next < this.#queue.length || (this.#isForAll && this.#isAnyWaiting(fresh));
+    const isBehind = this.#next < this.#queue.length || (this.#isForAll && this.#entries.size > fresh.length);
     for (const pending of fresh) this.#queue.push(pending);
     if (isBehind || fresh.length > sliceSize) this.#giveNextTurn();
     else this.#giveSlice();
-  }
-
-  /** Whether nobody has an older entry of the same channel in hand. */
-  #isAnyWaiting([first]: readonly Pending[]): boolean {
-    const here = first ? this.here(first.entry.channel) : new Map();
-    const isInHand = ({ pendingFor }: Pending) =>
-      [...pendingFor].some(([id, subscriber]) => subscriber && here.get(id) === subscriber);
-    return [...this.#entries.values()].some(
-      (one) => !one.isNew && one.entry.channel === first?.entry.channel && !isInHand(one),
-    );
   }
 
   /** Looks at all entries in the turns that follow: those that wait come before any that come from now on. */

@@ -15,9 +15,6 @@ const sweepMs = 3_600_000;
 /** Given in one step. */
 const mostGiven = 500;
 
-/** Digits of a key that say when. */
-const timeLength = 9;
-
 /** No clock that has been set says less: one without a battery begins in 1970. */
 const earliestTime = Date.UTC(2020, 0, 1);
 
@@ -25,8 +22,6 @@ interface Kept {
   item: DeadLetter;
   /** Since when it has been given up, by {@link Clock.elapsed}: whoever sets the clock makes nothing older. */
   since: number;
-  /** Once somebody has asked for it. */
-  identity?: Identity;
 }
 
 /**
@@ -57,16 +52,15 @@ export class DeadLetters {
   }
 
   /**
-   * At most so many, the oldest first, and what to ask for more with; absent: these were the last.
+   * At most so many, in the order in which they came, and what to ask for more with; absent: these were the last.
    *
    * @param after what an earlier page gave as its `next`, whether that one is still here or not; absent: from the first
    */
   page(most: number, after = ''): { items: DeadLetter[]; next?: string } {
-    const keyed = [...this.#kept.values()].map(({ item }) => ({ item, key: keyOf(item) }));
-    const rest = keyed.filter(({ key }) => key > after).sort((a, b) => (a.key < b.key ? -1 : 1));
-    const page = rest.slice(0, most);
-    const last = page.at(-1);
-    return { items: page.map(({ item }) => item), ...(rest.length > most && last ? { next: last.key } : undefined) };
+    const rest = [...this.#kept.keys()].filter((id) => id > after).sort();
+    const items = rest.slice(0, most).flatMap((id) => this.get(id) ?? []);
+    const next = rest[most - 1];
+    return { items, ...(rest.length > most && next !== undefined && { next }) };
   }
 
   /** A node has given an entry up. What drops the entry in the same turn of the event loop shares the commit. */
@@ -92,11 +86,9 @@ export class DeadLetters {
 
   /** What no node took of a message, unless these changes drop it. */
   find(kind: Kind, identity: Identity, changes?: Changes): DeadLetter | undefined {
-    for (const kept of this.#kept.values()) {
-      const { item } = kept;
+    for (const { item } of this.#kept.values()) {
       if (item.node !== '' || item.kind !== kind || changes?.drop.has(item.id)) continue;
-      kept.identity ??= identify(item);
-      if (isSameMessage(kept.identity, identity)) return item;
+      if (isSameMessage(identify(item), identity)) return item;
     }
     return undefined;
   }
@@ -253,11 +245,6 @@ function createDelivery(
     },
   );
   return { ...step, drops: items.map(({ id }) => id) };
-}
-
-/** Ascends in the order of the times, those of one time in that of the ids. */
-function keyOf({ id, at }: DeadLetter): string {
-  return Math.max(0, Math.floor(at)).toString(36).padStart(timeLength, '0') + id;
 }
 
 function idsOf(list: readonly Kept[]): string[] {

@@ -127,27 +127,23 @@ export class Pending {
   isDead = false;
   /** Another inbox has it in hand. */
   isHandedOver = false;
-  #ended: Promise<boolean> | undefined;
-  #onEnd: ((delivered: boolean) => void) | undefined;
+  /** Resolves with whether it was delivered. */
+  readonly ended: Promise<boolean>;
+  #onEnd = (_delivered: boolean) => {};
 
   /** Begins as one that nobody has been given. */
   constructor(entry: Entry, identity: Identity) {
     this.entry = entry;
     this.identity = identity;
     this.firstAttempt = entry.attempts + 1;
-  }
-
-  /** Resolves with whether it was delivered. */
-  get ended(): Promise<boolean> {
-    this.#ended ??= new Promise((resolve) => {
+    this.ended = new Promise((resolve) => {
       this.#onEnd = resolve;
     });
-    return this.#ended;
   }
 
   end(delivered: boolean): void {
     if (!delivered) undone.add(this.entry);
-    this.#onEnd?.(delivered);
+    this.#onEnd(delivered);
   }
 }
 

@@ -218,11 +218,11 @@ export class Inbox {
   /**
    * Lets go of a called-back entry that the service shall bring again. It counts as new then, but for its attempts.
    */
-  release(entry: Entry): Promise<void> {
+  release(entry: Entry): void {
     const pending = this.#context.entries.get(entry.id);
-    if (!pending) return Promise.resolve();
+    if (!pending) return;
     pending.isReleased = true;
-    return new Promise((resolve) => this.#context.run(createRelease(this.#context, pending, resolve)));
+    this.#context.run(createRelease(this.#context, pending));
   }
 
   /** Writes down that an entry is sent into a flow for one time more than any before. */
@@ -295,7 +295,7 @@ export class Inbox {
     const events = {
       onAttempt: (entry: Entry, attempt: number) => this.countAttempt(entry, attempt),
       onTaken: (taken: Pending) => settle(this.#context, taken),
-      onStranded: (stranded: Pending) => void this.release(stranded.entry),
+      onStranded: (stranded: Pending) => this.release(stranded.entry),
       isPolled,
       onUntaken: (untaken: Pending) => {
         untaken.isDead = true;

@@ -6,24 +6,19 @@ import { forget, rememberAnswer } from './identity';
 
 /**
  * Lets go of a called-back entry that the service shall bring again: it counts as new then, but for its attempts. Its
- * polled copy, which the service will not bring again, takes its place.
- *
- * @param onSettled the service can be told; called at once when a shared store fails: whose the entry is by then is seen when it is back
+ * polled copy, which the service will not bring again, takes its place. While a shared store fails the service is told at once: whose the
+ * entry is by then is seen when that is back.
  */
-export function createRelease(context: InboxContext, released: Pending, onSettled: () => void): Step<void> {
+export function createRelease(context: InboxContext, released: Pending): Step<void> {
   const { entries, subscribers, journal } = context;
   const { identity } = released;
   const { id } = released.entry;
   const idOfCopy = journal.nextId();
-  const endRelease = () => {
-    released.end(false);
-    onSettled();
-  };
   return {
     whileFailing: journal.isShared ? 'postpone' : 'apply',
-    postponed: endRelease,
+    postponed: () => released.end(false),
     decide(look, changes) {
-      if (entries.get(id) !== released || changes.drop.has(id)) return onSettled;
+      if (entries.get(id) !== released || changes.drop.has(id)) return () => {};
       const current = currentEntry(released.entry, changes);
       const { kind, polledCopy } = current;
       dropEntry(context, released.entry, identity, changes);
@@ -33,7 +28,7 @@ export function createRelease(context: InboxContext, released: Pending, onSettle
         return () => {
           entries.delete(id);
           entries.keepReleased(released);
-          endRelease();
+          released.end(false);
           if (!released.isReleased) takeLate(context, id);
         };
       }
@@ -48,7 +43,7 @@ export function createRelease(context: InboxContext, released: Pending, onSettle
         entries.delete(id);
         entries.keepReleased(released);
         if (!released.isReleased) entries.add(standIn);
-        endRelease();
+        released.end(false);
         if (released.isReleased) giveTogether(context, [standIn]);
         else settle(context, standIn);
       };

@@ -132,11 +132,10 @@ export class Endpoint {
   /** In the order in which they came, each with the member it belongs to. */
   readonly #watchers = new Map<Watcher, { member: Poller; receiver: Receiving | undefined }>();
   /** What fails, and the watchers have been told of: the service, the store. */
-  #told: ('service' | 'store')[] = [];
+  readonly #told = new Set<'service' | 'store'>();
   #turn: Promise<unknown> = Promise.resolve();
   /** Since when the loop has been in its state, and what the service has answered. */
   #since = 0;
-  #stateName: PollState['name'] | undefined;
   #lastAnswerAt: number | undefined;
   #answers = 0;
 
@@ -151,7 +150,7 @@ export class Endpoint {
         pauseMs: () => this.#plan.pauseMs(this.settings, this.#watchers.keys()),
         drain: () => this.#plan.drain(this.settings),
       },
-      (state) => this.#tell(state),
+      (state, previous) => this.#tell(state, previous),
       host.clock,
     );
   }
@@ -196,9 +195,8 @@ export class Endpoint {
     this.holdOrResume();
     if (isFirst) {
       // Whoever starts it is not told of the end of what those before have seen begin.
-      this.#told = [];
+      this.#told.clear();
       this.#since = this.#host.clock.now();
-      this.#stateName = undefined;
       this.#loop.start();
     } else {
       this.#greet(watcher);
@@ -290,14 +288,16 @@ export class Endpoint {
     if (state.name === 'failing') watcher.onFailing(state.error);
   }
 
-  #tell(state: PollState): void {
-    if (state.name !== this.#stateName) this.#since = this.#host.clock.now();
-    this.#stateName = state.name;
+  #tell(state: PollState, previous: PollState): void {
+    if (state.name !== previous.name) this.#since = this.#host.clock.now();
     this.#host.onChanged();
     const failing = state.name === 'failing' ? state.error : undefined;
-    const isNew = failing && isNews(failing, this.#told);
-    const hasRecovered = !failing && state.name !== 'paused' && this.#told.length > 0;
-    if (hasRecovered) this.#told = [];
+    // The store may fail and come back while the service fails all the time.
+    const what = failing?.code === 'SMS_STORE' ? 'store' : 'service';
+    const isNew = failing !== undefined && !this.#told.has(what);
+    if (isNew) this.#told.add(what);
+    const hasRecovered = !failing && state.name !== 'paused' && this.#told.size > 0;
+    if (hasRecovered) this.#told.clear();
     for (const watcher of this.#watchers.keys()) {
       watcher.onState(state);
       if (isNew) watcher.onFailing(failing);
@@ -307,27 +307,15 @@ export class Endpoint {
   }
 }
 
-/** Says whether it has not been told. The store may fail and come back while the service fails all the time. */
-function isNews({ code }: SmsError, told: ('service' | 'store')[]): boolean {
-  const what = code === 'SMS_STORE' ? 'store' : 'service';
-  if (told.includes(what)) return false;
-  told.push(what);
-  return true;
-}
-
 /** The endpoints of an account. */
 export type Endpoints = Readonly<Record<Kind, Endpoint>>;
 
-/** A poll that is not handed over yet. */
-interface InFlight {
-  polling: Promise<unknown>;
-  /** Its answer has begun to arrive. */
-  isArriving: boolean;
-}
-
 /** Polls that are not handed over yet; they outlive those who wanted them. */
 export class Polls {
-  readonly #inFlight = new Set<InFlight>();
+  /** Each resolves when it is handed over. */
+  readonly #inFlight = new Set<Promise<void>>();
+  /** Those whose answer has begun to arrive. */
+  readonly #arriving = new Set<Promise<void>>();
 
   get size(): number {
     return this.#inFlight.size;
@@ -339,37 +327,32 @@ export class Polls {
    * @param poll tells by its argument that its answer has begun to arrive
    */
   track<T>(poll: (onAnswer: () => void) => Promise<T>): Promise<T> {
-    const inFlight: InFlight = { polling: Promise.resolve(), isArriving: false };
-    const polling = poll(() => {
-      inFlight.isArriving = true;
-    });
-    const handedOver = () => void this.#inFlight.delete(inFlight);
-    inFlight.polling = polling.then(handedOver, handedOver);
-    this.#inFlight.add(inFlight);
+    const polling = poll(() => void this.#arriving.add(handedOver));
+    const end = () => {
+      this.#inFlight.delete(handedOver);
+      this.#arriving.delete(handedOver);
+    };
+    const handedOver = polling.then(end, end);
+    this.#inFlight.add(handedOver);
     return polling;
   }
 
   /** Resolves when those that are in flight now have been handed over. */
   async ended(): Promise<void> {
-    await Promise.all(this.#all());
+    await Promise.all(this.#inFlight);
   }
 
   /** Resolves when one of those that are in flight now has been handed over; at once when there is none. */
   async oneEnded(): Promise<void> {
-    if (this.#inFlight.size > 0) await Promise.race(this.#all());
+    if (this.size > 0) await Promise.race(this.#inFlight);
   }
 
   /** Resolves when those have been handed over whose answer has begun to arrive by now, or after `graceMs`. */
   async arrived(clock: Clock, graceMs: number): Promise<void> {
-    const arriving = this.#all(({ isArriving }) => isArriving);
-    if (arriving.length === 0) return;
+    if (this.#arriving.size === 0) return;
     const grace = new AbortController();
     const timeout = wait(clock, graceMs, grace.signal).catch(() => {});
-    await Promise.race([Promise.all(arriving), timeout]);
+    await Promise.race([Promise.all(this.#arriving), timeout]);
     grace.abort();
-  }
-
-  #all(isMeant: (inFlight: InFlight) => boolean = () => true): Promise<unknown>[] {
-    return [...this.#inFlight.values()].filter(isMeant).map(({ polling }) => polling);
   }
 }

@@ -9,7 +9,7 @@ import type { IncomingRecord, OutboxRecord } from '../../../src/model';
 import type { Changes, Item, Leftovers, Remembered, Store, StoreEvents } from '../../../src/store/store';
 import { until } from '../../until';
 import { settle, VirtualClock } from '../../virtual-clock';
-import { createInboxOn } from '../inbox/inbox-on';
+import { createInboxOn, release } from '../inbox/inbox-on';
 
 function incoming(messageId: string): IncomingRecord {
   return {
@@ -475,7 +475,7 @@ describe('Subscribers', () => {
       inbox.attach('incoming', faulty);
       assert.ok(callback);
       await settle();
-      await inbox.release(callback);
+      await release(inbox, callback);
       assert.equal(await inbox.ended(callback), false);
       await settle();
       assert.deepEqual([faults, inbox.journal.failure], [[fault], undefined]);

@@ -241,6 +241,7 @@ describe('what was given up', () => {
   it('is at most 10,000, of which the oldest goes, and says so once', async () => {
     const inbox = createInbox();
     attach(inbox);
+    await clock.advance(0);
     for (let start = 0; start < 10_000; start += 250) {
       await receive(inbox, ...Array.from({ length: 250 }, (_, index) => String(start + index)));
     }

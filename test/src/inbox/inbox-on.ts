@@ -1,4 +1,5 @@
 import { systemClock } from '../../../src/clock';
+import type { Entry } from '../../../src/inbox/entries';
 import type { InboxOptions } from '../../../src/inbox/inbox';
 import { Inbox } from '../../../src/inbox/inbox';
 import { Journal, type JournalOptions } from '../../../src/journal/journal';
@@ -24,6 +25,12 @@ export function createInbox(options: Partial<InboxOptions> & Pick<InboxOptions, 
     onUntaken() {},
     ...options,
   });
+}
+
+/** Lets go of a called-back entry. Resolves when that is written. */
+export function release(inbox: Inbox, entry: Entry): Promise<void> {
+  inbox.release(entry);
+  return inbox.journal.flush();
 }
 
 /** An inbox that has a store for itself. */

@@ -10,7 +10,7 @@ import { formatRemembered, parseRemembered } from '../../../src/store/store';
 import { RedisServer } from '../../redis-server';
 import { TcpProxy } from '../../tcp-proxy';
 import { Closing } from '../closing';
-import { createInboxOn } from './inbox-on';
+import { createInboxOn, release } from './inbox-on';
 
 const key = '0123456789abcdef';
 const inboxes = `sms:{${key}}:inbox:*`;
@@ -227,7 +227,7 @@ describe('Inboxes of several processes on one Redis', () => {
       const { holder } = await createHolder();
       const other = await create();
       await holder.callBack(incoming('m'));
-      await holder.inbox.release(holder.last.entry);
+      await release(holder.inbox, holder.last.entry);
       const [acceptance] = await other.callBack(incoming('m'));
       assert.equal(acceptance?.outcome, 'new');
       assert.equal(other.given.length, 1);
@@ -239,7 +239,7 @@ describe('Inboxes of several processes on one Redis', () => {
       const { messageId: _, ...anonymous } = incoming('m');
       await holder.callBack(anonymous as IncomingRecord);
       assert.deepEqual(await other.poll(incoming('m')), [{ outcome: 'duplicate' }]);
-      await holder.inbox.release(holder.last.entry);
+      await release(holder.inbox, holder.last.entry);
       const [acceptance] = await other.callBack(anonymous as IncomingRecord);
       assert.equal(acceptance?.outcome, 'new');
     });
@@ -386,7 +386,7 @@ describe('Inboxes of several processes on one Redis', () => {
       await holder.callBack(incoming('m'));
       proxy.cut();
       await holder.untilFailing(true);
-      await holder.inbox.release(holder.last.entry);
+      await release(holder.inbox, holder.last.entry);
       await forgetSigns();
       await heir.untilGiven(1);
       proxy.restore();
@@ -400,7 +400,7 @@ describe('Inboxes of several processes on one Redis', () => {
       proxy.cut();
       await holder.untilFailing(true);
       const ended = holder.inbox.ended(holder.last.entry);
-      await holder.inbox.release(holder.last.entry);
+      await release(holder.inbox, holder.last.entry);
       assert.equal(await ended, false);
       proxy.restore();
       await holder.untilFailing(false);

@@ -11,7 +11,7 @@ import type { Leftovers, Store } from '../../../src/store/store';
 import { formatRemembered, parseRemembered } from '../../../src/store/store';
 import { copyDisk } from '../sending/sending-side';
 import { FailingStore, FakeDisk } from '../store/failing-store';
-import { createInboxOn } from './inbox-on';
+import { createInboxOn, release } from './inbox-on';
 
 /** Nobody sets it: what the tests let pass has passed. */
 function createClock(): Clock {
@@ -184,7 +184,7 @@ describe('Inbox', () => {
     await inbox.accept(polled(incoming('m1')));
     const node = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
     await inbox.accept(called({ body: 'm1' }));
-    await inbox.release(node.last);
+    await release(inbox, node.last);
     const back = attach(inbox, new Node('back'));
     await settle();
     assert.deepEqual(back.texts, ['m1']);
@@ -225,6 +225,7 @@ describe('Inbox', () => {
     it('keeps channels apart', async () => {
       const inbox = createInbox();
       const [one, other] = [attach(inbox, new Node('a')), attach(inbox, new Node('a'), 'status')];
+      await settle();
       await inbox.accept(polled(incoming('1')));
       const status: StatusRecord = { messageId: '1', from: '6421555001', statusCode: 'RCV', via: 'poll' };
       await inbox.accept({ kind: 'status', via: 'poll', records: [status] });
@@ -322,6 +323,7 @@ describe('Inbox', () => {
       dedupe = false;
       const inbox = createInbox();
       const a = attach(inbox, new Node('a'));
+      await settle();
       await inbox.accept(polled(incoming('1')));
       assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), ['repeated']);
       assert.equal(a.given.length, 2);
@@ -341,6 +343,7 @@ describe('Inbox', () => {
     it('remembers no longer than dedupeHours', async () => {
       const inbox = createInbox();
       const a = attach(inbox, new Node('a'));
+      await settle();
       await inbox.accept(polled(incoming('1')));
       mock.timers.tick(dedupeMs);
       assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), ['repeated']);
@@ -748,7 +751,7 @@ describe('Inbox', () => {
         await one.handOver(two);
         const b = attach(two, new Node('callback'), 'callback');
         await settle();
-        await two.release(b.last);
+        await release(two, b.last);
         assert.deepEqual(outcomes(await one.accept(called(fields))), ['new']);
       }
     });
@@ -902,7 +905,7 @@ describe('Inbox', () => {
         const node = attach(inbox, new Node('callback'), 'callback');
         await inbox.accept(called(fields));
         const ended = inbox.ended(node.last);
-        await inbox.release(node.last);
+        await release(inbox, node.last);
         assert.equal(await ended, false);
         assert.equal(store.disk.entries.size, 0);
         // That it was sent into the flow is all that is known of it.
@@ -923,7 +926,7 @@ describe('Inbox', () => {
             const node = attach(inbox, new Node('callback'), 'callback');
             assert.deepEqual(outcomes(await inbox.accept(called(fields))), ['new']);
             attempts.push(...node.attempts);
-            await inbox.release(node.last);
+            await release(inbox, node.last);
             if (isStopped) await inbox.journal.close();
             else {
               inboxes.pop();
@@ -940,7 +943,7 @@ describe('Inbox', () => {
       const inbox = createInbox(new FailingStore(disk));
       const node = attach(inbox, new Node('callback'), 'callback');
       await inbox.accept(called());
-      await inbox.release(node.last);
+      await release(inbox, node.last);
       inbox.doneLate(node.last.id);
       inbox.doneLate(node.last.id);
       inbox.doneLate('another');
@@ -957,14 +960,14 @@ describe('Inbox', () => {
       const node = attach(inbox, new Node('callback'), 'callback');
       await inbox.accept(called());
       const first = node.last;
-      await inbox.release(first);
+      await release(inbox, first);
       await inbox.accept(called());
       const ended = inbox.ended(node.last);
       inbox.doneLate(first.id);
       assert.equal(await ended, true);
       await inbox.journal.flush();
       assert.deepEqual([...store.disk.entries], []);
-      await inbox.release(node.last);
+      await release(inbox, node.last);
       assert.deepEqual(outcomes(await inbox.accept(called())), ['duplicate']);
     });
 
@@ -978,7 +981,7 @@ describe('Inbox', () => {
         await inbox.accept(called({ body: '1' }));
         if (isPolledToo) await inbox.accept(polled(incoming('1')));
         const ended = inbox.ended(node.last);
-        const { ended: released } = await beginCommit(store, () => inbox.release(node.last));
+        const { ended: released } = await beginCommit(store, () => release(inbox, node.last));
         inbox.doneLate(node.last.id);
         assert.equal(await ended, true);
         await released;
@@ -996,7 +999,7 @@ describe('Inbox', () => {
       const node = attach(inbox, new Node('callback'), 'callback');
       await inbox.accept(called());
       const first = node.last;
-      await inbox.release(first);
+      await release(inbox, first);
       const { ended: other } = await beginCommit(store, () => inbox.accept(polled(incoming('another'))));
       const retry = inbox.accept(called());
       inbox.doneLate(first.id);
@@ -1014,7 +1017,7 @@ describe('Inbox', () => {
         const inbox = createInbox(store);
         const node = attach(inbox, new Node('callback'), 'callback');
         await inbox.accept(called());
-        await inbox.release(node.last);
+        await release(inbox, node.last);
         if (when === 'before') inbox.detach('callback', node);
         const { ended: retry } = await beginCommit(store, () => inbox.accept(called()));
         if (when === 'as') inbox.detach('callback', node);
@@ -1030,7 +1033,7 @@ describe('Inbox', () => {
       const inbox = createInbox(store);
       const node = attach(inbox, new Node('callback'), 'callback');
       await inbox.accept(called());
-      await inbox.release(node.last);
+      await release(inbox, node.last);
       const { ended: retry } = await beginCommit(store, () => inbox.accept(called()));
       inbox.detach('callback', node);
       await retry;
@@ -1061,7 +1064,7 @@ describe('Inbox', () => {
       await inbox.accept(called({ body: '1' }));
       await inbox.accept(polled(incoming('1')));
       assert.equal(a.given.length, 0);
-      await inbox.release(node.last);
+      await release(inbox, node.last);
       assert.deepEqual(a.texts, ['1']);
       assert.equal(a.last.record.messageId, '1');
       assert.equal(a.last.channel, 'incoming');
@@ -1079,7 +1082,7 @@ describe('Inbox', () => {
       const [node, a] = [attach(inbox, new Node('callback'), 'callback'), attach(inbox, new Node('a'))];
       await inbox.accept(called({ body: '1' }));
       await inbox.accept(polled(incoming('1')));
-      const { ended: released } = await beginCommit(store, () => inbox.release(node.last));
+      const { ended: released } = await beginCommit(store, () => release(inbox, node.last));
       inbox.detach('incoming', a);
       const again = attach(inbox, new Node('a'));
       await released;
@@ -1090,6 +1093,7 @@ describe('Inbox', () => {
     it('each of two equal texts of one second is known by its own instant', async () => {
       const inbox = createInbox();
       const [node, a] = [attach(inbox, new Node('callback'), 'callback'), attach(inbox, new Node('a'))];
+      await settle();
       const early = { body: 'yes', messageDate: '2026-03-01T10:00:00.100Z' };
       const late = { body: 'yes', messageDate: '2026-03-01T10:00:00.900Z' };
       const [first] = await inbox.accept(called(early));
@@ -1100,9 +1104,9 @@ describe('Inbox', () => {
       const [retry] = await inbox.accept(called(early));
       assert.equal(retry?.entry, first?.entry);
       assert.ok(first?.entry && second?.entry);
-      await inbox.release(second.entry);
+      await release(inbox, second.entry);
       assert.equal(a.given.length, 0);
-      await inbox.release(first.entry);
+      await release(inbox, first.entry);
       assert.equal(a.last.record.messageId, 'early');
       assert.deepEqual(outcomes(await inbox.accept(called(late))), ['new']);
       assert.equal(node.given.length, 3);
@@ -1121,7 +1125,7 @@ describe('Inbox', () => {
           await settle();
         }
         const a = attach(inbox, new Node('a'));
-        await inbox.release(node.last);
+        await release(inbox, node.last);
         await settle();
         assert.deepEqual(a.texts, ['1']);
       }
@@ -1131,7 +1135,7 @@ describe('Inbox', () => {
       const inbox = createInbox();
       const node = attach(inbox, new Node('callback'), 'callback');
       await inbox.accept(called());
-      const [[retry]] = await Promise.all([inbox.accept(called()), inbox.release(node.last)]);
+      const [[retry]] = await Promise.all([inbox.accept(called()), release(inbox, node.last)]);
       assert.ok(retry?.entry);
       assert.equal(await inbox.ended(retry.entry), false);
     });
@@ -1153,7 +1157,7 @@ describe('Inbox', () => {
         const node = attach(inbox, new Node('callback'), 'callback');
         await inbox.accept(called());
         store.turns = 3;
-        const released = inbox.release(node.last);
+        const released = release(inbox, node.last);
         for (let turn = 0; turn < turnsBefore; turn++) await new Promise(setImmediate);
         inbox.detach('callback', node);
         const successor = attach(inbox, new Node('callback'), 'callback');
@@ -1172,7 +1176,7 @@ describe('Inbox', () => {
       const node = attach(inbox, new Node('callback'), 'callback');
       await inbox.accept(called());
       await inbox.accept(polled(incoming('1', { body: 'hello' })));
-      await Promise.all([inbox.release(node.last), inbox.accept(polled(incoming('1', { body: 'hello' })))]);
+      await Promise.all([release(inbox, node.last), inbox.accept(polled(incoming('1', { body: 'hello' })))]);
       const a = attach(inbox, new Node('a'));
       await settle();
       assert.deepEqual(a.texts, ['hello']);
@@ -1187,10 +1191,10 @@ describe('Inbox', () => {
       const node = attach(inbox, new Node('callback'), 'callback');
       await inbox.accept(called());
       const { last } = node;
-      await Promise.all([inbox.release(last), inbox.release(last)]);
+      await Promise.all([release(inbox, last), release(inbox, last)]);
       await inbox.accept(called());
       inbox.done(node.last, node);
-      await inbox.release(node.last);
+      await release(inbox, node.last);
       assert.deepEqual(outcomes(await inbox.accept(called())), ['duplicate']);
     });
   });
@@ -1251,7 +1255,7 @@ describe('Inbox', () => {
       const inbox = createInbox();
       const node = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
       await inbox.accept(called());
-      await inbox.release(node.last);
+      await release(inbox, node.last);
       await inbox.accept(called());
       inbox.detach('callback', node);
       const other = attachOther(inbox);
@@ -1273,7 +1277,7 @@ describe('Inbox', () => {
         if (!isInOneStep) await copied;
         await inbox.accept(elsewhere({ body: '1' }));
         assert.equal(store.disk.entries.size, 1);
-        await inbox.release(other.last);
+        await release(inbox, other.last);
         const a = attach(inbox, new Node('a'));
         await settle();
         assert.deepEqual([other.texts, a.texts, a.last.record.messageId], [['1'], ['1'], '1']);
@@ -1628,6 +1632,7 @@ describe('Inbox', () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
       const a = attach(inbox, new Node('a'));
+      await settle();
       await inbox.accept(polled(incoming('1')));
       const first = a.last;
       store.failing.add('commit');
@@ -1720,7 +1725,7 @@ describe('Inbox', () => {
       await inbox.accept(called());
       store.failing.add('commit');
       const ended = inbox.ended(node.last);
-      await inbox.release(node.last);
+      await release(inbox, node.last);
       assert.equal(await ended, false);
       store.failing.clear();
       mock.timers.tick(5_000);

@@ -926,7 +926,8 @@ describe('conversations', () => {
           await Promise.all([accepting, side.pass(100)]);
         };
         const release = async () => {
-          await Promise.all([side.inbox.release(entries.at(-1) as Entry), side.pass(100)]);
+          side.inbox.release(entries.at(-1) as Entry);
+          await side.pass(100);
         };
         return { side, node, called, taker, arrive, release };
       }
