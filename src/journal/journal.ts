@@ -195,9 +195,9 @@ export class Journal {
     return this.#writer.isStored(id);
   }
 
-  /** Takes steps that were postponed and say by now that they wait for the store no longer. */
+  /** Takes those steps that were postponed and say by now that they wait for the store no longer. */
   takeOverdue(): void {
-    for (const task of this.#writer.takePostponed(false)) this.#enqueue(task);
+    for (const task of this.#writer.takePostponed()) this.#enqueue(task);
   }
 
   /** See {@link Store.mayHold}; `undefined`: nobody knows before the store is open. */

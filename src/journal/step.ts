@@ -34,7 +34,7 @@ export interface Step<Result> {
    * store has no place for that.
    */
   readonly after?: Promise<void> | undefined;
-  /** Called whenever it is postponed: once more for each time that the store fails again before it is taken. */
+  /** Called whenever it is postponed, which may be several times before it is taken. */
   postponed?(): void;
 }
 

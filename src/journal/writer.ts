@@ -13,7 +13,7 @@ import {
   StoreConflict,
 } from '../store/store';
 import type { ClockSkew } from './clock-skew';
-import type { Participant, Step, Versions } from './step';
+import type { Participant, Step } from './step';
 
 /** A step that somebody waits for. */
 export interface Task {
@@ -52,7 +52,7 @@ export class StepWriter {
   readonly #bases = new Map<string, Remembered | undefined>();
   /** Of the steps that they are of. */
   readonly #holds: Hold[] = [];
-  #postponed: Task[] = [];
+  readonly #postponed: Task[] = [];
   /** Ids of the items that the store has, as far as is known. */
   #stored = new Set<string>();
   #rememberedSinceSweep = rememberedPerSweep;
@@ -91,11 +91,9 @@ export class StepWriter {
     this.#unsaved.keep.delete(id);
   }
 
-  /** Takes out those that were postponed, or of them those that are not to be any longer. */
-  takePostponed(isAll = true): Task[] {
-    const taken = this.#postponed.filter(({ step }) => isAll || step.whileFailing !== 'postpone');
-    this.#postponed = this.#postponed.filter((task) => !taken.includes(task));
-    return taken;
+  /** Takes out those that were postponed. */
+  takePostponed(): Task[] {
+    return this.#postponed.splice(0);
   }
 
   /** Takes a group of steps, in their order, and saves what is unsaved along with them. Never rejects. */
@@ -168,18 +166,13 @@ export class StepWriter {
   #mergeUnsaved(recalled: Recalled): Changes {
     const remember = new Map(this.#unsaved.remember);
     for (const key of remember.keys()) {
-      const [mine, base, theirs] = [remember.get(key), this.#bases.get(key), recalled.get(key)];
-      if (mine && (base || theirs)) remember.set(key, this.#merge(key, { base, theirs, mine }));
+      const [base, theirs] = [this.#bases.get(key), recalled.get(key)];
+      for (const { merge } of this.#participants.values()) {
+        const mine = remember.get(key);
+        if (merge && mine && (base || theirs)) remember.set(key, merge(key, { base, theirs, mine }));
+      }
     }
     return { ...this.#unsaved, remember };
-  }
-
-  #merge(key: string, versions: Versions): Remembered | undefined {
-    let mine: Remembered | undefined = versions.mine;
-    for (const participant of this.#participants.values()) {
-      if (mine && participant.merge) mine = participant.merge(key, { ...versions, mine });
-    }
-    return mine;
   }
 
   /** Has steps decide, and reads what they look at, until they look at nothing more. */

@@ -29,14 +29,6 @@ export interface SessionOptions {
   clock: Clock;
 }
 
-/** What a session does while it lasts. */
-export interface SessionLife {
-  /** Called with each sign of life. */
-  beat(): Promise<void>;
-  /** It is of no use any more. */
-  onFailure(error: Error): void;
-}
-
 /** Items that are taken over at a time: the server serves nobody else meanwhile. */
 const pageSize = 250;
 
@@ -52,7 +44,7 @@ export class RedisSession {
   isThere = false;
   readonly #options: SessionOptions;
   readonly #beganAtMs: number;
-  #life: SessionLife | undefined;
+  #onFailure: ((error: Error) => void) | undefined;
   #nextBeat: Timer | undefined;
   #failure: Error | undefined;
   #isEnded = false;
@@ -120,10 +112,15 @@ export class RedisSession {
     this.isThere = answer[0] === 1;
   }
 
-  /** Lets this instance live on until the session ends. */
-  keepAlive(life: SessionLife): void {
-    this.#life = life;
-    this.#beatLater();
+  /**
+   * Lets this instance live on until the session ends.
+   *
+   * @param beat called with each sign of life
+   * @param onFailure the session is of no use any more
+   */
+  keepAlive(beat: () => Promise<void>, onFailure: (error: Error) => void): void {
+    this.#onFailure = onFailure;
+    this.#beatLater(beat);
   }
 
   /** What this instance held before the connection was lost, and nobody has taken over. In order. */
@@ -198,17 +195,17 @@ export class RedisSession {
     this.#nextBeat?.cancel();
   }
 
-  #beatLater(): void {
+  #beatLater(beat: () => Promise<void>): void {
     const { clock, timing } = this.#options;
-    if (!this.#isEnded) this.#nextBeat = clock.after(timing.heartbeatMs, () => void this.#beat());
+    if (!this.#isEnded) this.#nextBeat = clock.after(timing.heartbeatMs, () => void this.#beat(beat));
   }
 
-  async #beat(): Promise<void> {
+  async #beat(beat: () => Promise<void>): Promise<void> {
     try {
       // Only prolonged: once it has expired, others may have taken over what this instance holds.
       await this.commit([], { expected: [], keep: [], remember: [], drop: [] });
-      await this.#life?.beat();
-      this.#beatLater();
+      await beat();
+      this.#beatLater(beat);
     } catch (error) {
       this.#fail(error);
     }
@@ -216,7 +213,7 @@ export class RedisSession {
 
   /** While it is being opened, the rejection tells. */
   #fail(error: unknown): void {
-    if (!this.#isEnded) this.#life?.onFailure(describeFailure(error));
+    if (!this.#isEnded) this.#onFailure?.(describeFailure(error));
   }
 }
 

@@ -91,10 +91,10 @@ export class RedisStore implements Store {
       this.#isReset ||= this.#isKnown && !session.isThere;
       const listed = [...(await session.listOwn()), ...(await session.takeOver(events.wanted()))];
       const items = await this.#readItems(session, listed, events);
-      session.keepAlive({
-        beat: () => this.#takeOver(session, events),
-        onFailure: (error) => events.onFailure(error),
-      });
+      session.keepAlive(
+        () => this.#takeOver(session, events),
+        (error) => events.onFailure(error),
+      );
       const isReset = this.#isReset;
       this.#isKnown = true;
       this.#isReset = false;

@@ -29,8 +29,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what is unsaved replaces what others have remembered since',
     'journal/writer.ts',
-    'if (mine && (base || theirs)) remember',
-    "if (mine && (base || theirs) && key === '') remember",
+    'if (merge && mine && (base || theirs)) remember',
+    "if (merge && mine && (base || theirs) && key === '') remember",
   ),
   mutant(
     'what was unsaved is not written with the next commit',
