@@ -10,7 +10,7 @@ const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', '
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 
-/** Offsets from UTC in minutes, by the names of RFC 822. */
+/** Offsets from UTC in minutes, by the names of RFC 822 and those of the country whose numbers the specification shows. */
 const zoneOffsets: ReadonlyMap<string, number> = new Map([
   ['UT', 0],
   ['UTC', 0],
@@ -23,6 +23,8 @@ const zoneOffsets: ReadonlyMap<string, number> = new Map([
   ['MDT', -360],
   ['PST', -480],
   ['PDT', -420],
+  ['NZST', 720],
+  ['NZDT', 780],
 ]);
 
 /** As {@link readInstant}, but gives it as ISO 8601 in UTC with milliseconds. */

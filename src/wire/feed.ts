@@ -1,5 +1,6 @@
 import type { Feed, FeedAccount, FeedEntry, FeedFormat } from '../model';
 import { readDate } from './date';
+import { characterOf, noXmlCharacters } from './entities';
 import { isBlank, isUnsafeKey, present, trimmed, unreadable } from './fields';
 import type { OnUnknownCharset } from './text';
 import { contentOf, parseXml, type XmlElement } from './xml';
@@ -23,11 +24,26 @@ const maxEntries = 10_000;
  * @throws SmsError `SMS_RESPONSE` when it is no such feed, or one of more than 10,000 entries
  */
 export function parseFeed(bytes: Uint8Array, contentType?: string, onUnknownCharset?: OnUnknownCharset): Feed {
-  const root = parseXml(bytes, contentType, onUnknownCharset);
+  const root = parseXml(bytes, contentType, onUnknownCharset, mend);
   if (root.name === 'feed') return createFeed('ATOM', [root]);
   const channel = root.children.find(({ name }) => name === 'channel');
   if (root.name === 'rss' && channel !== undefined) return createFeed('RSS', [channel, root]);
   throw unreadable('answer', 'neither an ATOM nor an RSS feed');
+}
+
+/**
+ * What real feeds have that XML has not, in a form that it has: white space before the declaration, characters that XML has not (they
+ * become U+FFFD), a `&` that begins no reference, `]]>` in a text, `--` in a comment.
+ */
+function mend(text: string): string {
+  return text
+    .replace(/^\s*(?:<\?xml\s[^<>]*\?>)?/, '')
+    .replace(noXmlCharacters, (run) => '\ufffd'.repeat([...run].length))
+    .replace(/<!\[CDATA\[.*?(?:\]\]>|$)|<!--.*?(?:-->|$)|\]\]>|&(?!(?:amp|lt|gt|quot|apos);)(?:#?\w+;)?/gs, (piece) => {
+      if (piece.startsWith('<')) return piece.startsWith('<!--') ? '' : piece;
+      if (piece === ']]>') return ']]&gt;';
+      return characterOf(piece.slice(1, -1)) === undefined ? `&amp;${piece.slice(1)}` : piece;
+    });
 }
 
 /** @param frames the elements that hold what is at feed level: in RSS the channel and the root around it */

@@ -33,11 +33,19 @@ interface ParsedNode {
  * Parses an XML document and gives its root. What is not well-formed is refused, and so is a DTD. Values are text, whatever they look
  * like. A document has at most 2 MiB, 50,000 marks (`<` and `=`), and elements that are nested 100 deep.
  *
+ * @param mend makes XML of a text that almost is; with it, a prefix that is declared nowhere stands for its own namespace
  * @throws SmsError `SMS_RESPONSE` (reason `responseUnreadable`) whose `detail` says why
  */
-export function parseXml(bytes: Uint8Array, contentType?: string, onUnknownCharset?: OnUnknownCharset): XmlElement {
+export function parseXml(
+  bytes: Uint8Array,
+  contentType?: string,
+  onUnknownCharset?: OnUnknownCharset,
+  mend?: (text: string) => string,
+): XmlElement {
   if (bytes.length > maxBytes) throw unreadable('answer', 'XML of more than 2 MiB');
-  const text = decodeText(bytes, contentType, onUnknownCharset);
+  const decoded = decodeText(bytes, contentType, onUnknownCharset);
+  const text = mend === undefined ? decoded : mend(decoded);
+  if (text.length > maxBytes) throw unreadable('answer', 'XML of more than 2 MiB');
   if (text.split(/[<=]/, mostMarks + 2).length > mostMarks + 1)
     throw unreadable('answer', 'XML with too many elements and attributes');
   const read = readMarkup(text);
@@ -45,7 +53,7 @@ export function parseXml(bytes: Uint8Array, contentType?: string, onUnknownChars
   if (read === undefined || XMLValidator.validate(read.tags.replaceAll('&', '_')) !== true) throw broken();
   const [root, ...others] = parse(read.markup).filter((node) => !('#text' in node));
   if (root === undefined || '#cdata' in root || others.length > 0) throw broken();
-  return createElement(root, outermost);
+  return createElement(root, outermost, mend !== undefined);
 }
 
 function parse(markup: string): ParsedNode[] {
@@ -61,7 +69,7 @@ type Scope = Record<string, string>;
 
 const outermost: Scope = Object.assign(Object.create(null), { xmlns: '', 'xmlns:xml': 'xml' });
 
-function createElement(node: ParsedNode, around: Scope): XmlElement {
+function createElement(node: ParsedNode, around: Scope, isLenient: boolean): XmlElement {
   const [[tag, inside]] = Object.entries(node) as [[string, readonly ParsedNode[]]];
   const given = Object.entries(node[':@'] ?? {}).map(([name, value]): [string, string] => {
     return [name.slice(1), decode(value.replace(/[\t\n]/g, ' '))];
@@ -72,8 +80,8 @@ function createElement(node: ParsedNode, around: Scope): XmlElement {
   const resolve = (name: string, ofNoPrefix = ''): [local: string, namespace: string] => {
     const [prefix = '', local] = name.split(':');
     if (local === undefined) return [name, ofNoPrefix];
-    const namespace = scope[`xmlns:${prefix}`];
-    if (!namespace) throw broken();
+    const namespace = scope[`xmlns:${prefix}`] || (isLenient && prefix);
+    if (namespace === false) throw broken();
     return [local, namespace];
   };
   const attributes: Record<string, string> = Object.create(null);
@@ -86,7 +94,7 @@ function createElement(node: ParsedNode, around: Scope): XmlElement {
   }
   if (expandedNames.size < own.length) throw broken();
   const [name, namespace] = resolve(tag.replace(/^<+/, ''), scope.xmlns);
-  const content = inside.map((child) => textOf(child) ?? createElement(child, scope));
+  const content = inside.map((child) => textOf(child) ?? createElement(child, scope, isLenient));
   const sections = inside.map((child) => child['#cdata']?.[0]['#text']).filter((section) => section !== undefined);
   const isCdataAlone = inside.every((child) => isBlank(child['#text']));
   return {
