@@ -134,15 +134,26 @@ class World {
     return this.ends(from, to).length > 0 && most - this.#aheadSeconds(from) > seconds;
   }
 
-  /** Says whether what was undelivered then was deleted with the store before the next process had found it. */
+  /** Says whether what came then and was undelivered was deleted with the store, before the next process or another login had it. */
   wasDeletedUnread(at: number): boolean {
     const next = this.story.pids.find(({ from }) => from > at);
-    return next !== undefined && this.happened(/deleted/, at, next.listening + findingMs).length > 0;
+    const until = this.wasMoved(at, at) ? at + movingMs : next && next.listening + findingMs;
+    return until !== undefined && this.happened(/deleted/, at, until).length > 0;
+  }
+
+  /** When a process has run for so long since then: while it is suspended it does nothing. */
+  after(at: number, ms: number): number {
+    return this.happened(/suspend/, at, Number.POSITIVE_INFINITY).reduce(
+      (end, { from, to }) => (from < end ? end + to - Math.max(from, at) : end),
+      at + ms,
+    );
   }
 
   /** Says whether what was seen is not known any more. */
-  isSeenForgotten(from: number, to: number): boolean {
-    return this.wasForgotten(from, to) || this.wasUnwritten(from) || this.wasOutdated(from, to, seenSeconds);
+  isSeenForgotten({ created }: Event, from: number, to: number): boolean {
+    // An earlier process may have taken it in, and not have told of it.
+    const wasOutdated = [created, from].some((at) => this.wasOutdated(at, to, seenSeconds));
+    return wasOutdated || this.wasForgotten(from, to) || this.wasUnwritten(from);
   }
 
   /** By how much the clock of Node-RED was ahead. */
@@ -218,13 +229,13 @@ const rules: readonly Rule[] = [
         const groups = [...polledAt[event.kind], 'callback'].map((node) => world.at(event, node));
         for (const [first, ...further] of groups) {
           const again = further.find(({ sms }) => !sms?.redelivered);
-          if (first && again && !world.isSeenForgotten(first.at, again.at))
+          if (first && again && !world.isSeenForgotten(event, first.at, again.at))
             yield [again.at, `doubled without a mark: the ${name(event)}, at ${first.node}`];
         }
         const unmarked = world.all(event).filter(({ sms }) => !sms?.redelivered);
         const vias = new Set(unmarked.map(({ sms }) => sms?.via));
         const [from, to] = [unmarked[0]?.at ?? 0, unmarked.at(-1)?.at ?? 0];
-        if (vias.size < 2 || world.wasMoved(from, to) || world.isSeenForgotten(from, to)) continue;
+        if (vias.size < 2 || world.wasMoved(from, to) || world.isSeenForgotten(event, from, to)) continue;
         const times = unmarked.map(({ at, node }) => `${node} at ${world.secondsOf(at)}`);
         yield [unmarked.at(-1)?.at ?? 0, `doubled: the ${name(event)}, by poll and by callback: ${times.join(', ')}`];
       }
@@ -356,7 +367,7 @@ const rules: readonly Rule[] = [
         // The message that came with it was in the store, and the process that had taken it in may be gone.
         if (world.wasForgotten(feed.from, feed.taken + 60_000)) continue;
         if (kept.has(feed.node)) {
-          const isFresh = world.ends(feed.from, feed.taken + freshMs).length > 0;
+          const isFresh = world.ends(feed.from, world.after(feed.taken, freshMs)).length > 0;
           const end = world.ends(feed.from, feed.taken + 15_000)[0];
           const wasStuck =
             end !== undefined && world.happened(/disk|redis|suspend|deploy/, end - 15_000, end).length > 0;
