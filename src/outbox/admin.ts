@@ -96,13 +96,13 @@ export class Admin {
     const { failing, scheduled } = dispatcher;
     const { texts } = ledger;
     const kept = texts.count('kept');
-    const [oldest] = texts.page('kept', 1).ids.map((id) => texts.get(id));
+    const [oldest] = texts.page('kept', 1).page;
     return {
       inFlight: queue.inFlight + reconciliations.searches.size,
       waiting: queue.waitingUnkept + kept,
       kept,
       scheduled,
-      ...(oldest ? { oldestKeptAt: oldest.arrivedAt } : undefined),
+      ...(oldest ? { oldestKeptAt: oldest.place.at } : undefined),
       uncertain: texts.count('uncertain'),
       asking: ledger.questions.open.question.total,
       reporting: ledger.questions.open.report.total,
@@ -113,10 +113,8 @@ export class Admin {
   /** At most so many entries, the first or those after an earlier list's `next`. However many there are, it reads no others. */
   entries(state: TextEntryState, most: number, after?: string): TextEntryList {
     const { texts } = this.#options.ledger;
-    const { ids, ...more } = texts.page(state, most, after);
-    const entries = ids.flatMap(
-      (id) => formatEntry(texts.get(id), texts.entry(id), this.#options.dispatcher.dueAt(id)) ?? [],
-    );
+    const { page, ...more } = texts.page(state, most, after);
+    const entries = page.map(({ text, place }) => formatEntry(text, place, this.#options.dispatcher.dueAt(text.id)));
     return { entries, total: texts.count(state), ...more };
   }
 
@@ -183,12 +181,7 @@ export class Admin {
   }
 }
 
-function formatEntry(
-  text: Text | undefined,
-  place: TextEntryPlace | undefined,
-  dueAt: number | undefined,
-): TextEntry | undefined {
-  if (!text || !place) return undefined;
+function formatEntry(text: Text, place: TextEntryPlace, dueAt: number | undefined): TextEntry {
   const { id, node, message, outcome, state, leftAt } = text;
   const error = outcome && 'error' in outcome ? parseOutcome(outcome) : undefined;
   return {

@@ -344,7 +344,6 @@ export class Ledger {
 
   /** Nothing of it was sent. */
   async putBack(text: Text): Promise<Text> {
-    this.texts.decided(text.id);
     return this.#move(await this.journal.run(putBack(text, this.#memory(), this.questions)));
   }
 
@@ -354,7 +353,6 @@ export class Ledger {
   }
 
   async settle(text: Text, outcome: Outcome): Promise<Text> {
-    this.texts.decided(text.id);
     const settled = await this.journal.run(settle(text, outcome, this.#memory(text), this.questions));
     this.lineOf(text)?.onEnded();
     return this.#move(settled);

@@ -335,8 +335,7 @@ export class TextBook extends Map<string, Text> {
   readonly #written = new Set<string>();
   /** An uncertain text can be decided about for so long. */
   readonly #decisions: DueTimes;
-  /** With what orders them: by their times, those of one time by their ids. */
-  readonly #entries = new Map<string, { id: string; place: TextEntryPlace; key: string }>();
+  readonly #entries = new Map<string, ListedText>();
 
   /** @param onExpired nobody has decided about a text in time */
   constructor(clock: Clock, onExpired: (text: Text) => void) {
@@ -382,8 +381,11 @@ export class TextBook extends Map<string, Text> {
     const place = entryOf(text);
     this.unlist(id);
     this.set(id, text);
-    if (place) this.#entries.set(id, { id, place, key: formatOrder(place.at) + id });
-    if (state !== 'uncertain') return;
+    if (place) this.#entries.set(id, { text, place, key: formatOrder(place.at) + id });
+    if (state !== 'uncertain') {
+      this.#decisions.delete(id);
+      return;
+    }
     const since = ClockSkew.of(this.#clock).timeOf(settledAt);
     const leftMs = Math.min(uncertainMs, Math.max(0, since + uncertainMs - this.#clock.now()));
     this.#decisions.set(id, this.#clock.elapsed() + leftMs);
@@ -405,31 +407,26 @@ export class TextBook extends Map<string, Text> {
   }
 
   /**
-   * At most so many of those, oldest first.
+   * At most so many of those, oldest first, and what to ask for more with; absent: these were the last.
    *
    * @param after what an earlier page gave as its `next`, whether that entry is still here or not; absent: from the first
    */
-  page(state: TextEntryState, most: number, after = ''): EntryPage {
+  page(state: TextEntryState, most: number, after = ''): { page: ListedText[]; next?: string } {
     const listed = this.#listed(state)
       .filter(({ key }) => key > after)
       .sort((a, b) => (a.key < b.key ? -1 : 1));
     const page = listed.slice(0, most);
     const next = listed.length > most ? page.at(-1)?.key : undefined;
-    return { ids: page.map(({ id }) => id), ...(next === undefined ? undefined : { next }) };
+    return { page, ...(next === undefined ? undefined : { next }) };
   }
 
   #listed(state: TextEntryState) {
     return [...this.#entries.values()].filter(({ place }) => place.state === state);
   }
 
-  /** Somebody has decided about a text, if that was to be done. */
-  decided(id: string): void {
-    this.#decisions.delete(id);
-  }
-
   override delete(id: string): boolean {
     this.unlist(id);
-    this.decided(id);
+    this.#decisions.delete(id);
     return super.delete(id);
   }
 }
@@ -449,9 +446,10 @@ export interface TextEntryPlace {
   at: number;
 }
 
-/** So many ids, and where the next ones begin. */
-export interface EntryPage {
-  ids: string[];
-  /** What to ask for more with; absent: these were the last. */
-  next?: string;
+/** A text that somebody may decide about. */
+interface ListedText {
+  text: Text;
+  place: TextEntryPlace;
+  /** Orders them by their times, those of one time by their ids. */
+  key: string;
 }
