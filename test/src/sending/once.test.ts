@@ -644,6 +644,20 @@ describe('once', () => {
         assert.deepEqual(node.outcomes.map(codeOf), ['SMS_EXPIRED']);
       });
 
+      it('also where another has the key by then, since nothing was sent of the first', async () => {
+        const { side, node } = await lead();
+        sendText(node, 'hello', { once: 'a', keep: forever });
+        sendText(node, 'hello', brief);
+        side.service.script.push({ error: createError('forbidden') });
+        await side.pass(expireMs - 2_000);
+        assert.deepEqual(node.outcomes.map(codeOf), ['SMS_FORBIDDEN']);
+        await side.pass(3_000);
+        assert.deepEqual(
+          [node.outcomes.map(codeOf), side.outbox.admin.state.kept],
+          [['SMS_FORBIDDEN', 'SMS_EXPIRED'], 1],
+        );
+      });
+
       it('and is as unknown by then as the first', async () => {
         const { side, node } = await lead({ retryUncertain: true });
         sendText(node, 'hello', brief);
