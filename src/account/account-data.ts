@@ -2,11 +2,11 @@ import { type Clock, waitRunning } from '../clock';
 import type { ConsentWords } from '../consent/words';
 import { SmsError } from '../errors';
 import { withConsent } from '../inbox/correlator';
-import { movedSeen } from '../inbox/identity';
 import { Inbox, type InboxOptions, type ReceiveCounts } from '../inbox/inbox';
 import { Journal, type JournalOptions } from '../journal/journal';
+import { Copies, type Move, moveAll } from '../journal/move';
 import type { OutboxOptions } from '../outbox/ledger';
-import { type HandOver, Outbox } from '../outbox/outbox';
+import { Outbox } from '../outbox/outbox';
 import type { Polls } from '../polling/endpoint';
 import type { AccountSettings, Member, StoreChoice } from './settings';
 
@@ -28,7 +28,7 @@ export class AccountData {
   readonly inbox: Inbox;
   readonly outbox: Outbox;
   #replacedBy: AccountData | undefined;
-  #isGiven = false;
+  #givenTo: AccountData | undefined;
 
   constructor({ store, onStore, onSteps, onDamaged, ...options }: AccountDataOptions) {
     const journal = new Journal({
@@ -61,18 +61,18 @@ export class AccountData {
 
   /** Lets another take over from it, also what other processes leave on a shared store; `undefined`: it keeps for itself. */
   replaceBy(other: AccountData | undefined): void {
-    if (other !== this.#replacedBy) this.#isGiven = false;
+    if (other !== this.#replacedBy) this.#givenTo = undefined;
     this.#replacedBy = other;
   }
 
   /** Another knows all of it: what still comes goes there, while that is to take over from it. */
   givenTo(other: AccountData): void {
-    this.#isGiven = this.#replacedBy === other;
+    if (this.#replacedBy === other) this.#givenTo = other;
   }
 
   /** Where what comes is kept: where it is known what came before. */
   get receiving(): Inbox {
-    return this.#isGiven && this.#replacedBy ? this.#replacedBy.receiving : this.inbox;
+    return this.#givenTo?.receiving ?? this.inbox;
   }
 
   /** Whether nothing would be lost by forgetting it. */
@@ -117,22 +117,19 @@ export class AccountStores {
   readonly #host: AccountStoresHost;
   /** By the names of their stores: the one that is used, and those before it that are not empty yet. */
   readonly #byStore = new Map<string, AccountData>();
-  /** How often it is being taken over from each of them now. */
-  readonly #takeOvers = new Map<string, number>();
-  #storeName: string | undefined;
+  /** By which it is being taken over from them now. */
+  readonly #takeOvers = new Set<TakeOver>();
+  /** The name of the store that it is kept in. */
+  storeName: string | undefined;
   /** Whether a member has used it since the first of them joined. */
   #isChosen = false;
-  #expected: Promise<void> | undefined;
+  /** Resolves when it knows what is in the places before, or that takes too long; `undefined`: it does, or has been waited for. */
+  expected: Promise<void> | undefined;
   /** Places that it has not taken over from, each with who is to do that. */
   readonly #unread = new Map<string, Member>();
 
   constructor(host: AccountStoresHost) {
     this.#host = host;
-  }
-
-  /** The name of the store that it is kept in. */
-  get storeName(): string | undefined {
-    return this.#storeName;
   }
 
   /** Whether nothing would be lost by forgetting it, and whatever is left in the places before. */
@@ -154,9 +151,9 @@ export class AccountStores {
     this.#isChosen = true;
     const { settings } = member;
     const { storeName } = settings;
-    if (earlier && this.#storeName === storeName) return earlier;
-    const formerName = this.#storeName;
-    this.#storeName = storeName;
+    if (earlier && this.storeName === storeName) return earlier;
+    const formerName = this.storeName;
+    this.storeName = storeName;
     const data = this.#dataIn(settings);
     this.data = data;
     // It may be one that was to be taken over from.
@@ -165,14 +162,9 @@ export class AccountStores {
       const store = { ...settings, storeName: formerName };
       // What the new place does not take stays in the old one, until somebody asks for it again.
       void this.takeOver({ former: this, store, member, onFailure: () => {}, started: Promise.resolve() });
-      if (!earlier.journal.failure) this.former = this.#expected && earlier;
+      if (!earlier.journal.failure) this.former = this.expected && earlier;
     }
     return data;
-  }
-
-  /** Resolves when it knows what is in the places before, or that takes too long; `undefined`: it does, or has been waited for. */
-  get expected(): Promise<void> | undefined {
-    return this.#expected;
   }
 
   /** See {@link LedgerOptions.unread}. */
@@ -202,15 +194,14 @@ export class AccountStores {
       onRead();
     };
     const work = async () => {
-      former.#takeOvers.set(storeName, former.#takeOversOf(storeName) + 1);
+      former.#takeOvers.add(takeOver);
       try {
         const isDone = await this.#takeOver(takeOver, read);
         if (isDone) read();
         return isDone;
       } finally {
         onRead();
-        if (former.#takeOversOf(storeName) === 1) former.#byStore.get(storeName)?.replaceBy(undefined);
-        former.#takeOvers.set(storeName, former.#takeOversOf(storeName) - 1);
+        former.#takeOvers.delete(takeOver);
         await former.#closeUnused(storeName);
       }
     };
@@ -223,11 +214,11 @@ export class AccountStores {
     const over = Promise.race([reading, waitRunning(this.#host.clock, longestExpectedSeconds, patience.signal)]).catch(
       () => {},
     );
-    const expected = Promise.all([this.#expected, over]).then(() => {
+    const expected = Promise.all([this.expected, over]).then(() => {
       patience.abort();
-      if (this.#expected === expected) this.#expected = this.former = undefined;
+      if (this.expected === expected) this.expected = this.former = undefined;
     });
-    this.#expected = expected;
+    this.expected = expected;
   }
 
   async #takeOver({ former, store, member, onFailure, started }: TakeOver, onRead: () => void): Promise<boolean> {
@@ -235,7 +226,7 @@ export class AccountStores {
     const isWanted = () => !former.#isUsed(storeName);
     await Promise.race([started, member.left]);
     let hasIdled = false;
-    const given: NonNullable<HandOver['given']> = new Map();
+    const copies = new Copies();
     for (let isFirst = true; ; isFirst = false) {
       if (!isWanted()) {
         onRead();
@@ -246,7 +237,7 @@ export class AccountStores {
       const to = this.dataOf(member);
       const from = former.#dataIn({ ...member.settings, ...store });
       from.replaceBy(to);
-      const polls = former.#storeName === storeName ? former.#host.polls : undefined;
+      const polls = former.storeName === storeName ? former.#host.polls : undefined;
       const hadPolls = polls !== undefined && polls.size > 0;
       const ended = polls?.oneEnded();
       // Of one login others may go on with what is shared. If both are, two names may be those of one server.
@@ -254,8 +245,8 @@ export class AccountStores {
       const isLast = !(keepsMemory && to.journal.isShared);
       let isHanded = true;
       try {
-        const onGiven = () => from.givenTo(to);
-        await handOver(from, to, { isLast, keepsMemory, isWanted, onGiven, given, more: movedSeen });
+        const onMoved = () => from.givenTo(to);
+        await handOver(from, to, { isLast, keepsMemory, isWanted, onMoved, copies });
       } catch {
         isHanded = false;
       }
@@ -278,7 +269,7 @@ export class AccountStores {
   /** Whether those who are here keep there, or may be about to. */
   #isUsed(storeName: string): boolean {
     const { members } = this.#host;
-    if (members.size > 0 && this.#isChosen) return this.#storeName === storeName;
+    if (members.size > 0 && this.#isChosen) return this.storeName === storeName;
     return [...members].some(({ settings }) => settings.storeName === storeName);
   }
 
@@ -286,19 +277,17 @@ export class AccountStores {
     const { storeName } = settings;
     const data = this.#byStore.get(storeName) ?? this.#host.createData(settings);
     this.#byStore.set(storeName, data);
-    this.#storeName ??= storeName;
+    this.storeName ??= storeName;
     this.data ??= data;
     return data;
   }
 
-  #takeOversOf(storeName: string): number {
-    return this.#takeOvers.get(storeName) ?? 0;
-  }
-
   /** Closes what nobody keeps in and nobody takes from, and forgets it when it is empty. What is used is closed by its account. */
   async #closeUnused(storeName: string): Promise<void> {
-    const isUnused = () => storeName !== this.#storeName && this.#takeOversOf(storeName) === 0;
+    const isTakenOver = () => [...this.#takeOvers].some(({ store }) => store.storeName === storeName);
+    const isUnused = () => storeName !== this.storeName && !isTakenOver();
     const data = this.#byStore.get(storeName);
+    if (!isTakenOver()) data?.replaceBy(undefined);
     if (!data || !isUnused()) return;
     await data.journal.close();
     if (data.isSettled && isUnused()) this.#byStore.delete(storeName);
@@ -310,23 +299,32 @@ export class AccountStores {
   }
 }
 
+/** What is handed over. */
+type Handed = Pick<AccountData, 'journal' | 'outbox'>;
+
 /** The latest time that something was given to each, or taken from it. */
-const handOvers = new WeakMap<AccountData, Promise<void>>();
+const handOvers = new WeakMap<Handed, Promise<void>>();
 
 /**
  * Gives everything to another store, as long as that `isWanted`: after all that was to be given to either before, or taken from it, since what is
  * remembered must not be added up twice, and what has not come yet would stay in a place that nobody keeps in any more. What a shared
  * store has stays there, unless nobody else is to take it any more.
  */
-function handOver(from: AccountData, to: AccountData, how: HandOver): Promise<void> {
+export function handOver(from: Handed, to: Handed, how: Move): Promise<void> {
+  const { isWanted = () => true, onMoved = () => {} } = how;
   const before = Promise.allSettled([handOvers.get(from), handOvers.get(to)]);
   const handingOver = before.then(async () => {
     // Texts that are found until then are the other's, to be sent and to be given up.
     void from.outbox.close();
-    await from.inbox.handOver(to.inbox, how);
-    await from.outbox.handOver(to.outbox, how);
-    // What the former's last poll has brought meanwhile is older than what the other polls from now on.
-    await from.inbox.handOver(to.inbox, how);
+    // What came waits for no text that has left, and has no other place while the store fails.
+    await moveAll(from.journal, to.journal, { ...how, parts: ['inbox', 'givenUp'], onMoved: () => {} });
+    if (isWanted()) await from.outbox.close();
+    if (!isWanted()) return;
+    const onOwn = () => {
+      to.outbox.takeOver(from.outbox);
+      onMoved();
+    };
+    await moveAll(from.journal, to.journal, { ...how, onMoved: onOwn });
   });
   handOvers.set(from, handingOver).set(to, handingOver);
   return handingOver;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Changes, Look, Remembered } from '../store/store';
+import type { Changes, Look, MovedValues, Remembered } from '../store/store';
 import { parseRememberedValue, unsweptPrefix } from '../store/store';
 import type { Wish } from './words';
 
@@ -173,7 +173,7 @@ export function mergeOptOuts(key: string, own: Remembered, former: Remembered): 
 }
 
 /** What a former list adds to one's own: on its pages are not those who stand on one's own. */
-export function addedTo(own: Memory, former: Memory): Memory {
+function addedTo(own: Memory, former: Memory): Memory {
   const added = new Map(former);
   const head = former.get(keyOfTotal);
   if (!head || own.size === 0) return former;
@@ -186,6 +186,13 @@ export function addedTo(own: Memory, former: Memory): Memory {
   }
   return added.set(keyOfTotal, { ...head, value: JSON.stringify({ total, pages } satisfies Head) });
 }
+
+/** The lists of both become one. */
+export const movedOptOuts: MovedValues = {
+  prefix: optOutPrefix,
+  merge: (own, other, key) => mergeOptOuts(key, own, other),
+  add: addedTo,
+};
 
 function pageKey(id: string): string {
   return `${optOutPrefix}page:${id}`;

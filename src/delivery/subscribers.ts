@@ -169,9 +169,9 @@ export class Subscribers {
     return here.filter(({ id, onDemand }) => !onDemand || id === asker);
   }
 
-  /** Whether nobody who is here, or may come back, is to get a called-back entry, and no other inbox has it in hand. */
-  isStranded({ entry: { channel, address }, pendingFor, isHandedOver }: Pending): boolean {
-    if (!address || isHandedOver || this.#calledAt(channel, address)) return false;
+  /** Whether nobody who is here, or may come back, is to get a called-back entry. */
+  isStranded({ entry: { channel, address }, pendingFor }: Pending): boolean {
+    if (!address || this.#calledAt(channel, address)) return false;
     const [here, away] = [this.here(channel), this.#awayFrom(channel)];
     return ![address.node, ...pendingFor.keys()].some((id) => here.has(id) || away.has(id));
   }
@@ -246,20 +246,19 @@ export class Subscribers {
     // The service may bring the called-back one again for its node, but not the polled copy.
     if (entry.polledCopy && this.hasAny(entry.kind) && this.isStranded(pending)) this.#events.onStranded(pending);
     const subscribers = this.#recipients(pending);
-    const { isNew, firstAttempt, taken, isHandedOver } = pending;
+    const { isNew, firstAttempt, taken } = pending;
     pending.isNew = false;
     if (isNew && subscribers.length === 0) entry.attempts = firstAttempt - 1;
     const nextAttempt = entry.attempts + 1;
     const owed = subscribers.map((subscriber) => {
       const { id, countsAttempts } = subscriber;
-      // Of what another inbox has in hand nobody here knows whom it has given it to.
-      const wasAway = pendingFor.has(id) && pendingFor.get(id) === undefined && !pending.isHandedOver;
+      const wasAway = pendingFor.has(id) && pendingFor.get(id) === undefined;
       const attempt = isNew || wasAway ? firstAttempt : nextAttempt;
       pendingFor.set(id, subscriber);
       if ((isNew || !countsAttempts) && attempt > entry.attempts) this.#events.onAttempt(entry, attempt);
       return { subscriber, first: pending, given: [{ entry, attempt }] };
     });
-    const isUntaken = taken === 0 && !entry.address && !isHandedOver && !this.expects(entry.channel);
+    const isUntaken = taken === 0 && !entry.address && !this.expects(entry.channel);
     if (isUntaken && this.#events.isPolled(entry.kind)) this.#events.onUntaken(pending);
     return owed;
   }

@@ -4,12 +4,22 @@ import type { InboxRecord, RecordOfKind, RecordsOfKind, Via } from '../model';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { currentEntry, dropEntry, holdKeysOf, type InboxContext, judgeAndRemember, keepEntry } from './context';
 import type { Correlating } from './correlator';
-import { type DeadLetter, type Entry, nameSubscribers, newsOf, Pending, separate, type Together } from './entries';
+import {
+  type DeadLetter,
+  type Entry,
+  isEntry,
+  nameSubscribers,
+  newsOf,
+  Pending,
+  separate,
+  type Together,
+} from './entries';
 import {
   answerOf,
   forget,
   type Identity,
   identify,
+  isSameMessage,
   keysOf,
   keysOfAnswer,
   recallAnswer,
@@ -163,7 +173,10 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
   const outcome = judgeAndRemember(context, { identity, via, isLeft: wasHeld }, look, changes);
   let orphan: Pending | undefined;
   let letter: DeadLetter | undefined;
-  if (outcome !== 'new' && (wasHeld || context.dedupe() || kind === 'outbox')) {
+  // Another inbox has it yet, and may have the service bring it again. What is polled comes twice rather than never.
+  const isArriving = outcome !== 'new' && isBeingMoved(context, via, identity);
+  if (isArriving && via === 'callback') return { acceptance: { outcome, heldElsewhere: true } };
+  if (outcome !== 'new' && !isArriving && (wasHeld || context.dedupe() || kind === 'outbox')) {
     const pending = kind === 'outbox' ? undefined : entries.findOn('callback', identity, changes);
     if (pending && !isOrphanFor(context, arrival, pending)) {
       const acceptance = { outcome, entry: pending.entry };
@@ -209,6 +222,14 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
   keepEntry(context, fresh.entry, identity, changes);
   const acceptance = { outcome, entry: fresh.entry };
   return { acceptance, fresh, orphan, letter, effect: correlated.effect };
+}
+
+/** Whether another inbox is about to give it to this one, as something that was called back. */
+function isBeingMoved({ journal }: InboxContext, via: Via, identity: Identity): boolean {
+  return [...journal.arriving.values()].some(
+    (item) =>
+      isEntry(item) && (via === 'callback' || item.channel === 'callback') && isSameMessage(identify(item), identity),
+  );
 }
 
 /** Whether those who are brought a called-back message again get it, since whoever has not taken it is gone. */

@@ -72,7 +72,13 @@ export class DeadLetters {
       ...({ kind, record } as RecordOfKind),
       ...(unsure && { unsure }),
     };
-    this.#context.run(this.#keep([{ item, since: clock.elapsed() }]));
+    this.#put({ item, since: clock.elapsed() });
+    this.#sweepLater();
+    const step = createChange((changes) => {
+      // Whoever is called back with it may have taken it in the same commit.
+      if (this.#kept.has(item.id) && !changes.drop.has(item.id)) keepItem(changes, item);
+    });
+    this.#context.run(step);
     if (this.#kept.size > mostKept) this.#makeRoom();
   }
 
@@ -127,18 +133,6 @@ export class DeadLetters {
     return true;
   }
 
-  /** Gives everything, or what a shared store does not keep for whoever opens it, to another inbox's. */
-  async handOver(to: DeadLetters, keepsStored: boolean): Promise<void> {
-    const { journal } = this.#context;
-    const handed = [...this.#kept.values()].filter(({ item }) => !(keepsStored && journal.isStored(item.id)));
-    this.#kept.clear();
-    if (handed.length === 0) return;
-    await to.#context.journal.run(to.#keep(handed));
-    to.giveUntaken();
-    // Otherwise it stays where it is safe.
-    if (!to.#context.journal.failure) this.#context.run(this.#drop(idsOf(handed)));
-  }
-
   #makeRoom(): void {
     const surplus: string[] = [];
     for (const id of this.#kept.keys()) {
@@ -148,15 +142,6 @@ export class DeadLetters {
     this.#context.run(this.#drop(surplus));
     if (!this.#hasBeenFull) this.#onFull();
     this.#hasBeenFull = true;
-  }
-
-  #keep(list: readonly Kept[]): Step<void> {
-    for (const { item, since } of list) this.#put({ item, since });
-    this.#sweepLater();
-    return createChange((changes) => {
-      // Whoever is called back with one may have taken it in the same commit.
-      for (const { item } of list) if (this.#kept.has(item.id) && !changes.drop.has(item.id)) keepItem(changes, item);
-    });
   }
 
   #drop(ids: readonly string[]): Step<void> {
@@ -199,6 +184,7 @@ export class DeadLetters {
       isReadable: isDeadLetter,
       found: (items) => this.#find(items.filter(isDeadLetter)),
       itemOf: (id) => this.get(id),
+      kept: () => [...this.#kept.values()].map(({ item }) => item),
       forget: (id) => this.forget(id),
       letGo: () => {
         this.#kept.clear();

@@ -125,8 +125,6 @@ export class Pending {
   isReleased = false;
   /** A node's flow does not take it. */
   isDead = false;
-  /** Another inbox has it in hand. */
-  isHandedOver = false;
   /** Resolves with whether it was delivered. */
   readonly ended: Promise<boolean>;
   #onEnd = (_delivered: boolean) => {};

@@ -159,10 +159,12 @@ export function mergeSeen(key: string, { base, theirs, mine }: Versions): Rememb
   return messages.length > 0 ? { ...mine, value: JSON.stringify({ messages }) } : undefined;
 }
 
+const isCommon = true;
+
 /** What was seen, and what it has answered. */
 export const movedSeen: readonly MovedValues[] = [
-  ...[...kinds.map((kind) => `${kind}:`), changePrefix, answerPrefix].map((prefix) => ({ prefix })),
-  { prefix: textPrefix, merge: (mine, theirs, key) => mergeSeen(key, { base: undefined, theirs, mine }) },
+  ...[...kinds.map((kind) => `${kind}:`), changePrefix, answerPrefix].map((prefix) => ({ prefix, isCommon })),
+  { prefix: textPrefix, isCommon, merge: (mine, theirs, key) => mergeSeen(key, { base: undefined, theirs, mine }) },
 ];
 
 /** Whether a message is the same later, when it may have got its identifier. */

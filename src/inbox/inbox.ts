@@ -10,7 +10,7 @@ import { currentEntry, type InboxContext, settle } from './context';
 import type { Correlator } from './correlator';
 import { DeadLetters } from './dead-letters';
 import { type Channel, Entries, type Entry, type KindOn, type Pending } from './entries';
-import { createInboxParticipant, handOverEntries } from './recovery';
+import { createInboxParticipant } from './recovery';
 import { createRelease, takeLate } from './release';
 
 export type { Acceptance, Arrival } from './accept';
@@ -48,14 +48,6 @@ export interface ReceiveCounts {
   duplicates: number;
   redelivered: number;
   setAside: number;
-}
-
-/** How everything is given to another inbox. */
-export interface HandOver {
-  /** Nobody is to take what a shared store has any more. */
-  isLast?: boolean;
-  /** Whether nobody is here who takes it; nobody ever when absent. */
-  isWanted?(): boolean;
 }
 
 /** A reply or a status is delivered without what it answers when the store has not answered for so long. */
@@ -243,21 +235,6 @@ export class Inbox {
   /** Resolves when an entry has been delivered (`true`), or released or left in a store that was closed (`false`). */
   ended(entry: Entry): Promise<boolean> {
     return this.#context.entries.ended(entry);
-  }
-
-  /**
-   * Gives what is undelivered, here or in the store, to another inbox, and forgets it once that one has it in its store.
-   * A shared store keeps what is in it for whoever opens it, unless nobody is to any more (`isLast`). Whoever comes back meanwhile
-   * keeps what is not given away yet: it is not wanted any more then.
-   */
-  async handOver(to: Inbox, { isLast = false, isWanted = () => true }: HandOver = {}): Promise<void> {
-    await this.journal.ready().catch(() => {});
-    await this.journal.flush();
-    const keepsOwn = this.journal.isShared && !isLast;
-    if (!(await handOverEntries(this.#context, to.#context, keepsOwn, isWanted))) return;
-    if (!isWanted()) return;
-    await this.deadLetters.handOver(to.deadLetters, keepsOwn);
-    await this.journal.flush();
   }
 
   /** What may answer something waits for a store that fails, so that it can be matched, but not for long. */

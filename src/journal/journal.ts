@@ -1,7 +1,7 @@
 import { type Clock, nextTurn, type Timer } from '../clock';
-import { isSmsError, SmsError } from '../errors';
+import { SmsError } from '../errors';
 import {
-  describeStoreFailure,
+  asStoreError,
   type Held,
   type Hold,
   type Item,
@@ -56,8 +56,11 @@ type Reading = () => Promise<void>;
 export class Journal {
   readonly isShared: boolean;
   readonly isDurable: boolean;
+  readonly clock: Clock;
   readonly #options: JournalOptions;
-  readonly #participants = new Map<Part, Participant>();
+  readonly participants = new Map<Part, Participant>();
+  /** Items by id that another journal has not let go of, though the store may have them: they are not found before it has. */
+  readonly arriving = new Map<string, Item>();
   readonly #writer: StepWriter;
   /** When the last id was given, in µs since 1970, and what tells apart the ids of processes that share a store. */
   #lastIdAt = 0;
@@ -85,7 +88,8 @@ export class Journal {
     this.#options = options;
     this.isShared = store.shared === true;
     this.isDurable = store.durable;
-    this.#writer = new StepWriter(store, this.#participants, ClockSkew.of(clock));
+    this.clock = clock;
+    this.#writer = new StepWriter(store, this.participants, ClockSkew.of(clock));
     const random = Math.floor(clock.random() * 2 ** 32);
     this.#idSuffix = random.toString(16).padStart(8, '0');
   }
@@ -116,7 +120,7 @@ export class Journal {
 
   /** Makes a room one of those that keep here. Has to be called before the journal is opened. */
   join(part: Part, participant: Participant): void {
-    this.#participants.set(part, participant);
+    this.participants.set(part, participant);
   }
 
   /**
@@ -183,11 +187,15 @@ export class Journal {
    * @throws SmsError `SMS_STORE` when the store cannot be used
    */
   async remembered(prefixes: readonly string[]): Promise<[key: string, remembered: Remembered][]> {
-    const found = await new Promise<[string, Remembered][] | undefined>((resolve) => {
-      this.#enqueue(async () => resolve(await this.#attempt((store) => store.list(prefixes))));
-    });
+    const found = await this.#read(() => this.#attempt((store) => store.list(prefixes)));
     if (!found) throw this.#unavailable();
     return found;
+  }
+
+  /** Has participants find items that have arrived, once `isTheirs` has resolved, and before any step that is asked for from now on. */
+  take(items: readonly Item[], isTheirs = Promise.resolve()): Promise<void> {
+    const arrived = () => items.filter(({ id }) => this.arriving.delete(id));
+    return this.#read(() => isTheirs.then(() => this.#find(arrived(), false, true)));
   }
 
   /** Whether the store has an item, as far as is known. */
@@ -212,7 +220,7 @@ export class Journal {
 
   /** An id for a new item: ascending with time, unique among processes. */
   nextId(): string {
-    this.#lastIdAt = Math.max(this.#lastIdAt + 1, Math.floor(this.#options.clock.now() * 1_000));
+    this.#lastIdAt = Math.max(this.#lastIdAt + 1, Math.floor(this.clock.now() * 1_000));
     return this.#lastIdAt.toString(36).padStart(idTimeLength, '0') + this.#idSuffix;
   }
 
@@ -234,6 +242,10 @@ export class Journal {
     return new Promise((resolve, reject) => {
       this.#enqueue({ step, resolve: resolve as (result: unknown) => void, reject, hold });
     });
+  }
+
+  #read<T>(read: () => Promise<T>): Promise<T> {
+    return new Promise((resolve) => this.#enqueue(async () => resolve(await read())));
   }
 
   #enqueue(what: Task | Reading): void {
@@ -277,7 +289,7 @@ export class Journal {
     }
     this.#queue.splice(0, tasks.length);
     await this.#take(tasks);
-    if (tasks.length === largestGroup) await nextTurn(this.#options.clock);
+    if (tasks.length === largestGroup) await nextTurn(this.clock);
   }
 
   /** Takes steps in one commit, and without the store while that fails. */
@@ -299,7 +311,7 @@ export class Journal {
   }
 
   #sweep(): Promise<void> {
-    return this.#attempt(() => this.#writer.sweepWhenDue(this.#options.clock.now()));
+    return this.#attempt(() => this.#writer.sweepWhenDue(this.clock.now()));
   }
 
   /** Asks the store for something while it is open. `undefined` when it is not, or fails. */
@@ -336,7 +348,7 @@ export class Journal {
   #redo(held: Held): void {
     try {
       const run = <Result>(step: Step<Result>) => this.#run(step, held);
-      for (const participant of this.#participants.values()) if (participant.redo?.(held.text, run)) return;
+      for (const participant of this.participants.values()) if (participant.redo?.(held.text, run)) return;
     } catch {
       this.#setAside(held.setAside());
     }
@@ -361,12 +373,12 @@ export class Journal {
             this.#writer.noteFound(items, false);
             await this.#find(items, false);
           }),
-        wanted: () => [...this.#participants.values()].flatMap((participant) => [...participant.wanted()]),
+        wanted: () => [...this.participants.values()].flatMap((participant) => [...participant.wanted()]),
         onFailure: (error) => {
           if (!this.#openAgain(error)) this.#fail(error);
         },
         // What nobody here keeps is left alone: another version may have put it there.
-        isReadable: (item) => this.#participants.get(item.part)?.isReadable?.(item) ?? true,
+        isReadable: (item) => this.participants.get(item.part)?.isReadable?.(item) ?? true,
         onUnreadable: (place) => this.#setAside(place),
       });
       if (leftovers.damage) this.#damaged(leftovers.damage);
@@ -384,7 +396,7 @@ export class Journal {
    * it there again. After a reset it is lost, and is kept anew.
    */
   #reconcile(missing: readonly string[], isReset: boolean): void {
-    const participants = [...this.#participants.values()];
+    const participants = [...this.participants.values()];
     const keepAnew = (id: string) =>
       createChange((changes) => {
         const item = participants.map((one) => one.itemOf?.(id)).find((one) => one !== undefined);
@@ -395,21 +407,22 @@ export class Journal {
       if (isReset) void this.run(keepAnew(id));
       else if (this.isShared) {
         this.#writer.disown(id);
+        this.arriving.delete(id);
         for (const participant of participants) participant.forget?.(id);
       }
     }
   }
 
-  async #find(items: readonly Item[], isOpening: boolean): Promise<void> {
+  async #find(items: readonly Item[], isOpening: boolean, isMoved = false): Promise<void> {
     for (const item of items) {
       // The clock may have been set back since.
       const givenAt = Math.round(timeOf(item) * 1_000);
       if (givenAt > this.#lastIdAt) this.#lastIdAt = givenAt;
     }
     const isLeft = this.#createIsLeft();
-    for (const [part, participant] of this.#participants) {
-      const own = items.filter((item) => item.part === part && isLeft(item));
-      await participant.found(own, isOpening);
+    for (const [part, participant] of this.participants) {
+      const own = items.filter((item) => item.part === part && isLeft(item) && !this.arriving.has(item.id));
+      await participant.found(own, isOpening, isMoved);
     }
   }
 
@@ -426,7 +439,7 @@ export class Journal {
   async #close(): Promise<void> {
     if (this.#mode === 'closed') return;
     // One that is open has all that was ever to be written.
-    if (this.#mode === 'open' && this.isDurable) for (const one of this.#participants.values()) one.letGo?.();
+    if (this.#mode === 'open' && this.isDurable) for (const one of this.participants.values()) one.letGo?.();
     this.#isRead = false;
     this.#setMode('closing');
     this.#recovered();
@@ -451,7 +464,7 @@ export class Journal {
   #fail(cause: unknown): void {
     if (this.#mode === 'closing' || this.#mode === 'closed') return;
     const isNew = !this.#failure;
-    this.#failure = isSmsError(cause) ? cause : createStoreError(cause);
+    this.#failure = asStoreError(cause);
     this.#setMode('failed');
     const { clock, reopenDelayMs: delayMs = reopenDelayMs, onStore } = this.#options;
     this.#retry = clock.after(delayMs, () => {
@@ -479,12 +492,4 @@ export class Journal {
     this.#isRetryDue = false;
     this.#mode = mode;
   }
-}
-
-function createStoreError(cause: unknown): SmsError {
-  return new SmsError('storeUnavailable', {
-    params: { detail: describeStoreFailure(cause) },
-    // One about syntax quotes what it could not read, which may be somebody's message.
-    ...(cause instanceof SyntaxError ? undefined : { cause }),
-  });
 }

@@ -1,4 +1,4 @@
-import type { Changes, Item, Look, Remembered } from '../store/store';
+import type { Changes, Item, Look, MovedValues, Remembered } from '../store/store';
 
 /**
  * What becomes of a step while the store fails: `refuse` rejects it with `SMS_STORE`, `postpone` takes it when the store
@@ -80,9 +80,10 @@ export interface Participant {
    * Takes charge of items of its part. No step is taken until it has returned, or what it returns has resolved. Some of
    * them it may have found before.
    *
-   * @param isOpening they are all that this process has in the store; otherwise a dead process left them
+   * @param isOpening they are all that this process has in the store; otherwise a dead process left them, or another journal
+   * @param isMoved the latter, and what that remembered may be in the store by now
    */
-  found(items: readonly Item[], isOpening: boolean): void | Promise<void>;
+  found(items: readonly Item[], isOpening: boolean, isMoved: boolean): void | Promise<void>;
   /** Names as in `Item.subscribers` that this process can take over now. */
   wanted(): readonly string[];
   /** Whether it can make something of an item; if not, the store sets it aside. Absent: it can. */
@@ -102,8 +103,14 @@ export interface Participant {
   merge?(key: string, versions: Versions): Remembered | undefined;
   /** An item that it has, as it is to be kept anew where the store has lost it. */
   itemOf?(id: string): Item | undefined;
-  /** Another process has taken over an item, which may be another participant's. */
+  /** Another process, or journal, has taken over an item, which may be another participant's. */
   forget?(id: string): void;
+  /** All that it has, as it goes to another journal. */
+  kept?(): Iterable<Item>;
+  /** What it remembers that goes along. */
+  readonly values?: readonly MovedValues[];
+  /** What else changes as an item comes from another journal (`isHere`), or goes there. */
+  moves?(item: Item, isHere: boolean, look: Look, changes: Changes): void;
   /**
    * The store is about to be closed, and keeps all that there is until it is opened again, when it is found: whoever wants can
    * forget it.

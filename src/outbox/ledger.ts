@@ -131,8 +131,6 @@ export class Ledger {
   isClosed = false;
   /** Aborts then; another takes its place when somebody sends here again. */
   closing = new AbortController();
-  /** Ids of items that the store has, and that another ledger has not let go of: they are not found before it has. */
-  readonly arriving = new Set<string>();
   /** Texts that the store would not take, of which it may have written some all the same. */
   readonly #refused = new Set<string>();
   /** By their keys. */
@@ -152,15 +150,6 @@ export class Ledger {
     this.journal = options.journal;
   }
 
-  /** All that it has. */
-  get items(): (Text | Asked)[] {
-    return [...this.texts.values(), ...this.questions.values()];
-  }
-
-  get now(): number {
-    return this.#options.clock.now();
-  }
-
   /** Whether other instances may go on with what it holds, and read the replies. */
   get isShared(): boolean {
     return this.#options.journal.isShared;
@@ -178,9 +167,7 @@ export class Ledger {
 
   /** See {@link Participant.found}. */
   async found(items: readonly Item[], isOpening: boolean): Promise<void> {
-    const found = (items as readonly (Text | Asked)[]).filter(
-      (item) => !this.arriving.has(item.id) && !this.#isRefused(item),
-    );
+    const found = (items as readonly (Text | Asked)[]).filter((item) => !this.#isRefused(item));
     if (isOpening) this.#refused.clear();
     const texts = found.filter((item) => item.kind === 'text').filter(({ id }) => !this.texts.has(id));
     const questions = found
@@ -291,7 +278,7 @@ export class Ledger {
 
   /** @throws SmsError `SMS_STORE` when it cannot be written: the text goes on waiting for its time */
   async hasten(text: Text): Promise<void> {
-    const hastened = { ...text, hastenedAt: this.now };
+    const hastened = { ...text, hastenedAt: this.#options.clock.now() };
     const step = createChange((changes) => keepItem(changes, hastened));
     await this.journal.run({ ...step, whileFailing: 'refuse' });
     if (this.texts.get(text.id) === text) this.texts.put(hastened);

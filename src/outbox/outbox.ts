@@ -1,15 +1,20 @@
 import { wait } from '../clock';
+import { movedOptOuts } from '../consent/opt-outs';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Participant } from '../journal/journal';
-import { type Asked, awaited } from '../questions/question';
+import { type Asked, awaited, movedCarried } from '../questions/question';
+import { movedReplies } from '../questions/question-steps';
 import { Questions } from '../questions/questions';
-import type { Item } from '../store/store';
+import { movedStatuses } from '../questions/report';
+import { movedSent, movedSentIndex } from '../questions/sent-index';
+import type { Item, MovedValues } from '../store/store';
 import { Admin, type AdminOptions } from './admin';
 import { UnderWay } from './counts';
 import { Dispatcher } from './dispatcher';
-import { Absences } from './expiry';
+import { Absences, movedAbsences } from './expiry';
 import { isLedgerItem, Ledger, type OutboxOptions } from './ledger';
-import { type Move, moveAll } from './move';
+import { movedLimits } from './limits';
+import { movedKeys } from './once';
 import type { Turn } from './queue';
 import { Reconciliations } from './reconciliation';
 import { assertAnyAllowed, isWithheldError, keepUntilDue, mayLeaveAt, mostScheduled } from './rules';
@@ -36,12 +41,22 @@ import {
   withMessageId,
 } from './text';
 
-/** How everything is given to another outbox; nobody ever sends it here when `isWanted` is absent. */
-export type HandOver = Pick<Move, 'isLast'> & Partial<Move>;
-
 /** A text that is not kept is tried again after so long, then after twice as long each time, up to a limit. */
 const firstDelayMs = 200;
 const longestDelayMs = 30_000;
+
+/** All that it remembers. */
+export const outboxValues: readonly MovedValues[] = [
+  movedAbsences,
+  movedCarried,
+  movedLimits,
+  movedOptOuts,
+  movedReplies,
+  movedKeys,
+  movedSentIndex,
+  ...movedSent,
+  movedStatuses,
+];
 
 /** What a text may ask. */
 const kinds = ['question', 'report'] as const;
@@ -53,6 +68,8 @@ const kinds = ['question', 'report'] as const;
 export class Outbox implements Participant {
   /** See {@link Participant.isReadable}. */
   readonly isReadable = isLedgerItem;
+  /** See {@link Participant.values}. */
+  readonly values = outboxValues;
   /** What goes on here, and what somebody may do about it. */
   readonly admin: Admin;
   /** The nodes that send. */
@@ -160,19 +177,14 @@ export class Outbox implements Participant {
     this.#parts.ledger.inTransit.clear();
   }
 
-  /** Gives everything to another outbox, unless that is not wanted any more. What a shared store has stays there, unless nobody else is to take it any more. */
-  async handOver(successor: Outbox, how: HandOver): Promise<void> {
-    const { isWanted = () => true } = how;
-    if (!isWanted()) return;
-    await this.close();
-    if (!isWanted()) return;
-    const onGiven = (texts: ReadonlySet<string>) => {
-      successor.#parts.settlement.adopt(this.#parts.settlement, (id) => texts.has(id));
-      how.onGiven?.(texts);
-    };
-    await moveAll(this.#parts.ledger, successor.#parts.ledger, { ...how, isWanted, onGiven });
-    // Who was absent here is not so there.
-    for (const node of successor.registrations.nodes) successor.#parts.absences.end(node, true);
+  /** Takes over from another, whose texts come here, what is known of them in memory alone. */
+  takeOver(former: Outbox): void {
+    const { settlement, origins, absences } = this.#parts;
+    settlement.redelivery.adopt(former.#parts.settlement.redelivery);
+    for (const [id, origin] of former.#parts.origins) origins.set(id, origin);
+    former.#parts.origins.clear();
+    // Who was absent there is not so here.
+    for (const node of this.registrations.nodes) absences.end(node, true);
   }
 
   /** See {@link Participant.wanted}. */
@@ -181,11 +193,10 @@ export class Outbox implements Participant {
   }
 
   /** See {@link Participant.found}. */
-  found(items: readonly Item[], isOpening: boolean): Promise<void> {
-    if (isOpening) {
-      this.registrations.onStore();
-      void this.#parts.ledger.findOut();
-    } else {
+  found(items: readonly Item[], isOpening: boolean, isMoved = false): Promise<void> {
+    if (isOpening) this.registrations.onStore();
+    if (isOpening || isMoved) void this.#parts.ledger.findOut();
+    else {
       const wanted = new Set(this.wanted());
       // Nobody has wanted them anywhere for as long as they wait.
       for (const { subscribers, node } of items as readonly (Text | Asked)[]) {
@@ -203,6 +214,13 @@ export class Outbox implements Participant {
   /** See {@link Participant.forget}. */
   forget(id: string): void {
     this.#parts.ledger.forget(id);
+  }
+
+  /** See {@link Participant.kept}. What the service wanted, it may not want of another login, which may be at another service. */
+  kept(): Item[] {
+    const { texts, questions } = this.#parts.ledger;
+    const forAnyService = (text: Text) => (text.retryAfter ? { ...text, retryAfter: undefined } : text);
+    return [...[...texts.values()].map(forAnyService), ...questions.values()];
   }
 
   /** See {@link Participant.letGo}. */

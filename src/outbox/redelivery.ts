@@ -85,10 +85,9 @@ export class Redelivery<Item extends Told> {
     }
   }
 
-  /** Takes over what is known of some, from another who told them. */
-  adopt(former: Redelivery<Item>, isTheirs: (id: string) => boolean): void {
-    for (const [id, mayBeKnown] of [...former.#waiting]) {
-      if (!isTheirs(id)) continue;
+  /** Takes over what is known of all, from another who told them. */
+  adopt(former: Redelivery<Item>): void {
+    for (const [id, mayBeKnown] of former.#waiting) {
       this.#waiting.set(id, mayBeKnown);
       former.#forget(id);
     }

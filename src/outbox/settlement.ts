@@ -102,13 +102,6 @@ export class Settlement {
     return origin;
   }
 
-  /** Takes over what nodes gave with some texts, and what is known of their outcomes, from the account of a login that this one replaces. */
-  adopt(former: Settlement, isTheirs: (id: string) => boolean): void {
-    this.redelivery.adopt(former.redelivery, isTheirs);
-    const { origins } = this.#options;
-    for (const id of [...former.#options.origins.keys()]) if (isTheirs(id)) origins.set(id, former.forget(id));
-  }
-
   /**
    * Makes one try. The rules are asked before the request is made, where one is known to withhold somebody, and as it
    * leaves; whom one withholds by then it does not go to. That it leaves is written where the text is to outlive the process. Never rejects:

@@ -1,4 +1,4 @@
-import type { SmsError } from '../errors';
+import { isSmsError, SmsError } from '../errors';
 
 /** Which room of the library keeps an item. */
 export type Part = 'inbox' | 'givenUp' | 'ledger';
@@ -270,24 +270,6 @@ function isItem(value: unknown): value is Item {
   );
 }
 
-/** That an item was taken over is known for longer than a login is changed in several attempts. */
-const adoptedMs = 30 * 24 * 3_600_000;
-
-/** Under this key stands that an item was taken over from another store. */
-export function adoptedKey({ id }: Pick<Item, 'id'>): string {
-  return `adopted:${id}`;
-}
-
-/** Notes that an item was taken over, so that after a crash, when the other store may have it still, it is not taken over again. */
-export function noteAdopted(item: Pick<Item, 'id'>, at: number, { remember }: Changes): void {
-  remember.set(adoptedKey(item), { at, forMs: adoptedMs, value: '' });
-}
-
-/** An item goes to another store, from where it may come back. */
-export function forgetAdopted(item: Pick<Item, 'id'>, { remember }: Changes): void {
-  remember.set(adoptedKey(item), undefined);
-}
-
 /** What the operating system or the database calls the failure: `ENOSPC`, `LEVEL_LOCKED`. */
 export function describeStoreFailure(error: unknown): string {
   const codes: string[] = [];
@@ -296,6 +278,16 @@ export function describeStoreFailure(error: unknown): string {
     codes.push(String((current as { code?: unknown }).code ?? current.message));
   }
   return codes.join(', ') || 'unknown reason';
+}
+
+/** Why a store cannot be used. */
+export function asStoreError(cause: unknown): SmsError {
+  if (isSmsError(cause)) return cause;
+  return new SmsError('storeUnavailable', {
+    params: { detail: describeStoreFailure(cause) },
+    // One about syntax quotes what it could not read, which may be somebody's message.
+    ...(cause instanceof SyntaxError ? undefined : { cause }),
+  });
 }
 
 /** So many digits of an id, to the base of 36, say when it was given, in µs since 1970. */
@@ -347,4 +339,8 @@ export interface MovedValues {
    * newer, and stays.
    */
   merge?(own: Remembered, other: Remembered, key: string, changes: Changes): Remembered | undefined;
+  /** What the other's adds to what one's own was before, of all that is under the prefix; absent: it is as it is. */
+  add?(own: ReadonlyMap<string, Remembered>, others: ReadonlyMap<string, Remembered>): ReadonlyMap<string, Remembered>;
+  /** It stays in a store that is shared, too. */
+  readonly isCommon?: boolean;
 }

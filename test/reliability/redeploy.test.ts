@@ -58,6 +58,7 @@ describe('redeploys while messages flow', function () {
     const env = { SMS_BASE_URL: baseUrl.replace('127.0.0.1', 'localhost') };
     nodeRed = await startNodeRed({ userDir, env });
     assert.deepEqual([...(await waitForCounts(arrived, 1))], [['not acknowledged', 1]]);
+    rmSync(arrived);
     await nodeRed.deploy(createFlows(simulator, arrived, 1, account));
     await waitForCounts(arrived, 1);
     await nodeRed.stop();

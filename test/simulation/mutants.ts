@@ -190,7 +190,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'nothing is recognised',
     'inbox/accept.ts',
-    "if (outcome !== 'new' && (wasHeld",
+    "if (outcome !== 'new' && !isArriving && (wasHeld",
     "if (outcome === 'repeated' && !wasHeld && (wasHeld",
   ),
   mutant(
@@ -335,12 +335,17 @@ export const mutants: readonly Mutant[] = [
   mutant('a wait listens to its signal for ever', 'clock.ts', '      leave?.();\n', ''),
   // Other logins, and a server that comes back empty.
   mutant('two logins keep for each other', 'account/account-data.ts', '    this.data?.replaceBy(undefined);\n', ''),
-  mutant('what was handed over is found again', 'inbox/recovery.ts', 'if (!isHandedOver) letGoOf(id);', 'letGoOf(id);'),
   mutant(
-    'a former login lets go of what the other cannot keep',
-    'inbox/recovery.ts',
-    'if (!(await isKeeping(to))) return false;',
-    '',
+    'what was handed over is found by nobody',
+    'journal/move.ts',
+    'await to.take(arrived, letGo(from, [...moved.values()]));',
+    'await letGo(from, [...moved.values()]);',
+  ),
+  mutant(
+    'a former login keeps what it has handed over',
+    'journal/move.ts',
+    'await to.take(arrived, letGo(from, [...moved.values()]));',
+    'await to.take(arrived);',
   ),
   mutant(
     'what the last poll of a former login brings is left there',
@@ -510,9 +515,9 @@ export const mutants: readonly Mutant[] = [
   ),
   consent(
     'another login knows nobody who wrote STOP',
-    'outbox/move.ts',
-    'prefix: optOutPrefix, merge',
-    "prefix: 'nobody', merge",
+    'consent/opt-outs.ts',
+    'prefix: optOutPrefix,\n',
+    "prefix: 'nobody',\n",
   ),
   consent(
     'a text leaves before its time',

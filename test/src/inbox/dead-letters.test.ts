@@ -4,7 +4,7 @@ import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
 import { VirtualClock } from '../../virtual-clock';
 import { FailingStore, FakeDisk } from '../store/failing-store';
-import { createInboxOn } from './inbox-on';
+import { createInboxOn, handOver } from './inbox-on';
 
 const dayMs = 24 * 3_600_000;
 
@@ -259,7 +259,7 @@ describe('what was given up', () => {
   it('goes along to another login', async () => {
     const { inbox, id } = await giveUp();
     const heir = createInbox(new FakeDisk());
-    await inbox.handOver(heir, { isLast: true });
+    await handOver(inbox, heir, { isLast: true });
     assert.equal(heir.deadLetters.get(id)?.node, 'node');
     assert.equal(inbox.state.setAside, 0);
     assert.equal(disk.entries.size, 0);

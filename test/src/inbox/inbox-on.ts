@@ -3,6 +3,7 @@ import type { Entry } from '../../../src/inbox/entries';
 import type { InboxOptions } from '../../../src/inbox/inbox';
 import { Inbox } from '../../../src/inbox/inbox';
 import { Journal, type JournalOptions } from '../../../src/journal/journal';
+import { type Move, moveAll } from '../../../src/journal/move';
 
 type Options = Omit<Partial<InboxOptions>, 'journal'> &
   Omit<JournalOptions, 'clock' | 'onStore'> &
@@ -31,6 +32,11 @@ export function createInbox(options: Partial<InboxOptions> & Pick<InboxOptions, 
 export function release(inbox: Inbox, entry: Entry): Promise<void> {
   inbox.release(entry);
   return inbox.journal.flush();
+}
+
+/** Another takes over from an inbox what has not been delivered there. */
+export function handOver(from: Inbox, to: Inbox, how: Move = {}): Promise<void> {
+  return moveAll(from.journal, to.journal, { ...how, parts: ['inbox', 'givenUp'] });
 }
 
 /** An inbox that has a store for itself. */

@@ -10,7 +10,7 @@ import { formatRemembered, parseRemembered } from '../../../src/store/store';
 import { RedisServer } from '../../redis-server';
 import { TcpProxy } from '../../tcp-proxy';
 import { Closing } from '../closing';
-import { createInboxOn, release } from './inbox-on';
+import { createInboxOn, handOver, release } from './inbox-on';
 
 const key = '0123456789abcdef';
 const inboxes = `sms:{${key}}:inbox:*`;
@@ -457,7 +457,7 @@ describe('Inboxes of several processes on one Redis', () => {
     await holder.poll(incoming('unstored'));
     proxy.restore();
     const { other, texts } = createOther();
-    await holder.inbox.handOver(other);
+    await handOver(holder.inbox, other);
     await other.journal.flush();
     while (texts.length === 0) await sleep(1);
     assert.deepEqual(texts, ['unstored']);
@@ -469,7 +469,7 @@ describe('Inboxes of several processes on one Redis', () => {
     await holder.poll(incoming('m'));
     const { other, texts } = createOther();
     holder.replacedBy = other;
-    await holder.inbox.handOver(other, { isLast: true });
+    await handOver(holder.inbox, other, { isLast: true });
     while (texts.length === 0) await sleep(1);
     assert.deepEqual(texts, ['m']);
     assert.ok(await isEmpty());
@@ -489,11 +489,11 @@ describe('Inboxes of several processes on one Redis', () => {
     const last = closing.add(new Instance(redis.url, false, []), ({ inbox }) => inbox.journal.close());
     const { other, texts } = createOther();
     last.replacedBy = other;
-    await last.inbox.handOver(other, { isLast: true });
+    await handOver(last.inbox, other, { isLast: true });
     while (texts.length < 1) await sleep(1);
     assert.deepEqual(texts, ['left']);
     await sleep(timing.graceMs + 2 * timing.heartbeatMs);
-    await last.inbox.handOver(other, { isLast: true });
+    await handOver(last.inbox, other, { isLast: true });
     while (texts.length < 2) await sleep(1);
     assert.deepEqual(texts, ['left', 'dead']);
     assert.ok(await isEmpty());

@@ -11,7 +11,7 @@ import type { Leftovers, Store } from '../../../src/store/store';
 import { formatRemembered, parseRemembered } from '../../../src/store/store';
 import { copyDisk } from '../sending/sending-side';
 import { FailingStore, FakeDisk } from '../store/failing-store';
-import { createInboxOn, release } from './inbox-on';
+import { createInboxOn, handOver, release } from './inbox-on';
 
 /** Nobody sets it: what the tests let pass has passed. */
 function createClock(): Clock {
@@ -645,17 +645,19 @@ describe('Inbox', () => {
       assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), ['repeated']);
     });
 
-    it('answers for a callback that another inbox hands over only when that is delivered, also as it is being written', async () => {
+    it('does not answer for a callback that another inbox hands over before that is here', async () => {
       const [earlier, store] = [createInbox(), new FailingStore()];
       const later = createInbox(store);
       await later.journal.ready();
       await earlier.accept(called({ messageId: 'm1' }));
       const { ended } = await beginCommit(store, () => later.accept(polled(incoming('other'))));
-      const handing = earlier.handOver(later);
+      const handing = handOver(earlier, later);
       for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate);
       const [acceptance] = await later.accept(called({ messageId: 'm1' }));
-      assert.deepEqual([acceptance?.outcome, acceptance?.entry?.record.messageId], ['duplicate', 'm1']);
+      assert.deepEqual(acceptance, { outcome: 'duplicate', heldElsewhere: true });
       await Promise.all([ended, handing]);
+      const [again] = await later.accept(called({ messageId: 'm1' }));
+      assert.deepEqual([again?.outcome, again?.entry?.record.messageId], ['duplicate', 'm1']);
     });
 
     it('hands over to another inbox what is undelivered', async () => {
@@ -663,7 +665,7 @@ describe('Inbox', () => {
       const a = attach(earlier, new Node('a'));
       await earlier.accept(polled(incoming('1'), incoming('2')));
       earlier.done(a.last, a);
-      await earlier.handOver(later);
+      await handOver(earlier, later);
       const b = attach(later, new Node('a'));
       await settle();
       assert.deepEqual([b.texts, b.attempts], [['1'], [2]]);
@@ -681,62 +683,25 @@ describe('Inbox', () => {
       const node = attach(later, new Node('node'));
       await settle();
       to.failing.add('commit');
-      await earlier.handOver(later);
+      await assert.rejects(handOver(earlier, later), { code: 'SMS_STORE' });
       await settle();
-      assert.deepEqual(node.texts, ['1']);
-      assert.equal(from.disk.entries.size, 2);
+      assert.deepEqual([node.texts, from.disk.entries.size], [[], 2]);
       to.failing.delete('commit');
       mock.timers.tick(5_000);
       await settle();
-      assert.equal(to.disk.entries.size, 2);
-
-      const next = createInbox(from);
-      const last = createInbox();
-      await next.handOver(last);
-      assert.equal(from.disk.entries.size, 0);
-      const callback = attach(last, new Node('callback'), 'callback');
+      assert.equal(to.disk.entries.size, 0);
+      await handOver(earlier, later);
+      assert.deepEqual([from.disk.entries.size, to.disk.entries.size], [0, 2]);
+      const callback = attach(later, new Node('callback'), 'callback');
       await settle();
-      assert.deepEqual(callback.texts, ['2']);
-    });
-
-    it('keeps what it gets back in the commit in which it lets go of it', async () => {
-      const [from, to] = [new FailingStore(), new FailingStore()];
-      const [earlier, later] = [createInbox(from), createInbox(to)];
-      await earlier.accept(polled(incoming('1')));
-      const { commit } = FailingStore.prototype;
-      let goOn = () => {};
-      const busy = new Promise<void>((resolve) => {
-        goOn = resolve;
-      });
-      to.commit = async (changes) => {
-        // The former one has something else to write, and lets go of the entry afterwards.
-        from.commit = async (own) => {
-          from.commit = commit;
-          await busy;
-          await commit.call(from, own);
-        };
-        if (changes.keep.size > 0) void earlier.accept(called({ body: '2' }));
-        await commit.call(to, changes);
-      };
-      const handing = earlier.handOver(later);
-      await settle();
-      assert.deepEqual([from.disk.entries.size, to.disk.entries.size], [1, 1]);
-      to.commit = commit;
-      const back = later.handOver(earlier);
-      await settle();
-      goOn();
-      await Promise.all([handing, back]);
-      await earlier.journal.close();
-      const node = attach(earlier, new Node('a'));
-      await settle();
-      assert.deepEqual([node.texts, to.disk.entries.size], [['1'], 0]);
+      assert.deepEqual([node.texts, callback.texts], [['1'], ['2']]);
     });
 
     it('does not get back what it has handed over, when the power fails', async () => {
       const [from, to] = [new FailingStore(), new FailingStore()];
       const [earlier, later] = [createInbox(from), createInbox(to)];
       await earlier.accept(polled(incoming('1')));
-      await earlier.handOver(later);
+      await handOver(earlier, later);
       await settle();
       from.disk.loseUnflushed();
       assert.deepEqual([from.disk.entries.size, to.disk.entries.size], [0, 1]);
@@ -748,7 +713,7 @@ describe('Inbox', () => {
         const a = attach(one, new Node('callback'), 'callback');
         await one.accept(called(fields));
         one.detach('callback', a);
-        await one.handOver(two);
+        await handOver(one, two);
         const b = attach(two, new Node('callback'), 'callback');
         await settle();
         await release(two, b.last);
@@ -756,67 +721,30 @@ describe('Inbox', () => {
       }
     });
 
-    it('hands nothing over twice, though the other could not store it the first time', async () => {
+    it('hands over what neither could store, once, as soon as the other can', async () => {
       const [from, to] = [new FailingStore(), new FailingStore()];
       const earlier = createInbox(from);
       const later = createInbox(to);
       const node = attach(later, new Node('node'));
       await settle();
-      for (const store of [from, to]) store.failing.add('commit');
+      for (const store of [from, to]) store.failing.add('commit').add('open');
       await earlier.accept(polled(incoming('1'), incoming('2')));
-      await earlier.handOver(later);
+      await assert.rejects(handOver(earlier, later), { code: 'SMS_STORE' });
       await settle();
-      later.done(node.last, node);
-      from.failing.clear();
-      mock.timers.tick(5_000);
-      await settle();
-      assert.equal(from.disk.entries.size, 1);
-      await earlier.handOver(later);
-      assert.equal(from.disk.entries.size, 1, 'what was not delivered the other cannot store yet');
+      assert.deepEqual(node.texts, []);
       to.failing.clear();
       mock.timers.tick(5_000);
       await settle();
-      await earlier.handOver(later);
+      await handOver(earlier, later);
       await settle();
-      assert.deepEqual(node.texts, ['1', '2']);
-      assert.equal(from.disk.entries.size, 0);
+      assert.deepEqual([node.texts, to.disk.entries.size], [['1', '2'], 2]);
+      from.failing.clear();
+      mock.timers.tick(5_000);
+      await settle();
+      await handOver(earlier, later);
+      await settle();
+      assert.deepEqual([node.texts, from.disk.entries.size], [['1', '2'], 0]);
       assert.ok(earlier.isSettled);
-    });
-
-    it('marks what the other has given, and could not store, to a node that was away and comes back', async () => {
-      const [from, to] = [new FailingStore(), new FailingStore()];
-      const [earlier, later] = [createInbox(from), createInbox(to)];
-      const a = attach(earlier, new Node('a'));
-      await settle();
-      earlier.detach('incoming', a);
-      await earlier.accept(polled(incoming('1')));
-      const b = attach(later, new Node('a'));
-      to.failing.add('commit');
-      await earlier.handOver(later);
-      await settle();
-      later.detach('incoming', b);
-      const c = attach(earlier, new Node('a'));
-      await settle();
-      assert.deepEqual([a.attempts, b.attempts, c.attempts], [[], [1], [2]]);
-      assert.equal(c.given.at(-1)?.attempt, 2);
-    });
-
-    it('does not give what the other has delivered, and could not store, to those who come back', async () => {
-      const [from, to] = [new FailingStore(), new FailingStore()];
-      const [earlier, later] = [createInbox(from), createInbox(to)];
-      await earlier.accept(polled(incoming('1'), incoming('2')));
-      const a = attach(later, new Node('a'));
-      to.failing.add('commit');
-      await earlier.handOver(later);
-      await settle();
-      const [first, second] = a.given.map(({ entry }) => entry);
-      assert.ok(first && second);
-      later.done(first, a);
-      later.giveUp(second, a);
-      await settle();
-      const b = attach(earlier, new Node('a'));
-      await settle();
-      assert.deepEqual([b.texts, b.attempts], [['2'], [2]]);
     });
 
     it('takes nothing twice after a crash, though it remembers no identifiers', async () => {
@@ -827,7 +755,7 @@ describe('Inbox', () => {
       const later = createInbox(to);
       await earlier.accept(polled(incoming('1')));
       const before = copyDisk(from.disk);
-      await earlier.handOver(later);
+      await handOver(earlier, later);
       const node = attach(later, new Node('node'));
       await settle();
       later.done(node.last, node);
@@ -838,7 +766,7 @@ describe('Inbox', () => {
       }
       const next = createInbox(new FailingStore(copyDisk(to.disk)));
       const again = attach(next, new Node('node'));
-      await createInbox(new FailingStore(before)).handOver(next);
+      await handOver(createInbox(new FailingStore(before)), next);
       await settle();
       assert.deepEqual([node.texts, again.texts], [['1'], []]);
     });
@@ -850,7 +778,7 @@ describe('Inbox', () => {
       await earlier.accept(polled(incoming('1')));
       let isWanted = true;
       to.turns = 100;
-      const handing = earlier.handOver(later, { isWanted: () => isWanted });
+      const handing = handOver(earlier, later, { isWanted: () => isWanted });
       while (to.commits === 0) await settle();
       isWanted = false;
       await handing;
@@ -868,15 +796,15 @@ describe('Inbox', () => {
       const later = createInbox(to);
       await earlier.accept(polled(incoming('1')));
       to.failing.add('open').add('commit');
-      await earlier.handOver(later);
+      await assert.rejects(handOver(earlier, later), { code: 'SMS_STORE' });
       await later.journal.close();
-      await earlier.handOver(later);
+      await assert.rejects(handOver(earlier, later), { code: 'SMS_STORE' });
       await settle();
       assert.deepEqual([from.disk.entries.size, to.disk.entries.size], [1, 0]);
       to.failing.clear();
       mock.timers.tick(5_000);
       await settle();
-      await earlier.handOver(later);
+      await handOver(earlier, later);
       await settle();
       assert.deepEqual([from.disk.entries.size, to.disk.entries.size], [0, 1]);
     });
@@ -1464,25 +1392,17 @@ describe('Inbox', () => {
       assert.deepEqual([...store.disk.entries], []);
     });
 
-    it('is left to another inbox that has it in hand', async () => {
-      const to = new FailingStore();
-      const [earlier, later] = [createInbox(), createInbox(to)];
-      await strand(earlier, { body: '1' });
-      await earlier.accept(polled(incoming('1')));
+    it('that comes while another inbox has not got the rest yet goes to those who poll: it may come twice', async () => {
+      const [earlier, to] = [createInbox(), new FailingStore()];
+      const later = createInbox(to);
+      await earlier.accept(called({ body: '1' }));
+      const node = attach(later, new Node('a'));
       await settle();
-      await later.journal.ready();
-      to.failing.add('commit');
-      let isWanted = true;
-      const node = attach(later, new Node('callback', { path: '/sms' }), 'callback');
-      await earlier.handOver(later, { isWanted: () => isWanted });
+      const { ended } = await beginCommit(to, () => handOver(earlier, later));
+      const accepting = later.accept(polled(incoming('1')));
+      await Promise.all([ended, accepting]);
       await settle();
       assert.deepEqual(node.texts, ['1']);
-      isWanted = false;
-      const a = attach(earlier, new Node('a'));
-      await settle();
-      await earlier.accept(polled(incoming('1')));
-      await settle();
-      assert.deepEqual(a.texts, []);
     });
 
     it('is delivered by itself to each where duplicates are not left out', async () => {

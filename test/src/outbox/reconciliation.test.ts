@@ -276,7 +276,7 @@ describe('unknown outcomes', () => {
     await former.pass(60_000);
     const heir = new SendingSide({ clock: former.clock, service: former.service });
     const node = heir.attach();
-    await Promise.all([former.outbox.handOver(heir.outbox, { isLast: true }), heir.pass(100)]);
+    await Promise.all([former.handOverTo(heir, { isLast: true }), heir.pass(100)]);
     await heir.pass(60_000);
     assert.deepEqual(node.ends, ['to 6421555123']);
     assert.equal(former.service.bodies.length, 1);

@@ -332,7 +332,7 @@ describe('a text and the limits of its account', () => {
     const { clock } = former;
     const { side, node, service } = createSide({ perHandset: 1 }, { clock });
     const handing = new Promise((resolve) => void clock.after(1_000, () => resolve(undefined))).then(() =>
-      former.outbox.handOver(side.outbox, { isLast: true }),
+      former.handOverTo(side, { isLast: true }),
     );
     side.expected = handing;
     for (const unlimited of [false, true]) sendText(node, 'text', { to: [a], unlimited });
@@ -390,7 +390,7 @@ describe('a text and the limits of its account', () => {
       sendText(sender, key, { to: [a] });
       await side.pass(0);
     }
-    await former.side.outbox.handOver(side.outbox, { isLast: true });
+    await former.side.handOverTo(side, { isLast: true });
     for (const to of [a, b]) {
       sendText(node, 'next', { to: [to] });
       await side.pass(0);

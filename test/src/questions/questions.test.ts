@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { Entry } from '../../../src/inbox/entries';
+import { moveAll } from '../../../src/journal/move';
 import type { InboxRecord, IncomingRecord, SentText } from '../../../src/model';
 import type { Sent, Text } from '../../../src/outbox/text';
 import { ask, begin as beginWait } from '../../../src/questions/question-steps';
@@ -884,7 +885,7 @@ describe('conversations', () => {
       heir.receive();
       former.replacedBy = heir;
       await former.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      await Promise.all([former.inbox.handOver(heir.inbox, { isLast: true }), heir.pass(100)]);
+      await Promise.all([moveAll(former.journal, heir.journal, { parts: ['inbox'], isLast: true }), heir.pass(100)]);
       await heir.pass(100);
       assert.deepEqual(answersOf(node), ['6421555123: yes']);
       assert.deepEqual(

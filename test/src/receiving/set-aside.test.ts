@@ -3,7 +3,7 @@ import { PollSubscription } from '../../../src/delivery/poll-subscription';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { InboxRecord, IncomingRecord, Kind, StatusRecord } from '../../../src/model';
 import { VirtualClock } from '../../virtual-clock';
-import { createInboxOn } from '../inbox/inbox-on';
+import { createInboxOn, handOver } from '../inbox/inbox-on';
 import { copyDisk } from '../sending/sending-side';
 import { FailingServer, FailingStore, FakeDisk } from '../store/failing-store';
 
@@ -292,7 +292,7 @@ describe('what is polled and no node takes', () => {
     await receive(inbox, 'one');
     const heir = createInbox(new FailingStore(new FakeDisk()));
     const node = attach(heir);
-    await Promise.all([inbox.handOver(heir, { isLast: true }), come()]);
+    await Promise.all([handOver(inbox, heir, { isLast: true }), come()]);
     await come();
     assert.deepEqual([node.sent, inbox.state.setAside, disk.entries.size], [['one'], 0, 0]);
   });

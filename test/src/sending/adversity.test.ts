@@ -677,7 +677,7 @@ describe('sending, when everything comes at once', () => {
     }
 
     async function handOver(former: SendingSide, heir: SendingSide): Promise<void> {
-      const handed = former.outbox.handOver(heir.outbox, { isLast: true });
+      const handed = former.handOverTo(heir, { isLast: true });
       const settled = Promise.allSettled([handed]);
       await Promise.all([settled, former.pass(1_000)]);
       await former.pass(1_000);
@@ -691,7 +691,7 @@ describe('sending, when everything comes at once', () => {
       await former.pass(1_000);
       await node.node.close();
       let isWanted = true;
-      const handing = former.outbox.handOver(heir.outbox, { isLast: true, isWanted: () => isWanted });
+      const handing = former.handOverTo(heir, { isLast: true, isWanted: () => isWanted });
       store.turns = 3;
       while (store.commits === 0) await former.pass(0);
       former.service.otherwise = { takes: true };
@@ -758,14 +758,16 @@ describe('sending, when everything comes at once', () => {
         await commit.call(store, changes);
         if (store.disk.entries.size > 0) store.failing.add('recall');
       };
-      const handed = former.outbox.handOver(heir.outbox, { isLast: true });
-      await heir.pass(100);
-      assert.notEqual(heir.journal.failure, undefined);
+      const handed = former.handOverTo(heir, { isLast: true });
+      await Promise.all([assert.rejects(handed, { code: 'SMS_STORE' }), heir.pass(100)]);
+      assert.deepEqual([heir.journal.failure?.code, former.outbox.isSettled], ['SMS_STORE', false]);
       store.commit = commit;
       store.failing.clear();
-      // The new one has told the outcome before the former one has let go of the text.
+      await heir.pass(10_000);
+      assert.deepEqual([next.ends, heir.outbox.isSettled, store.disk.entries.size], [[], true, 0]);
+      // The former one takes its time to let go of it.
       formerStore.turns = 100;
-      await Promise.all([handed, heir.pass(10_000)]);
+      await Promise.all([former.handOverTo(heir, { isLast: true }), heir.pass(10_000)]);
       await heir.pass(1_000);
       assert.deepEqual([next.ends, former.service.bodies], [['to 6421555123'], ['hello']]);
       assert.deepEqual(next.outcomes[0]?.origin, { body: 'hello' });
@@ -778,7 +780,7 @@ describe('sending, when everything comes at once', () => {
       await leaveText(former);
       const { commit } = FailingStore.prototype;
       formerStore.commit = (changes) => (changes.drop.size > 0 ? never : commit.call(formerStore, changes));
-      void former.outbox.handOver(heir.outbox, { isLast: true });
+      void former.handOverTo(heir, { isLast: true });
       await former.pass(1_000);
       assert.deepEqual([formerStore.disk.entries.size, store.disk.entries.size], [1, 1]);
 
@@ -790,6 +792,39 @@ describe('sending, when everything comes at once', () => {
       await handOver(formerAgain, heirAgain);
       assert.deepEqual([next.ends, former.service.bodies], [['to 6421555123'], ['hello']]);
       assert.equal(formerAgain.outbox.isSettled && heirAgain.outbox.isSettled, true);
+    });
+
+    it('sends a text once that both stores have after a crash, though the former one is back and takes over from it', async () => {
+      const { former, formerStore, heir, store } = createSides();
+      await leaveText(former);
+      const { commit } = FailingStore.prototype;
+      formerStore.commit = (changes) => (changes.drop.size > 0 ? never : commit.call(formerStore, changes));
+      void former.handOverTo(heir, { isLast: true });
+      await former.pass(1_000);
+      assert.deepEqual([formerStore.disk.entries.size, store.disk.entries.size], [1, 1]);
+
+      for (const { disk } of [formerStore, store]) disk.loseUnflushed();
+      const [formerAgain, heirAgain] = [former.restart(copyDisk(formerStore.disk)), heir.restart(copyDisk(store.disk))];
+      former.service.otherwise = { takes: true };
+      const back = formerAgain.attach();
+      await formerAgain.pass(100);
+      assert.deepEqual(back.ends, ['to 6421555123']);
+      await handOver(heirAgain, formerAgain);
+      await formerAgain.pass(60_000);
+      assert.deepEqual([back.ends, former.service.bodies], [['to 6421555123'], ['hello']]);
+      assert.equal(formerAgain.outbox.isSettled && heirAgain.outbox.isSettled, true);
+    });
+
+    it('sends nothing before the former one has written that it has let go of it', async () => {
+      const { former, formerStore, heir } = createSides();
+      await leaveText(former);
+      former.service.otherwise = { takes: true };
+      const next = heir.attach();
+      formerStore.commit = (changes) =>
+        changes.drop.size > 0 ? never : FailingStore.prototype.commit.call(formerStore, changes);
+      void former.handOverTo(heir, { isLast: true });
+      await heir.pass(60_000);
+      assert.deepEqual([next.ends, former.service.bodies], [[], []]);
     });
 
     it('takes along a text there and back, and there again', async () => {

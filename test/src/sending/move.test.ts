@@ -3,18 +3,28 @@ import { Consent } from '../../../src/account/consent';
 import { keyOfOptOut, optOutPrefix } from '../../../src/consent/opt-outs';
 import type { Wish } from '../../../src/consent/words';
 import { createOptOutStep } from '../../../src/inbox/correlator';
-import { createReading } from '../../../src/journal/step';
+import { abandon, adopt, Copies } from '../../../src/journal/move';
+import { createReading, type Participant } from '../../../src/journal/step';
 import type { IncomingRecord } from '../../../src/model';
-import { abandon, adopt, ledgerPrefixes } from '../../../src/outbox/move';
+import { outboxValues } from '../../../src/outbox/outbox';
 import type { Text } from '../../../src/outbox/text';
 import type { Question } from '../../../src/questions/question';
 import { leaveReply, replyKey } from '../../../src/questions/question-steps';
 import { match, referenceOf, remember } from '../../../src/questions/sent-index';
-import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
+import { type Changes, createChanges, type Item, type Look, type Remembered } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
 import { answersOf, copyDisk, FakeService, forever, SendingSide, sendText } from './sending-side';
+
+const ledgerPrefixes = outboxValues.map(({ prefix }) => prefix);
+
+/** The participants of a journal, as far as steps look at them. */
+const participants = new Map([['ledger', { values: outboxValues } as Participant]] as const);
+
+/** Takes over at a time. */
+const adoptAt = (now: number, items: readonly Item[], memory: [string, Remembered][]) =>
+  adopt({ participants, clock: new VirtualClock(now) }, items, memory);
 
 /** What is remembered under a key of `once` by a text, before or after its end. */
 function guarded(id: string, outcome?: string): Remembered {
@@ -70,7 +80,7 @@ describe('what a login takes over of another', () => {
     const [both, theirs, mine] = ['6421555001', '6421555002', '6421555003'];
     await change(former, 'out', [both, theirs]);
     await change(heir, 'out', [mine, both]);
-    const moving = former.outbox.handOver(heir.outbox, { isLast: true });
+    const moving = former.handOverTo(heir, { isLast: true });
     await former.pass(11_000);
     await moving;
     assert.deepEqual(await change(heir, 'out', []), [both, theirs, mine, 3]);
@@ -96,7 +106,7 @@ describe('what a login takes over of another', () => {
       const heir = new SendingSide({ clock, service, store: new FailingStore() });
       heir.attach('other');
       prepare(heir);
-      const handing = former.outbox.handOver(heir.outbox, { isLast: true });
+      const handing = former.handOverTo(heir, { isLast: true });
       await heir.pass(11_000);
       await handing;
       return heir;
@@ -141,7 +151,7 @@ describe('what a login takes over of another', () => {
     };
     const heir = new SendingSide({ clock, service: new FakeService(), store: new FailingStore() });
     const next = heir.attach('send');
-    const handing = former.outbox.handOver(heir.outbox, { isLast: true });
+    const handing = former.handOverTo(heir, { isLast: true });
     await heir.pass(1_000);
     await handing;
     await heir.pass(60_000);
@@ -158,11 +168,11 @@ describe('what a login takes over of another', () => {
     const node = heir.attach();
     heir.receive();
     const given = new Promise<void>((resolve) => {
-      const onGiven = () => {
+      const onMoved = () => {
         store.turns = 1_000;
         resolve();
       };
-      void former.outbox.handOver(heir.outbox, { isLast: true, onGiven });
+      void former.handOverTo(heir, { isLast: true, onMoved });
     });
     await Promise.all([given, heir.pass(11_000)]);
     await heir.incoming('6421555123', 'yes', { inReplyToId: 'asked' });
@@ -173,6 +183,21 @@ describe('what a login takes over of another', () => {
     store.turns = 0;
     await heir.pass(1_000);
     assert.deepEqual(answersOf(node), ['6421555123: yes']);
+  });
+
+  it('is what is asked, and every reply to that is awaited, however many questions there are', async () => {
+    const former = new SendingSide();
+    const asking = former.attach();
+    for (let n = 0; n < 1_200; n++) sendText(asking, 'Come?', { messageId: `q${n}`, waitMs: 600_000, keep: forever });
+    await former.pass(10_000);
+    const heir = new SendingSide({ clock: former.clock, service: former.service, store: new FailingStore() });
+    const node = heir.attach();
+    heir.receive();
+    const moved = new Promise<void>((resolve) => void former.handOverTo(heir, { isLast: true, onMoved: resolve }));
+    const replying = moved.then(() => heir.incoming('6421555123', 'yes', { inReplyToId: 'q1199' }));
+    await Promise.all([replying, heir.pass(11_000)]);
+    await heir.pass(1_000);
+    assert.deepEqual([heir.received.map(({ awaited }) => awaited), node.replies], [[true], ['yes']]);
   });
 
   for (const by of ['another', 'the one that takes over'] as const) {
@@ -188,7 +213,7 @@ describe('what a login takes over of another', () => {
       const former = new SendingSide({ clock, service, store: server });
       const heir = new SendingSide({ clock, service, store: new FailingStore() });
       const node = heir.attach();
-      const move = () => Promise.all([former.outbox.handOver(heir.outbox, { isLast: true }), heir.pass(11_000)]);
+      const move = () => Promise.all([former.handOverTo(heir, { isLast: true }), heir.pass(11_000)]);
       former.journal.open();
       if (by !== 'another') await move();
       const receiver = by === 'another' ? former : heir;
@@ -217,7 +242,7 @@ describe('what a login takes over of another', () => {
     const { clock, service } = former;
     const heir = new SendingSide({ clock, service, store: new FailingStore() });
     const [next, waiting] = [heir.attach(), heir.attach('late')];
-    await Promise.all([former.outbox.handOver(heir.outbox, { isLast: true }), heir.pass(11_000)]);
+    await Promise.all([former.handOverTo(heir, { isLast: true }), heir.pass(11_000)]);
     await heir.pass(hourMs / 2);
     assert.deepEqual([answersOf(next), waiting.ends], [[], []]);
     await heir.pass(hourMs / 4);
@@ -237,7 +262,7 @@ describe('what a login takes over of another', () => {
     const { clock, service } = former;
     const heir = new SendingSide({ clock, service, store: new FailingStore() });
     const node = heir.attach();
-    await Promise.all([former.outbox.handOver(heir.outbox, { isLast: true }), heir.pass(11_000)]);
+    await Promise.all([former.handOverTo(heir, { isLast: true }), heir.pass(11_000)]);
     await heir.pass(hourMs / 2);
     assert.deepEqual(node.ends, []);
     await heir.pass(hourMs / 2);
@@ -255,7 +280,7 @@ describe('what a login takes over of another', () => {
     const { clock, service } = former;
     const heir = new SendingSide({ clock, service, store: new FailingStore() });
     heir.attach();
-    await Promise.all([former.outbox.handOver(heir.outbox, { isLast: true }), heir.pass(11_000)]);
+    await Promise.all([former.handOverTo(heir, { isLast: true }), heir.pass(11_000)]);
     await heir.pass(6 * dayMs);
     assert.equal(heir.outbox.admin.entries('uncertain', 1).total, 1);
     await heir.pass(dayMs);
@@ -294,7 +319,7 @@ describe('what a login takes over of another', () => {
     void first.node.close();
     let isWanted = true;
     let isOver = false;
-    const move = former.outbox.handOver(heir.outbox, { isLast: true, isWanted: () => isWanted });
+    const move = former.handOverTo(heir, { isLast: true, isWanted: () => isWanted });
     void move.then(() => (isOver = true));
     await former.pass(0);
     isWanted = false;
@@ -325,8 +350,8 @@ describe('what a login takes over of another', () => {
       const optOut = { msisdns, wish, at: clock.now(), via: 'message', createId: () => journal.nextId() } as const;
       return journal.run(createOptOutStep(optOut, 'refuse'));
     };
-    const how = { isLast: true, keepsMemory: true, given: new Map() };
-    const move = () => Promise.all([former.outbox.handOver(heir.outbox, how), heir.pass(11_000)]);
+    const how = { isLast: true, keepsMemory: true, copies: new Copies() };
+    const move = () => Promise.all([former.handOverTo(heir, how), heir.pass(11_000)]);
     await change(former, 'out', left, back);
     await move();
     await change(heir, 'in', back);
@@ -338,7 +363,7 @@ describe('what a login takes over of another', () => {
   it('is every reply that instances have left each other', () => {
     const left = createChanges();
     leaveReply('a', { reason: 'undelivered', statusCode: 'NUR' }, 1_000, left);
-    const step = adopt([], [...left.remember] as [string, Remembered][], 2_000);
+    const step = adoptAt(2_000, [], [...left.remember] as [string, Remembered][]);
     const changes = createChanges();
     step.decide(() => undefined, changes);
     assert.deepEqual([...changes.remember.keys()], [replyKey('a')]);
@@ -351,7 +376,7 @@ describe('what a login takes over of another', () => {
   ] as const) {
     it(`is ${name}`, () => {
       const changes = createChanges();
-      adopt([], [['once:key', other]], 2_000).decide(() => own, changes);
+      adoptAt(2_000, [], [['once:key', other]]).decide(() => own, changes);
       assert.deepEqual(changes.remember.get('once:key') ?? own, kept === 'own' ? own : other);
     });
   }
@@ -374,8 +399,10 @@ describe('what a login takes over of another', () => {
     const [own, other] = [createChanges(), createChanges()];
     for (const [index, changes] of [other, own].entries())
       ask(150 * index, (key) => changes.remember.get(key), changes);
-    const memories = [...other.remember].flatMap(([key, value]) => (value ? [[key, value] as const] : []));
-    adopt([], memories, 2_000).decide((key) => own.remember.get(key), own);
+    const memories = [...other.remember].flatMap(([key, value]) =>
+      value ? [[key, value] satisfies [string, Remembered]] : [],
+    );
+    adoptAt(2_000, [], memories).decide((key) => own.remember.get(key), own);
     const look: Look = (key) => own.remember.get(key);
     for (let index = 0; index < 300; index++) {
       const record = { from: '6421555123', body: 'yes', inReplyToId: `q${index}` } as IncomingRecord;
@@ -387,8 +414,8 @@ describe('what a login takes over of another', () => {
     const item = { id: 'a', part: 'ledger', subscribers: [], attempts: 0 } as const;
     const changes = createChanges();
     const look: Look = (key) => changes.remember.get(key);
-    abandon([item], []).decide(look, changes);
-    assert.deepEqual(adopt([item], [], 1_000).decide(look, changes)(true), [item]);
+    abandon(participants, [item], []).decide(look, changes);
+    adoptAt(1_000, [item], []).decide(look, changes);
     assert.deepEqual([[...changes.keep.keys()], [...changes.drop.keys()]], [['a'], []]);
   });
 });

@@ -762,7 +762,7 @@ describe('once', () => {
       const next = side.attach();
       former.replacedBy = side;
       const handOver = async () => {
-        await Promise.all([former.outbox.handOver(side.outbox, { isLast: true }), side.pass(100)]);
+        await Promise.all([former.handOverTo(side, { isLast: true }), side.pass(100)]);
         await side.pass(100);
       };
       await handOver();

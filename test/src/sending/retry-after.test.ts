@@ -213,7 +213,7 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
       const former = await restart();
       const heir = new SendingSide({ clock: former.clock });
       heir.attach();
-      const handed = former.outbox.handOver(heir.outbox, { isLast: true });
+      const handed = former.handOverTo(heir, { isLast: true });
       await heir.pass(1_000);
       await handed;
       await heir.pass(1_000);

@@ -1,3 +1,4 @@
+import { handOver } from '../../../src/account/account-data';
 import { onceAborted } from '../../../src/clock';
 import type { InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { SmsError } from '../../../src/errors';
@@ -5,6 +6,7 @@ import { Client } from '../../../src/http/client';
 import { createConnections } from '../../../src/http/connections';
 import type { Arrival, Inbox } from '../../../src/inbox/inbox';
 import { Journal } from '../../../src/journal/journal';
+import type { Move } from '../../../src/journal/move';
 import type { QuietHours } from '../../../src/message/times';
 import type { Delivery, Feed, InboxRecord, IncomingRecord, OutboundMessage } from '../../../src/model';
 import { SendCounts } from '../../../src/outbox/counts';
@@ -208,6 +210,9 @@ export interface SendingSideOptions {
   isAsker?: boolean;
 }
 
+/** No two messages of a service have the same identifier. */
+let lastMessage = 0;
+
 /** The sending side of an account in one process. */
 export class SendingSide {
   readonly clock: VirtualClock;
@@ -227,7 +232,6 @@ export class SendingSide {
   unread: SmsError | undefined;
   /** Nodes with open questions, and reports. */
   readonly #asking = { incoming: new Set<string>(), status: new Set<string>() };
-  #lastMessage = 0;
   #attached: SendingNode[] = [];
 
   constructor(readonly options: SendingSideOptions = {}) {
@@ -284,6 +288,11 @@ export class SendingSide {
     });
   }
 
+  /** Another takes over from it. */
+  handOverTo(other: SendingSide, how: Move): Promise<void> {
+    return handOver(this, other, how);
+  }
+
   /** Whether replies are to be polled. */
   get asking(): boolean {
     return this.#asking.incoming.size > 0;
@@ -319,7 +328,7 @@ export class SendingSide {
 
   /** An incoming message is polled. */
   async incoming(from: string, body: string, more: Partial<IncomingRecord> = {}): Promise<void> {
-    const messageId = `in-${++this.#lastMessage}`;
+    const messageId = `in-${++lastMessage}`;
     const isReply = more.inReplyToId !== undefined;
     const record: IncomingRecord = { messageId, from, body, isReply, via: 'poll', ...more };
     await this.#accept({ kind: 'incoming', via: 'poll', records: [record] });
@@ -328,7 +337,7 @@ export class SendingSide {
   /** A status is polled. */
   async status(from: string, statusCode: string, inReplyToId: string): Promise<void> {
     const fields: [string, string][] = [
-      ['messageId', `st-${++this.#lastMessage}`],
+      ['messageId', `st-${++lastMessage}`],
       ['inReplyToId', inReplyToId],
       ['from', from],
       ['statusCode', statusCode],
@@ -360,9 +369,7 @@ export class SendingSide {
   /** Another process with what this one's store has at this moment, as after a crash. */
   restart(disk: FakeDisk): SendingSide {
     const { clock, service } = this;
-    const side = new SendingSide({ ...this.options, clock, service, store: new FailingStore(disk) });
-    side.#lastMessage = this.#lastMessage;
-    return side;
+    return new SendingSide({ ...this.options, clock, service, store: new FailingStore(disk) });
   }
 
   /** Lets time pass. */

@@ -96,11 +96,11 @@ describe('sending from several processes on one Redis', () => {
     const [former, heir] = [create(service), create(service, { login: 'f'.repeat(32) })];
     const next = heir.attach();
     former.replacedBy = heir;
-    await former.outbox.handOver(heir.outbox, { isLast: true });
+    await former.handOverTo(heir, { isLast: true });
     assert.deepEqual(next.ends, [], 'it is still the one of a live process');
     await proxy.close();
     await until(async () => {
-      await former.outbox.handOver(heir.outbox, { isLast: true });
+      await former.handOverTo(heir, { isLast: true });
       return next.ends.length === 1;
     });
     assert.deepEqual([service.bodies, former.abandoned], [['hello'], []]);
