@@ -170,14 +170,14 @@ export class Card {
     }
     if (sends.failing) {
       const { message, since, nextTryAt } = sends.failing;
-      const next = nextTryAt ? say('nextTry', { time: keepTogether(formatAhead(nextTryAt, now)) }) : say('trying');
+      const next = nextTryAt ? keepTogether(say('nextTry', { time: formatAhead(nextTryAt, now) })) : say('trying');
       const words = say('line', { name: say('kind.sending'), words: say('poll.failing', { error: message }) });
       lines.push({ name: 'sending', level: 'bad', words, times: [sinceWhen(since), next] });
     }
     for (const { kind, state, since, lastAnswerAt } of polls) {
       const level = state === 'failing' ? 'bad' : state === 'paused' ? 'warning' : 'good';
       const answer = lastAnswerAt
-        ? say('lastAnswer', { age: keepTogether(formatAge(lastAnswerAt, now)) })
+        ? keepTogether(say('lastAnswer', { age: formatAge(lastAnswerAt, now) }))
         : say('noAnswer');
       const said = say(`poll.${state}`, { error: failures?.[kind] ?? '' });
       const words = say('line', { name: say(`kind.${kind}`), words: said });

@@ -83,7 +83,7 @@ export class EntryRow {
         { type: 'button', class: 'sms-link', click: () => RED.view.reveal(node) },
         label,
       );
-      parts.push(element('div', { class: 'sms-muted' }, `${say('node')} `, reveal));
+      parts.push(element('div', { class: 'sms-muted' }, say('node'), reveal));
     }
     this.element.replaceChildren(...parts, this.choices.element);
   }

@@ -49,9 +49,9 @@ export class PagedList<Part extends Page = Page> {
     show(this.#pages, false);
   }
 
-  /** Says what became of something. */
+  /** Says what became of something. No space follows a Chinese or Japanese sentence. */
   say(words: string): void {
-    setText(this.#said, words);
+    setText(this.#said, words.replaceAll('。 ', '。'));
   }
 
   /** Begins with the first page. */

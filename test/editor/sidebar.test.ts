@@ -181,10 +181,10 @@ describe('The sidebar tab SMS', function () {
   it('follows an account without being told to: what comes, what waits, what fails', async () => {
     await open([account(), ...sending(), receiving()]);
     await says(card(), /Incoming messages: (listening|waiting for the next poll)/);
-    await says(card(), /last answer/);
-    // No line ends within how long ago it was.
+    await says(card(), /last\u00a0answer/);
+    // No line ends within it.
     const times = await card().locator('.sms-lines .sms-muted').first().textContent();
-    assert.match(times ?? '', /last answer (just\u00a0now|\d+\u00a0sec\.\u00a0ago)$/);
+    assert.match(times ?? '', /last\u00a0answer\u00a0(just\u00a0now|\d+\u00a0sec\.\u00a0ago)$/);
     await says(card(), 'memory, working');
     receive('Is anybody there?');
     await shelf('aside', 1).waitFor();
@@ -193,7 +193,7 @@ describe('The sidebar tab SMS', function () {
     simulator.fault('send', { status: 503 });
     await press();
     await shelf('kept', 1).waitFor();
-    await says(card(), /Sending: failing: The service failed with status 503.*since .* · (next try|trying now)/);
+    await says(card(), /Sending: failing: The service failed with status 503.*since .* · (next\u00a0try|trying now)/);
     await card().locator('.sms-dot[data-health="bad"]').waitFor();
     simulator.fault('incoming', { status: 500 });
     await says(card(), 'Incoming messages: failing: The service failed with status 500. Try again later.');
@@ -374,7 +374,7 @@ describe('The sidebar tab SMS', function () {
         mimeType: 'text/csv',
         buffer: Buffer.from(['\uFEFFmsisdn,at,via', ...lines, '0800 STOP', '64215551234', ''].join('\r\n')),
       });
-    await says(said, 'Added: 250, already on the list: 1. No numbers in international format');
+    await says(said, 'Added: 250, already on the list: 1. Not in international format');
     await says(said, ': 0800 STOP');
     await says(card(), '1–200 of 252');
     assert.equal(await rows.count(), 200);
