@@ -125,11 +125,6 @@ export class OrderedMap<Value> extends Map<string, Value> {
     return super.set(key, value);
   }
 
-  override clear(): void {
-    super.clear();
-    this.#heap = [];
-  }
-
   #at(place: number): string {
     return this.#heap[place] as string;
   }
