@@ -1,24 +1,17 @@
-import type { Clock } from '../clock';
 import type { ConsentSettings } from '../consent/words';
 import type { SmsError } from '../errors';
-import type { Client } from '../http/client';
+import type { ClientOptions } from '../http/client';
 import type { Connections, ProxyOptions, TlsOptions } from '../http/connections';
-import type { Authentication } from '../login';
 import type { QuietSettings } from '../message/times';
 import type { Kind } from '../model';
 import type { LimitSettings } from '../outbox/limits';
-import type { Poller } from '../polling/endpoint';
+import type { Poller, PollSettings } from '../polling/endpoint';
 import type { Store } from '../store/store';
 
 /** A login at a service, and how to use it. */
-export interface AccountSettings {
+export interface AccountSettings extends PollSettings, Omit<ClientOptions, 'connections'> {
   /** Names who joins among the members, also when it is back after it has left. */
   id: string;
-  /** As {@link parseBaseUrl} returns it. */
-  baseUrl: string;
-  authentication: Authentication;
-  method: 'GET' | 'POST';
-  timeoutMs: number;
   tls?: TlsOptions;
   proxy?: ProxyOptions;
   /** Sends in flight at once. */
@@ -35,12 +28,6 @@ export interface AccountSettings {
   optOut?: ConsentSettings | undefined;
   /** Beginnings of the numbers that nodes may write to that send by this member; none or absent: all. */
   prefixes?: readonly string[];
-  /** How long to wait after an empty poll (§8). */
-  pauseMs: number;
-  /** Polls in flight at once while messages keep coming. */
-  drain: number;
-  dedupe: boolean;
-  dedupeMs: number;
   /** How long a remembered text is known to replies and statuses; 168 hours when absent. */
   sentMs?: number;
   /** A kept text has been given up, since its node is not deployed any more. */
@@ -57,16 +44,12 @@ export interface AccountSettings {
   createStore(key: string): Store;
   /** Opens the connections that all members share, and that close with the last of them; undici's when absent. */
   createConnections?(settings: ConnectionSettings): Connections;
-  /** Time and chance; the machine's own when absent. */
-  clock?: Clock;
   /** More was given up than is kept, and the oldest goes; told once. */
   onAsideFull?(): void;
   /** No node takes what is polled of a kind: it is set aside from now on. */
   onUntaken?(kind: Kind): void;
   /** What {@link Membership.state} tells may have changed. It is called at every step, and must cost next to nothing. */
   onChanged?(): void;
-  /** Told of the character set of an answer that is not known here; the answer is read as it is. */
-  onUnknownCharset?: (charset: string) => void;
 }
 
 /** A kind of store and its place, and how it is made. */
@@ -78,7 +61,6 @@ export type ConnectionSettings = Pick<AccountSettings, 'baseUrl' | 'tls' | 'prox
 /** Who uses an account, and how. */
 export interface Member extends Poller {
   readonly settings: AccountSettings;
-  readonly client: Client;
   /** Resolves as it leaves. */
   readonly left: Promise<void>;
 }

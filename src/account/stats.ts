@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../clock';
 import type { SmsError } from '../errors';
 import type { InboxState, ReceiveCounts } from '../inbox/inbox';
-import type { SendState, TextAction, TextEntry } from '../outbox/admin';
+import type { SendState, TextAction, TextEntry, TextEntryList } from '../outbox/admin';
 import { SendCounts } from '../outbox/counts';
 import { RetryAfter } from '../outbox/outage';
 import type { PollSummary } from '../polling/endpoint';
@@ -67,11 +67,8 @@ export interface Decided {
 }
 
 /** The oldest entries first, and how many there are in all. */
-export interface EntryList {
+export interface EntryList extends Omit<TextEntryList, 'entries'> {
   entries: AccountEntry[];
-  total: number;
-  /** What to ask for more with; absent: these were the last. */
-  next?: string;
 }
 
 /**

@@ -322,7 +322,7 @@ function addTo(batches: Batch[], batch: Batch): void {
 
 /** Absent when these are all that came together. */
 function sliceOf({ index }: Pending, length: number, together: Together | undefined): Slice | undefined {
-  const count = together?.count ?? length;
-  if (!together || count === length) return undefined;
-  return { group: together.group, index, count, isLast: index + length >= count };
+  if (!together || together.count === length) return undefined;
+  const { group, count } = together;
+  return { group, index, count, isLast: index + length >= count };
 }

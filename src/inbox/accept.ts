@@ -3,7 +3,7 @@ import type { Step } from '../journal/journal';
 import type { InboxRecord, RecordOfKind, RecordsOfKind, Via } from '../model';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { currentEntry, dropEntry, holdKeysOf, type InboxContext, judgeAndRemember, keepEntry } from './context';
-import type { Correlating } from './correlator';
+import type { Correlated, Correlating } from './correlator';
 import {
   type DeadLetter,
   type Entry,
@@ -114,11 +114,7 @@ export function createAccept(
         if (!isWritten && arrival.via === 'poll' && mayAnswer) context.run(createMatch(items));
         const fresh: Pending[] = [];
         for (const outcome of accepted) {
-          if (outcome.orphan) {
-            const orphan = entries.get(outcome.orphan.entry.id);
-            entries.delete(outcome.orphan.entry.id);
-            orphan?.end(false);
-          }
+          if (outcome.orphan) entries.letGo(outcome.orphan.entry.id);
           if (outcome.letter) context.deadLetters.forget(outcome.letter.id);
           const copied = outcome.copied && entries.get(outcome.copied.entry.id);
           if (copied && outcome.copied) copied.entry.polledCopy = outcome.copied.copy;
@@ -239,14 +235,8 @@ function isOrphanFor({ journal, subscribers }: InboxContext, arrival: Arrival, p
   return subscribers.audience(arrival).length > 0;
 }
 
-/** A record, and what follows from what it answers. */
-interface Correlated {
-  record: InboxRecord;
-  /** It has answered that before. */
-  isRepeated?: true;
-  isTaken?: true | undefined;
-  effect?: () => void;
-}
+/** A record, and what follows from what it answers; `isRepeated`: it has answered that before. */
+type Answering = Partial<Correlated> & { record: InboxRecord; isRepeated?: true };
 
 /** What a record answers: the same as when it came before. */
 function correlate(
@@ -254,13 +244,13 @@ function correlate(
   { former, isNew }: { former: Entry | DeadLetter | undefined; isNew: boolean },
   look: Look,
   changes: Changes,
-): Correlated {
+): Answering {
   const mayHaveAnswered = arrival.via === 'callback' || known?.mayAnswer(look);
   const { answer, isTaken } = (mayHaveAnswered && recallAnswer(identity, look)) || {
     answer: former && answerOf(former.record),
   };
   if (answer) return { record: { ...news.record, ...answer }, isRepeated: true, isTaken };
-  const correlated: Correlated = known?.correlate(look, changes, isNew) ?? news;
+  const correlated: Answering = known?.correlate(look, changes, isNew) ?? news;
   // Whoever takes in the same message elsewhere at this moment may have it answer, and leave nothing else of it.
   if (correlated.record.awaited) for (const key of keysOfAnswer(identity)) changes.compare.add(key);
   return correlated;
@@ -270,7 +260,7 @@ function correlate(
  * The answer to a question, and a status that is reported, go to whoever waits for them; where no other node takes what is polled, here or
  * where it is handed over to, to nobody else.
  */
-function isForNobody({ subscribers, replacedBy }: InboxContext, arrival: Arrival, correlated: Correlated): boolean {
+function isForNobody({ subscribers, replacedBy }: InboxContext, arrival: Arrival, correlated: Answering): boolean {
   const isTaken = correlated.record.awaited === true || correlated.isTaken === true;
   if (!isTaken || arrival.via !== 'poll' || subscribers.expects(arrival.kind)) return false;
   const other = replacedBy();

@@ -17,13 +17,14 @@ export interface Untaken {
 
 /** What the steps of an inbox work with. Deciding, they only look at it. */
 export interface InboxContext {
+  /** Where it keeps. It joins it as the part `inbox`. */
   readonly journal: Journal;
   readonly clock: Clock;
   readonly entries: Entries;
   readonly subscribers: Subscribers;
   /** See {@link InboxOptions.replacedBy}. */
   replacedBy(): InboxContext | undefined;
-  /** Absent: nobody knows anything of them. */
+  /** Says what records answer. Absent: nobody knows anything of them. */
   readonly correlator?: Correlator | undefined;
   readonly deadLetters: Untaken;
   /** Whether duplicates are left out. The outbox always leaves them out. */

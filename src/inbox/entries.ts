@@ -96,8 +96,8 @@ export function nameSubscribers({ node, path }: { node: string; path?: string | 
 export interface Together {
   /** The same for all that came together, and for nothing else. */
   group: string;
-  /** So much of it was new; absent until that is known. */
-  count?: number;
+  /** So much of it was new. */
+  count: number;
   /** A node on demand that asked for it, and what it wants to be told with it. */
   asker?: string | undefined;
   context?: unknown;
@@ -161,6 +161,12 @@ export class Entries extends Map<string, Pending> {
 
   add(pending: Pending): void {
     this.set(pending.entry.id, pending);
+  }
+
+  /** Forgets one that is not delivered. */
+  letGo(id: string): void {
+    this.get(id)?.end(false);
+    this.delete(id);
   }
 
   /** The entry of a message on a channel, as it will be with these changes. It is looked for only when a message comes again. */

@@ -1,4 +1,4 @@
-import { type Clock, nextTurn, type Timer } from '../clock';
+import { nextTurn, type Timer } from '../clock';
 import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
 import { isSmsError } from '../errors';
 import type { Journal, Step, WhileFailing } from '../journal/journal';
@@ -7,7 +7,6 @@ import type { Kind } from '../model';
 import { keepItem, timeOf } from '../store/store';
 import { type Acceptance, type Arrival, createAccept, giveTogether } from './accept';
 import { currentEntry, type InboxContext, settle } from './context';
-import type { Correlator } from './correlator';
 import { DeadLetters } from './dead-letters';
 import { type Channel, Entries, type Entry, type KindOn, type Pending } from './entries';
 import { createInboxParticipant } from './recovery';
@@ -16,16 +15,7 @@ import { createRelease, takeLate } from './release';
 export type { Acceptance, Arrival } from './accept';
 
 /** What the inbox needs. */
-export interface InboxOptions {
-  /** Where it keeps. It joins it as the part `inbox`. */
-  journal: Journal;
-  clock: Clock;
-  /** Whether duplicates are left out. The outbox always leaves them out. */
-  dedupe(): boolean;
-  /** How long an identifier is remembered. */
-  dedupeMs(): number;
-  /** Says what records answer. */
-  correlator?: Correlator | undefined;
+export interface InboxOptions extends Pick<InboxContext, 'journal' | 'clock' | 'dedupe' | 'dedupeMs' | 'correlator'> {
   /** For whom it takes over what other processes leave, while it is handed over; `undefined`: for its own nodes. */
   replacedBy(): Inbox | undefined;
   /** A node threw as it was given something. */

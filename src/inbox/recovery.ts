@@ -12,11 +12,6 @@ const sliceSize = 500;
 /** Takes charge of what an earlier process left, of what a dead one held, and lets go of what the store keeps. */
 export function createInboxParticipant(context: InboxContext): Participant {
   const { entries } = context;
-  const letGoOf = (id: string) => {
-    const one = entries.get(id);
-    entries.delete(id);
-    one?.end(false);
-  };
   return {
     wanted: () => wantedBy(context),
     isReadable: isEntry,
@@ -28,9 +23,9 @@ export function createInboxParticipant(context: InboxContext): Participant {
     },
     merge: mergeSeen,
     itemOf: (id) => entries.get(id)?.entry,
-    forget: letGoOf,
+    forget: (id) => entries.letGo(id),
     letGo() {
-      for (const id of entries.keys()) letGoOf(id);
+      for (const id of entries.keys()) entries.letGo(id);
     },
     kept: () => [...entries.values()].map(({ entry }) => entry),
     values: movedSeen,
