@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import {
   type Changes,
   dropItem,
@@ -84,7 +83,7 @@ export async function moveAll(from: Journal, to: Journal, how: Move = {}): Promi
       ({ taken } = from);
       if (!parts) await copyValues(from, to, copies);
       await from.flush();
-      changed = items().filter((item) => !isDeepStrictEqual(copies.items.get(item.id), item));
+      changed = items().filter((item) => !isUnchanged(item, copies.items.get(item.id)));
     }
     if (!isWanted()) return;
     for (const item of items()) {
@@ -154,6 +153,14 @@ async function forget(from: Journal, copies: Copies, keepsMemory = false): Promi
 
 function* slicesOf<T>(list: readonly T[]): Iterable<T[]> {
   for (let start = 0; start < list.length; start += sliceSize) yield list.slice(start, start + sliceSize);
+}
+
+/** There may be a hundred thousand: what is under its properties is replaced, and not changed. */
+function isUnchanged(item: Item, copy: Item | undefined): boolean {
+  const names = Object.keys(item) as (keyof Item)[];
+  return (
+    copy !== undefined && names.length === Object.keys(copy).length && names.every((name) => item[name] === copy[name])
+  );
 }
 
 function isSame(one: Remembered | undefined, other: Remembered | undefined): boolean {
