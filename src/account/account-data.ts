@@ -13,7 +13,7 @@ import type { AccountSettings, Member, StoreChoice } from './settings';
 /** What the keeping of an account stands on: all that its journal, its inbox and its outbox do. */
 export interface AccountDataOptions
   extends Required<Pick<JournalOptions, 'store' | 'onStore' | 'onSteps' | 'onDamaged'>>,
-    Pick<InboxOptions, 'dedupe' | 'onGivenUpFull' | 'isPolled' | 'onUntaken'>,
+    Pick<InboxOptions, 'dedupe' | 'onDeadLettersFull' | 'isPolled' | 'onUntaken'>,
     Omit<OutboxOptions, 'journal' | 'wanted'> {
   receives: ReceiveCounts;
   /** By what words people opt out. */
@@ -317,7 +317,7 @@ export function handOver(from: Handed, to: Handed, how: Move): Promise<void> {
     // Texts that are found until then are the other's, to be sent and to be given up.
     void from.outbox.close();
     // What came waits for no text that has left, and has no other place while the store fails.
-    await moveAll(from.journal, to.journal, { ...how, parts: ['inbox', 'givenUp'], onMoved: () => {} });
+    await moveAll(from.journal, to.journal, { ...how, parts: ['inbox', 'deadLetter'], onMoved: () => {} });
     if (isWanted()) await from.outbox.close();
     if (!isWanted()) return;
     const onOwn = () => {

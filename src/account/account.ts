@@ -208,7 +208,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
       onStore,
       onSteps: onChanged,
       receives: stats.receives,
-      onGivenUpFull: () => this.#settings?.onAsideFull?.(),
+      onDeadLettersFull: () => this.#settings?.onAsideFull?.(),
       isPolled: (kind) => isUsed() && endpoints[kind].isWatched,
       onUntaken: (kind) => this.#settings?.onUntaken?.(kind),
       sentMs: () => (this.#settings ?? settings).sentMs ?? sentMs,

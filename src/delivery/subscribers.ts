@@ -215,7 +215,7 @@ export class Subscribers {
     for (const pending of slice) {
       if (pending.isReleased || this.#entries.get(pending.entry.id) !== pending) continue;
       const together = pending.isNew ? pending.together : undefined;
-      for (const owed of this.#owe(pending)) addTo(batches, { ...owed, together });
+      for (const share of this.#share(pending)) addTo(batches, { ...share, together });
     }
     for (const batch of batches) this.#handOn(batch);
     if (this.#next < this.#queue.length || this.#isForAll) {
@@ -241,7 +241,7 @@ export class Subscribers {
   }
 
   /** Says who gets an entry now, and which attempt it is for each: before any of them is given it, since the first may be done with it at once. */
-  #owe(pending: Pending): Omit<Batch, 'together'>[] {
+  #share(pending: Pending): Omit<Batch, 'together'>[] {
     const { entry, pendingFor } = pending;
     // The service may bring the called-back one again for its node, but not the polled copy.
     if (entry.polledCopy && this.hasAny(entry.kind) && this.isStranded(pending)) this.#events.onStranded(pending);
@@ -250,7 +250,7 @@ export class Subscribers {
     pending.isNew = false;
     if (isNew && subscribers.length === 0) entry.attempts = firstAttempt - 1;
     const nextAttempt = entry.attempts + 1;
-    const owed = subscribers.map((subscriber) => {
+    const shares = subscribers.map((subscriber) => {
       const { id, countsAttempts } = subscriber;
       const wasAway = pendingFor.has(id) && pendingFor.get(id) === undefined;
       const attempt = isNew || wasAway ? firstAttempt : nextAttempt;
@@ -260,7 +260,7 @@ export class Subscribers {
     });
     const isUntaken = taken === 0 && !entry.address && !this.expects(entry.channel);
     if (isUntaken && this.#events.isPolled(entry.kind)) this.#events.onUntaken(pending);
-    return owed;
+    return shares;
   }
 
   /** Who is to get an entry now: nodes that were owed it and came back, else everybody it is for. */

@@ -52,7 +52,7 @@ interface Outcome {
   /** What was for nodes that are gone, and goes to those who are brought the same. */
   orphan?: Pending | undefined;
   /** What no node took, and goes to who is called. */
-  letter?: DeadLetter | undefined;
+  deadLetter?: DeadLetter | undefined;
   /** What follows on the sending side. */
   effect?: (() => void) | undefined;
   /** A called-back entry, and its polled copy. */
@@ -115,7 +115,7 @@ export function createAccept(
         const fresh: Pending[] = [];
         for (const outcome of accepted) {
           if (outcome.orphan) entries.letGo(outcome.orphan.entry.id);
-          if (outcome.letter) context.deadLetters.forget(outcome.letter.id);
+          if (outcome.deadLetter) context.deadLetters.forget(outcome.deadLetter.id);
           const copied = outcome.copied && entries.get(outcome.copied.entry.id);
           if (copied && outcome.copied) copied.entry.polledCopy = outcome.copied.copy;
           // Whoever is called back with it may have taken it in the same commit.
@@ -168,7 +168,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
   const { kind, via } = arrival;
   const outcome = judgeAndRemember(context, { identity, via, isLeft: wasHeld }, look, changes);
   let orphan: Pending | undefined;
-  let letter: DeadLetter | undefined;
+  let deadLetter: DeadLetter | undefined;
   // Another inbox has it yet, and may have the service bring it again. What is polled comes twice rather than never.
   const isArriving = outcome !== 'new' && isBeingMoved(context, via, identity);
   if (isArriving && via === 'callback') return { acceptance: { outcome, heldElsewhere: true } };
@@ -188,14 +188,14 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
       orphan = entries.findOn(kind, identity, changes);
       // Its nodes are being redeployed, and get it when they are back.
       if (orphan && subscribers.expects(kind)) return { acceptance: { outcome, heldElsewhere: true } };
-      letter = orphan ? undefined : context.deadLetters.find(kind, identity, changes);
+      deadLetter = orphan ? undefined : context.deadLetters.find(kind, identity, changes);
     }
-    if (!orphan && !letter) {
+    if (!orphan && !deadLetter) {
       const heldElsewhere = holdKeysOf(context, arrival, identity).some((key) => look(key) !== undefined);
       return { acceptance: heldElsewhere ? { outcome, heldElsewhere } : { outcome } };
     }
   }
-  const former = orphan ? currentEntry(orphan.entry, changes) : letter;
+  const former = orphan ? currentEntry(orphan.entry, changes) : deadLetter;
   const correlated = correlate(candidate, { former, isNew: outcome === 'new' }, look, changes);
   if (isForNobody(context, arrival, correlated)) {
     // Should the service also call back with it, that is new to the node that is called.
@@ -214,10 +214,10 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
   });
   if (wasHeld) fresh.entry.unsure = true;
   if (orphan) dropEntry(context, orphan.entry, orphan.identity, changes);
-  if (letter) dropItem(changes, letter.id, letter.part);
+  if (deadLetter) dropItem(changes, deadLetter.id, deadLetter.part);
   keepEntry(context, fresh.entry, identity, changes);
   const acceptance = { outcome, entry: fresh.entry };
-  return { acceptance, fresh, orphan, letter, effect: correlated.effect };
+  return { acceptance, fresh, orphan, deadLetter, effect: correlated.effect };
 }
 
 /** Whether another inbox is about to give it to this one, as something that was called back. */

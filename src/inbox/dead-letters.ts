@@ -68,7 +68,7 @@ export class DeadLetters {
     const { clock } = this.#context;
     const item = {
       // By its name it is the same one, should the entry come again because the drop was not written.
-      ...{ id: `${id}~${node}`, part: 'givenUp' as const, subscribers: [kind], attempts, node, at: clock.now() },
+      ...{ id: `${id}~${node}`, part: 'deadLetter' as const, subscribers: [kind], attempts, node, at: clock.now() },
       ...({ kind, record } as RecordOfKind),
       ...(unsure && { unsure }),
     };
@@ -238,5 +238,5 @@ function idsOf(list: readonly Kept[]): string[] {
 }
 
 function dropItems(changes: Changes, ids: readonly string[]): void {
-  for (const id of ids) dropItem(changes, id, 'givenUp');
+  for (const id of ids) dropItem(changes, id, 'deadLetter');
 }

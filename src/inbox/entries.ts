@@ -30,7 +30,7 @@ interface EntryItem extends Item {
 export type DeadLetter = RecordOfKind & DeadLetterFacts;
 
 interface DeadLetterFacts extends Item, Pick<Entry, 'unsure'> {
-  part: 'givenUp';
+  part: 'deadLetter';
   /** Whose flow did not take it; blank: no node takes it, and the first that comes gets it. */
   node: string;
   /** When it was given up, in ms since 1970. */
@@ -49,7 +49,7 @@ export function isEntry(item: Item): item is Entry {
 /** Whether an item is one that somebody may decide about. */
 export function isDeadLetter(item: Item): item is DeadLetter {
   const { part, node, at } = item as Partial<Record<keyof DeadLetterFacts, unknown>>;
-  return part === 'givenUp' && typeof node === 'string' && typeof at === 'number' && isRecordOfKind(item);
+  return part === 'deadLetter' && typeof node === 'string' && typeof at === 'number' && isRecordOfKind(item);
 }
 
 /** Whether something has a record, and says what it is. */

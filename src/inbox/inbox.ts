@@ -23,7 +23,7 @@ export interface InboxOptions extends Pick<InboxContext, 'journal' | 'clock' | '
   /** Counted is what came, and what became of it. */
   counts: ReceiveCounts;
   /** What was given up had to go before its time, since there is too much of it. */
-  onGivenUpFull(): void;
+  onDeadLettersFull(): void;
   /** Whether a kind is polled although no node may take it. */
   isPolled(kind: Kind): boolean;
   /** No node takes what is polled of a kind: it is set aside from now on. */
@@ -76,7 +76,7 @@ export class Inbox {
     this.counts = options.counts;
     this.#context = this.#createContext(options);
     this.journal.join('inbox', createInboxParticipant(this.#context));
-    this.journal.join('givenUp', this.deadLetters.createParticipant());
+    this.journal.join('deadLetter', this.deadLetters.createParticipant());
   }
 
   /** What was given up, for somebody to decide about. */
@@ -247,7 +247,7 @@ export class Inbox {
   }
 
   #createContext(options: InboxOptions): InboxContext & { readonly deadLetters: DeadLetters } {
-    const { journal, clock, onFault, dedupe, dedupeMs, correlator, isPolled, onUntaken, onGivenUpFull } = options;
+    const { journal, clock, onFault, dedupe, dedupeMs, correlator, isPolled, onUntaken, onDeadLettersFull } = options;
     const replacedBy = () => {
       const other = options.replacedBy();
       return other ? other.#context : undefined;
@@ -274,6 +274,6 @@ export class Inbox {
     };
     const subscribers = new Subscribers(entries, events, clock);
     const parts = { journal, clock, entries, subscribers, replacedBy, correlator, dedupe, dedupeMs, run };
-    return Object.assign(parts, { deadLetters: new DeadLetters(parts, onGivenUpFull) });
+    return Object.assign(parts, { deadLetters: new DeadLetters(parts, onDeadLettersFull) });
   }
 }

@@ -75,9 +75,9 @@ function settleSuccessor(context: InboxContext, { identity, entry }: Pending): b
   const called = entries.findOn('callback', identity);
   const successor = called ?? (isForPollers ? undefined : entries.findOn(kind, identity));
   if (successor) settle(context, successor);
-  const letter = successor ? undefined : context.deadLetters.find(kind, identity);
-  if (letter) context.deadLetters.discard(letter.id);
-  return successor !== undefined || letter !== undefined;
+  const deadLetter = successor ? undefined : context.deadLetters.find(kind, identity);
+  if (deadLetter) context.deadLetters.discard(deadLetter.id);
+  return successor !== undefined || deadLetter !== undefined;
 }
 
 /** What was taken after all is known when the service brings it again. */

@@ -49,7 +49,7 @@ export class Questions {
   readonly #patience = new Map<Kind, { timer: Timer; since: number }>();
   #collecting: Timer | undefined;
   /** Goes through all that are known. */
-  #round: Iterator<Asked> | undefined;
+  #turn: Iterator<Asked> | undefined;
 
   constructor(options: QuestionsOptions) {
     const { clock, ledger, handlerOf, onFault } = options;
@@ -330,10 +330,10 @@ export class Questions {
     const { questions } = this.#options.ledger;
     const open: Asked[] = [];
     for (let left = questions.size; left > 0 && open.length < mostCollected; left--) {
-      let next = this.#round?.next();
+      let next = this.#turn?.next();
       if (!next || next.done) {
-        this.#round = questions.values();
-        next = this.#round.next();
+        this.#turn = questions.values();
+        next = this.#turn.next();
       }
       if (!next.done && !next.value.answer) open.push(next.value);
     }

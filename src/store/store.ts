@@ -1,7 +1,7 @@
 import { isSmsError, SmsError } from '../errors';
 
 /** Which room of the library keeps an item. */
-export type Part = 'inbox' | 'givenUp' | 'ledger';
+export type Part = 'inbox' | 'deadLetter' | 'ledger';
 
 /** Something kept until it is done with. Plain data; the parts add properties of their own. */
 export interface Item {

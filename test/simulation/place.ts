@@ -154,7 +154,7 @@ function isUndecided(text: string): boolean {
 }
 
 function isGivenUp(text: string): boolean {
-  return text.includes('"part":"givenUp"');
+  return text.includes('"part":"deadLetter"');
 }
 
 /** What goes wrong with a store. */

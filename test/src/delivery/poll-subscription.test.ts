@@ -246,7 +246,7 @@ describe('PollSubscription', () => {
       }
       assert.deepEqual(bench.undelivered.slice(1), [{ body: 'by failure', attempts: 3 }]);
       assert.equal(bench.sent.length, 6);
-      assert.deepEqual(parts(), ['givenUp', 'givenUp']);
+      assert.deepEqual(parts(), ['deadLetter', 'deadLetter']);
       assert.equal(bench.receiver.outstanding, 0);
     });
 
@@ -331,7 +331,7 @@ describe('PollSubscription', () => {
         ids,
       );
       assert.equal(bench.sent.length, 0);
-      assert.deepEqual(new Set(parts()), new Set(['givenUp']));
+      assert.deepEqual(new Set(parts()), new Set(['deadLetter']));
       assert.equal(parts().length, ids.length);
     });
   });

@@ -31,8 +31,8 @@ describe('what was given up', () => {
 
   function createInbox(on = disk): Inbox {
     store = new FailingStore(on);
-    const onGivenUpFull = () => timesFull++;
-    const inbox = createInboxOn({ store, clock, dedupe: () => true, dedupeMs: () => 1_000_000_000, onGivenUpFull });
+    const onDeadLettersFull = () => timesFull++;
+    const inbox = createInboxOn({ store, clock, dedupe: () => true, dedupeMs: () => 1_000_000_000, onDeadLettersFull });
     inboxes.push(inbox);
     return inbox;
   }
@@ -191,7 +191,7 @@ describe('what was given up', () => {
     await inbox.journal.flush();
     assert.deepEqual(
       [...disk.entries.values()].map((text) => JSON.parse(text).part),
-      ['givenUp'],
+      ['deadLetter'],
     );
     assert.equal(inbox.state.setAside, 1);
   });

@@ -21,7 +21,7 @@ export function createInbox(options: Partial<InboxOptions> & Pick<InboxOptions, 
         throw error;
       }),
     counts: { received: 0, statuses: 0, duplicates: 0, redelivered: 0, setAside: 0 },
-    onGivenUpFull() {},
+    onDeadLettersFull() {},
     isPolled: () => false,
     onUntaken() {},
     ...options,
@@ -36,7 +36,7 @@ export function release(inbox: Inbox, entry: Entry): Promise<void> {
 
 /** Another takes over from an inbox what has not been delivered there. */
 export function handOver(from: Inbox, to: Inbox, how: Move = {}): Promise<void> {
-  return moveAll(from.journal, to.journal, { ...how, parts: ['inbox', 'givenUp'] });
+  return moveAll(from.journal, to.journal, { ...how, parts: ['inbox', 'deadLetter'] });
 }
 
 /** An inbox that has a store for itself. */

@@ -45,7 +45,7 @@ describe('what is polled and no node takes', () => {
       dedupeMs: () => 1_000_000_000,
       isPolled: () => isAsking,
       onUntaken: (kind) => told.push(kind),
-      onGivenUpFull: () => timesFull++,
+      onDeadLettersFull: () => timesFull++,
     });
     inboxes.push(inbox);
     return inbox;
@@ -282,7 +282,7 @@ describe('what is polled and no node takes', () => {
         seen.add(`${item} ${node.sent.length === 0 || item === 'inbox'}`);
         await clock.advance(0);
       }
-      assert.deepEqual([...seen], ['givenUp true', 'inbox true']);
+      assert.deepEqual([...seen], ['deadLetter true', 'inbox true']);
       assert.ok(store.commits > commits);
     });
   });
@@ -370,7 +370,7 @@ describe('what is polled and no node takes', () => {
     await inbox.journal.flush();
     assert.deepEqual(
       [...disk.entries.values()].map((text) => JSON.parse(text).part),
-      ['givenUp'],
+      ['deadLetter'],
     );
   });
 });
