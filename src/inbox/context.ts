@@ -91,7 +91,7 @@ export function settle(context: InboxContext, pending: Pending): void {
 }
 
 /** Forgets entries that are delivered, or somebody else's to deliver. Losing it merely delivers again, so it waits for the next commit. */
-export function createDrop(context: InboxContext, gone: readonly Pending[]): Step<void> {
+function createDrop(context: InboxContext, gone: readonly Pending[]): Step<void> {
   const drop = (changes: Changes) => {
     for (const { entry, identity } of gone) dropEntry(context, entry, identity, changes);
   };

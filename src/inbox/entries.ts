@@ -53,7 +53,7 @@ export function isDeadLetter(item: Item): item is DeadLetter {
 }
 
 /** Whether something has a record, and says what it is. */
-export function isRecordOfKind(value: object): value is RecordOfKind {
+function isRecordOfKind(value: object): value is RecordOfKind {
   const { kind, record } = value as Partial<Record<keyof RecordOfKind, unknown>>;
   return isKind(kind) && isRecord(record);
 }

@@ -399,7 +399,8 @@ export class Journal {
     const participants = [...this.participants.values()];
     const keepAnew = (id: string) =>
       createChange((changes) => {
-        const item = participants.map((one) => one.itemOf?.(id)).find((one) => one !== undefined);
+        const known = [...participants.map((one) => one.itemOf?.(id)), this.arriving.get(id)];
+        const item = known.find((one) => one !== undefined);
         if (item && !changes.keep.has(id) && !changes.drop.has(id)) keepItem(changes, item);
       });
     for (const id of missing) {

@@ -237,7 +237,7 @@ const unneeded = /no password is set|without any password configured|wrong numbe
  *
  * @throws the refusal of the server, that of the password first
  */
-export async function logIn(redis: Redis, { username, password = '', db }: RedisServer): Promise<void> {
+async function logIn(redis: Redis, { username, password = '', db }: RedisServer): Promise<void> {
   const steps: Promise<unknown>[] = [];
   if (username || password) {
     const authenticating = username ? redis.auth(username, password) : redis.auth(password);
@@ -260,7 +260,7 @@ const heldUpMs = 250;
  * Calls back when a time is over in which the process ran. Where it was suspended or blocked, timers run before what has come meanwhile is
  * read: the time begins anew then.
  */
-export function afterRunning(clock: Clock, delayMs: number, callback: () => void): Timer {
+function afterRunning(clock: Clock, delayMs: number, callback: () => void): Timer {
   const start = () => {
     const dueAt = clock.elapsed() + delayMs;
     return clock.after(delayMs, () => {

@@ -133,12 +133,11 @@ export class RedisStore implements Store {
 
   async commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void> {
     const session = this.#opened();
-    const remembered = [...changes.remember];
     const unchanged = [...changes.compare].filter((key) => !changes.remember.has(key));
     const keys = [...changes.remember.keys(), ...unchanged];
     const step = {
       expected: keys.map((key) => ({ check: recalled.has(key), value: formerly(recalled.get(key)) })),
-      remember: remembered.map(([, value]) => value !== undefined && formatExpiring(value)),
+      remember: [...changes.remember.values()].map((value) => value !== undefined && formatExpiring(value)),
       keep: [...changes.keep.values()].map((item) => ({ id: item.id, text: JSON.stringify(item) })),
       drop: [...changes.drop.keys()],
     };

@@ -158,7 +158,7 @@ export function contentOf(element: XmlElement): string {
 }
 
 /** Elements and text as HTML: names without prefixes, no empty tag but those of HTML, each text escaped. */
-export function formatMarkup(content: readonly (XmlElement | string)[]): string {
+function formatMarkup(content: readonly (XmlElement | string)[]): string {
   let markup = '';
   for (const piece of content) markup += typeof piece === 'string' ? escapeText(piece) : formatElement(piece);
   return markup;
@@ -201,7 +201,7 @@ const piece = new RegExp(
  * @returns its tags, texts and CDATA as `markup`, and its tags alone; `undefined` when something else is in it
  * @throws SmsError for a DTD
  */
-export function readMarkup(text: string): { markup: string; tags: string } | undefined {
+function readMarkup(text: string): { markup: string; tags: string } | undefined {
   let markup = '';
   let tags = '';
   piece.lastIndex = declaration.exec(text)?.[0].length ?? 0;

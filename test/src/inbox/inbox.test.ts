@@ -8,7 +8,7 @@ import type { Acceptance, Arrival, Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord, OutboxRecord, StatusRecord, Via } from '../../../src/model';
 import { MemoryStore } from '../../../src/store/memory';
 import type { Leftovers, Store } from '../../../src/store/store';
-import { formatRemembered, parseRemembered } from '../../../src/store/store';
+import { formatRemembered, parseRemembered, StoreLapse } from '../../../src/store/store';
 import { copyDisk } from '../sending/sending-side';
 import { FailingStore, FakeDisk } from '../store/failing-store';
 import { createInboxOn, handOver, release } from './inbox-on';
@@ -705,6 +705,33 @@ describe('Inbox', () => {
       await settle();
       from.disk.loseUnflushed();
       assert.deepEqual([from.disk.entries.size, to.disk.entries.size], [0, 1]);
+    });
+
+    it('keeps anew what it is given, where its store loses that before it is its own', async () => {
+      const [from, to] = [new FailingStore(), new FailingStore()];
+      const open = to.open.bind(to);
+      let isReset = false;
+      let lose = () => {};
+      to.open = async (events) => {
+        lose = () => events?.onFailure?.(new StoreLapse('lost'));
+        return { ...(await open(events)), isReset };
+      };
+      const [earlier, later] = [createInbox(from), createInbox(to)];
+      await earlier.accept(polled(incoming('1')));
+      const isWanted = () => {
+        if (to.disk.entries.size > 0 && !isReset) {
+          isReset = true;
+          to.disk.entries.clear();
+          lose();
+          // It is not all that there is to give.
+          from.turns = 20;
+          void earlier.accept(polled(incoming('2')));
+        }
+        return true;
+      };
+      await handOver(earlier, later, { isWanted });
+      await settle();
+      assert.equal(to.disk.entries.size, 2);
     });
 
     it('knows no more of what was called back and handed over, since the other may let go of it', async () => {
