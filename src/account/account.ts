@@ -166,8 +166,15 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     this.#rules.limits = all.flatMap(({ limits }) =>
       limits && (limits.perHandset ?? limits.perDay) !== undefined ? [limits] : [],
     );
-    this.#rules.quietHours = all.flatMap(({ quietHours }) => (quietHours ? [new QuietHours(quietHours)] : []));
-    this.data?.outbox.quietHoursChanged();
+    const quietHours = new Map(
+      all.flatMap(({ quietHours: one }) => (one ? [[JSON.stringify(one), one] as const] : [])),
+    );
+    const former = this.#rules.quietHours.map(({ settings }) => JSON.stringify(settings));
+    // A hundred thousand texts that wait for their times are looked at for seconds.
+    if ([...quietHours.keys()].join() !== former.join()) {
+      this.#rules.quietHours = [...quietHours.values()].map((one) => new QuietHours(one));
+      this.data?.outbox.quietHoursChanged();
+    }
     const slowest = Math.min(...all.map(({ perSecond = Number.POSITIVE_INFINITY }) => perSecond));
     this.#perSecond = Number.isFinite(slowest) ? slowest : undefined;
     this.consent.update(all);

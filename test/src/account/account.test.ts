@@ -12,6 +12,7 @@ import type { FlowDelivery } from '../../../src/delivery/poll-subscription';
 import { maxOutstanding } from '../../../src/delivery/poll-subscription';
 import type { SmsError } from '../../../src/errors';
 import type { Entry } from '../../../src/inbox/entries';
+import { QuietHours } from '../../../src/message/times';
 import type { IncomingRecord, OutboxRecord } from '../../../src/model';
 import type { OutcomeNews } from '../../../src/outbox/sender-registrations';
 import type { PollState } from '../../../src/polling/poll-loop';
@@ -1030,6 +1031,30 @@ describe('Account', () => {
       assert.equal(await send(), 'SMS_LIMIT');
       settle();
       assert.equal(await send(), undefined);
+      await node.close();
+    });
+
+    it('looks at the texts that wait for their time when quiet hours are others, and not whenever an account node comes or goes', async () => {
+      const quietHours = { from: 1_260, to: 420, timeZone: 'UTC' };
+      const { node } = attachSender(enter({ id: 'first', quietHours }));
+      const other = enter({ id: 'second', quietHours });
+      const tomorrow = { time: Date.now() + 24 * 3_600_000, keep: forever };
+      for (let count = 0; count < 10; count++) sendText({ node }, 'x', { at: tomorrow });
+      await until(() => other.state().sends.scheduled === 10);
+      const { endOf } = QuietHours.prototype;
+      let looks = 0;
+      closing.add(endOf, () => {
+        QuietHours.prototype.endOf = endOf;
+      });
+      QuietHours.prototype.endOf = function (instant) {
+        looks++;
+        return endOf.call(this, instant);
+      };
+      await other.leave();
+      await enter({ id: 'third', quietHours }).leave();
+      assert.equal(looks, 0);
+      enter({ id: 'fourth', quietHours: { ...quietHours, to: 480 } });
+      assert.ok(looks >= 10);
       await node.close();
     });
 
