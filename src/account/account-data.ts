@@ -314,6 +314,7 @@ export function handOver(from: Handed, to: Handed, how: Move): Promise<void> {
   const { isWanted = () => true, onMoved = () => {} } = how;
   const before = Promise.allSettled([handOvers.get(from), handOvers.get(to)]);
   const handingOver = before.then(async () => {
+    if (!isWanted()) return;
     // Texts that are found until then are the other's, to be sent and to be given up.
     void from.outbox.close();
     // What came waits for no text that has left, and has no other place while the store fails.

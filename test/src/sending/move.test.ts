@@ -338,6 +338,19 @@ describe('what a login takes over of another', () => {
     assert.equal(next.ends.length, 10);
   });
 
+  it('is nothing of a login that somebody has come back to while others were taken over from, and its texts go on', async () => {
+    const former = new SendingSide();
+    const [heir, other] = [0, 1].map(() => new SendingSide({ clock: former.clock })) as [SendingSide, SendingSide];
+    let isWanted = true;
+    const moving = [other.handOverTo(heir, {}), former.handOverTo(heir, { isWanted: () => isWanted })];
+    const node = former.attach();
+    isWanted = false;
+    await Promise.all([...moving, former.pass(11_000)]);
+    sendText(node, 'hello', { keep: forever });
+    await former.pass(100);
+    assert.deepEqual(node.ends, ['to 6421555123']);
+  });
+
   it('is once what stays in a store that others go on with: who has changed their mind since is taken at their word', async () => {
     const former = new SendingSide({ store: new FailingServer() });
     former.attach();
