@@ -110,7 +110,7 @@ export class Admin {
     };
   }
 
-  /** At most so many entries, the first or those after an earlier list's `next`. However many there are, it reads no others. */
+  /** At most so many entries, the first or those after an earlier list's `next`. */
   entries(state: TextEntryState, most: number, after?: string): TextEntryList {
     const { texts } = this.#options.ledger;
     const { page, ...more } = texts.page(state, most, after);

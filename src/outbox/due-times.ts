@@ -131,7 +131,7 @@ export class OrderedMap<Value> extends Map<string, Value> {
 
   #clean(): void {
     this.#heap = [...this.keys()];
-    for (let place = this.#heap.length >> 1; place >= 0; place--) this.#sink(this.#at(place), place);
+    for (let place = (this.#heap.length >> 1) - 1; place >= 0; place--) this.#sink(this.#at(place), place);
   }
 
   /** Puts a key at a place, or below it. */

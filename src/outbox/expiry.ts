@@ -63,7 +63,7 @@ interface Absence {
 }
 
 /** A text of a node that is not deployed is given up after so long at most. */
-export const longestAbsenceMs = 7 * 24 * 3_600_000;
+const longestAbsenceMs = 7 * 24 * 3_600_000;
 
 /** It waits for as long as its node is here. */
 const endless: End = { endsAt: Number.POSITIVE_INFINITY, absentUntil: 0 };

@@ -285,7 +285,7 @@ class SlidingWindow {
  *
  * @param value of the one whose clock goes on to hold
  */
-export function mergeWindows(value: string, other: string): string {
+function mergeWindows(value: string, other: string): string {
   const { origin, lead, texts } = parse(value);
   return JSON.stringify({ origin, lead, texts: [...texts, ...parse(other).texts] });
 }

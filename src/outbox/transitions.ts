@@ -102,7 +102,7 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
       const left = keepText({ ...text, state: arrows.leave.to, leftAt: memory.now, ...countedAt }, memory.now, changes);
       const asked = isKnownByIt ? ask(left, submitted, known, changes) : [];
       // The first reply counts.
-      const open = asksAgain ? unanswered(asked, look) : asked;
+      const open = asksAgain ? unanswered(asked, look, changes) : asked;
       if (isKnownByIt) remember({ text: left, messageId, asked, open }, memory, look, changes);
       if (reportedAs !== undefined) expectStatuses(text, { reference: reportedAs, askedAt: memory.now }, look, changes);
       return () => ({ text: left, asked, unasked: [] });
@@ -123,7 +123,7 @@ export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'g
       const back = keepText({ ...rest, state: arrows.putBack.to }, memory.now, changes);
       guardAgain(back, look, changes, { at: memory.now, forMs: memory.dedupeMs });
       const unasked = takesBack
-        ? forgetLeft(text, unanswered(questionsOf(text, known, changes), look), look, changes)
+        ? forgetLeft(text, unanswered(questionsOf(text, known, changes), look, changes), look, changes)
         : [];
       if (takesBack) dropUnkept(text, changes);
       return () => ({ text: back, asked: [], unasked });
@@ -157,7 +157,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
         const reached = whomItReached(text, outcome, [...replied, ...begun]);
         const unreached = to.filter((recipient) => !reached.has(recipient));
         forgetSent(ownReference, unreached, look, changes);
-        openQuestions(unanswered(begun, look), true, durationOf(text, memory), changes);
+        openQuestions(unanswered(begun, look, changes), true, durationOf(text, memory), changes);
       } else if (sent && isRemembered(text)) {
         remember(
           { text: settled, messageId, asked: begun, open: begun, reached: sent.accepted },

@@ -21,13 +21,9 @@ export function leaveReply(question: string, answer: Answer, at: number, changes
   changes.remember.set(replyKey(question), { at, forMs: questionGraceMs, value: JSON.stringify(answer) });
 }
 
-/** It is where the question is. */
-export function takeReply(question: string, changes: Changes): void {
-  changes.remember.set(replyKey(question), undefined);
-}
-
-/** Those questions that nobody has answered, here or elsewhere. */
-export function unanswered(questions: readonly Question[], look: Look): Question[] {
+/** Those questions that nobody has answered, here or elsewhere, by the time that the changes are written. */
+export function unanswered(questions: readonly Question[], look: Look, changes: Changes): Question[] {
+  for (const { id } of questions) changes.compare.add(replyKey(id));
   return questions.filter(({ id, answer }) => answer === undefined && readReply(id, look) === undefined);
 }
 
@@ -128,9 +124,9 @@ export function endUnaccepted(
   const silent: Question[] = [];
   for (const question of questions) {
     const left = readReply(question.id, look);
-    if (left) takeReply(question.id, changes);
+    if (left) changes.remember.set(replyKey(question.id), undefined);
     const answer = question.answer ?? left;
-    if (answer && 'reply' in answer) replied.push({ ...withAnswer(question, answer), askedAt: now });
+    if (answer && 'reply' in answer) replied.push({ ...question, answer, askedAt: now });
     else silent.push(question);
   }
   for (const question of replied) keepItem(changes, question);
@@ -144,11 +140,6 @@ export function unask(questions: readonly Question[], look: Look, changes: Chang
     closeQuestion(question, look, changes);
   }
   return questions.map(({ id }) => id);
-}
-
-/** The same question, answered. */
-export function withAnswer(question: Question, answer: Answer): Question {
-  return { ...question, answer };
 }
 
 /**
@@ -165,7 +156,7 @@ export function endQuestion(question: Question, answer: Answer, known: Pick<Ques
       if (latest(current, changes).answer) return () => [];
       // The handset may have got so many texts since that nothing else tells of it.
       const reply = readReply(id, look);
-      if (reply) takeReply(id, changes);
+      if (reply) changes.remember.set(replyKey(id), undefined);
       const ended = close(latest(current, changes), reply ?? answer, look, changes);
       return () => [ended];
     },
@@ -183,7 +174,7 @@ export function collectReplies(questions: readonly Question[], known: Pick<Quest
         const own = knownQuestion(id, known);
         const question = own && latest(own, changes);
         const answer = readReply(id, look);
-        takeReply(id, changes);
+        changes.remember.set(replyKey(id), undefined);
         // It may be open again by now, where its text has left once more since that was read.
         if (question && answer && !question.answer) answered.push(close(question, answer, look, changes));
       }
@@ -194,7 +185,7 @@ export function collectReplies(questions: readonly Question[], known: Pick<Quest
 
 /** Answers a question, which is open to no other reply from now on. */
 function close(question: Question, answer: Answer, look: Look, changes: Changes): Question {
-  const ended = withAnswer(question, answer);
+  const ended = { ...question, answer };
   closeQuestion(question, look, changes);
   keepItem(changes, ended);
   return ended;

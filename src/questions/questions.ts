@@ -8,7 +8,7 @@ import type { SendHandler } from '../outbox/sender-registrations';
 import { type Changes, keepItem, type Look } from '../store/store';
 import { present } from '../wire/fields';
 import { type Answer, type Asked, awaited, type Question, questionGraceMs, remainingMs } from './question';
-import { collectReplies, endQuestion, forgetQuestion, latest, leaveReply, withAnswer } from './question-steps';
+import { collectReplies, endQuestion, forgetQuestion, latest, leaveReply } from './question-steps';
 import { describeReport, endReports, keysOfStatus, noteStatus } from './report';
 import { answeredReference, keysOfRecord, match } from './sent-index';
 
@@ -172,7 +172,7 @@ export class Questions {
       ? { reason: 'undelivered', statusCode: passing.record.statusCode }
       : { reply: { ...(record as IncomingRecord), awaited: true } };
     if (!own) leaveReply(question.id, answer, this.#options.clock.now(), changes);
-    const answered = own && withAnswer(own, answer);
+    const answered = own && { ...own, answer };
     if (answered) keepItem(changes, answered);
     // In a store of one's own it may be asked nowhere any more, or by what is to be taken over yet.
     const isAwaited = !isEnd && (own !== undefined || this.#options.ledger.isShared);

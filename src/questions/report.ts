@@ -31,7 +31,7 @@ const mostHandsets = 10_000;
 const statusesPrefix = 'statuses:';
 
 /** The key of the final statuses of texts by their reference: it is there from when a text leaves, or is accepted, of which a report is to be made. */
-export function statusesKey(reference: string): string {
+function statusesKey(reference: string): string {
   return statusesPrefix + reference;
 }
 

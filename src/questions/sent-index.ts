@@ -18,7 +18,7 @@ import { isBlank, normaliseRecipient } from '../wire/fields';
 import { keepCarried, type Question, questionGraceMs } from './question';
 
 /** Under this key stands until when anything is remembered of texts that went out. */
-export const sentIndexKey = 'remembers';
+const sentIndexKey = 'remembers';
 
 /** What stands there is put off by so much more than is needed, so that it need not be for each text. */
 const slackMs = 3_600_000;
@@ -167,7 +167,7 @@ export function match(
   const { from } = record;
   const reference = answeredReference(record);
   if (reference === undefined) {
-    const known = kind === 'incoming' ? readReferences(handsetKey(from), look) : [];
+    const known = kind === 'incoming' ? parseReferences(look(handsetKey(from))) : [];
     const { latest, question } = latestOf(known, from, look);
     const sent = latest && readSent(latest.sent, look);
     return sent && { ...publicMatch(sent, 'handset'), ...(question && { question }) };
@@ -268,10 +268,6 @@ export function isHandset(recipient: string): boolean {
   return /^\d+$/.test(recipient);
 }
 
-function readReferences(key: string, look: Look): Reference[] {
-  return parseReferences(look(key));
-}
-
 function parseReferences(remembered: Remembered | undefined): Reference[] {
   return parseRememberedValue(remembered, isReferences) ?? [];
 }
@@ -298,7 +294,7 @@ function writeReferences(key: string, references: readonly Reference[], changes:
 export function forgetSent(sent: string, recipients: readonly string[], look: Look, changes: Changes): void {
   for (const msisdn of recipients.filter(isHandset)) {
     const key = handsetKey(msisdn);
-    const references = readReferences(key, look);
+    const references = parseReferences(look(key));
     const others = references.filter((reference) => reference.sent !== sent);
     if (others.length < references.length) writeReferences(key, others, changes);
   }
@@ -370,7 +366,7 @@ export function remember(
   for (const msisdn of (reached ?? to).filter(isHandset)) {
     const key = handsetKey(msisdn);
     const added = { sent: reference, at, until: at + forMs, ...(recipients.has(msisdn) && { asks: true as const }) };
-    const others = readReferences(key, look).filter((other) => other.sent !== reference);
+    const others = parseReferences(look(key)).filter((other) => other.sent !== reference);
     writeReferences(key, [...others, added], changes);
   }
   openQuestions(open, reached !== undefined, duration, changes);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
-import type { Text } from '../../../src/outbox/text';
-import { leave as textLeaves } from '../../../src/outbox/transitions';
+import type { Sent, Text } from '../../../src/outbox/text';
+import { settle, leave as textLeaves } from '../../../src/outbox/transitions';
 import type { Question } from '../../../src/questions/question';
 import { collectReplies, endQuestion, leaveReply, readReply, replyKey } from '../../../src/questions/question-steps';
 import {
@@ -114,6 +114,24 @@ describe('replies that other instances have read', () => {
     const step = textLeaves({ ...text, leftAt: 1_000 }, memory, new Map([[question.id, question]]));
     write((changes) => step.decide(look, changes)(true));
     assert.equal(isOpen(), false);
+  });
+
+  it('keep it closed also where they are read as its text is settled, or leaves once more: that is decided anew', () => {
+    const sent: Sent = { messageId: 'q1', recipients: [], accepted: [handset], failed: [] };
+    for (const step of [settle(text, sent, memory, known()), textLeaves({ ...text, leftAt: 1_000 }, memory, known())]) {
+      remembered = new Map();
+      remember();
+      const looked = new Map<string, Remembered | undefined>();
+      const note: Look = (key) => {
+        looked.set(key, look(key));
+        return look(key);
+      };
+      const changes = createChanges();
+      step.decide(note, changes);
+      leave('yes');
+      const compared = [...changes.remember.keys(), ...changes.compare].filter((key) => looked.has(key));
+      assert.ok(compared.some((key) => looked.get(key) !== look(key)));
+    }
   });
 
   it('cost a text nothing that leaves for the first time', () => {
