@@ -162,10 +162,13 @@ export class StepWriter {
     for (const key of changes.remember.keys()) if (!this.#bases.has(key)) this.#bases.set(key, recalled.get(key));
   }
 
-  /** All of it, brought together with what the store has, where others may have remembered more, or nobody could ask. */
+  /**
+   * All of it, brought together with what others have remembered meanwhile. In a store of one's own nobody has: what has been forgotten must
+   * not come back.
+   */
   #mergeUnsaved(recalled: Recalled): Changes {
     const remember = new Map(this.#unsaved.remember);
-    for (const key of remember.keys()) {
+    for (const key of this.#store.shared ? remember.keys() : []) {
       const [base, theirs] = [this.#bases.get(key), recalled.get(key)];
       for (const { merge } of this.#participants.values()) {
         const mine = remember.get(key);
