@@ -289,7 +289,7 @@ describe('The sidebar tab SMS', function () {
     await card().getByRole('group').getByRole('button', { name: 'All have arrived' }).click();
     await says(card().getByRole('status'), 'Done: 2.');
     await says(card(), 'No outcome is unknown.');
-    assert.equal(await card().getByRole('button', { name: 'All have arrived' }).isVisible(), false);
+    await card().getByRole('button', { name: 'All have arrived' }).waitFor({ state: 'hidden' });
     await says(card().locator('dl').last(), /Outcome found3/);
     assert.equal(simulator.requests.filter(({ endpoint }) => endpoint === 'send').length, 3);
   });
