@@ -245,6 +245,9 @@ export class Ledger {
   async #follow(given: Text, line: Line, following: Following): Promise<TakenIn> {
     const { clock } = this.#options;
     const { signal } = following.stop;
+    // Thousands may have waited for one end.
+    await nextTurn(clock);
+    signal.throwIfAborted();
     for (let text = given; ; ) {
       following.isAtRest = false;
       const taken = await this.takeIn(text).catch((error: unknown) => {

@@ -51,6 +51,25 @@ describe('once', () => {
     });
   }
 
+  it('thousands that wait for one text leave others their turns of the event loop', async () => {
+    const side = new SendingSide();
+    const node = side.attach();
+    const answer = side.service.holdNext({ takes: true });
+    for (let index = 0; index < 100; index++) sendText(node, 'hello', { once: 'a' });
+    await side.pass(100);
+    const { clock } = side;
+    const nextTurn = clock.nextTurn.bind(clock);
+    let turns = 0;
+    clock.nextTurn = (callback) => {
+      turns++;
+      return nextTurn(callback);
+    };
+    answer();
+    await side.pass(1_000);
+    assert.deepEqual([node.ends.length, side.service.tries], [100, 1]);
+    assert.ok(turns >= 90, `${turns} turns`);
+  });
+
   it('waits for what another login knows of it where it is kept, and is refused where it is not, and holds up no other text', async () => {
     const side = new SendingSide();
     const node = side.attach();
