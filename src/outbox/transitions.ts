@@ -201,7 +201,10 @@ export function undecided(text: Text, { now }: Pick<Memory, 'now'>): Text | unde
 export function delivered(text: Text, uncertain: Text | undefined, known: Pick<QuestionBook, 'hasOf'>): Step<void> {
   // What stays is known already as it will be, and found where the store is opened meanwhile.
   if (uncertain) return createChange((changes) => keepItem(changes, uncertain));
-  return { ...createChange((changes) => dropText(text, () => known.hasOf(text.id), changes)), drops: [text.id] };
+  // What goes later may be in a later commit, which a kill may come before.
+  const wasAsking = known.hasOf(text.id);
+  const isAsking = () => wasAsking || known.hasOf(text.id);
+  return { ...createChange((changes) => dropText(text, isAsking, changes)), drops: [text.id] };
 }
 
 /**

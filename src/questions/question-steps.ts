@@ -198,13 +198,15 @@ function close(question: Question, answer: Answer, look: Look, changes: Changes)
  */
 export function forgetQuestion(asked: Asked, isLast: () => boolean): Step<void> {
   const unasked = asked.kind === 'question' && asked.askedAt === undefined ? asked : undefined;
+  // Those that go later may be in a later commit, which a kill may come before.
+  const wasLast = isLast();
   return {
     whileFailing: 'apply',
     drops: [asked.id],
     decide(look, changes) {
       dropItem(changes, asked.id, 'ledger');
       if (unasked) closeQuestion(unasked, look, changes);
-      if (isLast()) changes.remember.set(carriedKey(asked.text), undefined);
+      if (wasLast && isLast()) changes.remember.set(carriedKey(asked.text), undefined);
       return () => {};
     },
   };
