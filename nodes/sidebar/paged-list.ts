@@ -101,8 +101,9 @@ export class PagedList<Part extends Page = Page> {
     const focused = [...this.#list.children].findIndex((row) => row.contains(document.activeElement));
     const rows = this.#content.draw(part);
     if (rows.length === 0 && part.next === undefined && this.#begins.length > 1) {
-      // Everything on the last page has gone.
-      this.#turn(-1);
+      // Everything on the last page has gone; what has been said by then stays.
+      this.#begins.pop();
+      void this.refresh();
       return;
     }
     arrange(this.#list, rows);
