@@ -172,7 +172,11 @@ export class Ledger {
     const texts = found.filter((item) => item.kind === 'text').filter(({ id }) => !this.texts.has(id));
     const questions = found
       .filter((item) => item.kind === 'question' || item.kind === 'report')
-      .filter(({ id }) => !this.questions.has(id));
+      .filter((item) => {
+        const own = this.questions.get(item.id);
+        // The commit in which it was answered may have seemed to fail.
+        return !own || (item.answer !== undefined && own.answer === undefined);
+      });
     for (const text of texts) this.texts.put(text);
     const { clock, onFound } = this.#options;
     // No step is taken before all of them are known.
