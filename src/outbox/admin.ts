@@ -95,8 +95,10 @@ export class Admin {
     const { ledger, reconciliations, queue, dispatcher } = this.#options;
     const { failing, scheduled } = dispatcher;
     const { texts } = ledger;
-    const kept = texts.count('kept');
-    const [oldest] = texts.page('kept', 1).page;
+    const {
+      page: [oldest],
+      total: kept,
+    } = texts.page('kept', 1);
     return {
       inFlight: queue.inFlight + reconciliations.searches.size,
       waiting: queue.waitingUnkept + kept,
@@ -115,7 +117,7 @@ export class Admin {
     const { texts } = this.#options.ledger;
     const { page, ...more } = texts.page(state, most, after);
     const entries = page.map(({ text, place }) => formatEntry(text, place, this.#options.dispatcher.dueAt(text.id)));
-    return { entries, total: texts.count(state), ...more };
+    return { entries, ...more };
   }
 
   /** Whether somebody may decide about a text, or may again. */

@@ -407,17 +407,16 @@ export class TextBook extends Map<string, Text> {
   }
 
   /**
-   * At most so many of those, oldest first, and what to ask for more with; absent: these were the last.
+   * At most so many of those, oldest first, how many there are in all, and what to ask for more with; absent: these were the last.
    *
    * @param after what an earlier page gave as its `next`, whether that entry is still here or not; absent: from the first
    */
-  page(state: TextEntryState, most: number, after = ''): { page: ListedText[]; next?: string } {
-    const listed = this.#listed(state)
-      .filter(({ key }) => key > after)
-      .sort((a, b) => (a.key < b.key ? -1 : 1));
+  page(state: TextEntryState, most: number, after = ''): { page: ListedText[]; total: number; next?: string } {
+    const all = this.#listed(state);
+    const listed = all.filter(({ key }) => key > after).sort((a, b) => (a.key < b.key ? -1 : 1));
     const page = listed.slice(0, most);
     const next = listed.length > most ? page.at(-1)?.key : undefined;
-    return { page, ...(next === undefined ? undefined : { next }) };
+    return { page, total: all.length, ...(next === undefined ? undefined : { next }) };
   }
 
   #listed(state: TextEntryState) {
