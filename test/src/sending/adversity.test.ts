@@ -775,14 +775,21 @@ describe('sending, when everything comes at once', () => {
       assert.equal(store.disk.entries.size, 0);
     });
 
-    it('sends a text once that both stores have after a crash as it is handed over', async () => {
-      const { former, formerStore, heir, store } = createSides();
+    /** A text is handed over, and both stores have it: the former has not forgotten it yet. */
+    async function createTextInBoth() {
+      const sides = createSides();
+      const { former, formerStore, heir, store } = sides;
       await leaveText(former);
       const { commit } = FailingStore.prototype;
       formerStore.commit = (changes) => (changes.drop.size > 0 ? never : commit.call(formerStore, changes));
       void former.handOverTo(heir, { isLast: true });
       await former.pass(1_000);
       assert.deepEqual([formerStore.disk.entries.size, store.disk.entries.size], [1, 1]);
+      return sides;
+    }
+
+    it('sends a text once that both stores have after a crash as it is handed over', async () => {
+      const { former, formerStore, heir, store } = await createTextInBoth();
 
       const [formerAgain, heirAgain] = [former.restart(copyDisk(formerStore.disk)), heir.restart(copyDisk(store.disk))];
       former.service.otherwise = { takes: true };
@@ -795,13 +802,7 @@ describe('sending, when everything comes at once', () => {
     });
 
     it('sends a text once that both stores have after a crash, though the former one is back and takes over from it', async () => {
-      const { former, formerStore, heir, store } = createSides();
-      await leaveText(former);
-      const { commit } = FailingStore.prototype;
-      formerStore.commit = (changes) => (changes.drop.size > 0 ? never : commit.call(formerStore, changes));
-      void former.handOverTo(heir, { isLast: true });
-      await former.pass(1_000);
-      assert.deepEqual([formerStore.disk.entries.size, store.disk.entries.size], [1, 1]);
+      const { former, formerStore, heir, store } = await createTextInBoth();
 
       for (const { disk } of [formerStore, store]) disk.loseUnflushed();
       const [formerAgain, heirAgain] = [former.restart(copyDisk(formerStore.disk)), heir.restart(copyDisk(store.disk))];
