@@ -642,10 +642,18 @@ describe('The sidebar tab SMS', function () {
   async function openLists(options: Parameters<Editor['open']>[1]): Promise<void> {
     await editor.open(nodeRed, options);
     await editor.page.evaluate(() => RED.sidebar.show('sms'));
-    for (const state of ['uncertain', 'aside', 'kept', 'optOuts']) {
-      await shelf(state, state === 'aside' ? 2 : 1).click();
+    let entries = 0;
+    for (const [state, count] of [
+      ['uncertain', 1],
+      ['aside', 2],
+      ['kept', 1],
+      ['optOuts', 1],
+    ] as const) {
+      await shelf(state, count).click();
+      entries += count;
+      // What opens moves what is below it, also from under the mouse between its two ends of a click.
+      await editor.page.waitForFunction((all) => document.querySelectorAll('.sms-entry').length === all, entries);
     }
-    await editor.page.waitForFunction(() => document.querySelectorAll('.sms-entry').length === 5);
   }
 
   /** The label of what has the focus. */
