@@ -152,11 +152,6 @@ export class StepWriter {
     await this.#store.sweep(now, this.#skew);
   }
 
-  /** Keys of what is unsaved that others may have changed since. In a store of one's own nobody has: what has been forgotten must not come back. */
-  get #contested(): Iterable<string> {
-    return this.#store.shared ? this.#unsaved.remember.keys() : [];
-  }
-
   /** Adds what a step changes that has looked at what was recalled. */
   #addUnsaved(changes: Changes, recalled: Recalled): void {
     if (isNoChange(changes)) return;
@@ -167,10 +162,13 @@ export class StepWriter {
     for (const key of changes.remember.keys()) if (!this.#bases.has(key)) this.#bases.set(key, recalled.get(key));
   }
 
-  /** All of it, brought together with what others have remembered meanwhile. */
+  /**
+   * All of it, brought together with what others have remembered meanwhile. In a store of one's own nobody has: what has been forgotten must
+   * not come back.
+   */
   #mergeUnsaved(recalled: Recalled): Changes {
     const remember = new Map(this.#unsaved.remember);
-    for (const key of this.#contested) {
+    for (const key of this.#store.shared ? remember.keys() : []) {
       const [base, theirs] = [this.#bases.get(key), recalled.get(key)];
       for (const { merge } of this.#participants.values()) {
         const mine = remember.get(key);
@@ -183,7 +181,7 @@ export class StepWriter {
   /** Has steps decide, and reads what they look at, until they look at nothing more. */
   async #decideOnTruth(tasks: readonly Task[]): Promise<Decided & { recalled: Recalled }> {
     const recalled = new Map<string, Remembered | undefined>();
-    let asked = new Set(this.#contested);
+    let asked = new Set(this.#unsaved.remember.keys());
     for (const { step } of tasks) for (const key of step.keys ?? []) asked.add(key);
     for (;;) {
       const keys = [...asked];
