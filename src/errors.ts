@@ -180,3 +180,22 @@ export function isSmsError(error: unknown, ...codes: SmsErrorCode[]): error is S
 export function asSmsError(thrown: unknown): SmsError {
   return isSmsError(thrown) ? thrown : new SmsError('unexpected', { cause: thrown });
 }
+
+/** Who knows of something that fails: each is told once, until that has ended or is another failure. */
+export class Told<Who = string> extends Set<Who> {
+  #of: unknown;
+
+  /** What fails now: of another nobody knows yet. */
+  of(failure: unknown): this {
+    if (failure !== this.#of) this.clear();
+    this.#of = failure;
+    return this;
+  }
+
+  /** Counts them as told. Returns whether they had not been. */
+  tell(who: Who): boolean {
+    const isNew = !this.has(who);
+    this.add(who);
+    return isNew;
+  }
+}

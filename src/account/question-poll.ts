@@ -1,4 +1,4 @@
-import type { SmsError } from '../errors';
+import { type SmsError, Told } from '../errors';
 import type { Endpoint } from '../polling/endpoint';
 import type { PollState } from '../polling/poll-loop';
 import type { Member } from './settings';
@@ -25,8 +25,8 @@ export class QuestionPoll {
   readonly #waiting = new Set<string>();
   /** Those whose recipients may opt out. */
   #listening: ReadonlySet<string> = new Set();
-  /** After how many answers each was told that polling fails. It is told again only of what began after another. */
-  readonly #toldAfter = new Map<string, number>();
+  /** Who knows that polling fails. They are told again only of what began after another answer. */
+  readonly #told = new Told();
   #error: SmsError | undefined;
   /** Whether the service has failed since polling last worked, and not the store alone. */
   #hasServiceFailed = false;
@@ -57,7 +57,7 @@ export class QuestionPoll {
 
   /** Whether a node has been told that polling fails for this reason, and it does still. */
   hasTold(node: string, { code }: SmsError): boolean {
-    return this.#error?.code === code && this.#toldAfter.get(node) === this.#host.endpoint.answers;
+    return this.#error?.code === code && this.#told.of(this.#host.endpoint.answers).has(node);
   }
 
   get #nodes(): ReadonlySet<string> {
@@ -67,7 +67,7 @@ export class QuestionPoll {
   #watch(): void {
     if (this.#nodes.size === 0) {
       this.rest();
-      this.#toldAfter.clear();
+      this.#told.clear();
       return;
     }
     const member = this.#host.member();
@@ -101,10 +101,10 @@ export class QuestionPoll {
 
   #tell(): void {
     const { endpoint, onFailing } = this.#host;
-    const { answers } = endpoint;
     if (!this.#error) return;
+    const told = this.#told.of(endpoint.answers);
     for (const node of this.#nodes) {
-      if (this.#toldAfter.get(node) !== answers && onFailing(node, this.#error)) this.#toldAfter.set(node, answers);
+      if (!told.has(node) && onFailing(node, this.#error)) told.add(node);
     }
   }
 }

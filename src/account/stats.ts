@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../clock';
-import type { SmsError } from '../errors';
+import { type SmsError, Told } from '../errors';
 import type { InboxState, ReceiveCounts } from '../inbox/inbox';
 import type { SendState, TextAction, TextEntry, TextEntryList } from '../outbox/admin';
 import { SendCounts } from '../outbox/counts';
@@ -83,7 +83,7 @@ export class Stats {
   /** What had been counted when this day began. */
   #before: Counts | undefined;
   #midnight: Timer | undefined;
-  #told = { storeName: '', nodes: new Set<string>() };
+  #told = { storeName: '', nodes: new Told() };
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -105,8 +105,8 @@ export class Stats {
   }
 
   /** Nodes that know that a store fails; none of another than the last that was asked for. */
-  toldOfStore(storeName: string): Set<string> {
-    if (this.#told.storeName !== storeName) this.#told = { storeName, nodes: new Set() };
+  toldOfStore(storeName: string): Told {
+    if (this.#told.storeName !== storeName) this.#told = { storeName, nodes: new Told() };
     return this.#told.nodes;
   }
 

@@ -486,8 +486,7 @@ export class Dispatcher implements TurnSource {
     const { registrations, retryAfter } = this.#options;
     const { error } = this.#outage;
     const handler = registrations.handlerOf(node);
-    if (!error || error.code === 'SMS_STORE' || !handler || retryAfter.told.has(node)) return;
-    retryAfter.told.add(node);
+    if (!error || error.code === 'SMS_STORE' || !handler || !retryAfter.told.tell(node)) return;
     const { size, scheduled } = this.#textsOf(node);
     handler.onOutage(error.with({ waiting: size - scheduled.size }));
   }

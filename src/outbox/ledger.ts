@@ -1,5 +1,5 @@
 import { type Clock, nextTurn, wait } from '../clock';
-import type { SmsError } from '../errors';
+import type { SmsError, Told } from '../errors';
 import type { Client } from '../http/client';
 import type { Journal } from '../journal/journal';
 import { createChange, createReading } from '../journal/step';
@@ -49,7 +49,7 @@ export interface OutboxOptions {
   /** Until when the service wants to be left alone. */
   retryAfter: RetryAfter;
   /** Ids of nodes that know that the store fails. It outlives the outbox, since a redeploy changes nothing of that. */
-  toldOfStore: Set<string>;
+  toldOfStore: Told;
   /** How long a key of `once` guards, in ms. */
   dedupeMs(): number;
   /** How long a text is known to replies and statuses, in ms. */

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../clock';
-import { isSmsError, SmsError } from '../errors';
+import { isSmsError, SmsError, Told } from '../errors';
 import { backOffMs } from '../polling/poll-loop';
 import { parseRetryAfter } from '../wire/retry-after';
 import { formatOutcome, parseOutcome, type StoredRetryAfter } from './text';
@@ -22,7 +22,7 @@ const relapseMs = 60_000;
  */
 export class RetryAfter {
   /** Nodes that know of the outage. */
-  readonly told = new Set<string>();
+  readonly told = new Told();
   readonly #clock: Clock;
   #error: SmsError | undefined;
   /** By {@link Clock.elapsed}. */

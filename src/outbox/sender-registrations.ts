@@ -220,11 +220,10 @@ export class SenderRegistrations {
     const { journal, stateOf, toldOfStore: told } = this.#options;
     const { handler } = registration;
     const { failure } = journal;
-    if (!failure || told.has(handler.id) || !this.#needsStore(registration)) return;
+    if (!failure || !this.#needsStore(registration)) return;
     // Where nothing can have been left, the first text that is refused says so.
     if (journal.mayHold === false && !this.#hasTexts(registration)) return;
-    told.add(handler.id);
-    handler.onOutage(failure.with({ waiting: stateOf(handler.id).waiting }));
+    if (told.tell(handler.id)) handler.onOutage(failure.with({ waiting: stateOf(handler.id).waiting }));
   }
 
   /** Also for what is left of the time when it kept its texts. */

@@ -1,5 +1,5 @@
 import { type Clock, wait } from '../clock';
-import type { SmsError } from '../errors';
+import { type SmsError, Told } from '../errors';
 import type { Client } from '../http/client';
 import type { CallOptions } from '../http/exchange';
 import type { Acceptance, Arrival, Inbox } from '../inbox/inbox';
@@ -132,7 +132,7 @@ export class Endpoint {
   /** In the order in which they came, each with the member it belongs to. */
   readonly #watchers = new Map<Watcher, { member: Poller; receiver: Receiving | undefined }>();
   /** What fails, and the watchers have been told of: the service, the store. */
-  readonly #told = new Set<'service' | 'store'>();
+  readonly #told = new Told<'service' | 'store'>();
   #turn: Promise<unknown> = Promise.resolve();
   /** Since when the loop has been in its state, and what the service has answered. */
   #since = 0;
@@ -294,8 +294,7 @@ export class Endpoint {
     const failing = state.name === 'failing' ? state.error : undefined;
     // The store may fail and come back while the service fails all the time.
     const what = failing?.code === 'SMS_STORE' ? 'store' : 'service';
-    const isNew = failing !== undefined && !this.#told.has(what);
-    if (isNew) this.#told.add(what);
+    const isNew = failing !== undefined && this.#told.tell(what);
     const hasRecovered = !failing && state.name !== 'paused' && this.#told.size > 0;
     if (hasRecovered) this.#told.clear();
     for (const watcher of this.#watchers.keys()) {

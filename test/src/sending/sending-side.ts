@@ -1,7 +1,7 @@
 import { handOver } from '../../../src/account/account-data';
 import { onceAborted } from '../../../src/clock';
 import type { InboxSubscriber } from '../../../src/delivery/subscribers';
-import type { SmsError } from '../../../src/errors';
+import { type SmsError, Told } from '../../../src/errors';
 import { Client } from '../../../src/http/client';
 import { createConnections } from '../../../src/http/connections';
 import type { Arrival, Inbox } from '../../../src/inbox/inbox';
@@ -253,7 +253,7 @@ export class SendingSide {
       queue: this.queue,
       counts: new SendCounts(),
       retryAfter: new RetryAfter(this.clock),
-      toldOfStore: new Set(),
+      toldOfStore: new Told(),
       dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
       sentMs: () => options.sentMs ?? 168 * 3_600_000,
       rules: {
