@@ -410,7 +410,8 @@ const rules: readonly Rule[] = [
           const from = first(world, feed);
           const attempts = world.texts.get(feed.body)?.attempts ?? [];
           const isTroubled = attempts.some(({ end, why }) => end === 'unclear' && troubles.some((one) => one === why));
-          const since = Math.max(from, at - timeoutSeconds * 1_000 - 3_000);
+          // One that is guarded by the key of an earlier text is told what became of that, whenever it was.
+          const since = feed.from > from ? from : Math.max(from, at - timeoutSeconds * 1_000 - 3_000);
           const isDisturbed = world
             .happened(/^(service|refused)$/, since, at)
             .some(({ kind, what }) => !kept.has(feed.node) || kind === 'refused' || what.includes('reset before'));
