@@ -1,9 +1,15 @@
 import { hash } from 'node:crypto';
 import type { Clock } from '../clock';
-import { digest } from '../digest';
 import type { Versions } from '../journal/step';
 import { type InboxRecord, kinds, type RecordOfKind, type Via } from '../model';
-import { type Changes, type Look, type MovedValues, parseRememberedValue, type Remembered } from '../store/store';
+import {
+  type Changes,
+  digest,
+  type Look,
+  type MovedValues,
+  parseRememberedValue,
+  type Remembered,
+} from '../store/store';
 import { readInstant } from '../wire/date';
 import { normaliseRecipient, present } from '../wire/fields';
 

@@ -1,9 +1,8 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
-import { digest } from '../digest';
 import { SmsError } from '../errors';
 import { ClockSkew } from '../journal/clock-skew';
 import type { Step } from '../journal/journal';
-import type { MovedValues } from '../store/store';
+import { digest, type MovedValues } from '../store/store';
 import type { OutboxOptions } from './ledger';
 import { firstMoment, type RuleSettings } from './rules';
 import type { Text } from './text';

@@ -1,5 +1,4 @@
-import { digest } from '../digest';
-import { type Changes, type Look, type MovedValues, parseRememberedValue } from '../store/store';
+import { type Changes, digest, type Look, type MovedValues, parseRememberedValue } from '../store/store';
 import { formatOutcome, isAccepted, isKept, isUnknown, type Outcome, type StoredOutcome, type Text } from './text';
 
 /** What the memory of keys says of a text. */

@@ -1,7 +1,7 @@
 import { SmsError } from '../errors';
 import { createChange, type Step } from '../journal/step';
 import { type Asked, carriedKey, keepCarried, type Question, type QuestionBook } from '../questions/question';
-import { ask, begin, endUnaccepted, questionsOf, unanswered, unask } from '../questions/question-steps';
+import { ask, begin, endUnaccepted, questionsOf, replyKeysOf, unanswered, unask } from '../questions/question-steps';
 import { beginReport, expectStatuses } from '../questions/report';
 import {
   durationOf,
@@ -10,7 +10,7 @@ import {
   openQuestions,
   referenceOf,
   remember,
-  whomItReached,
+  sentKeysOf,
 } from '../questions/sent-index';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict } from './once';
@@ -90,21 +90,24 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
   const { messageId } = text.message;
   const submitted = submittedOf(text);
   const leaving = leavingOf(text, submitted, memory);
-  const isKnownByIt = isRemembered(text) && messageId !== undefined;
-  const reportedAs = messageId === undefined ? undefined : reportedReference(text, messageId);
+  const keys = messageId !== undefined && isRemembered(text) ? sentKeysOf(text, messageId, submitted) : undefined;
   // Another instance may have read a reply to an earlier try.
-  const asksAgain = isKnownByIt && text.leftAt !== undefined;
+  const asksAgain = text.leftAt !== undefined;
   return {
+    keys: keys ? [...keys.looked, ...(asksAgain ? replyKeysOf(text) : [])] : [],
     whileFailing: isTracked(text) || askedForConsent(leaving).length > 0 ? 'refuse' : 'apply',
     decide(look, changes) {
       if (!passRules(leaving, look, changes)) return () => undefined;
       const countedAt = holdsAny(memory.rules) ? { countedAt: memory.moment } : undefined;
       const left = keepText({ ...text, state: arrows.leave.to, leftAt: memory.now, ...countedAt }, memory.now, changes);
-      const asked = isKnownByIt ? ask(left, submitted, known, changes) : [];
+      const asked = keys ? ask(left, keys, { recipients: submitted, known }, changes) : [];
       // The first reply counts.
       const open = asksAgain ? unanswered(asked, look, changes) : asked;
-      if (isKnownByIt) remember({ text: left, messageId, asked, open }, memory, look, changes);
-      if (reportedAs !== undefined) expectStatuses(text, { reference: reportedAs, askedAt: memory.now }, look, changes);
+      if (keys) remember({ text: left, to: submitted, keys, open, isAccepted: false }, memory, look, changes);
+      keepAsked(left, asked, memory, changes);
+      if (messageId !== undefined && text.options.reportMs !== undefined) {
+        expectStatuses(text, { reference: referenceOf(messageId, text), askedAt: memory.now }, look, changes);
+      }
       return () => ({ text: left, asked, unasked: [] });
     },
   };
@@ -133,12 +136,14 @@ export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'g
 
 /** → settled: its outcome is known, or is known to be unknown. */
 export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick<QuestionBook, 'get'>): Step<Moved> {
-  const { to } = text.message;
   const sent = isAccepted(outcome) ? outcome : undefined;
   const messageId = text.message.messageId ?? sent?.messageId;
-  const reportedAs = reportedReference(text, messageId);
+  const isOwn = text.message.messageId !== undefined;
   const uncounted = uncountedBy(text, outcome);
+  const accepted = sent?.accepted ?? [];
+  const keys = isRemembered(text) ? sentKeysOf(text, messageId, isOwn ? [] : accepted) : undefined;
   return {
+    keys: isOwn ? replyKeysOf(text) : (keys?.looked ?? []),
     whileFailing: 'apply',
     decide(look, changes) {
       const questions = questionsOf(text, known, changes);
@@ -147,32 +152,26 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
       // Should a power cut undo it, the text has left, and its outcome is unknown.
       const settled = keepText(ended, memory.now, changes, text.state === 'leaving');
       noteOutcome(text, outcome, { look, changes }, { at: memory.now, forMs: memory.dedupeMs });
-      const begun = sent ? begin(settled, sent, questions, memory) : [];
+      const begun = sent && keys ? begin(settled, keys, { accepted, questions, now: memory.now }) : [];
       const idsOfBegun = new Set(begun.map(({ id }) => id));
       const rest = questions.filter(({ id }) => !idsOfBegun.has(id));
       const { replied, unasked } = endUnaccepted(rest, memory, look, changes);
-      for (const question of begun) keepItem(changes, question);
-      const ownReference = ownReferenceOf(text);
-      if (ownReference !== undefined) {
-        const reached = whomItReached(text, outcome, [...replied, ...begun]);
-        const unreached = to.filter((recipient) => !reached.has(recipient));
-        forgetSent(ownReference, unreached, look, changes);
+      if (keys && isOwn) {
+        for (const question of begun) keepItem(changes, question);
+        forgetSent(keys.reference, unreachedBy(text, outcome, [...replied, ...begun]), look, changes);
         openQuestions(unanswered(begun, look, changes), true, durationOf(text, memory), changes);
-      } else if (sent && isRemembered(text)) {
-        remember(
-          { text: settled, messageId, asked: begun, open: begun, reached: sent.accepted },
-          memory,
-          look,
-          changes,
-        );
+      } else if (keys && sent) {
+        keepAsked(settled, begun, memory, changes);
+        const to = submittedOf(text);
+        remember({ text: settled, to, keys, open: begun, isAccepted: true }, memory, look, changes);
       }
       const report =
-        sent && reportedAs !== undefined
-          ? beginReport(settled, { sent, reference: reportedAs, memory }, changes)
+        sent && text.options.reportMs !== undefined
+          ? beginReport(settled, { sent, reference: referenceOf(messageId, text), memory }, changes)
           : undefined;
-      if (report && text.message.messageId === undefined) expectStatuses(settled, report, look, changes);
+      if (report && !isOwn) expectStatuses(settled, report, look, changes);
       const asked = [...begun, ...replied, ...(report ? [report] : [])];
-      if (ownReference !== undefined && asked.length === 0) dropUnkept(text, changes);
+      if (keys && isOwn && asked.length === 0) dropUnkept(text, changes);
       return () => ({ text: settled, asked, unasked });
     },
   };
@@ -258,22 +257,28 @@ function dropUnkept(text: Text, changes: Changes): void {
   if (!isTracked(text) && asks(text)) changes.remember.set(carriedKey(text.id), undefined);
 }
 
-/** By what the statuses to a text are known; `undefined`: of it no report is to be made. */
-function reportedReference(text: Text, messageId: string | undefined): string | undefined {
-  return text.options.reportMs === undefined ? undefined : referenceOf(messageId, text);
-}
-
-/** By what a text is remembered from when it leaves, since it has a messageId of its own; `undefined`: not before it is accepted, or never. */
-function ownReferenceOf(text: Text): string | undefined {
-  const { messageId } = text.message;
-  return messageId !== undefined && isRemembered(text) ? referenceOf(messageId, text) : undefined;
+/** Keeps what a text asks, and what the flow sent with it. */
+function keepAsked(text: Text, asked: readonly Question[], { now }: Memory, changes: Changes): void {
+  for (const question of asked) keepItem(changes, question);
+  if (asked.length > 0) keepCarried(text, now, changes);
 }
 
 /** Nothing of a text was sent that was remembered as it left: nobody is asked, and nobody has got it. */
 function forgetLeft(text: Text, questions: readonly Question[], look: Look, changes: Changes): string[] {
-  const reference = ownReferenceOf(text);
-  if (reference !== undefined) forgetSent(reference, text.message.to, look, changes);
+  const { messageId, to } = text.message;
+  if (messageId !== undefined && isRemembered(text)) forgetSent(referenceOf(messageId, text), to, look, changes);
   return unask(questions, look, changes);
+}
+
+/**
+ * Who has not got a text that was remembered as it left.
+ *
+ * @param asked whom it asks, or who has replied: they have got it, whatever else is known
+ */
+function unreachedBy({ message, mayHaveReached = [] }: Text, outcome: Outcome, asked: readonly Question[]): string[] {
+  const got = isAccepted(outcome) ? outcome.accepted : isUnknown(outcome) ? message.to : [];
+  const reached = new Set([...got, ...mayHaveReached, ...asked.map(({ recipient }) => recipient)]);
+  return message.to.filter((recipient) => !reached.has(recipient));
 }
 
 export function leavingOf(

@@ -1,14 +1,19 @@
 import type { Step } from '../journal/step';
-import type { Sent, Text } from '../outbox/text';
+import type { Text } from '../outbox/text';
 import { type Changes, dropItem, keepItem, type Look, type MovedValues, parseRememberedValue } from '../store/store';
 import { type Answer, type Asked, carriedKey, type Question, type QuestionBook, questionGraceMs } from './question';
-import { closeQuestion, referenceOf } from './sent-index';
+import { closeQuestion, type SentKeys } from './sent-index';
 
 const replyPrefix = 'reply:';
 
 /** The key under which an instance leaves the reply that it has read to a question of another. */
 export function replyKey(question: string): string {
   return replyPrefix + question;
+}
+
+/** The keys that {@link unanswered} looks at, of all that a text may ask. */
+export function replyKeysOf(text: Text): string[] {
+  return text.options.waitMs === undefined ? [] : text.message.to.map(questionIds(text)).map(replyKey);
 }
 
 /** What another instance has left. */
@@ -38,14 +43,14 @@ function isAnswer(value: unknown): value is Answer {
 /** Questions to be, of a text that may be answered before it is known to be accepted. */
 export function ask(
   text: Text,
-  recipients: readonly string[],
-  known: Pick<QuestionBook, 'get'>,
+  keys: SentKeys,
+  { recipients, known }: { recipients: readonly string[]; known: Pick<QuestionBook, 'get'> },
   changes: Changes,
 ): Question[] {
   const { waitMs } = text.options;
   if (waitMs === undefined) return [];
   const idOf = questionIds(text);
-  const common = commonOf(text, text.message.messageId, waitMs);
+  const common = commonOf(text, keys, waitMs);
   return recipients.map((recipient) => {
     const id = idOf(recipient);
     const asked = knownQuestion(id, known);
@@ -62,7 +67,7 @@ function questionIds({ id, message }: Text): (recipient: string) => string {
 /** What all that a text asks has in common. */
 export function commonOf(
   text: Text,
-  messageId: string | undefined,
+  { reference, messageId }: Pick<SentKeys, 'reference' | 'messageId'>,
   waitMs: number,
 ): Omit<Question, 'kind' | 'id' | 'recipient' | 'askedAt' | 'answer'> {
   return {
@@ -71,7 +76,7 @@ export function commonOf(
     attempts: 0,
     node: text.node,
     text: text.id,
-    reference: referenceOf(messageId, text),
+    reference,
     ...(messageId === undefined ? undefined : { messageId }),
     waitMs,
   };
@@ -97,14 +102,17 @@ export function questionsOf(text: Text, known: Pick<QuestionBook, 'get'>, change
 }
 
 /** The wait for those who were accepted begins. */
-export function begin(text: Text, sent: Sent, questions: readonly Question[], { now }: { now: number }): Question[] {
+export function begin(
+  text: Text,
+  keys: SentKeys,
+  { accepted, questions, now }: { accepted: readonly string[]; questions: readonly Question[]; now: number },
+): Question[] {
   const { waitMs } = text.options;
   if (waitMs === undefined) return [];
-  const messageId = text.message.messageId ?? sent.messageId;
   const known = new Map(questions.map((question) => [question.recipient, question]));
   const idOf = questionIds(text);
-  const common = commonOf(text, messageId, waitMs);
-  return sent.accepted.map((recipient) => {
+  const common = commonOf(text, keys, waitMs);
+  return accepted.map((recipient) => {
     const question = known.get(recipient) ?? { ...common, kind: 'question', id: idOf(recipient), recipient };
     return { ...question, askedAt: now };
   });

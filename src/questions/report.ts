@@ -91,9 +91,10 @@ export function beginReport(
   changes: Changes,
 ): Report {
   const { id, message, options } = text;
-  const common = commonOf(text, message.messageId ?? sent.messageId, options.reportMs ?? 0);
+  const named = { reference, messageId: message.messageId ?? sent.messageId };
+  const common = commonOf(text, named, options.reportMs ?? 0);
   const recipients = sent.accepted;
-  const report: Report = { ...common, kind: 'report', id: `${id}-report`, reference, recipients, askedAt: memory.now };
+  const report: Report = { ...common, kind: 'report', id: `${id}-report`, recipients, askedAt: memory.now };
   keepItem(changes, report);
   keepCarried(text, memory.now, changes);
   return report;

@@ -1,21 +1,20 @@
 import type { Clock } from '../clock';
-import { digest } from '../digest';
 import type { Step } from '../journal/journal';
 import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model';
 import type { Moment } from '../outbox/limits';
 import type { Duration } from '../outbox/once';
 import type { RuleSettings } from '../outbox/rules';
-import { isAccepted, isUnknown, type Outcome, submittedOf, type Text } from '../outbox/text';
+import type { Text } from '../outbox/text';
 import {
   type Changes,
-  keepItem,
+  digest,
   type Look,
   type MovedValues,
   parseRememberedValue,
   type Remembered,
 } from '../store/store';
 import { isBlank, normaliseRecipient } from '../wire/fields';
-import { keepCarried, type Question, questionGraceMs } from './question';
+import { type Question, questionGraceMs } from './question';
 
 /** Under this key stands until when anything is remembered of texts that went out. */
 const sentIndexKey = 'remembers';
@@ -292,8 +291,7 @@ function writeReferences(key: string, references: readonly Reference[], changes:
 
 /** It is known who has not got a text that was remembered as it left. */
 export function forgetSent(sent: string, recipients: readonly string[], look: Look, changes: Changes): void {
-  for (const msisdn of recipients.filter(isHandset)) {
-    const key = handsetKey(msisdn);
+  for (const key of handsetKeysOf(recipients).values()) {
     const references = parseReferences(look(key));
     const others = references.filter((reference) => reference.sent !== sent);
     if (others.length < references.length) writeReferences(key, others, changes);
@@ -324,30 +322,50 @@ export function durationOf({ options }: Text, { now, sentMs }: Pick<Memory, 'now
   return { at: now, forMs: Math.max(sentMs, ...waitsMs.map((waitMs) => waitMs + questionGraceMs)) };
 }
 
-/** What is remembered of a text as it leaves, or is accepted. */
+/** By what a text is remembered, as it leaves or is accepted. */
+export interface SentKeys {
+  messageId: string | undefined;
+  /** See {@link referenceOf}. */
+  reference: string;
+  /** Under these keys is what is known of the handsets that have got it, or may have, by their numbers. */
+  handsets: ReadonlyMap<string, string>;
+  /** What {@link remember} looks at. */
+  looked: readonly string[];
+}
+
+export function sentKeysOf(text: Text, messageId: string | undefined, recipients: readonly string[]): SentKeys {
+  const handsets = handsetKeysOf(recipients);
+  return { messageId, reference: referenceOf(messageId, text), handsets, looked: [sentIndexKey, ...handsets.values()] };
+}
+
+function handsetKeysOf(recipients: readonly string[]): ReadonlyMap<string, string> {
+  return new Map(recipients.filter(isHandset).map((msisdn) => [msisdn, handsetKey(msisdn)]));
+}
+
+/** What is remembered of a text. */
 interface Remembering {
   text: Text;
-  messageId: string | undefined;
-  asked: readonly Question[];
-  /** Those of them that a reply may answer yet. */
+  /** Whom it goes to. */
+  to: string[];
+  keys: SentKeys;
+  /** Its questions that a reply may answer yet. */
   open: readonly Question[];
-  /** Who has accepted it; absent while nobody knows. */
-  reached?: readonly string[];
+  /** Whether it is known to be accepted. */
+  isAccepted: boolean;
 }
 
 /** Remembers a text for the replies and statuses that answer it. */
 export function remember(
-  { text, messageId, asked, open, reached }: Remembering,
+  { text, to, keys, open, isAccepted }: Remembering,
   memory: Pick<Memory, 'now' | 'sentMs'>,
   look: Look,
   changes: Changes,
 ): void {
   const { body, from } = text.message;
+  const { messageId, reference, handsets } = keys;
   const { sentMs } = memory;
-  const to = submittedOf(text);
   const duration = durationOf(text, memory);
   const { at, forMs } = duration;
-  const reference = referenceOf(messageId, text);
   const recipients = new Set(open.map(({ recipient }) => recipient));
   const items = to.filter((item) => !isHandset(item) && recipients.has(item));
   noteSentIndex(duration, look, changes);
@@ -363,29 +381,12 @@ export function remember(
     ...(items.length === 0 ? undefined : { items }),
   };
   changes.remember.set(sentKey(reference), { ...duration, value: JSON.stringify(remembered) });
-  for (const msisdn of (reached ?? to).filter(isHandset)) {
-    const key = handsetKey(msisdn);
+  for (const [msisdn, key] of handsets) {
     const added = { sent: reference, at, until: at + forMs, ...(recipients.has(msisdn) && { asks: true as const }) };
     const others = parseReferences(look(key)).filter((other) => other.sent !== reference);
     writeReferences(key, [...others, added], changes);
   }
-  openQuestions(open, reached !== undefined, duration, changes);
-  for (const question of asked) keepItem(changes, question);
-  if (asked.length > 0) keepCarried(text, memory.now, changes);
-}
-
-/**
- * Whom a text has reached, or may have, that was remembered as it left.
- *
- * @param asked whom it asks, or who has replied: they have got it, whatever else is known
- */
-export function whomItReached(
-  { message, mayHaveReached = [] }: Text,
-  outcome: Outcome,
-  asked: readonly Question[],
-): Set<string> {
-  const got = isAccepted(outcome) ? outcome.accepted : isUnknown(outcome) ? message.to : [];
-  return new Set([...got, ...mayHaveReached, ...asked.map(({ recipient }) => recipient)]);
+  openQuestions(open, isAccepted, duration, changes);
 }
 
 /** What is known of a handset is put together. */

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { isSmsError, SmsError } from '../errors';
 
 /** Which room of the library keeps an item. */
@@ -174,6 +175,11 @@ export interface Store {
    */
   sweep(now: number, times?: Times): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Texts, numbers and keys stand in keys of what is remembered only as digests. */
+export function digest(...parts: unknown[]): string {
+  return hash('sha256', JSON.stringify(parts), 'base64url').slice(0, 22);
 }
 
 /** Starts from nothing, or from earlier changes, the later ones prevailing. */

@@ -424,8 +424,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'statuses that come before the acceptance do not count',
     'outbox/transitions.ts',
-    'if (reportedAs !== undefined) expectStatuses(text',
-    'if (reportedAs === null) expectStatuses(text',
+    'if (messageId !== undefined && text.options.reportMs !== undefined) {',
+    'if (messageId === null) {',
   ),
   outward(
     'a text that had left is sent after a crash',

@@ -10,6 +10,7 @@ import {
   match,
   referenceOf,
   remember as rememberSent,
+  sentKeysOf,
 } from '../../../src/questions/sent-index';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
 
@@ -56,7 +57,13 @@ describe('replies that other instances have read', () => {
   const remember = () =>
     write((changes) =>
       rememberSent(
-        { text, messageId: 'q1', asked: [], open: [question] },
+        {
+          text,
+          to: [handset],
+          keys: sentKeysOf(text, 'q1', text.message.to),
+          open: [question],
+          isAccepted: false,
+        },
         { now: 1_000, sentMs: 600_000 },
         look,
         changes,

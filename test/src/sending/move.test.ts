@@ -10,7 +10,7 @@ import { outboxValues } from '../../../src/outbox/outbox';
 import type { Text } from '../../../src/outbox/text';
 import type { Question } from '../../../src/questions/question';
 import { leaveReply, replyKey } from '../../../src/questions/question-steps';
-import { match, referenceOf, remember } from '../../../src/questions/sent-index';
+import { match, remember, sentKeysOf } from '../../../src/questions/sent-index';
 import { type Changes, createChanges, type Item, type Look, type Remembered } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
@@ -400,13 +400,10 @@ describe('what a login takes over of another', () => {
         const [recipient, messageId] = ['6421555123', `q${index}`];
         const message = { to: [recipient], body: 'Come?' };
         const text = { id: `text ${index}`, node: 'send', message, options: {} } as unknown as Text;
-        const question = { id: `${index}`, recipient, reference: referenceOf(messageId, text) } as Question;
-        remember(
-          { text, messageId, asked: [], open: [question] },
-          { now: 1_000 + index, sentMs: 600_000 },
-          look,
-          changes,
-        );
+        const keys = sentKeysOf(text, messageId, [recipient]);
+        const open = [{ id: `${index}`, recipient, reference: keys.reference } as Question];
+        const sent = { text, to: [recipient], keys, open, isAccepted: false };
+        remember(sent, { now: 1_000 + index, sentMs: 600_000 }, look, changes);
       }
     };
     const [own, other] = [createChanges(), createChanges()];
