@@ -1,9 +1,9 @@
 import { parsePrefixes } from '../../src/consent/prefixes';
 import { isSmsError, type SmsErrorReason } from '../../src/errors';
 import { isLoopback, parseBaseUrl, parseRedisUrl } from '../../src/login';
+import { parseFragmentationLimit, parseMessageId, planTravel } from '../../src/message/gsm';
 import { parseRecipients } from '../../src/message/recipients';
 import { parseAt, parseQuietHours, parseTimeOfDay, parseTimeZone } from '../../src/message/times';
-import { parseFragmentationLimit, parseMessageId, planTravel } from '../../src/message/travel';
 import { formatCallbackUrl } from '../../src/wire/callback-url';
 import { isBlank } from '../../src/wire/fields';
 import { isEnv, isInRange, isOpenEnded, limits, parseKey, type Range } from '../limits';
@@ -54,7 +54,10 @@ export const checkTimeZone = judgeBy(parseTimeZone);
 export const checkRecipients = judgeBy(parseRecipients);
 export const checkMessageId = judgeBy(parseMessageId);
 export const checkOnce = judgeBy(parseKey);
-export const checkFragmentationLimit = judgeBy(parseFragmentationLimit);
+
+export function checkFragmentationLimit(value: unknown): Verdict {
+  return isBlank(value) ? undefined : judge(value, parseFragmentationLimit);
+}
 
 export function checkBaseUrl(value: unknown, allowHttp: boolean): Verdict {
   return judge(value, (text) => parseBaseUrl(text, allowHttp));
@@ -118,8 +121,8 @@ export function checkText(
   const { fragmentationLimit, maxLength } = limits;
   if (isEnv(fragmentationLimit) || checkFragmentationLimit(fragmentationLimit)) return undefined;
   return judge(body, () =>
-    planTravel(body, contentType, {
-      fragmentationLimit: parseFragmentationLimit(fragmentationLimit),
+    planTravel(body, isBlank(contentType) ? undefined : contentType, {
+      fragmentationLimit: isBlank(fragmentationLimit) ? undefined : parseFragmentationLimit(fragmentationLimit),
       maxLength: isInRange(maxLength, lengths) ? Number(maxLength) : undefined,
     }),
   );

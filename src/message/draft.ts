@@ -2,9 +2,8 @@ import { SmsError } from '../errors';
 import type { OutboundMessage } from '../model';
 import { formatCallbackUrl } from '../wire/callback-url';
 import { isBlank, present } from '../wire/fields';
-import type { Encoding } from './gsm';
+import { type Encoding, parseFragmentationLimit, parseMessageId, parseText, planTravel } from './gsm';
 import { parseRecipients } from './recipients';
-import { parseFragmentationLimit, parseMessageId, parseText, planTravel } from './travel';
 
 /** A message as somebody wrote it: any field may be anything. */
 export interface Draft {
@@ -42,25 +41,24 @@ export interface CheckedDraft {
  * ```
  */
 export function checkDraft(draft: Draft, maxLength: number | undefined): CheckedDraft {
-  const to = parseRecipients(draft.to);
-  const body = parseBody(draft.body);
-  const from = parseText(draft.from, 'from');
-  const messageId = parseMessageId(draft.messageId);
-  const fragmentationLimit = parseFragmentationLimit(draft.fragmentationLimit);
-  const { contentType, encoding, parts } = planTravel(body, draft.contentType, { fragmentationLimit, maxLength });
-  const callbackUrl = formatCallbackUrl(draft.callbackUrl, 'callbackUrl');
-  const callbackStatusUrl = formatCallbackUrl(draft.callbackStatusUrl, 'callbackStatusUrl');
+  const given = Object.fromEntries(Object.entries(draft).filter(([, value]) => !isBlank(value))) as Partial<Draft>;
+  const to = parseRecipients(given.to);
+  const body = parseBody(given.body);
+  const from = parseText(given.from, 'from');
+  const messageId = parseMessageId(given.messageId);
+  const fragmentationLimit = parseFragmentationLimit(given.fragmentationLimit);
+  const { contentType, encoding, parts } = planTravel(body, given.contentType, { fragmentationLimit, maxLength });
+  const callbackUrl = formatCallbackUrl(given.callbackUrl, 'callbackUrl');
+  const callbackStatusUrl = formatCallbackUrl(given.callbackStatusUrl, 'callbackStatusUrl');
   const others = present({ from, messageId, fragmentationLimit, contentType, callbackUrl, callbackStatusUrl });
   return { message: { to, body, ...others }, encoding, parts };
 }
 
 function parseBody(value: unknown): string {
-  let body: string;
-  if (typeof value === 'string') body = value;
-  else if (typeof value === 'number' || typeof value === 'boolean') body = String(value);
-  else if (Buffer.isBuffer(value)) body = value.toString('utf8');
-  else if (isBlank(value)) body = '';
-  else throw new SmsError('bodyType', { field: 'body' });
+  if (typeof value === 'string') return value;
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  const body = Buffer.isBuffer(value) ? value.toString('utf8') : value;
   if (isBlank(body)) throw new SmsError('bodyEmpty', { field: 'body' });
+  if (typeof body !== 'string') throw new SmsError('bodyType', { field: 'body' });
   return body;
 }

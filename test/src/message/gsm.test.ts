@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { SegmentedMessage } from 'sms-segments-calculator';
-import { charactersOutside, type Encoding, measureText } from '../../../src/message/gsm';
+import { charactersOutside, type Encoding, measureText, planTravel } from '../../../src/message/gsm';
 
 /** GSM 03.38 as 3GPP TS 23.038 prints it: rows of the basic set by code, then the extension table. */
 const basicCodePoints = [
@@ -160,5 +160,20 @@ describe('the parts of a text (length)', () => {
         assert.ok(units >= characters && parts <= units);
       }),
     );
+  });
+});
+
+describe('a content type (§2.1)', () => {
+  const plan = (contentType: unknown) =>
+    planTravel('hello', contentType, { fragmentationLimit: undefined, maxLength: undefined });
+
+  it('is refused when it is not text, whatever text could be made of it', () => {
+    const trap = () => {
+      throw new Error('a trap');
+    };
+    for (const value of [Object.create(null), { toString: trap }, ['text/plain'], new String('text/plain'), Symbol()]) {
+      assert.throws(() => plan(value), { name: 'SmsError', code: 'SMS_INPUT', field: 'contentType' });
+    }
+    assert.equal(plan('text/plain').contentType, 'text/plain');
   });
 });
