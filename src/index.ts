@@ -61,7 +61,6 @@ export { parseMsisdn, parseRecipients } from './message/recipients';
 export { parseAt, parseQuietHours, parseTimeZone, type QuietSettings } from './message/times';
 export type * from './model';
 export type { SendState, TextAction, TextEntry } from './outbox/admin';
-export type { SendCounts } from './outbox/counts';
 export type { LimitSettings } from './outbox/limits';
 export type { SendFailure } from './outbox/outage';
 export type { TimeOptions, Withheld } from './outbox/rules';
@@ -74,7 +73,7 @@ export type {
   SendingNode,
   SendRequest,
 } from './outbox/sender-registrations';
-export type { Evidence, Outcome, SendOptions, Sent, TextEntryState } from './outbox/text';
+export type { Evidence, Outcome, SendCounts, SendOptions, Sent, TextEntryState } from './outbox/text';
 export type { PollSummary, Watcher } from './polling/endpoint';
 export { type PollEvents, PollLoop, type PollOutcome, type PollSource, type PollState } from './polling/poll-loop';
 export type { NoReply } from './questions/question';

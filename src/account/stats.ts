@@ -2,8 +2,8 @@ import type { Clock, Timer } from '../clock';
 import { type SmsError, Told } from '../errors';
 import type { InboxState, ReceiveCounts } from '../inbox/inbox';
 import type { SendState, TextAction, TextEntry, TextEntryList } from '../outbox/admin';
-import { SendCounts } from '../outbox/counts';
 import { RetryAfter } from '../outbox/outage';
+import { SendCounts } from '../outbox/text';
 import type { PollSummary } from '../polling/endpoint';
 
 /** What an account does and what waits in it. All times are in ms since 1970. */

@@ -7,7 +7,6 @@ import {
   type Item,
   isNoChange,
   type Look,
-  noChanges,
   type Remembered,
   type Store,
   StoreConflict,
@@ -46,8 +45,10 @@ export class StepWriter {
   readonly #store: Store;
   readonly #participants: ReadonlyMap<unknown, Participant>;
   readonly #skew: ClockSkew;
+  /** Whether something is to be saved that the store does not have. */
+  hasUnsaved = false;
   /** Changes of steps that were taken without the store. */
-  #unsaved = noChanges;
+  #unsaved = createChanges();
   /** What the first of them that remembers something under a key has found there; nothing, where the store could not be asked. */
   readonly #bases = new Map<string, Remembered | undefined>();
   /** Of the steps that they are of. */
@@ -62,11 +63,6 @@ export class StepWriter {
     this.#store = store;
     this.#participants = participants;
     this.#skew = skew;
-  }
-
-  /** Whether something is to be saved that the store does not have. */
-  get hasUnsaved(): boolean {
-    return this.#unsaved !== noChanges;
   }
 
   /** Whether an item will not be in the store any more when that is back. */
@@ -105,7 +101,8 @@ export class StepWriter {
         recalled = decided.recalled;
         const all = decided.changes;
         if (!isNoChange(all)) await this.#store.commit(all, recalled);
-        this.#unsaved = noChanges;
+        if (this.hasUnsaved) this.#unsaved = createChanges();
+        this.hasUnsaved = false;
         this.#bases.clear();
         this.#rememberedSinceSweep += all.remember.size;
         for (const id of all.keep.keys()) this.#stored.add(id);
@@ -155,7 +152,7 @@ export class StepWriter {
   /** Adds what a step changes that has looked at what was recalled. */
   #addUnsaved(changes: Changes, recalled: Recalled): void {
     if (isNoChange(changes)) return;
-    if (this.#unsaved === noChanges) this.#unsaved = createChanges();
+    this.hasUnsaved = true;
     addChanges(this.#unsaved, changes);
     // What a step was based on is of no concern once it is taken.
     this.#unsaved.compare.clear();

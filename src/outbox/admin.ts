@@ -1,6 +1,5 @@
 import { SmsError } from '../errors';
 import { present } from '../wire/fields';
-import type { SendCounts } from './counts';
 import type { Dispatcher, DispatcherOptions } from './dispatcher';
 import type { SendFailure } from './outage';
 import {
@@ -8,6 +7,7 @@ import {
   createResolved,
   isKept,
   parseOutcome,
+  type SendCounts,
   type Text,
   type TextEntryPlace,
   type TextEntryState,

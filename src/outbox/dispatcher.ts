@@ -1,12 +1,10 @@
 import type { Timer } from '../clock';
 import { isSmsError, SmsError } from '../errors';
 import { backOffMs } from '../polling/poll-loop';
-import { UnderWay } from './counts';
-import { DueTimes, OrderedMap } from './due-times';
 import { createExpired, type End, endOf } from './expiry';
 import type { Following } from './ledger';
 import { Outage, type SendFailure } from './outage';
-import { placeOf, type Turn, type TurnSource } from './queue';
+import { DueTimes, OrderedMap, placeOf, type Turn, type TurnSource, UnderWay } from './queue';
 import { isWithheldError, mayLeaveAt } from './rules';
 import type { SendHandlerState } from './sender-registrations';
 import type { Settlement, SettlementOptions } from './settlement';
@@ -114,7 +112,7 @@ export class Dispatcher implements TurnSource {
   stateOf(node: string): SendHandlerState {
     const { ledger, settlement } = this.#options;
     const { size = 0, tried = 0, scheduled } = this.#nodes.get(node) ?? {};
-    const nextAt = scheduled?.first;
+    const nextAt = scheduled?.size ? scheduled.first : undefined;
     const outage = size > (scheduled?.size ?? 0) ? this.#outage.error : undefined;
     return {
       sending: tried + (settlement.searching.get(node) ?? 0),
@@ -287,8 +285,8 @@ export class Dispatcher implements TurnSource {
   }
 
   /** See {@link TurnSource}. */
-  async take(turn: Turn): Promise<void> {
-    const waiting = this.#byPlace.get(this.first?.replace(hastened, '') ?? '');
+  async take(first: string, turn: Turn): Promise<void> {
+    const waiting = this.#byPlace.get(first.replace(hastened, ''));
     if (!waiting) return;
     const { id, node } = waiting;
     this.#unready(waiting);
@@ -408,12 +406,12 @@ export class Dispatcher implements TurnSource {
     const { scheduled } = this.#textsOf(node);
     const now = clock.now();
     const dueAt = mayLeaveAt(text, now, rules.quietHours);
-    const former = scheduled.get(place);
+    const wasDeferred = scheduled.has(place);
     if (dueAt > now) {
       this.#unready(waiting);
       scheduled.set(place, dueAt);
-    } else scheduled.delete(place);
-    if (dueAt > now || former !== undefined) registrations.tellState(node);
+    } else if (wasDeferred) scheduled.delete(place);
+    if (dueAt > now || wasDeferred) registrations.tellState(node);
     return dueAt > now;
   }
 
@@ -422,11 +420,13 @@ export class Dispatcher implements TurnSource {
     const { ledger, queue, registrations } = this.#options;
     const { node, place, pause } = waiting;
     const { ready, scheduled } = this.#textsOf(node);
-    if (ledger.isClosed || pause || scheduled.get(place) !== undefined) return;
+    if (ledger.isClosed || pause || scheduled.has(place)) return;
     this.#unready(waiting);
     waiting.ready = before + place;
     ready.set(waiting.ready, waiting);
     queue.nudge();
+    // It may have had its turn at once.
+    if (waiting.ready === undefined) return;
     this.#tellOutage(node);
     registrations.tellState(node);
   }
@@ -443,13 +443,13 @@ export class Dispatcher implements TurnSource {
     pause?.cancel();
     following?.stop.abort();
     if (this.#byId.get(id) !== waiting) return;
-    this.#ends.delete(id);
-    this.#unready(waiting);
     this.#byId.delete(id);
     this.#byPlace.delete(place);
+    this.#unready(waiting);
     const texts = this.#textsOf(node);
-    texts.scheduled.delete(place);
     texts.size--;
+    texts.scheduled.delete(place);
+    this.#ends.delete(id);
   }
 
   #textsOf(node: string): NodeTexts {

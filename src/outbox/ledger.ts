@@ -6,7 +6,6 @@ import { createChange, createReading } from '../journal/step';
 import { type Asked, carriedKey, type PolledFor, QuestionBook, TextsInTransit } from '../questions/question';
 import { durationOf, type Memory, SentIndex } from '../questions/sent-index';
 import { type Item, keepItem } from '../store/store';
-import type { SendCounts } from './counts';
 import { createMoments, type Moment } from './limits';
 import { keysOfOnce } from './once';
 import type { RetryAfter } from './outage';
@@ -19,6 +18,7 @@ import {
   isTracked,
   type Outcome,
   parseOutcome,
+  type SendCounts,
   type StoredOutcome,
   type Text,
   TextBook,
@@ -324,10 +324,10 @@ export class Ledger {
   async leave(text: Text): Promise<Text | undefined> {
     // A reply may come as soon as the first byte has gone.
     this.inTransit.add(text);
-    const marking = this.journal.run(leave(text, this.#memory(text), this.questions));
+    const step = leave(text, this.#memory(text), this.questions);
     let moved: Moved | undefined;
     try {
-      moved = await this.texts.whileWritten(text.id, marking);
+      moved = await this.texts.whileWritten(text.id, () => this.journal.run(step));
     } finally {
       if (!moved) this.inTransit.delete(text.id);
     }
@@ -384,7 +384,7 @@ export class Ledger {
   #memory(remembered?: Text): Memory {
     const { dedupeMs, sentMs, rules } = this.#options;
     const moment = this.#createMoment();
-    const memory = { now: moment.now, moment, rules, dedupeMs: dedupeMs(), sentMs: sentMs() };
+    const memory = { now: moment.now, moment, rules, dedupeMs, sentMs: sentMs() };
     // Before a reply can come, which may be in the same commit.
     if (remembered && isFollowed(remembered)) this.sentIndex.expect(durationOf(remembered, memory));
     return memory;

@@ -17,6 +17,12 @@ interface Guard {
   outcome?: StoredOutcome;
 }
 
+/** The time, and for how long a key is remembered whose text has ended, in ms. */
+export interface KeyMemory {
+  now: number;
+  dedupeMs(): number;
+}
+
 /** Longer than any text waits. */
 export const foreverMs = 100 * 365 * 24 * 3_600_000;
 
@@ -45,16 +51,17 @@ export function judgeOnce(text: Text, look: Look, now: number): OnceVerdict {
 }
 
 /** Guards a text from now on until it has an outcome, however long that takes. */
-export function guard(text: Text, changes: Changes, at: number, dedupeMs: number): void {
+export function guard(text: Text, changes: Changes, { now: at, dedupeMs }: KeyMemory): void {
+  if (text.options.once === undefined) return;
   const waitMs = isKept(text) ? (text.options.keep?.expireMs ?? foreverMs) : 0;
   const aheadMs = Math.max(0, (text.options.at?.time ?? at) - at);
-  const forMs = Math.max(dedupeMs, aheadMs + waitMs + longestEndMs);
+  const forMs = Math.max(dedupeMs(), aheadMs + waitMs + longestEndMs);
   write(text, { fingerprint: fingerprintOf(text), id: text.id }, changes, { at, forMs });
 }
 
 /** Guards a text once more that is to be sent again, unless its key guards another by now. */
-export function guardAgain(text: Text, look: Look, changes: Changes, { at, forMs }: Duration): void {
-  if (read(text, look, at)?.id === text.id) guard(text, changes, at, forMs);
+export function guardAgain(text: Text, look: Look, changes: Changes, memory: KeyMemory): void {
+  if (read(text, look, memory.now)?.id === text.id) guard(text, changes, memory);
 }
 
 /** What a step may look at, and what it changes. */
@@ -67,7 +74,12 @@ interface Deciding {
  * Notes what became of a guarded text: one that nobody was accepted for counts as not sent, so that its key is free, unless another
  * has it by now, as after a change of the login.
  */
-export function noteOutcome(text: Text, outcome: Outcome, { look, changes }: Deciding, { at, forMs }: Duration): void {
+export function noteOutcome(
+  text: Text,
+  outcome: Outcome,
+  { look, changes }: Deciding,
+  { now: at, dedupeMs }: KeyMemory,
+): void {
   const [key] = keysOfOnce(text);
   // That of a text that follows another guards the other.
   if (key === undefined || text.follows) return;
@@ -76,7 +88,7 @@ export function noteOutcome(text: Text, outcome: Outcome, { look, changes }: Dec
     if (id === text.id) changes.remember.set(key, undefined);
   } else {
     const noted = { fingerprint: fingerprintOf(text), id: text.id, outcome: formatOutcome(outcome) };
-    write(text, noted, changes, { at, forMs });
+    write(text, noted, changes, { at, forMs: dedupeMs() });
   }
 }
 

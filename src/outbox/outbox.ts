@@ -9,13 +9,12 @@ import { movedStatuses } from '../questions/report';
 import { movedSent, movedSentIndex } from '../questions/sent-index';
 import type { Item, MovedValues } from '../store/store';
 import { Admin, type AdminOptions } from './admin';
-import { UnderWay } from './counts';
 import { Dispatcher } from './dispatcher';
 import { Absences, movedAbsences } from './expiry';
 import { isLedgerItem, Ledger, type OutboxOptions } from './ledger';
 import { movedLimits } from './limits';
 import { movedKeys } from './once';
-import type { Turn } from './queue';
+import { type Turn, UnderWay } from './queue';
 import { Reconciliations } from './reconciliation';
 import { assertAnyAllowed, isWithheldError, keepUntilDue, mayLeaveAt, mostScheduled } from './rules';
 import {

@@ -4,8 +4,8 @@ import type { Client } from '../http/client';
 import type { Feed, FeedEntry, RecordOfKind } from '../model';
 import { isHandset } from '../questions/sent-index';
 import { normaliseRecipient } from '../wire/fields';
-import { UnderWay } from './counts';
 import type { OutboxOptions } from './ledger';
+import { UnderWay } from './queue';
 import type { SenderRegistrations } from './sender-registrations';
 import { concernedBy, createResolved, type Evidence, isReconciled, type Sent, type Text } from './text';
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock';
-import { DueTimes } from './due-times';
 import type { Ledger } from './ledger';
+import { DueTimes } from './queue';
 import type { SendHandler } from './sender-registrations';
 
 /** What can be told to the flow. */
@@ -52,14 +52,14 @@ export class Redelivery<Item extends Told> {
    * @param mayBeKnown an earlier process may have sent it into the flow
    */
   async deliver(item: Item, mayBeKnown: boolean): Promise<void> {
-    const { clock, items, ledger, handlerOf, patienceMs, tell, taken, onFault } = this.#options;
+    const { items, ledger, handlerOf, tell, taken, onFault } = this.#options;
     const { id } = item;
     if (ledger.isClosed && ledger.isShared) return;
     const isKnown = this.#waiting.get(id) ?? mayBeKnown;
     this.#waiting.set(id, isKnown);
     if (ledger.isClosed) return;
-    this.#deadlines.set(id, clock.elapsed() + patienceMs(item));
     const handler = handlerOf(item);
+    if (!handler) this.#wait(item);
     if (!handler || this.#told.has(id)) return;
     this.#told.add(id);
     try {
@@ -73,8 +73,10 @@ export class Redelivery<Item extends Told> {
       this.#told.delete(id);
     }
     const current = this.#waiting.has(id) && items.get(id);
+    if (!current) return;
     // Another came, or went, while this one was being told.
-    if (current && handlerOf(current) !== handler) await this.deliver(current, isKnown);
+    if (handlerOf(current) !== handler) await this.deliver(current, isKnown);
+    else this.#wait(current);
   }
 
   /** A node has come, and can take what is for it; or it has gone, and that waits for so long from now on. */
@@ -98,6 +100,11 @@ export class Redelivery<Item extends Told> {
     const { items, ledger } = this.#options;
     this.#deadlines.clear();
     for (const id of [...this.#waiting.keys()]) if (ledger.isShared || !items.get(id)) this.#waiting.delete(id);
+  }
+
+  #wait(item: Item): void {
+    const { clock, patienceMs } = this.#options;
+    this.#deadlines.set(item.id, clock.elapsed() + patienceMs(item));
   }
 
   async #miss(id: string): Promise<void> {

@@ -89,7 +89,7 @@ export function mayLeaveAt(text: Timed, now: number, quietHours: readonly QuietH
   const { options, hastenedAt, isReleased } = text;
   if (isReleased || hastenedAt !== undefined) return now;
   const from = Math.max(now, options.at?.time ?? now);
-  return options.essential ? from : nextAllowed(from, quietHours);
+  return options.essential || quietHours.length === 0 ? from : nextAllowed(from, quietHours);
 }
 
 /** The first moment at which a text may or might leave: its time to be given up counts from then on. */
@@ -144,6 +144,7 @@ const timeRule: Rule = ({ text, moment: { now }, settings }) => {
 
 /** The limits of one's own, which stop loops and bills: who is over one is withheld until it ends. */
 const limitRule: Rule = (leaving, look, changes, isLeaving) => {
+  if (leaving.settings.limits.length === 0) return { withheld: [] };
   const limited = (isLeaving ? takeWithinLimits : judgeLimits)(countingOf(leaving), look, changes);
   return { withheld: limited.map(explainLimited) };
 };

@@ -5,8 +5,8 @@ import type { Encoding } from '../message/gsm';
 import type { IncomingRecord, OutboundMessage } from '../model';
 import type { NoReply } from '../questions/question';
 import type { DeliveryReport } from '../questions/report';
-import type { UnderWay } from './counts';
 import type { OutboxOptions } from './ledger';
+import type { UnderWay } from './queue';
 import type { Outcome, SendOptions } from './text';
 
 /** What a node is told of an outcome. */
@@ -155,7 +155,7 @@ export class SenderRegistrations {
     if (!registration) return;
     const { journal, stateOf } = this.#options;
     const state = stateOf(node);
-    const outage = state.outage ?? (journal.failure && this.#needsStore(registration) ? journal.failure : undefined);
+    const outage = state.outage ?? (this.#isFailing && this.#needsStore(registration) ? journal.failure : undefined);
     registration.handler.onState({
       ...state,
       sending: state.sending + registration.running.size,

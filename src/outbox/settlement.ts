@@ -1,7 +1,7 @@
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Client } from '../http/client';
+import { NodeCounts } from '../questions/question';
 import type { Questions } from '../questions/questions';
-import { NodeCounts } from './counts';
 import type { Absences } from './expiry';
 import type { Ledger, OutboxOptions } from './ledger';
 import type { Reconciliations } from './reconciliation';
@@ -162,7 +162,7 @@ export class Settlement {
     if (!isTracked(text) && asks(text)) ledger.texts.outcomesComing.add(text.id);
     let settled = text;
     try {
-      if (isWritten) settled = await ledger.texts.whileWritten(text.id, ledger.settle(text, outcome));
+      if (isWritten) settled = await ledger.texts.whileWritten(text.id, () => ledger.settle(text, outcome));
       if (isTracked(text)) {
         await this.redelivery.deliver(settled, false);
         return;
@@ -217,7 +217,7 @@ export class Settlement {
     if (outcome instanceof SmsError && retryUncertain && keep) {
       const repeats = (text.repeats ?? 0) + 1;
       const unknown = { ...text, repeats, outcome: formatOutcome(outcome) };
-      return ledger.texts.whileWritten(id, ledger.sendAgain(unknown));
+      return ledger.texts.whileWritten(id, () => ledger.sendAgain(unknown));
     }
     await this.end(text, outcome);
     return undefined;

@@ -5,8 +5,8 @@ import { ClockSkew } from '../journal/clock-skew';
 import type { Encoding } from '../message/gsm';
 import type { Delivery, OutboundMessage } from '../model';
 import type { Item } from '../store/store';
-import { DueTimes, formatOrder } from './due-times';
 import type { Moment } from './limits';
+import { DueTimes, formatOrder } from './queue';
 import { createWithheldError, explainWithheld, isWithheldError, type TimeOptions, type Withheld } from './rules';
 
 /** Where a text stands: {@link arrows} are the only ways from one to another. */
@@ -364,10 +364,10 @@ export class TextBook extends Map<string, Text> {
     return this.outcomesComing.has(id) || this.get(id)?.state === 'settled';
   }
 
-  /** It is being written what becomes of a text, until `writing` has settled. */
-  whileWritten<T>(id: string, writing: Promise<T>): Promise<T> {
+  /** It is being written what becomes of a text, until `write` has settled. */
+  whileWritten<T>(id: string, write: () => Promise<T>): Promise<T> {
     this.#written.add(id);
-    return writing.finally(() => this.#written.delete(id));
+    return write().finally(() => this.#written.delete(id));
   }
 
   /** Whether it is decided what becomes of a text, though it may be found as it was: the store may be opened again meanwhile. */
@@ -380,12 +380,10 @@ export class TextBook extends Map<string, Text> {
     const { id, state, settledAt = 0 } = text;
     const place = entryOf(text);
     this.unlist(id);
+    if (this.get(id)?.state === 'uncertain') this.#decisions.delete(id);
     this.set(id, text);
     if (place) this.#entries.set(id, { text, place, key: formatOrder(place.at) + id });
-    if (state !== 'uncertain') {
-      this.#decisions.delete(id);
-      return;
-    }
+    if (state !== 'uncertain') return;
     const since = ClockSkew.of(this.#clock).timeOf(settledAt);
     const leftMs = Math.min(uncertainMs, Math.max(0, since + uncertainMs - this.#clock.now()));
     this.#decisions.set(id, this.#clock.elapsed() + leftMs);
@@ -425,7 +423,7 @@ export class TextBook extends Map<string, Text> {
 
   override delete(id: string): boolean {
     this.unlist(id);
-    this.#decisions.delete(id);
+    if (this.get(id)?.state === 'uncertain') this.#decisions.delete(id);
     return super.delete(id);
   }
 }
@@ -451,4 +449,42 @@ interface ListedText {
   place: TextEntryPlace;
   /** Orders them by their times, those of one time by their ids. */
   key: string;
+}
+
+/** What became of texts since the process started: `sent`, `failed`, `limited`, `optedOut` and `notAllowed` in recipients, the others in messages. */
+export class SendCounts {
+  sent = 0;
+  failed = 0;
+  limited = 0;
+  optedOut = 0;
+  notAllowed = 0;
+  refused = 0;
+  uncertain = 0;
+  resolved = 0;
+  expired = 0;
+  /** Texts that were not kept, and came in quiet hours. */
+  quiet = 0;
+
+  /** Counts the outcome of a text that went to so many recipients. */
+  add(outcome: Outcome, recipients: number): void {
+    if (!(outcome instanceof SmsError)) {
+      this.sent += outcome.accepted.length;
+      for (const { errorCode } of outcome.failed) this[countOf(errorCode) ?? 'failed']++;
+      if (outcome.resolvedBy) this.resolved++;
+    } else if (isUnknown(outcome)) this.uncertain++;
+    else if (outcome.code === 'SMS_EXPIRED') this.expired++;
+    else if (outcome.code === 'SMS_QUIET') this.quiet++;
+    else {
+      const withheld = countOf(outcome.code);
+      if (withheld) this[withheld] += recipients;
+      else this.refused++;
+    }
+  }
+}
+
+/** Where recipients count that a rule withholds. */
+function countOf(code: unknown): 'limited' | 'optedOut' | 'notAllowed' | undefined {
+  if (code === 'SMS_LIMIT') return 'limited';
+  if (code === 'SMS_OPTED_OUT') return 'optedOut';
+  return code === 'SMS_NOT_ALLOWED' ? 'notAllowed' : undefined;
 }

@@ -56,15 +56,15 @@ export interface TakenIn {
  *
  * @param isKnown whether all is known here of its key; if not, another may be under way that has it
  */
-export function takeIn(text: Text, { now, dedupeMs }: Memory, isKnown = true): Step<TakenIn> {
+export function takeIn(text: Text, memory: Memory, isKnown = true): Step<TakenIn> {
   return {
     whileFailing: 'refuse',
     decide(look, changes) {
-      const verdict: OnceVerdict = isKnown ? judgeOnce(text, look, now) : { type: 'underway' };
+      const verdict: OnceVerdict = isKnown ? judgeOnce(text, look, memory.now) : { type: 'underway' };
       const taken = followOrLead(text, verdict);
-      if (verdict.type === 'new') guard(text, changes, now, dedupeMs);
+      if (verdict.type === 'new') guard(text, changes, memory);
       const isKept = verdict.type === 'new' || taken !== text;
-      const kept = isKept ? keepText(taken, now, changes) : taken;
+      const kept = isKept ? keepText(taken, memory.now, changes) : taken;
       return () => ({ verdict, text: kept });
     },
   };
@@ -124,7 +124,7 @@ export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'g
       const { outcome: _, settledAt: __, withheld: ___, countedAt, ...rest } = text;
       if (countedAt) giveBack(leavingOf(text, submitted, memory), countedAt, look, changes);
       const back = keepText({ ...rest, state: arrows.putBack.to }, memory.now, changes);
-      guardAgain(back, look, changes, { at: memory.now, forMs: memory.dedupeMs });
+      guardAgain(back, look, changes, memory);
       const unasked = takesBack
         ? forgetLeft(text, unanswered(questionsOf(text, known, changes), look, changes), look, changes)
         : [];
@@ -139,7 +139,6 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
   const sent = isAccepted(outcome) ? outcome : undefined;
   const messageId = text.message.messageId ?? sent?.messageId;
   const isOwn = text.message.messageId !== undefined;
-  const uncounted = uncountedBy(text, outcome);
   const accepted = sent?.accepted ?? [];
   const keys = isRemembered(text) ? sentKeysOf(text, messageId, isOwn ? [] : accepted) : undefined;
   return {
@@ -147,11 +146,11 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
     whileFailing: 'apply',
     decide(look, changes) {
       const questions = questionsOf(text, known, changes);
-      if (text.countedAt) giveBack(leavingOf(text, uncounted, memory), text.countedAt, look, changes);
+      if (text.countedAt) giveBack(leavingOf(text, uncountedBy(text, outcome), memory), text.countedAt, look, changes);
       const ended = { ...text, state: arrows.settle.to, outcome: formatOutcome(outcome), settledAt: memory.now };
       // Should a power cut undo it, the text has left, and its outcome is unknown.
       const settled = keepText(ended, memory.now, changes, text.state === 'leaving');
-      noteOutcome(text, outcome, { look, changes }, { at: memory.now, forMs: memory.dedupeMs });
+      noteOutcome(text, outcome, { look, changes }, memory);
       const begun = sent && keys ? begin(settled, keys, { accepted, questions, now: memory.now }) : [];
       const idsOfBegun = new Set(begun.map(({ id }) => id));
       const rest = questions.filter(({ id }) => !idsOfBegun.has(id));
@@ -192,7 +191,7 @@ export function echo(text: Text, outcome: StoredOutcome, { now }: Memory): Step<
 /** What becomes of a settled text whose outcome has entered the flow: somebody may decide about it, or, `undefined`, it is done with. */
 export function undecided(text: Text, { now }: Pick<Memory, 'now'>): Text | undefined {
   const { outcome, follows } = text;
-  if (!outcome || follows || !isTracked(text) || !isUnknown(parseOutcome(outcome))) return undefined;
+  if (!outcome || follows || 'sent' in outcome || !isUnknown(parseOutcome(outcome))) return undefined;
   return { ...text, state: arrows.undecided.to, settledAt: now };
 }
 
@@ -216,7 +215,6 @@ export function discard(
   whileFailing: 'refuse' | 'apply',
   known: Pick<QuestionBook, 'get' | 'of'>,
 ): Step<{ asked: readonly Question[]; unasked: readonly string[] }> {
-  const { now, dedupeMs } = memory;
   return {
     whileFailing,
     drops: [text.id],
@@ -224,7 +222,7 @@ export function discard(
       if (text.state === 'waiting') {
         // Only an earlier try may have reached anybody.
         const outcome = text.mayHaveReached ? stillUnknown(text, 'SMS_CLOSED') : new SmsError('closed');
-        noteOutcome(text, outcome, { look, changes }, { at: now, forMs: dedupeMs });
+        noteOutcome(text, outcome, { look, changes }, memory);
       }
       const questions = questionsOf(text, known, changes).filter(({ askedAt }) => askedAt === undefined);
       const { replied, unasked } = endUnaccepted(questions, memory, look, changes);

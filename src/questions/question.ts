@@ -1,7 +1,6 @@
 import type { Clock, Timer } from '../clock';
 import { ClockSkew } from '../journal/clock-skew';
 import type { IncomingRecord } from '../model';
-import { NodeCounts } from '../outbox/counts';
 import { foreverMs } from '../outbox/once';
 import type { Text } from '../outbox/text';
 import { type Changes, type Item, type MovedValues, unsweptPrefix } from '../store/store';
@@ -226,5 +225,23 @@ export class TextsInTransit {
     const msisdn = normaliseRecipient(handset);
     const texts = [...this.#texts.values()].filter(({ recipients }) => recipients.includes(msisdn));
     return texts.length === 0 ? undefined : Promise.all(texts.map(({ outcome }) => outcome)).then(() => {});
+  }
+}
+
+/** How many of something each node has, and all together. */
+export class NodeCounts extends Map<string, number> {
+  total = 0;
+
+  /** @param more less than 0: it has so many fewer */
+  add(node: string, more: number): void {
+    this.total += more;
+    const count = (this.get(node) ?? 0) + more;
+    if (count === 0) this.delete(node);
+    else this.set(node, count);
+  }
+
+  override clear(): void {
+    super.clear();
+    this.total = 0;
   }
 }

@@ -1,7 +1,7 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import type { IncomingRecord, Kind, StatusRecord } from '../model';
-import { DueTimes } from '../outbox/due-times';
 import type { Ledger } from '../outbox/ledger';
+import { DueTimes } from '../outbox/queue';
 import type { PassingRecord, Reconciliations } from '../outbox/reconciliation';
 import { Redelivery } from '../outbox/redelivery';
 import type { SendHandler } from '../outbox/sender-registrations';

@@ -312,7 +312,7 @@ export interface Memory {
   now: number;
   moment: Moment;
   rules: RuleSettings;
-  dedupeMs: number;
+  dedupeMs(): number;
   sentMs: number;
 }
 

@@ -196,9 +196,6 @@ export function createChanges(...earlier: readonly Changes[]): Changes {
   return changes;
 }
 
-/** Stands for changes where there are none. Nothing is ever added to it. */
-export const noChanges: Changes = createChanges();
-
 /**
  * Keeps an item, which may have been dropped before.
  *

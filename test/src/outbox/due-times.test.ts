@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { Step } from '../../../src/journal/journal';
-import { DueTimes, OrderedMap } from '../../../src/outbox/due-times';
 import type { Ledger } from '../../../src/outbox/ledger';
+import { DueTimes, OrderedMap } from '../../../src/outbox/queue';
 import type { Question } from '../../../src/questions/question';
 import { Questions } from '../../../src/questions/questions';
 import { questionKey } from '../../../src/questions/sent-index';

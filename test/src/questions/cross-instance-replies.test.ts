@@ -25,7 +25,7 @@ const memory: Memory = {
   now: 3_000,
   moment: { now: 3_000, lead: 0, origin: 'clock' },
   rules: { limits: [], quietHours: [], optOut: false, prefixes: new Map() },
-  dedupeMs: 0,
+  dedupeMs: () => 0,
   sentMs: 600_000,
 };
 const question: Question = {

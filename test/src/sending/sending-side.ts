@@ -9,7 +9,6 @@ import { Journal } from '../../../src/journal/journal';
 import type { Move } from '../../../src/journal/move';
 import type { QuietHours } from '../../../src/message/times';
 import type { Delivery, Feed, InboxRecord, IncomingRecord, OutboundMessage } from '../../../src/model';
-import { SendCounts } from '../../../src/outbox/counts';
 import type { LimitSettings } from '../../../src/outbox/limits';
 import { RetryAfter } from '../../../src/outbox/outage';
 import { Outbox } from '../../../src/outbox/outbox';
@@ -23,6 +22,7 @@ import type {
   SendingNode,
 } from '../../../src/outbox/sender-registrations';
 import type { SendOptions } from '../../../src/outbox/text';
+import { SendCounts } from '../../../src/outbox/text';
 import type { Store } from '../../../src/store/store';
 import { createStatus } from '../../../src/wire/status';
 import { settle, VirtualClock } from '../../virtual-clock';
