@@ -1,5 +1,5 @@
 import type { Timer } from '../clock';
-import { isSmsError, SmsError } from '../errors';
+import { SmsError } from '../errors';
 import { backOffMs } from '../polling/poll-loop';
 import { createExpired, type End, endOf } from './expiry';
 import type { Following } from './ledger';
@@ -315,11 +315,12 @@ export class Dispatcher implements TurnSource {
     registrations.tellState(node);
     try {
       const { outcome } = await settlement.attempt(text, handler.client, abort.signal);
+      const error = outcome instanceof SmsError ? outcome : undefined;
       // A rule of one's own keeps it back, or the store does: the service was not asked.
-      const isKeptBack = isSmsError(outcome, 'SMS_STORE') || isWithheldError(outcome);
+      const isKeptBack = error !== undefined && (error.code === 'SMS_STORE' || isWithheldError(error));
       // Quiet hours have begun meanwhile.
-      if (isSmsError(outcome, 'SMS_QUIET')) this.#defer(waiting, text);
-      else if (isSmsError(outcome, 'SMS_CLOSED') || isOutage(outcome)) await this.#goOnWaiting(waiting, outcome);
+      if (error?.code === 'SMS_QUIET') this.#defer(waiting, text);
+      else if (error && (error.code === 'SMS_CLOSED' || isOutage(error))) await this.#goOnWaiting(waiting, error);
       else {
         if (!isKeptBack && this.#outage.answered(id)) queue.nudge();
         const current = ledger.texts.get(id);

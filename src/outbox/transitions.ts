@@ -61,8 +61,8 @@ export function takeIn(text: Text, memory: Memory, isKnown = true): Step<TakenIn
     whileFailing: 'refuse',
     decide(look, changes) {
       const verdict: OnceVerdict = isKnown ? judgeOnce(text, look, memory.now) : { type: 'underway' };
-      const taken = followOrLead(text, verdict);
       if (verdict.type === 'new') guard(text, changes, memory);
+      const taken = followOrLead(text, verdict);
       const isKept = verdict.type === 'new' || taken !== text;
       const kept = isKept ? keepText(taken, memory.now, changes) : taken;
       return () => ({ verdict, text: kept });

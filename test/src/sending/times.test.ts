@@ -23,6 +23,19 @@ function start(options: SendingSideOptions = {}) {
 }
 
 describe('a text with a time of its own', () => {
+  it('leaves when its time has come, though the clock is set back while the connection is made', async () => {
+    const { side, node } = start();
+    let connect = () => {};
+    side.service.script.push({ takes: true, connects: new Promise<void>((resolve) => (connect = resolve)) });
+    sendText(node, 'hello', { ...at(noon + minuteMs) });
+    await side.pass(minuteMs);
+    side.clock.set(-hourMs);
+    connect();
+    await side.pass(1_000);
+    assert.deepEqual([side.service.tries, side.service.bodies], [1, ['hello']]);
+    assert.deepEqual(node.ends.length, 1);
+  });
+
   it('is kept, listed with its time and leaves when it has come', async () => {
     const { side, node, store } = start();
     sendText(node, 'later', at(noon + 2 * hourMs));
