@@ -460,8 +460,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'an outage is an outcome',
     'outbox/dispatcher.ts',
-    "if (isSmsError(outcome, 'SMS_CLOSED') || isOutage(outcome)) await",
-    "if (isSmsError(outcome, 'SMS_CLOSED')) await",
+    "(error.code === 'SMS_CLOSED' || isOutage(error))",
+    "error.code === 'SMS_CLOSED'",
   ),
   outward(
     'what was refused is sent when it is found',
@@ -528,7 +528,7 @@ export const mutants: readonly Mutant[] = [
   consent(
     'quiet hours hold for nobody',
     'outbox/rules.ts',
-    'return options.essential ? from : nextAllowed(from, quietHours);',
+    'return options.essential || quietHours.length === 0 ? from : nextAllowed(from, quietHours);',
     'return from;',
   ),
 ];
