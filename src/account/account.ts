@@ -8,7 +8,7 @@ import type { Kind } from '../model';
 import { SendQueue } from '../outbox/queue';
 import type { RuleSettings } from '../outbox/rules';
 import { closeGraceMs } from '../outbox/sender-registrations';
-import { Endpoint, type EndpointHost, type Endpoints, type PollSettings, Polls } from '../polling/endpoint';
+import { Endpoint, type EndpointHost, type Endpoints, Polls } from '../polling/endpoint';
 import type { PolledFor } from '../questions/question';
 import { AccountData, AccountStores, type AccountStoresHost } from './account-data';
 import { Consent } from './consent';
@@ -55,7 +55,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   readonly #queue: SendQueue;
   #connections: Connections | undefined;
   /** What the last member to leave wanted; a poll still in flight is handed over by these. */
-  #settings: AccountSettings | undefined;
+  settings: AccountSettings | undefined;
   /** Settings whose limits hold: of the members, and of those that are being redeployed; by their ids. */
   readonly #limiting = new Map<string, AccountSettings>();
   readonly #rules: RuleSettings;
@@ -75,10 +75,10 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     this.#queue = new SendQueue({
       clock,
       settings: () => {
-        const { concurrency, queueLimit } = this.#settings ?? { concurrency: 1, queueLimit: 0 };
+        const { concurrency, queueLimit } = this.settings ?? { concurrency: 1, queueLimit: 0 };
         return { concurrency, queueLimit, perSecond: this.#perSecond };
       },
-      onChanged: () => this.#settings?.onChanged?.(),
+      onChanged: () => this.settings?.onChanged?.(),
     });
     this.endpoints = {
       incoming: new Endpoint('incoming', this),
@@ -108,15 +108,11 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   }
 
   get storeName(): string {
-    return this.#stores.storeName ?? this.#settings?.storeName ?? '';
-  }
-
-  settings(): PollSettings | undefined {
-    return this.#settings;
+    return this.#stores.storeName ?? this.settings?.storeName ?? '';
   }
 
   failure(): SmsError | undefined {
-    return this.data?.journal.failure;
+    return this.#stores.data?.journal.failure;
   }
 
   dataOf(member: Member): AccountData {
@@ -133,11 +129,11 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   }
 
   onChanged(): void {
-    this.#settings?.onChanged?.();
+    this.settings?.onChanged?.();
   }
 
   onDiscarded(node: string): void {
-    this.#settings?.onDiscarded?.(node);
+    this.settings?.onDiscarded?.(node);
   }
 
   onDrained(kind: Kind): void {
@@ -187,7 +183,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     const isFirst = this.members.size === 0;
     if (isFirst || !this.#connections) {
       this.#connections = (settings.createConnections ?? createConnections)(settings);
-      this.#settings = settings;
+      this.settings = settings;
       this.#stores.begin();
     }
     if (isFirst) {
@@ -198,13 +194,13 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
 
   createData(settings: AccountSettings): AccountData {
     const { key, clock, stats, endpoints } = this;
-    const onChanged = () => (this.#settings ?? settings).onChanged?.();
+    const onChanged = () => (this.settings ?? settings).onChanged?.();
     const onStore = () => {
       for (const endpoint of Object.values(endpoints)) endpoint.holdOrResume();
       onChanged();
     };
     // What is taken over from a former store is nothing to poll for there.
-    const isUsed = () => this.data === data;
+    const isUsed = () => this.#stores.data === data;
     const data = new AccountData({
       store: settings.createStore(key),
       clock,
@@ -215,14 +211,14 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
       onStore,
       onSteps: onChanged,
       receives: stats.receives,
-      onDeadLettersFull: () => this.#settings?.onAsideFull?.(),
+      onDeadLettersFull: () => this.settings?.onAsideFull?.(),
       isPolled: (kind) => isUsed() && endpoints[kind].isWatched,
-      onUntaken: (kind) => this.#settings?.onUntaken?.(kind),
-      sentMs: () => (this.#settings ?? settings).sentMs ?? sentMs,
+      onUntaken: (kind) => this.settings?.onUntaken?.(kind),
+      sentMs: () => (this.settings ?? settings).sentMs ?? sentMs,
       rules: this.#rules,
       words: () => this.consent.words,
       onOptOut: () => this.consent.changed(),
-      expected: () => this.expected(),
+      expected: () => this.#stores.expected,
       unread: () => this.#stores.unread,
       sources: () => [
         ...(endpoints.status.isWatched ? (['status'] as const) : []),
@@ -230,9 +226,9 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
         ...(endpoints.outbox.isWatched ? (['outbox'] as const) : []),
       ],
       client: () => [...this.members][0]?.client,
-      onDamaged: (error) => (this.#settings ?? settings).onDamaged?.(error),
-      onFault: (error) => (this.#settings ?? settings).onFault?.(error),
-      onAbandoned: (node) => this.#settings?.onAbandoned?.(node),
+      onDamaged: (error) => (this.settings ?? settings).onDamaged?.(error),
+      onFault: (error) => (this.settings ?? settings).onFault?.(error),
+      onAbandoned: (node) => this.settings?.onAbandoned?.(node),
       onDiscarded: (node) => this.onDiscarded(node),
       onOpenQuestions: (node, kind, areOpen) => isUsed() && this.#questionPolls[kind].set(node, areOpen),
       onQuestionsRest: () => {
@@ -248,7 +244,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   async ready(member: Member | undefined): Promise<Member> {
     const { journal } = this.dataOf(this.#present(member));
     await journal.ready();
-    await this.expected();
+    await this.#stores.expected;
     // The store may have failed since, in the same turn of the event loop.
     if (journal.failure) throw journal.failure;
     return this.#present(member);
@@ -286,7 +282,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   async leave(member: Member, returning: Promise<void> | undefined): Promise<void> {
     this.members.delete(member);
     const [first] = this.members;
-    if (first) this.#settings = first.settings;
+    if (first) this.settings = first.settings;
     const { settings } = member;
     const unlimit = () => {
       if (this.#limiting.get(settings.id) !== settings) return;

@@ -32,11 +32,14 @@ const knownForMs = 30_000;
 /** Who wants no more texts, and whom the account nodes may write to, for all who are on one login. */
 export class Consent {
   readonly #host: ConsentHost;
-  readonly #prefixes = new Map<string, ReadonlySet<string>>();
+  /** By what words people are understood: by those of all nodes. */
+  words = new ConsentWords([]);
+  /** Beginnings of the numbers that nodes may write to that send, by their ids. */
+  readonly prefixes = new Map<string, ReadonlySet<string>>();
+  /** How many are on the list, as was known when somebody last looked. */
+  optedOut = 0;
   /** Nodes that send, by who has attached them. */
   readonly #senders = new Map<object, string>();
-  #words = new ConsentWords([]);
-  #total = 0;
   /** When it was read, by {@link Clock.elapsed}. */
   #readAt = Number.NEGATIVE_INFINITY;
 
@@ -46,28 +49,13 @@ export class Consent {
 
   /** Whether a node has `optOut`: then it holds for all. */
   get isOn(): boolean {
-    return !this.#words.isEmpty;
-  }
-
-  /** By what words people are understood: by those of all nodes. */
-  get words(): ConsentWords {
-    return this.#words;
-  }
-
-  /** Beginnings of the numbers that nodes may write to that send, by their ids. */
-  get prefixes(): ReadonlyMap<string, ReadonlySet<string>> {
-    return this.#prefixes;
-  }
-
-  /** How many are on the list, as was known when somebody last looked. */
-  get optedOut(): number {
-    return this.#total;
+    return !this.words.isEmpty;
   }
 
   /** Other account nodes are deployed. */
   update(settings: readonly AccountSettings[]): void {
     // When all have gone, what polls in flight still bring is understood by the words of the last.
-    if (settings.length > 0) this.#words = new ConsentWords(settings.flatMap(({ optOut }) => optOut ?? []));
+    if (settings.length > 0) this.words = new ConsentWords(settings.flatMap(({ optOut }) => optOut ?? []));
     this.#listen();
   }
 
@@ -76,8 +64,8 @@ export class Consent {
     const sender = {};
     this.#senders.set(sender, node);
     // What is kept of it leaves only while it is here.
-    if (prefixes.length > 0) this.#prefixes.set(node, new Set(prefixes));
-    else this.#prefixes.delete(node);
+    if (prefixes.length > 0) this.prefixes.set(node, new Set(prefixes));
+    else this.prefixes.delete(node);
     this.#listen();
     return () => {
       this.#senders.delete(sender);
@@ -91,7 +79,7 @@ export class Consent {
     const isKnown = this.#host.clock.elapsed() - this.#readAt < knownForMs;
     if (isKnown || journal?.mode !== 'open') return;
     this.#readAt = this.#host.clock.elapsed();
-    this.#total = await journal.run(createReading('refuse', countOptOuts)).catch(() => this.#total);
+    this.optedOut = await journal.run(createReading('refuse', countOptOuts)).catch(() => this.optedOut);
   }
 
   /** The list has changed. */

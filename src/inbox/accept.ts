@@ -91,9 +91,10 @@ export function createAccept(
   const mayAnswer = items.some(({ known }) => known?.mayAnswer());
   const keys: string[] = [];
   for (const { identity, known } of items) {
-    keys.push(...keysOf(identity), ...holdKeysOf(context, arrival, identity), ...(known?.keys ?? []));
+    keys.push(...keysOf(identity), ...(known?.keys ?? []));
     // One that is called back may have been released by another process.
     if (arrival.via === 'callback' || mayAnswer) keys.push(...keysOfAnswer(identity));
+    keys.push(...holdKeysOf(context, arrival, identity));
   }
   const outcomes = items.flatMap(({ known }) => known?.outcome ?? []);
   return {

@@ -70,15 +70,20 @@ export interface Memory {
 export function identify({ kind, record }: RecordOfKind): Identity {
   const { messageId } = record;
   const identity: Identity = {};
-  if (typeof messageId === 'string' && messageId.trim()) identity.id = `${kind}:${digest(messageId)}`;
   if (kind === 'incoming') {
     const { from, body, messageDate } = record;
     const instant = parseInstant(messageDate);
     if (instant) {
       const second = Math.floor(instant.ms / 1000);
-      identity.text = { key: `${textPrefix}${digest(normaliseRecipient(from), normaliseText(body), second)}`, instant };
+      // XML turns every line end into one character and forms often pad the text.
+      const text = String(body ?? '')
+        .replace(/\r\n?/g, '\n')
+        .trim();
+      identity.text = { key: `${textPrefix}${digest(normaliseRecipient(from), text, second)}`, instant };
     }
-  } else if (kind === 'status' && !identity.id) {
+  }
+  if (typeof messageId === 'string' && messageId.trim()) identity.id = `${kind}:${digest(messageId)}`;
+  else if (kind === 'status') {
     const { inReplyToId, from, statusCode, statusDate } = record;
     identity.id = `${changePrefix}${digest(inReplyToId, from, statusCode, statusDate)}`;
   }
@@ -218,13 +223,6 @@ function isSameInstant(a: Instant, b: Instant): boolean {
   return a.exact && b.exact ? a.ms === b.ms : Math.floor(a.ms / 1000) === Math.floor(b.ms / 1000);
 }
 
-/** XML turns every line end into one character and forms often pad the text. */
-function normaliseText(body: unknown): string {
-  return String(body ?? '')
-    .replace(/\r\n?/g, '\n')
-    .trim();
-}
-
 /** What is known of a message that counts as new when it comes again. */
 interface Answered {
   identity: Identity;
@@ -262,10 +260,11 @@ export function rememberAnswer(
   const answer = answerOf(record);
   const attempts = Math.max(latest, recallAttempts(identity, look));
   if (Object.keys(answer).length === 0 && !isTaken && attempts === 0) return;
+  const [at, forMs] = [clock.now(), dedupeMs()];
   for (const key of keysOfAnswer(identity)) {
     const others = answeredUnder(key, look).filter((one) => !isSameMessage(one.identity, identity));
     const value = JSON.stringify([...others, { identity, answer, isTaken, attempts }].slice(-mostUnderKey));
-    changes.remember.set(key, { at: clock.now(), forMs: dedupeMs(), value });
+    changes.remember.set(key, { at, forMs, value });
   }
 }
 
@@ -289,7 +288,8 @@ function recallAnswered(identity: Identity, look: Look): Answered | undefined {
 }
 
 function answeredUnder(key: string, look: Look): Answered[] {
-  return parseRememberedValue(look(key), isAnsweredList) ?? [];
+  const remembered = look(key);
+  return (remembered && parseRememberedValue(remembered, isAnsweredList)) ?? [];
 }
 
 function isAnsweredList(value: unknown): value is Answered[] {

@@ -136,6 +136,7 @@ export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'g
 
 /** → settled: its outcome is known, or is known to be unknown. */
 export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick<QuestionBook, 'get'>): Step<Moved> {
+  const { to } = text.message;
   const sent = isAccepted(outcome) ? outcome : undefined;
   const messageId = text.message.messageId ?? sent?.messageId;
   const isOwn = text.message.messageId !== undefined;
@@ -156,13 +157,18 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
       const rest = questions.filter(({ id }) => !idsOfBegun.has(id));
       const { replied, unasked } = endUnaccepted(rest, memory, look, changes);
       if (keys && isOwn) {
+        // Whom it asks, and who has replied, has got it, whatever else is known.
+        const answerable = [...replied, ...begun].map(({ recipient }) => recipient);
+        const got = sent ? accepted : isUnknown(outcome) ? to : [];
+        const reached = new Set([...got, ...(text.mayHaveReached ?? []), ...answerable]);
+        const unreached = to.filter((recipient) => !reached.has(recipient));
+        forgetSent(keys.reference, unreached, look, changes);
+        const open = unanswered(begun, look, changes);
         for (const question of begun) keepItem(changes, question);
-        forgetSent(keys.reference, unreachedBy(text, outcome, [...replied, ...begun]), look, changes);
-        openQuestions(unanswered(begun, look, changes), true, durationOf(text, memory), changes);
+        openQuestions(open, true, durationOf(text, memory), changes);
       } else if (keys && sent) {
         keepAsked(settled, begun, memory, changes);
-        const to = submittedOf(text);
-        remember({ text: settled, to, keys, open: begun, isAccepted: true }, memory, look, changes);
+        remember({ text: settled, to: submittedOf(text), keys, open: begun, isAccepted: true }, memory, look, changes);
       }
       const report =
         sent && text.options.reportMs !== undefined
@@ -266,17 +272,6 @@ function forgetLeft(text: Text, questions: readonly Question[], look: Look, chan
   const { messageId, to } = text.message;
   if (messageId !== undefined && isRemembered(text)) forgetSent(referenceOf(messageId, text), to, look, changes);
   return unask(questions, look, changes);
-}
-
-/**
- * Who has not got a text that was remembered as it left.
- *
- * @param asked whom it asks, or who has replied: they have got it, whatever else is known
- */
-function unreachedBy({ message, mayHaveReached = [] }: Text, outcome: Outcome, asked: readonly Question[]): string[] {
-  const got = isAccepted(outcome) ? outcome.accepted : isUnknown(outcome) ? message.to : [];
-  const reached = new Set([...got, ...mayHaveReached, ...asked.map(({ recipient }) => recipient)]);
-  return message.to.filter((recipient) => !reached.has(recipient));
 }
 
 export function leavingOf(

@@ -65,8 +65,8 @@ export interface EndpointHost {
   readonly polls: Polls;
   /** Those who are here. */
   readonly members: ReadonlySet<Poller>;
-  /** The settings that hold while nobody watches. */
-  settings(): PollSettings | undefined;
+  /** Those that hold while nobody watches. */
+  readonly settings: PollSettings | undefined;
   /** Why what comes cannot be kept now, if so. */
   failure(): SmsError | undefined;
   inboxOf(member: Poller): Inbox;
@@ -157,7 +157,7 @@ export class Endpoint {
 
   /** Those of the member who started the loop; while none runs, the account's. */
   get settings(): PollSettings | undefined {
-    return this.#starter?.settings ?? this.#host.settings();
+    return this.#starter?.settings ?? this.#host.settings;
   }
 
   get isWatched(): boolean {
@@ -205,8 +205,8 @@ export class Endpoint {
     return () => {
       this.#watchers.delete(watcher);
       if (this.#watchers.size === 0) this.#loop.stop();
+      else this.holdOrResume();
       this.#host.onChanged();
-      this.holdOrResume();
     };
   }
 

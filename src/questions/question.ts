@@ -1,5 +1,4 @@
 import type { Clock, Timer } from '../clock';
-import { ClockSkew } from '../journal/clock-skew';
 import type { IncomingRecord } from '../model';
 import { foreverMs } from '../outbox/once';
 import type { Text } from '../outbox/text';
@@ -73,18 +72,6 @@ export function carriedKey(text: string): string {
 /** Keeps what a text carries, for it and what it asks, until neither is open any more, however late that is. */
 export function keepCarried({ id, carried }: { id: string; carried?: string }, at: number, changes: Changes): void {
   if (carried !== undefined) changes.remember.set(carriedKey(id), { at, forMs: foreverMs, value: carried });
-}
-
-/**
- * How much of a wait is left, in ms. The clock may have been set before this process began: it is never more than the whole.
- *
- * @param graceMs how long it stays after its time
- */
-export function remainingMs({ askedAt, waitMs }: Asked, clock: Clock, graceMs = 0): number {
-  const wholeMs = waitMs + graceMs;
-  if (askedAt === undefined) return wholeMs;
-  const endsAt = ClockSkew.of(clock).timeOf(askedAt) + wholeMs;
-  return Math.min(wholeMs, Math.max(0, endsAt - clock.now()));
 }
 
 /** The questions and reports of this process that have not entered the flow, found by id, text and reference. */

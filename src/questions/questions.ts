@@ -1,4 +1,5 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
+import { ClockSkew } from '../journal/clock-skew';
 import type { IncomingRecord, Kind, StatusRecord } from '../model';
 import type { Ledger } from '../outbox/ledger';
 import { DueTimes } from '../outbox/queue';
@@ -7,10 +8,10 @@ import { Redelivery } from '../outbox/redelivery';
 import type { SendHandler } from '../outbox/sender-registrations';
 import { type Changes, keepItem, type Look } from '../store/store';
 import { present } from '../wire/fields';
-import { type Answer, type Asked, awaited, type Question, questionGraceMs, remainingMs } from './question';
+import { type Answer, type Asked, awaited, type Question, questionGraceMs } from './question';
 import { collectReplies, endQuestion, forgetQuestion, latest, leaveReply } from './question-steps';
 import { describeReport, endReports, keysOfStatus, noteStatus } from './report';
-import { answeredReference, keysOfRecord, match } from './sent-index';
+import { keysOfMatch, match, type RecordKeys, recordKeysOf } from './sent-index';
 
 /** What open questions need. */
 export interface QuestionsOptions {
@@ -98,6 +99,7 @@ export class Questions {
     };
     for (const question of questions) {
       if (question.answer) {
+        this.#stopWaiting(question.id);
         if (question.askedAt !== undefined || !isUnderWay(question)) void this.#redelivery.deliver(question, true);
       } else if (question.askedAt === undefined) {
         // Whether its text was accepted is known to nobody, or will be when the text is settled.
@@ -126,21 +128,22 @@ export class Questions {
       const correlate = () => ({ record, effect: observe });
       return { mayAnswer: () => false, keys: [], correlate };
     }
-    const keysOf = () => [...keysOfRecord(kind, record), ...(kind === 'status' ? keysOfStatus(record) : [])];
-    // It names no text that it answers.
-    const isByHandset = kind === 'incoming' && answeredReference(record) === undefined;
+    // What a record may answer is derived from digests, which most accounts never need.
+    const expected = sentIndex.isExpected ? recordKeysOf(record) : undefined;
+    const keysOf = (keys: RecordKeys) => [...keysOfMatch(kind, keys), ...(kind === 'status' ? keysOfStatus(keys) : [])];
+    // It may answer a text that is on its way to its handset, and names none.
+    const isByHandset = kind === 'incoming' && expected !== undefined && expected.reference === undefined;
     return {
       mayAnswer: (look?: Look) => (look ? sentIndex.isRemembered(look) : sentIndex.isExpected),
-      // What a record may answer is derived from digests, which most accounts never need.
-      keys: sentIndex.isExpected ? keysOf() : sentIndex.keys,
-      // Whether it may answer a text that is on its way to its handset.
+      keys: expected ? keysOf(expected) : sentIndex.keys,
       outcome: isByHandset ? ledger.inTransit.outcomesTo(record.from) : undefined,
       /** The effect is to be run when the changes are written. */
       correlate: (look: Look, changes: Changes) => {
         if (!sentIndex.isRemembered(look)) return { record, effect: observe };
+        const keys = expected ?? recordKeysOf(record);
         const unexpired = this.#unexpired(look);
-        const { record: answering, answered } = this.#answer(passing, unexpired, changes);
-        const reported = kind === 'status' ? noteStatus(record, unexpired, changes) : undefined;
+        const { record: answering, answered } = this.#answer(passing, keys, unexpired, changes);
+        const reported = kind === 'status' ? noteStatus(record, keys, unexpired, changes) : undefined;
         const effect = () => {
           observe();
           if (answered) this.#answered(answered);
@@ -153,10 +156,11 @@ export class Questions {
 
   #answer(
     passing: Extract<PassingRecord, { kind: 'incoming' | 'status' }>,
+    keys: RecordKeys,
     look: Look,
     changes: Changes,
   ): { record: IncomingRecord | StatusRecord; answered?: Question | undefined } {
-    const found = match(passing.kind, passing.record, look);
+    const found = match(passing.kind, passing.record, keys, look);
     if (!found) return passing;
     const open = found.question;
     // It is remembered longer than it is known, for the sake of its questions.
@@ -289,7 +293,6 @@ export class Questions {
   /** Its end has entered the flow, or nobody was there to take it. */
   async #forget(asked: Asked): Promise<void> {
     const { ledger, origins } = this.#options;
-    this.#stopWaiting(asked.id);
     await this.#drop(asked);
     if (!ledger.questions.hasOf(asked.text)) origins.delete(asked.text);
   }
@@ -339,6 +342,18 @@ export class Questions {
     }
     return open;
   }
+}
+
+/**
+ * How much of a wait is left, in ms. The clock may have been set before this process began: it is never more than the whole.
+ *
+ * @param graceMs how long it stays after its time
+ */
+function remainingMs({ askedAt, waitMs }: Asked, clock: Clock, graceMs = 0): number {
+  const wholeMs = waitMs + graceMs;
+  if (askedAt === undefined) return wholeMs;
+  const endsAt = ClockSkew.of(clock).timeOf(askedAt) + wholeMs;
+  return Math.min(wholeMs, Math.max(0, endsAt - clock.now()));
 }
 
 /** Says whether a status says that no reply will come. */

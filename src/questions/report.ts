@@ -13,7 +13,7 @@ import { normaliseRecipient } from '../wire/fields';
 import { statusCodes } from '../wire/status';
 import { keepCarried, type QuestionBook, questionGraceMs, type Report, type Statuses } from './question';
 import { commonOf, latest } from './question-steps';
-import { answeredReference, isHandset, type Memory, noteSentIndex } from './sent-index';
+import { isHandset, type Memory, noteSentIndex, type RecordKeys } from './sent-index';
 
 /** What became of a text that was accepted. */
 export interface DeliveryReport {
@@ -36,8 +36,7 @@ function statusesKey(reference: string): string {
 }
 
 /** The keys that {@link noteStatus} looks at. */
-export function keysOfStatus(record: StatusRecord): string[] {
-  const reference = answeredReference(record);
+export function keysOfStatus({ reference }: RecordKeys): string[] {
   return reference === undefined ? [] : [statusesKey(reference)];
 }
 
@@ -68,8 +67,12 @@ export function expectStatuses(
  * Notes a status, if it is the first final one of its handset. Returns the reference of the texts that it is to; `undefined`: of none of them a
  * report is to be made.
  */
-export function noteStatus(record: StatusRecord, look: Look, changes: Changes): string | undefined {
-  const reference = answeredReference(record);
+export function noteStatus(
+  record: StatusRecord,
+  { reference }: RecordKeys,
+  look: Look,
+  changes: Changes,
+): string | undefined {
   const remembered = reference === undefined ? undefined : look(statusesKey(reference));
   if (reference === undefined || !remembered) return undefined;
   const statuses = parse(remembered);

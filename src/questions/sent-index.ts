@@ -137,21 +137,34 @@ export function openQuestions(
 ): void {
   for (const { id, recipient, reference } of questions) {
     const value = JSON.stringify({ id, ...(isAccepted ? undefined : { isPending: true }) } satisfies OpenQuestion);
-    changes.remember.set(questionKey(reference, recipient), { at, forMs, value });
+    changes.remember.set(questionKey(reference, recipientDigest(recipient)), { at, forMs, value });
   }
 }
 
 /** Closes a question that is not open to a reply any more. Another text with its messageId may have asked since. */
 export function closeQuestion({ id, recipient, reference }: Open, look: Look, changes: Changes): void {
-  const open = readQuestion(reference, recipient, look);
+  const open = readQuestion(reference, recipientDigest(recipient), look);
   if (open?.id === id) changes.remember.set(open.key, undefined);
 }
 
-/** The keys that {@link match} looks at in any case. */
-export function keysOfRecord(kind: 'incoming' | 'status', record: IncomingRecord | StatusRecord): string[] {
-  const reference = answeredReference(record);
-  if (reference !== undefined) return [sentKey(reference), questionKey(reference, record.from)];
-  return kind === 'incoming' ? [handsetKey(record.from)] : [];
+/** By what it is looked for what a record answers. */
+export interface RecordKeys {
+  /** Names the text that the record names, as {@link referenceOf} does; absent: it names none. */
+  reference: string | undefined;
+  /** Stands for its sender in keys. */
+  sender: string;
+}
+
+/** Derives them. §2.3: `default` stands for a text that had no messageId. */
+export function recordKeysOf({ inReplyToId, from }: { inReplyToId?: unknown; from: unknown }): RecordKeys {
+  const id = isBlank(inReplyToId) ? 'default' : String(inReplyToId).trim();
+  return { sender: recipientDigest(from), reference: id === 'default' ? undefined : digest('messageId', id) };
+}
+
+/** What {@link match} looks at in any case. */
+export function keysOfMatch(kind: 'incoming' | 'status', { reference, sender }: RecordKeys): string[] {
+  if (reference !== undefined) return [sentKey(reference), questionKey(reference, sender)];
+  return kind === 'incoming' ? [handsetKey(sender)] : [];
 }
 
 /**
@@ -160,22 +173,22 @@ export function keysOfRecord(kind: 'incoming' | 'status', record: IncomingRecord
  */
 export function match(
   kind: 'incoming' | 'status',
-  record: IncomingRecord | StatusRecord,
+  { from }: IncomingRecord | StatusRecord,
+  { reference, sender }: RecordKeys,
   look: Look,
 ): Match | undefined {
-  const { from } = record;
-  const reference = answeredReference(record);
   if (reference === undefined) {
-    const known = kind === 'incoming' ? parseReferences(look(handsetKey(from))) : [];
-    const { latest, question } = latestOf(known, from, look);
+    const known = kind === 'incoming' ? parseReferences(look(handsetKey(sender))) : [];
+    const { latest, question } = latestOf(known, sender, look);
     const sent = latest && readSent(latest.sent, look);
     return sent && { ...publicMatch(sent, 'handset'), ...(question && { question }) };
   }
   const sent = readSent(reference, look);
   if (!sent) return undefined;
-  let question = readQuestion(reference, from, look);
+  let question = readQuestion(reference, sender, look);
   if (!question && kind === 'incoming' && sent.items && !sent.to.includes(normaliseRecipient(from))) {
-    question = sent.items.map((item) => readQuestion(reference, item, look)).find((open) => open !== undefined);
+    const answers = sent.items.map((item) => readQuestion(reference, recipientDigest(item), look));
+    question = answers.find((open) => open !== undefined);
   }
   return { ...publicMatch(sent, 'messageId'), ...(question && { question }) };
 }
@@ -183,11 +196,11 @@ export function match(
 /** The text that a message without an id answers: the latest open question to its handset, else the latest text. */
 function latestOf(
   known: readonly Reference[],
-  msisdn: string,
+  sender: string,
   look: Look,
 ): { latest?: Reference | undefined; question?: Match['question'] } {
   for (const latest of known.filter(({ asks }) => asks).reverse()) {
-    const question = readQuestion(latest.sent, msisdn, look);
+    const question = readQuestion(latest.sent, sender, look);
     if (question && !question.isPending) return { latest, question };
   }
   return { latest: known.at(-1) };
@@ -200,6 +213,7 @@ interface OpenQuestion {
   isPending?: true;
 }
 
+/** @param recipient see {@link recipientDigest} */
 function readQuestion(reference: string, recipient: string, look: Look): (OpenQuestion & { key: string }) | undefined {
   const key = questionKey(reference, recipient);
   const open = parseRememberedValue(look(key), isOpenQuestion);
@@ -226,13 +240,6 @@ function isStoredText(value: unknown): value is StoredText {
   return Array.isArray(to) && typeof body === 'string' && areItems;
 }
 
-/** Names the text that a record says that it answers, as {@link referenceOf} does. §2.3: `default` stands for a text that had no messageId. */
-export function answeredReference({ inReplyToId }: { inReplyToId?: unknown }): string | undefined {
-  if (isBlank(inReplyToId)) return undefined;
-  const id = String(inReplyToId).trim();
-  return id === 'default' ? undefined : digest('messageId', id);
-}
-
 function publicMatch({ items: _, knownMs: __, knownUntil, ...sent }: KnownText, matchedBy: MatchedBy): Match {
   return { sent: { ...sent, matchedBy }, knownUntil };
 }
@@ -255,12 +262,11 @@ const questionsPerHandset = 50;
 const handsetPrefix = 'handset:';
 const questionPrefix = 'question:';
 
-const handsetKey = (msisdn: unknown) => `${handsetPrefix}${digest(normaliseRecipient(msisdn))}`;
-
+/** What stands for a recipient, or a sender, in keys. */
+const recipientDigest = (recipient: unknown) => digest(normaliseRecipient(recipient));
+const handsetKey = (recipient: string) => handsetPrefix + recipient;
 /** The key of a question, which is there while it is open. */
-export function questionKey(reference: string, recipient: string): string {
-  return `${questionPrefix}${reference}:${digest(normaliseRecipient(recipient))}`;
-}
+const questionKey = (reference: string, recipient: string) => `${questionPrefix}${reference}:${recipient}`;
 
 /** Says whether a recipient is a number, rather than a contact or group. */
 export function isHandset(recipient: string): boolean {
@@ -339,7 +345,7 @@ export function sentKeysOf(text: Text, messageId: string | undefined, recipients
 }
 
 function handsetKeysOf(recipients: readonly string[]): ReadonlyMap<string, string> {
-  return new Map(recipients.filter(isHandset).map((msisdn) => [msisdn, handsetKey(msisdn)]));
+  return new Map(recipients.filter(isHandset).map((msisdn) => [msisdn, handsetKey(recipientDigest(msisdn))]));
 }
 
 /** What is remembered of a text. */

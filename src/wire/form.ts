@@ -30,8 +30,10 @@ export function parseForm(
 ): [name: string, value: string][] {
   const charset = charsetOf(bytes, contentType, onUnknownCharset);
   const isUnicode = typeof charset === 'string' && charset.startsWith('utf-');
+  // The body as a whole is UTF-16 then, not only the bytes that its escapes stand for.
+  const isWide = bytes.length > 1 && (bytes[0] === 0 || bytes[1] === 0);
   const form = isUnicode
-    ? decodeBytes(bytes, isWide(bytes) ? 'utf-16' : 'utf-8')
+    ? decodeBytes(bytes, isWide ? 'utf-16' : 'utf-8')
     : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
   const decode = isUnicode ? decodeUnicode : (part: string) => decodeBytes(unescapePart(part, 'latin1'), charset);
   const pairs = readPairs(form, decode);
@@ -114,11 +116,6 @@ export function formatForm(parameters: Iterable<readonly [string, string]>): str
   const form = new URLSearchParams();
   for (const [name, value] of parameters) form.append(name, value);
   return form.toString();
-}
-
-/** Whether the body as a whole is UTF-16, not only the bytes that its escapes stand for. */
-function isWide(bytes: Uint8Array): boolean {
-  return bytes.length > 1 && (bytes[0] === 0 || bytes[1] === 0);
 }
 
 function decodeUnicode(part: string): string {

@@ -61,7 +61,7 @@ describe('Endpoint', () => {
       },
       onChanged: () => {},
       onDrained: () => {},
-      settings: () => undefined,
+      settings: undefined,
       failure: () => storeFailure,
       inboxOf: () => inbox,
       ready: () => (storeFailure ? Promise.reject(storeFailure) : Promise.resolve(member)),

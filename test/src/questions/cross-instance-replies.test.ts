@@ -8,6 +8,7 @@ import {
   closeQuestion,
   type Memory,
   match,
+  recordKeysOf,
   referenceOf,
   remember as rememberSent,
   sentKeysOf,
@@ -75,7 +76,10 @@ describe('replies that other instances have read', () => {
       leaveReply(question.id, { reply: reply(body) }, 2_000, changes);
     });
   const known = (one = question) => new Map([[one.id, one]]);
-  const isOpen = () => match('incoming', reply('again'), look)?.question !== undefined;
+  const isOpen = () => {
+    const again = reply('again');
+    return match('incoming', again, recordKeysOf(again), look)?.question !== undefined;
+  };
 
   beforeEach(() => {
     remembered = new Map();

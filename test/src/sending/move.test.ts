@@ -10,7 +10,7 @@ import { outboxValues } from '../../../src/outbox/outbox';
 import type { Text } from '../../../src/outbox/text';
 import type { Question } from '../../../src/questions/question';
 import { leaveReply, replyKey } from '../../../src/questions/question-steps';
-import { match, remember, sentKeysOf } from '../../../src/questions/sent-index';
+import { match, recordKeysOf, remember, sentKeysOf } from '../../../src/questions/sent-index';
 import { type Changes, createChanges, type Item, type Look, type Remembered } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
@@ -416,7 +416,7 @@ describe('what a login takes over of another', () => {
     const look: Look = (key) => own.remember.get(key);
     for (let index = 0; index < 300; index++) {
       const record = { from: '6421555123', body: 'yes', inReplyToId: `q${index}` } as IncomingRecord;
-      assert.equal(match('incoming', record, look)?.question?.id, `${index}`);
+      assert.equal(match('incoming', record, recordKeysOf(record), look)?.question?.id, `${index}`);
     }
   });
 
