@@ -16,8 +16,8 @@ export interface AccountDataOptions
     Pick<InboxOptions, 'dedupe' | 'onDeadLettersFull' | 'isPolled' | 'onUntaken'>,
     Omit<OutboxOptions, 'journal' | 'wanted'> {
   receives: ReceiveCounts;
-  /** By what words people opt out. */
-  words(): ConsentWords;
+  /** By what words people opt out; absent: nobody is listened to. */
+  words(): ConsentWords | undefined;
   /** The list of those who opted out has changed. */
   onOptOut(): void;
 }

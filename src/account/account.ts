@@ -174,7 +174,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     const slowest = Math.min(...all.map(({ perSecond = Number.POSITIVE_INFINITY }) => perSecond));
     this.#perSecond = Number.isFinite(slowest) ? slowest : undefined;
     this.consent.update(all);
-    this.#rules.optOut = this.consent.isOn;
+    this.#rules.optOut = this.consent.words !== undefined;
     this.#queue.nudge();
   }
 

@@ -32,8 +32,8 @@ const knownForMs = 30_000;
 /** Who wants no more texts, and whom the account nodes may write to, for all who are on one login. */
 export class Consent {
   readonly #host: ConsentHost;
-  /** By what words people are understood: by those of all nodes. */
-  words = new ConsentWords([]);
+  /** By what words people are understood: by those of all nodes; absent: none of them has `optOut`, which would hold for all. */
+  words: ConsentWords | undefined;
   /** Beginnings of the numbers that nodes may write to that send, by their ids. */
   readonly prefixes = new Map<string, ReadonlySet<string>>();
   /** How many are on the list, as was known when somebody last looked. */
@@ -47,15 +47,11 @@ export class Consent {
     this.#host = host;
   }
 
-  /** Whether a node has `optOut`: then it holds for all. */
-  get isOn(): boolean {
-    return !this.words.isEmpty;
-  }
-
   /** Other account nodes are deployed. */
   update(settings: readonly AccountSettings[]): void {
     // When all have gone, what polls in flight still bring is understood by the words of the last.
-    if (settings.length > 0) this.words = new ConsentWords(settings.flatMap(({ optOut }) => optOut ?? []));
+    const optOuts = settings.flatMap(({ optOut }) => optOut ?? []);
+    if (settings.length > 0) this.words = optOuts.length > 0 ? new ConsentWords(optOuts) : undefined;
     this.#listen();
   }
 
@@ -115,6 +111,6 @@ export class Consent {
 
   /** Who wants no more texts says so in a message. */
   #listen(): void {
-    this.#host.replies.listen(this.isOn ? new Set(this.#senders.values()) : new Set());
+    this.#host.replies.listen(this.words ? new Set(this.#senders.values()) : new Set());
   }
 }

@@ -112,14 +112,9 @@ export class ConsentWords {
     }
   }
 
-  /** Whether nobody is listened to. */
-  get isEmpty(): boolean {
-    return this.#wishes.size === 0;
-  }
-
   /** What a text wishes, all of which has to be one of the words. */
   wishOf(text: string): Wish | undefined {
-    if (this.isEmpty || text.length > longest) return undefined;
+    if (text.length > longest) return undefined;
     return this.#wishes.get(normalise(text));
   }
 }

@@ -1,19 +1,10 @@
 import type { Destination } from '../delivery/subscribers';
 import type { Step } from '../journal/journal';
-import type { InboxRecord, RecordOfKind, RecordsOfKind, Via } from '../model';
+import type { InboxRecord, Kind, RecordOfKind, RecordsOfKind, Via } from '../model';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { currentEntry, dropEntry, holdKeysOf, type InboxContext, judgeAndRemember, keepEntry } from './context';
 import type { Correlated, Correlating } from './correlator';
-import {
-  type DeadLetter,
-  type Entry,
-  isEntry,
-  nameSubscribers,
-  newsOf,
-  Pending,
-  separate,
-  type Together,
-} from './entries';
+import { type DeadLetter, type Entry, isEntry, nameSubscribers, newsOf, Pending, type Together } from './entries';
 import {
   answerOf,
   forget,
@@ -125,11 +116,16 @@ export function createAccept(
           outcome.effect?.();
         }
         if (arrival.gathered) arrival.gathered.push(...fresh);
-        else giveTogether(context, fresh, arrival);
+        else if (fresh.length > 0) giveTogether(context, fresh, arrival);
         return accepted.map(({ acceptance }) => acceptance);
       };
     },
   };
+}
+
+/** Takes apart what came together. */
+function separate<K extends Kind>({ kind, records }: RecordsOfKind<K>): RecordOfKind<K>[] {
+  return records.map((record) => ({ kind, record }));
 }
 
 /** What was delivered without the store is matched when that is back: whoever has asked is told. */

@@ -37,8 +37,8 @@ export interface ConsentOptions {
   /** What else is known of records. */
   correlator: Correlator;
   now(): number;
-  /** The words by which people are understood; none while consent is off. */
-  words(): ConsentWords;
+  /** The words by which people are understood; absent while consent is off. */
+  words(): ConsentWords | undefined;
   /** The list has changed. */
   onChanged(): void;
 }
@@ -49,7 +49,7 @@ const digits = /^\d{1,20}$/;
 /** Puts on the list, or takes off it, whoever writes one of the words, in the step that takes the message in. */
 export function withConsent({ journal, correlator, now, words, onChanged }: ConsentOptions): Correlator {
   return (news) => {
-    const wish = news.kind === 'incoming' ? words().wishOf(news.record.body) : undefined;
+    const wish = news.kind === 'incoming' ? words()?.wishOf(news.record.body) : undefined;
     const msisdn = wish && String(news.record.from ?? '').replace(formatting, '');
     if (!wish || !msisdn || !digits.test(msisdn)) return correlator(news);
     // The wish goes along to whoever keeps the record as the answer to a question.

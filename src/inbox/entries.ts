@@ -69,11 +69,6 @@ export function parseHeld(text: string): RecordsOfKind {
   return { kind, records } as RecordsOfKind;
 }
 
-/** Takes apart what came together. */
-export function separate<K extends Kind>({ kind, records }: RecordsOfKind<K>): RecordOfKind<K>[] {
-  return records.map((record) => ({ kind, record }));
-}
-
 /** The record of a thing, or another one of the same kind in its place, and what it is. */
 export function newsOf<K extends Kind>(thing: RecordOfKind<K>, record: Records[K] = thing.record): RecordOfKind<K> {
   return { kind: thing.kind, record };

@@ -104,7 +104,8 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
       // The first reply counts.
       const open = asksAgain ? unanswered(asked, look, changes) : asked;
       if (keys) remember({ text: left, to: submitted, keys, open, isAccepted: false }, memory, look, changes);
-      keepAsked(left, asked, memory, changes);
+      for (const question of asked) keepItem(changes, question);
+      if (asked.length > 0) keepCarried(left, memory.now, changes);
       if (messageId !== undefined && text.options.reportMs !== undefined) {
         expectStatuses(text, { reference: referenceOf(messageId, text), askedAt: memory.now }, look, changes);
       }
@@ -164,12 +165,12 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
         const unreached = to.filter((recipient) => !reached.has(recipient));
         forgetSent(keys.reference, unreached, look, changes);
         const open = unanswered(begun, look, changes);
-        for (const question of begun) keepItem(changes, question);
         openQuestions(open, true, durationOf(text, memory), changes);
       } else if (keys && sent) {
-        keepAsked(settled, begun, memory, changes);
+        if (begun.length > 0) keepCarried(settled, memory.now, changes);
         remember({ text: settled, to: submittedOf(text), keys, open: begun, isAccepted: true }, memory, look, changes);
       }
+      for (const question of begun) keepItem(changes, question);
       const report =
         sent && text.options.reportMs !== undefined
           ? beginReport(settled, { sent, reference: referenceOf(messageId, text), memory }, changes)
@@ -259,12 +260,6 @@ function dropText(text: Text, isAsking: () => boolean, changes: Changes): void {
 /** A text that is in no store asks nothing any more. */
 function dropUnkept(text: Text, changes: Changes): void {
   if (!isTracked(text) && asks(text)) changes.remember.set(carriedKey(text.id), undefined);
-}
-
-/** Keeps what a text asks, and what the flow sent with it. */
-function keepAsked(text: Text, asked: readonly Question[], { now }: Memory, changes: Changes): void {
-  for (const question of asked) keepItem(changes, question);
-  if (asked.length > 0) keepCarried(text, now, changes);
 }
 
 /** Nothing of a text was sent that was remembered as it left: nobody is asked, and nobody has got it. */

@@ -174,12 +174,12 @@ export class DiskStore implements Store {
 
   async commit(changes: Changes): Promise<void> {
     const { keep, drop, remember } = changes;
-    const operations: Operation[] = [];
-    for (const item of keep.values()) operations.push([itemPrefix + item.id, JSON.stringify(item)]);
-    for (const id of drop.keys()) operations.push([itemPrefix + id, undefined]);
-    for (const [key, value] of remember) operations.push([rememberedPrefix + key, value && formatRemembered(value)]);
     try {
       const database = this.#opened();
+      const operations: Operation[] = [];
+      for (const item of keep.values()) operations.push([itemPrefix + item.id, JSON.stringify(item)]);
+      for (const id of drop.keys()) operations.push([itemPrefix + id, undefined]);
+      for (const [key, value] of remember) operations.push([rememberedPrefix + key, value && formatRemembered(value)]);
       // Nobody else changes what is only looked at.
       if (operations.length === 0) return;
       const isToFlush = isFlushed(changes);

@@ -15,11 +15,11 @@ export const mutants: readonly Mutant[] = [
   mutant('what is held is not recovered', 'journal/journal.ts', 'for (const one of held) this.#redo(one);', ''),
   mutant(
     'leftovers are forgotten',
-    'inbox/recovery.ts',
+    'inbox/inbox.ts',
     'if (isEntry(entry) && !entries.has(entry.id)) entries',
     'if (false) entries',
   ),
-  mutant('leftovers are handed to nobody', 'inbox/recovery.ts', 'if (items.length > 0) subscribers.giveAll();', ''),
+  mutant('leftovers are handed to nobody', 'inbox/inbox.ts', 'if (items.length > 0) subscribers.giveAll();', ''),
   mutant(
     'what is unsaved is forgotten with the next failure',
     'journal/writer.ts',
@@ -510,8 +510,8 @@ export const mutants: readonly Mutant[] = [
   consent(
     'what the last poll brings is not listened to',
     'account/consent.ts',
-    'if (settings.length > 0) this.#words',
-    'this.#words',
+    'if (settings.length > 0) this.words',
+    'this.words',
   ),
   consent(
     'another login knows nobody who wrote STOP',
