@@ -83,17 +83,11 @@ export function currentEntry(entry: Entry, changes: Changes): Entry {
   return changed && isEntry(changed) ? changed : entry;
 }
 
-/** Every node that an entry is for has taken it. */
+/** Every node that an entry is for has taken it. Losing that merely delivers again, so it waits for the next commit. */
 export function settle(context: InboxContext, pending: Pending): void {
-  context.entries.delete(pending.entry.id);
-  context.run(createDrop(context, [pending]));
+  const { entry, identity } = pending;
+  context.entries.delete(entry.id);
+  const drop = createChange((changes) => dropEntry(context, entry, identity, changes));
+  context.run({ ...drop, drops: [entry.id] });
   pending.end(true);
-}
-
-/** Forgets entries that are delivered, or somebody else's to deliver. Losing it merely delivers again, so it waits for the next commit. */
-function createDrop(context: InboxContext, gone: readonly Pending[]): Step<void> {
-  const drop = (changes: Changes) => {
-    for (const { entry, identity } of gone) dropEntry(context, entry, identity, changes);
-  };
-  return { ...createChange(drop), drops: gone.map(({ entry }) => entry.id) };
 }

@@ -125,6 +125,8 @@ const plans: Readonly<Record<Kind, Plan>> = {
 
 /** One endpoint that is polled, for all who want it: its loop runs while somebody does. */
 export class Endpoint {
+  /** How often the service has answered. */
+  answers = 0;
   readonly #kind: Kind;
   readonly #plan: Plan;
   readonly #host: EndpointHost;
@@ -134,10 +136,9 @@ export class Endpoint {
   /** What fails, and the watchers have been told of: the service, the store. */
   readonly #told = new Told<'service' | 'store'>();
   #turn: Promise<unknown> = Promise.resolve();
-  /** Since when the loop has been in its state, and what the service has answered. */
+  /** Since when the loop has been in its state, and when the service last answered. */
   #since = 0;
   #lastAnswerAt: number | undefined;
-  #answers = 0;
 
   constructor(kind: Kind, host: EndpointHost) {
     this.#kind = kind;
@@ -176,11 +177,6 @@ export class Endpoint {
       ...(lastAnswerAt === undefined ? undefined : { lastAnswerAt }),
       ...(state.name === 'failing' ? { error: state.error } : undefined),
     };
-  }
-
-  /** How often the service has answered. */
-  get answers(): number {
-    return this.#answers;
   }
 
   /**
@@ -273,7 +269,7 @@ export class Endpoint {
     const poller = await host.ready(member);
     const records = await this.#plan.fetch(poller.client, { beforeLeaving: events.onSent, onAnswer });
     this.#lastAnswerAt = host.clock.now();
-    this.#answers++;
+    this.answers++;
     host.onChanged();
     if (records.length === 0) return [];
     const arrival = { kind: this.#kind, records, via: 'poll', ...asker } as Arrival;
