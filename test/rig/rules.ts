@@ -174,14 +174,24 @@ class World {
     });
   }
 
+  /** Says whether the login or the store was changed, and one of the stores did not answer meanwhile. */
+  isStuckMoving(from: number, to = from): boolean {
+    return this.wasMoved(from, to) && this.happened(/disk|redis/, from - reopenMs, to).length > 0;
+  }
+
   /** When the service had taken a text: no wait for what comes of it has begun before. */
   takenAt({ body }: Feed): number {
     return this.texts.get(body)?.attempts.find(({ isSent }) => isSent)?.at ?? 0;
   }
 
-  /** Says whether the login or the store was changed between, or had just been: what was seen under one, another does not know. */
+  /**
+   * Says whether the login or the store was changed between, or had just been, or was before one of the stores ceased to answer: what was seen
+   * under one, another does not know.
+   */
   wasMoved(from: number, to: number): boolean {
-    return this.happened(/deploy/, from - movingMs, to).some(({ what }) => /changes the (?:login|store)/.test(what));
+    const troubles = this.happened(/disk|redis/, from - movingMs, to);
+    const since = Math.min(from, ...troubles.map((trouble) => trouble.from)) - movingMs;
+    return this.happened(/deploy/, since, to).some(({ what }) => /changes the (?:login|store)/.test(what));
   }
 }
 
@@ -282,10 +292,8 @@ const rules: readonly Rule[] = [
             const first = world.at(event, node)[0];
             const { at } = event.answer ?? { at: 0 };
             if (first && world.wasLeftOnRedis(at, first.at)) return [];
-            // What comes to a new login does not wait for ever for a former one whose store fails.
-            const wasStuck =
-              first && world.wasMoved(at, first.at) && world.happened(/disk|redis/, at - reopenMs, first.at).length > 0;
-            if (wasStuck) return [];
+            // What comes to a new login does not wait for ever for what the former knows.
+            if (first && world.isStuckMoving(at, first.at)) return [];
             return first && !first.sms?.redelivered ? [{ at: first.at, number: event.answer?.number ?? 0, event }] : [];
           })
           .sort(byTime);
@@ -415,7 +423,11 @@ const rules: readonly Rule[] = [
           const isDisturbed = world
             .happened(/^(service|refused)$/, since, at)
             .some(({ kind, what }) => !kept.has(feed.node) || kind === 'refused' || what.includes('reset before'));
-          if (isTroubled || isDisturbed || world.ends(from, at).length > 0) continue;
+          // Longer than a request may take.
+          const wasAsleep = world
+            .happened(/suspend/, since, at)
+            .some((sleep) => sleep.to - sleep.from > timeoutSeconds * 1_000 - 1_000);
+          if (isTroubled || isDisturbed || wasAsleep || world.ends(from, at).length > 0) continue;
           yield [at, `unknown without a cause: ${textOf(feed)}: ${sms?.error?.message}`];
         }
       }
@@ -612,6 +624,8 @@ function* checkSilence(world: World, feed: Feed, sent: Seen, end: Seen, handset:
     if (!delivered || world.wasUnwritten(delivered.at)) continue;
     // It answers what is known as it comes, and is known itself for whoever has asked.
     if (world.wasOutdated(sent.at, delivered.at) || world.wasOutdated(delivered.at, end.at)) continue;
+    // Another login, or store, does not wait for ever for what the former knows.
+    if (world.isStuckMoving(delivered.at)) continue;
     if (delivered.at < end.at - 1_000)
       yield [end.at, `timed out though the reply had come: ${textOf(feed)}, from ${handset}`];
   }
