@@ -73,7 +73,7 @@ export class Redelivery<Item extends Told> {
       this.#told.delete(id);
     }
     const current = this.#waiting.has(id) && items.get(id);
-    if (!current) return;
+    if (!current || ledger.isClosed) return;
     // Another came, or went, while this one was being told.
     if (handlerOf(current) !== handler) await this.deliver(current, isKnown);
     else this.#wait(current);

@@ -51,6 +51,21 @@ describe('what has ended is brought into the flow', () => {
       });
     }
   }
+
+  it('keeps no timer when a node could not take an answer, and all was closed meanwhile', async () => {
+    const side = new SendingSide();
+    side.receive();
+    const node = side.attach();
+    let fail = () => {};
+    node.onAnswer = () => new Promise<boolean>((resolve) => (fail = () => resolve(false)));
+    sendText(node, 'hello', { keep: forever, waitMs: 60_000, messageId: 'm1' });
+    await side.pass(100);
+    await side.incoming('6421555123', 'yes', { inReplyToId: 'm1' });
+    await side.outbox.close(0);
+    fail();
+    await side.pass(10);
+    assert.equal(side.clock.timers, 0);
+  });
 });
 
 describe('the outcome of a text whose node is gone', () => {
