@@ -108,11 +108,14 @@ export interface TakeOver {
 /** Texts, and what comes, wait for what a former login knows, though not for ever: its store may fail. */
 const longestExpectedSeconds = 10;
 
+/** How soon it is tried again to take over while its own store fails. */
+const retryMs = 1_000;
+
 /** Knows where an account keeps what is its own, and what becomes of the places before. */
 export class AccountStores {
   /** What is kept, if somebody has asked for it. */
   data: AccountData | undefined;
-  /** What was kept before in another store. */
+  /** What was kept before in another store, while that is being taken over from: it works, and knows what comes answers. */
   former: AccountData | undefined;
   readonly #host: AccountStoresHost;
   /** By the names of their stores: the one that is used, and those before it that are not empty yet. */
@@ -162,7 +165,7 @@ export class AccountStores {
       const store = { ...settings, storeName: formerName };
       // What the new place does not take stays in the old one, until somebody asks for it again.
       void this.takeOver({ former: this, store, member, onFailure: () => {}, started: Promise.resolve() });
-      if (!earlier.journal.failure) this.former = this.expected && earlier;
+      if (!earlier.journal.failure) this.former = earlier;
     }
     return data;
   }
@@ -202,6 +205,7 @@ export class AccountStores {
       } finally {
         onRead();
         former.#takeOvers.delete(takeOver);
+        if (this.former === former.#byStore.get(storeName)) this.former = undefined;
         await former.#closeUnused(storeName);
       }
     };
@@ -216,7 +220,7 @@ export class AccountStores {
     );
     const expected = Promise.all([this.expected, over]).then(() => {
       patience.abort();
-      if (this.expected === expected) this.expected = this.former = undefined;
+      if (this.expected === expected) this.expected = undefined;
     });
     this.expected = expected;
   }
@@ -253,8 +257,12 @@ export class AccountStores {
       const { failure } = from.journal;
       // Those who are here are told of their own by their nodes.
       if (failure && !to.journal.failure) onFailure(failure);
-      // What is in a store that cannot be used is safe there, and may be asked for again.
-      if (!isHanded || failure || to.journal.failure) return false;
+      // What is in a store that cannot be used is safe there, and may be asked for again. While its own fails nobody has it but the former.
+      if (failure || (!isHanded && !to.journal.failure)) return false;
+      if (to.journal.failure) {
+        await Promise.race([this.#idle(retryMs), member.left]);
+        continue;
+      }
       onRead();
       await Promise.race([ended, member.left]);
       // What each has brought is handed over at once.

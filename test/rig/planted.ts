@@ -63,7 +63,7 @@ const own: readonly Mutant[] = [
   {
     name: 'a text that comes is not written',
     file: 'outbox/transitions.ts',
-    search: 'const kept = isKept ? keepText(taken, now, changes) : taken;',
+    search: 'const kept = isKept ? keepText(taken, memory.now, changes) : taken;',
     replace: 'const kept = taken;',
   },
 ];

@@ -1475,6 +1475,28 @@ describe('Account', () => {
       assert.equal((listener.deliveries[0]?.record.sent as { remembered?: unknown } | undefined)?.remembered, 7);
     });
 
+    it('what a poll in flight brings as the store is changed is told what it answers also where the new store fails', async () => {
+      const store = new FailingStore();
+      const former = enter({ storeName: 'former', createStore: () => store });
+      const subscription = subscribe(former, new Listener('in'));
+      const { node, outcomes } = attachSender(former);
+      sendText({ node }, 'well?', { to: ['6421555001'], remember: { value: 7 } });
+      await until(() => outcomes.length === 1 && isPolling());
+      subscription.close();
+      await Promise.all([node.close(), former.leave()]);
+      const failing = new FailingStore();
+      failing.failing.add('open');
+      const listener = new Listener('in');
+      const member = enter({ storeName: 'failing', createStore: () => failing });
+      subscribe(member, listener);
+      await until(() => member.state().store.error !== undefined);
+      receive('yes');
+      await until(() => !isPolling());
+      failing.failing.clear();
+      await until(() => listener.deliveries.length === 1);
+      assert.equal((listener.deliveries[0]?.record.sent as { remembered?: unknown } | undefined)?.remembered, 7);
+    });
+
     it('accounts of two processes in one share nothing', () => {
       const members = [createAccounts(), createAccounts()].map((accounts) => accounts.join(settings()));
       for (const member of members) closing.add(member, (it) => it.leave());
