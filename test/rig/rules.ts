@@ -137,7 +137,11 @@ class World {
   /** Says whether what came then and was undelivered was deleted with the store, before the next process or another login had it. */
   wasDeletedUnread(at: number): boolean {
     const next = this.story.pids.find(({ from }) => from > at);
-    const until = this.wasMoved(at, at) ? at + movingMs : next && next.listening + findingMs;
+    const listening = next && next.listening + findingMs;
+    // The store may be tried again only some time after it can be opened.
+    const opened =
+      listening && Math.max(listening, ...this.happened(/disk/, next.from, listening).map(({ to }) => to + reopenMs));
+    const until = this.wasMoved(at, at) ? at + movingMs : opened;
     return until !== undefined && this.happened(/deleted/, at, until).length > 0;
   }
 
@@ -314,6 +318,7 @@ const rules: readonly Rule[] = [
         if (!first || further.length > 0 || !isRefusedAtFirst(event)) continue;
         // It was given before, to a flow that was being replaced: the flow takes what comes again.
         if (first.sms?.redelivered || world.wasForgotten(first.at, first.at + ackSeconds * 1_000)) continue;
+        if (world.wasDeletedUnread(first.at)) continue;
         yield [first.at, `not delivered again, though the flow had not acknowledged it: the ${name(event)}`];
       }
     },
