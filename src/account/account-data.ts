@@ -108,9 +108,6 @@ export interface TakeOver {
 /** Texts, and what comes, wait for what a former login knows, though not for ever: its store may fail. */
 const longestExpectedSeconds = 10;
 
-/** How soon it is tried again to take over while its own store fails. */
-const retryMs = 1_000;
-
 /** Knows where an account keeps what is its own, and what becomes of the places before. */
 export class AccountStores {
   /** What is kept, if somebody has asked for it. */
@@ -128,6 +125,8 @@ export class AccountStores {
   #isChosen = false;
   /** Resolves when it knows what is in the places before, or that takes too long; `undefined`: it does, or has been waited for. */
   expected: Promise<void> | undefined;
+  /** Called once its own store works again. */
+  #onRecovered: (() => void)[] = [];
   /** Places that it has not taken over from, each with who is to do that. */
   readonly #unread = new Map<string, Member>();
 
@@ -188,22 +187,32 @@ export class AccountStores {
     const { former, store, member } = takeOver;
     const { storeName } = store;
     const place = `${former.#host.key} ${storeName}`;
-    let onRead = () => {};
+    let goOn = () => {};
+    const expect = () => this.#expect(new Promise((resolve) => (goOn = resolve)));
     // Nobody waits for another try.
-    if (this.#unread.get(place) !== member) this.#expect(new Promise((resolve) => (onRead = resolve)));
+    if (this.#unread.get(place) !== member) expect();
     this.#unread.set(place, member);
-    const read = () => {
+    const onRead = () => {
       this.#unread.delete(place);
-      onRead();
+      goOn();
+    };
+    // Nothing can be kept until then.
+    const recovered = () => {
+      goOn();
+      const works = new Promise<void>((resolve) => this.#onRecovered.push(resolve));
+      const expectAgain = () => {
+        if (this.#host.members.has(member)) expect();
+      };
+      return Promise.race([works.then(expectAgain), member.left]);
     };
     const work = async () => {
       former.#takeOvers.add(takeOver);
       try {
-        const isDone = await this.#takeOver(takeOver, read);
-        if (isDone) read();
+        const isDone = await this.#takeOver(takeOver, onRead, recovered);
+        if (isDone) onRead();
         return isDone;
       } finally {
-        onRead();
+        goOn();
         former.#takeOvers.delete(takeOver);
         if (this.former === former.#byStore.get(storeName)) this.former = undefined;
         await former.#closeUnused(storeName);
@@ -225,7 +234,16 @@ export class AccountStores {
     this.expected = expected;
   }
 
-  async #takeOver({ former, store, member, onFailure, started }: TakeOver, onRead: () => void): Promise<boolean> {
+  /** Its own store may have begun to fail, or work again. */
+  onStore(): void {
+    if (!this.data?.journal.failure) for (const onRecovered of this.#onRecovered.splice(0)) onRecovered();
+  }
+
+  async #takeOver(
+    { former, store, member, onFailure, started }: TakeOver,
+    onRead: () => void,
+    recovered: () => Promise<void>,
+  ): Promise<boolean> {
     const { storeName } = store;
     const isWanted = () => !former.#isUsed(storeName);
     await Promise.race([started, member.left]);
@@ -260,7 +278,7 @@ export class AccountStores {
       // What is in a store that cannot be used is safe there, and may be asked for again. While its own fails nobody has it but the former.
       if (failure || (!isHanded && !to.journal.failure)) return false;
       if (to.journal.failure) {
-        await Promise.race([this.#idle(retryMs), member.left]);
+        await recovered();
         continue;
       }
       onRead();
