@@ -366,7 +366,13 @@ const rules: readonly Rule[] = [
         // What an earlier process has remembered is as old as the clock says.
         if (isGuarded && world.wasClockWrong(from, again.at)) continue;
         const how = attempts[first]?.why || 'the service had taken it';
-        yield [again.at, `sent twice: "${body}" (after the first: ${how})`];
+        const feeds = world.story.feeds.filter((feed) => feed.body === body);
+        const given = feeds.map((feed) => `${feed.id} at ${world.secondsOf(feed.from)}: ${told(world.outcomes(feed))}`);
+        const tries = attempts.map(({ at, end }) => `${world.secondsOf(at)} ${end}`);
+        yield [
+          again.at,
+          `sent twice: "${body}" (after the first: ${how}; ${tries.join(', ')}; given ${given.join('; ')})`,
+        ];
       }
     },
   },
