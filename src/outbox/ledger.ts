@@ -2,7 +2,7 @@ import { type Clock, nextTurn, wait } from '../clock';
 import type { SmsError, Told } from '../errors';
 import type { Client } from '../http/client';
 import type { Journal } from '../journal/journal';
-import { createChange, createReading } from '../journal/step';
+import { createChange, createReading, type Step } from '../journal/step';
 import { type Asked, carriedKey, type PolledFor, QuestionBook, TextsInTransit } from '../questions/question';
 import { durationOf, type Memory, SentIndex } from '../questions/sent-index';
 import { type Item, keepItem } from '../store/store';
@@ -210,14 +210,14 @@ export class Ledger {
     const missing = once === undefined ? undefined : unread();
     // What is kept waits for the text that may have its key.
     if (missing && !keep) throw missing;
-    const step = takeIn(text, this.#memory(), missing === undefined);
     // Before it is decided nothing of it reaches the store, and while that fails nothing is decided.
     let mayBeWritten = false;
-    const decide: typeof step.decide = (look, changes) => {
+    const decide: Step<TakenIn>['decide'] = (look, changes) => {
       mayBeWritten = true;
-      return step.decide(look, changes);
+      // By the clock as it is then: whether its key is known still depends on that, and it may have been set meanwhile.
+      return takeIn(text, this.#memory(), missing === undefined)(look, changes);
     };
-    const taken = await this.journal.run({ ...step, decide }).catch((error: unknown) => {
+    const taken = await this.journal.run({ whileFailing: 'refuse', decide }).catch((error: unknown) => {
       if (mayBeWritten && !text.follows) this.#refused.add(text.id);
       throw error;
     });

@@ -56,17 +56,14 @@ export interface TakenIn {
  *
  * @param isKnown whether all is known here of its key; if not, another may be under way that has it
  */
-export function takeIn(text: Text, memory: Memory, isKnown = true): Step<TakenIn> {
-  return {
-    whileFailing: 'refuse',
-    decide(look, changes) {
-      const verdict: OnceVerdict = isKnown ? judgeOnce(text, look, memory.now) : { type: 'underway' };
-      if (verdict.type === 'new') guard(text, changes, memory);
-      const taken = followOrLead(text, verdict);
-      const isKept = verdict.type === 'new' || taken !== text;
-      const kept = isKept ? keepText(taken, memory.now, changes) : taken;
-      return () => ({ verdict, text: kept });
-    },
+export function takeIn(text: Text, memory: Memory, isKnown: boolean): Step<TakenIn>['decide'] {
+  return (look, changes) => {
+    const verdict: OnceVerdict = isKnown ? judgeOnce(text, look, memory.now) : { type: 'underway' };
+    if (verdict.type === 'new') guard(text, changes, memory);
+    const taken = followOrLead(text, verdict);
+    const isKept = verdict.type === 'new' || taken !== text;
+    const kept = isKept ? keepText(taken, memory.now, changes) : taken;
+    return () => ({ verdict, text: kept });
   };
 }
 

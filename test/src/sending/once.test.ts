@@ -275,6 +275,20 @@ describe('once', () => {
     assert.equal(node.ends.at(-1), 'to 6421555123');
   });
 
+  it('holds though the clock is set back by more while it is looked up', async () => {
+    const store = new FailingStore();
+    const side = new SendingSide({ store, dedupeMs: 3_600_000 });
+    const node = side.attach();
+    side.clock.set(10 * 3_600_000);
+    sendText(node, 'hello', { once: 'a', keep: forever });
+    await side.pass(100);
+    store.turns = 1;
+    sendText(node, 'hello', { once: 'a', keep: forever });
+    side.clock.set(-5 * 3_600_000);
+    for (let turn = 0; turn < 20; turn++) await side.pass(100);
+    assert.deepEqual([side.service.bodies, node.ends], [['hello'], ['to 6421555123', 'to 6421555123 duplicate']]);
+  });
+
   it('holds for its whole time though the clock is set forward twice', async () => {
     const side = new SendingSide({ store: new FailingStore(), dedupeMs: 3_600_000 });
     const node = side.attach();
