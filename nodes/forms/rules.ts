@@ -52,8 +52,11 @@ export const checkRedisUrl = judgeBy(parseRedisUrl);
 export const checkPrefixes = judgeBy(parsePrefixes);
 export const checkTimeZone = judgeBy(parseTimeZone);
 export const checkRecipients = judgeBy(parseRecipients);
-export const checkMessageId = judgeBy(parseMessageId);
 export const checkOnce = judgeBy(parseKey);
+
+export function checkMessageId(value: unknown): Verdict {
+  return isBlank(value) ? undefined : judge(value, parseMessageId);
+}
 
 export function checkFragmentationLimit(value: unknown): Verdict {
   return isBlank(value) ? undefined : judge(value, parseFragmentationLimit);

@@ -30,16 +30,17 @@ export class ClockSkew {
   readonly #clock: Clock;
   /** Before the clock was set, the latest last. */
   readonly #former: Stretch[] = [];
-  #since: number;
+  /** When the clock was set last, as far as was looked, or first looked at, in ms since 1970. */
+  setAt: number;
   /** From here on lies what this process has remembered, also what was written again as it is read since the clock was set. */
   #from: number;
   #leadMs: number;
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#since = clock.now();
-    this.#from = this.#since;
-    this.#leadMs = this.#since - clock.elapsed();
+    this.setAt = clock.now();
+    this.#from = this.setAt;
+    this.#leadMs = this.setAt - clock.elapsed();
   }
 
   static of(clock: Clock): ClockSkew {
@@ -48,26 +49,20 @@ export class ClockSkew {
     return times;
   }
 
-  /** When the clock was set last, or first looked at, in ms since 1970. */
-  get setAt(): number {
-    this.#look();
-    return this.#since;
-  }
-
   /**
    * As if the clock had always been what it is now.
    *
    * @param isShared others remember there as well, whose clocks may be ahead, and the store forgets by itself
    */
   read(remembered: Remembered, isShared = false): Remembered {
-    const isAhead = remembered.at - this.#look() > leastSetMs && !isShared;
-    const at = isAhead ? this.#since : this.timeOf(remembered.at);
+    const isAhead = remembered.at - this.look() > leastSetMs && !isShared;
+    const at = isAhead ? this.setAt : this.timeOf(remembered.at);
     return at === remembered.at ? remembered : { ...remembered, at };
   }
 
   /** When something was, in ms since 1970, as if the clock had always been what it is now. What lies ahead stays so. */
   timeOf(at: number): number {
-    this.#look();
+    this.look();
     return at + this.#setBy(at);
   }
 
@@ -77,7 +72,7 @@ export class ClockSkew {
    */
   correct(remembered: Remembered, isShared = false): Remembered {
     const read = this.read(remembered, isShared);
-    return read.at > remembered.at || this.#clock.now() - this.#since >= trustedAfterMs ? read : remembered;
+    return read.at > remembered.at || this.#clock.now() - this.setAt >= trustedAfterMs ? read : remembered;
   }
 
   /** By how much the clock was set forward since it said so in this process. */
@@ -90,15 +85,15 @@ export class ClockSkew {
     return byMs;
   }
 
-  /** Notices whether the clock has been set, and returns what it says. */
-  #look(): number {
+  /** Notices whether the clock has been set, and returns what it says. What is noted before it is set once more has to be looked at before. */
+  look(): number {
     const now = this.#clock.now();
     const leadMs = now - this.#clock.elapsed();
     if (Math.abs(leadMs - this.#leadMs) < leastSetMs) return now;
     const until = now - leadMs + this.#leadMs;
     this.#former.push({ from: this.#from, until, leadMs: this.#leadMs });
     if (this.#former.length > mostStretches) this.#former.shift();
-    this.#since = now;
+    this.setAt = now;
     this.#from = leadMs > this.#leadMs ? this.#from + leadMs - this.#leadMs : now;
     this.#leadMs = leadMs;
     return now;

@@ -206,6 +206,8 @@ export class StepWriter {
     unsaved: Recalled = this.#unsaved.remember,
     asked?: Set<string>,
   ): Decided {
+    // What steps remember now has to be in a time that was looked at, though the clock may be set twice in a moment.
+    this.#skew.look();
     for (let left = tasks; ; ) {
       const changes = createChanges();
       const look = this.#look(changes, recalled, unsaved, asked);

@@ -18,6 +18,17 @@ export interface Draft {
   callbackStatusUrl?: unknown;
 }
 
+const fields = [
+  'to',
+  'body',
+  'from',
+  'messageId',
+  'fragmentationLimit',
+  'contentType',
+  'callbackUrl',
+  'callbackStatusUrl',
+] as const satisfies readonly (keyof Draft)[];
+
 /** A draft that was found in order, and how its text travels. */
 export interface CheckedDraft {
   message: OutboundMessage;
@@ -41,7 +52,8 @@ export interface CheckedDraft {
  * ```
  */
 export function checkDraft(draft: Draft, maxLength: number | undefined): CheckedDraft {
-  const given = Object.fromEntries(Object.entries(draft).filter(([, value]) => !isBlank(value))) as Partial<Draft>;
+  const given: Partial<Draft> = {};
+  for (const field of fields) if (!isBlank(draft[field])) given[field] = draft[field];
   const to = parseRecipients(given.to);
   const body = parseBody(given.body);
   const from = parseText(given.from, 'from');

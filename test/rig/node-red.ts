@@ -194,7 +194,8 @@ export class NodeRed {
   async deleteStore(): Promise<void> {
     const folders = () =>
       readdirSync(this.storeFolder, { withFileTypes: true }).flatMap((one) => (one.isDirectory() ? one.name : []));
-    for (const name of folders()) rmSync(join(this.storeFolder, name), { recursive: true, force: true });
+    for (const name of folders())
+      rmSync(join(this.storeFolder, name), { recursive: true, force: true, maxRetries: 10 });
     for (const end = now() + 20_000; now() < end && folders().length === 0; ) await sleep(100);
   }
 

@@ -131,6 +131,12 @@ const questions: Record<string, Question<unknown>> = {
     right: ['', ' ', 'x'.repeat(36), '😀'.repeat(36), ` ${'x'.repeat(36)} `],
     wrong: ['x'.repeat(37), '😀'.repeat(37)],
   }),
+  'a message ID that an imported flow has': ask<unknown>({
+    form: checkMessageId,
+    runtime: (messageId) => draft({ messageId }),
+    right: [null, undefined],
+    wrong: [true],
+  }),
   'a key for sending once': ask<string>({
     form: checkOnce,
     runtime: parseKey,

@@ -39,6 +39,20 @@ describe('checkDraft (§2.1)', () => {
     }
   });
 
+  it('a field may be inherited, or be made as it is read', () => {
+    class Composed {
+      get to() {
+        return '6421555123';
+      }
+      get body() {
+        return 'hi';
+      }
+    }
+    for (const draft of [new Composed(), Object.create({ to: '6421555123', body: 'hi' }) as Composed]) {
+      assert.deepEqual(checkDraft(draft, undefined).message, { to: ['6421555123'], body: 'hi' });
+    }
+  });
+
   it('every field is sent when it is given', () => {
     const { message } = check({
       to: ['+64 21 555 123', 6421555124],

@@ -289,6 +289,55 @@ describe('once', () => {
     assert.deepEqual([side.service.bodies, node.ends], [['hello'], ['to 6421555123', 'to 6421555123 duplicate']]);
   });
 
+  for (const isBack of [false, true])
+    it(`holds though its text had its outcome between two settings of the clock, while the store failed${isBack ? ', and it is set back' : ''}`, async () => {
+      const store = new FailingStore();
+      const side = new SendingSide({ store });
+      const node = side.attach();
+      await side.pass(100);
+      const answer = side.service.holdNext();
+      sendText(node, 'hello', { once: 'a', keep: forever });
+      await side.pass(100);
+      store.failing.add('commit');
+      sendText(node, 'other', { keep: forever });
+      await side.pass(100);
+      side.clock.set(96 * 3_600_000);
+      answer();
+      await side.pass(600);
+      side.clock.set(96 * 3_600_000);
+      store.failing.clear();
+      await side.pass(10_000);
+      if (isBack) side.clock.set(-96 * 3_600_000);
+      sendText(node, 'hello', { once: 'a', keep: forever });
+      await side.pass(1_000);
+      assert.deepEqual([side.service.bodies, side.faults], [['hello'], []]);
+    });
+
+  for (const isBack of [false, true])
+    it(`holds though its outcome was written as the clock was set once more${isBack ? ', and it is set back' : ''}`, async () => {
+      const store = new FailingStore();
+      const side = new SendingSide({ store });
+      const node = side.attach();
+      await side.pass(100);
+      const answer = side.service.holdNext();
+      sendText(node, 'hello', { once: 'a', keep: forever });
+      await side.pass(100);
+      side.clock.set(96 * 3_600_000);
+      const commit = store.commit.bind(store);
+      store.commit = async (changes) => {
+        store.commit = commit;
+        await side.clock.advance(600);
+        side.clock.set(96 * 3_600_000);
+        return commit(changes);
+      };
+      answer();
+      await side.pass(1_600);
+      if (isBack) side.clock.set(-96 * 3_600_000);
+      sendText(node, 'hello', { once: 'a', keep: forever });
+      await side.pass(1_000);
+      assert.deepEqual(side.service.bodies, ['hello']);
+    });
+
   it('holds for its whole time though the clock is set forward twice', async () => {
     const side = new SendingSide({ store: new FailingStore(), dedupeMs: 3_600_000 });
     const node = side.attach();
