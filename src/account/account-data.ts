@@ -112,7 +112,7 @@ const longestExpectedSeconds = 10;
 export class AccountStores {
   /** What is kept, if somebody has asked for it. */
   data: AccountData | undefined;
-  /** What was kept before in another store, while that is being taken over from: it works, and knows what comes answers. */
+  /** What was kept before in another store. */
   former: AccountData | undefined;
   readonly #host: AccountStoresHost;
   /** By the names of their stores: the one that is used, and those before it that are not empty yet. */
@@ -125,8 +125,6 @@ export class AccountStores {
   #isChosen = false;
   /** Resolves when it knows what is in the places before, or that takes too long; `undefined`: it does, or has been waited for. */
   expected: Promise<void> | undefined;
-  /** Called once its own store works again. */
-  #onRecovered: (() => void)[] = [];
   /** Places that it has not taken over from, each with who is to do that. */
   readonly #unread = new Map<string, Member>();
 
@@ -164,7 +162,7 @@ export class AccountStores {
       const store = { ...settings, storeName: formerName };
       // What the new place does not take stays in the old one, until somebody asks for it again.
       void this.takeOver({ former: this, store, member, onFailure: () => {}, started: Promise.resolve() });
-      if (!earlier.journal.failure) this.former = earlier;
+      if (!earlier.journal.failure) this.former = this.expected && earlier;
     }
     return data;
   }
@@ -187,34 +185,23 @@ export class AccountStores {
     const { former, store, member } = takeOver;
     const { storeName } = store;
     const place = `${former.#host.key} ${storeName}`;
-    let goOn = () => {};
-    const expect = () => this.#expect(new Promise((resolve) => (goOn = resolve)));
+    let onRead = () => {};
     // Nobody waits for another try.
-    if (this.#unread.get(place) !== member) expect();
+    if (this.#unread.get(place) !== member) this.#expect(new Promise((resolve) => (onRead = resolve)));
     this.#unread.set(place, member);
-    const onRead = () => {
+    const read = () => {
       this.#unread.delete(place);
-      goOn();
-    };
-    // Nothing can be kept until then.
-    const recovered = () => {
-      goOn();
-      const works = new Promise<void>((resolve) => this.#onRecovered.push(resolve));
-      const expectAgain = () => {
-        if (this.#host.members.has(member)) expect();
-      };
-      return Promise.race([works.then(expectAgain), member.left]);
+      onRead();
     };
     const work = async () => {
       former.#takeOvers.add(takeOver);
       try {
-        const isDone = await this.#takeOver(takeOver, onRead, recovered);
-        if (isDone) onRead();
+        const isDone = await this.#takeOver(takeOver, read);
+        if (isDone) read();
         return isDone;
       } finally {
-        goOn();
+        onRead();
         former.#takeOvers.delete(takeOver);
-        if (this.former === former.#byStore.get(storeName)) this.former = undefined;
         await former.#closeUnused(storeName);
       }
     };
@@ -229,21 +216,12 @@ export class AccountStores {
     );
     const expected = Promise.all([this.expected, over]).then(() => {
       patience.abort();
-      if (this.expected === expected) this.expected = undefined;
+      if (this.expected === expected) this.expected = this.former = undefined;
     });
     this.expected = expected;
   }
 
-  /** Its own store may have begun to fail, or work again. */
-  onStore(): void {
-    if (!this.data?.journal.failure) for (const onRecovered of this.#onRecovered.splice(0)) onRecovered();
-  }
-
-  async #takeOver(
-    { former, store, member, onFailure, started }: TakeOver,
-    onRead: () => void,
-    recovered: () => Promise<void>,
-  ): Promise<boolean> {
+  async #takeOver({ former, store, member, onFailure, started }: TakeOver, onRead: () => void): Promise<boolean> {
     const { storeName } = store;
     const isWanted = () => !former.#isUsed(storeName);
     await Promise.race([started, member.left]);
@@ -275,12 +253,8 @@ export class AccountStores {
       const { failure } = from.journal;
       // Those who are here are told of their own by their nodes.
       if (failure && !to.journal.failure) onFailure(failure);
-      // What is in a store that cannot be used is safe there, and may be asked for again. While its own fails nobody has it but the former.
-      if (failure || (!isHanded && !to.journal.failure)) return false;
-      if (to.journal.failure) {
-        await recovered();
-        continue;
-      }
+      // What is in a store that cannot be used is safe there, and may be asked for again.
+      if (!isHanded || failure || to.journal.failure) return false;
       onRead();
       await Promise.race([ended, member.left]);
       // What each has brought is handed over at once.

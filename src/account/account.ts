@@ -196,7 +196,6 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     const { key, clock, stats, endpoints } = this;
     const onChanged = () => (this.settings ?? settings).onChanged?.();
     const onStore = () => {
-      this.#stores.onStore();
       for (const endpoint of Object.values(endpoints)) endpoint.holdOrResume();
       onChanged();
     };

@@ -635,8 +635,8 @@ function* checkSilence(world: World, feed: Feed, sent: Seen, end: Seen, handset:
     if (!delivered || world.wasUnwritten(delivered.at)) continue;
     // It answers what is known as it comes, and is known itself for whoever has asked.
     if (world.wasOutdated(sent.at, delivered.at) || world.wasOutdated(delivered.at, end.at)) continue;
-    // A callback does not wait for ever for what another login, or store, knows.
-    if (delivered.node === 'callback' && world.isStuckMoving(delivered.at)) continue;
+    // It does not wait for ever for what another login, or store, knows.
+    if (world.isStuckMoving(delivered.at)) continue;
     if (delivered.at < end.at - 1_000)
       yield [end.at, `timed out though the reply had come: ${textOf(feed)}, from ${handset}`];
   }

@@ -1475,63 +1475,6 @@ describe('Account', () => {
       assert.equal((listener.deliveries[0]?.record.sent as { remembered?: unknown } | undefined)?.remembered, 7);
     });
 
-    it('what a poll in flight brings as the store is changed is told what it answers also where the new store fails', async () => {
-      const store = new FailingStore();
-      const former = enter({ storeName: 'former', createStore: () => store });
-      const subscription = subscribe(former, new Listener('in'));
-      const { node, outcomes } = attachSender(former);
-      sendText({ node }, 'well?', { to: ['6421555001'], remember: { value: 7 } });
-      await until(() => outcomes.length === 1 && isPolling());
-      subscription.close();
-      await Promise.all([node.close(), former.leave()]);
-      const failing = new FailingStore();
-      failing.failing.add('open');
-      const listener = new Listener('in');
-      const member = enter({ storeName: 'failing', createStore: () => failing });
-      subscribe(member, listener);
-      await until(() => member.state().store.error !== undefined);
-      receive('yes');
-      await until(() => !isPolling());
-      failing.failing.clear();
-      await until(() => listener.deliveries.length === 1);
-      assert.equal((listener.deliveries[0]?.record.sent as { remembered?: unknown } | undefined)?.remembered, 7);
-    });
-
-    it('a callback waits for what the former store knows as soon as a new one works that failed for long', async () => {
-      const [clock, process] = [new VirtualClock(), createAccounts()];
-      const enterWith = (storeName: string, store: FailingStore) => {
-        const createConnections = () => new NoConnections();
-        const changes = { baseUrl: 'http://sms.test', clock, createConnections, storeName, createStore: () => store };
-        return process.join(settings(changes));
-      };
-      const deliveries: FlowDelivery[] = [];
-      const send = async (delivery: FlowDelivery) => deliveries.push(delivery) > 0;
-      const options = { id: 'called', path: '/sms', acknowledge: 'auto', ackTimeoutMs: 1_000, send } as const;
-      const call = async (member: JoinedMembership) => {
-        const called = closing.add(member.subscribe('callback', options), (it) => it.close());
-        const record = { messageId: 'm', from: '6421555001', body: 'hi', isReply: false, via: 'callback' } as const;
-        const accepted = called.accept({ kind: 'incoming', records: [record as never] });
-        await clock.advance(5_000);
-        return accepted;
-      };
-      const store = new FailingStore();
-      const former = enterWith('former', store);
-      assert.deepEqual([await call(former), deliveries.length], [true, 1]);
-      await Promise.all([former.leave(), clock.advance(20_000)]);
-      const failing = new FailingStore();
-      failing.failing.add('open');
-      const member = enterWith('failing', failing);
-      const place = { storeName: 'former', createStore: () => store };
-      const inherited = member.inherit({ key: former.key, store: place });
-      // Nobody waits any more for what it knows.
-      await clock.advance(12_000);
-      failing.failing.clear();
-      failing.turns = 20;
-      while (member.state().store.error) await clock.advance(100);
-      assert.deepEqual([await call(member), await inherited, deliveries.length], [true, true, 1]);
-      await Promise.all([member.leave(), clock.advance(20_000)]);
-    });
-
     it('accounts of two processes in one share nothing', () => {
       const members = [createAccounts(), createAccounts()].map((accounts) => accounts.join(settings()));
       for (const member of members) closing.add(member, (it) => it.leave());
