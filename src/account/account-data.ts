@@ -225,7 +225,8 @@ export class AccountStores {
     const { storeName } = store;
     const isWanted = () => !former.#isUsed(storeName);
     await Promise.race([started, member.left]);
-    let hasIdled = false;
+    /** What a dead process has left is known that long after the store was opened. */
+    let idledSince: object | undefined;
     const copies = new Copies();
     for (let isFirst = true; ; isFirst = false) {
       if (!isWanted()) {
@@ -259,10 +260,10 @@ export class AccountStores {
       await Promise.race([ended, member.left]);
       // What each has brought is handed over at once.
       if (hadPolls || isFirst) continue;
-      const { takeOverMs } = from.journal;
-      if (!isLast || hasIdled || takeOverMs === 0) return true;
+      const { takeOverMs, opening } = from.journal;
+      if (!isLast || idledSince === opening || takeOverMs === 0) return true;
+      idledSince = opening;
       await Promise.race([this.#idle(takeOverMs), member.left]);
-      hasIdled = true;
     }
   }
 

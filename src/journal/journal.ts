@@ -78,8 +78,8 @@ export class Journal {
   #taken = 0;
   /** Nobody has asked since for the store to be open. */
   #isClosing = false;
-  /** The last time that the store was opened. */
-  #opening: object | undefined;
+  /** Stands for the last time that the store was opened. */
+  opening: object | undefined;
   /** What the store had has been found, so that participants know all that there is. */
   #isRead = false;
 
@@ -330,7 +330,7 @@ export class Journal {
   /** Opens the store, and tells the participants what is found there, then and later. */
   async #open(): Promise<void> {
     const opening = {};
-    this.#opening = opening;
+    this.opening = opening;
     this.#setMode('opening');
     const leftovers = await this.#openStore(opening);
     if (!leftovers) return;
@@ -369,7 +369,7 @@ export class Journal {
         onTakenOver: (items) =>
           this.#enqueue(async () => {
             // What was taken over before the store failed is found again, or has been taken over by another since.
-            if (opening !== this.#opening) return;
+            if (opening !== this.opening) return;
             this.#writer.noteFound(items, false);
             await this.#find(items, false);
           }),

@@ -26,7 +26,7 @@ import { createInboxOn } from '../inbox/inbox-on';
 import { startRawService } from '../raw-service';
 import { forever, sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
-import { FailingStore, FakeDisk } from '../store/failing-store';
+import { FailingServer, FailingStore, FakeDisk } from '../store/failing-store';
 
 /** A node that listens, and what it saw. */
 class Listener implements Subscriber {
@@ -1473,6 +1473,28 @@ describe('Account', () => {
       receive('yes');
       await until(() => listener.deliveries.length === 1);
       assert.equal((listener.deliveries[0]?.record.sent as { remembered?: unknown } | undefined)?.remembered, 7);
+    });
+
+    it('waits for what dead processes have left for as long as it takes from the last time that the other store was opened', async () => {
+      const clock = new VirtualClock();
+      class Server extends FailingServer {
+        readonly takeOverMs = 60_000;
+      }
+      const server = new Server();
+      const createConnections = () => new NoConnections();
+      const member = createAccounts().join(settings({ baseUrl: 'http://sms.test', clock, createConnections }));
+      const place = { storeName: 'server', createStore: () => server };
+      let isDone = false;
+      void member.inherit({ key: 'e'.repeat(32), store: place }).then(() => {
+        isDone = true;
+      });
+      await clock.advance(50_000);
+      server.disconnect();
+      await clock.advance(20_000);
+      assert.equal(isDone, false);
+      await clock.advance(60_000);
+      assert.equal(isDone, true);
+      await Promise.all([member.leave(), clock.advance(20_000)]);
     });
 
     it('accounts of two processes in one share nothing', () => {

@@ -200,6 +200,11 @@ export class FailingServer extends FailingStore {
     return this.#events?.wanted?.() ?? [];
   }
 
+  /** The connection is gone. */
+  disconnect(): void {
+    this.#events?.onFailure?.(failure('ECONNRESET'));
+  }
+
   /** It has these of a process that is dead. */
   takeOver(items: readonly Item[]): void {
     for (const item of items) this.disk.entries.set(item.id, JSON.stringify(item));
