@@ -53,14 +53,8 @@ export const checkPrefixes = judgeBy(parsePrefixes);
 export const checkTimeZone = judgeBy(parseTimeZone);
 export const checkRecipients = judgeBy(parseRecipients);
 export const checkOnce = judgeBy(parseKey);
-
-export function checkMessageId(value: unknown): Verdict {
-  return isBlank(value) ? undefined : judge(value, parseMessageId);
-}
-
-export function checkFragmentationLimit(value: unknown): Verdict {
-  return isBlank(value) ? undefined : judge(value, parseFragmentationLimit);
-}
+export const checkMessageId = judgeGivenBy(parseMessageId);
+export const checkFragmentationLimit = judgeGivenBy(parseFragmentationLimit);
 
 export function checkBaseUrl(value: unknown, allowHttp: boolean): Verdict {
   return judge(value, (text) => parseBaseUrl(text, allowHttp));
@@ -160,6 +154,11 @@ export function checkPublicUrl(value: string): Verdict {
 
 function judgeBy(parse: (value: string) => unknown): (value: unknown) => Verdict {
   return (value) => judge(value, parse);
+}
+
+/** The same where blank stands for nothing, which the runtime leaves out before it looks at the others. */
+function judgeGivenBy(parse: (value: string) => unknown): (value: unknown) => Verdict {
+  return (value) => (isBlank(value) ? undefined : judge(value, parse));
 }
 
 /** Has the runtime judge a value, unless it is not known yet. */

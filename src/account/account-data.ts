@@ -225,7 +225,7 @@ export class AccountStores {
     const { storeName } = store;
     const isWanted = () => !former.#isUsed(storeName);
     await Promise.race([started, member.left]);
-    /** What a dead process has left is known that long after the store was opened. */
+    // What dead processes have left is known so long after the store was opened.
     let idledSince: object | undefined;
     const copies = new Copies();
     for (let isFirst = true; ; isFirst = false) {

@@ -116,7 +116,7 @@ export function createAccept(
           outcome.effect?.();
         }
         if (arrival.gathered) arrival.gathered.push(...fresh);
-        else if (fresh.length > 0) giveTogether(context, fresh, arrival);
+        else giveTogether(context, fresh, arrival);
         return accepted.map(({ acceptance }) => acceptance);
       };
     },

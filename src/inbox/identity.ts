@@ -288,8 +288,7 @@ function recallAnswered(identity: Identity, look: Look): Answered | undefined {
 }
 
 function answeredUnder(key: string, look: Look): Answered[] {
-  const remembered = look(key);
-  return (remembered && parseRememberedValue(remembered, isAnsweredList)) ?? [];
+  return parseRememberedValue(look(key), isAnsweredList) ?? [];
 }
 
 function isAnsweredList(value: unknown): value is Answered[] {

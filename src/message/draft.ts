@@ -2,6 +2,7 @@ import { SmsError } from '../errors';
 import type { OutboundMessage } from '../model';
 import { formatCallbackUrl } from '../wire/callback-url';
 import { isBlank, present } from '../wire/fields';
+import { parameterNames } from '../wire/send';
 import { type Encoding, parseFragmentationLimit, parseMessageId, parseText, planTravel } from './gsm';
 import { parseRecipients } from './recipients';
 
@@ -17,17 +18,6 @@ export interface Draft {
   callbackUrl?: unknown;
   callbackStatusUrl?: unknown;
 }
-
-const fields = [
-  'to',
-  'body',
-  'from',
-  'messageId',
-  'fragmentationLimit',
-  'contentType',
-  'callbackUrl',
-  'callbackStatusUrl',
-] as const satisfies readonly (keyof Draft)[];
 
 /** A draft that was found in order, and how its text travels. */
 export interface CheckedDraft {
@@ -53,7 +43,7 @@ export interface CheckedDraft {
  */
 export function checkDraft(draft: Draft, maxLength: number | undefined): CheckedDraft {
   const given: Partial<Draft> = {};
-  for (const field of fields) if (!isBlank(draft[field])) given[field] = draft[field];
+  for (const name of parameterNames) if (!isBlank(draft[name])) given[name] = draft[name];
   const to = parseRecipients(given.to);
   const body = parseBody(given.body);
   const from = parseText(given.from, 'from');

@@ -3,15 +3,15 @@ import type { Ledger } from './ledger';
 import { DueTimes } from './queue';
 import type { SendHandler } from './sender-registrations';
 
-/** What can be told to the flow. */
-interface Told {
+/** What has ended, and is to be told to the flow. */
+interface Ended {
   id: string;
   /** Id of the node that it is for. */
   node: string;
 }
 
 /** What tells things of one kind to the flow. */
-export interface RedeliveryOptions<Item extends Told> {
+export interface RedeliveryOptions<Item extends Ended> {
   clock: Clock;
   /** All that there is of their kind. */
   items: { get(id: string): Item | undefined };
@@ -31,7 +31,7 @@ export interface RedeliveryOptions<Item extends Told> {
 }
 
 /** Tells the flow what has ended, each to the node that it is for, now or when that is back. */
-export class Redelivery<Item extends Told> {
+export class Redelivery<Item extends Ended> {
   readonly #options: RedeliveryOptions<Item>;
   /** What no node has taken yet, by id: whether an earlier process may have sent it into the flow. */
   readonly #waiting = new Map<string, boolean>();

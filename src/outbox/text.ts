@@ -379,8 +379,7 @@ export class TextBook extends Map<string, Text> {
   put(text: Text): void {
     const { id, state, settledAt = 0 } = text;
     const place = entryOf(text);
-    this.unlist(id);
-    if (this.get(id)?.state === 'uncertain') this.#decisions.delete(id);
+    this.#withdraw(id);
     this.set(id, text);
     if (place) this.#entries.set(id, { text, place, key: formatOrder(place.at) + id });
     if (state !== 'uncertain') return;
@@ -422,9 +421,14 @@ export class TextBook extends Map<string, Text> {
   }
 
   override delete(id: string): boolean {
+    this.#withdraw(id);
+    return super.delete(id);
+  }
+
+  /** Nobody decides about a text any more, as it has been so far. */
+  #withdraw(id: string): void {
     this.unlist(id);
     if (this.get(id)?.state === 'uncertain') this.#decisions.delete(id);
-    return super.delete(id);
   }
 }
 

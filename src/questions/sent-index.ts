@@ -82,15 +82,19 @@ export class SentIndex {
 /** Writes down that something is remembered for so long, where it is not yet. */
 export function noteSentIndex({ at, forMs }: Duration, look: Look, changes: Changes): void {
   const remembered = look(sentIndexKey);
-  if (remembered && remembered.at + remembered.forMs >= at + forMs) return;
+  if (remembered && endOf(remembered) >= at + forMs) return;
   changes.remember.set(sentIndexKey, { at, forMs: forMs + slackMs, value: '' });
 }
 
 /** The one that lasts longer. */
 export const movedSentIndex: MovedValues = {
   prefix: sentIndexKey,
-  merge: (own, other) => (own.at + own.forMs >= other.at + other.forMs ? own : other),
+  merge: (own, other) => (endOf(own) >= endOf(other) ? own : other),
 };
+
+function endOf({ at, forMs }: Duration): number {
+  return at + forMs;
+}
 
 /** A text as it is remembered: under its messageId, found by that or by the handsets that it went to. */
 interface StoredText extends Omit<SentText, 'matchedBy'> {

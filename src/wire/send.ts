@@ -4,8 +4,8 @@ import { isBlank, readErrorCode, unreadable } from './fields';
 import { decodeText, type OnUnknownCharset } from './text';
 import { parseXml, type XmlElement } from './xml';
 
-/** In the order of §2.1. */
-const parameterNames = [
+/** The parameters of a message, in the order of §2.1. */
+export const parameterNames = [
   'to',
   'body',
   'from',

@@ -291,13 +291,7 @@ describe('once', () => {
 
   for (const isBack of [false, true])
     it(`holds though its text had its outcome between two settings of the clock, while the store failed${isBack ? ', and it is set back' : ''}`, async () => {
-      const store = new FailingStore();
-      const side = new SendingSide({ store });
-      const node = side.attach();
-      await side.pass(100);
-      const answer = side.service.holdNext();
-      sendText(node, 'hello', { once: 'a', keep: forever });
-      await side.pass(100);
+      const { store, side, node, answer } = await leaveOneUnanswered();
       store.failing.add('commit');
       sendText(node, 'other', { keep: forever });
       await side.pass(100);
@@ -315,13 +309,7 @@ describe('once', () => {
 
   for (const isBack of [false, true])
     it(`holds though its outcome was written as the clock was set once more${isBack ? ', and it is set back' : ''}`, async () => {
-      const store = new FailingStore();
-      const side = new SendingSide({ store });
-      const node = side.attach();
-      await side.pass(100);
-      const answer = side.service.holdNext();
-      sendText(node, 'hello', { once: 'a', keep: forever });
-      await side.pass(100);
+      const { store, side, node, answer } = await leaveOneUnanswered();
       side.clock.set(96 * 3_600_000);
       const commit = store.commit.bind(store);
       store.commit = async (changes) => {
@@ -875,6 +863,18 @@ describe('once', () => {
     });
   });
 });
+
+/** A text with the key `a` has left, and the service has not answered yet. */
+async function leaveOneUnanswered() {
+  const store = new FailingStore();
+  const side = new SendingSide({ store });
+  const node = side.attach();
+  await side.pass(100);
+  const answer = side.service.holdNext();
+  sendText(node, 'hello', { once: 'a', keep: forever });
+  await side.pass(100);
+  return { store, side, node, answer };
+}
 
 function codeOf({ outcome }: OutcomeNews): string | undefined {
   return outcome instanceof SmsError ? outcome.code : undefined;

@@ -21,8 +21,7 @@ import type {
   SendHandlerState,
   SendingNode,
 } from '../../../src/outbox/sender-registrations';
-import type { SendOptions } from '../../../src/outbox/text';
-import { SendCounts } from '../../../src/outbox/text';
+import { SendCounts, type SendOptions } from '../../../src/outbox/text';
 import type { Store } from '../../../src/store/store';
 import { createStatus } from '../../../src/wire/status';
 import { settle, VirtualClock } from '../../virtual-clock';
