@@ -16,7 +16,7 @@ import { parseIncoming } from '../wire/incoming';
 import { parseOutbox } from '../wire/outbox';
 import { formatOutboundMessage, parseSendResponse } from '../wire/send';
 import { parseStatuses } from '../wire/status';
-import type { OnUnknownCharset } from '../wire/text';
+import type { Encoded } from '../wire/text';
 import { type Answer, type Call, type CallOptions, createExchange, type Target } from './exchange';
 import { createUnread } from './failure';
 import { createRedactor, type Redact } from './redact';
@@ -108,16 +108,12 @@ export class Client {
   async readFeed(query: FeedQuery = {}, options: CallOptions = {}): Promise<Feed> {
     const { format, type, size } = query;
     const parameters = Object.entries(present({ format, type, size: size?.toString() }));
-    const answer = await this.#call({ path: '/api/2/sms/list', parameters }, options);
-    if (answer.statusCode !== 200) throw createStatusError(answer, 'read', this.#redact);
-    return this.#read(answer, parseFeed);
+    return this.#read(await this.#call({ path: '/api/2/sms/list', parameters }, options), parseFeed);
   }
 
   async #poll<Polled>(request: Request, parse: Parse<Polled[]>, options: CallOptions): Promise<Polled[]> {
     const answer = await this.#call(request, options);
-    if (answer.statusCode === 204) return [];
-    if (answer.statusCode !== 200) throw createStatusError(answer, 'read', this.#redact);
-    return this.#read(answer, parse);
+    return answer.statusCode === 204 ? [] : this.#read(answer, parse);
   }
 
   /** Knows the tokens of the callback URLs, too, which a refusal may quote. */
@@ -126,12 +122,10 @@ export class Client {
     return createRedactor(this.#options.authentication, [callbackUrl, callbackStatusUrl].flatMap(readCallbackTokens));
   }
 
-  /** Reads the body of an answer. What cannot be read is told with the answer's status. */
-  #read<Result>(
-    { bytes, contentType, statusCode }: Answer,
-    parse: Parse<Result>,
-    effect: Call['effect'] = 'read',
-  ): Result {
+  /** Reads an answer of status 200, since every other is an error. What cannot be read is told with the answer's status. */
+  #read<Result>(answer: Answer, parse: Parse<Result>, effect: Call['effect'] = 'read'): Result {
+    const { bytes, contentType, statusCode } = answer;
+    if (statusCode !== 200) throw createStatusError(answer, effect, this.#redact);
     try {
       return parse(bytes, contentType, this.#options.onUnknownCharset);
     } catch (error) {
@@ -149,7 +143,7 @@ export class Client {
 
 type Request = Pick<Call, 'path'> & Partial<Pick<Call, 'method' | 'parameters' | 'timeoutMs' | 'effect'>>;
 
-type Parse<Result> = (bytes: Uint8Array, contentType?: string, onUnknownCharset?: OnUnknownCharset) => Result;
+type Parse<Result> = (...encoded: Encoded) => Result;
 
 /** The service has one message at a time (§4.2). */
 const parseOnlyIncoming: Parse<IncomingRecord[]> = (...answer) => [parseIncoming(...answer)];

@@ -27,13 +27,16 @@ export interface Connections {
   close(): Promise<void>;
 }
 
+/** Until a connection stands, and a proxy has answered. */
 const connectTimeoutMs = 10_000;
 /**
  * Until the next address of a name is tried. Node waits for 250 ms, less than a connection takes over a satellite or a slow mobile network:
  * where the name has another address, which that network does not lead to, none was ever reached.
  */
 const addressTimeoutMs = 2_500;
+/** As undici's and Node's options call them. */
 const timeouts = { timeout: connectTimeoutMs, autoSelectFamilyAttemptTimeout: addressTimeoutMs };
+type ConnectTimeouts = typeof timeouts;
 
 /**
  * Opens kept-alive connections, as many as there are requests at a time. Redirects are not followed and answers are not timed
@@ -157,14 +160,6 @@ function isExcepted({ protocol, hostname, port }: URL, noProxy: string): boolean
     if (entryPort !== usedPort) return false;
     return /^[.*]/.test(name) ? hostname.endsWith(name.replace(/^\*/, '')) : hostname === name;
   });
-}
-
-/** As undici's and Node's options call them, in milliseconds. */
-export interface ConnectTimeouts {
-  /** Until a connection stands, and a proxy has answered. */
-  readonly timeout: number;
-  /** Until the next address of a name is tried. */
-  readonly autoSelectFamilyAttemptTimeout: number;
 }
 
 /**

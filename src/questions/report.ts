@@ -9,7 +9,7 @@ import {
   parseRememberedValue,
   type Remembered,
 } from '../store/store';
-import { normaliseRecipient } from '../wire/fields';
+import { normaliseRecipient, present } from '../wire/fields';
 import { statusCodes } from '../wire/status';
 import { keepCarried, type QuestionBook, questionGraceMs, type Report, type Statuses } from './question';
 import { commonOf, latest } from './question-steps';
@@ -139,7 +139,10 @@ export function describeReport({ recipients, answer }: Report): DeliveryReport {
   for (const msisdn of new Set([...recipients, ...codes.keys()])) {
     const statusCode = codes.get(msisdn);
     if (statusCode === 'RCV') delivered.push(msisdn);
-    else if (statusCode !== undefined) undelivered.push({ msisdn, statusCode, ...describe(statusCode) });
+    else if (statusCode !== undefined) {
+      const description = statusCodes[statusCode]?.description;
+      undelivered.push({ msisdn, statusCode, ...present({ description }) });
+    }
   }
   return { result: resultOf(delivered.length, undelivered.length, pending.length), delivered, undelivered, pending };
 }
@@ -148,11 +151,6 @@ function resultOf(delivered: number, undelivered: number, pending: number): Deli
   if (pending > 0) return 'unknown';
   if (undelivered === 0) return 'delivered';
   return delivered === 0 ? 'undelivered' : 'partly';
-}
-
-function describe(statusCode: string): { description?: string } {
-  const known = statusCodes[statusCode];
-  return known ? { description: known.description } : {};
 }
 
 function parse(remembered: Remembered | undefined): Statuses {

@@ -71,7 +71,7 @@ function readForm(fields: readonly Field[]): CallbackEvent {
 }
 
 function readXml(bytes: Uint8Array, contentType: string | undefined): CallbackEvent {
-  const root = ofCallback(() => parseXml(bytes, contentType));
+  const root = ofCallback(() => parseXml([bytes, contentType]));
   if (root.name === 'inbound-message') return { kind: 'incoming', records: readReplies(root) };
   if (root.name === 'status-update') return { kind: 'status', records: [readStatus(root)] };
   throw unreadable('callback', 'the root element is neither inbound-message nor status-update');

@@ -2,7 +2,7 @@ import type { Feed, FeedAccount, FeedEntry, FeedFormat } from '../model';
 import { readDate } from './date';
 import { characterOf, noXmlCharacters } from './entities';
 import { isBlank, isUnsafeKey, present, trimmed, unreadable } from './fields';
-import type { OnUnknownCharset } from './text';
+import type { Encoded } from './text';
 import { contentOf, parseXml, type XmlElement } from './xml';
 
 /** The service gives 300 at most (§8). */
@@ -23,8 +23,8 @@ const maxEntries = 10_000;
  *
  * @throws SmsError `SMS_RESPONSE` when it is no such feed, or one of more than 10,000 entries
  */
-export function parseFeed(bytes: Uint8Array, contentType?: string, onUnknownCharset?: OnUnknownCharset): Feed {
-  const root = parseXml(bytes, contentType, onUnknownCharset, mend);
+export function parseFeed(...encoded: Encoded): Feed {
+  const root = parseXml(encoded, mend);
   if (root.name === 'feed') return createFeed('ATOM', [root]);
   const channel = root.children.find(({ name }) => name === 'channel');
   if (root.name === 'rss' && channel !== undefined) return createFeed('RSS', [channel, root]);

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { unreadable } from './fields';
-import { charsetOf, decodeBytes, type OnUnknownCharset } from './text';
+import { charsetOf, decodeBytes, type Encoded } from './text';
 
 /** More than 8 MiB of status updates have; without a limit, that much of empty parameters takes 760 MB. */
 const maxParameters = 500_000;
@@ -23,12 +23,9 @@ const isControl = /[^\P{Cc}\t\n\r\f]/u;
  *
  * @throws SmsError `SMS_RESPONSE` when there are more than half a million pairs or 20,000 names, and for nothing else
  */
-export function parseForm(
-  bytes: Uint8Array,
-  contentType?: string,
-  onUnknownCharset?: OnUnknownCharset,
-): [name: string, value: string][] {
-  const charset = charsetOf(bytes, contentType, onUnknownCharset);
+export function parseForm(...encoded: Encoded): [name: string, value: string][] {
+  const [bytes] = encoded;
+  const charset = charsetOf(...encoded);
   const isUnicode = typeof charset === 'string' && charset.startsWith('utf-');
   // The body as a whole is UTF-16 then, not only the bytes that its escapes stand for.
   const isWide = bytes.length > 1 && (bytes[0] === 0 || bytes[1] === 0);

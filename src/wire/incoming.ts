@@ -1,7 +1,7 @@
 import type { IncomingRecord, Via } from '../model';
 import { additionalFields, type Field, isBlank, presentFields, readFields, unreadable } from './fields';
 import { isOtherwise, parseForm } from './form';
-import type { OnUnknownCharset } from './text';
+import type { Encoded } from './text';
 
 const optionalFields = ['messageId', 'to', 'inReplyToId', 'messageDate', 'contentType', 'displayName'] as const;
 /** A message has at least one of them. */
@@ -25,12 +25,8 @@ const knownFields: ReadonlySet<string> = new Set([
  *
  * @throws SmsError `SMS_RESPONSE` when it has neither a messageId nor a sender nor a body
  */
-export function parseIncoming(
-  bytes: Uint8Array,
-  contentType?: string,
-  onUnknownCharset?: OnUnknownCharset,
-): IncomingRecord {
-  const fields = parseForm(bytes, contentType, onUnknownCharset);
+export function parseIncoming(...encoded: Encoded): IncomingRecord {
+  const fields = parseForm(...encoded);
   if (isOtherwise(fields) || !fields.some(([name, value]) => neededFields.has(name) && !isBlank(value))) {
     throw unreadable('answer', 'no incoming message in it');
   }

@@ -1,6 +1,6 @@
 import type { OutboxRecipient, OutboxRecord } from '../model';
 import { isBlank, isUnsafeKey, present, readErrorCode, unreadable } from './fields';
-import { decodeText, type OnUnknownCharset } from './text';
+import { decodeText, type Encoded } from './text';
 
 type JsonObject = Record<string, unknown>;
 
@@ -18,12 +18,8 @@ const truths: ReadonlySet<unknown> = new Set([true, 1, 'true', '1', 'yes', 'y'])
  *
  * @throws SmsError `SMS_RESPONSE` when it is not JSON, holds no list, or a list of something else
  */
-export function parseOutbox(
-  bytes: Uint8Array,
-  contentType?: string,
-  onUnknownCharset?: OnUnknownCharset,
-): OutboxRecord[] {
-  const list = parseJson(decodeText(bytes, contentType, onUnknownCharset));
+export function parseOutbox(...encoded: Encoded): OutboxRecord[] {
+  const list = parseJson(decodeText(...encoded));
   if (!Array.isArray(list)) throw unreadable('answer', 'JSON without a list of messages');
   const records: OutboxRecord[] = [];
   for (const entry of list as unknown[]) {

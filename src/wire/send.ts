@@ -1,7 +1,7 @@
 import type { OutboundMessage, RecipientResult, SendResponse } from '../model';
 import { decodeHtmlEntities } from './entities';
 import { isBlank, readErrorCode, unreadable } from './fields';
-import { decodeText, type OnUnknownCharset } from './text';
+import { decodeText, type Encoded } from './text';
 import { parseXml, type XmlElement } from './xml';
 
 /** The parameters of a message, in the order of §2.1. */
@@ -43,12 +43,8 @@ export function formatOutboundMessage(message: OutboundMessage): [string, string
  *
  * @throws SmsError `SMS_RESPONSE` when the bytes are not XML or have another root element
  */
-export function parseSendResponse(
-  bytes: Uint8Array,
-  contentType?: string,
-  onUnknownCharset?: OnUnknownCharset,
-): SendResponse {
-  const root = parseXml(bytes, contentType, onUnknownCharset);
+export function parseSendResponse(...encoded: Encoded): SendResponse {
+  const root = parseXml(encoded);
   if (root.name !== 'outbound-message-delivery') {
     throw unreadable('answer', 'XML with another root than outbound-message-delivery');
   }

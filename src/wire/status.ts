@@ -1,14 +1,10 @@
 import type { StatusRecord, Via } from '../model';
 import { additionalFields, type Field, isBlank, presentFields, readFields, unreadable } from './fields';
 import { isOtherwise, parseForm } from './form';
-import type { OnUnknownCharset } from './text';
+import type { Encoded } from './text';
 
 /** What is known of a status code. */
-export interface StatusCode {
-  description: string;
-  /** Whether no further status follows. */
-  final: boolean;
-}
+type StatusCode = Required<Pick<StatusRecord, 'description' | 'final'>>;
 
 /** The known status codes. Has no prototype, so that any code may be looked up. */
 export const statusCodes: Readonly<Record<string, StatusCode>> = Object.freeze(
@@ -46,12 +42,8 @@ const knownFields: ReadonlySet<string> = new Set([
  *
  * @throws SmsError `SMS_RESPONSE` when no record has a messageId or a statusCode
  */
-export function parseStatuses(
-  bytes: Uint8Array,
-  contentType?: string,
-  onUnknownCharset?: OnUnknownCharset,
-): StatusRecord[] {
-  const fields = parseForm(bytes, contentType, onUnknownCharset);
+export function parseStatuses(...encoded: Encoded): StatusRecord[] {
+  const fields = parseForm(...encoded);
   const rows = isOtherwise(fields) ? [] : isInBlocks(fields) ? gatherRows(fields) : splitRows(fields);
   const readable = rows.filter((row) =>
     row.some(([name, value]) => (name === 'messageId' || name === 'statusCode') && !isBlank(value)),

@@ -11,6 +11,13 @@ export type Charset = (typeof own)[number] | 'unknown' | TextDecoder;
  */
 export type OnUnknownCharset = (charset: string) => void;
 
+/** What came over the wire, as {@link decodeText} takes it. */
+export type Encoded = [
+  bytes: Uint8Array,
+  contentType?: string | undefined,
+  onUnknownCharset?: OnUnknownCharset | undefined,
+];
+
 /** The byte order of these is to be found out. */
 const utf16Label = /^(?:utf-?16|(?:iso-10646-)?ucs-2)$/;
 
@@ -23,8 +30,8 @@ const longestLabel = 40;
  * Content-Type header, else, when the bytes begin as XML does, by its first bytes and its declaration, else it is UTF-8.
  * Malformed bytes become U+FFFD; the byte order mark is removed.
  */
-export function decodeText(bytes: Uint8Array, contentType?: string, onUnknownCharset?: OnUnknownCharset): string {
-  return decodeBytes(bytes, charsetOf(bytes, contentType, onUnknownCharset));
+export function decodeText(...encoded: Encoded): string {
+  return decodeBytes(encoded[0], charsetOf(...encoded));
 }
 
 /** The charset that a body and its Content-Type header declare, as {@link decodeText} says. */

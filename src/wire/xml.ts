@@ -2,7 +2,7 @@ import { XMLParser, XMLValidator } from 'fast-xml-parser';
 import type { SmsError } from '../errors';
 import { characterOf, noXmlCharacters, xmlEntities } from './entities';
 import { isBlank, unreadable } from './fields';
-import { decodeText, type OnUnknownCharset } from './text';
+import { decodeText, type Encoded } from './text';
 
 const maxBytes = 2 * 1024 * 1024;
 const mostMarks = 50_000;
@@ -36,14 +36,9 @@ interface ParsedNode {
  * @param mend makes XML of a text that almost is; with it, a prefix that is declared nowhere stands for its own namespace
  * @throws SmsError `SMS_RESPONSE` (reason `responseUnreadable`) whose `detail` says why
  */
-export function parseXml(
-  bytes: Uint8Array,
-  contentType?: string,
-  onUnknownCharset?: OnUnknownCharset,
-  mend?: (text: string) => string,
-): XmlElement {
-  if (bytes.length > maxBytes) throw unreadable('answer', 'XML of more than 2 MiB');
-  const decoded = decodeText(bytes, contentType, onUnknownCharset);
+export function parseXml(encoded: Encoded, mend?: (text: string) => string): XmlElement {
+  if (encoded[0].length > maxBytes) throw unreadable('answer', 'XML of more than 2 MiB');
+  const decoded = decodeText(...encoded);
   const text = mend === undefined ? decoded : mend(decoded);
   if (text.length > maxBytes) throw unreadable('answer', 'XML of more than 2 MiB');
   if (text.split(/[<=]/, mostMarks + 2).length > mostMarks + 1)

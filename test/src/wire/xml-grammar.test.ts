@@ -4,7 +4,7 @@ import { isSmsError } from '../../../src/errors';
 import { parseXml, type XmlElement } from '../../../src/wire/xml';
 
 function read(xml: string): XmlElement {
-  return parseXml(Buffer.from(xml));
+  return parseXml([Buffer.from(xml)]);
 }
 
 /** Each text within an element, and each value as an attribute. */

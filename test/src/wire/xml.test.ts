@@ -4,7 +4,7 @@ import { isSmsError } from '../../../src/errors';
 import { parseXml as parseBytes, type XmlElement } from '../../../src/wire/xml';
 
 function parseXml(xml: string): XmlElement {
-  return parseBytes(Buffer.from(xml));
+  return parseBytes([Buffer.from(xml)]);
 }
 
 function shape({ name, attributes, children, text }: XmlElement): unknown {
