@@ -133,7 +133,6 @@ export class Outbox implements Participant {
     this.#running.add(running);
     this.#begin();
     this.#nodeChanged(id);
-    this.questions.attach(id);
     const { size, open } = this.#parts.ledger.questions;
     if (size > 0) for (const kind of kinds) if (open[kind].has(id)) this.#tellOpenQuestions(id, kind);
     // Texts of nodes that have gone are to be given up by whoever is here.
@@ -273,6 +272,7 @@ export class Outbox implements Participant {
     const handler = this.registrations.handlerOf(node);
     if (handler) this.#parts.absences.end(node, handler.usesStore);
     this.#parts.settlement.redelivery.nodeChanged(node);
+    this.questions.redelivery.nodeChanged(node);
     this.#parts.dispatcher.nodeChanged(node);
   }
 

@@ -9,9 +9,6 @@ import { UnderWay } from './queue';
 import type { SenderRegistrations } from './sender-registrations';
 import { concernedBy, createResolved, type Evidence, isReconciled, type Sent, type Text } from './text';
 
-/** A record that passes the account, whichever way it came. */
-export type PassingRecord = RecordOfKind;
-
 /** What a search came to. */
 interface Finding {
   sent?: Sent;
@@ -68,7 +65,7 @@ export class Reconciliations {
   }
 
   /** A record has come. */
-  observe(passing: PassingRecord): void {
+  observe(passing: RecordOfKind): void {
     const id = passing.kind === 'outbox' ? passing.record.messageId : passing.record.inReplyToId;
     if (typeof id !== 'string') return;
     for (const opened of this.#byText.values()) if (opened.messageId === id.trim()) opened.observe(passing);
@@ -111,7 +108,7 @@ export class Reconciliation {
     this.#options = options;
   }
 
-  observe(passing: PassingRecord): void {
+  observe(passing: RecordOfKind): void {
     if (passing.kind === 'outbox') {
       this.#foundAll('outbox');
       return;

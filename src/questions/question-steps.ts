@@ -151,52 +151,36 @@ export function unask(questions: readonly Question[], look: Look, changes: Chang
 }
 
 /**
- * A question ends without a reply, or with that which another instance has read; not before that is written, since a reply may come after
- * a kill. Results in none, and changes nothing, where one has come first.
+ * Ends questions with the replies that other instances have left for them, and the others without one where that is said; not before that is
+ * written, since a reply may come after a kill. Results in those that have ended by this: what is answered already stays as it is.
+ *
+ * @param otherwise how those end for which none is there; absent: they do not
  */
-export function endQuestion(question: Question, answer: Answer, known: Pick<QuestionBook, 'get'>): Step<Question[]> {
-  const { id } = question;
+export function endQuestions(
+  questions: readonly Question[],
+  known: Pick<QuestionBook, 'get'>,
+  otherwise?: Answer,
+): Step<Question[]> {
   return {
     whileFailing: 'postpone',
     decide(look, changes) {
-      const current = knownQuestion(id, known);
-      if (!current || changes.drop.has(id)) return () => [];
-      if (latest(current, changes).answer) return () => [];
-      // The handset may have got so many texts since that nothing else tells of it.
-      const reply = readReply(id, look);
-      if (reply) changes.remember.set(replyKey(id), undefined);
-      const ended = close(latest(current, changes), reply ?? answer, look, changes);
-      return () => [ended];
-    },
-  };
-}
-
-/** Takes what other instances have left for these questions. */
-export function collectReplies(questions: readonly Question[], known: Pick<QuestionBook, 'get'>): Step<Question[]> {
-  const answeredIn = (look: Look) => questions.filter(({ id }) => readReply(id, look) !== undefined);
-  return {
-    whileFailing: 'postpone',
-    decide(look, changes) {
-      const answered: Question[] = [];
-      for (const { id } of answeredIn(look)) {
-        const own = knownQuestion(id, known);
+      const ended: Question[] = [];
+      for (const { id } of questions) {
+        // The handset may have got so many texts since that nothing else tells of it.
+        const reply = readReply(id, look);
+        if (reply) changes.remember.set(replyKey(id), undefined);
+        const own = changes.drop.has(id) ? undefined : knownQuestion(id, known);
         const question = own && latest(own, changes);
-        const answer = readReply(id, look);
-        changes.remember.set(replyKey(id), undefined);
+        const answer = reply ?? otherwise;
+        if (!question || !answer || question.answer) continue;
         // It may be open again by now, where its text has left once more since that was read.
-        if (question && answer && !question.answer) answered.push(close(question, answer, look, changes));
+        closeQuestion(question, look, changes);
+        ended.push({ ...question, answer });
       }
-      return () => answered;
+      for (const question of ended) keepItem(changes, question);
+      return () => ended;
     },
   };
-}
-
-/** Answers a question, which is open to no other reply from now on. */
-function close(question: Question, answer: Answer, look: Look, changes: Changes): Question {
-  const ended = { ...question, answer };
-  closeQuestion(question, look, changes);
-  keepItem(changes, ended);
-  return ended;
 }
 
 /**

@@ -1,15 +1,15 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import { ClockSkew } from '../journal/clock-skew';
-import type { IncomingRecord, Kind, StatusRecord } from '../model';
+import type { IncomingRecord, Kind, RecordOfKind, StatusRecord } from '../model';
 import type { Ledger } from '../outbox/ledger';
 import { DueTimes } from '../outbox/queue';
-import type { PassingRecord, Reconciliations } from '../outbox/reconciliation';
+import type { Reconciliations } from '../outbox/reconciliation';
 import { Redelivery } from '../outbox/redelivery';
 import type { SendHandler } from '../outbox/sender-registrations';
 import { type Changes, keepItem, type Look } from '../store/store';
 import { present } from '../wire/fields';
 import { type Answer, type Asked, awaited, type Question, questionGraceMs } from './question';
-import { collectReplies, endQuestion, forgetQuestion, latest, leaveReply } from './question-steps';
+import { endQuestions, forgetQuestion, latest, leaveReply } from './question-steps';
 import { describeReport, endReports, keysOfStatus, noteStatus } from './report';
 import { keysOfMatch, match, type RecordKeys, recordKeysOf } from './sent-index';
 
@@ -41,7 +41,7 @@ const mostCollected = 1_000;
 export class Questions {
   readonly #options: QuestionsOptions;
   /** Tells the flow of those that have ended. */
-  readonly #redelivery: Redelivery<Asked>;
+  readonly redelivery: Redelivery<Asked>;
   /** The deadlines of those that are open. */
   readonly #deadlines: DueTimes;
   /** They have run out, before or after the start, and there may be replies or statuses yet that the service has had since before. */
@@ -57,7 +57,7 @@ export class Questions {
     this.#options = options;
     this.#deadlines = new DueTimes(clock, 'elapsed', (id) => this.#onDeadline(id));
     const forget = (asked: Asked) => this.#forget(asked);
-    this.#redelivery = new Redelivery({
+    this.redelivery = new Redelivery({
       clock,
       items: ledger.questions,
       ledger,
@@ -80,7 +80,7 @@ export class Questions {
     for (const question of asked) {
       // Its text was not accepted: a store that had seemed to fail had it, and it was found after that was settled.
       if (question.askedAt === undefined) void this.#drop(question);
-      else if (question.answer) void this.#redelivery.deliver(question, false);
+      else if (question.answer) void this.redelivery.deliver(question, false);
       else this.#await(question);
     }
     this.#endReports(asked);
@@ -100,7 +100,7 @@ export class Questions {
     for (const question of questions) {
       if (question.answer) {
         this.#stopWaiting(question.id);
-        if (question.askedAt !== undefined || !isUnderWay(question)) void this.#redelivery.deliver(question, true);
+        if (question.askedAt !== undefined || !isUnderWay(question)) void this.redelivery.deliver(question, true);
       } else if (question.askedAt === undefined) {
         // Whether its text was accepted is known to nobody, or will be when the text is settled.
         if (!isUnderWay(question)) void this.#drop(question);
@@ -119,7 +119,7 @@ export class Questions {
   }
 
   /** What is known of a record that has come. */
-  correlationOf(passing: PassingRecord) {
+  correlationOf(passing: RecordOfKind) {
     const { reconciliations, ledger } = this.#options;
     const { sentIndex } = ledger;
     const { kind, record } = passing;
@@ -155,7 +155,7 @@ export class Questions {
   }
 
   #answer(
-    passing: Extract<PassingRecord, { kind: 'incoming' | 'status' }>,
+    passing: Extract<RecordOfKind, { kind: 'incoming' | 'status' }>,
     keys: RecordKeys,
     look: Look,
     changes: Changes,
@@ -219,17 +219,12 @@ export class Questions {
     this.#stopWaiting(id);
     const answered = this.#options.ledger.questions.get(id);
     // Before its text is known to be accepted, the outcome comes first.
-    if (askedAt !== undefined && answered?.answer) void this.#redelivery.deliver(answered, false);
-  }
-
-  /** A node is here, and can take what has ended. */
-  attach(node: string): void {
-    this.#redelivery.nodeChanged(node);
+    if (askedAt !== undefined && answered?.answer) void this.redelivery.deliver(answered, false);
   }
 
   /** Nothing is told any more; the store has it. */
   close(): void {
-    this.#redelivery.close();
+    this.redelivery.close();
     for (const { timer } of this.#patience.values()) timer.cancel();
     this.#collecting?.cancel();
     this.#deadlines.clear();
@@ -256,7 +251,7 @@ export class Questions {
     const asked = questions.get(id);
     if (asked?.kind === 'report') this.#endReports([asked], true);
     if (asked?.kind !== 'question' || asked.answer) return;
-    void this.#followUp(journal.run(endQuestion(asked, { reason: 'timeout' }, questions)));
+    void this.#followUp(journal.run(endQuestions([asked], questions, { reason: 'timeout' })));
   }
 
   #stopWaiting(id: string): void {
@@ -325,7 +320,7 @@ export class Questions {
   async #takeReplies(asked: readonly Asked[]): Promise<void> {
     const { journal, questions } = this.#options.ledger;
     const open = asked.filter((one) => one.kind === 'question').filter(({ answer }) => !answer);
-    if (open.length > 0) await this.#followUp(journal.run(collectReplies(open, questions)));
+    if (open.length > 0) await this.#followUp(journal.run(endQuestions(open, questions)));
   }
 
   /** Some of the open ones, others each time until all have had their turn. */

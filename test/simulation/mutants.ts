@@ -399,8 +399,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'a question is closed twice',
     'questions/question-steps.ts',
-    '      if (latest(current, changes).answer) return () => [];\n',
-    '',
+    'if (!question || !answer || question.answer) continue;',
+    'if (!question || !answer) continue;',
   ),
   outward(
     'a question is closed by a reply that was not written',

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
-import type { FeedEntry, IncomingRecord, StatusRecord } from '../../../src/model';
-import type { PassingRecord } from '../../../src/outbox/reconciliation';
+import type { FeedEntry, IncomingRecord, RecordOfKind, StatusRecord } from '../../../src/model';
 import type { SendHandlerState } from '../../../src/outbox/sender-registrations';
 import { MemoryStore } from '../../../src/store/memory';
 import { createChanges } from '../../../src/store/store';
@@ -10,18 +9,18 @@ import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
 
 const messageId = 'b7c1-mine';
-const status = (from: string, inReplyToId = messageId): PassingRecord => ({
+const status = (from: string, inReplyToId = messageId): RecordOfKind => ({
   kind: 'status',
   record: { messageId: 's1', inReplyToId, from, statusCode: 'SNT', via: 'poll' } as StatusRecord,
 });
-const reply = (from: string): PassingRecord => ({
+const reply = (from: string): RecordOfKind => ({
   kind: 'incoming',
   record: { messageId: 'm1', inReplyToId: messageId, from, isReply: true, body: 'yes', via: 'poll' } as IncomingRecord,
 });
 const entry = (more: Partial<FeedEntry>): FeedEntry => ({ categories: [], fields: {}, ...more });
 
 describe('unknown outcomes', () => {
-  function observe(side: SendingSide, witness: PassingRecord): void {
+  function observe(side: SendingSide, witness: RecordOfKind): void {
     side.outbox.questions
       .correlationOf(witness)
       .correlate(() => undefined, createChanges())
@@ -40,7 +39,7 @@ describe('unknown outcomes', () => {
     ['a status', status('6421555123'), 'status'],
     ['a reply', reply('+6421555123'), 'reply'],
     ['an outbox record', { kind: 'outbox', record: { messageId, body: 'hello', recipientsList: [] } }, 'outbox'],
-  ] satisfies [string, PassingRecord, string][]) {
+  ] satisfies [string, RecordOfKind, string][]) {
     it(`${what} is evidence that the text was taken`, async () => {
       const { side, node } = begin();
       await side.pass(1_000);
