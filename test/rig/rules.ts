@@ -183,6 +183,16 @@ class World {
     return this.wasMoved(from, to) && this.happened(/disk|redis/, from - reopenMs, to).length > 0;
   }
 
+  /** Says whether a reply that names no text was read before Node-RED knew what had become of one to its handset. */
+  isReplyOnTheWay({ fields, answer }: Event): boolean {
+    if (fields.inReplyToId !== undefined || !answer) return false;
+    return this.story.feeds.some((feed) => {
+      const [sent] = this.texts.get(feed.body)?.attempts ?? [];
+      if (feed.node !== 'ask' || !feed.to.includes(fields.from ?? '') || !sent || sent.at > answer.at) return false;
+      return this.outcomes(feed).every(({ at }) => at > answer.at);
+    });
+  }
+
   /** When the service had taken a text: no wait for what comes of it has begun before. */
   takenAt({ body }: Feed): number {
     return this.texts.get(body)?.attempts.find(({ isSent }) => isSent)?.at ?? 0;
@@ -298,14 +308,20 @@ const rules: readonly Rule[] = [
             if (first && world.wasLeftOnRedis(at, first.at)) return [];
             // What comes to a new login does not wait for ever for what the former knows.
             if (first && world.isStuckMoving(at, first.at)) return [];
+            // It is held back until the outcome of its text is known, and nothing else waits for that.
+            if (world.isReplyOnTheWay(event)) return [];
             return first && !first.sms?.redelivered ? [{ at: first.at, number: event.answer?.number ?? 0, event }] : [];
           })
           .sort(byTime);
         let last = firsts[0];
         for (const one of firsts) {
-          if (last && one.number < last.number)
-            yield [one.at, `out of order: the ${name(one.event)}, at ${node}, after the ${name(last.event)}`];
-          else last = one;
+          if (last && one.number < last.number) {
+            const [what, before] = [one, last].map(({ event, at }) => {
+              const answered = world.secondsOf(event.answer?.at ?? 0);
+              return `the ${name(event)} (answered at ${answered}, seen at ${world.secondsOf(at)})`;
+            });
+            yield [one.at, `out of order: ${what}, at ${node}, after ${before}`];
+          } else last = one;
         }
       }
     },
