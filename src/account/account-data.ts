@@ -201,6 +201,8 @@ export class AccountStores {
         return isDone;
       } finally {
         onRead();
+        // What its last polls bring goes where all the rest went, though this member is being redeployed.
+        if (!this.#host.members.has(member)) await former.#host.polls.ended();
         former.#takeOvers.delete(takeOver);
         await former.#closeUnused(storeName);
       }

@@ -160,6 +160,14 @@ class World {
     return wasOutdated || this.wasForgotten(from, to) || this.wasUnwritten(from);
   }
 
+  /** Says whether the clock was set by less than is noticed, which is a minute: what another login, or store, takes over is judged by it. */
+  wasClockNudged(from: number, to: number): boolean {
+    const settings = this.happened(/clock/, from, to).map(
+      (one) => this.#aheadSeconds(one.to) - this.#aheadSeconds(one.from - 1),
+    );
+    return this.wasMoved(from, to) && settings.some((seconds) => Math.abs(seconds) < 60);
+  }
+
   /** By how much the clock of Node-RED was ahead. */
   #aheadSeconds(at: number): number {
     return this.happened(/clock/, 0, at).reduce((seconds, { what, to }) => {
@@ -657,7 +665,8 @@ function* checkSilence(world: World, feed: Feed, sent: Seen, end: Seen, handset:
       yield [end.at, `timed out though the reply had come: ${textOf(feed)}, from ${handset}`];
   }
   const isEarly = end.at - world.takenAt(feed) < waitSeconds * 1_000;
-  if (isEarly && !world.wasClockWrong(sent.at, end.at) && !sent.sms?.redelivered)
+  const isExcused = world.wasClockWrong(sent.at, end.at) || world.wasClockNudged(sent.at, end.at);
+  if (isEarly && !isExcused && !sent.sms?.redelivered)
     yield [
       end.at,
       `timed out after ${((end.at - world.takenAt(feed)) / 1_000).toFixed(1)} s: ${textOf(feed)}, from ${handset}`,

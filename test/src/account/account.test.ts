@@ -528,6 +528,26 @@ describe('Account', () => {
       assert.equal(await inherited, true);
     });
 
+    it('gets what the last poll of the other brings in order, though it is redeployed meanwhile', async () => {
+      const one = enter();
+      await leaveWhilePolling(one);
+      const two = enter(basic());
+      const subscription = subscribe(two, new Listener('a'));
+      void two.inherit({ key: one.key });
+      await until(() => simulator.polling('incoming') === 2);
+      subscription.close();
+      await two.leave();
+      receive('1');
+      receive('2');
+      await until(() => simulator.polling('incoming') === 0 && two.inbox.state.undelivered === 2);
+      const three = enter(basic());
+      const b = new Listener('a');
+      subscribe(three, b);
+      assert.equal(await three.inherit({ key: one.key }), true);
+      await until(() => b.deliveries.length === 2);
+      assert.deepEqual(b.bodies, ['1', '2']);
+    });
+
     it('knows what the other has seen, by poll what it is called back with', async () => {
       const one = enter();
       const a = new Listener('a');
