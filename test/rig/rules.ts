@@ -282,6 +282,8 @@ const rules: readonly Rule[] = [
           for (const [index, second] of seen.entries()) {
             const first = seen[index - 1];
             if (!first || !second.sms?.redelivered || world.ends(first.at, second.at).length > 0) continue;
+            // A dead process has it, too, of which another login knows nothing until it takes that over.
+            if (world.wasLeftOnRedis(event.created, first.at) && world.wasMoved(event.created, second.at)) continue;
             const isLate = second.at - first.at > ackSeconds * 1_000 - 250;
             // What was suspended as it gave a message goes on with both.
             const isUnsettled = world.happened(/deploy|suspend|disk|redis/, first.at - 500, second.at).length > 0;
