@@ -184,13 +184,9 @@ export class PollSubscription implements InboxSubscriber {
     void this.#deliver(out, `${entry.id}.${attempt}`).then((isThere) => {
       if (!isThere || !out.isInFlow || this.#out.get(entry.id) !== out || out.attempt !== attempt) return;
       // It has its time once it is there.
-      out.timer = this.#clock.after(this.#options.ackTimeoutMs, () => this.#timeOut(out));
+      const onTimeout = () => (this.#releases ? this.#release(out) : this.#sendAgain(out));
+      out.timer = this.#clock.after(this.#options.ackTimeoutMs, onTimeout);
     });
-  }
-
-  #timeOut(out: Out): void {
-    if (this.#releases) this.#release(out);
-    else this.#sendAgain(out);
   }
 
   #fail(out: Out): void {

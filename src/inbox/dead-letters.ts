@@ -138,12 +138,7 @@ export class DeadLetters {
   }
 
   #makeRoom(): void {
-    const surplus: string[] = [];
-    for (const id of this.#kept.keys()) {
-      if (this.#kept.size - surplus.length <= mostKept) break;
-      surplus.push(id);
-    }
-    this.#context.run(this.#drop(surplus));
+    this.#context.run(this.#drop([...this.#kept.keys()].slice(0, this.#kept.size - mostKept)));
     if (!this.#hasBeenFull) this.#onFull();
     this.#hasBeenFull = true;
   }
