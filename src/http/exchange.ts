@@ -276,21 +276,17 @@ class AnswerReader implements Dispatcher.DispatchHandler {
 /** A body that comes in pieces, however small they are: a million of one byte take little more than a million bytes. */
 export class Pieces {
   #bytes = noBytes;
-  #length = 0;
-
   /** Of all pieces, in bytes. */
-  get length(): number {
-    return this.#length;
-  }
+  length = 0;
 
   add(piece: Buffer): void {
-    const length = this.#length + piece.length;
+    const length = this.length + piece.length;
     if (length > this.#bytes.length) this.#bytes = Buffer.concat([this.join(), Buffer.alloc(length)]);
-    piece.copy(this.#bytes, this.#length);
-    this.#length = length;
+    piece.copy(this.#bytes, this.length);
+    this.length = length;
   }
 
   join(): Buffer {
-    return this.#bytes.subarray(0, this.#length);
+    return this.#bytes.subarray(0, this.length);
   }
 }

@@ -19,15 +19,11 @@ export function createStatusError(
   redact: Redact,
   service: ServiceError = {},
 ): SmsError {
-  const reason = answer.statusCode === 400 ? findBadRequestReason(answer, redact) : undefined;
-  return withRetryAfter(createError(answer, effect, service, reason), answer);
-}
-
-/** @param reason of a 400 */
-function createError({ statusCode }: Answer, effect: Call['effect'], service: ServiceError, reason?: string): SmsError {
+  const { statusCode, retryAfter } = answer;
   const { errorCode, errorMessage } = service;
-  const facts = { statusCode, errorCode, errorMessage };
+  const facts = { statusCode, errorCode, errorMessage, retryAfter };
   if (statusCode === 400) {
+    const reason = findBadRequestReason(answer, redact);
     const detail = toLine(reason ?? errorMessage ?? '');
     if (detail === '') return new SmsError(effect === 'read' ? 'badRequestBareRead' : 'badRequestBare', facts);
     return new SmsError('badRequest', { ...facts, errorMessage: errorMessage ?? reason, params: { detail } });
@@ -59,15 +55,12 @@ function findBadRequestReason(answer: Answer, redact: Redact): string | undefine
 
 /** `isError="true"` at the root means that no message was sent (§2.2). */
 export function createRootError(answer: Answer, service: ServiceError): SmsError {
+  const { statusCode, retryAfter } = answer;
   const { errorCode, errorMessage } = service;
-  const facts = { statusCode: answer.statusCode, errorCode, errorMessage };
-  if (errorCode === 401) return withRetryAfter(new SmsError('unauthorized', facts), answer);
+  const facts = { statusCode, errorCode, errorMessage, retryAfter };
+  if (errorCode === 401) return new SmsError('unauthorized', facts);
   const reason = errorCode === 403 ? 'forbidden' : 'serviceError';
   return new SmsError(reason, { ...facts, params: { detail: formatDetail(service) } });
-}
-
-function withRetryAfter(error: SmsError, { retryAfter }: Answer): SmsError {
-  return retryAfter === undefined ? error : error.with({ retryAfter });
 }
 
 function formatDetail({ errorCode, errorMessage }: ServiceError): string {

@@ -69,13 +69,16 @@ export class Journal {
   #queue: (Task | Reading)[] = [];
   #working: Promise<void> | undefined;
   #mode: JournalMode = 'closed';
-  #failure: SmsError | undefined;
-  #damage: SmsError | undefined;
+  /** Why the store cannot be used, if so. It stands until something has been written again. */
+  failure: SmsError | undefined;
+  /** What was found damaged last, if anything was. */
+  damage: SmsError | undefined;
   #retry: Timer | undefined;
   #isRetryDue = false;
   /** The store was to be opened again, and nothing has been written since. */
   #hasLapsed = false;
-  #taken = 0;
+  /** How many steps have been in its queue: as long as it is the same nothing has changed. */
+  taken = 0;
   /** Nobody has asked since for the store to be open. */
   #isClosing = false;
   /** Stands for the last time that the store was opened. */
@@ -98,24 +101,9 @@ export class Journal {
     return this.#mode;
   }
 
-  /** Why the store cannot be used, if so. It stands until something has been written again. */
-  get failure(): SmsError | undefined {
-    return this.#failure;
-  }
-
-  /** What was found damaged last, if anything was. */
-  get damage(): SmsError | undefined {
-    return this.#damage;
-  }
-
   /** Whether nothing waits to be written. */
   get isWritten(): boolean {
     return this.#queue.length === 0 && !this.#writer.hasUnsaved;
-  }
-
-  /** How many steps have been in its queue: as long as it is the same nothing has changed. */
-  get taken(): number {
-    return this.#taken;
   }
 
   /** Makes a room one of those that keep here. Has to be called before the journal is opened. */
@@ -147,11 +135,11 @@ export class Journal {
    * @throws SmsError `SMS_STORE` when it cannot be used
    */
   async ready(): Promise<void> {
-    if (!this.#isUsable && !this.#failure) {
+    if (!this.#isUsable && !this.failure) {
       this.open();
       await this.flush();
     }
-    if (this.#failure) throw this.#failure;
+    if (this.failure) throw this.failure;
   }
 
   /** Resolves when nothing is being written any more. */
@@ -238,7 +226,7 @@ export class Journal {
   }
 
   #run<Result>(step: Step<Result>, hold: Hold | undefined): Promise<Result> {
-    this.#taken++;
+    this.taken++;
     return new Promise((resolve, reject) => {
       this.#enqueue({ step, resolve: resolve as (result: unknown) => void, reject, hold });
     });
@@ -359,7 +347,7 @@ export class Journal {
   }
 
   #damaged(error: SmsError): void {
-    this.#damage = error;
+    this.damage = error;
     this.#options.onDamaged?.(error);
   }
 
@@ -464,27 +452,27 @@ export class Journal {
   /** The store cannot be used any more. */
   #fail(cause: unknown): void {
     if (this.#mode === 'closing' || this.#mode === 'closed') return;
-    const isNew = !this.#failure;
-    this.#failure = asStoreError(cause);
+    const isNew = !this.failure;
+    this.failure = asStoreError(cause);
     this.#setMode('failed');
     const { clock, reopenDelayMs: delayMs = reopenDelayMs, onStore } = this.#options;
     this.#retry = clock.after(delayMs, () => {
       this.#isRetryDue = true;
       this.#work();
     });
-    if (isNew) onStore(this.#failure);
+    if (isNew) onStore(this.failure);
   }
 
   /** Something has been written, or there is nothing to write. */
   #recovered(): void {
-    if (!this.#failure || this.#mode === 'failed') return;
-    this.#failure = undefined;
+    if (!this.failure || this.#mode === 'failed') return;
+    this.failure = undefined;
     this.#options.onStore(undefined);
   }
 
   /** What to refuse with. */
   #unavailable(): SmsError {
-    return this.#failure ?? new SmsError('storeUnavailable', { params: { detail: 'closed' } });
+    return this.failure ?? new SmsError('storeUnavailable', { params: { detail: 'closed' } });
   }
 
   #setMode(mode: JournalMode): void {

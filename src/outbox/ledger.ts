@@ -160,11 +160,6 @@ export class Ledger {
     return this.texts.size === 0 && this.questions.size === 0 && this.#refused.size === 0;
   }
 
-  /** Finds out whether anything is remembered. */
-  async findOut(): Promise<void> {
-    await this.journal.run(this.sentIndex.findOut());
-  }
-
   /** See {@link Participant.found}. */
   async found(items: readonly Item[], isOpening: boolean): Promise<void> {
     const found = (items as readonly (Text | Asked)[]).filter((item) => !this.#isRefused(item));

@@ -1,4 +1,4 @@
-import { type Changes, digest, type Look, type MovedValues, parseRememberedValue } from '../store/store';
+import { type Changes, type Duration, digest, type Look, type MovedValues, parseRememberedValue } from '../store/store';
 import { formatOutcome, isAccepted, isKept, isUnknown, type Outcome, type StoredOutcome, type Text } from './text';
 
 /** What the memory of keys says of a text. */
@@ -64,12 +64,6 @@ export function guardAgain(text: Text, look: Look, changes: Changes, memory: Key
   if (read(text, look, memory.now)?.id === text.id) guard(text, changes, memory);
 }
 
-/** What a step may look at, and what it changes. */
-interface Deciding {
-  look: Look;
-  changes: Changes;
-}
-
 /**
  * Notes what became of a guarded text: one that nobody was accepted for counts as not sent, so that its key is free, unless another
  * has it by now, as after a change of the login.
@@ -77,7 +71,7 @@ interface Deciding {
 export function noteOutcome(
   text: Text,
   outcome: Outcome,
-  { look, changes }: Deciding,
+  { look, changes }: { look: Look; changes: Changes },
   { now: at, dedupeMs }: KeyMemory,
 ): void {
   const [key] = keysOfOnce(text);
@@ -100,12 +94,6 @@ export const movedKeys: MovedValues = {
     return mine?.id === theirs?.id && !mine?.outcome ? other : own;
   },
 };
-
-/** From when on, and for how long, something is remembered; in ms. */
-export interface Duration {
-  at: number;
-  forMs: number;
-}
 
 function write(text: Text, value: Guard, changes: Changes, duration: Duration): void {
   const [key] = keysOfOnce(text);

@@ -28,12 +28,12 @@ import {
 import { type Given, Settlement } from './settlement';
 import {
   afterUnknown,
+  asks,
   formatOutcome,
   isKept,
   isTracked,
   isUnknown,
   isUnsent,
-  needsMessage,
   type Outcome,
   parseOutcome,
   type Text,
@@ -193,7 +193,7 @@ export class Outbox implements Participant {
   /** See {@link Participant.found}. */
   found(items: readonly Item[], isOpening: boolean, isMoved = false): Promise<void> {
     if (isOpening) this.registrations.onStore();
-    if (isOpening || isMoved) void this.#parts.ledger.findOut();
+    if (isOpening || isMoved) void this.#parts.journal.run(this.#parts.ledger.sentIndex.findOut());
     else {
       const wanted = new Set(this.wanted());
       // Nobody has wanted them anywhere for as long as they wait.
@@ -278,14 +278,11 @@ export class Outbox implements Participant {
 
   /** Resolves when the text is kept or has ended, which it does within 10 s once its node is closed. Never rejects: what goes wrong is an outcome. */
   async #submit(request: SendRequest, from: SenderRegistration): Promise<void> {
-    const { clock, rules } = this.#parts;
-    const options = keepUntilDue(request.options, clock.now(), rules.quietHours);
-    const text = this.#createText({ ...request, options }, from.handler.id);
+    const text = this.#createText(request, from.handler.id);
     const given = { from, origin: request.origin };
-    if (needsMessage(text)) this.#parts.origins.set(text.id, request.origin);
     if (isTracked(text)) this.#underWay.add(text.id);
     try {
-      assertAnyAllowed({ recipients: text.message.to, settings: rules, text });
+      assertAnyAllowed({ recipients: text.message.to, settings: this.#parts.rules, text });
       if (isTracked(text)) await this.#takeIn(text, given);
       else await this.#sendToEnd(text, given);
     } catch (error) {
@@ -402,8 +399,9 @@ export class Outbox implements Participant {
     this.#parts.settlement.forget(text.id);
   }
 
-  #createText({ message, encoding, parts, options, carried }: SendRequest, node: string): Text {
-    const { journal, clock } = this.#parts;
+  #createText({ message, encoding, parts, options, carried, origin }: SendRequest, node: string): Text {
+    const { journal, clock, rules, origins } = this.#parts;
+    const arrivedAt = clock.now();
     const text: Text = {
       id: journal.nextId(),
       part: 'ledger',
@@ -415,10 +413,14 @@ export class Outbox implements Participant {
       message,
       encoding,
       parts,
-      options,
-      arrivedAt: clock.now(),
+      options: keepUntilDue(options, arrivedAt, rules.quietHours),
+      arrivedAt,
     };
-    if (needsMessage(text)) text.carried = carried();
+    // The message of the flow is needed when the call is over that gave it.
+    if (isTracked(text) || asks(text)) {
+      text.carried = carried();
+      origins.set(text.id, origin);
+    }
     return text;
   }
 }

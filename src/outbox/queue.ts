@@ -67,18 +67,14 @@ export class SendQueue {
   /** How to start those that wait, by their places. */
   readonly #waiting = new OrderedMap<() => void>();
   #arrivals = 0;
-  #inFlight = 0;
+  /** Tasks that run. */
+  inFlight = 0;
   /** The last start that counts, and when it was due, which is what the next one keeps its distance from. */
   #last: { dueAt: number } | undefined;
   #timer: Timer | undefined;
 
   constructor(options: SendQueueOptions) {
     this.#options = options;
-  }
-
-  /** Tasks that run. */
-  get inFlight(): number {
-    return this.#inFlight;
   }
 
   /** Tasks that wait, but for those of kept texts. */
@@ -93,14 +89,14 @@ export class SendQueue {
 
   /** Whether the next task need not wait on account of those before it, so that a new queue would be the same. */
   get isRested(): boolean {
-    return this.#inFlight === 0 && this.#delayMs() === 0;
+    return this.inFlight === 0 && this.#delayMs() === 0;
   }
 
   /** How many tasks could begin now. */
   get free(): number {
     if (this.#next() || this.#delayMs() > 0) return 0;
     const { concurrency, perSecond } = this.#options.settings();
-    const places = Math.max(0, concurrency - this.#inFlight);
+    const places = Math.max(0, concurrency - this.inFlight);
     return perSecond === undefined ? places : Math.min(1, places);
   }
 
@@ -152,7 +148,7 @@ export class SendQueue {
   nudge(): void {
     this.#timer?.cancel();
     const { concurrency } = this.#options.settings();
-    while (this.#inFlight < concurrency) {
+    while (this.inFlight < concurrency) {
       const start = this.#next();
       if (!start) return;
       const delayMs = this.#delayMs();
@@ -196,7 +192,7 @@ export class SendQueue {
       isGivenBack = true;
       takeBack();
     };
-    this.#inFlight++;
+    this.inFlight++;
     this.#options.onChanged?.();
     try {
       // What it throws at once is dealt with later, like any other error: ten thousand in a row would nest.
@@ -204,7 +200,7 @@ export class SendQueue {
     } finally {
       // When many wait that may not leave, others have their turn of the event loop all the same.
       if (isGivenBack) await nextTurn(this.#options.clock);
-      this.#inFlight--;
+      this.inFlight--;
       this.#options.onChanged?.();
       this.nudge();
     }

@@ -1,7 +1,7 @@
 import { onceAborted, wait } from '../clock';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
-import type { Feed, FeedEntry, RecordOfKind } from '../model';
+import type { Feed, RecordOfKind } from '../model';
 import { isHandset } from '../questions/sent-index';
 import { normaliseRecipient } from '../wire/fields';
 import type { OutboxOptions } from './ledger';
@@ -161,7 +161,8 @@ export class Reconciliation {
       await wait(clock, Math.max(0, next - clock.elapsed()), signal);
       // A reading that fails proves nothing, and the next may succeed.
       const { entries } = await this.#options.readFeed().catch(() => ({ entries: [] }));
-      if (entries.some((entry) => speaksOf(entry, this.messageId))) this.#foundAll('feed');
+      if (entries.some(({ id, link, fields }) => containsWord([id, link, fields], this.messageId)))
+        this.#foundAll('feed');
       if (this.#isComplete || next >= until) return;
     }
   }
@@ -178,11 +179,7 @@ export class Reconciliation {
   }
 }
 
-/** Says whether an entry of the feed has the messageId as its id, or as a whole word in its id, link or a field. */
-function speaksOf({ id, link, fields }: FeedEntry, messageId: string): boolean {
-  return containsWord([id, link, fields], messageId);
-}
-
+/** Says whether an id, a link or a field of the feed is a word, or has it as a whole one. */
 function containsWord(value: unknown, word: string): boolean {
   if (typeof value === 'string') return hasWord(value, word);
   if (typeof value !== 'object' || value === null) return false;

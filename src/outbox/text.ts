@@ -185,11 +185,6 @@ export function asks({ options }: Pick<Text, 'options'>): boolean {
   return options.waitMs !== undefined || options.reportMs !== undefined;
 }
 
-/** Says whether the message of the flow is needed when the call is over that gave a text. */
-export function needsMessage(text: Pick<Text, 'options'>): boolean {
-  return isTracked(text) || asks(text);
-}
-
 /** Says whether what comes in may concern a text. */
 export function isFollowed(text: Pick<Text, 'options'>): boolean {
   return isRemembered(text) || asks(text);

@@ -12,7 +12,7 @@ import {
   remember,
   sentKeysOf,
 } from '../questions/sent-index';
-import { type Changes, dropItem, keepItem, type Look } from '../store/store';
+import { type Changes, dropItem, keepItem } from '../store/store';
 import { guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict } from './once';
 import { askedForConsent, askRules, giveBack, holdsAny, type Leaving, passRules, type Verdict } from './rules';
 import {
@@ -123,10 +123,12 @@ export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'g
       if (countedAt) giveBack(leavingOf(text, submitted, memory), countedAt, look, changes);
       const back = keepText({ ...rest, state: arrows.putBack.to }, memory.now, changes);
       guardAgain(back, look, changes, memory);
-      const unasked = takesBack
-        ? forgetLeft(text, unanswered(questionsOf(text, known, changes), look, changes), look, changes)
-        : [];
-      if (takesBack) dropUnkept(text, changes);
+      if (!takesBack) return () => ({ text: back, asked: [], unasked: [] });
+      // Nobody is asked, and nobody has got it.
+      const { messageId, to } = text.message;
+      if (messageId !== undefined && isRemembered(text)) forgetSent(referenceOf(messageId, text), to, look, changes);
+      const unasked = unask(unanswered(questionsOf(text, known, changes), look, changes), look, changes);
+      dropUnkept(text, changes);
       return () => ({ text: back, asked: [], unasked });
     },
   };
@@ -257,13 +259,6 @@ function dropText(text: Text, isAsking: () => boolean, changes: Changes): void {
 /** A text that is in no store asks nothing any more. */
 function dropUnkept(text: Text, changes: Changes): void {
   if (!isTracked(text) && asks(text)) changes.remember.set(carriedKey(text.id), undefined);
-}
-
-/** Nothing of a text was sent that was remembered as it left: nobody is asked, and nobody has got it. */
-function forgetLeft(text: Text, questions: readonly Question[], look: Look, changes: Changes): string[] {
-  const { messageId, to } = text.message;
-  if (messageId !== undefined && isRemembered(text)) forgetSent(referenceOf(messageId, text), to, look, changes);
-  return unask(questions, look, changes);
 }
 
 export function leavingOf(

@@ -111,7 +111,7 @@ export class PollLoop {
     this.#setState({ name: 'connecting' });
     if (this.#held) this.#setState(this.#held);
     else if (this.#inFlight > 0) this.#setState({ name: 'listening' });
-    if (this.#workers === 0) this.#work();
+    if (this.#workers === 0) void this.#work();
   }
 
   /** Makes no further poll. One in flight is left to finish and hand over its answer. */
@@ -160,12 +160,8 @@ export class PollLoop {
     return Math.max(1, most ?? this.#source.drain());
   }
 
-  #work(): void {
+  async #work(): Promise<void> {
     this.#workers++;
-    void this.#run();
-  }
-
-  async #run(): Promise<void> {
     try {
       while (this.#wanted) {
         if (this.#held) {
@@ -180,7 +176,7 @@ export class PollLoop {
         }
         const outcome = this.#late ?? (await this.#ask());
         if (outcome === 'new') {
-          if (this.#wanted && !this.#held && this.#workers < this.#source.drain()) this.#work();
+          if (this.#wanted && !this.#held && this.#workers < this.#source.drain()) void this.#work();
           continue;
         }
         // A helper ends with its first answer that brings nothing, and leaves it to the last one, which stays, to find

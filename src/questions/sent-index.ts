@@ -2,11 +2,12 @@ import type { Clock } from '../clock';
 import type { Step } from '../journal/journal';
 import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model';
 import type { Moment } from '../outbox/limits';
-import type { Duration } from '../outbox/once';
+import type { KeyMemory } from '../outbox/once';
 import type { RuleSettings } from '../outbox/rules';
 import type { Text } from '../outbox/text';
 import {
   type Changes,
+  type Duration,
   digest,
   type Look,
   type MovedValues,
@@ -314,11 +315,9 @@ function mergeReferences(own: Remembered, other: Remembered, key: string, change
 }
 
 /** What steps go by: the time, and for how long the ledger remembers what, in ms. */
-export interface Memory {
-  now: number;
+export interface Memory extends KeyMemory {
   moment: Moment;
   rules: RuleSettings;
-  dedupeMs(): number;
   sentMs: number;
 }
 

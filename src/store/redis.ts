@@ -108,7 +108,7 @@ export class RedisStore implements Store {
   async recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
     const { redis } = this.#opened();
     const texts = await attempt(redis.mget(keys.map(this.#keys.seen)));
-    return texts.map(read);
+    return texts.map((text) => (text === null ? undefined : parseRemembered(text)));
   }
 
   /** Goes through the names of all keys of the server, for it has no list of those of a login. */
@@ -186,11 +186,6 @@ export class RedisStore implements Store {
     if (!this.#session) throw new Error('not open');
     return this.#session;
   }
-}
-
-/** `null` stands for nothing, as in answers. */
-function read(text: string | null): Remembered | undefined {
-  return text === null ? undefined : parseRemembered(text);
 }
 
 /** As it stood when it was read; `false` for nothing, as in scripts. */

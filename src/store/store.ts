@@ -18,12 +18,16 @@ export interface Item {
   attempts: number;
 }
 
-/** What is remembered under a key. */
-export interface Remembered {
+/** From when on, and for how long, something is remembered. */
+export interface Duration {
   /** When, in ms. */
   at: number;
   /** How long, in ms from then. It is swept some time after. */
   forMs: number;
+}
+
+/** What is remembered under a key. */
+export interface Remembered extends Duration {
   /** Any text; no store reads it. */
   value: string;
 }

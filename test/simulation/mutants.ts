@@ -59,8 +59,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a store that works again is not told of',
     'journal/journal.ts',
-    "if (!this.#failure || this.#mode === 'failed') return;",
-    "if (this.#failure || this.#mode === 'failed') return;",
+    "if (!this.failure || this.#mode === 'failed') return;",
+    "if (this.failure || this.#mode === 'failed') return;",
   ),
   mutant(
     'effects run before the commit',
@@ -146,7 +146,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'the flow has all the time in the world',
     'delivery/poll-subscription.ts',
-    'this.#options.ackTimeoutMs, () => this.#timeOut(out));',
+    'this.#options.ackTimeoutMs, onTimeout);',
     'this.#options.ackTimeoutMs, () => {});',
   ),
   mutant(
@@ -277,8 +277,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'messages are polled side by side',
     'polling/poll-loop.ts',
-    'this.#workers < this.#source.drain()) this.#work();',
-    'this.#workers <= this.#source.drain()) this.#work();',
+    'this.#workers < this.#source.drain()) void this.#work();',
+    'this.#workers <= this.#source.drain()) void this.#work();',
   ),
   mutant(
     'the outbox is polled side by side',
@@ -321,8 +321,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'one text more at once than allowed',
     'outbox/queue.ts',
-    'while (this.#inFlight < concurrency) {',
-    'while (this.#inFlight <= concurrency) {',
+    'while (this.inFlight < concurrency) {',
+    'while (this.inFlight <= concurrency) {',
   ),
   mutant(
     'a request has no end',
