@@ -2,12 +2,14 @@ import { type Clock, nextTurn, type Timer } from '../clock';
 import { SmsError } from '../errors';
 import {
   asStoreError,
+  dropItem,
   type Held,
   type Hold,
   type Item,
   idTimeLength,
   keepItem,
   type Leftovers,
+  mostBytes,
   type Part,
   type Remembered,
   type Store,
@@ -15,7 +17,7 @@ import {
   timeOf,
 } from '../store/store';
 import { ClockSkew } from './clock-skew';
-import { createChange, type Participant, type Step } from './step';
+import { createChange, type HeldItem, type Participant, type Step } from './step';
 import { StepWriter, type Task } from './writer';
 
 export type { Participant, Step, WhileFailing } from './step';
@@ -67,8 +69,10 @@ export class Journal {
   readonly #idSuffix: string;
   /** What is asked for, in order. */
   #queue: (Task | Reading)[] = [];
+  /** Ids of the items that stand for steps of this process. */
+  readonly #heldHere = new Set<string>();
   #working: Promise<void> | undefined;
-  #mode: JournalMode = 'closed';
+  mode: JournalMode = 'closed';
   /** Why the store cannot be used, if so. It stands until something has been written again. */
   failure: SmsError | undefined;
   /** What was found damaged last, if anything was. */
@@ -95,10 +99,6 @@ export class Journal {
     this.#writer = new StepWriter(store, this.participants, ClockSkew.of(clock));
     const random = Math.floor(clock.random() * 2 ** 32);
     this.#idSuffix = random.toString(16).padStart(8, '0');
-  }
-
-  get mode(): JournalMode {
-    return this.#mode;
   }
 
   /** Whether nothing waits to be written. */
@@ -160,13 +160,12 @@ export class Journal {
    * @throws SmsError `SMS_STORE` when it is refused while the store fails or is being closed
    */
   run<Result>(step: Step<Result>): Promise<Result> {
-    if (this.#isRefused(step)) return Promise.reject(this.#unavailable());
-    const hold = step.redo && this.#options.store.hold?.(step.redo());
-    const isSafe = hold !== undefined || step.redo === undefined || !this.isDurable;
-    const later = () => (this.#isRefused(step) ? Promise.reject(this.#unavailable()) : this.#run(step, hold));
-    const result = step.after && isSafe ? step.after.then(later) : this.#run(step, hold);
-    if (hold) step.onWritten?.();
-    return result;
+    const { redo, after, onWritten } = step;
+    const place = redo && this.#options.store.hold?.(redo());
+    if (place) onWritten?.();
+    const hold = place ?? (redo && after && this.#holdAsItem(redo(), onWritten));
+    const isSafe = hold !== undefined || redo === undefined || !this.isDurable;
+    return after && isSafe ? after.then(() => this.#run(step, hold)) : this.#run(step, hold);
   }
 
   /**
@@ -214,22 +213,38 @@ export class Journal {
 
   /** Whether the store is open, and nobody closes it. */
   get #isUsable(): boolean {
-    return this.#mode === 'open' && !this.#isClosing;
+    return this.mode === 'open' && !this.#isClosing;
+  }
+
+  get #wanted(): string[] {
+    return [...this.participants.values()].flatMap((participant) => [...participant.wanted()]);
   }
 
   get #hasWork(): boolean {
-    return this.#isRetryDue || this.#queue.length > 0 || (this.#mode === 'open' && this.#writer.hasUnsaved);
-  }
-
-  #isRefused({ whileFailing }: Pick<Step<unknown>, 'whileFailing'>): boolean {
-    return whileFailing === 'refuse' && this.#isClosing;
+    return this.#isRetryDue || this.#queue.length > 0 || (this.mode === 'open' && this.#writer.hasUnsaved);
   }
 
   #run<Result>(step: Step<Result>, hold: Hold | undefined): Promise<Result> {
+    if (step.whileFailing === 'refuse' && this.#isClosing) return Promise.reject(this.#unavailable());
     this.taken++;
     return new Promise((resolve, reject) => {
       this.#enqueue({ step, resolve: resolve as (result: unknown) => void, reject, hold });
     });
+  }
+
+  /** A shared store has no place for what waits but among its items; not for what keeps it from serving others. */
+  #holdAsItem(text: string, onWritten?: () => void): Hold | undefined {
+    if (!this.isShared || this.mode !== 'open' || text.length > mostBytes) return undefined;
+    const item: HeldItem = { id: this.nextId(), part: 'held', subscribers: this.#wanted, attempts: 0, text };
+    this.#heldHere.add(item.id);
+    void this.run(createChange((changes) => keepItem(changes, item), onWritten));
+    return this.#heldAs(item);
+  }
+
+  #heldAs({ id, part, text }: HeldItem): Held {
+    const onGone = () => this.#heldHere.delete(id);
+    const drop = createChange((changes) => dropItem(changes, id, part), onGone);
+    return { text, letGo: () => void this.run(drop), setAside: () => id };
   }
 
   #read<T>(read: () => Promise<T>): Promise<T> {
@@ -246,7 +261,7 @@ export class Journal {
     this.#working ??= this.#workOff().finally(() => {
       this.#working = undefined;
       // It may have been closed since it was looked.
-      if (this.#hasWork || (this.#isClosing && this.#mode !== 'closed')) this.#work();
+      if (this.#hasWork || (this.#isClosing && this.mode !== 'closed')) this.#work();
     });
   }
 
@@ -254,12 +269,12 @@ export class Journal {
     // What is asked for together is taken together.
     await undefined;
     do {
-      if (this.#isRetryDue || (this.#mode === 'closed' && (this.#hasWork || !this.#isClosing))) await this.#open();
+      if (this.#isRetryDue || (this.mode === 'closed' && (this.#hasWork || !this.#isClosing))) await this.#open();
       else if (this.#hasWork) await this.#takeNext();
       await this.#sweep();
       this.#options.onSteps?.();
       if (this.#isClosing && !this.#hasWork) await this.#close();
-    } while (this.#hasWork || (this.#mode === 'closed' && !this.#isClosing));
+    } while (this.#hasWork || (this.mode === 'closed' && !this.#isClosing));
   }
 
   /** Reads what is asked for next, or takes the steps that are, up to the next that reads. */
@@ -282,7 +297,7 @@ export class Journal {
 
   /** Takes steps in one commit, and without the store while that fails. */
   async #take(tasks: readonly Task[]): Promise<void> {
-    if (this.#mode !== 'open') return this.#writer.takeUnsaved(tasks, this.#unavailable());
+    if (this.mode !== 'open') return this.#writer.takeUnsaved(tasks, this.#unavailable());
     const commit = await this.#writer.commit(tasks);
     if ('error' in commit) {
       if (this.#openAgain(commit.error)) {
@@ -304,11 +319,11 @@ export class Journal {
 
   /** Asks the store for something while it is open. `undefined` when it is not, or fails. */
   async #attempt<T>(call: (store: Store) => Promise<T>): Promise<T | undefined> {
-    if (this.#mode !== 'open') return undefined;
+    if (this.mode !== 'open') return undefined;
     try {
       const result = await call(this.#options.store);
       // It may have failed meanwhile.
-      return this.#mode === 'open' ? result : undefined;
+      return this.mode === 'open' ? result : undefined;
     } catch (error) {
       this.#fail(error);
       return undefined;
@@ -361,7 +376,7 @@ export class Journal {
             this.#writer.noteFound(items, false);
             await this.#find(items, false);
           }),
-        wanted: () => [...this.participants.values()].flatMap((participant) => [...participant.wanted()]),
+        wanted: () => this.#wanted,
         onFailure: (error) => {
           if (!this.#openAgain(error)) this.#fail(error);
         },
@@ -407,6 +422,7 @@ export class Journal {
       // The clock may have been set back since.
       const givenAt = Math.round(timeOf(item) * 1_000);
       if (givenAt > this.#lastIdAt) this.#lastIdAt = givenAt;
+      if (item.part === 'held' && !this.#heldHere.has(item.id)) this.#redo(this.#heldAs(item as HeldItem));
     }
     const isLeft = this.#createIsLeft();
     for (const [part, participant] of this.participants) {
@@ -426,9 +442,9 @@ export class Journal {
 
   /** Closes the store, unless it is closed; a durable one keeps what participants may forget then. */
   async #close(): Promise<void> {
-    if (this.#mode === 'closed') return;
+    if (this.mode === 'closed') return;
     // One that is open has all that was ever to be written.
-    if (this.#mode === 'open' && this.isDurable) for (const one of this.participants.values()) one.letGo?.();
+    if (this.mode === 'open' && this.isDurable) for (const one of this.participants.values()) one.letGo?.();
     this.#isRead = false;
     this.#setMode('closing');
     this.#recovered();
@@ -441,7 +457,7 @@ export class Journal {
     if (!(cause instanceof StoreLapse)) return false;
     // What was under way when it lapsed says so, too.
     if (this.#isRetryDue) return true;
-    if (this.#mode !== 'open' || this.#hasLapsed) return false;
+    if (this.mode !== 'open' || this.#hasLapsed) return false;
     this.#hasLapsed = true;
     this.#setMode('failed');
     this.#isRetryDue = true;
@@ -451,7 +467,7 @@ export class Journal {
 
   /** The store cannot be used any more. */
   #fail(cause: unknown): void {
-    if (this.#mode === 'closing' || this.#mode === 'closed') return;
+    if (this.mode === 'closing' || this.mode === 'closed') return;
     const isNew = !this.failure;
     this.failure = asStoreError(cause);
     this.#setMode('failed');
@@ -465,7 +481,7 @@ export class Journal {
 
   /** Something has been written, or there is nothing to write. */
   #recovered(): void {
-    if (!this.failure || this.#mode === 'failed') return;
+    if (!this.failure || this.mode === 'failed') return;
     this.failure = undefined;
     this.#options.onStore(undefined);
   }
@@ -479,6 +495,6 @@ export class Journal {
     this.#retry?.cancel();
     this.#retry = undefined;
     this.#isRetryDue = false;
-    this.#mode = mode;
+    this.mode = mode;
   }
 }

@@ -6,6 +6,12 @@ import type { Changes, Item, Look, MovedValues, Remembered } from '../store/stor
  */
 export type WhileFailing = 'refuse' | 'postpone' | 'apply';
 
+/** A step that waits in a shared store: whoever takes it over has it redone. */
+export interface HeldItem extends Item {
+  part: 'held';
+  text: string;
+}
+
 /** Something that changes what is kept. */
 export interface Step<Result> {
   /** What `decide` looks at in any case, and is read before. Absent: nothing. */
@@ -24,14 +30,14 @@ export interface Step<Result> {
   readonly drops?: readonly string[];
   /**
    * What its participant makes the same step of in a later process, see {@link Participant.redo}: written as it is asked for, where a kill does
-   * not reach it, and kept there until what it changes is in the store.
+   * not reach it, and kept there until what it changes is in the store. A store that is shared has only what waits for `after`, as an item.
    */
   redo?(): string;
-  /** Called as it is asked for, when that is written. Not called where the store has no such place, or cannot write. */
+  /** Called when that is written. Not called where the store has no such place, or cannot write. */
   onWritten?(): void;
   /**
    * It is taken after those that have come by the time that this resolves; at once where a kill would lose what is to be redone, since a
-   * store has no place for that.
+   * store has no place for that now.
    */
   readonly after?: Promise<void> | undefined;
   /** Called whenever it is postponed, which may be several times before it is taken. */

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../clock';
+import { type Clock, wait } from '../clock';
 import type { IncomingRecord } from '../model';
 import { foreverMs } from '../outbox/once';
 import type { Text } from '../outbox/text';
@@ -163,20 +163,12 @@ function deleteFrom(index: Map<string, Set<string>>, key: string, id: string): v
   if (ids?.size === 0) index.delete(key);
 }
 
-/** A text that asks, from when it leaves until its outcome is known. */
-interface TextInTransit {
-  recipients: readonly string[];
-  readonly outcome: Promise<void>;
-  onOutcome(): void;
-  timer: Timer;
-}
-
 const longestInTransitMs = 60_000;
 
 /** Texts that ask and have left: what their handsets write meanwhile may answer them, which is known when they are accepted. */
 export class TextsInTransit {
   readonly #clock: Clock;
-  readonly #texts = new Map<string, TextInTransit>();
+  readonly #texts = new Map<string, { recipients: readonly string[]; outcome: Promise<void>; end: AbortController }>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -185,20 +177,15 @@ export class TextsInTransit {
   /** A text leaves. */
   add({ id, message, options }: Text): void {
     if (options.waitMs === undefined || this.#texts.has(id)) return;
-    let onOutcome = () => {};
-    const outcome = new Promise<void>((resolve) => {
-      onOutcome = resolve;
-    });
-    const timer = this.#clock.after(longestInTransitMs, () => this.delete(id), true);
-    this.#texts.set(id, { recipients: message.to, outcome, onOutcome, timer });
+    const end = new AbortController();
+    const outcome = wait(this.#clock, longestInTransitMs, end.signal).catch(() => {});
+    this.#texts.set(id, { recipients: message.to, outcome, end });
   }
 
   /** It is written what has become of a text. */
   delete(id: string): void {
-    const text = this.#texts.get(id);
+    this.#texts.get(id)?.end.abort();
     this.#texts.delete(id);
-    text?.timer.cancel();
-    text?.onOutcome();
   }
 
   /** Nobody finds out any more here. */
@@ -208,7 +195,6 @@ export class TextsInTransit {
 
   /** Resolves when it is known of each text to a handset what has become of it, 60 s after it left at the latest; `undefined`: of all is. */
   outcomesTo(handset: unknown): Promise<void> | undefined {
-    if (this.#texts.size === 0) return undefined;
     const msisdn = normaliseRecipient(handset);
     const texts = [...this.#texts.values()].filter(({ recipients }) => recipients.includes(msisdn));
     return texts.length === 0 ? undefined : Promise.all(texts.map(({ outcome }) => outcome)).then(() => {});

@@ -50,14 +50,15 @@ export class SentIndex {
   }
 
   /** A text is about to be remembered. */
-  expect({ at, forMs }: Duration): void {
-    const leftMs = at + forMs - this.#clock.now();
+  expect(duration: Duration | undefined): void {
+    if (!duration) return;
+    const leftMs = endOf(duration) - this.#clock.now();
     this.#until = Math.max(this.#until, this.#clock.elapsed() + leftMs);
   }
 
   /** Whether something may be remembered, as far as others know. */
   isRemembered(look: Look): boolean {
-    if (this.#isShared && !this.isExpected) this.#note(look(sentIndexKey));
+    if (this.#isShared && !this.isExpected) this.expect(look(sentIndexKey));
     return this.isExpected;
   }
 
@@ -67,16 +68,12 @@ export class SentIndex {
     return {
       whileFailing: 'postpone',
       decide: (look) => {
-        this.#note(look(sentIndexKey));
+        this.expect(look(sentIndexKey));
         return () => {
           this.#isKnown = true;
         };
       },
     };
-  }
-
-  #note(remembered: Remembered | undefined): void {
-    if (remembered) this.expect(remembered);
   }
 }
 

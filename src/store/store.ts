@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { isSmsError, SmsError } from '../errors';
 
-/** Which room of the library keeps an item. */
-export type Part = 'inbox' | 'deadLetter' | 'ledger';
+/** Which room of the library keeps an item; `held`: a step that waits in a shared store. */
+export type Part = 'inbox' | 'deadLetter' | 'ledger' | 'held';
 
 /** Something kept until it is done with. Plain data; the parts add properties of their own. */
 export interface Item {

@@ -47,7 +47,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what a store that fails does not have is let go of',
     'journal/journal.ts',
-    "if (this.#mode === 'open' && this.isDurable) for (const one",
+    "if (this.mode === 'open' && this.isDurable) for (const one",
     'if (this.isDurable) for (const one',
   ),
   mutant(
@@ -59,8 +59,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a store that works again is not told of',
     'journal/journal.ts',
-    "if (!this.failure || this.#mode === 'failed') return;",
-    "if (this.failure || this.#mode === 'failed') return;",
+    "if (!this.failure || this.mode === 'failed') return;",
+    "if (this.failure || this.mode === 'failed') return;",
   ),
   mutant(
     'effects run before the commit',

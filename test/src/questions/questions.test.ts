@@ -9,7 +9,7 @@ import { sentKeysOf } from '../../../src/questions/sent-index';
 import { createChanges, unsweptPrefix } from '../../../src/store/store';
 import { answersOf, beginReceiving, copyDisk, forever, SendingSide, sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
-import { FailingStore } from '../store/failing-store';
+import { FailingServer, FailingStore } from '../store/failing-store';
 
 const hour = 3_600_000;
 
@@ -299,8 +299,8 @@ describe('conversations', () => {
     });
 
     describe('a reply by handset that comes before the answer of the service', () => {
-      async function reply(messageId?: string) {
-        const surroundings = beginReceiving();
+      async function reply<S extends FailingStore>(messageId?: string, used = new FailingStore() as S) {
+        const surroundings = beginReceiving(used);
         const { side, node } = surroundings;
         const accept = side.service.holdNext();
         sendText(node, 'Come?', { waitMs: hour, ...(messageId === undefined ? undefined : { messageId }) });
@@ -323,6 +323,37 @@ describe('conversations', () => {
           assert.deepEqual(bodiesOf(side), ['somebody else', 'yes']);
         });
       }
+
+      it('is held back on a server, too, where nothing of that is left', async () => {
+        const { side, node, store, accept, arriving } = await reply(undefined, new FailingServer());
+        await side.incoming('6421555777', 'somebody else');
+        store.disconnect();
+        await side.pass(10_000);
+        assert.deepEqual(bodiesOf(side), ['somebody else']);
+        accept();
+        await arriving;
+        await side.pass(100);
+        assert.deepEqual([node.ends, answersOf(node)], [['to 6421555123'], ['6421555123: yes']]);
+        assert.deepEqual(bodiesOf(side), ['somebody else', 'yes']);
+        await side.pass(hour);
+        assert.deepEqual(store.disk.items, []);
+      });
+
+      it('and is taken over by another instance when this one dies', async () => {
+        const { side } = await reply(undefined, new FailingServer());
+        const left = side.options.store as FailingServer;
+        const items = left.disk.items.filter(({ part }) => part !== 'ledger');
+        const server = new FailingServer();
+        const later = new SendingSide({ clock: side.clock, store: server });
+        later.attach();
+        later.receive();
+        await later.pass(100);
+        assert.ok(items.every(({ subscribers }) => subscribers.some((one) => server.wanted.includes(one))));
+        server.takeOver(items);
+        await later.pass(100);
+        assert.deepEqual(bodiesOf(later), ['yes']);
+        assert.deepEqual(server.disk.items, []);
+      });
 
       it('is an ordinary message when that takes longer than 60 s', async () => {
         const { side, node, accept, arriving } = await reply();

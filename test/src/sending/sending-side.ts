@@ -412,7 +412,7 @@ export function copyDisk(disk: FakeDisk): FakeDisk {
 }
 
 /** An account with a node that sends, on which another receives. */
-export function beginReceiving(store = new FailingStore()) {
+export function beginReceiving<S extends FailingStore>(store = new FailingStore() as S) {
   const side = new SendingSide({ store });
   const node = side.attach();
   side.receive();

@@ -195,6 +195,9 @@ export class FailingServer extends FailingStore {
     return super.open(events);
   }
 
+  /** It has no place for what is not committed. */
+  override hold(): undefined {}
+
   /** Of what a dead process leaves, what it would be given. */
   get wanted(): readonly string[] {
     return this.#events?.wanted?.() ?? [];
