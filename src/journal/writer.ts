@@ -10,6 +10,7 @@ import {
   type Remembered,
   type Store,
   StoreConflict,
+  type Times,
 } from '../store/store';
 import type { ClockSkew } from './clock-skew';
 import type { Participant, Step } from './step';
@@ -146,7 +147,15 @@ export class StepWriter {
     if (this.#rememberedSinceSweep < rememberedPerSweep && setAt === this.#sweptAfterSetting) return;
     this.#rememberedSinceSweep = 0;
     this.#sweptAfterSetting = setAt;
-    await this.#store.sweep(now, this.#skew);
+    const times: Times = {
+      read: (remembered) => {
+        const read = this.#skew.read(remembered);
+        // Of a clock that is set meanwhile `now` knows nothing: all of it stays until the next sweep.
+        return this.#skew.setAt === setAt ? read : { ...read, at: now };
+      },
+      correct: (remembered) => this.#skew.correct(remembered),
+    };
+    await this.#store.sweep(now, times);
   }
 
   /** Adds what a step changes that has looked at what was recalled. */

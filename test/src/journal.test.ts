@@ -358,6 +358,28 @@ describe('Journal', () => {
     assert.deepEqual(states, ['SMS_STORE', undefined]);
   });
 
+  it('forgets nothing too early in a sweep that is under way as the clock is set back by days', async () => {
+    const journal = create();
+    await journal.ready();
+    const sweep = store.sweep.bind(store);
+    store.sweep = (...call) => {
+      const sweeping = sweep(...call);
+      clock.set(-100 * 3_600_000);
+      store.sweep = sweep;
+      return sweeping;
+    };
+    const remember = step(({ remember: seen }) => {
+      for (let index = 0; index < 500; index++) {
+        seen.set(String(index), { at: clock.now(), forMs: 72 * 3_600_000, value: '' });
+      }
+    });
+    for (const sweeps of [2, 3]) {
+      await journal.run(remember);
+      await journal.flush();
+      assert.deepEqual([store.sweeps.length, store.disk.remembered.size], [sweeps, 500]);
+    }
+  });
+
   it('opens a store again that is well, says nothing of it, and takes the step then; but not twice for nothing', async () => {
     const notes = new Notes();
     const journal = create(store, { ledger: notes });
