@@ -191,7 +191,7 @@ export class Flow {
     // That it was given may not have been written down yet when the process died.
     const isUnwritten = (message.diedAtMs ?? Number.NaN) - (share.givenAtMs ?? Number.NaN) < this.#unwrittenMs;
     const mustBeMarked = message.mustBeMarked && message.arrivals === 1;
-    const mayBeUnmarked = message.mayRepeat || isForgotten || isUnwritten;
+    const mayBeUnmarked = message.mayRepeat || message.isWithDead || isForgotten || isUnwritten;
     if (isRepeated && !redelivered && (mustBeMarked || !mayBeUnmarked)) world.violate('repeated without a mark', which);
     if (!isRepeated && redelivered && !message.mayBeMarked) world.violate('marked for no reason', which);
     if (

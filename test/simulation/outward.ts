@@ -237,9 +237,9 @@ export class Outward {
     const last = input.outcomes.at(-1)?.outcome;
     const isUnknown = last !== undefined && 'code' in last && unknown.has(last.code);
     const isResolved = last !== undefined && !('code' in last) && last.resolvedBy !== undefined;
-    // A try whose outcome is unknown may have reached somebody who wrote STOP then, and is not sent to once more.
-    const isWithheld = this.#plan.consent !== undefined && input.order.retryUncertain;
-    const isUnsure = 'reply' in answer ? isUnknown || isResolved || isWithheld : isUnknown && input.mayRepeat;
+    // A try whose outcome is unknown may have reached somebody who is not sent to once more, or whom the next try is refused for.
+    const hasArrived = input.order.retryUncertain && input.text.accepted.has(recipient);
+    const isUnsure = 'reply' in answer ? isUnknown || isResolved || hasArrived : isUnknown && input.mayRepeat;
     if (!acceptedOf(input).includes(recipient) && !input.isAbandoned && !isUnsure)
       this.#violate('an answer before its outcome', name);
     if (!('reply' in answer)) {

@@ -20,6 +20,8 @@ import type { Kind, Message, Text, World } from './world';
 const epochMs = Date.UTC(2026, 0, 2);
 /** Node-RED waits for so long for nodes that close. */
 const closeTimeoutMs = 15_000;
+/** A node that is away for longer is not part of the flows any more. */
+const longestDeploymentMs = 20_000;
 /** No step takes longer, however slow the store is. */
 const stepMs = 10_000;
 /** In 10 s, for all endpoints together, while they bring nothing. */
@@ -261,6 +263,8 @@ export class Process implements Callee, Surrounding {
       forMs,
       () => {
         this.#isDeployingNode = false;
+        // What no node has taken for so long is set aside: it goes to the one that comes after what is being taken in then.
+        if (forMs > longestDeploymentMs) for (const message of this.#open) message.isOutOfOrder = true;
         for (const { id } of closing) this.#addNode(id);
       },
       this,

@@ -99,6 +99,7 @@ const sceneFindings: readonly (readonly [
   seed: number,
   mistake: string,
   scenes?: number,
+  store?: Plan['store'],
 ])[] = [
   ['in', 32, 'two logins that had replaced each other kept for each other without an end'],
   ['in', 1792, 'what was handed to a login whose store failed was handed over again'],
@@ -212,6 +213,15 @@ const sceneFindings: readonly (readonly [
   ['in', 930000322, 'a rule had two logins that read side by side keep one order', 9],
   ['out', 25, 'the message of a question was swept while nothing ran, and its end came without it', 12],
   ['out', 870, 'what was committed and still held at a kill was given twice after longer than it counts as seen', 12],
+  ['out', 9116559, 'a rule had what was set aside come to a node before what was being taken in as that came', 12],
+  [
+    'out',
+    9941413,
+    'a rule had nobody reply to a try whose outcome was unknown when the next was refused',
+    12,
+    'shared',
+  ],
+  ['in', 9810985, 'a rule had what a dead process was called back with be marked under another login', 10, 'shared'],
 ];
 
 /** How long to run schedules that nobody has run before. */
@@ -241,8 +251,9 @@ describe('The whole library on a virtual clock', function () {
       const limits = { way: 'consent', ...(store && { stores: [store] }) } as const;
       await assertNothingFound(await runCampaign(library, { seeds: [seed], limits }));
     }
-    for (const [way, seed, , scenes = firstScenes[way]] of sceneFindings) {
-      await assertNothingFound(await runCampaign(library, { seeds: [seed], limits: { way, scenes } }));
+    for (const [way, seed, , scenes = firstScenes[way], store] of sceneFindings) {
+      const limits = { way, scenes, ...(store && { stores: [store] }) };
+      await assertNothingFound(await runCampaign(library, { seeds: [seed], limits }));
     }
   });
 
