@@ -106,8 +106,6 @@ export { Pieces } from './http/exchange';
 /** @internal */
 export { parseRedisUrl } from './login';
 /** @internal */
-export type { RuleSettings } from './outbox/rules';
-/** @internal */
 export { explainWithheld } from './outbox/rules';
 /** @internal */
 export { isBlank, isUnsafeKey } from './wire/fields';

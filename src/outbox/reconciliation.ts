@@ -30,45 +30,41 @@ interface ReconciliationsOptions extends OutboxOptions {
 
 /**
  * Collects evidence that the service has taken a text whose outcome is unknown: from the records that pass the account,
- * from the moment the text leaves, and from the feed while somebody looks. Finding nothing says nothing.
+ * from the moment the text leaves, and from the feed while somebody looks. Finding nothing says nothing. Each is found by the id of its text.
  */
-export class Reconciliations {
+export class Reconciliations extends Map<string, Reconciliation> {
   readonly #options: ReconciliationsOptions;
-  readonly #byText = new Map<string, Reconciliation>();
   /** Of texts for which evidence is being looked for. */
   readonly searches = new UnderWay();
   #reading: { at: number; feed: Promise<Feed> } | undefined;
 
   constructor(options: ReconciliationsOptions) {
+    super();
     this.#options = options;
   }
 
   /** Begins to collect, unless it has begun already; `undefined` for a text that nothing is looked for, or where nobody is who can. */
   open(text: Text, client = this.#options.registrations.clientFor(text.node)): Reconciliation | undefined {
-    const known = this.#byText.get(text.id);
+    const known = this.get(text.id);
     const opened = known ?? (client && isReconciled(text) ? this.#create(text, client) : undefined);
     if (!opened) return undefined;
-    this.#byText.set(text.id, opened);
+    this.set(text.id, opened);
     opened.to = concernedBy(text);
     return opened;
   }
 
-  get(id: string): Reconciliation | undefined {
-    return this.#byText.get(id);
-  }
-
   /** Ends the collection. */
   close(id: string): void {
-    this.#byText.delete(id);
+    this.delete(id);
     // A feed is large, and private.
-    if (this.#byText.size === 0) this.#reading = undefined;
+    if (this.size === 0) this.#reading = undefined;
   }
 
   /** A record has come. */
   observe(passing: RecordOfKind): void {
     const id = passing.kind === 'outbox' ? passing.record.messageId : passing.record.inReplyToId;
     if (typeof id !== 'string') return;
-    for (const opened of this.#byText.values()) if (opened.messageId === id.trim()) opened.observe(passing);
+    for (const opened of this.values()) if (opened.messageId === id.trim()) opened.observe(passing);
   }
 
   #create({ message, node }: Text, client: Client): Reconciliation {

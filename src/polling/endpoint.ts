@@ -195,7 +195,9 @@ export class Endpoint {
       this.#since = this.#host.clock.now();
       this.#loop.start();
     } else {
-      this.#greet(watcher);
+      const { state } = this.#loop;
+      watcher.onState(state);
+      if (state.name === 'failing') watcher.onFailing(state.error);
       if (watcher.intervalMs !== undefined || this.settings !== formerSettings) this.#loop.nudge();
     }
     return () => {
@@ -275,13 +277,6 @@ export class Endpoint {
     const arrival = { kind: this.#kind, records, via: 'poll', ...asker } as Arrival;
     // What moves one date on is asked for when it is due, whatever it has brought.
     return host.inboxOf(poller).accept(arrival, this.#plan.takesTurns ? {} : events);
-  }
-
-  /** Tells one who joins a loop that runs where it stands. */
-  #greet(watcher: Watcher): void {
-    const { state } = this.#loop;
-    watcher.onState(state);
-    if (state.name === 'failing') watcher.onFailing(state.error);
   }
 
   #tell(state: PollState, previous: PollState): void {
