@@ -372,6 +372,8 @@ const rules: readonly Rule[] = [
         const at = event.answer?.at ?? 0;
         if (world.ends(at - 5_000, at + 5_000).length > 0) continue;
         if (world.happened(/suspend/, at - 60_000, at).length > 0) continue;
+        // The service itself ends all connections as it begins to refuse new ones.
+        if (world.happened(/refused/, at - 500, at + 500).length > 0) continue;
         yield [at, `the connection was ended while the service answered with the ${name(event)}`];
       }
     },
@@ -705,7 +707,8 @@ function* checkReport(world: World, feed: Feed, sent: Seen, report: Seen): Itera
   for (const status of pending.flatMap(statusesOf)) {
     const came = world.all(status)[0];
     const isKnown = finalCodes.has(status.fields.statusCode ?? '') && came && came.at < report.at - 1_000;
-    if (isKnown && !world.wasUnwritten(came.at))
+    // It does not wait for ever for what another login, or store, knows.
+    if (isKnown && !world.wasUnwritten(came.at) && !world.isStuckMoving(came.at))
       yield [report.at, `a report does not know of the ${name(status)}, which had come: ${textOf(feed)}: ${told}`];
   }
   const afterMs = report.at - world.takenAt(feed);
