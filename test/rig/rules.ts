@@ -186,6 +186,14 @@ class World {
     });
   }
 
+  /** Says whether a process was killed as what is kept moved, and others on Redis could do with its copies what was done elsewhere. */
+  wasKilledMoving(from: number, to: number): boolean {
+    return (
+      this.ends(from, to).some((end) => this.wasMoved(end, end)) &&
+      this.happened(/deploy/, from, to).some(({ what }) => what.includes('store: redis'))
+    );
+  }
+
   /** Says whether the login or the store was changed, and one of the stores did not answer meanwhile. */
   isStuckMoving(from: number, to = from): boolean {
     return this.wasMoved(from, to) && this.happened(/disk|redis/, from - reopenMs, to).length > 0;
@@ -550,6 +558,7 @@ const rules: readonly Rule[] = [
             yield [sent.at, `neither a reply nor a silence: ${textOf(feed)}, from ${handset}`];
             continue;
           }
+          if (world.wasKilledMoving(sent.at, ends.at(-1)?.at ?? 0)) continue;
           const unmarked = ends.filter(({ sms }) => !sms?.redelivered);
           if (unmarked.length > 1) yield [end.at, `two ends without a mark: ${textOf(feed)}, from ${handset}`];
           if (new Set(ends.map(({ output }) => output)).size > 1)
@@ -574,6 +583,7 @@ const rules: readonly Rule[] = [
           yield [sent.at, `no report: ${textOf(feed)}`];
           continue;
         }
+        if (world.wasKilledMoving(sent.at, reports.at(-1)?.at ?? 0)) continue;
         if (reports.filter(({ sms }) => !sms?.redelivered).length > 1)
           yield [report.at, `two reports without a mark: ${textOf(feed)}`];
         if (new Set(reports.map(describeReport)).size > 1)
