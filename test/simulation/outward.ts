@@ -469,8 +469,8 @@ export class Outward {
     for (const handset of accepted) this.#accepted.push({ handset, atMs });
     if (!limits || !this.#counts) return;
     const { perHandset, perHandsetMs, perDay } = limits;
-    if (perDay !== undefined && this.#accepted.length > perDay)
-      this.#violate('more in a day than allowed', `${perDay}`);
+    const inDay = this.#accepted.filter((one) => one.atMs > atMs - 86_400_000 + slackMs);
+    if (perDay !== undefined && inDay.length > perDay) this.#violate('more in a day than allowed', `${perDay}`);
     for (const handset of perHandset === undefined ? [] : accepted) {
       const times = this.#accepted.filter((one) => one.handset === handset).map((one) => one.atMs);
       for (const start of times) {
