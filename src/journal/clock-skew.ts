@@ -79,8 +79,8 @@ export class ClockSkew {
   #setBy(at: number): number {
     let byMs = 0;
     for (const { from, until, leadMs } of this.#former) {
-      // It may have been set by so little before that nobody noticed.
-      if (at >= from && at < until + leastSetMs) byMs = Math.max(byMs, this.#leadMs - leadMs);
+      // It may have been set by so little before, or since, that nobody noticed.
+      if (at > from - leastSetMs && at < until + leastSetMs) byMs = Math.max(byMs, this.#leadMs - leadMs);
     }
     return byMs;
   }
