@@ -61,25 +61,36 @@ export function takeLate(context: InboxContext, id: string): void {
     settle(context, waiting);
   }
   const released = entries.released.get(id);
-  if (released) context.run(createLate(context, released));
+  if (!released) return;
+  if (settleSuccessor(context, released)) entries.released.delete(id);
+  else context.run(createLate(context, released));
 }
 
-/** What was taken after all is known when the service brings it again. Where it has already, by the time that this is written, that has arrived. */
-function createLate(context: InboxContext, { identity, entry }: Pending): Step<void> {
-  const { entries, subscribers, deadLetters } = context;
-  const { id, kind } = entry;
+/** Says whether the service has brought it again already, which has arrived then. */
+function settleSuccessor(context: InboxContext, { identity, entry }: Pending): boolean {
+  const { entries, subscribers } = context;
+  const { kind } = entry;
+  // Its polled copy is for those who poll; where nobody does, it only waits for the service to call again.
+  const isForPollers = subscribers.expects(kind);
+  const called = entries.findOn('callback', identity);
+  const successor = called ?? (isForPollers ? undefined : entries.findOn(kind, identity));
+  if (successor) settle(context, successor);
+  const deadLetter = successor ? undefined : context.deadLetters.find(kind, identity);
+  if (deadLetter) context.deadLetters.discard(deadLetter.id);
+  return successor !== undefined || deadLetter !== undefined;
+}
+
+/** What was taken after all is known when the service brings it again. */
+function createLate(context: InboxContext, released: Pending): Step<void> {
+  const { identity, entry } = released;
   return {
     whileFailing: 'apply',
     decide(look, changes) {
       judgeAndRemember(context, { identity, via: 'callback' }, look, changes);
       return () => {
-        entries.released.delete(id);
-        // Its polled copy is for those who poll; where nobody does, it only waits for the service to call again.
-        const copy = subscribers.expects(kind) ? undefined : entries.findOn(kind, identity);
-        const successor = entries.findOn('callback', identity) ?? copy;
-        if (successor) settle(context, successor);
-        const deadLetter = successor ? undefined : deadLetters.find(kind, identity);
-        if (deadLetter) deadLetters.discard(deadLetter.id);
+        context.entries.released.delete(entry.id);
+        // It may have come before this was written, and then it was new.
+        settleSuccessor(context, released);
       };
     },
   };

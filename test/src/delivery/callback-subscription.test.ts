@@ -112,6 +112,19 @@ describe('CallbackSubscription', () => {
     assert.equal(bench.sent.length, 1);
   });
 
+  it('knows what is acknowledged late, though the flow fails at once with what the service has brought again', async () => {
+    const bench = new Bench(inbox, clock);
+    await bench.call('1');
+    await clock.advance(ackTimeoutMs + 1);
+    await bench.call('1');
+    const [first = '', second = ''] = bench.ackIds;
+    bench.receiver.acknowledge(first, false);
+    bench.receiver.acknowledge(second, true);
+    await clock.advance(1);
+    await bench.call('1');
+    assert.deepEqual([bench.sent.length, bench.answers], [2, [false, true, true]]);
+  });
+
   it('knows what is acknowledged late while a shared store fails, before what was let go of is written', async () => {
     const server = new FailingServer();
     const journal = new Journal({ store: server, clock, onStore: () => {} });
