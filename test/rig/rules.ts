@@ -43,6 +43,9 @@ const leftMs = 120_000;
 /** For so long a process that has just started may look for what the one before has left. */
 const findingMs = 2_000;
 
+/** For so long a reply that names no text waits for the outcome of one to its handset, from when that has left. */
+const longestHoldMs = 61_000;
+
 /** For so long a text is known to what answers it. */
 const rememberedSeconds = 7 * 86_400;
 /** For so long what was seen is known. */
@@ -160,12 +163,16 @@ class World {
     return wasOutdated || this.wasForgotten(from, to) || this.wasUnwritten(from);
   }
 
-  /** Says whether the clock was set by less than is noticed, which is a minute: what another login, or store, takes over is judged by it. */
-  wasClockNudged(from: number, to: number): boolean {
-    const settings = this.happened(/clock/, from, to).map(
-      (one) => this.#aheadSeconds(one.to) - this.#aheadSeconds(one.from - 1),
+  /**
+   * By how many ms the clock was set at most that nobody notices, which is less than a minute: what another login, or store, takes over
+   * meanwhile may end so much too early.
+   */
+  nudgedMs(from: number, to: number): number {
+    if (!this.wasMoved(from, to)) return 0;
+    const seconds = this.happened(/clock/, from, to).map((one) =>
+      Math.abs(this.#aheadSeconds(one.to) - this.#aheadSeconds(one.from - 1)),
     );
-    return this.wasMoved(from, to) && settings.some((seconds) => Math.abs(seconds) < 60);
+    return Math.max(0, ...seconds.filter((by) => by < 60)) * 1_000;
   }
 
   /** By how much the clock of Node-RED was ahead. */
@@ -186,12 +193,15 @@ class World {
     });
   }
 
-  /** Says whether a process was killed as what is kept moved, and others on Redis could do with its copies what was done elsewhere. */
+  /** Says whether a process was killed as what it had on Redis moved, and the login or the store was changed again before that was taken over. */
   wasKilledMoving(from: number, to: number): boolean {
-    return (
-      this.ends(from, to).some((end) => this.wasMoved(end, end)) &&
-      this.happened(/deploy/, from, to).some(({ what }) => what.includes('store: redis'))
-    );
+    return this.ends(from, to).some((end) => {
+      const wasOnRedis = this.wasLeftOnRedis(end, end) || this.happened(/deploy/, end - leftMs, end).some(isToRedis);
+      const isBack = this.happened(/deploy/, end, end + leftMs).some(({ what }) =>
+        /changes the (?:login|store)/.test(what),
+      );
+      return wasOnRedis && isBack && this.wasMoved(end, end);
+    });
   }
 
   /** Says whether the login or the store was changed, and one of the stores did not answer meanwhile. */
@@ -203,8 +213,9 @@ class World {
   isReplyOnTheWay({ fields, answer }: Event): boolean {
     if (fields.inReplyToId !== undefined || !answer) return false;
     return this.story.feeds.some((feed) => {
-      const [sent] = this.texts.get(feed.body)?.attempts ?? [];
-      if (feed.node !== 'ask' || !feed.to.includes(fields.from ?? '') || !sent || sent.at > answer.at) return false;
+      const sent = this.texts.get(feed.body)?.attempts.find(({ end }) => end !== 'refused');
+      if (feed.node !== 'ask' || !feed.to.includes(fields.from ?? '') || !sent) return false;
+      if (sent.at > answer.at || answer.at - sent.at > longestHoldMs) return false;
       return this.outcomes(feed).every(({ at }) => at > answer.at);
     });
   }
@@ -236,6 +247,8 @@ function add<Item>(map: Map<string, Item[]>, key: string, item: Item): void {
   if (list) list.push(item);
   else map.set(key, [item]);
 }
+
+const isToRedis = ({ what }: Happening) => what.includes('store: redis');
 
 /** For so long after a deployment the polls and callbacks of the former login still come. */
 const movingMs = 2_000;
@@ -291,7 +304,9 @@ const rules: readonly Rule[] = [
             const first = seen[index - 1];
             if (!first || !second.sms?.redelivered || world.ends(first.at, second.at).length > 0) continue;
             // A dead process has it, too, of which another login knows nothing until it takes that over.
-            if (world.wasLeftOnRedis(event.created, first.at) && world.wasMoved(event.created, second.at)) continue;
+            const mayBeLeft =
+              second.at - first.at < leftMs + ackSeconds * 1_000 && world.wasMoved(event.created, second.at);
+            if (mayBeLeft && world.wasLeftOnRedis(event.created, first.at)) continue;
             const isLate = second.at - first.at > ackSeconds * 1_000 - 250;
             // What was suspended as it gave a message goes on with both.
             const isUnsettled = world.happened(/deploy|suspend|disk|redis/, first.at - 500, second.at).length > 0;
@@ -558,10 +573,11 @@ const rules: readonly Rule[] = [
             yield [sent.at, `neither a reply nor a silence: ${textOf(feed)}, from ${handset}`];
             continue;
           }
-          if (world.wasKilledMoving(sent.at, ends.at(-1)?.at ?? 0)) continue;
           const unmarked = ends.filter(({ sms }) => !sms?.redelivered);
-          if (unmarked.length > 1) yield [end.at, `two ends without a mark: ${textOf(feed)}, from ${handset}`];
-          if (new Set(ends.map(({ output }) => output)).size > 1)
+          const isDoneTwice = world.wasKilledMoving(sent.at, ends.at(-1)?.at ?? 0);
+          if (unmarked.length > 1 && !isDoneTwice)
+            yield [end.at, `two ends without a mark: ${textOf(feed)}, from ${handset}`];
+          if (new Set(ends.map(({ output }) => output)).size > 1 && !isDoneTwice)
             yield [end.at, `a reply and a silence: ${textOf(feed)}, from ${handset}`];
           yield* checkSilence(world, feed, sent, end, handset);
         }
@@ -583,10 +599,10 @@ const rules: readonly Rule[] = [
           yield [sent.at, `no report: ${textOf(feed)}`];
           continue;
         }
-        if (world.wasKilledMoving(sent.at, reports.at(-1)?.at ?? 0)) continue;
-        if (reports.filter(({ sms }) => !sms?.redelivered).length > 1)
+        const isDoneTwice = world.wasKilledMoving(sent.at, reports.at(-1)?.at ?? 0);
+        if (reports.filter(({ sms }) => !sms?.redelivered).length > 1 && !isDoneTwice)
           yield [report.at, `two reports without a mark: ${textOf(feed)}`];
-        if (new Set(reports.map(describeReport)).size > 1)
+        if (new Set(reports.map(describeReport)).size > 1 && !isDoneTwice)
           yield [report.at, `two different reports: ${textOf(feed)}: ${reports.map(describeReport).join(', then ')}`];
         yield* checkReport(world, feed, sent, report);
       }
@@ -678,9 +694,8 @@ function* checkSilence(world: World, feed: Feed, sent: Seen, end: Seen, handset:
     if (delivered.at < end.at - 1_000)
       yield [end.at, `timed out though the reply had come: ${textOf(feed)}, from ${handset}`];
   }
-  const isEarly = end.at - world.takenAt(feed) < waitSeconds * 1_000;
-  const isExcused = world.wasClockWrong(sent.at, end.at) || world.wasClockNudged(sent.at, end.at);
-  if (isEarly && !isExcused && !sent.sms?.redelivered)
+  const isEarly = end.at - world.takenAt(feed) < waitSeconds * 1_000 - world.nudgedMs(sent.at, end.at);
+  if (isEarly && !world.wasClockWrong(sent.at, end.at) && !sent.sms?.redelivered)
     yield [
       end.at,
       `timed out after ${((end.at - world.takenAt(feed)) / 1_000).toFixed(1)} s: ${textOf(feed)}, from ${handset}`,
@@ -722,7 +737,7 @@ function* checkReport(world: World, feed: Feed, sent: Seen, report: Seen): Itera
       yield [report.at, `a report does not know of the ${name(status)}, which had come: ${textOf(feed)}: ${told}`];
   }
   const afterMs = report.at - world.takenAt(feed);
-  if (afterMs < reportSeconds * 1_000 && !sent.sms?.redelivered && !world.wasClockNudged(sent.at, report.at))
+  if (afterMs < reportSeconds * 1_000 - world.nudgedMs(sent.at, report.at) && !sent.sms?.redelivered)
     yield [report.at, `a report before its time, after ${(afterMs / 1_000).toFixed(1)} s: ${textOf(feed)}: ${told}`];
 }
 
