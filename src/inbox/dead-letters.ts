@@ -24,6 +24,8 @@ interface Kept {
   since: number;
   /** Once somebody has looked for it: to derive ten thousand takes 25 ms. */
   identity?: Identity;
+  /** It is in the store no more, or in that of another. */
+  isGone?: true;
 }
 
 /**
@@ -74,11 +76,12 @@ export class DeadLetters {
       ...({ kind, record } as RecordOfKind),
       ...(unsure && { unsure }),
     };
-    this.#put({ item, since: clock.elapsed() });
+    const kept: Kept = { item, since: clock.elapsed() };
+    this.#put(kept);
     this.#sweepLater();
     const step = createChange((changes) => {
-      // Whoever is called back with it may have taken it in the same commit.
-      if (this.#kept.has(item.id) && !changes.drop.has(item.id)) keepItem(changes, item);
+      // Whoever is called back with it may have taken it by then. It is written also where it is to be given again: what drops the entry may come first.
+      if (!kept.isGone && !changes.drop.has(item.id)) keepItem(changes, item);
     });
     this.#context.run(step);
     if (this.#kept.size > mostKept) this.#makeRoom();
@@ -117,6 +120,8 @@ export class DeadLetters {
 
   /** One is in the store no more. */
   forget(id: string): void {
+    const kept = this.#kept.get(id);
+    if (kept) kept.isGone = true;
     this.#kept.delete(id);
   }
 

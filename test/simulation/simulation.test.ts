@@ -213,6 +213,8 @@ const sceneFindings: readonly (readonly [
   ['in', 930000322, 'a rule had two logins that read side by side keep one order', 9],
   ['out', 25, 'the message of a question was swept while nothing ran, and its end came without it', 12],
   ['out', 870, 'what was committed and still held at a kill was given twice after longer than it counts as seen', 12],
+  ['out', 20000402, 'a rule had the limit of a day hold for twenty', 12],
+  ['out', 20015539, 'what no node had taken was in memory alone while it waited to be given to one that came back', 12],
   ['out', 9116559, 'a rule had what was set aside come to a node before what was being taken in as that came', 12],
   [
     'out',
