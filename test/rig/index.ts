@@ -86,8 +86,8 @@ export async function runRig({
     const calmAt = now();
     const hasTime = () => now() < Math.min(calmAt + longestRestMs, Math.max(calmAt, lastSeen()) + restLimitMs);
     const lastEnd = nodeRed.pids.at(-2)?.to;
-    // What a former login has in Redis is opened when that answers, and looked at once more when every dead instance is known to be dead.
-    const lastMute = Math.max(0, ...happenings.filter(({ kind }) => kind === 'redis').map(({ to }) => to));
+    // What a former login has in Redis is opened when that answers, again after a suspension, and looked at once more when every dead instance is known to be dead.
+    const lastMute = Math.max(0, ...happenings.filter(({ kind }) => /redis|suspend/.test(kind)).map(({ to }) => to));
     const isTakenOver = () =>
       lastEnd === undefined || !wasOnRedis || now() - Math.max(lastEnd, lastMute) > 2 * takeOverMs;
     const isAtRest = async () =>
