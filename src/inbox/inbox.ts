@@ -2,7 +2,7 @@ import { nextTurn, type Timer } from '../clock';
 import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
 import { isSmsError } from '../errors';
 import type { Journal, Step, WhileFailing } from '../journal/journal';
-import { createChange, type Participant } from '../journal/step';
+import { createChange, type HeldItem, type Participant } from '../journal/step';
 import type { Kind } from '../model';
 import { type Item, keepItem, timeOf } from '../store/store';
 import { type Acceptance, type Arrival, createAccept, giveTogether } from './accept';
@@ -77,6 +77,7 @@ export class Inbox {
     this.#context = this.#createContext(options);
     this.journal.join('inbox', createInboxParticipant(this.#context));
     this.journal.join('deadLetter', this.deadLetters.createParticipant());
+    this.journal.join('held', { found: () => {}, wanted: () => [], isReadable: isHeld });
   }
 
   /** What was given up, for somebody to decide about. */
@@ -134,7 +135,7 @@ export class Inbox {
     const redo = () => JSON.stringify({ kind: arrival.kind, records });
     const onWritten = () => onHeld?.();
     // All of it is where a kill does not reach it before the first piece is taken, and until the last has been.
-    this.#context.run({ ...createChange(() => {}), redo, onWritten, after: this.#pieces });
+    this.#context.run({ ...createChange(() => {}), redo, redoneFor: [arrival.kind], onWritten, after: this.#pieces });
     return accepting;
   }
 
@@ -145,7 +146,9 @@ export class Inbox {
     // The service has forgotten what it was polled for: a kill must not reach it before it is committed.
     const redo = () => JSON.stringify({ kind, records });
     const onWritten = () => onHeld?.();
-    const acceptances = await (via === 'poll' ? this.#runWaiting({ ...step, redo, onWritten }) : journal.run(step));
+    const acceptances = await (via === 'poll'
+      ? this.#runWaiting({ ...step, redo, redoneFor: [kind], onWritten })
+      : journal.run(step));
     const fresh = acceptances.filter(({ outcome }) => outcome === 'new').length;
     this.counts.duplicates += acceptances.length - fresh;
     if (kind === 'incoming') this.counts.received += fresh;
@@ -315,6 +318,16 @@ function createInboxParticipant(context: InboxContext): Participant {
       }
     },
   };
+}
+
+/** Whether it can be seen from an item what was polled. */
+function isHeld(item: Item): boolean {
+  try {
+    parseHeld((item as HeldItem).text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Names of those whom an inbox can give more to that others leave, as in `Item.subscribers`. */

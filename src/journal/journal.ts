@@ -163,7 +163,7 @@ export class Journal {
     const { redo, after, onWritten } = step;
     const place = redo && this.#options.store.hold?.(redo());
     if (place) onWritten?.();
-    const hold = place ?? (redo && after && this.#holdAsItem(redo(), onWritten));
+    const hold = place ?? (redo && after && this.#holdAsItem(redo(), step));
     const isSafe = hold !== undefined || redo === undefined || !this.isDurable;
     return after && isSafe ? after.then(() => this.#run(step, hold)) : this.#run(step, hold);
   }
@@ -216,10 +216,6 @@ export class Journal {
     return this.mode === 'open' && !this.#isClosing;
   }
 
-  get #wanted(): string[] {
-    return [...this.participants.values()].flatMap((participant) => [...participant.wanted()]);
-  }
-
   get #hasWork(): boolean {
     return this.#isRetryDue || this.#queue.length > 0 || (this.mode === 'open' && this.#writer.hasUnsaved);
   }
@@ -233,9 +229,9 @@ export class Journal {
   }
 
   /** A shared store has no place for what waits but among its items; not for what keeps it from serving others. */
-  #holdAsItem(text: string, onWritten?: () => void): Hold | undefined {
+  #holdAsItem(text: string, { redoneFor = [], onWritten }: Step<unknown>): Hold | undefined {
     if (!this.isShared || this.mode !== 'open' || text.length > mostBytes) return undefined;
-    const item: HeldItem = { id: this.nextId(), part: 'held', subscribers: this.#wanted, attempts: 0, text };
+    const item: HeldItem = { id: this.nextId(), part: 'held', subscribers: redoneFor, attempts: 0, text };
     this.#heldHere.add(item.id);
     void this.run(createChange((changes) => keepItem(changes, item), onWritten));
     return this.#heldAs(item);
@@ -376,7 +372,7 @@ export class Journal {
             this.#writer.noteFound(items, false);
             await this.#find(items, false);
           }),
-        wanted: () => this.#wanted,
+        wanted: () => [...this.participants.values()].flatMap((participant) => [...participant.wanted()]),
         onFailure: (error) => {
           if (!this.#openAgain(error)) this.#fail(error);
         },
@@ -418,13 +414,14 @@ export class Journal {
   }
 
   async #find(items: readonly Item[], isOpening: boolean, isMoved = false): Promise<void> {
+    const isLeft = this.#createIsLeft();
     for (const item of items) {
       // The clock may have been set back since.
       const givenAt = Math.round(timeOf(item) * 1_000);
       if (givenAt > this.#lastIdAt) this.#lastIdAt = givenAt;
-      if (item.part === 'held' && !this.#heldHere.has(item.id)) this.#redo(this.#heldAs(item as HeldItem));
+      if (item.part === 'held' && !this.#heldHere.has(item.id) && isLeft(item))
+        this.#redo(this.#heldAs(item as HeldItem));
     }
-    const isLeft = this.#createIsLeft();
     for (const [part, participant] of this.participants) {
       const own = items.filter((item) => item.part === part && isLeft(item) && !this.arriving.has(item.id));
       await participant.found(own, isOpening, isMoved);

@@ -33,6 +33,8 @@ export interface Step<Result> {
    * not reach it, and kept there until what it changes is in the store. A store that is shared has only what waits for `after`, as an item.
    */
   redo?(): string;
+  /** Names of those who can take that over where it is an item, as in `Item.subscribers`. */
+  readonly redoneFor?: readonly string[];
   /** Called when that is written. Not called where the store has no such place, or cannot write. */
   onWritten?(): void;
   /**

@@ -168,9 +168,10 @@ export function endQuestions(
       for (const { id } of questions) {
         // The handset may have got so many texts since that nothing else tells of it.
         const reply = readReply(id, look);
-        if (reply) changes.remember.set(replyKey(id), undefined);
         const own = changes.drop.has(id) ? undefined : knownQuestion(id, known);
         const question = own && latest(own, changes);
+        // What another has by now it ends itself.
+        if (reply && own) changes.remember.set(replyKey(id), undefined);
         const answer = reply ?? otherwise;
         if (!question || !answer || question.answer) continue;
         // It may be open again by now, where its text has left once more since that was read.

@@ -178,7 +178,10 @@ export class TextsInTransit {
   add({ id, message, options }: Text): void {
     if (options.waitMs === undefined || this.#texts.has(id)) return;
     const end = new AbortController();
-    const outcome = wait(this.#clock, longestInTransitMs, end.signal).catch(() => {});
+    const outcome = wait(this.#clock, longestInTransitMs, end.signal).then(
+      () => this.delete(id),
+      () => {},
+    );
     this.#texts.set(id, { recipients: message.to, outcome, end });
   }
 

@@ -355,6 +355,43 @@ describe('conversations', () => {
         assert.deepEqual(server.disk.items, []);
       });
 
+      it('is left to whoever polls messages, though no node is here as it comes', async () => {
+        const store = new FailingServer();
+        const side = new SendingSide({ store });
+        const node = side.attach();
+        const stopReceiving = side.receive();
+        const accept = side.service.holdNext();
+        sendText(node, 'Come?', { waitMs: hour });
+        await side.pass(100);
+        stopReceiving();
+        const closing = node.node.close();
+        const arriving = side.incoming('6421555123', 'yes');
+        await side.pass(100);
+        assert.deepEqual(
+          store.disk.items.filter(({ part }) => part === 'held').map(({ subscribers }) => subscribers),
+          [['incoming']],
+        );
+        accept();
+        await Promise.all([arriving, closing]);
+      });
+
+      it('is held back likewise when its text is tried once more a minute later', async () => {
+        const { side, node } = beginReceiving();
+        const fail = side.service.holdNext({ error: createError('uncertain') });
+        const accept = side.service.holdNext();
+        sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, retries: 3, retryUncertain: true });
+        await side.pass(61_000);
+        fail();
+        await side.pass(1_000);
+        const arriving = side.incoming('6421555123', 'yes');
+        await side.pass(1_000);
+        assert.deepEqual(bodiesOf(side), []);
+        accept();
+        await arriving;
+        await side.pass(1_000);
+        assert.deepEqual(answersOf(node), ['6421555123: yes']);
+      });
+
       it('is an ordinary message when that takes longer than 60 s', async () => {
         const { side, node, accept, arriving } = await reply();
         await side.pass(51_000);

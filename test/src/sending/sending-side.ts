@@ -310,8 +310,8 @@ export class SendingSide {
   }
 
   /** Something polls incoming messages and statuses. */
-  receive(): void {
-    for (const kind of ['incoming', 'status'] as const) {
+  receive(): () => void {
+    const stops = (['incoming', 'status'] as const).map((kind) => {
       const taker: InboxSubscriber = {
         id: `${kind} node`,
         take: (given) => {
@@ -322,7 +322,11 @@ export class SendingSide {
         },
       };
       this.inbox.attach(kind, taker);
-    }
+      return () => this.inbox.detach(kind, taker);
+    });
+    return () => {
+      for (const stop of stops) stop();
+    };
   }
 
   /** An incoming message is polled. */
