@@ -569,7 +569,7 @@ const rules: readonly Rule[] = [
           const [end] = ends;
           if (!end) {
             const until = world.openUntil(sent.at, waitSeconds);
-            if (world.wasForgotten(sent.at, until) || world.wasUnwritten(sent.at)) continue;
+            if (world.wasForgotten(feed.from, until) || world.wasUnwritten(sent.at)) continue;
             yield [sent.at, `neither a reply nor a silence: ${textOf(feed)}, from ${handset}`];
             continue;
           }
