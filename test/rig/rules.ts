@@ -113,7 +113,9 @@ class World {
    */
   wasUnwritten(at: number): boolean {
     return this.story.pids.some(({ from, to }) =>
-      this.happened(/disk|redis/, Math.max(from, to - reopenMs), to).some((one) => one.from <= at && at <= to),
+      this.happened(/disk|redis/, Math.max(from, to - reopenMs), to).some(
+        (one) => one.from - freshMs <= at && at <= to,
+      ),
     );
   }
 
@@ -282,6 +284,13 @@ const rules: readonly Rule[] = [
         const groups = [...polledAt[event.kind], 'callback'].map((node) => world.at(event, node));
         for (const [first, ...further] of groups) {
           const again = further.find(({ sms }) => !sms?.redelivered);
+          // What a dead process was called back with is new to another login until it is taken over.
+          const mayBeLeft =
+            again &&
+            again.node === 'callback' &&
+            world.wasMoved(event.created, again.at) &&
+            again.at - event.created < leftMs;
+          if (mayBeLeft && world.wasLeftOnRedis(event.created, first?.at ?? 0)) continue;
           if (first && again && !world.isSeenForgotten(event, first.at, again.at))
             yield [again.at, `doubled without a mark: the ${name(event)}, at ${first.node}`];
         }
@@ -457,7 +466,11 @@ const rules: readonly Rule[] = [
         const unmarked = outcomes.filter(({ sms }) => !sms?.redelivered);
         const last = outcomes.at(-1);
         if (world.wasForgotten(feed.from, last?.at ?? 0)) continue;
-        if (last?.sms?.error?.code === 'SMS_UNCERTAIN' && world.wasUnwritten(outcomes.at(-2)?.at ?? 0)) continue;
+        const [before] = outcomes.slice(-2, -1);
+        const isUnknown = last?.sms?.error?.code === 'SMS_UNCERTAIN';
+        // What the store is told and does not answer it may write all the same.
+        const isKeptAfterAll = before?.sms?.error?.code === 'SMS_STORE';
+        if (before && (isUnknown || isKeptAfterAll) && world.wasUnwritten(before.at)) continue;
         if (unmarked.length > 1)
           yield [last?.at ?? 0, `two outcomes without a mark: ${textOf(feed)}: ${told(outcomes)}`];
         else if (new Set(outcomes.map(codeOf)).size > 1)
