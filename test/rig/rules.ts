@@ -166,12 +166,12 @@ class World {
   }
 
   /**
-   * By how many ms the clock was set at most that nobody notices, which is less than a minute: what another login, or store, takes over
-   * meanwhile may end so much too early.
+   * By how many ms the clock was set at most that nobody notices, which is less than a minute: what begins in that moment, or what another
+   * login, or store, takes over later, may end so much too early.
    */
   nudgedMs(from: number, to: number): number {
-    if (!this.wasMoved(from, to)) return 0;
-    const seconds = this.happened(/clock/, from, to).map((one) =>
+    const until = this.wasMoved(from, to) ? to : from + freshMs;
+    const seconds = this.happened(/clock/, from - freshMs, until).map((one) =>
       Math.abs(this.#aheadSeconds(one.to) - this.#aheadSeconds(one.from - 1)),
     );
     return Math.max(0, ...seconds.filter((by) => by < 60)) * 1_000;
