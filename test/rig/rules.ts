@@ -528,9 +528,11 @@ const rules: readonly Rule[] = [
     *check(world) {
       const words = world.events.flatMap((event) => {
         const word = /^(STOP|START)[.!]+$/.exec(event.key)?.[1];
-        return word ? [{ word, event, handset: event.fields.from, heardAt: world.all(event)[0]?.at }] : [];
+        const heard = world.all(event).map(({ at }) => at);
+        return word ? [{ word, event, handset: event.fields.from, heard }] : [];
       });
-      for (const { event, handset, heardAt } of words.filter(({ word }) => word === 'STOP')) {
+      for (const { event, handset, heard } of words.filter(({ word }) => word === 'STOP')) {
+        const [heardAt] = heard;
         if (heardAt === undefined) continue;
         // What had been marked as leaving when it was committed still arrives.
         const from = heardAt + leavingMs;
@@ -543,7 +545,8 @@ const rules: readonly Rule[] = [
                 one.word === 'START' &&
                 one.handset === handset &&
                 one.event.created < at &&
-                (one.heardAt === undefined || one.heardAt > heardAt - leavingMs),
+                // One that was heard before is heard once more where that was forgotten.
+                (one.heard.length === 0 || one.heard.some((again) => again > heardAt - leavingMs)),
             );
             const isHeldUp = world.happened(/suspend|redis/, heardAt - leavingMs, at).length > 0;
             if (!isBack && !isHeldUp && !world.wasForgotten(heardAt, at))
