@@ -54,6 +54,9 @@ const seenSeconds = 72 * 3_600;
 /** A store that has failed is tried again every five seconds, and a process may have tried just before it was back. */
 const reopenMs = 7_000;
 
+/** What a former login or store has is asked for again after so long, where one of them does not work. */
+const againMs = 12_000;
+
 /** What was seen, by what it is about. */
 class World {
   readonly events: readonly Event[];
@@ -206,9 +209,12 @@ class World {
     });
   }
 
-  /** Says whether the login or the store was changed, and one of the stores did not answer meanwhile. */
+  /** Says whether the login or the store was changed, and one of the stores did not answer meanwhile: what is kept is asked for again later. */
   isStuckMoving(from: number, to = from): boolean {
-    return this.wasMoved(from, to) && this.happened(/disk|redis/, from - reopenMs, to).length > 0;
+    const isInTrouble = this.wasMoved(from, to) && this.happened(/disk|redis/, from - reopenMs, to).length > 0;
+    return (
+      isInTrouble || this.happened(/disk|redis/, from - againMs, to).some((one) => this.wasMoved(one.from, one.to))
+    );
   }
 
   /** Says whether a reply that names no text was read before Node-RED knew what had become of one to its handset. */
