@@ -132,10 +132,8 @@ export class Inbox {
     const accepting = this.#acceptInPieces(arrival, this.#pieces);
     const end = () => void this.#inPieces--;
     this.#pieces = accepting.then(end, end);
-    const redo = () => JSON.stringify({ kind: arrival.kind, records });
-    const onWritten = () => onHeld?.();
     // All of it is where a kill does not reach it before the first piece is taken, and until the last has been.
-    this.#context.run({ ...createChange(() => {}), redo, redoneFor: [arrival.kind], onWritten, after: this.#pieces });
+    this.#context.run({ ...createChange(() => {}), ...redone(arrival, onHeld), after: this.#pieces });
     return accepting;
   }
 
@@ -144,11 +142,8 @@ export class Inbox {
     const { journal, subscribers } = this.#context;
     const step = createAccept(this.#context, arrival);
     // The service has forgotten what it was polled for: a kill must not reach it before it is committed.
-    const redo = () => JSON.stringify({ kind, records });
-    const onWritten = () => onHeld?.();
-    const acceptances = await (via === 'poll'
-      ? this.#runWaiting({ ...step, redo, redoneFor: [kind], onWritten })
-      : journal.run(step));
+    const accepting = via === 'poll' ? this.#runWaiting({ ...step, ...redone(arrival, onHeld) }) : journal.run(step);
+    const acceptances = await accepting;
     const fresh = acceptances.filter(({ outcome }) => outcome === 'new').length;
     this.counts.duplicates += acceptances.length - fresh;
     if (kind === 'incoming') this.counts.received += fresh;
@@ -318,6 +313,12 @@ function createInboxParticipant(context: InboxContext): Participant {
       }
     },
   };
+}
+
+/** How what was polled is taken in by a later process, or by another of those who poll its kind: `parseHeld` reads it. */
+function redone({ kind, records }: Arrival, onHeld: (() => void) | undefined) {
+  const redo = () => JSON.stringify({ kind, records });
+  return { redo, redoneFor: [kind], onWritten: () => onHeld?.() };
 }
 
 /** Whether it can be seen from an item what was polled. */

@@ -163,7 +163,7 @@ export class Journal {
     const { redo, after, onWritten } = step;
     const place = redo && this.#options.store.hold?.(redo());
     if (place) onWritten?.();
-    const hold = place ?? (redo && after && this.#holdAsItem(redo(), step));
+    const hold = place ?? (after && this.#holdAsItem(step));
     const isSafe = hold !== undefined || redo === undefined || !this.isDurable;
     return after && isSafe ? after.then(() => this.#run(step, hold)) : this.#run(step, hold);
   }
@@ -229,8 +229,9 @@ export class Journal {
   }
 
   /** A shared store has no place for what waits but among its items; not for what keeps it from serving others. */
-  #holdAsItem(text: string, { redoneFor = [], onWritten }: Step<unknown>): Hold | undefined {
-    if (!this.isShared || this.mode !== 'open' || text.length > mostBytes) return undefined;
+  #holdAsItem({ redo, redoneFor = [], onWritten }: Step<unknown>): Hold | undefined {
+    const text = this.isShared && this.mode === 'open' ? redo?.() : undefined;
+    if (text === undefined || text.length > mostBytes) return undefined;
     const item: HeldItem = { id: this.nextId(), part: 'held', subscribers: redoneFor, attempts: 0, text };
     this.#heldHere.add(item.id);
     void this.run(createChange((changes) => keepItem(changes, item), onWritten));

@@ -6,7 +6,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'nothing is held before the commit',
     'inbox/inbox.ts',
-    '{ ...step, redo, redoneFor: [kind], onWritten }',
+    '{ ...step, ...redone(arrival, onHeld) }',
     '{ ...step }',
   ),
   mutant(
