@@ -198,13 +198,16 @@ class World {
     });
   }
 
+  /** Says whether a process that ended before an event came first may have had it on Redis, and the login or the store was changed before it came again. */
+  wasWithDead({ created }: Event, first: number, again: number): boolean {
+    return this.wasLeftOnRedis(created, first) && this.wasMoved(created, again);
+  }
+
   /** Says whether a process was killed as what it had on Redis moved, and the login or the store was changed again before that was taken over. */
   wasKilledMoving(from: number, to: number): boolean {
     return this.ends(from, to).some((end) => {
       const wasOnRedis = this.wasLeftOnRedis(end, end) || this.happened(/deploy/, end - leftMs, end).some(isToRedis);
-      const isBack = this.happened(/deploy/, end, end + leftMs).some(({ what }) =>
-        /changes the (?:login|store)/.test(what),
-      );
+      const isBack = this.happened(/deploy/, end, end + leftMs).some(isMove);
       return wasOnRedis && isBack && this.wasMoved(end, end);
     });
   }
@@ -240,7 +243,7 @@ class World {
   wasMoved(from: number, to: number): boolean {
     const troubles = this.happened(/disk|redis/, from - movingMs, to);
     const since = Math.min(from, ...troubles.map((trouble) => trouble.from)) - movingMs;
-    return this.happened(/deploy/, since, to).some(({ what }) => /changes the (?:login|store)/.test(what));
+    return this.happened(/deploy/, since, to).some(isMove);
   }
 }
 
@@ -256,6 +259,7 @@ function add<Item>(map: Map<string, Item[]>, key: string, item: Item): void {
   else map.set(key, [item]);
 }
 
+const isMove = ({ what }: Happening) => /changes the (?:login|store)/.test(what);
 const isToRedis = ({ what }: Happening) => what.includes('store: redis');
 
 /** For so long after a deployment the polls and callbacks of the former login still come. */
@@ -291,12 +295,8 @@ const rules: readonly Rule[] = [
         for (const [first, ...further] of groups) {
           const again = further.find(({ sms }) => !sms?.redelivered);
           // What a dead process was called back with is new to another login until it is taken over.
-          const mayBeLeft =
-            again &&
-            again.node === 'callback' &&
-            world.wasMoved(event.created, again.at) &&
-            again.at - event.created < leftMs;
-          if (mayBeLeft && world.wasLeftOnRedis(event.created, first?.at ?? 0)) continue;
+          const isCalledAgain = again?.node === 'callback' && again.at - event.created < leftMs;
+          if (first && isCalledAgain && world.wasWithDead(event, first.at, again.at)) continue;
           if (first && again && !world.isSeenForgotten(event, first.at, again.at))
             yield [again.at, `doubled without a mark: the ${name(event)}, at ${first.node}`];
         }
@@ -319,9 +319,8 @@ const rules: readonly Rule[] = [
             const first = seen[index - 1];
             if (!first || !second.sms?.redelivered || world.ends(first.at, second.at).length > 0) continue;
             // A dead process has it, too, of which another login knows nothing until it takes that over.
-            const mayBeLeft =
-              second.at - first.at < leftMs + ackSeconds * 1_000 && world.wasMoved(event.created, second.at);
-            if (mayBeLeft && world.wasLeftOnRedis(event.created, first.at)) continue;
+            const isSoon = second.at - first.at < leftMs + ackSeconds * 1_000;
+            if (isSoon && world.wasWithDead(event, first.at, second.at)) continue;
             const isLate = second.at - first.at > ackSeconds * 1_000 - 250;
             // What was suspended as it gave a message goes on with both.
             const isUnsettled = world.happened(/deploy|suspend|disk|redis/, first.at - 500, second.at).length > 0;
