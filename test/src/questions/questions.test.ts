@@ -311,30 +311,34 @@ describe('conversations', () => {
         return { ...surroundings, accept, arriving };
       }
 
-      for (const messageId of [undefined, 'q1']) {
-        it(`is held back until that is known, and is awaited then, ${messageId ?? 'without a messageId'}`, async () => {
-          const { side, node, accept, arriving } = await reply(messageId);
-          await side.incoming('6421555777', 'somebody else');
-          assert.deepEqual(bodiesOf(side), ['somebody else']);
-          accept();
-          await arriving;
-          await side.pass(100);
-          assert.deepEqual([node.ends, answersOf(node)], [['to 6421555123'], ['6421555123: yes']]);
-          assert.deepEqual(bodiesOf(side), ['somebody else', 'yes']);
-        });
-      }
-
-      it('is held back on a server, too, where nothing of that is left', async () => {
-        const { side, node, store, accept, arriving } = await reply(undefined, new FailingServer());
+      /** Others come meanwhile; it is awaited when the service has answered. */
+      async function assertIsHeldBack(
+        { side, node, accept, arriving }: Awaited<ReturnType<typeof reply>>,
+        meanwhile = async () => {},
+      ): Promise<void> {
         await side.incoming('6421555777', 'somebody else');
-        store.disconnect();
-        await side.pass(10_000);
+        await meanwhile();
         assert.deepEqual(bodiesOf(side), ['somebody else']);
         accept();
         await arriving;
         await side.pass(100);
         assert.deepEqual([node.ends, answersOf(node)], [['to 6421555123'], ['6421555123: yes']]);
         assert.deepEqual(bodiesOf(side), ['somebody else', 'yes']);
+      }
+
+      for (const messageId of [undefined, 'q1']) {
+        it(`is held back until that is known, and is awaited then, ${messageId ?? 'without a messageId'}`, async () => {
+          await assertIsHeldBack(await reply(messageId));
+        });
+      }
+
+      it('is held back on a server, too, where nothing of that is left', async () => {
+        const held = await reply(undefined, new FailingServer());
+        const { side, store } = held;
+        await assertIsHeldBack(held, async () => {
+          store.disconnect();
+          await side.pass(10_000);
+        });
         await side.pass(hour);
         assert.deepEqual(store.disk.items, []);
       });
@@ -356,10 +360,7 @@ describe('conversations', () => {
       });
 
       it('is left to whoever polls messages, though no node is here as it comes', async () => {
-        const store = new FailingServer();
-        const side = new SendingSide({ store });
-        const node = side.attach();
-        const stopReceiving = side.receive();
+        const { side, node, store, stopReceiving } = beginReceiving(new FailingServer());
         const accept = side.service.holdNext();
         sendText(node, 'Come?', { waitMs: hour });
         await side.pass(100);

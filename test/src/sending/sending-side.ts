@@ -419,8 +419,8 @@ export function copyDisk(disk: FakeDisk): FakeDisk {
 export function beginReceiving<S extends FailingStore>(store = new FailingStore() as S) {
   const side = new SendingSide({ store });
   const node = side.attach();
-  side.receive();
-  return { side, node, store };
+  const stopReceiving = side.receive();
+  return { side, node, store, stopReceiving };
 }
 
 /** What came of the questions of a node: the reply, or why none. */
