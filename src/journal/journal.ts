@@ -343,6 +343,8 @@ export class Journal {
     for (const one of held) this.#redo(one);
     this.#queue = [...this.#queue, ...this.#writer.takePostponed(), ...waiting];
     if (!this.#writer.hasUnsaved) this.#recovered();
+    // Before anything is swept: what was held is judged by all that was known, however long ago that was.
+    if (this.#queue.length > 0) await this.#takeNext();
   }
 
   #redo(held: Held): void {

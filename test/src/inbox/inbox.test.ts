@@ -1766,6 +1766,21 @@ describe('Inbox', () => {
       assert.equal(disk.held.size, 0);
     });
 
+    it('does not deliver again what is still held, though it was down for longer than it remembers', async () => {
+      const disk = new FakeDisk();
+      const before = createInbox(new FailingStore(disk));
+      const a = attach(before, new Node('a'));
+      await before.accept(polled(incoming('1')));
+      before.done(a.last, a);
+      await before.journal.close();
+      disk.hold(JSON.stringify({ kind: 'incoming', records: [incoming('1')] }));
+      mock.timers.setTime(Date.now() + 20 * 24 * 3_600_000);
+      const store = new FailingStore(disk);
+      const b = attach(createInbox(store), new Node('a'));
+      await settle();
+      assert.deepEqual([b.given.length, disk.held.size, store.sweeps.length], [0, 0, 1]);
+    });
+
     it('does not deliver again what is still held, though nobody can look up that it was committed', async () => {
       const disk = new FakeDisk();
       const before = createInbox(new FailingStore(disk));
