@@ -79,9 +79,10 @@ export async function moveAll(from: Journal, to: Journal, how: Move = {}): Promi
     let changed = items();
     // What is found meanwhile, of a dead instance, is no step.
     for (let taken = -1; isWanted() && (from.taken !== taken || changed.length > 0); ) {
-      await copyItems(from, to, changed, copies);
       ({ taken } = from);
+      // What an item needs is there before it: whoever is killed in between goes on with both.
       if (!parts) await copyValues(from, to, copies);
+      await copyItems(from, to, changed, copies);
       await from.flush();
       changed = items().filter((item) => !isUnchanged(item, copies.items.get(item.id)));
     }

@@ -756,18 +756,15 @@ describe('sending, when everything comes at once', () => {
       const { commit } = FailingStore.prototype;
       store.commit = async (changes) => {
         await commit.call(store, changes);
-        if (store.disk.entries.size > 0) store.failing.add('recall');
+        if (store.disk.entries.size > 0) store.failing.add('recall').add('commit');
       };
-      const handed = former.handOverTo(heir, { isLast: true });
-      await Promise.all([assert.rejects(handed, { code: 'SMS_STORE' }), heir.pass(100)]);
-      assert.deepEqual([heir.journal.failure?.code, former.outbox.isSettled], ['SMS_STORE', false]);
+      // The former one takes its time to let go of it.
+      formerStore.turns = 100;
+      await Promise.all([former.handOverTo(heir, { isLast: true }), heir.pass(100)]);
+      assert.deepEqual([heir.journal.failure?.code, next.ends], ['SMS_STORE', []]);
       store.commit = commit;
       store.failing.clear();
       await heir.pass(10_000);
-      assert.deepEqual([next.ends, heir.outbox.isSettled, store.disk.entries.size], [[], true, 0]);
-      // The former one takes its time to let go of it.
-      formerStore.turns = 100;
-      await Promise.all([former.handOverTo(heir, { isLast: true }), heir.pass(10_000)]);
       await heir.pass(1_000);
       assert.deepEqual([next.ends, former.service.bodies], [['to 6421555123'], ['hello']]);
       assert.deepEqual(next.outcomes[0]?.origin, { body: 'hello' });

@@ -14,7 +14,7 @@ import { match, recordKeysOf, remember, sentKeysOf } from '../../../src/question
 import { type Changes, createChanges, type Item, type Look, type Remembered } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
-import { FailingServer, FailingStore } from '../store/failing-store';
+import { FailingServer, FailingStore, type FakeDisk } from '../store/failing-store';
 import { answersOf, copyDisk, FakeService, forever, SendingSide, sendText } from './sending-side';
 
 const ledgerPrefixes = outboxValues.map(({ prefix }) => prefix);
@@ -88,6 +88,24 @@ describe('what a login takes over of another', () => {
     assert.deepEqual(await change(heir, 'in', [theirs, mine]), [0]);
     assert.deepEqual(await change(former, 'out', []), [0]);
     assert.deepEqual(await change(former, 'out', [both]), [both, 1]);
+  });
+
+  it('is what the flow sent with a text before what was asked, for whoever goes on after a kill in between', async () => {
+    const former = new SendingSide();
+    sendText(former.attach(), 'Come?', { messageId: 'asked', waitMs: 60_000, keep: forever, remember: { value: 1 } });
+    await former.pass(100);
+    const disks: FakeDisk[] = [];
+    const store = new FailingStore();
+    const commit = store.commit.bind(store);
+    store.commit = async (changes) => {
+      await commit(changes);
+      disks.push(copyDisk(store.disk));
+    };
+    const heir = new SendingSide({ clock: former.clock, service: former.service, store });
+    await Promise.all([former.handOverTo(heir, { isLast: true }), heir.pass(11_000)]);
+    const asking = disks.filter(({ entries }) => entries.size > 0);
+    assert.ok(asking.length > 0);
+    for (const disk of asking) assert.ok([...disk.remembered.keys()].some((key) => key.includes('carried:')));
   });
 
   describe('is since when a node has been gone:', () => {
