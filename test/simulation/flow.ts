@@ -106,7 +106,7 @@ export class Flow {
     this.#examine(message, share, plan, redelivered);
     share.deliveries++;
     share.recent++;
-    message.mustBeMarked ||= this.#process.isHeld(message);
+    message.mustBeMarked ||= this.#process.isHeld(message) && !message.isFound;
     share.givenAtMs = world.timeline.nowMs;
     share.givenAs = this.#process.era;
     const { kind, acknowledge, maxAttempts } = plan;

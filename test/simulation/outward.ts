@@ -185,7 +185,7 @@ export class Outward {
 
   /** The service has a status of a text. */
   hasStatus(text: OutwardText, status: { from: string; code: string; message: Message }): void {
-    if (text.inputs.some(({ order }) => order.reportMs !== undefined)) this.#statuses.push({ text, ...status });
+    this.#statuses.push({ text, ...status });
   }
 
   reached(messages: readonly Message[]): void {
@@ -344,7 +344,9 @@ export class Outward {
   /** Whether a message was written as the reply to a text, or has answered one, or is a status that is reported. */
   isForSender(message: Message): boolean {
     const isThis = (one: { message: Message }) => one.message === message;
-    return this.#repliesUsed.has(message) || this.#replies.some(isThis) || this.#statuses.some(isThis);
+    const status = this.#statuses.find(isThis);
+    const isReported = status?.text.inputs.some(({ order }) => order.reportMs !== undefined) === true;
+    return this.#repliesUsed.has(message) || this.#replies.some(isThis) || isReported;
   }
 
   /** A node has got a message that is called the answer to a question. */
@@ -411,11 +413,13 @@ export class Outward {
     const isTrue = isOfAll ? text.acceptances > 0 : accepted.every((item) => text.accepted.has(item));
     if (!isTrue) this.#violate('called sent and was not', name);
     if (duplicate && order.key === undefined) this.#violate('a duplicate without a key', name);
-    const isPartial = resolvedBy === 'status' || resolvedBy === 'reply' || text.arrivals > 1;
+    // What the service has of the text may be of another input, to other recipients.
+    const isOfAnother = resolvedBy !== undefined && text.inputs.length > 1;
+    const isPartial = resolvedBy === 'status' || resolvedBy === 'reply' || text.arrivals > 1 || isOfAnother;
     const untold = [...text.accepted].filter((item) => !told.has(item));
     if (untold.length > 0 && !isPartial) this.#violate('sent to somebody untold', name);
-    if (withheld.some(({ msisdn, mayBeSent }) => !mayBeSent && text.accepted.has(msisdn)) && text.arrivals === 1)
-      this.#violate('kept back and sent', name);
+    const isKeptBack = ({ msisdn, mayBeSent }: (typeof withheld)[number]) => !mayBeSent && text.accepted.has(msisdn);
+    if (withheld.some(isKeptBack) && text.arrivals === 1 && !isOfAnother) this.#violate('kept back and sent', name);
   }
 
   /** A reply that came while the question was open is its answer. */

@@ -333,6 +333,7 @@ export class Process implements Callee, Surrounding {
     }
     for (const message of this.#open) {
       world.noteDeath(message);
+      message.isFound ||= kept.has(message);
       message.isLeftWithTwo ||= machine.place.isWithTwo(message);
     }
     // That it was given need not have been flushed, however long ago that was.

@@ -35,6 +35,8 @@ const outwardSettleMs = 60_000 + 60_000 + 60_000;
 const dueSettleMs = 90_000 + 60_000;
 /** Polls that wait end by themselves, and what is remembered in memory alone is forgotten. */
 const remainsMs = 150_000;
+/** Texts wait so long for what is known of a login that another replaces. */
+const longestExpectedMs = 10_000;
 
 /** Runs a plan on the library. `lines` takes the story of the run. */
 export async function simulate(library: Library, plan: Plan, lines?: string[]): Promise<Result> {
@@ -129,6 +131,8 @@ class Run {
     const unsettled = this.world.violations.length === 0 ? this.#unsettled() : undefined;
     if (unsettled !== undefined) this.world.violate('does not settle', unsettled);
     if (this.world.violations.length > 0) return;
+    // What waits for another login to be read goes on for ten seconds at most.
+    await this.#until(() => this.#library.surroundings.signals.listeners === 0, timeline.nowMs + longestExpectedMs);
     this.#examineListeners();
     for (const process of this.#processes) void process?.stop();
     await this.#until(() => !this.#processes.some((process) => process?.isBusy), timeline.nowMs + remainsMs);

@@ -59,6 +59,8 @@ export interface Message {
   isGivenUp: boolean;
   /** A flow was given it while it was held: the store has it with that attempt, or what is held says so. */
   mustBeMarked: boolean;
+  /** A process had committed it when it died: the next finds it, and writes down that it gives it as it does. */
+  isFound: boolean;
   /** It may come later than those that were read after it. */
   isOutOfOrder: boolean;
 }
@@ -193,6 +195,7 @@ export class World {
       isLeftWithTwo: false,
       isGivenUp: false,
       mustBeMarked: false,
+      isFound: false,
       isOutOfOrder: false,
     };
     this.messages.push(message);
