@@ -223,6 +223,23 @@ const sceneFindings: readonly (readonly [
     12,
     'shared',
   ],
+  ['out', 30014738, 'a question was moved before what the flow had sent with its text, and a stop came in between', 12],
+  [
+    'out',
+    30017565,
+    'what was committed and still held was swept before it was judged, after longer than it is known',
+    12,
+  ],
+  [
+    'out',
+    41001961,
+    'what was committed and still held was swept before it was judged, after longer than it is known',
+    12,
+  ],
+  ['out', 30005043, 'a rule had a report know nothing of the statuses before it was asked for', 12],
+  ['out', 30014259, 'a rule took what another input with the same identifier had sent for the text', 12],
+  ['in', 31008001, 'a rule had nobody wait for a login that is being read', 12],
+  ['in', 31036974, 'a rule had what is found after a kill and given for the first time be marked after another', 12],
   ['in', 9810985, 'a rule had what a dead process was called back with be marked under another login', 10, 'shared'],
 ];
 
