@@ -135,7 +135,9 @@ export class Journal {
    * @throws SmsError `SMS_STORE` when it cannot be used
    */
   async ready(): Promise<void> {
-    if (!this.#isUsable && !this.failure) {
+    if (!this.#isUsable) {
+      // One that has failed may work by now.
+      this.#isRetryDue ||= this.mode === 'failed';
       this.open();
       await this.flush();
     }
@@ -268,7 +270,7 @@ export class Journal {
     do {
       if (this.#isRetryDue || (this.mode === 'closed' && (this.#hasWork || !this.#isClosing))) await this.#open();
       else if (this.#hasWork) await this.#takeNext();
-      await this.#sweep();
+      await this.#attempt(() => this.#writer.sweepWhenDue(this.clock.now()));
       this.#options.onSteps?.();
       if (this.#isClosing && !this.#hasWork) await this.#close();
     } while (this.#hasWork || (this.mode === 'closed' && !this.#isClosing));
@@ -279,8 +281,7 @@ export class Journal {
     const [first] = this.#queue;
     if (typeof first === 'function') {
       this.#queue.shift();
-      await first();
-      return;
+      return first();
     }
     const tasks: Task[] = [];
     for (const next of this.#queue) {
@@ -308,10 +309,6 @@ export class Journal {
       this.#recovered();
       for (const run of commit.effects) run(true);
     }
-  }
-
-  #sweep(): Promise<void> {
-    return this.#attempt(() => this.#writer.sweepWhenDue(this.clock.now()));
   }
 
   /** Asks the store for something while it is open. `undefined` when it is not, or fails. */

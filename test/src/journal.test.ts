@@ -295,6 +295,16 @@ describe('Journal', () => {
     });
   }
 
+  it('is tried again at once for whoever needs it, and tells why it fails for now', async () => {
+    const journal = create();
+    store.failing.add('open');
+    await assert.rejects(journal.ready(), { code: 'SMS_STORE' });
+    await assert.rejects(journal.ready(), { code: 'SMS_STORE' });
+    store.failing.clear();
+    await journal.ready();
+    assert.deepEqual([journal.mode, states, clock.timers], ['open', ['SMS_STORE', undefined], 0]);
+  });
+
   it('sees what is unwritten, and does not find again what was dropped, when the store is back', async () => {
     const notes = new Notes();
     const journal = create(store, { ledger: notes });

@@ -455,12 +455,12 @@ describe('Inboxes of several processes on one Redis', () => {
     proxy.cut();
     await holder.untilFailing(true);
     await holder.poll(incoming('unstored'));
-    proxy.restore();
     const { other, texts } = createOther();
     await handOver(holder.inbox, other);
     await other.journal.flush();
     while (texts.length === 0) await sleep(1);
     assert.deepEqual(texts, ['unstored']);
+    proxy.restore();
     assert.equal(await countHeld(), 1);
   });
 
