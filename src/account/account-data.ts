@@ -290,7 +290,6 @@ export class AccountStores {
     const isTakenOver = () => [...this.#takeOvers].some(({ store }) => store.storeName === storeName);
     const isUnused = () => storeName !== this.storeName && !isTakenOver();
     const data = this.#byStore.get(storeName);
-    if (!isTakenOver()) data?.replaceBy(undefined);
     if (!data || !isUnused()) return;
     await data.journal.close();
     if (data.isSettled && isUnused()) this.#byStore.delete(storeName);

@@ -236,6 +236,18 @@ const sceneFindings: readonly (readonly [
     'what was committed and still held was swept before it was judged, after longer than it is known',
     12,
   ],
+  [
+    'out',
+    43001552,
+    'a reply that ended a question of the former login came to none of the nodes that receive, as a try to take over had failed',
+    12,
+  ],
+  [
+    'out',
+    43003884,
+    'a reply that ended a question of the former login came to none of the nodes that receive, as a try to take over had failed',
+    12,
+  ],
   ['out', 30005043, 'a rule had a report know nothing of the statuses before it was asked for', 12],
   ['out', 30014259, 'a rule took what another input with the same identifier had sent for the text', 12],
   ['in', 31008001, 'a rule had nobody wait for a login that is being read', 12],
