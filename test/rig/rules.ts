@@ -198,9 +198,9 @@ class World {
     });
   }
 
-  /** Says whether a process that ended before an event came first may have had it on Redis, and the login or the store was changed before it came again. */
-  wasWithDead({ created }: Event, first: number, again: number): boolean {
-    return this.wasLeftOnRedis(created, first) && this.wasMoved(created, again);
+  /** Says whether a process that ended before an event came again may have had it on Redis, and the login or the store was changed before that, too. */
+  wasWithDead({ created }: Event, again: number): boolean {
+    return this.wasLeftOnRedis(created, again) && this.wasMoved(created, again);
   }
 
   /** Says whether a process was killed as what it had on Redis moved, and the login or the store was changed again before that was taken over. */
@@ -296,14 +296,15 @@ const rules: readonly Rule[] = [
           const again = further.find(({ sms }) => !sms?.redelivered);
           // What a dead process was called back with is new to another login until it is taken over.
           const isCalledAgain = again?.node === 'callback' && again.at - event.created < leftMs;
-          if (first && isCalledAgain && world.wasWithDead(event, first.at, again.at)) continue;
+          if (first && isCalledAgain && world.wasWithDead(event, again.at)) continue;
           if (first && again && !world.isSeenForgotten(event, first.at, again.at))
             yield [again.at, `doubled without a mark: the ${name(event)}, at ${first.node}`];
         }
         const unmarked = world.all(event).filter(({ sms }) => !sms?.redelivered);
         const vias = new Set(unmarked.map(({ sms }) => sms?.via));
         const [from, to] = [unmarked[0]?.at ?? 0, unmarked.at(-1)?.at ?? 0];
-        if (vias.size < 2 || world.wasMoved(from, to) || world.isSeenForgotten(event, from, to)) continue;
+        const wasMoved = world.wasMoved(from, to) || world.isStuckMoving(from, to);
+        if (vias.size < 2 || wasMoved || world.isSeenForgotten(event, from, to)) continue;
         const times = unmarked.map(({ at, node }) => `${node} at ${world.secondsOf(at)}`);
         yield [unmarked.at(-1)?.at ?? 0, `doubled: the ${name(event)}, by poll and by callback: ${times.join(', ')}`];
       }
@@ -320,7 +321,7 @@ const rules: readonly Rule[] = [
             if (!first || !second.sms?.redelivered || world.ends(first.at, second.at).length > 0) continue;
             // A dead process has it, too, of which another login knows nothing until it takes that over.
             const isSoon = second.at - first.at < leftMs + ackSeconds * 1_000;
-            if (isSoon && world.wasWithDead(event, first.at, second.at)) continue;
+            if (isSoon && world.wasWithDead(event, second.at)) continue;
             const isLate = second.at - first.at > ackSeconds * 1_000 - 250;
             // What was suspended as it gave a message goes on with both.
             const isUnsettled = world.happened(/deploy|suspend|disk|redis/, first.at - 500, second.at).length > 0;
