@@ -96,6 +96,8 @@ export function inheritFromFormerPlaces(
     while (!(await membership.inherit({ key, store }, onFailure, started))) {
       await sleep(againAfterMs, undefined, { signal: stop.signal, ref: false });
     }
+    // Whoever has come since may have gone back there and left it once more: it takes over by itself.
+    if (stop.signal.aborted) return;
     places.settle(node.id, former, placesFile);
     if (isTold) node.log(translate(RED, 'log.formerLoginDone'));
   };

@@ -135,22 +135,22 @@ describe('an account node whose former login has left what cannot be read', () =
     assert.ok(warnings()[0]?.includes(inbox));
   });
 
-  /** An account node takes over from a former place. Returns the places that it has taken over from. */
-  function takeOver(flow: RunningFlow, inherit: Membership['inherit']): string[] {
+  /** An account node takes over from a former place. Returns the places that it has taken over from, and how to call it off. */
+  function takeOver(flow: RunningFlow, inherit: Membership['inherit']): { settled: string[]; stop: () => void } {
     const settled: string[] = [];
-    inheritFromFormerPlaces(flow.red, flow.red.nodes.getNode('account'), {
+    const stop = inheritFromFormerPlaces(flow.red, flow.red.nodes.getNode('account'), {
       membership: { key: b, inherit } as Membership,
       places: { enter: () => [`${a} memory`], settle: (_node, place) => void settled.push(place) },
       place: 'memory',
       storeAt: () => ({ storeName: 'memory', createStore: () => new MemoryStore() }),
     });
     flow.red.events.emit('flows:started');
-    return settled;
+    return { settled, stop };
   }
 
   it('says that it has been taken over, when it has', async () => {
     const flow = await RunningFlow.start([account(await startService())]);
-    const settled = takeOver(flow, (_, onFailure) => {
+    const { settled } = takeOver(flow, (_, onFailure) => {
       onFailure?.(new SmsError('storeUnavailable', { params: { detail: 'EIO' } }));
       return Promise.resolve(true);
     });
@@ -162,9 +162,23 @@ describe('an account node whose former login has left what cannot be read', () =
     ]);
   });
 
+  it('forgets no place of which it hears only after it was closed: the node may have been there again since', async () => {
+    const flow = await RunningFlow.start([account(await startService())]);
+    let answer = (_isDone: boolean) => {};
+    const inheriting = new Promise<boolean>((resolve) => {
+      answer = resolve;
+    });
+    const { settled, stop } = takeOver(flow, () => inheriting);
+    stop();
+    answer(true);
+    await inheriting;
+    await new Promise(setImmediate);
+    assert.deepEqual(settled, []);
+  });
+
   it('says that taking over has failed in a way that nobody has foreseen', async () => {
     const flow = await RunningFlow.start([account(await startService())]);
-    const settled = takeOver(flow, () => Promise.reject(new TypeError('a fault')));
+    const { settled } = takeOver(flow, () => Promise.reject(new TypeError('a fault')));
     const errors = () => flow.log.filter(({ id, level }) => id === 'account' && level === 20);
     await until(() => errors().length > 0);
     assert.deepEqual(settled, []);
