@@ -150,15 +150,13 @@ export class AccountStores {
     if (earlier && (this.#isChosen || !this.#host.members.has(member))) return earlier;
     this.#isChosen = true;
     const { settings } = member;
-    const { storeName } = settings;
-    if (earlier && this.storeName === storeName) return earlier;
     const formerName = this.storeName;
-    this.storeName = storeName;
+    this.storeName = settings.storeName;
     const data = this.#dataIn(settings);
     this.data = data;
     // It may be one that was to be taken over from.
     data.replaceBy(undefined);
-    if (earlier && formerName !== undefined) {
+    if (earlier && earlier !== data && formerName !== undefined) {
       const store = { ...settings, storeName: formerName };
       // What the new place does not take stays in the old one, until somebody asks for it again.
       void this.takeOver({ former: this, store, member, onFailure: () => {}, started: Promise.resolve() });
@@ -195,8 +193,9 @@ export class AccountStores {
     };
     const work = async () => {
       former.#takeOvers.add(takeOver);
+      let isDone = false;
       try {
-        const isDone = await this.#takeOver(takeOver, read);
+        isDone = await this.#takeOver(takeOver, read);
         if (isDone) read();
         return isDone;
       } finally {
@@ -204,7 +203,7 @@ export class AccountStores {
         // What its last polls bring goes where all the rest went, though this member is being redeployed.
         if (!this.#host.members.has(member)) await former.#host.polls.ended();
         former.#takeOvers.delete(takeOver);
-        await former.#closeUnused(storeName);
+        await former.#closeUnused(storeName, isDone);
       }
     };
     return this.#host.keepOpen(() => former.#host.keepOpen(work));
@@ -286,10 +285,12 @@ export class AccountStores {
   }
 
   /** Closes what nobody keeps in and nobody takes from, and forgets it when it is empty. What is used is closed by its account. */
-  async #closeUnused(storeName: string): Promise<void> {
+  async #closeUnused(storeName: string, isDone: boolean): Promise<void> {
     const isTakenOver = () => [...this.#takeOvers].some(({ store }) => store.storeName === storeName);
     const isUnused = () => storeName !== this.storeName && !isTakenOver();
     const data = this.#byStore.get(storeName);
+    // What its last polls bring between two tries is the other's.
+    if (isDone && !isTakenOver()) data?.replaceBy(undefined);
     if (!data || !isUnused()) return;
     await data.journal.close();
     if (data.isSettled && isUnused()) this.#byStore.delete(storeName);
@@ -323,6 +324,8 @@ export function handOver(from: Handed, to: Handed, how: Move): Promise<void> {
     await moveAll(from.journal, to.journal, { ...how, parts: ['inbox', 'deadLetter'], onMoved: () => {} });
     if (isWanted()) await from.outbox.close();
     if (!isWanted()) return;
+    // It was tried a moment ago.
+    if (from.journal.failure) throw from.journal.failure;
     const onOwn = () => {
       to.outbox.takeOver(from.outbox);
       onMoved();

@@ -16,7 +16,7 @@ export type { Acceptance, Arrival } from './accept';
 
 /** What the inbox needs. */
 export interface InboxOptions extends Pick<InboxContext, 'journal' | 'clock' | 'dedupe' | 'dedupeMs' | 'correlator'> {
-  /** For whom it takes over what other processes leave, while it is handed over; `undefined`: for its own nodes. */
+  /** For whom it takes over what other processes leave, until it is handed over; `undefined`: for its own nodes. */
   replacedBy(): Inbox | undefined;
   /** A node threw as it was given something. */
   onFault(error: unknown): void;

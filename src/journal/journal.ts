@@ -38,7 +38,7 @@ export interface JournalOptions {
   onSteps?(): void;
   /** Something in the store was damaged and is set aside, or gone; everything else goes on. Nothing of its content is in the error. */
   onDamaged?(error: SmsError): void;
-  /** How long to wait before a store that has failed is opened again; 5 s when absent. */
+  /** How long to wait before a store that has failed is opened again, unless somebody needs it; 5 s when absent. */
   reopenDelayMs?: number;
 }
 
@@ -341,7 +341,7 @@ export class Journal {
     this.#queue = [...this.#queue, ...this.#writer.takePostponed(), ...waiting];
     if (!this.#writer.hasUnsaved) this.#recovered();
     // Before anything is swept: what was held is judged by all that was known, however long ago that was.
-    if (this.#queue.length > 0) await this.#takeNext();
+    if (this.#queue.length > 0 && !this.#isRetryDue) await this.#takeNext();
   }
 
   #redo(held: Held): void {

@@ -73,7 +73,7 @@ export interface OutboxOptions {
   onQuestionsRest(): void;
   /** A node has thrown, or something that nobody waits for has failed. */
   onFault(error: unknown): void;
-  /** See {@link Participant.wanted}, for what it takes over while it is handed over itself; `undefined`: it is for its own nodes. */
+  /** See {@link Participant.wanted}, for what it takes over until it is handed over itself; `undefined`: it is for its own nodes. */
   wanted(): string[] | undefined;
   /** Pending while another gives this one what it knows of keys and limits, though not for long. */
   expected(): Promise<void> | undefined;

@@ -663,6 +663,31 @@ describe('Account', () => {
       assert.deepEqual([wanted(one.key), wanted(two.key)], ['incoming', 'incoming']);
     });
 
+    it('keeps for itself when it comes back to where one stayed who uses nothing', async () => {
+      const stores = { storeName: 'kept', createStore: () => new FailingStore() };
+      const one = enter(stores);
+      await leaveUnacknowledged(one);
+      enter({ id: 'idle' });
+      const two = enter({ ...basic(), ...stores });
+      const b = new Listener('b');
+      const subscription = subscribe(two, b);
+      const inherited = two.inherit({ key: one.key });
+      await until(() => b.deliveries.length === 1);
+      for (const body of ['2', '3']) receive(body);
+      assert.equal(await inherited, true);
+      await until(() => b.deliveries.length === 3);
+      subscription.close();
+      await two.leave();
+      const again = enter(stores);
+      const c = new Listener('c');
+      subscribe(again, c);
+      void again.inherit({ key: two.key });
+      await until(() => simulator.polling('incoming') === 2);
+      for (const body of ['4', '5', '6']) receive(body);
+      await until(() => c.deliveries.length === 3);
+      assert.deepEqual(c.bodies.sort(), ['4', '5', '6']);
+    });
+
     it('leaves to others what is theirs, and comes back for what cannot be read now', async () => {
       const [one, two] = [enter(), enter(basic())];
       const [a, b] = [new Listener('a'), new Listener('b')];

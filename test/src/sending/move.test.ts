@@ -108,6 +108,24 @@ describe('what a login takes over of another', () => {
     for (const disk of asking) assert.ok([...disk.remembered.keys()].some((key) => key.includes('carried:')));
   });
 
+  it('is nothing where the store does not work, which is tried once each time', async () => {
+    const store = new FailingStore();
+    store.failing.add('open');
+    let tries = 0;
+    const open = store.open.bind(store);
+    store.open = (events) => {
+      tries++;
+      return open(events);
+    };
+    const former = new SendingSide({ store });
+    const heir = new SendingSide({ clock: former.clock, service: former.service, store: new FailingStore() });
+    for (const all of [1, 2]) {
+      const handing = former.handOverTo(heir, { isLast: true });
+      await Promise.all([assert.rejects(handing, { code: 'SMS_STORE' }), heir.pass(100)]);
+      assert.equal(tries, all);
+    }
+  });
+
   describe('is since when a node has been gone:', () => {
     const dayMs = 24 * 3_600_000;
 
