@@ -144,8 +144,11 @@ class World {
 
   /** Says whether what came then and was undelivered was deleted with the store, before the next process or another login had it. */
   wasDeletedUnread(at: number): boolean {
-    const next = this.story.pids.find(({ from }) => from > at);
-    const listening = next && next.listening + findingMs;
+    // One that ends too soon gives nothing on.
+    const next = this.story.pids.find(({ from, to, listening }) => from > at && to > listening + findingMs);
+    // Nor does one while flows are deployed.
+    const deployed = next && this.happened(/deploy/, next.from, next.listening + findingMs).map(({ to }) => to);
+    const listening = next && Math.max(next.listening, ...(deployed ?? [])) + findingMs;
     // The store may be tried again only some time after it can be opened.
     const opened =
       listening && Math.max(listening, ...this.happened(/disk/, next.from, listening).map(({ to }) => to + reopenMs));
@@ -297,7 +300,9 @@ const rules: readonly Rule[] = [
           // What a dead process was called back with is new to another login until it is taken over.
           const isCalledAgain = again?.node === 'callback' && again.at - event.created < leftMs;
           if (first && isCalledAgain && world.wasWithDead(event, again.at)) continue;
-          if (first && again && !world.isSeenForgotten(event, first.at, again.at))
+          if (!first || !again || world.isSeenForgotten(event, first.at, again.at)) continue;
+          // What the former login, or store, has seen is known when that has been taken over, for which the store has to work.
+          if (!world.isStuckMoving(first.at, again.at))
             yield [again.at, `doubled without a mark: the ${name(event)}, at ${first.node}`];
         }
         const unmarked = world.all(event).filter(({ sms }) => !sms?.redelivered);
@@ -690,6 +695,9 @@ const plainMayFail: Readonly<Record<string, RegExp>> = {
   SMS_STORE: /disk|redis|deploy|kill|stop/,
 };
 
+/** By so much the times differ that two processes note of one moment. */
+const clockMs = 10;
+
 /** For so long a request may be on its way. */
 const leavingMs = 1_500;
 
@@ -716,7 +724,7 @@ function* checkSilence(world: World, feed: Feed, sent: Seen, end: Seen, handset:
     if (delivered.at < end.at - 1_000)
       yield [end.at, `timed out though the reply had come: ${textOf(feed)}, from ${handset}`];
   }
-  const isEarly = end.at - world.takenAt(feed) < waitSeconds * 1_000 - world.nudgedMs(sent.at, end.at);
+  const isEarly = end.at - world.takenAt(feed) < waitSeconds * 1_000 - clockMs - world.nudgedMs(sent.at, end.at);
   if (isEarly && !world.wasClockWrong(sent.at, end.at) && !sent.sms?.redelivered)
     yield [
       end.at,
