@@ -372,7 +372,12 @@ export class Ledger {
   async carriedOf(item: Text | Asked): Promise<string | undefined> {
     if (item.kind === 'text' && !item.isCarriedApart) return item.carried;
     const key = carriedKey(item.kind === 'text' ? item.id : item.text);
-    return this.journal.run(createReading('postpone', (look) => look(key)?.value));
+    const read = () => this.journal.run(createReading('postpone', (look) => look(key)?.value));
+    const carried = await read();
+    if (carried !== undefined) return carried;
+    // The login that was here meanwhile may have taken it along, and has not given it back yet.
+    await this.#options.expected();
+    return read();
   }
 
   /** @param remembered a text that may be remembered now */

@@ -126,6 +126,32 @@ describe('what a login takes over of another', () => {
     }
   });
 
+  it('is waited for where a question is found without what the flow sent with its text, which another has taken along', async () => {
+    const store = new FailingStore();
+    const former = new SendingSide({ store });
+    sendText(former.attach(), 'Come?', { messageId: 'asked', waitMs: 1_000, keep: forever });
+    await former.pass(100);
+    const disk = copyDisk(store.disk);
+    const [[key, carried] = []] = [...disk.remembered].filter(([name]) => name.includes('carried:'));
+    assert.ok(key !== undefined && carried !== undefined);
+    disk.remembered.delete(key);
+    const back = former.restart(disk);
+    let give = () => {};
+    back.expected = new Promise((resolve) => {
+      give = resolve;
+    });
+    const node = back.attach();
+    await back.pass(61_000);
+    assert.equal(node.answers.length, 0);
+    disk.remembered.set(key, carried);
+    give();
+    await back.pass(100);
+    assert.deepEqual(
+      node.answers.map((news) => news.carried),
+      ['{"payload":"Come?"}'],
+    );
+  });
+
   describe('is since when a node has been gone:', () => {
     const dayMs = 24 * 3_600_000;
 
