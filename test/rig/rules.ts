@@ -191,13 +191,14 @@ class World {
     }, 0);
   }
 
-  /** What a process has in Redis as it ends is another's after up to a minute, behind what comes meanwhile. */
+  /** What a process has in Redis as it ends, or had there until it was moved just then, is another's after up to a minute, behind what comes meanwhile. */
   wasLeftOnRedis(from: number, to: number): boolean {
     return this.ends(from, to).some((end) => {
-      const changes = this.happened(/deploy/, 0, end).flatMap(
-        ({ what }) => /store: (redis|disk)/.exec(what)?.[1] ?? [],
-      );
-      return changes.length > 0 ? changes.at(-1) === 'redis' : this.story.startsOnRedis;
+      const storeIn = ({ what }: Happening) => /store: (redis|disk)/.exec(what)?.[1] ?? [];
+      const before = this.happened(/deploy/, 0, end - leftMs).flatMap(storeIn);
+      const since = this.happened(/deploy/, end - leftMs, end).flatMap(storeIn);
+      const stores = [before.at(-1) ?? (this.story.startsOnRedis ? 'redis' : 'disk'), ...since];
+      return stores.includes('redis');
     });
   }
 
@@ -209,9 +210,8 @@ class World {
   /** Says whether a process was killed as what it had on Redis moved, and the login or the store was changed again before that was taken over. */
   wasKilledMoving(from: number, to: number): boolean {
     return this.ends(from, to).some((end) => {
-      const wasOnRedis = this.wasLeftOnRedis(end, end) || this.happened(/deploy/, end - leftMs, end).some(isToRedis);
       const isBack = this.happened(/deploy/, end, end + leftMs).some(isMove);
-      return wasOnRedis && isBack && this.wasMoved(end, end);
+      return this.wasLeftOnRedis(end, end) && isBack && this.wasMoved(end, end);
     });
   }
 
@@ -263,7 +263,6 @@ function add<Item>(map: Map<string, Item[]>, key: string, item: Item): void {
 }
 
 const isMove = ({ what }: Happening) => /changes the (?:login|store)/.test(what);
-const isToRedis = ({ what }: Happening) => what.includes('store: redis');
 
 /** For so long after a deployment the polls and callbacks of the former login still come. */
 const movingMs = 2_000;
@@ -758,7 +757,7 @@ function* checkReport(world: World, feed: Feed, sent: Seen, report: Seen): Itera
   for (const { msisdn, statusCode } of known)
     if (!statusesOf(msisdn).some(({ fields }) => fields.statusCode === statusCode))
       yield [report.at, `a report says ${statusCode} of ${msisdn}, which no status has said: ${textOf(feed)}`];
-  if (pending.length === 0 || world.wasClockWrong(sent.at, report.at)) return;
+  if (pending.length === 0 || world.wasClockWrong(world.takenAt(feed), report.at)) return;
   for (const status of pending.flatMap(statusesOf)) {
     const came = world.all(status)[0];
     const isKnown = finalCodes.has(status.fields.statusCode ?? '') && came && came.at < report.at - 1_000;
