@@ -527,7 +527,10 @@ const rules: readonly Rule[] = [
           if (code === undefined || unknown.has(code)) continue;
           if (code === 'SMS_OPTED_OUT' && hasStopped(world, feed, at)) continue;
           const causes = kept.has(feed.node) ? keptMayFail[code] : plainMayFail[code];
-          if (causes && world.happened(causes, first(world, feed) - 12_000, at).length > 0) continue;
+          const begun = first(world, feed);
+          const slept = world.happened(/suspend/, begun - 12_000, at).map((sleep) => sleep.to - sleep.from);
+          const since = begun - 12_000 - slept.reduce((sum, ms) => sum + ms, 0);
+          if (causes && world.happened(causes, since, at).length > 0) continue;
           yield [at, `failed without a cause: ${textOf(feed)}: ${code}: ${sms?.error?.message}`];
         }
       }
