@@ -152,8 +152,8 @@ class World {
     // The store may be tried again only some time after it can be opened.
     const opened =
       listening && Math.max(listening, ...this.happened(/disk/, next.from, listening).map(({ to }) => to + reopenMs));
-    const until = this.wasMoved(at, at) ? at + movingMs : opened;
-    return until !== undefined && this.happened(/deleted/, at, until).length > 0;
+    const until = Math.max(opened ?? at, this.wasMoved(at, at) ? at + movingMs : at);
+    return this.happened(/deleted/, at, until).length > 0;
   }
 
   /** When a process has run for so long since then: while it is suspended it does nothing. */
