@@ -116,7 +116,7 @@ class World {
    */
   wasUnwritten(at: number): boolean {
     return this.story.pids.some(({ from, to }) =>
-      this.happened(/disk|redis/, Math.max(from, to - reopenMs), to).some(
+      this.happened(/disk|redis/, Math.max(from, this.before(to, reopenMs)), to).some(
         (one) => one.from - freshMs <= at && at <= to,
       ),
     );
@@ -161,6 +161,14 @@ class World {
     return this.happened(/suspend/, at, Number.POSITIVE_INFINITY).reduce(
       (end, { from, to }) => (from < end ? end + to - Math.max(from, at) : end),
       at + ms,
+    );
+  }
+
+  /** Since when a process has run for so long until then. */
+  before(at: number, ms: number): number {
+    return this.happened(/suspend/, Number.NEGATIVE_INFINITY, at).reduceRight(
+      (begin, { from, to }) => (to > begin ? begin + from - Math.min(to, at) : begin),
+      at - ms,
     );
   }
 
@@ -217,7 +225,8 @@ class World {
 
   /** Says whether the login or the store was changed, and one of the stores did not answer meanwhile: what is kept is asked for again later. */
   isStuckMoving(from: number, to = from): boolean {
-    const isInTrouble = this.wasMoved(from, to) && this.happened(/disk|redis/, from - reopenMs, to).length > 0;
+    const isInTrouble =
+      this.wasMoved(from, to) && this.happened(/disk|redis/, this.before(from, reopenMs), to).length > 0;
     return (
       isInTrouble || this.happened(/disk|redis/, from - againMs, to).some((one) => this.wasMoved(one.from, one.to))
     );
@@ -527,10 +536,7 @@ const rules: readonly Rule[] = [
           if (code === undefined || unknown.has(code)) continue;
           if (code === 'SMS_OPTED_OUT' && hasStopped(world, feed, at)) continue;
           const causes = kept.has(feed.node) ? keptMayFail[code] : plainMayFail[code];
-          const begun = first(world, feed);
-          const slept = world.happened(/suspend/, begun - 12_000, at).map((sleep) => sleep.to - sleep.from);
-          const since = begun - 12_000 - slept.reduce((sum, ms) => sum + ms, 0);
-          if (causes && world.happened(causes, since, at).length > 0) continue;
+          if (causes && world.happened(causes, world.before(first(world, feed), 12_000), at).length > 0) continue;
           yield [at, `failed without a cause: ${textOf(feed)}: ${code}: ${sms?.error?.message}`];
         }
       }
