@@ -455,7 +455,8 @@ export class Outward {
   /** A status that came while the report was open is in it, and it waits for the others. */
   #examinePending(input: Input, msisdn: string): void {
     const { text, order } = input;
-    if (this.#isDisturbed || text.inputs.length > 1) return;
+    // An earlier try may arrive after the one whose outcome is known.
+    if (this.#isDisturbed || text.inputs.length > 1 || text.arrivals > 1) return;
     const untilMs = text.lastAcceptedMs + (order.reportMs ?? 0) - slackMs;
     if (this.#world.timeline.nowMs < untilMs) this.#violate('a report before its time', `${nameOf(input)}: ${msisdn}`);
     for (const { text: to, from, message } of this.#statuses) {

@@ -248,6 +248,7 @@ const sceneFindings: readonly (readonly [
     'a reply that ended a question of the former login came to none of the nodes that receive, as a try to take over had failed',
     12,
   ],
+  ['out', 44015702, 'a rule had a report wait from the arrival of a try that was late on its way', 12],
   ['out', 30005043, 'a rule had a report know nothing of the statuses before it was asked for', 12],
   ['out', 30014259, 'a rule took what another input with the same identifier had sent for the text', 12],
   ['in', 31008001, 'a rule had nobody wait for a login that is being read', 12],
