@@ -58,10 +58,11 @@ class FaultRow {
   #fault;
   #times;
   #left = createElement('small', { class: 'left' });
-  /** Changes that the simulator has not answered, and what it said of the fault meanwhile: of before them, perhaps. */
+  /** Changes that the simulator has not answered, and what it said of the fault meanwhile: of before them, unless it has said what was put. */
   #underWay = 0;
   /** @type {(() => void) | undefined} */
   #postponed;
+  #isKnown = false;
   /** The options are the faults above; behind them, one that came by the control API. */
   #choices = faults.map(([, fault]) => fault);
 
@@ -70,10 +71,11 @@ class FaultRow {
     this.endpoint = endpoint;
     const set = async () => {
       this.#underWay++;
-      await reportIn(findElement('faults-error'), () => this.#set());
+      const isSet = await reportIn(findElement('faults-error'), () => this.#set());
       this.#underWay--;
-      this.#postponed?.();
+      if (this.#isKnown || !isSet) this.#postponed?.();
       this.#postponed = undefined;
+      this.#isKnown = false;
     };
     const setIfOn = () => {
       if (this.#switch.checked) void set();
@@ -113,6 +115,7 @@ class FaultRow {
   update(active) {
     if (this.#underWay > 0) {
       this.#postponed = () => this.update(active);
+      this.#isKnown ||= (active !== undefined) === this.#switch.checked;
       return;
     }
     this.#switch.checked = active !== undefined;

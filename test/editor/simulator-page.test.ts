@@ -461,6 +461,28 @@ describe("the simulator's page in a browser", function () {
     assert.equal(await fault.getByRole('switch').isChecked(), true);
   });
 
+  it('leaves the switch of a fault as it was put, though what it was before is said last', async () => {
+    await start();
+    await open({}, '#service');
+    const fault = page.locator('.faults li[data-endpoint="send"]');
+    let answer = () => {};
+    // What the simulator says of it would come later than its answer.
+    await page.route('**/control/fault', async (route) => {
+      await new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      await route.fulfill({ json: {} });
+    });
+    await fault.getByRole('switch').check();
+    simulator.fault('incoming', { delayMs: 77 });
+    await page.locator('.faults li[data-endpoint="incoming"].on').waitFor();
+    const answered = page.waitForResponse('**/control/fault');
+    answer();
+    await (await answered).finished();
+    await page.evaluate(() => new Promise(requestAnimationFrame));
+    assert.equal(await fault.getByRole('switch').isChecked(), true);
+  });
+
   it('refuses every connection while an outage is switched on, and goes on where it was', async () => {
     await start();
     await open({}, '#service');
