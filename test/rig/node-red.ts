@@ -194,8 +194,7 @@ export class NodeRed {
   async deleteStore(): Promise<void> {
     const folders = () =>
       readdirSync(this.storeFolder, { withFileTypes: true }).flatMap((one) => (one.isDirectory() ? one.name : []));
-    for (const name of folders())
-      rmSync(join(this.storeFolder, name), { recursive: true, force: true, maxRetries: 10 });
+    for (const name of folders()) deleteInUse(join(this.storeFolder, name));
     for (const end = now() + 20_000; now() < end && folders().length === 0; ) await sleep(100);
   }
 
@@ -333,3 +332,14 @@ if (kind === 0 && first) return;
 if (kind === 1 && first) { msg.error = { message: 'the flow could not' }; return msg; }
 if (kind < 6) { setTimeout(() => node.send(msg), kind * 150); return; }
 return msg;`;
+
+/** What is written to a folder while it is deleted keeps it, and is deleted, too. */
+function deleteInUse(folder: string): void {
+  for (let tries = 1; existsSync(folder); tries++) {
+    try {
+      rmSync(folder, { recursive: true, force: true });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOTEMPTY' || tries === 100) throw error;
+    }
+  }
+}
