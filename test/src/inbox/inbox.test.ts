@@ -1735,6 +1735,18 @@ describe('Inbox', () => {
   });
 
   describe('crash (kill -9)', () => {
+    /** What was committed and delivered, and is still held. */
+    async function leaveHeld(): Promise<FakeDisk> {
+      const disk = new FakeDisk();
+      const before = createInbox(new FailingStore(disk));
+      const a = attach(before, new Node('a'));
+      await before.accept(polled(incoming('1')));
+      before.done(a.last, a);
+      await before.journal.close();
+      disk.hold(JSON.stringify({ kind: 'incoming', records: [incoming('1')] }));
+      return disk;
+    }
+
     it('finds what was polled even though it was not committed yet', async () => {
       const disk = new FakeDisk();
       const store = new FailingStore(disk);
@@ -1753,13 +1765,7 @@ describe('Inbox', () => {
     });
 
     it('does not deliver again what was committed and delivered, though it is still held', async () => {
-      const disk = new FakeDisk();
-      const before = createInbox(new FailingStore(disk));
-      const a = attach(before, new Node('a'));
-      await before.accept(polled(incoming('1')));
-      before.done(a.last, a);
-      await before.journal.close();
-      disk.hold(JSON.stringify({ kind: 'incoming', records: [incoming('1')] }));
+      const disk = await leaveHeld();
       const b = attach(createInbox(new FailingStore(disk)), new Node('a'));
       await settle();
       assert.equal(b.given.length, 0);
@@ -1767,13 +1773,7 @@ describe('Inbox', () => {
     });
 
     it('does not deliver again what is still held, though it was down for longer than it remembers', async () => {
-      const disk = new FakeDisk();
-      const before = createInbox(new FailingStore(disk));
-      const a = attach(before, new Node('a'));
-      await before.accept(polled(incoming('1')));
-      before.done(a.last, a);
-      await before.journal.close();
-      disk.hold(JSON.stringify({ kind: 'incoming', records: [incoming('1')] }));
+      const disk = await leaveHeld();
       mock.timers.setTime(Date.now() + 20 * 24 * 3_600_000);
       const store = new FailingStore(disk);
       const b = attach(createInbox(store), new Node('a'));
