@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
+import { createChange } from '../../../src/journal/step';
+import { outboxValues } from '../../../src/outbox/outbox';
 import { MemoryStore } from '../../../src/store/memory';
 import { isFlushed, type Store } from '../../../src/store/store';
 import { until } from '../../until';
@@ -747,8 +749,10 @@ describe('sending, when everything comes at once', () => {
       assert.deepEqual(former.service.bodies, ['hello']);
     });
 
-    it('sends a text once whose new store fails as soon as it has it', async () => {
-      const { former, formerStore, heir, store } = createSides();
+    /** A text is to be handed over; `onText`: the new store has it. */
+    async function createWatched(onText: (sides: ReturnType<typeof createSides>) => void) {
+      const sides = createSides();
+      const { former, heir, store } = sides;
       await leaveText(former);
       former.service.otherwise = { takes: true };
       const next = heir.attach();
@@ -756,14 +760,49 @@ describe('sending, when everything comes at once', () => {
       const { commit } = FailingStore.prototype;
       store.commit = async (changes) => {
         await commit.call(store, changes);
-        if (store.disk.entries.size > 0) store.failing.add('recall').add('commit');
+        if (store.disk.entries.size > 0) onText(sides);
       };
+      const mend = () => {
+        store.commit = commit;
+        store.failing.clear();
+      };
+      return { ...sides, next, mend };
+    }
+
+    it('sends a text once whose new store fails as soon as it has it', async () => {
+      const { former, formerStore, heir, store, next, mend } = await createWatched((sides) => {
+        if (sides.store.failing.has('recall')) return;
+        sides.store.failing.add('recall');
+        // The former one has more to give by now.
+        const remembered = { at: sides.former.clock.now(), forMs: 1_000_000, value: '[]' };
+        const key = `${outboxValues[0]?.prefix}x`;
+        void sides.former.journal.run(createChange(({ remember }) => void remember.set(key, remembered)));
+      });
+      const handed = former.handOverTo(heir, { isLast: true });
+      await Promise.all([assert.rejects(handed, { code: 'SMS_STORE' }), heir.pass(100)]);
+      assert.deepEqual([heir.journal.failure?.code, former.outbox.isSettled], ['SMS_STORE', false]);
+      mend();
+      await heir.pass(10_000);
+      assert.deepEqual([next.ends, heir.outbox.isSettled, store.disk.entries.size], [[], true, 0]);
+      // The former one takes its time to let go of it.
+      formerStore.turns = 100;
+      await Promise.all([former.handOverTo(heir, { isLast: true }), heir.pass(10_000)]);
+      await heir.pass(1_000);
+      assert.deepEqual([next.ends, former.service.bodies], [['to 6421555123'], ['hello']]);
+      assert.deepEqual(next.outcomes[0]?.origin, { body: 'hello' });
+      assert.equal(former.outbox.isSettled && heir.outbox.isSettled, true);
+      assert.equal(store.disk.entries.size, 0);
+    });
+
+    it('sends a text once whose new store fails as soon as it has all', async () => {
+      const { former, formerStore, heir, store, next, mend } = await createWatched((sides) => {
+        sides.store.failing.add('recall').add('commit');
+      });
       // The former one takes its time to let go of it.
       formerStore.turns = 100;
       await Promise.all([former.handOverTo(heir, { isLast: true }), heir.pass(100)]);
       assert.deepEqual([heir.journal.failure?.code, next.ends], ['SMS_STORE', []]);
-      store.commit = commit;
-      store.failing.clear();
+      mend();
       await heir.pass(10_000);
       await heir.pass(1_000);
       assert.deepEqual([next.ends, former.service.bodies], [['to 6421555123'], ['hello']]);
