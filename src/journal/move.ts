@@ -177,7 +177,7 @@ function findOf(values: readonly MovedValues[], key: string): MovedValues | unde
 }
 
 /** Under this key stands that an item was taken over from another store. */
-function adoptedKey({ id }: Item): string {
+function adoptedKey({ id }: Pick<Item, 'id'>): string {
   return `adopted:${id}`;
 }
 
@@ -189,7 +189,7 @@ function noteAdopted(item: Item, at: number, { remember }: Changes): void {
  * Takes over what another journal has. Where both remember something, what is here is newer and stays, unless it is put together; and
  * a text that has a key and is under way here may have ended there. What was copied a moment ago, and has changed there since, is
  * taken in the place of the copy. An item is taken once: after a crash the other may still have what was taken over before, and has been
- * done with since.
+ * done with since; and what had ended with it.
  */
 export function adopt(
   { participants, clock }: Pick<Journal, 'participants' | 'clock'>,
@@ -215,9 +215,11 @@ export function adopt(
         const own = look(key);
         const copy = copies.values.get(key);
         const before = copy && copy.since?.value === own?.value ? copy.before : own;
-        const merge = findOf(values, key)?.merge;
+        const { merge, textOf } = findOf(values, key) ?? {};
+        const text = theirs && textOf?.(key, theirs);
+        const hasEnded = !own && text !== undefined && !copies.adopted.has(text) && look(adoptedKey({ id: text }));
         if (before !== own) changes.remember.set(key, before);
-        const merged = before && theirs ? merge?.(before, theirs, key, changes) : theirs;
+        const merged = before && theirs ? merge?.(before, theirs, key, changes) : hasEnded ? undefined : theirs;
         if (merged) changes.remember.set(key, merged);
         copied.set(key, { theirs, before, since: changes.remember.has(key) ? changes.remember.get(key) : own });
       }

@@ -93,6 +93,10 @@ export const movedKeys: MovedValues = {
     const [mine, theirs] = [own, other].map((remembered) => parseRememberedValue(remembered, isGuard));
     return mine?.id === theirs?.id && !mine?.outcome ? other : own;
   },
+  textOf(_key, remembered) {
+    const { id, outcome } = parseRememberedValue(remembered, isGuard) ?? {};
+    return outcome ? undefined : id;
+  },
 };
 
 function write(text: Text, value: Guard, changes: Changes, duration: Duration): void {

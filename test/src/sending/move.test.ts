@@ -108,6 +108,41 @@ describe('what a login takes over of another', () => {
     for (const disk of asking) assert.ok([...disk.remembered.keys()].some((key) => key.includes('carried:')));
   });
 
+  it('is neither the key nor the message of a text that has ended here unsent, where a kill left them with the former', async () => {
+    const formerStore = new FailingStore();
+    const heirStore = new FailingStore();
+    const former = new SendingSide({ store: formerStore });
+    former.service.otherwise = { unreachable: true };
+    sendText(former.attach(), 'hello', { once: 'key', keep: forever, carried: 'x'.repeat(2_000) });
+    await former.pass(100);
+    const disks: [FakeDisk, FakeDisk][] = [];
+    const commit = heirStore.commit.bind(heirStore);
+    heirStore.commit = async (changes) => {
+      await commit(changes);
+      disks.push([copyDisk(formerStore.disk), copyDisk(heirStore.disk)]);
+    };
+    const { clock, service } = former;
+    const heir = new SendingSide({ clock, service, store: heirStore });
+    await Promise.all([former.handOverTo(heir, { isLast: true }), heir.pass(11_000)]);
+    const both = disks.find(([theirs, own]) => theirs.entries.size > 0 && own.entries.size > 0);
+    assert.ok(both);
+    const [again, next] = [former.restart(both[0]), heir.restart(both[1])];
+    service.otherwise = { error: createError('badRequest') };
+    const node = next.attach();
+    await next.pass(61_000);
+    assert.deepEqual(node.ends, ['SMS_BAD_REQUEST']);
+    await Promise.all([again.handOverTo(next, { isLast: true }), next.pass(11_000)]);
+    const left = both.flatMap((disk) => [...disk.remembered.keys()]);
+    assert.deepEqual(
+      left.filter((key) => /once:|carried:/.test(key)),
+      [],
+    );
+    service.otherwise = { takes: true };
+    sendText(node, 'hello', { once: 'key' });
+    await next.pass(100);
+    assert.deepEqual(service.bodies, ['hello']);
+  });
+
   it('is nothing where the store does not work, which is tried once each time', async () => {
     const store = new FailingStore();
     store.failing.add('open');
