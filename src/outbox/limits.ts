@@ -91,7 +91,7 @@ export function giveBack(counting: Counting, takenAt: Moment, look: Look, change
   windows.write(changes);
 }
 
-/** What two logins have counted is added up. */
+/** What two logins have counted is added up, once. */
 export const movedLimits: MovedValues = {
   prefix: limitPrefix,
   merge: (own, other) => ({
@@ -281,13 +281,15 @@ class SlidingWindow {
 }
 
 /**
- * The value of a window that counts what both do.
+ * The value of a window that counts what both do. What both have counted at a moment is the same, copied before a kill.
  *
  * @param value of the one whose clock goes on to hold
  */
 function mergeWindows(value: string, other: string): string {
   const { origin, lead, texts } = parse(value);
-  return JSON.stringify({ origin, lead, texts: [...texts, ...parse(other).texts] });
+  const counts = new Map(texts);
+  for (const [at, count] of parse(other).texts) counts.set(at, Math.max(count, counts.get(at) ?? 0));
+  return JSON.stringify({ origin, lead, texts: [...counts] });
 }
 
 function setBy(ms: number): number {

@@ -388,7 +388,7 @@ describe('a text and the limits of its account', () => {
       [node, '3'],
     ] as const) {
       sendText(sender, key, { to: [a] });
-      await side.pass(0);
+      await side.pass(1);
     }
     await former.side.handOverTo(side, { isLast: true });
     for (const to of [a, b]) {

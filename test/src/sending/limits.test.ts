@@ -279,6 +279,22 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     assert.equal(countAllowed(process, 5, 'a'), 2);
   });
 
+  it('counts once what was copied from the one to the other before a kill', () => {
+    const former = createProcess({ perHandset: 4 });
+    former.take(['a']);
+    former.clock.stall(minuteMs);
+    former.take(['a']);
+    const process = createProcess({ perHandset: 4 }, { clock: former.clock });
+    process.clock.stall(minuteMs);
+    for (const [key, remembered] of former.store) process.store.set(key, remembered);
+    process.take(['a']);
+    for (const [key, remembered] of former.store) {
+      const own = process.store.get(key) ?? assert.fail();
+      process.store.set(key, movedLimits.merge?.(own, remembered, key, createChanges()) ?? assert.fail());
+    }
+    assert.equal(countAllowed(process, 5, 'a'), 1);
+  });
+
   it('takes nothing back that is out of the window', () => {
     const process = createProcess({ perHandset: 2 });
     const first = process.take(['6421555001']);
