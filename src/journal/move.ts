@@ -75,6 +75,8 @@ export async function moveAll(from: Journal, to: Journal, how: Move = {}): Promi
     return kept.filter(({ id }) => !keepsOwn || !from.isStored(id));
   };
   const moved = new Map<string, Item>();
+  const before = new Set(copies.values.keys());
+  let isMoved = false;
   try {
     let changed = items();
     // What is found meanwhile, of a dead instance, is no step.
@@ -86,21 +88,24 @@ export async function moveAll(from: Journal, to: Journal, how: Move = {}): Promi
       await from.flush();
       changed = items().filter((item) => !isUnchanged(item, copies.items.get(item.id)));
     }
-    if (!isWanted()) return;
-    for (const item of items()) {
-      moved.set(item.id, item);
-      from.participants.get(item.part)?.forget?.(item.id);
+    isMoved = isWanted();
+    if (isMoved) {
+      for (const item of items()) {
+        moved.set(item.id, item);
+        from.participants.get(item.part)?.forget?.(item.id);
+      }
+      onMoved();
+      const arrived = [...copies.adopted.values()].filter(({ id }) => moved.has(id));
+      await to.take(arrived, letGo(from, [...moved.values()]));
+      await forget(from, copies, how.keepsMemory);
     }
-    onMoved();
-    const arrived = [...copies.adopted.values()].filter(({ id }) => moved.has(id));
-    await to.take(arrived, letGo(from, [...moved.values()]));
-    await forget(from, copies, how.keepsMemory);
   } finally {
     // What was done with meanwhile, and all where it stays.
     const rest = [...copies.adopted.values()].filter(({ id }) => !moved.has(id));
     await to.run(abandon(to.participants, rest, []));
     for (const known of [copies.items, copies.adopted, to.arriving]) known.clear();
   }
+  if (!isMoved) await uncopy(to, copies, before);
 }
 
 async function copyItems(from: Journal, to: Journal, items: readonly Item[], copies: Copies): Promise<void> {
@@ -136,6 +141,15 @@ async function copyValues(from: Journal, to: Journal, copies: Copies): Promise<v
   const changed = memory.filter(([key, one]) => !isSame(copies.values.get(key)?.theirs, one));
   for (const slice of slicesOf(changed)) await to.run(adopt(to, [], slice, copies));
   if (changed.length > 0) await to.take([]);
+}
+
+/** Has the other remember what it did, but for what was copied before. */
+async function uncopy(to: Journal, copies: Copies, before: ReadonlySet<string>): Promise<void> {
+  const copied = [...copies.values.keys()].filter((key) => !before.has(key));
+  for (const keys of slicesOf(copied)) {
+    const values = keys.map((key) => [key, undefined] as const);
+    await to.run(adopt(to, [], values, copies));
+  }
 }
 
 /** Whoever comes back here after a kill is not to have what the other has done. */

@@ -448,6 +448,23 @@ describe('what a login takes over of another', () => {
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
+  it('is nothing of what was copied before somebody came back to the login', async () => {
+    const former = new SendingSide();
+    former.service.otherwise = { unreachable: true };
+    sendText(former.attach(), 'hello', { once: 'key', keep: forever, carried: 'x'.repeat(2_000) });
+    await former.pass(100);
+    const store = new FailingStore();
+    const heir = new SendingSide({ clock: former.clock, store });
+    const copied = () => [...store.disk.remembered.keys()].filter((key) => /once:|carried:/.test(key)).length;
+    let mostCopied = 0;
+    const isWanted = () => {
+      mostCopied = Math.max(mostCopied, copied());
+      return mostCopied === 0;
+    };
+    await Promise.all([former.handOverTo(heir, { isLast: true, isWanted }), heir.pass(11_000)]);
+    assert.deepEqual([mostCopied, copied()], [2, 0]);
+  });
+
   it('is once what stays in a store that others go on with: who has changed their mind since is taken at their word', async () => {
     const former = new SendingSide({ store: new FailingServer() });
     former.attach();
