@@ -1,8 +1,16 @@
 import { SmsError } from '../errors';
 import { createChange, type Step } from '../journal/step';
 import { type Asked, carriedKey, keepCarried, type Question, type QuestionBook } from '../questions/question';
-import { ask, begin, endUnaccepted, questionsOf, replyKeysOf, unanswered, unask } from '../questions/question-steps';
-import { beginReport, expectStatuses } from '../questions/report';
+import {
+  ask,
+  beginReport,
+  endUnaccepted,
+  questionsOf,
+  replyKeysOf,
+  unanswered,
+  unask,
+} from '../questions/question-steps';
+import { expectStatuses } from '../questions/report';
 import {
   durationOf,
   forgetSent,
@@ -83,7 +91,7 @@ export function judge(text: Text, memory: Memory): Step<Verdict> {
  * waiting → leaving: the connection stands, and the first byte goes out when this is written. Results in `undefined`, and
  * changes nothing, when a rule withholds somebody by now, or has the text wait: it is to be judged anew.
  */
-export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get'>): Step<Moved | undefined> {
+export function leave(text: Text, memory: Memory, known: ReadonlyMap<string, Asked>): Step<Moved | undefined> {
   const { messageId } = text.message;
   const submitted = submittedOf(text);
   const leaving = leavingOf(text, submitted, memory);
@@ -97,7 +105,7 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
       if (!passRules(leaving, look, changes)) return () => undefined;
       const countedAt = holdsAny(memory.rules) ? { countedAt: memory.moment } : undefined;
       const left = keepText({ ...text, state: arrows.leave.to, leftAt: memory.now, ...countedAt }, memory.now, changes);
-      const asked = keys ? ask(left, keys, { recipients: submitted, known }, changes) : [];
+      const asked = keys ? ask(left, keys, submitted, questionsOf(text, known, changes)) : [];
       // The first reply counts.
       const open = asksAgain ? unanswered(asked, look, changes) : asked;
       if (keys) remember({ text: left, to: submitted, keys, open, isAccepted: false }, memory, look, changes);
@@ -112,7 +120,7 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
 }
 
 /** leaving → waiting: nothing of it was sent after all. */
-export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'get'>): Step<Moved> {
+export function putBack(text: Text, memory: Memory, known: ReadonlyMap<string, Asked>): Step<Moved> {
   const submitted = submittedOf(text);
   // What an earlier try has asked may be answered yet.
   const takesBack = text.mayHaveReached === undefined;
@@ -135,7 +143,7 @@ export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'g
 }
 
 /** → settled: its outcome is known, or is known to be unknown. */
-export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick<QuestionBook, 'get'>): Step<Moved> {
+export function settle(text: Text, outcome: Outcome, memory: Memory, known: ReadonlyMap<string, Asked>): Step<Moved> {
   const { to } = text.message;
   const sent = isAccepted(outcome) ? outcome : undefined;
   const messageId = text.message.messageId ?? sent?.messageId;
@@ -152,7 +160,8 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
       // Should a power cut undo it, the text has left, and its outcome is unknown.
       const settled = keepText(ended, memory.now, changes, text.state === 'leaving');
       noteOutcome(text, outcome, { look, changes }, memory);
-      const begun = sent && keys ? begin(settled, keys, { accepted, questions, now: memory.now }) : [];
+      const waitsFor = keys ? ask(settled, keys, accepted, questions) : [];
+      const begun = waitsFor.map((question) => ({ ...question, askedAt: memory.now }));
       const idsOfBegun = new Set(begun.map(({ id }) => id));
       const rest = questions.filter(({ id }) => !idsOfBegun.has(id));
       const { replied, unasked } = endUnaccepted(rest, memory, look, changes);
@@ -202,7 +211,7 @@ export function undecided(text: Text, { now }: Pick<Memory, 'now'>): Text | unde
 }
 
 /** settled → gone, or → uncertain: its outcome has entered the flow, or nobody has been there to be told it. See {@link undecided}. */
-export function delivered(text: Text, uncertain: Text | undefined, known: Pick<QuestionBook, 'hasOf'>): Step<void> {
+export function delivered(text: Text, uncertain: Text | undefined, known: QuestionBook): Step<void> {
   // What stays is known already as it will be, and found where the store is opened meanwhile.
   if (uncertain) return createChange((changes) => keepItem(changes, uncertain));
   // What goes later may be in a later commit, which a kill may come before.
@@ -219,7 +228,7 @@ export function discard(
   text: Text,
   memory: Pick<Memory, 'now' | 'dedupeMs'>,
   whileFailing: 'refuse' | 'apply',
-  known: Pick<QuestionBook, 'get' | 'of'>,
+  known: QuestionBook,
 ): Step<{ asked: readonly Question[]; unasked: readonly string[] }> {
   return {
     whileFailing,

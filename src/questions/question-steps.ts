@@ -1,8 +1,17 @@
 import type { Step } from '../journal/step';
-import type { Text } from '../outbox/text';
+import type { Sent, Text } from '../outbox/text';
 import { type Changes, dropItem, keepItem, type Look, type MovedValues, parseRememberedValue } from '../store/store';
-import { type Answer, type Asked, carriedKey, type Question, type QuestionBook, questionGraceMs } from './question';
-import { closeQuestion, type SentKeys } from './sent-index';
+import {
+  type Answer,
+  type Asked,
+  carriedKey,
+  keepCarried,
+  type Question,
+  questionGraceMs,
+  type Report,
+} from './question';
+import { statusesOf } from './report';
+import { closeQuestion, type Memory, type SentKeys } from './sent-index';
 
 const replyPrefix = 'reply:';
 
@@ -40,24 +49,6 @@ function isAnswer(value: unknown): value is Answer {
   return typeof reason === 'string' || (typeof reply === 'object' && reply !== null);
 }
 
-/** Questions to be, of a text that may be answered before it is known to be accepted. */
-export function ask(
-  text: Text,
-  keys: SentKeys,
-  { recipients, known }: { recipients: readonly string[]; known: Pick<QuestionBook, 'get'> },
-  changes: Changes,
-): Question[] {
-  const { waitMs } = text.options;
-  if (waitMs === undefined) return [];
-  const idOf = questionIds(text);
-  const common = commonOf(text, keys, waitMs);
-  return recipients.map((recipient) => {
-    const id = idOf(recipient);
-    const asked = knownQuestion(id, known);
-    return asked ? latest(asked, changes) : { ...common, kind: 'question', id, recipient };
-  });
-}
-
 /** How the questions to the recipients of a text are called: by their places in its list. */
 function questionIds({ id, message }: Text): (recipient: string) => string {
   const places = new Map(message.to.map((recipient, index) => [recipient, index]));
@@ -65,13 +56,9 @@ function questionIds({ id, message }: Text): (recipient: string) => string {
 }
 
 /** What all that a text asks has in common. */
-export function commonOf(
-  text: Text,
-  { reference, messageId }: Pick<SentKeys, 'reference' | 'messageId'>,
-  waitMs: number,
-): Omit<Question, 'kind' | 'id' | 'recipient' | 'askedAt' | 'answer'> {
+function commonOf(text: Text, { reference, messageId }: Pick<SentKeys, 'reference' | 'messageId'>, waitMs: number) {
   return {
-    part: 'ledger',
+    part: 'ledger' as const,
     subscribers: text.subscribers,
     attempts: 0,
     node: text.node,
@@ -87,35 +74,45 @@ export function latest<One extends Asked>(asked: One, changes: Changes): One {
   return (changes.keep.get(asked.id) as One | undefined) ?? asked;
 }
 
-function knownQuestion(id: string, known: Pick<QuestionBook, 'get'>): Question | undefined {
-  const asked = known.get(id);
-  return asked?.kind === 'question' ? asked : undefined;
-}
-
 /** What a text asks, as it stands now: its mark may be written, or a reply come, in the same commit. */
-export function questionsOf(text: Text, known: Pick<QuestionBook, 'get'>, changes: Changes): Question[] {
+export function questionsOf(text: Text, known: ReadonlyMap<string, Asked>, changes: Changes): Question[] {
   if (text.options.waitMs === undefined) return [];
   return text.message.to
     .map(questionIds(text))
-    .map((id) => (changes.keep.get(id) as Question | undefined) ?? knownQuestion(id, known))
-    .filter((question) => question !== undefined);
+    .flatMap((id) => ((changes.keep.get(id) ?? known.get(id)) as Question | undefined) ?? []);
 }
 
-/** The wait for those who were accepted begins. */
-export function begin(
+/** Those of the questions of a text that are to these recipients, and new ones to whom there is none yet. */
+export function ask(
   text: Text,
   keys: SentKeys,
-  { accepted, questions, now }: { accepted: readonly string[]; questions: readonly Question[]; now: number },
+  recipients: readonly string[],
+  questions: readonly Question[],
 ): Question[] {
   const { waitMs } = text.options;
   if (waitMs === undefined) return [];
   const known = new Map(questions.map((question) => [question.recipient, question]));
   const idOf = questionIds(text);
   const common = commonOf(text, keys, waitMs);
-  return accepted.map((recipient) => {
-    const question = known.get(recipient) ?? { ...common, kind: 'question', id: idOf(recipient), recipient };
-    return { ...question, askedAt: now };
-  });
+  return recipients.map(
+    (recipient) => known.get(recipient) ?? { ...common, kind: 'question', id: idOf(recipient), recipient },
+  );
+}
+
+/** Keeps the report to be on a text that was accepted, with the message of the flow. */
+export function beginReport(
+  text: Text,
+  { sent, reference, memory }: { sent: Sent; reference: string; memory: Pick<Memory, 'now'> },
+  changes: Changes,
+): Report {
+  const { id, message, options } = text;
+  const named = { reference, messageId: message.messageId ?? sent.messageId };
+  const common = commonOf(text, named, options.reportMs ?? 0);
+  const recipients = sent.accepted;
+  const report: Report = { ...common, kind: 'report', id: `${id}-report`, recipients, askedAt: memory.now };
+  keepItem(changes, report);
+  keepCarried(text, memory.now, changes);
+  return report;
 }
 
 /**
@@ -151,34 +148,34 @@ export function unask(questions: readonly Question[], look: Look, changes: Chang
 }
 
 /**
- * Ends questions with the replies that other instances have left for them, and the others without one where that is said; not before that is
- * written, since a reply may come after a kill. Results in those that have ended by this: what is answered already stays as it is.
+ * Ends questions with the replies that other instances have left for them, and reports of which all is known; not before that is written,
+ * since a reply may come after a kill. Results in those that have ended by this: what is answered already stays as it is.
  *
- * @param otherwise how those end for which none is there; absent: they do not
+ * @param isOver their time is up: those end too of which that is not so
  */
-export function endQuestions(
-  questions: readonly Question[],
-  known: Pick<QuestionBook, 'get'>,
-  otherwise?: Answer,
-): Step<Question[]> {
+export function endAsked(asked: readonly Asked[], known: ReadonlyMap<string, Asked>, isOver = false): Step<Asked[]> {
   return {
     whileFailing: 'postpone',
     decide(look, changes) {
-      const ended: Question[] = [];
-      for (const { id } of questions) {
-        // The handset may have got so many texts since that nothing else tells of it.
-        const reply = readReply(id, look);
-        const own = changes.drop.has(id) ? undefined : knownQuestion(id, known);
-        const question = own && latest(own, changes);
-        // What another has by now it ends itself.
-        if (reply && own) changes.remember.set(replyKey(id), undefined);
-        const answer = reply ?? otherwise;
-        if (!question || !answer || question.answer) continue;
-        // It may be open again by now, where its text has left once more since that was read.
-        closeQuestion(question, look, changes);
-        ended.push({ ...question, answer });
+      const ended: Asked[] = [];
+      for (const { id } of asked) {
+        const own = changes.drop.has(id) ? undefined : known.get(id);
+        const current = own && latest(own, changes);
+        if (current?.kind === 'report') {
+          const statuses = current.answer ? undefined : statusesOf(current, isOver, look);
+          if (statuses) ended.push({ ...current, answer: { statuses } });
+        } else if (current) {
+          // The handset may have got so many texts since that nothing else tells of it. What another has by now it ends itself.
+          const reply = readReply(id, look);
+          if (reply) changes.remember.set(replyKey(id), undefined);
+          const answer = reply ?? (isOver ? { reason: 'timeout' as const } : undefined);
+          if (!answer || current.answer) continue;
+          // It may be open again by now, where its text has left once more since that was read.
+          closeQuestion(current, look, changes);
+          ended.push({ ...current, answer });
+        }
       }
-      for (const question of ended) keepItem(changes, question);
+      for (const one of ended) keepItem(changes, one);
       return () => ended;
     },
   };

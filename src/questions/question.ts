@@ -98,9 +98,8 @@ export class QuestionBook extends Map<string, Asked> {
   }
 
   /** The reports that a status to a text of this reference may end. */
-  reportsBy(reference: string): Report[] {
-    const known = [...(this.#byReference.get(reference) ?? [])].flatMap((id) => this.get(id) ?? []);
-    return known.filter((asked) => asked.kind === 'report').filter(({ answer }) => !answer);
+  reportsBy(reference: string): Asked[] {
+    return [...(this.#byReference.get(reference) ?? [])].flatMap((id) => this.get(id) ?? []);
   }
 
   /** Whether a text has any. */

@@ -9,8 +9,8 @@ import type { SendHandler } from '../outbox/sender-registrations';
 import { type Changes, keepItem, type Look } from '../store/store';
 import { present } from '../wire/fields';
 import { type Answer, type Asked, awaited, type Question, questionGraceMs } from './question';
-import { endQuestions, forgetQuestion, latest, leaveReply } from './question-steps';
-import { describeReport, endReports, keysOfStatus, noteStatus } from './report';
+import { endAsked, forgetQuestion, latest, leaveReply } from './question-steps';
+import { describeReport, keysOfStatus, noteStatus } from './report';
 import { keysOfMatch, match, type RecordKeys, recordKeysOf } from './sent-index';
 
 /** What open questions need. */
@@ -83,7 +83,7 @@ export class Questions {
       else if (question.answer) void this.redelivery.deliver(question, false);
       else this.#await(question);
     }
-    this.#endReports(asked);
+    void this.#end(asked.filter(({ kind }) => kind === 'report'));
     this.#collect();
   }
 
@@ -113,8 +113,7 @@ export class Questions {
         this.#await(question);
       }
     }
-    this.#endReports(questions);
-    void this.#takeReplies(questions);
+    void this.#end(questions);
     this.#collect();
   }
 
@@ -147,7 +146,7 @@ export class Questions {
         const effect = () => {
           observe();
           if (answered) this.#answered(answered);
-          if (reported !== undefined) this.#endReports(ledger.questions.reportsBy(reported));
+          if (reported !== undefined) void this.#end(ledger.questions.reportsBy(reported));
         };
         return { record: answering, ...(reported !== undefined && { isTaken: true as const }), effect };
       },
@@ -242,16 +241,10 @@ export class Questions {
     const asked = this.#options.ledger.questions.get(id);
     const { since = 0 } = (asked && this.#patience.get(awaited[asked.kind])) ?? {};
     if (asked && (asked.askedAt ?? 0) < since) this.#overdue.add(id);
-    else this.#timeOut(id);
-  }
-
-  #timeOut(id: string): void {
-    const { journal, questions } = this.#options.ledger;
-    this.#stopWaiting(id);
-    const asked = questions.get(id);
-    if (asked?.kind === 'report') this.#endReports([asked], true);
-    if (asked?.kind !== 'question' || asked.answer) return;
-    void this.#followUp(journal.run(endQuestions([asked], questions, { reason: 'timeout' })));
+    else {
+      this.#stopWaiting(id);
+      if (asked) void this.#end([asked], true);
+    }
   }
 
   #stopWaiting(id: string): void {
@@ -259,20 +252,18 @@ export class Questions {
     this.#overdue.delete(id);
   }
 
-  /** Ends those of which all is known, or, since their time is up, all of them. What the store does not tell now is asked of it when it is back. */
-  #endReports(asked: readonly Asked[], isOver = false): void {
-    const reports = asked.filter((one) => one.kind === 'report').filter(({ answer }) => !answer);
-    if (reports.length === 0) return;
+  /**
+   * Ends those of which all is known, here or to others who have read it, or, since their time is up, all of them; and tells of it. What the
+   * store does not tell now is asked of it when it is back.
+   */
+  async #end(asked: readonly Asked[], isOver = false): Promise<void> {
     const { journal, questions } = this.#options.ledger;
-    void this.#followUp(journal.run(endReports(reports, questions, isOver)));
-  }
-
-  /** Puts down what has been answered, and tells of it. */
-  async #followUp(answering: Promise<readonly Asked[]>): Promise<void> {
+    const open = asked.filter(({ answer }) => !answer);
+    if (open.length === 0) return;
     // When the store fails it tells that by itself.
-    const answered = await answering.catch(() => []);
-    for (const asked of answered) this.#options.ledger.questions.update(asked);
-    for (const asked of answered) this.#onAnswered(asked);
+    const ended = await journal.run(endAsked(open, questions, isOver)).catch(() => []);
+    for (const one of ended) questions.update(one);
+    for (const one of ended) this.#onAnswered(one);
   }
 
   async #tell(handler: SendHandler, asked: Asked, mayBeKnown: boolean): Promise<boolean> {
@@ -308,19 +299,10 @@ export class Questions {
       collectIntervalMs,
       () => {
         this.#collecting = undefined;
-        const next = this.#nextOpen();
-        this.#endReports(next);
-        void this.#takeReplies(next).then(() => this.#collect());
+        void this.#end(this.#nextOpen()).then(() => this.#collect());
       },
       true,
     );
-  }
-
-  /** Takes what others have read, here or in a store that it comes from. */
-  async #takeReplies(asked: readonly Asked[]): Promise<void> {
-    const { journal, questions } = this.#options.ledger;
-    const open = asked.filter((one) => one.kind === 'question').filter(({ answer }) => !answer);
-    if (open.length > 0) await this.#followUp(journal.run(endQuestions(open, questions)));
   }
 
   /** Some of the open ones, others each time until all have had their turn. */

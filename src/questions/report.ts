@@ -1,19 +1,10 @@
-import type { Step } from '../journal/journal';
 import type { StatusRecord } from '../model';
-import type { Sent, Text } from '../outbox/text';
-import {
-  type Changes,
-  keepItem,
-  type Look,
-  type MovedValues,
-  parseRememberedValue,
-  type Remembered,
-} from '../store/store';
+import type { Text } from '../outbox/text';
+import { type Changes, type Look, type MovedValues, parseRememberedValue, type Remembered } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
 import { statusCodes } from '../wire/status';
-import { keepCarried, type QuestionBook, questionGraceMs, type Report, type Statuses } from './question';
-import { commonOf, latest } from './question-steps';
-import { isHandset, type Memory, noteSentIndex, type RecordKeys } from './sent-index';
+import { questionGraceMs, type Report, type Statuses } from './question';
+import { isHandset, noteSentIndex, type RecordKeys } from './sent-index';
 
 /** What became of a text that was accepted. */
 export interface DeliveryReport {
@@ -87,47 +78,13 @@ export function noteStatus(
   return reference;
 }
 
-/** Keeps the report to be on a text that was accepted, with the message of the flow. */
-export function beginReport(
-  text: Text,
-  { sent, reference, memory }: { sent: Sent; reference: string; memory: Pick<Memory, 'now'> },
-  changes: Changes,
-): Report {
-  const { id, message, options } = text;
-  const named = { reference, messageId: message.messageId ?? sent.messageId };
-  const common = commonOf(text, named, options.reportMs ?? 0);
-  const recipients = sent.accepted;
-  const report: Report = { ...common, kind: 'report', id: `${id}-report`, recipients, askedAt: memory.now };
-  keepItem(changes, report);
-  keepCarried(text, memory.now, changes);
-  return report;
-}
-
-/** Ends those reports of which all is known, or all of them since their time is up. Results in those. */
-export function endReports(
-  reports: readonly Report[],
-  known: Pick<QuestionBook, 'get'>,
-  isOver: boolean,
-): Step<Report[]> {
-  return {
-    whileFailing: 'postpone',
-    decide(look, changes) {
-      const ended: Report[] = [];
-      for (const { id, reference } of reports) {
-        const own = known.get(id);
-        const report = own?.kind === 'report' && !changes.drop.has(id) ? latest(own, changes) : undefined;
-        if (!report || report.answer) continue;
-        const all = parse(look(statusesKey(reference)));
-        const recipients = new Set(report.recipients);
-        const hasItems = report.recipients.some((recipient) => !isHandset(recipient));
-        const statuses = hasItems ? all : all.filter(([msisdn]) => recipients.has(msisdn));
-        if (!isOver && (hasItems || statuses.length < recipients.size)) continue;
-        ended.push({ ...report, answer: { statuses } });
-      }
-      for (const report of ended) keepItem(changes, report);
-      return () => ended;
-    },
-  };
+/** With what a report ends by now; `undefined`: not all is known, and its time is not up. */
+export function statusesOf(report: Report, isOver: boolean, look: Look): Statuses | undefined {
+  const all = parse(look(statusesKey(report.reference)));
+  const recipients = new Set(report.recipients);
+  const hasItems = report.recipients.some((recipient) => !isHandset(recipient));
+  const statuses = hasItems ? all : all.filter(([msisdn]) => recipients.has(msisdn));
+  return !isOver && (hasItems || statuses.length < recipients.size) ? undefined : statuses;
 }
 
 /** What a report says that has ended. */

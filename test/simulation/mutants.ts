@@ -404,8 +404,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'a question is closed twice',
     'questions/question-steps.ts',
-    'if (!question || !answer || question.answer) continue;',
-    'if (!question || !answer) continue;',
+    'if (!answer || current.answer) continue;',
+    'if (!answer) continue;',
   ),
   outward(
     'a question is closed by a reply that was not written',
@@ -416,10 +416,15 @@ export const mutants: readonly Mutant[] = [
   outward(
     'a question is taken for open when its text is accepted',
     'questions/question-steps.ts',
-    '(changes.keep.get(id) as Question | undefined) ?? knownQuestion(id, known)',
-    'knownQuestion(id, known)',
+    'changes.keep.get(id) ?? known.get(id)',
+    'known.get(id)',
   ),
-  outward('a report is not kept', 'questions/report.ts', 'keepItem(changes, report);\n  keepCarried', 'keepCarried'),
+  outward(
+    'a report is not kept',
+    'questions/question-steps.ts',
+    'keepItem(changes, report);\n  keepCarried',
+    'keepCarried',
+  ),
   outward(
     'a report is made of the first status',
     'questions/report.ts',

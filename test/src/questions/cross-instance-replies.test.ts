@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
 import type { Sent, Text } from '../../../src/outbox/text';
 import { settle, leave as textLeaves } from '../../../src/outbox/transitions';
-import type { Question } from '../../../src/questions/question';
-import { endQuestions, leaveReply, readReply, replyKey } from '../../../src/questions/question-steps';
+import type { Asked, Question } from '../../../src/questions/question';
+import { endAsked, leaveReply, readReply, replyKey } from '../../../src/questions/question-steps';
 import {
   closeQuestion,
   type Memory,
@@ -90,24 +90,24 @@ describe('replies that other instances have read', () => {
     leave('yes');
     remember();
     assert.equal(isOpen(), true);
-    const step = endQuestions([question], known());
+    const step = endAsked([question], known());
     write((changes) => step.decide(look, changes)(true));
     assert.equal(isOpen(), false);
   });
 
   it('answer it once', () => {
     leave('yes');
-    let answered: Question[] = [];
+    let answered: readonly Asked[] = [];
     write((changes) => {
-      answered = endQuestions([question], known()).decide(look, changes)(true);
+      answered = endAsked([question], known()).decide(look, changes)(true);
     });
     assert.deepEqual(
       answered.map(({ answer }) => answer && 'reply' in answer && answer.reply.body),
       ['yes'],
     );
-    assert.deepEqual(endQuestions([question], known()).decide(look, createChanges())(true), []);
+    assert.deepEqual(endAsked([question], known()).decide(look, createChanges())(true), []);
     leave('too late');
-    const step = endQuestions([question], known({ ...question, answer: { reply: reply('yes') } }));
+    const step = endAsked([question], known({ ...question, answer: { reply: reply('yes') } }));
     write((changes) => assert.deepEqual(step.decide(look, changes)(true), []));
     assert.equal(readReply(question.id, look), undefined);
   });
@@ -116,7 +116,7 @@ describe('replies that other instances have read', () => {
     leave('yes');
     const changes = createChanges();
     changes.keep.set(question.id, { ...question, askedAt: 1_500 } as Question);
-    const [answered] = endQuestions([question], known()).decide(look, changes)(true);
+    const [answered] = endAsked([question], known()).decide(look, changes)(true);
     assert.equal(answered?.askedAt, 1_500);
   });
 
@@ -157,7 +157,7 @@ describe('replies that other instances have read', () => {
 
   it('end a question whose time is up', () => {
     leave('yes');
-    const step = endQuestions([question], known(), { reason: 'timeout' });
+    const step = endAsked([question], known(), true);
     write((changes) => {
       const [ended] = step.decide(look, changes)(true);
       assert.ok(ended?.answer && 'reply' in ended.answer && ended.answer.reply.body === 'yes');

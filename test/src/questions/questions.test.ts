@@ -4,9 +4,9 @@ import type { Entry } from '../../../src/inbox/entries';
 import { moveAll } from '../../../src/journal/move';
 import type { InboxRecord, IncomingRecord, SentText } from '../../../src/model';
 import type { Text } from '../../../src/outbox/text';
-import { ask, begin as beginWait } from '../../../src/questions/question-steps';
+import { ask } from '../../../src/questions/question-steps';
 import { sentKeysOf } from '../../../src/questions/sent-index';
-import { createChanges, unsweptPrefix } from '../../../src/store/store';
+import { unsweptPrefix } from '../../../src/store/store';
 import { answersOf, beginReceiving, copyDisk, forever, SendingSide, sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
@@ -1069,8 +1069,8 @@ describe('conversations', () => {
       const message = { to, body: 'Come?', messageId: 'q1' };
       const text = { id: 'text', node: 'send', message, options: { waitMs: hour }, subscribers: [] } as unknown as Text;
       const keys = sentKeysOf(text, 'q1', to);
-      const asked = ask(text, keys, { recipients: to, known: new Map() }, createChanges());
-      const begun = beginWait(text, keys, { accepted: to, questions: [], now: 0 });
+      const asked = ask(text, keys, to, []);
+      const begun = ask(text, keys, to, asked);
       assert.deepEqual(
         [asked, begun].map((questions) => [questions.length, questions.at(-1)?.id, questions.at(-1)?.recipient]),
         [asked, begun].map(() => [5_000, 'text-4999', '64211004999']),
