@@ -1,6 +1,6 @@
 import type { Destination } from '../delivery/subscribers';
 import type { Step } from '../journal/journal';
-import type { InboxRecord, Kind, RecordOfKind, RecordsOfKind, Via } from '../model';
+import type { InboxRecord, RecordOfKind, RecordsOfKind, Via } from '../model';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { currentEntry, dropEntry, holdKeysOf, type InboxContext, judgeAndRemember, keepEntry } from './context';
 import type { Correlated, Correlating } from './correlator';
@@ -36,31 +36,15 @@ export interface Acceptance {
   heldElsewhere?: boolean;
 }
 
-/** What accepting a record adds and takes away. */
-interface Outcome {
-  acceptance: Acceptance;
-  fresh?: Pending;
-  /** What was for nodes that are gone, and goes to those who are brought the same. */
-  orphan?: Pending | undefined;
-  /** What no node took, and goes to who is called. */
-  deadLetter?: DeadLetter | undefined;
-  /** What follows on the sending side. */
-  effect?: (() => void) | undefined;
-  /** A called-back entry, and its polled copy. */
-  copied?: { entry: Entry; copy: InboxRecord };
-}
-
 /** One record on its way in. */
 interface Candidate {
-  /** As an entry. */
-  id: string;
+  /** Once it is to be an entry. Decided again, it is the same one: a commit that seems to fail may have written it. */
+  id?: string;
   news: RecordOfKind;
   identity: Identity;
   /** Absent: nobody knows what it answers. */
   known: Correlating | undefined;
   arrival: Arrival;
-  /** How often it is about to be sent into a flow. */
-  attempts: number;
   /** See {@link createAccept}. */
   wasHeld: boolean;
 }
@@ -75,19 +59,20 @@ export function createAccept(
   arrival: Arrival,
   wasHeld = false,
 ): Step<Acceptance[]> & { mayAnswer: boolean } {
-  const { subscribers, entries, correlator } = context;
-  const items = separate(arrival).map((news) => ({ news, identity: identify(news), known: correlator?.(news) }));
-  /** Decided again, it is the same entry: a commit that seems to fail may have written it. */
-  const ids: string[] = [];
-  const mayAnswer = items.some(({ known }) => known?.mayAnswer());
+  const { kind, records, via } = arrival;
+  const candidates = records.map((record): Candidate => {
+    const news = { kind, record } as RecordOfKind;
+    return { news, identity: identify(news), known: context.correlator?.(news), arrival, wasHeld };
+  });
+  const mayAnswer = candidates.some(({ known }) => known?.mayAnswer());
   const keys: string[] = [];
-  for (const { identity, known } of items) {
+  for (const { identity, known } of candidates) {
     keys.push(...keysOf(identity), ...(known?.keys ?? []));
     // One that is called back may have been released by another process.
-    if (arrival.via === 'callback' || mayAnswer) keys.push(...keysOfAnswer(identity));
+    if (via === 'callback' || mayAnswer) keys.push(...keysOfAnswer(identity));
     keys.push(...holdKeysOf(context, arrival, identity));
   }
-  const outcomes = items.flatMap(({ known }) => known?.outcome ?? []);
+  const outcomes = candidates.flatMap(({ known }) => known?.outcome ?? []);
   return {
     mayAnswer,
     keys,
@@ -97,40 +82,21 @@ export function createAccept(
     // Where it is held it is found again, and may have been committed and delivered.
     needsLook: wasHeld,
     decide(look, changes) {
-      const attempts = subscribers.audience(arrival).length > 0 ? 1 : 0;
-      const accepted = items.map((item, index) => {
-        ids[index] ??= context.journal.nextId();
-        return acceptRecord(context, { ...item, id: ids[index], arrival, attempts, wasHeld }, look, changes);
-      });
+      const accepted = candidates.map((candidate) => acceptRecord(context, candidate, look, changes));
       return (isWritten) => {
-        if (!isWritten && arrival.via === 'poll' && mayAnswer) context.run(createMatch(items));
-        const fresh: Pending[] = [];
-        for (const outcome of accepted) {
-          if (outcome.orphan) entries.letGo(outcome.orphan.entry.id);
-          if (outcome.deadLetter) context.deadLetters.forget(outcome.deadLetter.id);
-          const copied = outcome.copied && entries.get(outcome.copied.entry.id);
-          if (copied && outcome.copied) copied.entry.polledCopy = outcome.copied.copy;
-          // Whoever is called back with it may have taken it in the same commit.
-          if (outcome.fresh && changes.drop.has(outcome.fresh.entry.id)) outcome.fresh.end(false);
-          else if (outcome.fresh) fresh.push(outcome.fresh);
-          outcome.effect?.();
-        }
-        if (arrival.gathered) arrival.gathered.push(...fresh);
-        else giveTogether(context, fresh, arrival);
-        return accepted.map(({ acceptance }) => acceptance);
+        if (!isWritten && via === 'poll' && mayAnswer) context.run(createMatch(candidates));
+        const fresh = arrival.gathered ?? [];
+        const acceptances = accepted.map((follow) => follow(fresh));
+        if (!arrival.gathered) giveTogether(context, fresh, arrival);
+        return acceptances;
       };
     },
   };
 }
 
-/** Takes apart what came together. */
-function separate<K extends Kind>({ kind, records }: RecordsOfKind<K>): RecordOfKind<K>[] {
-  return records.map((record) => ({ kind, record }));
-}
-
 /** What was delivered without the store is matched when that is back: whoever has asked is told. */
-function createMatch(items: readonly Pick<Candidate, 'known' | 'identity'>[]): Step<void> {
-  const unanswered = (look: Look) => items.filter(({ identity }) => recallAnswer(identity, look) === undefined);
+function createMatch(candidates: readonly Candidate[]): Step<void> {
+  const unanswered = (look: Look) => candidates.filter(({ identity }) => recallAnswer(identity, look) === undefined);
   return {
     whileFailing: 'postpone',
     decide(look, changes) {
@@ -158,38 +124,52 @@ export function giveTogether(
   subscribers.give(fresh);
 }
 
-/** Judges one record, with the changes that follow. */
-function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, changes: Changes): Outcome {
+/**
+ * Judges one record, with the changes that follow. Returns what is to be done once those are written, which says what became of it, and adds
+ * to `fresh` what is to be given to nodes.
+ */
+function acceptRecord(
+  context: InboxContext,
+  candidate: Candidate,
+  look: Look,
+  changes: Changes,
+): (fresh: Pending[]) => Acceptance {
   const { entries, subscribers } = context;
   const { news, identity, arrival, wasHeld } = candidate;
   const { kind, via } = arrival;
   const outcome = judgeAndRemember(context, { identity, via, isLeft: wasHeld }, look, changes);
+  /** What was for nodes that are gone, and goes to those who are brought the same. */
   let orphan: Pending | undefined;
+  /** What no node took, and goes to who is called. */
   let deadLetter: DeadLetter | undefined;
   // Another inbox has it yet, and may have the service bring it again. What is polled comes twice rather than never.
   const isArriving = outcome !== 'new' && isBeingMoved(context, via, identity);
-  if (isArriving && via === 'callback') return { acceptance: { outcome, heldElsewhere: true } };
+  if (isArriving && via === 'callback') return () => ({ outcome, heldElsewhere: true });
   if (outcome !== 'new' && !isArriving && (wasHeld || context.dedupe() || kind === 'outbox')) {
     const pending = kind === 'outbox' ? undefined : entries.findOn('callback', identity, changes);
     if (pending && !isOrphanFor(context, arrival, pending)) {
-      const acceptance = { outcome, entry: pending.entry };
-      if (via !== 'poll') return { acceptance };
-      const copied = { ...currentEntry(pending.entry, changes) };
-      const copy = { ...news.record, ...answerOf(copied.record) };
-      copied.polledCopy = copy;
+      const { entry } = pending;
+      if (via !== 'poll') return () => ({ outcome, entry });
+      const copied = { ...currentEntry(entry, changes) };
+      const polledCopy = { ...news.record, ...answerOf(copied.record) };
+      copied.polledCopy = polledCopy;
       keepItem(changes, copied);
-      return { acceptance, copied: { entry: pending.entry, copy } };
+      return () => {
+        const known = entries.get(entry.id);
+        if (known) known.entry.polledCopy = polledCopy;
+        return { outcome, entry };
+      };
     }
     orphan = pending;
     if (!orphan && via === 'callback' && !subscribers.hasAny(kind)) {
       orphan = entries.findOn(kind, identity, changes);
       // Its nodes are being redeployed, and get it when they are back.
-      if (orphan && subscribers.expects(kind)) return { acceptance: { outcome, heldElsewhere: true } };
+      if (orphan && subscribers.expects(kind)) return () => ({ outcome, heldElsewhere: true });
       deadLetter = orphan ? undefined : context.deadLetters.find(kind, identity, changes);
     }
     if (!orphan && !deadLetter) {
       const heldElsewhere = holdKeysOf(context, arrival, identity).some((key) => look(key) !== undefined);
-      return { acceptance: heldElsewhere ? { outcome, heldElsewhere } : { outcome } };
+      return () => ({ outcome, ...(heldElsewhere && { heldElsewhere }) });
     }
   }
   const former = orphan ? currentEntry(orphan.entry, changes) : deadLetter;
@@ -198,23 +178,35 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
     // Should the service also call back with it, that is new to the node that is called.
     if (outcome === 'new') forget(identity, look, changes);
     rememberAnswer(context, { identity, ...correlated }, look, changes);
-    return { acceptance: { outcome: correlated.isRepeated ? 'repeated' : outcome }, effect: correlated.effect };
+    return () => {
+      correlated.effect?.();
+      return { outcome: correlated.isRepeated ? 'repeated' : outcome };
+    };
   }
-  const fresh = createPending(context, {
-    id: candidate.id,
+  candidate.id ??= context.journal.nextId();
+  const { id } = candidate;
+  const pending = createPending(context, {
+    id,
     news: newsOf(news, correlated.record),
     identity,
-    address: arrival.address,
-    attempts: candidate.attempts,
+    destination: arrival,
     attemptsBefore: Math.max(former?.attempts ?? 0, arrival.address ? recallAttempts(identity, look) : 0),
     copy: former && 'channel' in former && former.channel === 'callback' ? former.polledCopy : former?.record,
   });
-  if (wasHeld) fresh.entry.unsure = true;
+  const { entry } = pending;
+  if (wasHeld) entry.unsure = true;
   if (orphan) dropEntry(context, orphan.entry, orphan.identity, changes);
   if (deadLetter) dropItem(changes, deadLetter.id, deadLetter.part);
-  keepEntry(context, fresh.entry, identity, changes);
-  const acceptance = { outcome, entry: fresh.entry };
-  return { acceptance, fresh, orphan, deadLetter, effect: correlated.effect };
+  keepEntry(context, entry, identity, changes);
+  return (fresh) => {
+    if (orphan) entries.letGo(orphan.entry.id);
+    if (deadLetter) context.deadLetters.forget(deadLetter.id);
+    // Whoever is called back with it may have taken it in the same commit.
+    if (changes.drop.has(id)) pending.end(false);
+    else fresh.push(pending);
+    correlated.effect?.();
+    return { outcome, entry };
+  };
 }
 
 /** Whether another inbox is about to give it to this one, as something that was called back. */
@@ -265,29 +257,27 @@ function isForNobody({ subscribers, replacedBy }: InboxContext, arrival: Arrival
 }
 
 /** What is to be an entry. */
-interface Draft {
+interface Draft extends Pick<Candidate, 'news' | 'identity'> {
   id: string;
-  news: RecordOfKind;
-  identity: Identity;
-  /** How often it will have been sent into a flow. */
-  attempts: number;
-  /** How often it had been as an entry that is gone: in whose place it is, or which a process that may be gone has released. */
+  /** Absent: everybody on its channel. */
+  destination?: Destination;
+  /** How often it had been sent into a flow as an entry that is gone: in whose place it is, or which a process that may be gone has released. */
   attemptsBefore?: number;
-  address?: Destination['address'];
   /** The polled copy of what was called back. */
   copy?: InboxRecord | undefined;
 }
 
-/** Makes an entry of a record, to be kept. */
-export function createPending({ journal }: InboxContext, draft: Draft): Pending {
-  const { id, news, identity, address, attempts, attemptsBefore = 0, copy } = draft;
+/** Makes an entry of a record, to be kept and sent into a flow. */
+export function createPending({ journal, subscribers }: InboxContext, draft: Draft): Pending {
+  const { id, news, identity, destination = {}, attemptsBefore = 0, copy } = draft;
   const { kind } = news;
+  const { address } = destination;
   const item = {
     id,
     part: 'inbox' as const,
     subscribers: address ? nameSubscribers(address) : [kind],
     channel: address ? ('callback' as const) : kind,
-    attempts: attempts + attemptsBefore,
+    attempts: attemptsBefore + (subscribers.audience({ ...destination, kind }).length > 0 ? 1 : 0),
   };
   const entry: Entry = Object.assign(item, news);
   if (address) entry.address = address;

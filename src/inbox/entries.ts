@@ -118,8 +118,6 @@ export class Pending {
   index = 0;
   /** The service is to bring it again: nobody here gets it any more. Not when its node has taken it after all before that was written. */
   isReleased = false;
-  /** A node's flow does not take it. */
-  isDead = false;
   /** Resolves with whether it was delivered. */
   readonly ended: Promise<boolean>;
   #onEnd = (_delivered: boolean) => {};

@@ -184,7 +184,6 @@ export class Inbox {
   giveUp(entry: Entry, subscriber: InboxSubscriber): void {
     const pending = this.#context.entries.get(entry.id);
     if (!pending?.pendingFor.has(subscriber.id)) return;
-    pending.isDead = true;
     this.counts.setAside++;
     this.deadLetters.add(entry, subscriber.id);
     this.done(entry, subscriber);
@@ -263,7 +262,6 @@ export class Inbox {
       onStranded: (stranded: Pending) => this.release(stranded.entry),
       isPolled,
       onUntaken: (untaken: Pending) => {
-        untaken.isDead = true;
         this.counts.setAside++;
         if (this.deadLetters.addUntaken(untaken.entry)) onUntaken(untaken.entry.kind);
         settle(this.#context, untaken);

@@ -10,7 +10,7 @@ import { forget, rememberAnswer } from './identity';
  * entry is by then is seen when that is back.
  */
 export function createRelease(context: InboxContext, released: Pending): Step<void> {
-  const { entries, subscribers, journal } = context;
+  const { entries, journal } = context;
   const { identity } = released;
   const { id } = released.entry;
   const idOfCopy = journal.nextId();
@@ -20,32 +20,20 @@ export function createRelease(context: InboxContext, released: Pending): Step<vo
     decide(look, changes) {
       if (entries.get(id) !== released || changes.drop.has(id)) return () => {};
       const current = currentEntry(released.entry, changes);
-      const { kind, polledCopy } = current;
+      const { record, attempts, polledCopy } = current;
       dropEntry(context, released.entry, identity, changes);
-      rememberAnswer(context, { identity, record: current.record, attempts: current.attempts }, look, changes);
-      if (!polledCopy) {
-        forget(identity, look, changes);
-        return () => {
-          entries.delete(id);
-          entries.keepReleased(released);
-          released.end(false);
-          if (!released.isReleased) takeLate(context, id);
-        };
-      }
-      const standIn = createPending(context, {
-        id: idOfCopy,
-        news: newsOf(current, polledCopy),
-        identity,
-        attempts: subscribers.audience({ kind }).length > 0 ? 1 : 0,
-      });
-      keepEntry(context, standIn.entry, identity, changes);
+      rememberAnswer(context, { identity, record, attempts }, look, changes);
+      const standIn =
+        polledCopy && createPending(context, { id: idOfCopy, news: newsOf(current, polledCopy), identity });
+      if (standIn) keepEntry(context, standIn.entry, identity, changes);
+      else forget(identity, look, changes);
       return () => {
         entries.delete(id);
         entries.keepReleased(released);
-        if (!released.isReleased) entries.add(standIn);
         released.end(false);
-        if (released.isReleased) giveTogether(context, [standIn]);
-        else settle(context, standIn);
+        if (released.isReleased) giveTogether(context, standIn ? [standIn] : []);
+        else if (standIn) settle(context, standIn);
+        else takeLate(context, id);
       };
     },
   };

@@ -220,8 +220,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a polled copy is lost with the callback that is let go of',
     'inbox/release.ts',
-    'if (!polledCopy) {',
-    "if (!polledCopy || polledCopy.via === 'poll') {",
+    'polledCopy && createPending(',
+    "polledCopy && polledCopy.via !== 'poll' && createPending(",
   ),
   mutant(
     'a callback is accepted though another process holds it',
