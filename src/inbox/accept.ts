@@ -2,8 +2,9 @@ import type { Destination } from '../delivery/subscribers';
 import type { Step } from '../journal/journal';
 import type { InboxRecord, RecordOfKind, RecordsOfKind, Via } from '../model';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
-import { currentEntry, dropEntry, holdKeysOf, type InboxContext, judgeAndRemember, keepEntry } from './context';
+import { currentEntry, dropEntry, holdKeysOf, type InboxParts, keepEntry } from './context';
 import type { Correlated, Correlating } from './correlator';
+import type { InboxContext } from './dead-letters';
 import { type DeadLetter, type Entry, isEntry, nameSubscribers, newsOf, Pending, type Together } from './entries';
 import {
   answerOf,
@@ -11,6 +12,7 @@ import {
   type Identity,
   identify,
   isSameMessage,
+  judge,
   keysOf,
   keysOfAnswer,
   recallAnswer,
@@ -110,7 +112,7 @@ function createMatch(candidates: readonly Candidate[]): Step<void> {
 
 /** Adds what has just been saved to the entries, and gives it to the nodes it is for. */
 export function giveTogether(
-  { entries, subscribers }: InboxContext,
+  { entries, subscribers }: InboxParts,
   fresh: readonly Pending[],
   { asker, context }: Destination = {},
 ): void {
@@ -137,7 +139,7 @@ function acceptRecord(
   const { entries, subscribers } = context;
   const { news, identity, arrival, wasHeld } = candidate;
   const { kind, via } = arrival;
-  const outcome = judgeAndRemember(context, { identity, via, isLeft: wasHeld }, look, changes);
+  const outcome = judge(context, { identity, via, isLeft: wasHeld }, look, changes);
   /** What was for nodes that are gone, and goes to those who are brought the same. */
   let orphan: Pending | undefined;
   /** What no node took, and goes to who is called. */
@@ -210,7 +212,7 @@ function acceptRecord(
 }
 
 /** Whether another inbox is about to give it to this one, as something that was called back. */
-function isBeingMoved({ journal }: InboxContext, via: Via, identity: Identity): boolean {
+function isBeingMoved({ journal }: InboxParts, via: Via, identity: Identity): boolean {
   return [...journal.arriving.values()].some(
     (item) =>
       isEntry(item) && (via === 'callback' || item.channel === 'callback') && isSameMessage(identify(item), identity),
@@ -218,7 +220,7 @@ function isBeingMoved({ journal }: InboxContext, via: Via, identity: Identity): 
 }
 
 /** Whether those who are brought a called-back message again get it, since whoever has not taken it is gone. */
-function isOrphanFor({ journal, subscribers }: InboxContext, arrival: Arrival, pending: Pending): boolean {
+function isOrphanFor({ journal, subscribers }: InboxParts, arrival: Arrival, pending: Pending): boolean {
   // While the store fails, what is dropped may be found again.
   if (journal.mode !== 'open' || !subscribers.isStranded(pending)) return false;
   return subscribers.audience(arrival).length > 0;
@@ -249,7 +251,7 @@ function correlate(
  * The answer to a question, and a status that is reported, go to whoever waits for them; where no other node takes what is polled, here or
  * where it is handed over to, to nobody else.
  */
-function isForNobody({ subscribers, replacedBy }: InboxContext, arrival: Arrival, correlated: Answering): boolean {
+function isForNobody({ subscribers, replacedBy }: InboxParts, arrival: Arrival, correlated: Answering): boolean {
   const isTaken = correlated.record.awaited === true || correlated.isTaken === true;
   if (!isTaken || arrival.via !== 'poll' || subscribers.expects(arrival.kind)) return false;
   const other = replacedBy();
@@ -268,7 +270,7 @@ interface Draft extends Pick<Candidate, 'news' | 'identity'> {
 }
 
 /** Makes an entry of a record, to be kept and sent into a flow. */
-export function createPending({ journal, subscribers }: InboxContext, draft: Draft): Pending {
+export function createPending({ journal, subscribers }: InboxParts, draft: Draft): Pending {
   const { id, news, identity, destination = {}, attemptsBefore = 0, copy } = draft;
   const { kind } = news;
   const { address } = destination;

@@ -1,10 +1,11 @@
 import type { Timer } from '../clock';
+import { Told } from '../errors';
 import { ClockSkew } from '../journal/clock-skew';
 import type { Step } from '../journal/journal';
 import { createChange, type Participant } from '../journal/step';
 import type { Kind, RecordOfKind } from '../model';
 import { type Changes, dropItem, keepItem } from '../store/store';
-import type { InboxContext } from './context';
+import type { InboxParts } from './context';
 import { type DeadLetter, type Entry, isDeadLetter, Pending } from './entries';
 import { type Identity, identify, isSameMessage } from './identity';
 
@@ -28,21 +29,26 @@ interface Kept {
   isGone?: true;
 }
 
+/** What the steps of an inbox work with. */
+export interface InboxContext extends InboxParts {
+  readonly deadLetters: DeadLetters;
+}
+
 /**
  * Keeps what was given up for 7 days, and no more than 10,000 of it: the oldest go first. What was given up before the clock had
  * been set is kept for 7 days from when it was found by the next process.
  */
 export class DeadLetters {
-  readonly #context: Omit<InboxContext, 'deadLetters'>;
+  readonly #context: InboxParts;
   readonly #onFull: () => void;
   readonly #kept = new Map<string, Kept>();
   #sweep: Timer | undefined;
   #hasBeenFull = false;
   /** Of what it is known that no node takes it. */
-  readonly #untaken = new Set<Kind>();
+  readonly #untaken = new Told<Kind>();
 
   /** @param onFull called the first time that something has to go before its time */
-  constructor(context: Omit<InboxContext, 'deadLetters'>, onFull: () => void) {
+  constructor(context: InboxParts, onFull: () => void) {
     this.#context = context;
     this.#onFull = onFull;
   }
@@ -84,15 +90,16 @@ export class DeadLetters {
       if (!kept.isGone && !changes.drop.has(item.id)) keepItem(changes, item);
     });
     this.#context.run(step);
-    if (this.#kept.size > mostKept) this.#makeRoom();
+    if (this.#kept.size <= mostKept) return;
+    this.#drop([...this.#kept.keys()].slice(0, this.#kept.size - mostKept));
+    if (!this.#hasBeenFull) this.#onFull();
+    this.#hasBeenFull = true;
   }
 
   /** No node takes an entry. Returns whether that is news. */
   addUntaken(entry: Entry): boolean {
     this.add(entry, '');
-    const isNews = !this.#untaken.has(entry.kind);
-    this.#untaken.add(entry.kind);
-    return isNews;
+    return this.#untaken.tell(entry.kind);
   }
 
   /** What no node took of a message, unless these changes drop it. */
@@ -128,7 +135,7 @@ export class DeadLetters {
   /** Forgets one. Returns whether it was there. */
   discard(id: string): boolean {
     const isThere = this.#kept.has(id);
-    if (isThere) this.#context.run(this.#drop([id]));
+    if (isThere) this.#drop([id]);
     return isThere;
   }
 
@@ -142,15 +149,12 @@ export class DeadLetters {
     return true;
   }
 
-  #makeRoom(): void {
-    this.#context.run(this.#drop([...this.#kept.keys()].slice(0, this.#kept.size - mostKept)));
-    if (!this.#hasBeenFull) this.#onFull();
-    this.#hasBeenFull = true;
-  }
-
-  #drop(ids: readonly string[]): Step<void> {
+  #drop(ids: readonly string[]): void {
     for (const id of ids) this.#kept.delete(id);
-    return { ...createChange((changes) => dropItems(changes, ids)), drops: ids };
+    const step = createChange((changes) => {
+      for (const id of ids) dropItem(changes, id, 'deadLetter');
+    });
+    this.#context.run({ ...step, drops: ids });
   }
 
   #put(kept: Kept): void {
@@ -162,12 +166,12 @@ export class DeadLetters {
 
   #sweepLater(): void {
     if (this.#sweep || this.#kept.size === 0) return;
-    const { clock, run } = this.#context;
+    const { clock } = this.#context;
     const sweep = () => {
       this.#sweep = undefined;
       const longAgo = clock.elapsed() - keptMs;
       const outdated = [...this.#kept.values()].filter(({ since }) => since <= longAgo);
-      if (outdated.length > 0) run(this.#drop(outdated.map(({ item }) => item.id)));
+      if (outdated.length > 0) this.#drop(outdated.map(({ item }) => item.id));
       this.#sweepLater();
     };
     this.#sweep = clock.after(sweepMs, sweep, true);
@@ -186,7 +190,11 @@ export class DeadLetters {
       // What is polled for is taken over, and what was given up of it too.
       wanted: () => [],
       isReadable: isDeadLetter,
-      found: (items) => this.#find(items.filter(isDeadLetter)),
+      found: (items) => {
+        for (const item of items.filter(isDeadLetter)) this.#put({ item, since: this.#sinceOf(item) });
+        this.giveUntaken();
+        this.#sweepLater();
+      },
       itemOf: (id) => this.get(id),
       kept: () => [...this.#kept.values()].map(({ item }) => item),
       forget: (id) => this.forget(id),
@@ -197,17 +205,11 @@ export class DeadLetters {
       },
     };
   }
-
-  #find(items: readonly DeadLetter[]): void {
-    for (const item of items) this.#put({ item, since: this.#sinceOf(item) });
-    this.giveUntaken();
-    this.#sweepLater();
-  }
 }
 
 /** Makes entries of them again: of each for the node that had given it up, or for all when none has taken it. */
 function createDelivery(
-  { journal, entries, subscribers }: Pick<InboxContext, 'journal' | 'entries' | 'subscribers'>,
+  { journal, entries, subscribers }: Pick<InboxParts, 'journal' | 'entries' | 'subscribers'>,
   items: readonly DeadLetter[],
 ): Step<void> {
   const found = items.map(({ id, kind, record, node, attempts, unsure }) => {
@@ -218,25 +220,18 @@ function createDelivery(
         : { attempts: 0, unsure: true as const, address: { node, path: '' } };
     return { id, entry: { ...own, kind, record, ...again } as Entry };
   });
-  let given: Entry[] = [];
-  const step = createChange(
-    (changes) => {
+  return {
+    whileFailing: 'apply',
+    drops: items.map(({ id }) => id),
+    decide(_look, changes) {
       // Whoever is called back with one may have taken it in the same commit.
-      given = found.filter(({ id }) => !changes.drop.has(id)).map(({ entry }) => entry);
-      dropItems(
-        changes,
-        items.map(({ id }) => id),
-      );
+      const given = found.filter(({ id }) => !changes.drop.has(id)).map(({ entry }) => entry);
+      for (const { id } of items) dropItem(changes, id, 'deadLetter');
       for (const entry of given) keepItem(changes, entry);
+      return () => {
+        for (const entry of given) entries.add(new Pending(entry, identify(entry)));
+        subscribers.giveAll();
+      };
     },
-    () => {
-      for (const entry of given) entries.add(new Pending(entry, identify(entry)));
-      subscribers.giveAll();
-    },
-  );
-  return { ...step, drops: items.map(({ id }) => id) };
-}
-
-function dropItems(changes: Changes, ids: readonly string[]): void {
-  for (const id of ids) dropItem(changes, id, 'deadLetter');
+  };
 }

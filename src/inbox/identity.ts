@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Clock } from '../clock';
+import type { Journal } from '../journal/journal';
 import type { Versions } from '../journal/step';
 import { type InboxRecord, kinds, type RecordOfKind, type Via } from '../model';
 import {
@@ -28,16 +29,7 @@ const answerPrefix = 'answer:';
 /** A date as far as it is known: milliseconds when it has a fraction, else only its second counts. */
 type Instant = { ms: number; exact: boolean };
 
-/** What is remembered of an identifier. */
-interface SeenId {
-  polled: boolean;
-}
-
-/** What is remembered of one second of one sender's text. */
-interface SeenText {
-  messages: SeenMessage[];
-}
-
+/** What is remembered of a message among those of one sender that have one text in one second. */
 interface SeenMessage {
   instant: Instant;
   /** Key of the identifier; absent while the message is known without one. */
@@ -52,15 +44,13 @@ const maxInOneSecond = 100;
 /** What the memory of the seen says of a record. `repeated`: had been polled before, which the service would not do if it had marked it read. */
 export type Verdict = 'new' | 'duplicate' | 'repeated';
 
-/** By what a record is judged. */
+/** By what records are judged, and what they answered is remembered. */
 export interface Memory {
-  look: Look;
-  /** In ms. */
-  now: number;
-  /** How long a record counts as seen. */
-  forMs: number;
-  /** Whether whoever keeps the memory forgets in time by itself, whatever the clock of this machine says. */
-  forgets: boolean;
+  readonly clock: Pick<Clock, 'now'>;
+  /** One that is shared forgets in time by itself, whatever the clock of this machine says. */
+  readonly journal: Pick<Journal, 'isShared'>;
+  /** How long an identifier is remembered. */
+  dedupeMs(): number;
 }
 
 /**
@@ -96,22 +86,32 @@ export function keysOf(identity: Identity): string[] {
 }
 
 /**
- * Judges whether a record was seen before, and remembers it. Identifiers decide where both have one; a message without identifier
- * (XMLv3, §6.4) is recognised by sender, text and date.
+ * Judges whether a record was seen before, and remembers it; what an earlier process had in hand (`isLeft`) may have been so however long ago.
+ * Identifiers decide where both have one; a message without identifier (XMLv3, §6.4) is recognised by sender, text and date.
  */
-export function judge({ id, text }: Identity, via: Via, memory: Memory, { remember }: Changes): Verdict {
-  const { now, forMs } = memory;
-  const polled = via === 'poll';
-  const seenId = id === undefined ? undefined : recall<SeenId>(id, memory, isSeenId);
+export function judge(
+  { clock, journal, dedupeMs }: Memory,
+  { identity: { id, text }, via, isLeft = false }: { identity: Identity; via: Via; isLeft?: boolean },
+  look: Look,
+  { remember }: Changes,
+): Verdict {
+  const [now, forMs, polled] = [clock.now(), dedupeMs(), via === 'poll'];
+  const recall = (key: string) => {
+    const remembered = look(key);
+    return remembered && (journal.isShared || isLeft || remembered.at >= now - forMs) ? remembered : undefined;
+  };
+  const known = id === undefined ? undefined : recall(id);
+  const seenId = known && parseRememberedValue(known, isSeenId);
   if (id !== undefined && seenId) {
-    if (polled && !seenId.seen.polled) remember.set(id, { at: seenId.at, forMs, value: JSON.stringify({ polled }) });
-    return polled && seenId.seen.polled ? 'repeated' : 'duplicate';
+    if (polled && !seenId.polled) remember.set(id, { at: known.at, forMs, value: JSON.stringify({ polled }) });
+    return polled && seenId.polled ? 'repeated' : 'duplicate';
   }
   if (id !== undefined) remember.set(id, { at: now, forMs, value: JSON.stringify({ polled }) });
   if (!text) return 'new';
 
-  const { at, seen } = recall<SeenText>(text.key, memory, isSeenText) ?? { at: now, seen: { messages: [] } };
-  const messages = seen.messages.slice(-maxInOneSecond);
+  const knownText = recall(text.key);
+  const messages = messagesIn(knownText).slice(-maxInOneSecond);
+  const { at } = messages.length > 0 && knownText ? knownText : { at: now };
   const same = messages.find(
     (message) => isSameInstant(message.instant, text.instant) && (id === undefined || message.id === undefined),
   );
@@ -191,23 +191,12 @@ function messagesIn(remembered: Remembered | undefined): readonly SeenMessage[] 
   return parseRememberedValue(remembered, isSeenText)?.messages ?? [];
 }
 
-function recall<T>(
-  key: string,
-  { look, now, forMs, forgets }: Memory,
-  isSeen: (value: unknown) => value is T,
-): { at: number; seen: T } | undefined {
-  const remembered = look(key);
-  if (!remembered || (!forgets && remembered.at < now - forMs)) return undefined;
-  const seen = parseRememberedValue(remembered, isSeen);
-  return seen && { at: remembered.at, seen };
+function isSeenId(value: unknown): value is { polled: boolean } {
+  return typeof (value as { polled?: unknown } | null)?.polled === 'boolean';
 }
 
-function isSeenId(value: unknown): value is SeenId {
-  return typeof (value as SeenId | null)?.polled === 'boolean';
-}
-
-function isSeenText(value: unknown): value is SeenText {
-  const messages = (value as SeenText | null)?.messages;
+function isSeenText(value: unknown): value is { messages: SeenMessage[] } {
+  const messages = (value as { messages?: SeenMessage[] } | null)?.messages;
   return Array.isArray(messages) && messages.every((message) => typeof message?.instant?.ms === 'number');
 }
 
@@ -252,7 +241,7 @@ export function keysOfAnswer(identity: Identity): string[] {
  * it was sent into a flow, since whoever is brought it may be another process.
  */
 export function rememberAnswer(
-  { clock, dedupeMs }: { clock: Clock; dedupeMs(): number },
+  { clock, dedupeMs }: Memory,
   { identity, record, isTaken, attempts: latest = 0 }: Omit<Answered, 'answer'> & { record: InboxRecord },
   look: Look,
   changes: Changes,

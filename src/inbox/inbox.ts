@@ -6,16 +6,16 @@ import { createChange, type HeldItem, type Participant } from '../journal/step';
 import type { Kind } from '../model';
 import { type Item, keepItem, timeOf } from '../store/store';
 import { type Acceptance, type Arrival, createAccept, giveTogether } from './accept';
-import { currentEntry, dropEntry, type InboxContext, judgeAndRemember, keepEntry, settle } from './context';
-import { DeadLetters } from './dead-letters';
+import { currentEntry, dropEntry, type InboxParts, keepEntry, settle } from './context';
+import { DeadLetters, type InboxContext } from './dead-letters';
 import { type Channel, Entries, type Entry, isEntry, type KindOn, Pending, parseHeld } from './entries';
-import { forget, identify, mergeSeen, movedSeen } from './identity';
+import { forget, identify, judge, mergeSeen, movedSeen } from './identity';
 import { createRelease, takeLate } from './release';
 
 export type { Acceptance, Arrival } from './accept';
 
 /** What the inbox needs. */
-export interface InboxOptions extends Pick<InboxContext, 'journal' | 'clock' | 'dedupe' | 'dedupeMs' | 'correlator'> {
+export interface InboxOptions extends Pick<InboxParts, 'journal' | 'clock' | 'dedupe' | 'dedupeMs' | 'correlator'> {
   /** For whom it takes over what other processes leave, until it is handed over; `undefined`: for its own nodes. */
   replacedBy(): Inbox | undefined;
   /** A node threw as it was given something. */
@@ -66,7 +66,7 @@ export class Inbox {
   /** Where it keeps. */
   readonly journal: Journal;
   readonly counts: ReceiveCounts;
-  readonly #context: InboxContext & { readonly deadLetters: DeadLetters };
+  readonly #context: InboxContext;
   /** Answers that are taken a piece at a time, and the end of the last of them. */
   #inPieces = 0;
   #pieces: Promise<void> = Promise.resolve();
@@ -243,14 +243,14 @@ export class Inbox {
     return journal.run(waiting).finally(() => timer?.cancel());
   }
 
-  #createContext(options: InboxOptions): InboxContext & { readonly deadLetters: DeadLetters } {
+  #createContext(options: InboxOptions): InboxContext {
     const { journal, clock, onFault, dedupe, dedupeMs, correlator, isPolled, onUntaken, onDeadLettersFull } = options;
     const replacedBy = () => {
       const other = options.replacedBy();
       return other ? other.#context : undefined;
     };
     const entries = new Entries();
-    const run: InboxContext['run'] = (step, take = (one) => journal.run(one)) => {
+    const run: InboxParts['run'] = (step, take = (one) => journal.run(one)) => {
       take(step).catch((error: unknown) => {
         // That the store fails it tells by itself.
         if (!isSmsError(error, 'SMS_STORE')) onFault(error);
@@ -302,7 +302,7 @@ function createInboxParticipant(context: InboxContext): Participant {
       const identity = identify(entry);
       const isCalled = entry.channel === 'callback';
       if (isHere) {
-        judgeAndRemember(context, { identity, via: isCalled ? 'callback' : 'poll' }, look, changes);
+        judge(context, { identity, via: isCalled ? 'callback' : 'poll' }, look, changes);
         keepEntry(context, entry, identity, changes);
       } else {
         dropEntry(context, entry, identity, changes);
@@ -330,12 +330,12 @@ function isHeld(item: Item): boolean {
 }
 
 /** Names of those whom an inbox can give more to that others leave, as in `Item.subscribers`. */
-function wantedBy({ replacedBy, subscribers }: InboxContext): readonly string[] {
+function wantedBy({ replacedBy, subscribers }: InboxParts): readonly string[] {
   const other = replacedBy();
   return other ? wantedBy(other) : [...subscribers.polled, ...subscribers.called];
 }
 
-async function findEntries({ entries, subscribers, clock }: InboxContext, items: readonly Item[]): Promise<void> {
+async function findEntries({ entries, subscribers, clock }: InboxParts, items: readonly Item[]): Promise<void> {
   for (const [index, entry] of items.entries()) {
     if (index > 0 && index % sliceSize === 0) await nextTurn(clock);
     if (isEntry(entry) && !entries.has(entry.id)) entries.add(new Pending(entry, identify(entry)));

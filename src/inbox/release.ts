@@ -1,8 +1,9 @@
 import type { Step } from '../journal/journal';
 import { createPending, giveTogether } from './accept';
-import { currentEntry, dropEntry, type InboxContext, judgeAndRemember, keepEntry, settle } from './context';
+import { currentEntry, dropEntry, keepEntry, settle } from './context';
+import type { InboxContext } from './dead-letters';
 import { newsOf, type Pending } from './entries';
-import { forget, rememberAnswer } from './identity';
+import { forget, judge, rememberAnswer } from './identity';
 
 /**
  * Lets go of a called-back entry that the service shall bring again: it counts as new then, but for its attempts. Its
@@ -74,7 +75,7 @@ function createLate(context: InboxContext, released: Pending): Step<void> {
   return {
     whileFailing: 'apply',
     decide(look, changes) {
-      judgeAndRemember(context, { identity, via: 'callback' }, look, changes);
+      judge(context, { identity, via: 'callback' }, look, changes);
       return () => {
         context.entries.released.delete(entry.id);
         // It may have come before this was written, and then it was new.

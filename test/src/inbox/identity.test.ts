@@ -28,10 +28,13 @@ class Memory {
   readonly look = (key: string) => this.seen.get(key);
 
   judge(record: IncomingRecord, via: Via = 'poll'): string {
-    const { look, now, dedupeMs: forMs, forgets } = this;
     const changes = createChanges();
-    const memory = { look, now, forMs, forgets };
-    const verdict = judge(identify({ kind: 'incoming', record }), via, memory, changes);
+    const memory = {
+      clock: { now: () => this.now },
+      journal: { isShared: this.forgets },
+      dedupeMs: () => this.dedupeMs,
+    };
+    const verdict = judge(memory, { identity: identify({ kind: 'incoming', record }), via }, this.look, changes);
     this.#change(changes);
     return verdict;
   }
