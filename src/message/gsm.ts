@@ -36,10 +36,7 @@ const extensionTable = '\f^{}\\[~]|€';
 
 const limits = { 'GSM-7': { single: 160, part: 153 }, 'UCS-2': { single: 70, part: 67 } } as const;
 
-/** Septets by UTF-16 unit; 0 stands for a unit outside GSM 03.38, as does an index beyond the end. */
-const septets = new Uint8Array(0x20ad);
-for (const character of basicSet) septets[character.charCodeAt(0)] = 1;
-for (const character of extensionTable) septets[character.charCodeAt(0)] = 2;
+const alphabet: ReadonlySet<string> = new Set(basicSet + extensionTable);
 
 /**
  * Counts the characters, units and parts of a text: 160 septets or 70 UTF-16 units in one part, 153 or 67 in each of
@@ -58,24 +55,16 @@ for (const character of extensionTable) septets[character.charCodeAt(0)] = 2;
  * ```
  */
 export function measureText(text: string, encoding?: Encoding): TextMeasure {
-  const used = encoding ?? (indexOutside(text, 0) === text.length ? 'GSM-7' : 'UCS-2');
+  const used = encoding ?? (charactersOutside(text, 1).length === 0 ? 'GSM-7' : 'UCS-2');
   const { single, part } = limits[used];
-  const inSeptets = used === 'GSM-7';
-  const { length } = text;
-  let characters = length;
+  let characters = 0;
   let units = 0;
   let fullParts = 0;
   let inPart = 0;
-  for (let index = 0; index < length; index++) {
-    let size = 1;
-    const code = text.charCodeAt(index);
-    if (Number(text.codePointAt(index)) > 0xffff) {
-      index++;
-      characters--;
-      size = 2;
-    } else if (inSeptets && septets[code] === 2) {
-      size = 2;
-    }
+  for (const character of text) {
+    const isExtension = used === 'GSM-7' && extensionTable.includes(character);
+    const size = isExtension ? 2 : character.length;
+    characters++;
     units += size;
     inPart += size;
     if (inPart > part) {
@@ -90,22 +79,11 @@ export function measureText(text: string, encoding?: Encoding): TextMeasure {
 /** The first characters of a text that are outside GSM 03.38 (basic set and extension table), each once, at most `most`. */
 export function charactersOutside(text: string, most: number): string[] {
   const found = new Set<string>();
-  let index = indexOutside(text, 0);
-  while (index < text.length && found.size < most) {
-    const character = String.fromCodePoint(text.codePointAt(index) ?? 0);
-    found.add(character);
-    index = indexOutside(text, index + character.length);
+  for (const character of text) {
+    if (!alphabet.has(character)) found.add(character);
+    if (found.size === most) break;
   }
   return [...found];
-}
-
-/** Where the first unit outside GSM 03.38 stands from `start` on; the length of the text when there is none. */
-function indexOutside(text: string, start: number): number {
-  const { length } = text;
-  for (let index = start; index < length; index++) {
-    if (!septets[text.charCodeAt(index)]) return index;
-  }
-  return length;
 }
 
 /**
