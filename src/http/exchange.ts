@@ -33,7 +33,7 @@ export interface Call extends CallOptions {
   method: 'GET' | 'POST';
   /** Below the base URL, such as `/api/3/sms/out`. */
   path: string;
-  parameters: readonly (readonly [string, string])[];
+  parameters: readonly [string, string][];
   /** For the whole exchange, from the first byte out to the last byte in. */
   timeoutMs: number;
   /** What a failure after the request has left means: a send may have been accepted, a read was merely cut off. */
@@ -76,7 +76,7 @@ export function createExchange(target: Target): (call: Call) => Promise<Answer> 
 
   return (call) => {
     const { method, parameters } = call;
-    const form = formatForm(credentials.length === 0 ? parameters : [...credentials, ...parameters]);
+    const form = formatForm([...credentials, ...parameters]);
     const isPost = method === 'POST';
     const path = basePath + call.path + (isPost || form === '' ? '' : `?${form}`);
     const content = Buffer.from(isPost ? form : '');

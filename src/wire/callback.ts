@@ -90,14 +90,14 @@ function ofCallback<Parsed>(parse: () => Parsed): Parsed {
 function readReplies(root: XmlElement): IncomingRecord[] {
   const recipients = root.children.filter(({ name }) => name === 'recipient');
   const shared = [
-    ...attributesOf(root, { messageId: 'inReplyToId', receivedDate: 'messageDate' }),
+    ...rename(Object.entries(root.attributes), { messageId: 'inReplyToId', receivedDate: 'messageDate' }),
     ...childrenOf(root).filter(([name]) => name !== 'recipient'),
   ];
   if (recipients.length > maxRecipients) throw unreadable('callback', 'too many recipients');
   const records: IncomingRecord[] = [];
   for (const recipient of recipients) {
     const body = recipient.children.find(({ name }) => name === 'body');
-    const own = [...attributesOf(recipient, { msisdn: 'from' }), ...childrenOf(recipient)];
+    const own = [...rename(Object.entries(recipient.attributes), { msisdn: 'from' }), ...childrenOf(recipient)];
     // An identifier that every reply to one message shares must not pass for the reply's own.
     const fields = [...own, ...shared].filter(([name]) => name !== 'messageId' && name !== 'body');
     const text = body === undefined ? '' : contentOf(body);
@@ -113,21 +113,16 @@ function readReplies(root: XmlElement): IncomingRecord[] {
 
 function readStatus(root: XmlElement): StatusRecord {
   const names = { statusId: 'messageId', messageId: 'inReplyToId' };
-  const byName = readFields([...childrenOf(root, names), ...attributesOf(root, names)]);
+  const byName = readFields(rename([...childrenOf(root), ...Object.entries(root.attributes)], names));
   if (isBlank(byName.get('statusCode'))) throw unreadable('callback', 'the status-update has no statusCode');
   return createStatus(byName, 'callback');
 }
 
-type Renames = Readonly<Record<string, string>>;
-
-function attributesOf(element: XmlElement, renames: Renames = {}): Field[] {
-  return Object.entries(element.attributes).map(([name, value]) => renamed(name, value, renames));
+function childrenOf(element: XmlElement): Field[] {
+  return element.children.map((child) => [child.name, contentOf(child).trim()]);
 }
 
-function childrenOf(element: XmlElement, renames: Renames = {}): Field[] {
-  return element.children.map((child) => renamed(child.name, contentOf(child).trim(), renames));
-}
-
-function renamed(name: string, value: string, renames: Renames): Field {
-  return [Object.hasOwn(renames, name) ? (renames[name] ?? name) : name, value];
+/** @param names what polled records call it, by what XMLv3 does */
+function rename(fields: readonly Field[], names: Readonly<Record<string, string>>): Field[] {
+  return fields.map(([name, value]) => [Object.hasOwn(names, name) ? (names[name] ?? name) : name, value]);
 }

@@ -1,5 +1,5 @@
 /** The five entities of XML, by their names. */
-export const xmlEntities: ReadonlyMap<string, string> = new Map([
+const xmlEntities: ReadonlyMap<string, string> = new Map([
   ['amp', '&'],
   ['lt', '<'],
   ['gt', '>'],

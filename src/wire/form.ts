@@ -84,23 +84,14 @@ function readPairs(form: string, decode: (part: string) => string): [name: strin
   const pairs: [string, string][] = [];
   const names = new Map<string, string>();
   const nameOf = (part: string) => {
-    let name = names.get(part);
-    if (name !== undefined) return name;
-    if (names.size === maxNames) throw unreadable('answer', 'a form with too many names');
-    name = decode(part);
-    names.set(part, name);
+    const name = names.get(part) ?? decode(part);
+    if (names.set(part, name).size > maxNames) throw unreadable('answer', 'a form with too many names');
     return name;
   };
-  for (let start = Math.max(0, begin); start < length; ) {
-    let end = form.indexOf('&', start);
-    if (end === -1 || end > length) end = length;
-    if (end > start) {
-      if (pairs.length === maxParameters) throw unreadable('answer', 'a form with too many parameters');
-      const pair = form.slice(start, end);
-      const equals = pair.indexOf('=');
-      pairs.push(equals === -1 ? [nameOf(pair), ''] : [nameOf(pair.slice(0, equals)), decode(pair.slice(equals + 1))]);
-    }
-    start = end + 1;
+  for (const [pair] of form.slice(Math.max(0, begin), length).matchAll(/[^&]+/g)) {
+    if (pairs.length === maxParameters) throw unreadable('answer', 'a form with too many parameters');
+    const end = `${pair}=`.indexOf('=');
+    pairs.push([nameOf(pair.slice(0, end)), decode(pair.slice(end + 1))]);
   }
   return pairs;
 }
@@ -109,10 +100,8 @@ function readPairs(form: string, decode: (part: string) => string): [name: strin
  * Writes parameters as an `application/x-www-form-urlencoded` body or query string in UTF-8, as a browser does. Decoding it once
  * gives every name and value back as it was; only a lone surrogate becomes U+FFFD.
  */
-export function formatForm(parameters: Iterable<readonly [string, string]>): string {
-  const form = new URLSearchParams();
-  for (const [name, value] of parameters) form.append(name, value);
-  return form.toString();
+export function formatForm(parameters: Iterable<[string, string]>): string {
+  return new URLSearchParams([...parameters]).toString();
 }
 
 function decodeUnicode(part: string): string {
@@ -140,11 +129,8 @@ function isSentAsUtf8(bytes: Buffer): boolean {
 
 /** Whether most second bytes are 0, as the upper ones of Latin letters are, and fewer first bytes are. */
 function isLittleEndian(bytes: Uint8Array): boolean {
-  const zeros = [0, 0];
-  bytes.forEach((byte, index) => {
-    if (byte === 0) zeros[index % 2] = (zeros[index % 2] ?? 0) + 1;
-  });
-  const [first = 0, second = 0] = zeros;
+  const zerosAt = (place: 0 | 1) => bytes.filter((byte, index) => byte === 0 && index % 2 === place).length;
+  const [first, second] = [zerosAt(0), zerosAt(1)];
   return second > first && 4 * second > bytes.length;
 }
 

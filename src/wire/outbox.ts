@@ -21,11 +21,10 @@ const truths: ReadonlySet<unknown> = new Set([true, 1, 'true', '1', 'yes', 'y'])
 export function parseOutbox(...encoded: Encoded): OutboxRecord[] {
   const list = parseJson(decodeText(...encoded));
   if (!Array.isArray(list)) throw unreadable('answer', 'JSON without a list of messages');
-  const records: OutboxRecord[] = [];
-  for (const entry of list as unknown[]) {
-    const record = isObject(entry) ? createRecord(entry) : undefined;
-    if (record !== undefined) records.push(record);
-  }
+  const records = (list as unknown[])
+    .filter(isObject)
+    .map(createRecord)
+    .filter((record) => record !== undefined);
   if (records.length === 0 && list.length > 0) throw unreadable('answer', 'a list without messages');
   return records;
 }

@@ -1,6 +1,6 @@
 import type { OutboundMessage, RecipientResult, SendResponse } from '../model';
 import { decodeHtmlEntities } from './entities';
-import { isBlank, readErrorCode, unreadable } from './fields';
+import { isBlank, present, readErrorCode, unreadable } from './fields';
 import { decodeText, type Encoded } from './text';
 import { parseXml, type XmlElement } from './xml';
 
@@ -49,27 +49,22 @@ export function parseSendResponse(...encoded: Encoded): SendResponse {
     throw unreadable('answer', 'XML with another root than outbound-message-delivery');
   }
   const { messageId } = root.attributes;
-  const recipients = root.children.filter(({ name }) => name === 'recipient').map(createRecipientResult);
-  const response: SendResponse = { isError: isError(root), recipients };
-  if (messageId !== undefined && !isBlank(messageId)) response.messageId = messageId;
-  readError(root, response);
-  return response;
+  const recipients = root.children
+    .filter(({ name }) => name === 'recipient')
+    .map((recipient) => ({ msisdn: recipient.attributes.msisdn ?? '', ...readResult(recipient) }));
+  return { ...readResult(root), recipients, ...present({ messageId: isBlank(messageId) ? undefined : messageId }) };
 }
 
-function createRecipientResult(element: XmlElement): RecipientResult {
-  const result: RecipientResult = { msisdn: element.attributes.msisdn ?? '', isError: isError(element) };
-  readError(element, result);
-  return result;
-}
-
-function isError({ attributes }: XmlElement): boolean {
-  return attributes.isError?.trim().toLowerCase() === 'true';
-}
-
-function readError({ attributes }: XmlElement, result: SendResponse | RecipientResult): void {
-  const { errorCode, errorMessage } = attributes;
-  if (errorCode !== undefined && !isBlank(errorCode)) result.errorCode = readErrorCode(errorCode);
-  if (errorMessage !== undefined && !isBlank(errorMessage)) result.errorMessage = errorMessage;
+/** What is told of a message as of each of its recipients. */
+function readResult({ attributes }: XmlElement): Omit<RecipientResult, 'msisdn'> {
+  const { isError, errorCode, errorMessage } = attributes;
+  return {
+    isError: isError?.trim().toLowerCase() === 'true',
+    ...present({
+      errorCode: isBlank(errorCode) ? undefined : readErrorCode(errorCode),
+      errorMessage: isBlank(errorMessage) ? undefined : errorMessage,
+    }),
+  };
 }
 
 /**

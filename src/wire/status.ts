@@ -83,9 +83,8 @@ function gatherRows(fields: readonly Field[]): Field[][] {
   for (const field of fields) {
     const index = occurrences.get(field[0]) ?? 0;
     occurrences.set(field[0], index + 1);
-    const row = rows[index];
-    if (row === undefined) rows.push([field]);
-    else row.push(field);
+    rows[index] ??= [];
+    rows[index].push(field);
   }
   return rows;
 }

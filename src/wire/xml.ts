@@ -1,6 +1,6 @@
 import { XMLParser, XMLValidator } from 'fast-xml-parser';
 import type { SmsError } from '../errors';
-import { characterOf, noXmlCharacters, xmlEntities } from './entities';
+import { characterOf, noXmlCharacters } from './entities';
 import { isBlank, unreadable } from './fields';
 import { decodeText, type Encoded } from './text';
 
@@ -109,19 +109,11 @@ function textOf(node: ParsedNode): string | undefined {
 
 /** Decodes the five entities of XML and references to characters that XML has, each once. */
 function decode(text: string): string {
-  const [before = '', ...rest] = text.split('&');
-  if (rest.length === 0) return text;
-  const known = new Map(xmlEntities);
-  let decoded = before;
-  for (const piece of rest) {
-    const end = piece.indexOf(';');
-    const name = piece.slice(0, end);
-    const character = end === -1 ? undefined : (known.get(name) ?? characterOf(name));
+  return text.replace(/&([^&;]*);?/g, (reference, name: string) => {
+    const character = reference.endsWith(';') ? characterOf(name) : undefined;
     if (character === undefined) throw broken();
-    known.set(name, character);
-    decoded += character + piece.slice(end + 1);
-  }
-  return decoded;
+    return character;
+  });
 }
 
 function broken(): SmsError {
@@ -154,9 +146,7 @@ export function contentOf(element: XmlElement): string {
 
 /** Elements and text as HTML: names without prefixes, no empty tag but those of HTML, each text escaped. */
 function formatMarkup(content: readonly (XmlElement | string)[]): string {
-  let markup = '';
-  for (const piece of content) markup += typeof piece === 'string' ? escapeText(piece) : formatElement(piece);
-  return markup;
+  return content.map((piece) => (typeof piece === 'string' ? escapeText(piece) : formatElement(piece))).join('');
 }
 
 function formatElement(element: XmlElement): string {
