@@ -24,13 +24,13 @@ local isAlive = redis.call('GET', KEYS[2]) == step.sign and redis.call('HGET', K
 /**
  * Gives the first sign of life, and returns 1 when what the instance held before is there, or others have taken it over; 0 when the
  * server has lost it, if it held anything. Runs every command that the store needs before it changes anything that stays,
- * so that a user who lacks a right is refused now and not in the middle of something. Keys: own items, sign of life, names of all
- * instances, that this one is gone, and that what it has left is reserved.
+ * so that a user who lacks a right is refused now and not in the middle of something. Keys: own items, sign of life, that this
+ * one is gone, that what it has left is reserved, and names of all instances.
  */
 const settleInScript = `
 ${tryCommands}
 local step = cjson.decode(ARGV[1])
-local items, alive, instances, gone, reserved = unpack(KEYS)
+local items, alive, gone, reserved, instances = unpack(KEYS)
 try('SREM', instances, '')
 try('SADD', instances, '')
 try('SREM', instances, '')
@@ -147,28 +147,21 @@ export interface ScriptedRedis extends Redis {
 }
 
 /** Names of what an account has at the server; the same prefix for all, so that a cluster keeps them together. */
-export interface RedisKeys {
-  readonly instances: string;
-  readonly unreadable: string;
-  seen(key: string): string;
-  items(instance: string): string;
-  alive(instance: string): string;
-  /** There since an instance is gone that has left something which nobody has taken over; `taken`: all is taken over. */
-  gone(instance: string): string;
-  /** There for as long as that is left to those who want it. */
-  reserved(instance: string): string;
-}
+export type RedisKeys = ReturnType<typeof createKeys>;
 
 /** Names what the account of a login has at the server. */
-export function createKeys(login: string): RedisKeys {
+export function createKeys(login: string) {
   const name = (text: string) => `sms:{${login}}:${text}`;
   return {
     instances: name('instances'),
     unreadable: name('unreadable'),
-    seen: (key) => name(`seen:${key}`),
-    items: (instance) => name(`inbox:${instance}`),
-    alive: (instance) => name(`alive:${instance}`),
-    gone: (instance) => name(`gone:${instance}`),
-    reserved: (instance) => name(`reserved:${instance}`),
+    seen: (key: string) => name(`seen:${key}`),
+    items: (instance: string) => name(`inbox:${instance}`),
+    alive: (instance: string) => name(`alive:${instance}`),
+    /**
+     * Of an instance, in the order in which the scripts take them: its items, its sign of life, that it is gone and has left something which nobody has
+     * taken over (`taken`: all is taken over), and that this is left to those who want it.
+     */
+    allOf: (instance: string) => ['inbox', 'alive', 'gone', 'reserved'].map((kind) => name(`${kind}:${instance}`)),
   };
 }

@@ -96,13 +96,7 @@ export class RedisSession {
   async #settleIn(): Promise<void> {
     const { keys, consumer, timing } = this.#options;
     const step = { consumer, sign: this.sign, aliveMs: timing.aliveMs };
-    const names = [
-      keys.items(consumer),
-      keys.alive(consumer),
-      keys.instances,
-      keys.gone(consumer),
-      keys.reserved(consumer),
-    ];
+    const names = [...keys.allOf(consumer), keys.instances];
     // The client sends each script in full at first: whether a user may name one is to be known now, too.
     await this.redis.evalsha(noScript, 0).catch((error: Error) => {
       if (!error.message.startsWith('NOSCRIPT')) throw error;
@@ -145,7 +139,7 @@ export class RedisSession {
     const dead = others.filter((_, index) => signs[index] === leftSign || (all && signs[index] === null));
     const listed: ListedItem[] = [];
     for (const other of dead) {
-      const names = [...own, keys.items(other), keys.alive(other), keys.gone(other), keys.reserved(other)];
+      const names = [...own, ...keys.allOf(other)];
       const step = { sign: this.sign, other, all, wanted, reservedMs: timing.reservedMs };
       const left = (await this.redis.hkeys(keys.items(other))).filter((id) => id !== signField).sort();
       do {

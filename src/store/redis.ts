@@ -68,7 +68,6 @@ export class RedisStore implements Store {
   readonly takeOverMs: number;
   readonly #options: SessionOptions;
   readonly #keys: RedisKeys;
-  readonly #consumer = randomUUID();
   #session: RedisSession | undefined;
   /** It was open before. */
   #isKnown = false;
@@ -80,7 +79,7 @@ export class RedisStore implements Store {
     this.#keys = createKeys(key);
     const times = { ...redisTiming, ...timing };
     this.takeOverMs = times.aliveMs + times.graceMs + 2 * times.heartbeatMs;
-    this.#options = { server: parseRedisUrl(url), clock, timing: times, keys: this.#keys, consumer: this.#consumer };
+    this.#options = { server: parseRedisUrl(url), clock, timing: times, keys: this.#keys, consumer: randomUUID() };
   }
 
   async open(events: StoreEvents): Promise<Leftovers> {
@@ -175,7 +174,7 @@ export class RedisStore implements Store {
       if (item?.id === id) items.push(item);
       else {
         await session.redis.hset(unreadable, id, text);
-        await session.redis.hdel(this.#keys.items(this.#consumer), id);
+        await session.redis.hdel(this.#keys.items(this.#options.consumer), id);
         events.onUnreadable(unreadable);
       }
     }

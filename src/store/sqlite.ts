@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
@@ -16,40 +17,26 @@ export const sqlite: Engine = {
   load: () => Promise.resolve(isBuiltin('node:sqlite') ? openThread : undefined),
 };
 
-interface Waiting {
-  resolve(result: unknown): void;
-  reject(error: Error): void;
-}
-
 /** On a thread of its own: every call of `node:sqlite` blocks, a flush to a slow disk for tens of milliseconds. */
 async function openThread(folder: string): Promise<Database> {
   const file = join(folder, fileName);
   // Without the options of the process, some of which no thread may have.
   const worker = new Worker(__filename, { execArgv: [], workerData: threadName });
-  /** The thread answers in order. */
-  const waiting: Waiting[] = [];
   let failure: Error | undefined;
-  const fail = (error: Error) => {
-    failure ??= error;
-    for (const { reject } of waiting.splice(0)) reject(error);
-  };
-  const call = <Result>(...asked: Call) =>
-    new Promise<Result>((resolve, reject) => {
-      if (failure) return reject(failure);
-      // Nothing ends the process while somebody waits.
-      if (waiting.length === 0) worker.ref();
-      waiting.push({ resolve: resolve as (result: unknown) => void, reject });
-      worker.postMessage(asked);
-    });
-  worker.unref();
-  worker.on('message', (answer: Answer) => {
-    const first = waiting.shift();
-    if (waiting.length === 0) worker.unref();
-    if ('failure' in answer) first?.reject(new Error(`SQLite: ${answer.failure}`));
-    else first?.resolve(answer.result);
+  worker.on('error', (error) => {
+    failure ??= error as Error;
   });
-  worker.on('error', fail);
-  worker.on('exit', () => fail(new Error('SQLite: its thread has ended')));
+  worker.on('exit', () => worker.emit('error', new Error('SQLite: its thread has ended')));
+  const call = async <Result>(...asked: Call): Promise<Result> => {
+    if (failure) throw failure;
+    // Nothing ends the process while somebody waits.
+    worker.ref();
+    worker.postMessage(asked);
+    const [answer] = (await once(worker, 'message').finally(() => worker.unref())) as [Answer];
+    if ('failure' in answer) throw new Error(`SQLite: ${answer.failure}`);
+    return answer.result as Result;
+  };
+  worker.unref();
   const end = () => worker.terminate();
   const lost = await call<string | undefined>('open', file).catch(async (error: unknown) => {
     await end();
@@ -68,7 +55,7 @@ async function openThread(folder: string): Promise<Database> {
 /** What the thread is asked for: to open a file, which is the first, and then what that has methods for. */
 type Call = [name: 'open' | 'read' | 'list' | 'write' | 'close', ...args: unknown[]];
 
-/** What it answers to each, in their order. A failure is in SQLite's words, and holds nothing of what was to be kept. */
+/** What it answers. A failure is in SQLite's words, and holds nothing of what was to be kept. */
 type Answer = { result: unknown } | { failure: string };
 
 interface Row {

@@ -311,7 +311,7 @@ export const mostBytes = 1_048_576;
 /** A key gets a text, or is deleted where there is none. */
 export type Operation = readonly [key: string, text: string | undefined];
 
-/** Texts by key, in a folder that is open for this process alone. Each call may reject with any error. */
+/** Texts by key, in a folder that is open for this process alone. Calls never overlap. Each may reject with any error. */
 export interface Database {
   /** A file that is in its place for as long as the database is. */
   readonly file: string;
