@@ -89,12 +89,9 @@ export function nextTurn(clock: Clock): Promise<void> {
  * await wait(systemClock, 100);
  * ```
  */
-export function wait(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) {
-      reject(signal.reason);
-      return;
-    }
+export async function wait(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
+  await new Promise<void>((resolve, reject) => {
     const timer = clock.after(delayMs, () => {
       leave?.();
       resolve();

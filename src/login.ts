@@ -24,13 +24,8 @@ export function parseBaseUrl(baseUrl: string | undefined, allowHttp = false): st
   const text = baseUrl?.trim();
   if (!text) throw new SmsError('baseUrlMissing');
   // Node-RED fills in a variable only where nothing else is around it, and a URL takes what is left for a part of a path.
-  if (text.includes('${')) throw new SmsError('baseUrlInvalid');
-  let url: URL;
-  try {
-    url = new URL(text);
-  } catch {
-    throw new SmsError('baseUrlInvalid');
-  }
+  if (text.includes('${') || !URL.canParse(text)) throw new SmsError('baseUrlInvalid');
+  const url = new URL(text);
   const web = url.protocol === 'https:' || url.protocol === 'http:';
   if (!web || url.username || url.password || url.search || url.hash) throw new SmsError('baseUrlInvalid');
   if (url.protocol === 'http:' && !allowHttp && !isLoopback(url.hostname)) throw new SmsError('baseUrlHttp');

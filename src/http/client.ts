@@ -170,8 +170,7 @@ function createDelivery(message: OutboundMessage, statusCode: number, response: 
   const { recipients } = response;
   const failed = recipients.filter(({ isError }) => isError).map(({ isError: _, ...result }) => result);
   const failedItems = new Set(failed.map(({ msisdn }) => normaliseRecipient(msisdn)));
-  const accepted =
-    failed.length === 0 ? [...message.to] : message.to.filter((item) => !failedItems.has(normaliseRecipient(item)));
+  const accepted = message.to.filter((item) => !failedItems.has(normaliseRecipient(item)));
   const messageId = response.messageId || message.messageId;
   return { statusCode, recipients, accepted, failed, ...(messageId ? { messageId } : undefined) };
 }

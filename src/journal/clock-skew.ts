@@ -63,7 +63,12 @@ export class ClockSkew {
   /** When something was, in ms since 1970, as if the clock had always been what it is now. What lies ahead stays so. */
   timeOf(at: number): number {
     this.look();
-    return at + this.#setBy(at);
+    let byMs = 0;
+    for (const { from, until, leadMs } of this.#former) {
+      // It may have been set by so little before, or since, that nobody noticed.
+      if (at > from - leastSetMs && at < until + leastSetMs) byMs = Math.max(byMs, this.#leadMs - leadMs);
+    }
+    return at + byMs;
   }
 
   /**
@@ -73,16 +78,6 @@ export class ClockSkew {
   correct(remembered: Remembered, isShared = false): Remembered {
     const read = this.read(remembered, isShared);
     return read.at > remembered.at || this.#clock.now() - this.setAt >= trustedAfterMs ? read : remembered;
-  }
-
-  /** By how much the clock was set forward since it said so in this process. */
-  #setBy(at: number): number {
-    let byMs = 0;
-    for (const { from, until, leadMs } of this.#former) {
-      // It may have been set by so little before, or since, that nobody noticed.
-      if (at > from - leastSetMs && at < until + leastSetMs) byMs = Math.max(byMs, this.#leadMs - leadMs);
-    }
-    return byMs;
   }
 
   /** Notices whether the clock has been set, and returns what it says. What is noted before it is set once more has to be looked at before. */
