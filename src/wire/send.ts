@@ -1,6 +1,6 @@
 import type { OutboundMessage, RecipientResult, SendResponse } from '../model';
 import { decodeHtmlEntities } from './entities';
-import { isBlank, present, readErrorCode, unreadable } from './fields';
+import { isBlank, readErrorCode, unreadable } from './fields';
 import { decodeText, type Encoded } from './text';
 import { parseXml, type XmlElement } from './xml';
 
@@ -52,7 +52,7 @@ export function parseSendResponse(...encoded: Encoded): SendResponse {
   const recipients = root.children
     .filter(({ name }) => name === 'recipient')
     .map((recipient) => ({ msisdn: recipient.attributes.msisdn ?? '', ...readResult(recipient) }));
-  return { ...readResult(root), recipients, ...present({ messageId: isBlank(messageId) ? undefined : messageId }) };
+  return { ...readResult(root), recipients, ...(messageId?.trim() && { messageId }) };
 }
 
 /** What is told of a message as of each of its recipients. */
@@ -60,10 +60,8 @@ function readResult({ attributes }: XmlElement): Omit<RecipientResult, 'msisdn'>
   const { isError, errorCode, errorMessage } = attributes;
   return {
     isError: isError?.trim().toLowerCase() === 'true',
-    ...present({
-      errorCode: isBlank(errorCode) ? undefined : readErrorCode(errorCode),
-      errorMessage: isBlank(errorMessage) ? undefined : errorMessage,
-    }),
+    ...(errorCode?.trim() && { errorCode: readErrorCode(errorCode) }),
+    ...(errorMessage?.trim() && { errorMessage }),
   };
 }
 

@@ -320,8 +320,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a recipient that was refused is called accepted',
     'http/client.ts',
-    'failed.length === 0 ? [...message.to]',
-    'failed.length >= 0 ? [...message.to]',
+    '!failedItems.has(normaliseRecipient(item))',
+    'item !== undefined',
   ),
   mutant(
     'one text more at once than allowed',
