@@ -4,7 +4,7 @@ import { backOffMs } from '../polling/poll-loop';
 import { createExpired, type End, endOf } from './expiry';
 import type { Following } from './ledger';
 import { Outage, type SendFailure } from './outage';
-import { DueTimes, OrderedMap, placeOf, type Turn, type TurnSource, UnderWay } from './queue';
+import { DueTimes, OrderedMap, placeOf, type TurnSource, UnderWay } from './queue';
 import { isWithheldError, mayLeaveAt } from './rules';
 import type { SendHandlerState } from './sender-registrations';
 import type { Settlement, SettlementOptions } from './settlement';
@@ -285,14 +285,14 @@ export class Dispatcher implements TurnSource {
   }
 
   /** See {@link TurnSource}. */
-  async take(first: string, turn: Turn): Promise<void> {
+  async take(first: string, giveBack: () => void): Promise<void> {
     const waiting = this.#byPlace.get(first.replace(hastened, ''));
     if (!waiting) return;
     const { id, node } = waiting;
     this.#unready(waiting);
     if (this.#outage.error) this.#outage.probe = id;
     const isTried = await this.#tries.run(() => this.#takeTurn(waiting)).catch(this.#options.onFault);
-    if (!isTried) turn.giveBack();
+    if (!isTried) giveBack();
     if (this.#outage.probe === id) this.#outage.probe = undefined;
     if (this.#byId.get(id) === waiting) this.#queueUp(waiting);
     this.#options.registrations.tellState(node);

@@ -14,7 +14,7 @@ import { Absences, movedAbsences } from './expiry';
 import { isLedgerItem, Ledger, type OutboxOptions } from './ledger';
 import { movedLimits } from './limits';
 import { movedKeys } from './once';
-import { type Turn, UnderWay } from './queue';
+import { UnderWay } from './queue';
 import { Reconciliations } from './reconciliation';
 import { assertAnyAllowed, isWithheldError, keepUntilDue, mayLeaveAt, mostScheduled } from './rules';
 import {
@@ -348,7 +348,7 @@ export class Outbox implements Participant {
     /** Rejects when the flow is stopped before. */
     const waitForNext = () => wait(clock, Math.min(longestDelayMs, firstDelayMs * 2 ** further++), signal);
     /** Tries until the service is reached: nothing was sent before, so that the pace need not count it. */
-    const take = async ({ giveBack }: Turn): Promise<Outcome> => {
+    const take = async (giveBack: () => void): Promise<Outcome> => {
       for (;;) {
         const { text, outcome } = await settlement.attempt(current, client, givenUp);
         current = text;

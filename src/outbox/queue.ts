@@ -30,20 +30,14 @@ export interface TaskOptions {
   order?: number;
 }
 
-/** A task's turn. */
-export interface Turn {
-  /** Nothing is sent after all: the pace need not count it. */
-  giveBack(): void;
-}
-
 /** What has tasks of its own that wait for their turn, in whatever number. */
 export interface TurnSource {
   /** They count for the limit. */
   readonly waiting: number;
   /** The place of the first of them that may begin now, if any may. See {@link placeOf}. */
   readonly first: string | undefined;
-  /** Begins the one at that place. Never rejects. */
-  take(first: string, turn: Turn): Promise<void>;
+  /** Begins the one at that place. Never rejects. See {@link SendQueue.run}. */
+  take(first: string, giveBack: () => void): Promise<void>;
 }
 
 /** Timers come late by about so much. A start that is no later counts as punctual, lest the pace fall behind each time. */
@@ -106,18 +100,13 @@ export class SendQueue {
   }
 
   /**
-   * Runs `task` when its turn comes.
+   * Runs `task` when its turn comes. It gets what to call when nothing is sent after all: the pace need not count it.
    *
    * @throws SmsError `SMS_BUSY` at once when too many wait already; `SMS_CLOSED` when `signal` aborts before its turn
    */
-  run<T>(task: (turn: Turn) => Promise<T>, options: TaskOptions): Promise<T> {
-    const isNext = !options.signal.aborted && this.free > 0;
-    return isNext ? this.#start(task) : this.#wait(task, options);
-  }
-
-  async #wait<T>(task: (turn: Turn) => Promise<T>, options: TaskOptions): Promise<T> {
-    const { signal, priority = 0, order } = options;
+  async run<T>(task: (giveBack: () => void) => Promise<T>, { signal, priority = 0, order }: TaskOptions): Promise<T> {
     if (signal.aborted) throw new SmsError('closed');
+    if (this.free > 0) return this.#start(task);
     this.nudge();
     if (order === undefined && this.free === 0) this.assertRoom();
     return new Promise((resolve, reject) => {
@@ -168,7 +157,7 @@ export class SendQueue {
       const place = source.first;
       if (place === undefined || (first !== undefined && first < place)) continue;
       first = place;
-      start = () => void this.#start((turn) => source.take(place, turn));
+      start = () => void this.#start((giveBack) => source.take(place, giveBack));
     }
     return start;
   }
@@ -185,18 +174,25 @@ export class SendQueue {
     return perSecond === undefined || !this.#last ? undefined : this.#last.dueAt + 1_000 / perSecond;
   }
 
-  async #start<T>(task: (turn: Turn) => Promise<T>): Promise<T> {
-    const takeBack = this.#countStart();
+  async #start<T>(task: (giveBack: () => void) => Promise<T>): Promise<T> {
+    const before = this.#last;
+    const dueAt = this.#nextDueAt();
+    const now = this.#options.clock.elapsed();
+    const start = { dueAt: dueAt !== undefined && now - dueAt <= latenessMs ? dueAt : now };
+    this.#last = start;
     let isGivenBack = false;
     const giveBack = () => {
       isGivenBack = true;
-      takeBack();
+      // Only the last can be taken back.
+      if (this.#last !== start) return;
+      this.#last = before;
+      this.nudge();
     };
     this.inFlight++;
     this.#options.onChanged?.();
     try {
       // What it throws at once is dealt with later, like any other error: ten thousand in a row would nest.
-      return await (async () => task({ giveBack }))();
+      return await (async () => task(giveBack))();
     } finally {
       // When many wait that may not leave, others have their turn of the event loop all the same.
       if (isGivenBack) await nextTurn(this.#options.clock);
@@ -204,20 +200,6 @@ export class SendQueue {
       this.#options.onChanged?.();
       this.nudge();
     }
-  }
-
-  /** Returns how to take it back, as long as it is the last. */
-  #countStart(): () => void {
-    const before = this.#last;
-    const dueAt = this.#nextDueAt();
-    const now = this.#options.clock.elapsed();
-    const start = { dueAt: dueAt !== undefined && now - dueAt <= latenessMs ? dueAt : now };
-    this.#last = start;
-    return () => {
-      if (this.#last !== start) return;
-      this.#last = before;
-      this.nudge();
-    };
   }
 }
 
@@ -367,7 +349,7 @@ export class OrderedMap<Value> extends Map<string, Value> {
     let [least, most] = [0, this.#keys.length];
     while (least < most) {
       const middle = (least + most) >> 1;
-      if (String(this.#keys[middle]) < key) least = middle + 1;
+      if ((this.#keys[middle] ?? '') < key) least = middle + 1;
       else most = middle;
     }
     return least;

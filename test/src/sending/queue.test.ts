@@ -330,10 +330,10 @@ describe('SendQueue (perSecond, priority)', () => {
     void add('first');
     const nothing = Array.from({ length: 100 }, () =>
       queue.run(
-        async (turn) => {
+        async (giveBack) => {
           await Promise.resolve();
-          turn.giveBack();
-          turn.giveBack();
+          giveBack();
+          giveBack();
         },
         { signal },
       ),
@@ -354,8 +354,8 @@ describe('SendQueue (perSecond, priority)', () => {
     const task = createTask();
     let giveBack = () => {};
     void queue.run(
-      (turn) => {
-        ({ giveBack } = turn);
+      (giving) => {
+        giveBack = giving;
         return task.run();
       },
       { signal },
@@ -437,7 +437,7 @@ describe('SendQueue (perSecond, priority)', () => {
     let given = 0;
     const runs = Array.from({ length: 1_000 }, () =>
       queue.run(
-        async ({ giveBack }) => {
+        async (giveBack) => {
           given++;
           giveBack();
         },
