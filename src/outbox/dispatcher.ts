@@ -24,8 +24,6 @@ interface Waiting {
   /** See {@link placeOf}. */
   readonly place: string;
   end: End;
-  /** Under which it is among those that may leave. */
-  ready?: string | undefined;
   /** Ends a try that has not left. */
   abort?: AbortController | undefined;
   /** It waits for the text that has its key. */
@@ -200,6 +198,7 @@ export class Dispatcher implements TurnSource {
     if (!waiting || waiting.abort || waiting.following || !text) return false;
     waiting.pause?.cancel();
     waiting.pause = undefined;
+    this.#unready(waiting);
     this.#textsOf(waiting.node).scheduled.delete(waiting.place);
     this.#timeChanged(waiting, text);
     this.#queueUp(waiting, hastened);
@@ -217,25 +216,6 @@ export class Dispatcher implements TurnSource {
     this.#forget(waiting);
     waiting.abort?.abort();
     return true;
-  }
-
-  /** The time of a text is over. */
-  #expire({ id, following }: Waiting): void {
-    const { clock, ledger, registrations, settlement, onFault } = this.#options;
-    const text = ledger.texts.get(id);
-    if (!text) return;
-    const leader = following && ledger.texts.get(ledger.lineOf(text)?.leader ?? '');
-    // Where the other is leaving, has just ended or is in another instance, it will be known later whether anything was sent.
-    const isKnown = !following || (leader?.state === 'waiting' && isKept(leader) && !this.isTried(leader.id));
-    if (!isKnown || !this.remove(id)) {
-      // What is being written can be stopped in a moment; what is leaving cannot any more.
-      if (text.state === 'waiting') this.#ends.set(id, clock.elapsed() + postponedMs);
-      return;
-    }
-    if (!registrations.handlerOf(text.node)) void settlement.abandon(text);
-    else if (!leader?.mayHaveReached) void this.#end(text, createExpired(text)).catch(onFault);
-    else void settlement.echo(text, formatOutcome(stillUnknown(leader, 'SMS_EXPIRED'))).catch(onFault);
-    registrations.tellState(text.node);
   }
 
   /** Makes no further try. Resolves when what is being tried has ended, or is followed no longer; what waits is in the ledger. */
@@ -344,7 +324,11 @@ export class Dispatcher implements TurnSource {
     if (isOutage(error)) retryAfter.heed(error);
     if (text?.state === 'leaving') await ledger.putBack({ ...text, retryAfter: retryAfter.stored });
     if (!isOutage(error) || ledger.isClosed) return;
-    this.#failed(waiting, error);
+    const isOfStore = this.#outage.error?.code === 'SMS_STORE';
+    this.#outage.failed(waiting.id, error, waiting.cameAt);
+    this.#tellOutage(waiting.node);
+    // What the store has begun the service goes on with.
+    if (isOfStore) for (const [node, { ready }] of this.#nodes) if (ready.size > 0) this.#tellOutage(node);
     // Its time may have ended while it could not be stopped.
     this.#endIfOver(waiting);
   }
@@ -365,11 +349,10 @@ export class Dispatcher implements TurnSource {
     const { ledger, settlement, onFault } = this.#options;
     const stop = new AbortController();
     waiting.following = { stop, isAtRest: true };
-    let leading: Text | undefined;
     try {
       const { text: taken, verdict } = await ledger.follow(text, waiting.following);
       stop.signal.throwIfAborted();
-      if (verdict.type === 'new') leading = taken;
+      if (verdict.type === 'new') this.admit(taken);
       else {
         const isEnded = verdict.type === 'ended';
         const error = new SmsError('onceTaken', { field: 'once' });
@@ -378,8 +361,7 @@ export class Dispatcher implements TurnSource {
     } catch (error) {
       if (!stop.signal.aborted) onFault(error);
     }
-    if (this.#byId.get(text.id) === waiting) this.#forget(waiting);
-    if (leading) this.admit(leading);
+    this.#forget(waiting);
   }
 
   #timeChanged(waiting: Waiting, text: Text): void {
@@ -394,10 +376,24 @@ export class Dispatcher implements TurnSource {
   }
 
   /** Gives a text up whose time is over. Says whether it is. */
-  #endIfOver(waiting: Waiting): boolean {
-    const isOver = this.#options.absences.leftMs(waiting.node, waiting.end) === 0;
-    if (isOver) this.#expire(waiting);
-    return isOver;
+  #endIfOver({ id, node, end, following }: Waiting): boolean {
+    const { clock, absences, ledger, registrations, settlement, onFault } = this.#options;
+    if (absences.leftMs(node, end) > 0) return false;
+    const text = ledger.texts.get(id);
+    if (!text) return true;
+    const leader = following && ledger.texts.get(ledger.lineOf(text)?.leader ?? '');
+    // Where the other is leaving, has just ended or is in another instance, it will be known later whether anything was sent.
+    const isKnown = !following || (leader?.state === 'waiting' && isKept(leader) && !this.isTried(leader.id));
+    if (!isKnown || !this.remove(id)) {
+      // What is being written can be stopped in a moment; what is leaving cannot any more.
+      if (text.state === 'waiting') this.#ends.set(id, clock.elapsed() + postponedMs);
+      return true;
+    }
+    if (!registrations.handlerOf(node)) void settlement.abandon(text);
+    else if (!leader?.mayHaveReached) void this.#end(text, createExpired(text)).catch(onFault);
+    else void settlement.echo(text, formatOutcome(stillUnknown(leader, 'SMS_EXPIRED'))).catch(onFault);
+    registrations.tellState(node);
+    return true;
   }
 
   /** Has a text wait for its time, if that is yet to come. */
@@ -422,21 +418,17 @@ export class Dispatcher implements TurnSource {
     const { node, place, pause } = waiting;
     const { ready, scheduled } = this.#textsOf(node);
     if (ledger.isClosed || pause || scheduled.has(place)) return;
-    this.#unready(waiting);
-    waiting.ready = before + place;
-    ready.set(waiting.ready, waiting);
+    ready.set(before + place, waiting);
     queue.nudge();
     // It may have had its turn at once.
-    if (waiting.ready === undefined) return;
+    if (!ready.has(before + place)) return;
     this.#tellOutage(node);
     registrations.tellState(node);
   }
 
-  #unready(waiting: Waiting): void {
-    const { node, ready } = waiting;
-    if (ready === undefined) return;
-    this.#textsOf(node).ready.delete(ready);
-    waiting.ready = undefined;
+  #unready({ node, place }: Waiting): void {
+    const { ready } = this.#textsOf(node);
+    for (const before of ['', hastened]) ready.delete(before + place);
   }
 
   #forget(waiting: Waiting): void {
@@ -446,9 +438,9 @@ export class Dispatcher implements TurnSource {
     if (this.#byId.get(id) !== waiting) return;
     this.#byId.delete(id);
     this.#byPlace.delete(place);
-    this.#unready(waiting);
     const texts = this.#textsOf(node);
     texts.size--;
+    this.#unready(waiting);
     texts.scheduled.delete(place);
     this.#ends.delete(id);
   }
@@ -471,15 +463,6 @@ export class Dispatcher implements TurnSource {
     };
     this.#nodes.set(node, texts);
     return texts;
-  }
-
-  /** A text has found the service out of reach. */
-  #failed({ id, node, cameAt }: Waiting, error: SmsError): void {
-    const isOfStore = this.#outage.error?.code === 'SMS_STORE';
-    this.#outage.failed(id, error, cameAt);
-    this.#tellOutage(node);
-    // What the store has begun the service goes on with.
-    if (isOfStore) for (const [other, { ready }] of this.#nodes) if (ready.size > 0) this.#tellOutage(other);
   }
 
   /** Tells a node, unless it knows. That the store fails is told apart from this, whether anything waits or not. */

@@ -4,7 +4,7 @@ import { ClockSkew } from '../journal/clock-skew';
 import type { Step } from '../journal/journal';
 import { digest, type MovedValues } from '../store/store';
 import type { OutboxOptions } from './ledger';
-import { firstMoment, type RuleSettings } from './rules';
+import { mayLeaveAt, type RuleSettings } from './rules';
 import type { Text } from './text';
 
 /** When a text that waits is given up. By {@link Clock.elapsed}. */
@@ -15,16 +15,20 @@ export interface End {
   absentUntil: number;
 }
 
-/** When a text is given up, as it stands. */
+/** When a text is given up, as it stands: its time counts from the first moment at which it may or might leave. */
 export function endOf(given: Text, clock: Clock, { quietHours }: Pick<RuleSettings, 'quietHours'>): End {
-  const timeOf = (at: number) => ClockSkew.of(clock).timeOf(at);
-  const hastenedAt = given.hastenedAt === undefined ? undefined : timeOf(given.hastenedAt);
-  const text = { ...given, arrivedAt: timeOf(given.arrivedAt), ...(hastenedAt !== undefined && { hastenedAt }) };
+  const { hastenedAt = Number.POSITIVE_INFINITY, ...text } = given;
+  const skew = ClockSkew.of(clock);
+  const { expireMs = Number.POSITIVE_INFINITY } = text.options.keep ?? {};
   const elapsed = clock.elapsed();
   const now = clock.now();
-  const dueAt = firstMoment(text, quietHours);
-  const absentUntil = dueAt > text.arrivedAt ? elapsed + dueAt - now + longestAbsenceMs : 0;
-  return { endsAt: elapsed + remainingMs(text, dueAt, now), absentUntil };
+  const arrivedAt = skew.timeOf(text.arrivedAt);
+  const dueAt = Math.min(skew.timeOf(hastenedAt), mayLeaveAt(text, arrivedAt, quietHours));
+  // The clock may have been set since: what is left of its time is never more than the whole.
+  const wholeMs = Math.max(0, dueAt - arrivedAt) + expireMs;
+  const endsAt = elapsed + Math.min(wholeMs, Math.max(0, dueAt + expireMs - now));
+  const absentUntil = dueAt > arrivedAt ? elapsed + dueAt - now + longestAbsenceMs : 0;
+  return { endsAt, absentUntil };
 }
 
 /** Says within what time a text has not left. */
@@ -33,15 +37,6 @@ export function createExpired({ options }: Text): SmsError {
   const minutes = expireMs / 60_000;
   if (Number.isInteger(minutes)) return new SmsError('expired', { params: { minutes } });
   return new SmsError('expiredSeconds', { params: { seconds: Math.max(1, Math.round(expireMs / 1_000)) } });
-}
-
-/**
- * How much of its time a text has left from `dueAt` on, endless where it has none. The clock may have been set since: it is never more
- * than the whole.
- */
-function remainingMs({ arrivedAt, options }: Text, dueAt: number, now: number): number {
-  const expireMs = options.keep?.expireMs ?? Number.POSITIVE_INFINITY;
-  return Math.min(Math.max(0, dueAt - arrivedAt) + expireMs, Math.max(0, dueAt + expireMs - now));
 }
 
 /** What knows of absences needs. */
@@ -142,7 +137,6 @@ export class Absences {
 }
 
 const prefix = 'absent:';
-const keyOf = (node: string) => prefix + digest(node);
 
 /** A node has been absent for as long as either login knows. */
 export const movedAbsences: MovedValues = { prefix, merge: (own, other) => (own.at <= other.at ? own : other) };
@@ -153,7 +147,7 @@ export const movedAbsences: MovedValues = { prefix, merge: (own, other) => (own.
  * @param since `undefined`: it is here
  */
 function note(node: string, since: number | undefined, isNew = false): Step<number | undefined> {
-  const key = keyOf(node);
+  const key = prefix + digest(node);
   return {
     whileFailing: 'postpone',
     decide(look, changes) {

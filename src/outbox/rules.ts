@@ -92,12 +92,6 @@ export function mayLeaveAt(text: Timed, now: number, quietHours: readonly QuietH
   return options.essential || quietHours.length === 0 ? from : nextAllowed(from, quietHours);
 }
 
-/** The first moment at which a text may or might leave: its time to be given up counts from then on. */
-export function firstMoment(text: Timed & { arrivedAt: number }, quietHours: readonly QuietHours[]): number {
-  const { hastenedAt = Number.POSITIVE_INFINITY, ...untouched } = text;
-  return Math.min(hastenedAt, mayLeaveAt(untouched, text.arrivedAt, quietHours));
-}
-
 /**
  * The options of a text that comes: one that has a time of its own and may not leave yet is kept, though that was not asked for. So is it
  * where quiet hours might begin while it waits for its turn.
