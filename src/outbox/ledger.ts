@@ -6,7 +6,6 @@ import { createChange, createReading, type Step } from '../journal/step';
 import { type Asked, carriedKey, type PolledFor, QuestionBook, TextsInTransit } from '../questions/question';
 import { durationOf, type Memory, SentIndex } from '../questions/sent-index';
 import { type Item, keepItem } from '../store/store';
-import { createMoments, type Moment } from './limits';
 import { keysOfOnce } from './once';
 import type { RetryAfter } from './outage';
 import { SendQueue } from './queue';
@@ -136,7 +135,8 @@ export class Ledger {
   /** By their keys. */
   readonly #lines = new Map<string, Line>();
   readonly #options: LedgerOptions;
-  readonly #createMoment: () => Moment;
+  /** See {@link Moment.origin}. */
+  readonly #origin: string;
   /** Until when, by {@link Clock.elapsed}, a rule is known to withhold somebody. */
   #tightUntil = 0;
 
@@ -145,7 +145,7 @@ export class Ledger {
     this.questions = new QuestionBook(options.onCount);
     this.sentIndex = new SentIndex(options.journal.isShared, options.clock);
     this.inTransit = new TextsInTransit(options.clock);
-    this.#createMoment = createMoments(options.clock);
+    this.#origin = Math.floor(options.clock.random() * 2 ** 48).toString(36);
     this.texts = new TextBook(options.clock, (text) => void this.discard(text));
     this.journal = options.journal;
   }
@@ -382,9 +382,10 @@ export class Ledger {
 
   /** @param remembered a text that may be remembered now */
   #memory(remembered?: Text): Memory {
-    const { dedupeMs, sentMs, rules } = this.#options;
-    const moment = this.#createMoment();
-    const memory = { now: moment.now, moment, rules, dedupeMs, sentMs: sentMs() };
+    const { clock, dedupeMs, sentMs, rules } = this.#options;
+    const now = clock.now();
+    const moment = { now, lead: Math.round(now - clock.elapsed()), origin: this.#origin };
+    const memory = { now, moment, rules, dedupeMs, sentMs: sentMs() };
     // Before a reply can come, which may be in the same commit.
     if (remembered && isFollowed(remembered)) this.sentIndex.expect(durationOf(remembered, memory));
     return memory;

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Clock } from '../clock';
-import { type Changes, createChanges, type Look, type MovedValues } from '../store/store';
+import { type Changes, createChanges, type Look, type MovedValues, type Remembered } from '../store/store';
 
 /** An account's own limits; an absent one is none. */
 export interface LimitSettings {
@@ -26,11 +25,11 @@ export interface Limited {
 export interface Counting {
   /** In the order in which they are served while the limit of the day lasts. An address-book item is one number. */
   recipients: readonly string[];
-  /** All of them hold. */
-  limits: readonly LimitSettings[];
+  /** All of these limits hold. */
+  settings: { limits: readonly LimitSettings[] };
   moment: Moment;
-  /** All are within the limits; they are counted all the same. */
-  isUnlimited?: boolean;
+  /** Of one that is unlimited all are within the limits; they are counted all the same. */
+  text: { options: { unlimited: boolean } };
 }
 
 const dayMs = 24 * 3_600_000;
@@ -49,17 +48,16 @@ const spareMs = 24 * 3_600_000;
  * {@link giveBack}.
  */
 export function takeWithinLimits(counting: Counting, look: Look, changes: Changes): Limited[] {
-  const { recipients, isUnlimited = false } = counting;
   const windows = openWindows(counting, look);
   const limited: Limited[] = [];
-  for (const msisdn of recipients) {
-    const counting = windows.of(msisdn);
-    const [first, ...others] = isUnlimited ? [] : counting.filter(({ isFull }) => isFull);
+  for (const msisdn of counting.recipients) {
+    const own = windows.of(msisdn);
+    const [first, ...others] = counting.text.options.unlimited ? [] : own.filter(({ isFull }) => isFull);
     if (first) {
       const last = others.reduce((last, one) => (last.freeAt >= one.freeAt ? last : one), first);
       const { limit, most, lengthMs } = last.on;
       limited.push({ msisdn, limit, most, lengthMs, until: last.freeAt });
-    } else for (const window of counting) window.add();
+    } else for (const window of own) window.add();
   }
   windows.write(changes);
   return limited;
@@ -69,11 +67,9 @@ export function takeWithinLimits(counting: Counting, look: Look, changes: Change
 export function judgeLimits(counting: Counting, look: Look, changes: Changes): Limited[] {
   const limited = takeWithinLimits(counting, look, createChanges());
   // What was counted before the clock was set back lies in the future now, and must not count for ever.
-  if (limited.length > 0) {
-    const windows = openWindows(counting, look);
-    for (const { msisdn } of limited) windows.of(msisdn);
-    windows.write(changes);
-  }
+  const windows = openWindows(counting, look);
+  for (const { msisdn } of limited) windows.of(msisdn);
+  windows.write(changes);
   return limited;
 }
 
@@ -123,7 +119,7 @@ function limitsOn(msisdn: string, limits: readonly LimitSettings[]): LimitOn[] {
 }
 
 /** The windows that a step looks at, each read once and written once. */
-function openWindows({ limits, moment }: Counting, look: Look) {
+function openWindows({ settings, moment }: Counting, look: Look) {
   const windows = new Map<string, SlidingWindow>();
   const windowOf = (on: LimitOn) => {
     const window = windows.get(on.key) ?? new SlidingWindow(on, look(on.key)?.value, moment);
@@ -131,19 +127,14 @@ function openWindows({ limits, moment }: Counting, look: Look) {
     return window;
   };
   return {
-    of: (msisdn: string) => limitsOn(msisdn, limits).map(windowOf),
+    of: (msisdn: string) => limitsOn(msisdn, settings.limits).map(windowOf),
     write(changes: Changes): void {
-      for (const [key, window] of windows) {
-        if (!window.isChanged) continue;
-        const value = window.format();
-        const remembered = { at: moment.now, forMs: Math.ceil(window.on.lengthMs) + spareMs };
-        changes.remember.set(key, value === undefined ? undefined : { ...remembered, value });
-      }
+      for (const [key, window] of windows) if (window.isChanged) changes.remember.set(key, window.format());
     },
   };
 }
 
-/** A moment by both clocks of a machine: the one that may be set, and the one that passes evenly. */
+/** A moment by both clocks of a machine, the one that may be set and the one that passes evenly, so that windows outlive the setting of the clock. */
 export interface Moment {
   /** Milliseconds since 1970. */
   now: number;
@@ -151,15 +142,6 @@ export interface Moment {
   lead: number;
   /** Names the even clock: another process has another. */
   origin: string;
-}
-
-/** Tells the time so that windows outlive the setting of the clock. */
-export function createMoments(clock: Clock): () => Moment {
-  const origin = Math.floor(clock.random() * 2 ** 48).toString(36);
-  return () => {
-    const now = clock.now();
-    return { now, lead: Math.round(now - clock.elapsed()), origin };
-  };
 }
 
 /** So many texts went out at a time, or in the time since the entry before. */
@@ -194,7 +176,7 @@ class SlidingWindow {
   readonly #texts: Counted[] = [];
   #count = 0;
 
-  /** @param value as {@link format} has made it; `undefined`, or what is not such a value, for none */
+  /** @param value of what {@link format} has made; `undefined`, or what is not such a value, for none */
   constructor(on: LimitOn, value: string | undefined, moment: Moment) {
     const { lengthMs } = on;
     this.on = on;
@@ -202,7 +184,6 @@ class SlidingWindow {
     const { texts, lead, origin } = parse(value);
     const byMs = origin === moment.origin ? setBy(moment.lead - lead) : 0;
     const latest = moment.now + Math.min(lengthMs, toleratedAheadMs);
-    let isSorted = true;
     for (const counted of texts) {
       counted[0] += byMs;
       if (counted[0] > latest) {
@@ -210,11 +191,10 @@ class SlidingWindow {
         this.isChanged = true;
       }
       if (moment.now - counted[0] >= lengthMs) continue;
-      isSorted &&= counted[0] >= (this.#texts.at(-1)?.[0] ?? 0);
       this.#texts.push(counted);
       this.#count += counted[1];
     }
-    if (!isSorted) this.#texts.sort(([a], [b]) => a - b);
+    this.#texts.sort(([a], [b]) => a - b);
   }
 
   /** Whether one more would be over the limit. */
@@ -242,7 +222,13 @@ class SlidingWindow {
     // One that lies ahead, by the clock of another machine, counts for longer.
     if (last && last[0] >= now) last[1]++;
     else this.#texts.push([now, 1]);
-    if (this.#texts.length > mostEntries) this.#putTogether();
+    if (this.#texts.length <= mostEntries) return;
+    const steps = new Map<number, Counted>();
+    for (const [at, count] of this.#texts) {
+      const step = Math.floor((at * stepsOfWindow) / this.on.lengthMs);
+      steps.set(step, [at, count + (steps.get(step)?.[1] ?? 0)]);
+    }
+    this.#texts.splice(0, this.#texts.length, ...steps.values());
   }
 
   /** Counts one less of those that went out at `at`, if any still do. */
@@ -252,31 +238,19 @@ class SlidingWindow {
     // Where several moments were put together, they are under the last of them.
     const index = this.#texts.findIndex(([latest]) => latest >= when);
     const counted = this.#texts[index];
-    if (!counted || counted[0] - when >= this.#stepMs) return;
+    if (!counted || counted[0] - when >= this.on.lengthMs / stepsOfWindow) return;
     this.isChanged = true;
     this.#count--;
     counted[1]--;
     if (counted[1] === 0) this.#texts.splice(index, 1);
   }
 
-  /** Writes it down, `undefined` when nothing counts. */
-  format(): string | undefined {
+  /** What is to be remembered of it, `undefined` when nothing counts. */
+  format(): Remembered | undefined {
     if (this.#texts.length === 0) return undefined;
-    const { lead, origin } = this.#moment;
-    return JSON.stringify({ origin, lead, texts: this.#texts });
-  }
-
-  get #stepMs(): number {
-    return this.on.lengthMs / stepsOfWindow;
-  }
-
-  #putTogether(): void {
-    const steps = new Map<number, Counted>();
-    for (const [at, count] of this.#texts) {
-      const step = Math.floor(at / this.#stepMs);
-      steps.set(step, [at, count + (steps.get(step)?.[1] ?? 0)]);
-    }
-    this.#texts.splice(0, this.#texts.length, ...steps.values());
+    const { now, lead, origin } = this.#moment;
+    const value = JSON.stringify({ origin, lead, texts: this.#texts });
+    return { at: now, forMs: Math.ceil(this.on.lengthMs) + spareMs, value };
   }
 }
 

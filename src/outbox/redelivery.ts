@@ -2,13 +2,10 @@ import type { Clock } from '../clock';
 import type { Ledger } from './ledger';
 import { DueTimes } from './queue';
 import type { SendHandler } from './sender-registrations';
+import type { Text } from './text';
 
 /** What has ended, and is to be told to the flow. */
-interface Ended {
-  id: string;
-  /** Id of the node that it is for. */
-  node: string;
-}
+type Ended = Pick<Text, 'id' | 'node'>;
 
 /** What tells things of one kind to the flow. */
 export interface RedeliveryOptions<Item extends Ended> {

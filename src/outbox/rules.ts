@@ -3,15 +3,7 @@ import { isAllowed, isNumber } from '../consent/prefixes';
 import { isSmsError, SmsError, type SmsErrorDetails, type SmsErrorReason } from '../errors';
 import { nextAllowed, type QuietHours } from '../message/times';
 import { addChanges, type Changes, createChanges, type Look } from '../store/store';
-import {
-  type Counting,
-  giveBack as giveBackLimits,
-  judgeLimits,
-  type Limited,
-  type LimitSettings,
-  type Moment,
-  takeWithinLimits,
-} from './limits';
+import { type Counting, judgeLimits, type Limited, type LimitSettings, takeWithinLimits } from './limits';
 
 /** What a node asks for as to when a text leaves. */
 export interface TimeOptions {
@@ -35,12 +27,9 @@ export interface RuleSettings {
   prefixes: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-/** A text that is about to leave. */
-export interface Leaving {
-  /** Whom no rule before has withheld. An address-book item is one number. */
-  recipients: readonly string[];
+/** A text that is about to leave, to those whom no rule before has withheld. */
+export interface Leaving extends Counting {
   settings: RuleSettings;
-  moment: Moment;
   text: Timed & { node: string; options: { unlimited: boolean } };
 }
 
@@ -139,13 +128,9 @@ const timeRule: Rule = ({ text, moment: { now }, settings }) => {
 /** The limits of one's own, which stop loops and bills: who is over one is withheld until it ends. */
 const limitRule: Rule = (leaving, look, changes, isLeaving) => {
   if (leaving.settings.limits.length === 0) return { withheld: [] };
-  const limited = (isLeaving ? takeWithinLimits : judgeLimits)(countingOf(leaving), look, changes);
+  const limited = (isLeaving ? takeWithinLimits : judgeLimits)(leaving, look, changes);
   return { withheld: limited.map(explainLimited) };
 };
-
-function countingOf({ recipients, settings, moment, text }: Leaving): Counting {
-  return { recipients, limits: settings.limits, moment, isUnlimited: text.options.unlimited };
-}
 
 /** Says which limit keeps somebody back, and when it ends. */
 export function explainLimited({ msisdn, limit, most, lengthMs, until }: Limited): Withheld {
@@ -164,8 +149,8 @@ export function holdsAny({ prefixes, optOut, quietHours, limits }: RuleSettings)
 
 /** @throws SmsError when nobody is left of the recipients of a text that comes in, whatever is remembered */
 export function assertAnyAllowed(leaving: Omit<Leaving, 'moment'>): void {
-  const [first, ...others] = outsideOf(leaving);
-  if (first && others.length === leaving.recipients.length - 1) throw createWithheldError([first, ...others]);
+  const outside = outsideOf(leaving);
+  if (outside.length > 0 && outside.length === leaving.recipients.length) throw createWithheldError(outside);
 }
 
 /**
@@ -202,11 +187,6 @@ export function passRules(leaving: Leaving, look: Look, changes: Changes): boole
   return mayLeave;
 }
 
-/** Takes back what {@link passRules} counted at a moment for these recipients. */
-export function giveBack(leaving: Leaving, countedAt: Moment, look: Look, changes: Changes): void {
-  giveBackLimits(countingOf(leaving), countedAt, look, changes);
-}
-
 /** What becomes of one recipient that is withheld. Who may have been sent to before is not called unsent. */
 export function explainWithheld({ reason, params, mayBeSent }: Withheld): SmsError {
   const error = createError(reason, params);
@@ -218,11 +198,11 @@ export function explainWithheld({ reason, params, mayBeSent }: Withheld): SmsErr
  *
  * @param withheld in the order of the rules, at least one
  */
-export function createWithheldError(withheld: readonly [Withheld, ...Withheld[]]): SmsError {
-  const { code } = explainWithheld(withheld[0]);
-  const first = withheld
-    .filter((one) => explainWithheld(one).code === code)
-    .reduce((first, one) => ((one.until ?? 0) < (first.until ?? 0) ? one : first), withheld[0]);
+export function createWithheldError(withheld: readonly Withheld[]): SmsError {
+  const isSame = (first: Withheld, one: Withheld) => explainWithheld(first).code === explainWithheld(one).code;
+  const first = withheld.reduce((first, one) =>
+    (one.until ?? 0) < (first.until ?? 0) && isSame(first, one) ? one : first,
+  );
   return createError(first.reason, first.params);
 }
 

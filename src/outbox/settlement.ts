@@ -120,8 +120,7 @@ export class Settlement {
       for (;;) {
         const { text: judged, notBefore } = await ledger.judge(text);
         const to = submittedOf(judged);
-        const [first, ...others] = judged.withheld ?? [];
-        if (first && to.length === 0) throw createWithheldError([first, ...others]);
+        if (judged.withheld && to.length === 0) throw createWithheldError(judged.withheld);
         if (notBefore !== undefined) throw createTooEarly(notBefore);
         let marking: Promise<Text | undefined> | undefined;
         let isOvertaken = false;

@@ -21,8 +21,9 @@ import {
   sentKeysOf,
 } from '../questions/sent-index';
 import { type Changes, dropItem, keepItem } from '../store/store';
+import { giveBack } from './limits';
 import { guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict } from './once';
-import { askedForConsent, askRules, giveBack, holdsAny, type Leaving, passRules, type Verdict } from './rules';
+import { askedForConsent, askRules, holdsAny, type Leaving, passRules, type Verdict } from './rules';
 import {
   arrows,
   asks,

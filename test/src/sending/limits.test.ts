@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { systemClock } from '../../../src/clock';
+import { type Clock, systemClock } from '../../../src/clock';
 import { Journal } from '../../../src/journal/journal';
 import {
-  createMoments,
   giveBack,
   judgeLimits,
   type Limited,
@@ -18,6 +17,8 @@ import { createChanges, type Remembered } from '../../../src/store/store';
 import { RedisServer } from '../../redis-server';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
+import { FailingStore } from '../store/failing-store';
+import { copyDisk, SendingSide, sendText } from './sending-side';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -31,14 +32,8 @@ function createProcess(
   { clock = new VirtualClock(), store = new Map<string, Remembered>() } = {},
 ) {
   const limits = [own].flat().map((limit): LimitSettings => ({ perHandsetMs: hourMs, ...limit }));
-  let origin = 0;
-  const createMoment = createMoments({
-    now: () => clock.now(),
-    elapsed: () => clock.elapsed(),
-    after: (delayMs, callback) => clock.after(delayMs, callback),
-    nextTurn: (callback) => clock.nextTurn(callback),
-    random: () => Math.random() + origin++,
-  });
+  const origin = String(Math.random());
+  const now = () => createMoment(clock, origin);
   const looked: string[] = [];
   const look = (key: string) => {
     looked.push(key);
@@ -56,23 +51,21 @@ function createProcess(
     looked,
     limits,
     take(recipients: readonly string[], isUnlimited = false) {
-      const moment = createMoment();
+      const moment = now();
       const changes = createChanges();
-      const taken = take({ recipients, limits, moment, isUnlimited }, look, changes);
+      const taken = take(counting(recipients, limits, moment, isUnlimited), look, changes);
       write(changes.remember);
       return { ...taken, moment };
     },
     judge(recipients: readonly string[]) {
-      const leaving = { recipients, limits, moment: createMoment() };
       const changes = createChanges();
-      const limited = judgeLimits(leaving, look, changes);
+      const limited = judgeLimits(counting(recipients, limits, now()), look, changes);
       write(changes.remember);
       return limited;
     },
     giveBack(recipients: readonly string[], takenAt: Moment) {
-      const moment = createMoment();
       const changes = createChanges();
-      giveBack({ recipients, limits, moment }, takenAt, look, changes);
+      giveBack(counting(recipients, limits, now()), takenAt, look, changes);
       write(changes.remember);
     },
   };
@@ -88,11 +81,28 @@ class UnevenClock extends VirtualClock {
   }
 }
 
+/** Another process draws another number. */
+class OtherClock extends VirtualClock {
+  override random(): number {
+    return 0.25;
+  }
+}
+
 /** How many of so many texts to one number may go out now. */
 function countAllowed(process: ReturnType<typeof createProcess>, texts: number, number = '6421555001'): number {
   let allowed = 0;
   for (let text = 0; text < texts; text++) allowed += process.take([number]).allowed.length;
   return allowed;
+}
+
+/** As the ledger makes it. */
+function createMoment(clock: Clock, origin: string): Moment {
+  const now = clock.now();
+  return { now, lead: Math.round(now - clock.elapsed()), origin };
+}
+
+function counting(recipients: readonly string[], limits: readonly LimitSettings[], moment: Moment, unlimited = false) {
+  return { recipients, settings: { limits }, moment, text: { options: { unlimited } } };
 }
 
 /** Those who are within the limits, and are counted, and those who are not. */
@@ -310,10 +320,10 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     take(['a', 'b']);
     clock.stall(1_000);
     const before = JSON.stringify([...store]);
-    const moment = createMoments(clock)();
+    const moment = createMoment(clock, 'a');
     const decide = () => {
       const changes = createChanges();
-      const leaving = { recipients: ['a', 'b', 'c'], limits, moment };
+      const leaving = counting(['a', 'b', 'c'], limits, moment);
       return { limited: takeWithinLimits(leaving, (key) => store.get(key), changes), changes };
     };
     assert.deepEqual(decide(), decide());
@@ -446,12 +456,12 @@ describe('limits of one’s own (perHandset, perDay)', () => {
 
     async function createInstances() {
       const server = closing.add(await RedisServer.start(), (server) => server.stop());
-      return [1, 2, 3].map(() => {
+      return ['a', 'b', 'c'].map((origin) => {
         const store = new RedisStore({ url: server.url, key: '0123456789abcdef' });
         const journal = new Journal({ store, clock: systemClock, onStore: (error) => assert.ifError(error) });
         closing.add(journal, () => journal.close());
         journal.open();
-        return { journal, createMoment: createMoments(systemClock) };
+        return { journal, now: () => createMoment(systemClock, origin) };
       });
     }
 
@@ -462,12 +472,12 @@ describe('limits of one’s own (perHandset, perDay)', () => {
       const sendAll = () =>
         Promise.all(
           Array.from({ length: 100 }, async (_, index) => {
-            const { journal, createMoment } = instances[index % 3] as (typeof instances)[number];
-            const moment = createMoment();
+            const { journal, now } = instances[index % 3] as (typeof instances)[number];
+            const moment = now();
             const taken = await journal.run({
               whileFailing: 'refuse',
               decide(look, changes) {
-                const taken = take({ recipients, limits, moment }, look, changes);
+                const taken = take(counting(recipients, limits, moment), look, changes);
                 return () => taken;
               },
             });
@@ -478,11 +488,11 @@ describe('limits of one’s own (perHandset, perDay)', () => {
       assert.equal(sent.length, 5);
       await Promise.all(
         sent.slice(0, 2).map(({ moment }, index) => {
-          const { journal, createMoment } = instances[index] as (typeof instances)[number];
+          const { journal, now } = instances[index] as (typeof instances)[number];
           return journal.run({
             whileFailing: 'refuse',
             decide(look, changes) {
-              giveBack({ recipients, limits, moment: createMoment() }, moment, look, changes);
+              giveBack(counting(recipients, limits, now()), moment, look, changes);
               return () => {};
             },
           });
@@ -490,6 +500,29 @@ describe('limits of one’s own (perHandset, perDay)', () => {
       );
       assert.equal((await sendAll()).filter(({ allowed }) => allowed.length > 0).length, 2);
     });
+  });
+
+  it('counts what the outbox has sent by the time that has passed, and after a restart by the clock', async () => {
+    const start = (store: FailingStore, clock: VirtualClock) => {
+      const side = new SendingSide({ store, clock, limits: { perHandset: 1, perHandsetMs: hourMs } });
+      const node = side.attach();
+      const sendAfter = async (ms: number) => {
+        await side.pass(ms);
+        sendText(node, 'hello');
+        await side.pass(0);
+        return node.ends.at(-1);
+      };
+      return { clock, sendAfter };
+    };
+    const store = new FailingStore();
+    const { clock, sendAfter } = start(store, new VirtualClock());
+    assert.equal(await sendAfter(minuteMs), 'to 6421555123');
+    clock.set(2 * hourMs);
+    assert.equal(await sendAfter(hourMs - 1), 'SMS_LIMIT');
+    assert.equal(await sendAfter(1), 'to 6421555123');
+    const later = start(new FailingStore(copyDisk(store.disk)), new OtherClock(clock.now()));
+    assert.equal(await later.sendAfter(hourMs - 1), 'SMS_LIMIT');
+    assert.equal(await later.sendAfter(1), 'to 6421555123');
   });
 
   it('has an error that names the limit that ends first, and when to the second', () => {
