@@ -61,7 +61,16 @@ export function createConnections(options: { baseUrl: string; tls?: TlsOptions; 
   // Takes longer to load than all the rest together, and is not needed before somebody has an account.
   const { Agent, buildConnector } = require('undici') as typeof import('undici');
   // Made here, so that TLS sessions outlive the connections: the agent makes one anew after each time without any.
-  const direct = buildConnector({ ...timeouts, ...options.tls });
+  const connectService = buildConnector({ ...timeouts, ...options.tls });
+  const direct: typeof connectService = (target, callback) => {
+    try {
+      connectService(target, callback);
+    } catch (error) {
+      // It throws for TLS settings at fault; what is thrown as a proxy answers nobody would catch.
+      target.httpSocket?.destroy();
+      callback(error as Error, null);
+    }
+  };
   const isTunnelled = options.baseUrl.startsWith('https:') || proxy?.url.protocol === 'https:';
   const connect = proxy && isTunnelled ? createTunnel(proxy, timeouts, direct) : direct;
   const agent = new Agent({ connect, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });

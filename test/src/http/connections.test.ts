@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { createPrivateKey } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
@@ -78,9 +79,10 @@ describe('connections', () => {
   }
 
   /** Leads everywhere. */
-  async function startTunnelling(): Promise<string> {
+  async function startTunnelling(onConnection: (socket: Socket) => void = () => {}): Promise<string> {
     const port = await listen(
       createServer((socket) => {
+        onConnection(socket);
         socket.once('data', (head) => {
           const [, target] = /^CONNECT \S+:(\d+) /.exec(head.toString('latin1')) ?? [];
           const onward = connect(Number(target), '127.0.0.1', () => {
@@ -291,6 +293,31 @@ describe('connections', () => {
       assert.deepEqual(names, ['localhost', 'localhost']);
       assert.notEqual((await failure(open({ baseUrl, tls: { ca } }).call())).code, 'SMS_RESPONSE');
     });
+
+    const encrypted = createPrivateKey(pair.key)
+      .export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'right' })
+      .toString();
+    for (const [fault, tls] of Object.entries<TlsOptions>({
+      'a certificate that is none': { cert: 'none', key: pair.key },
+      'a key that is none': { cert: pair.cert, key: 'none' },
+      'the key of another certificate': { cert: pair.cert, key: createSelfSigned().key },
+      'a wrong passphrase': { cert: pair.cert, key: encrypted, passphrase: 'wrong' },
+      'a PFX that is none': { pfx: 'none' },
+    })) {
+      it(`fail for ${fault} through a proxy as without one`, async () => {
+        const { baseUrl } = await startAsking();
+        const tunnelled: Socket[] = [];
+        const proxy = { url: await startTunnelling((socket) => tunnelled.push(socket)) };
+        const [without, through] = [open({ baseUrl, tls }), open({ baseUrl, tls, proxy })];
+        const error = await failure(through.call());
+        assert.equal(error.code, 'SMS_UNREACHABLE');
+        assert.deepEqual(error.toJSON(), (await failure(without.call())).toJSON());
+        // The next one is asked for anew, and fails alike.
+        assert.equal((await failure(through.call())).message, error.message);
+        assert.equal(tunnelled.length, 2);
+        for (const socket of tunnelled) if (!socket.closed) await once(socket, 'close');
+      });
+    }
 
     it('resume the session of one that is gone', async () => {
       const { baseUrl, sessions } = await startAsking();
