@@ -29,7 +29,6 @@ import {
   echo,
   judge,
   leave,
-  leavingOf,
   type Moved,
   putBack,
   settle,
@@ -301,7 +300,7 @@ export class Ledger {
     const missing = isListed ? unread() : undefined;
     if (missing) throw missing;
     const isDue = mayLeaveAt(text, clock.now(), quietHours) <= clock.now();
-    const isKnown = outsideOf(leavingOf(text, text.message.to, this.#memory())).length > 0;
+    const isKnown = outsideOf({ recipients: text.message.to, rules, text }).length > 0;
     if (isDue && clock.elapsed() >= this.#tightUntil && !isKnown) return { text: rest };
     const { withheld, notBefore } = await journal.run(judge(text, this.#memory()));
     const aheadMs = clock.elapsed() - clock.now();

@@ -26,7 +26,7 @@ export interface Counting {
   /** In the order in which they are served while the limit of the day lasts. An address-book item is one number. */
   recipients: readonly string[];
   /** All of these limits hold. */
-  settings: { limits: readonly LimitSettings[] };
+  rules: { limits: readonly LimitSettings[] };
   moment: Moment;
   /** Of one that is unlimited all are within the limits; they are counted all the same. */
   text: { options: { unlimited: boolean } };
@@ -119,7 +119,7 @@ function limitsOn(msisdn: string, limits: readonly LimitSettings[]): LimitOn[] {
 }
 
 /** The windows that a step looks at, each read once and written once. */
-function openWindows({ settings, moment }: Counting, look: Look) {
+function openWindows({ rules, moment }: Counting, look: Look) {
   const windows = new Map<string, SlidingWindow>();
   const windowOf = (on: LimitOn) => {
     const window = windows.get(on.key) ?? new SlidingWindow(on, look(on.key)?.value, moment);
@@ -127,7 +127,7 @@ function openWindows({ settings, moment }: Counting, look: Look) {
     return window;
   };
   return {
-    of: (msisdn: string) => limitsOn(msisdn, settings.limits).map(windowOf),
+    of: (msisdn: string) => limitsOn(msisdn, rules.limits).map(windowOf),
     write(changes: Changes): void {
       for (const [key, window] of windows) if (window.isChanged) changes.remember.set(key, window.format());
     },

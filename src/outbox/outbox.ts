@@ -282,7 +282,7 @@ export class Outbox implements Participant {
     const given = { from, origin: request.origin };
     if (isTracked(text)) this.#underWay.add(text.id);
     try {
-      assertAnyAllowed({ recipients: text.message.to, settings: this.#parts.rules, text });
+      assertAnyAllowed({ recipients: text.message.to, rules: this.#parts.rules, text });
       if (isTracked(text)) await this.#takeIn(text, given);
       else await this.#sendToEnd(text, given);
     } catch (error) {

@@ -29,7 +29,7 @@ export interface RuleSettings {
 
 /** A text that is about to leave, to those whom no rule before has withheld. */
 export interface Leaving extends Counting {
-  settings: RuleSettings;
+  rules: RuleSettings;
   text: Timed & { node: string; options: { unlimited: boolean } };
 }
 
@@ -99,8 +99,8 @@ export function keepUntilDue<Options extends TimeOptions>(
 const prefixRule: Rule = (leaving) => ({ withheld: outsideOf(leaving) });
 
 /** Whom the account node of a text may not write to for certain, whatever is remembered. */
-export function outsideOf({ recipients, settings, text }: Omit<Leaving, 'moment'>): Withheld[] {
-  const allowed = settings.prefixes.get(text.node);
+export function outsideOf({ recipients, rules, text }: Omit<Leaving, 'moment'>): Withheld[] {
+  const allowed = rules.prefixes.get(text.node);
   const outside = allowed ? recipients.filter((msisdn) => !isAllowed(msisdn, allowed)) : [];
   return outside.map((msisdn) => ({ msisdn, reason: 'notAllowed', params: {} }));
 }
@@ -115,19 +115,19 @@ const consentRule: Rule = (leaving, look, changes, isLeaving) => {
 };
 
 /** Those of whom somebody has to say whether they want texts: while the store fails, nobody can. */
-export function askedForConsent({ recipients, settings, text }: Leaving): string[] {
-  return settings.optOut && !text.options.essential ? recipients.filter(isNumber) : [];
+export function askedForConsent({ recipients, rules, text }: Leaving): string[] {
+  return rules.optOut && !text.options.essential ? recipients.filter(isNumber) : [];
 }
 
 /** The time is no reason to withhold somebody: the text has to wait, or, where it is not kept, is refused. */
-const timeRule: Rule = ({ text, moment: { now }, settings }) => {
-  const at = mayLeaveAt(text, now, settings.quietHours);
+const timeRule: Rule = ({ text, moment: { now }, rules }) => {
+  const at = mayLeaveAt(text, now, rules.quietHours);
   return { withheld: [], ...(at > now && { notBefore: at }) };
 };
 
 /** The limits of one's own, which stop loops and bills: who is over one is withheld until it ends. */
 const limitRule: Rule = (leaving, look, changes, isLeaving) => {
-  if (leaving.settings.limits.length === 0) return { withheld: [] };
+  if (leaving.rules.limits.length === 0) return { withheld: [] };
   const limited = (isLeaving ? takeWithinLimits : judgeLimits)(leaving, look, changes);
   return { withheld: limited.map(explainLimited) };
 };
@@ -140,7 +140,7 @@ export function explainLimited({ msisdn, limit, most, lengthMs, until }: Limited
 }
 
 /** Every reason not to send to a recipient, in the order in which they are asked: whom one withholds, the next does not see. */
-const rules: readonly Rule[] = [prefixRule, consentRule, timeRule, limitRule];
+const inOrder: readonly Rule[] = [prefixRule, consentRule, timeRule, limitRule];
 
 /** Whether any rule concerns texts now: each is marked then before it leaves. */
 export function holdsAny({ prefixes, optOut, quietHours, limits }: RuleSettings): boolean {
@@ -161,7 +161,7 @@ export function assertAnyAllowed(leaving: Omit<Leaving, 'moment'>): void {
 export function askRules(leaving: Leaving, look: Look, changes: Changes, isLeaving = false): Verdict {
   const withheld: Withheld[] = [];
   let { recipients } = leaving;
-  for (const rule of rules) {
+  for (const rule of inOrder) {
     if (recipients.length === 0) break;
     const verdict = rule({ ...leaving, recipients }, look, changes, isLeaving);
     withheld.push(...verdict.withheld);
@@ -179,7 +179,7 @@ export function askRules(leaving: Leaving, look: Look, changes: Changes, isLeavi
  */
 export function passRules(leaving: Leaving, look: Look, changes: Changes): boolean {
   // A time of its own has come, even where the clock has been set back since.
-  if (!holdsAny(leaving.settings)) return true;
+  if (!holdsAny(leaving.rules)) return true;
   const counted = createChanges();
   const { withheld, notBefore } = askRules(leaving, look, counted, true);
   const mayLeave = withheld.length === 0 && notBefore === undefined;

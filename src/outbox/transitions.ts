@@ -23,7 +23,7 @@ import {
 import { type Changes, dropItem, keepItem } from '../store/store';
 import { giveBack } from './limits';
 import { guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict } from './once';
-import { askedForConsent, askRules, holdsAny, type Leaving, passRules, type Verdict } from './rules';
+import { askedForConsent, askRules, holdsAny, passRules, type Verdict } from './rules';
 import {
   arrows,
   asks,
@@ -78,7 +78,7 @@ export function takeIn(text: Text, memory: Memory, isKnown: boolean): Step<Taken
 
 /** Says whom the rules withhold now, and whether the text has to wait. */
 export function judge(text: Text, memory: Memory): Step<Verdict> {
-  const leaving = leavingOf(text, text.message.to, memory);
+  const leaving = { ...memory, text, recipients: text.message.to };
   return {
     whileFailing: 'apply',
     decide(look, changes) {
@@ -95,7 +95,7 @@ export function judge(text: Text, memory: Memory): Step<Verdict> {
 export function leave(text: Text, memory: Memory, known: ReadonlyMap<string, Asked>): Step<Moved | undefined> {
   const { messageId } = text.message;
   const submitted = submittedOf(text);
-  const leaving = leavingOf(text, submitted, memory);
+  const leaving = { ...memory, text, recipients: submitted };
   const keys = messageId !== undefined && isRemembered(text) ? sentKeysOf(text, messageId, submitted) : undefined;
   // Another instance may have read a reply to an earlier try.
   const asksAgain = text.leftAt !== undefined;
@@ -129,7 +129,7 @@ export function putBack(text: Text, memory: Memory, known: ReadonlyMap<string, A
     whileFailing: 'apply',
     decide(look, changes) {
       const { outcome: _, settledAt: __, withheld: ___, countedAt, ...rest } = text;
-      if (countedAt) giveBack(leavingOf(text, submitted, memory), countedAt, look, changes);
+      if (countedAt) giveBack({ ...memory, text, recipients: submitted }, countedAt, look, changes);
       const back = keepText({ ...rest, state: arrows.putBack.to }, memory.now, changes);
       guardAgain(back, look, changes, memory);
       if (!takesBack) return () => ({ text: back, asked: [], unasked: [] });
@@ -156,7 +156,8 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Read
     whileFailing: 'apply',
     decide(look, changes) {
       const questions = questionsOf(text, known, changes);
-      if (text.countedAt) giveBack(leavingOf(text, uncountedBy(text, outcome), memory), text.countedAt, look, changes);
+      if (text.countedAt)
+        giveBack({ ...memory, text, recipients: uncountedBy(text, outcome) }, text.countedAt, look, changes);
       const ended = { ...text, state: arrows.settle.to, outcome: formatOutcome(outcome), settledAt: memory.now };
       // Should a power cut undo it, the text has left, and its outcome is unknown.
       const settled = keepText(ended, memory.now, changes, text.state === 'leaving');
@@ -269,14 +270,6 @@ function dropText(text: Text, isAsking: () => boolean, changes: Changes): void {
 /** A text that is in no store asks nothing any more. */
 function dropUnkept(text: Text, changes: Changes): void {
   if (!isTracked(text) && asks(text)) changes.remember.set(carriedKey(text.id), undefined);
-}
-
-export function leavingOf(
-  text: Text,
-  recipients: readonly string[],
-  { rules, moment }: Pick<Memory, 'rules' | 'moment'>,
-): Leaving {
-  return { recipients, settings: rules, moment, text };
 }
 
 /** A kept text waits for the one that has its key; when there is none any more, it is sent itself. */

@@ -102,7 +102,7 @@ function createMoment(clock: Clock, origin: string): Moment {
 }
 
 function counting(recipients: readonly string[], limits: readonly LimitSettings[], moment: Moment, unlimited = false) {
-  return { recipients, settings: { limits }, moment, text: { options: { unlimited } } };
+  return { recipients, rules: { limits }, moment, text: { options: { unlimited } } };
 }
 
 /** Those who are within the limits, and are counted, and those who are not. */
