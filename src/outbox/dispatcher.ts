@@ -251,12 +251,9 @@ export class Dispatcher implements TurnSource {
   /** See {@link TurnSource}. During an outage it is the text that tries, when that is due. */
   get first(): string | undefined {
     if (this.#gathering || this.#outage.probe !== undefined) return undefined;
-    let first: string | undefined;
-    for (const [node, { ready }] of this.#nodes) {
-      const place = ready.first;
-      if (place === undefined || (first !== undefined && first < place)) continue;
-      if (this.#options.registrations.handlerOf(node)) first = place;
-    }
+    const { registrations } = this.#options;
+    const here = [...this.#nodes].filter(([node, { ready }]) => ready.size > 0 && registrations.handlerOf(node));
+    const [first] = here.map(([, { ready }]) => ready.first ?? '').sort();
     if (!this.#outage.error || first?.startsWith(hastened)) return first;
     if (this.#outage.delayMs > 0) return undefined;
     // The next text finds out for itself.
