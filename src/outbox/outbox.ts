@@ -413,7 +413,7 @@ export class Outbox implements Participant {
       message,
       encoding,
       parts,
-      options: keepUntilDue(options, arrivedAt, rules.quietHours),
+      options: keepUntilDue(options, arrivedAt, rules),
       arrivedAt,
     };
     // The message of the flow is needed when the call is over that gave it.

@@ -20,9 +20,8 @@ export interface RedeliveryOptions<Item extends Ended> {
   patienceMs(item: Item): number;
   /** Resolves with whether it got into the flow. */
   tell(handler: SendHandler, item: Item, mayBeKnown: boolean): Promise<boolean>;
-  taken(item: Item): Promise<void>;
-  /** Nobody has taken it in time. */
-  missed(item: Item): Promise<void>;
+  /** It got there, or nobody has taken it in time. */
+  ended(item: Item, isMissed: boolean): Promise<void>;
   /** A node has thrown. */
   onFault(error: unknown): void;
 }
@@ -49,7 +48,7 @@ export class Redelivery<Item extends Ended> {
    * @param mayBeKnown an earlier process may have sent it into the flow
    */
   async deliver(item: Item, mayBeKnown: boolean): Promise<void> {
-    const { items, ledger, handlerOf, tell, taken, onFault } = this.#options;
+    const { items, ledger, handlerOf, tell, ended, onFault } = this.#options;
     const { id } = item;
     if (ledger.isClosed && ledger.isShared) return;
     const isKnown = this.#waiting.get(id) ?? mayBeKnown;
@@ -62,7 +61,7 @@ export class Redelivery<Item extends Ended> {
     try {
       if (await tell(handler, item, isKnown)) {
         this.#forget(id);
-        await taken(item);
+        await ended(item, false);
       }
     } catch (error) {
       onFault(error);
@@ -105,12 +104,12 @@ export class Redelivery<Item extends Ended> {
   }
 
   async #miss(id: string): Promise<void> {
-    const { items, missed, onFault } = this.#options;
+    const { items, ended, onFault } = this.#options;
     const item = items.get(id);
     // While a node is being told, that decides.
     if (this.#told.has(id)) return;
     this.#forget(id);
-    if (item) await missed(item).catch(onFault);
+    if (item) await ended(item, true).catch(onFault);
   }
 
   #forget(id: string): void {

@@ -85,13 +85,9 @@ export function mayLeaveAt(text: Timed, now: number, quietHours: readonly QuietH
  * The options of a text that comes: one that has a time of its own and may not leave yet is kept, though that was not asked for. So is it
  * where quiet hours might begin while it waits for its turn.
  */
-export function keepUntilDue<Options extends TimeOptions>(
-  options: Options,
-  now: number,
-  quietHours: readonly QuietHours[],
-): Options {
+export function keepUntilDue<Options extends TimeOptions>(options: Options, now: number, rules: RuleSettings): Options {
   if (options.keep || !options.at) return options;
-  const mayHaveToWait = options.at.time > now || (quietHours.length > 0 && !options.essential);
+  const mayHaveToWait = options.at.time > now || (rules.quietHours.length > 0 && !options.essential);
   return mayHaveToWait ? { ...options, keep: options.at.keep } : options;
 }
 

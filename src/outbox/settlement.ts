@@ -58,15 +58,10 @@ export class Settlement {
 
   constructor(options: SettlementOptions) {
     this.#options = options;
-    const { clock, ledger, origins, absences, registrations, onAbandoned, onFault } = options;
-    const taken = async (text: Text) => {
-      await ledger.delivered(text);
-      this.#delivered(text);
-    };
+    const { ledger, origins, absences, registrations, onAbandoned } = options;
     this.redelivery = new Redelivery({
-      clock,
+      ...options,
       items: ledger.texts,
-      ledger,
       handlerOf: ({ node }) => registrations.handlerOf(node),
       patienceMs: ({ node }) => absences.leftMs(node),
       tell: async (handler, text, mayBeKnown) => {
@@ -84,13 +79,12 @@ export class Settlement {
         });
         return handler.onOutcome(news);
       },
-      taken,
-      missed: async (text) => {
-        await taken(text);
+      ended: async (text, isMissed) => {
+        await ledger.delivered(text);
+        this.#delivered(text);
         // What is unknown is listed from now on, for somebody to decide about.
-        if (!ledger.texts.has(text.id)) onAbandoned(text.node);
+        if (isMissed && !ledger.texts.has(text.id)) onAbandoned(text.node);
       },
-      onFault,
     });
   }
 

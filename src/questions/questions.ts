@@ -53,22 +53,18 @@ export class Questions {
   #turn: Iterator<Asked> | undefined;
 
   constructor(options: QuestionsOptions) {
-    const { clock, ledger, handlerOf, onFault } = options;
+    const { clock, ledger, handlerOf } = options;
     this.#options = options;
     this.#deadlines = new DueTimes(clock, 'elapsed', (id) => this.#onDeadline(id));
-    const forget = (asked: Asked) => this.#forget(asked);
     this.redelivery = new Redelivery({
-      clock,
+      ...options,
       items: ledger.questions,
-      ledger,
       // Its answer follows the outcome of its text.
       handlerOf: ({ text, node }) => (ledger.texts.isOutcomeComing(text) ? undefined : handlerOf(node)),
       // Its node may be about to be deployed.
       patienceMs: (question) => Math.max(longestDeploymentMs, remainingMs(question, clock, questionGraceMs)),
       tell: (handler, question, mayBeKnown) => this.#tell(handler, question, mayBeKnown),
-      taken: forget,
-      missed: forget,
-      onFault,
+      ended: (asked) => this.#forget(asked),
     });
   }
 
