@@ -1,4 +1,3 @@
-import type { Clock } from '../clock';
 import type { OptOutPage } from '../consent/opt-outs';
 import type { Wish } from '../consent/words';
 import {
@@ -159,7 +158,6 @@ export interface Membership {
 export interface MembershipHost {
   /** Names the login. */
   readonly key: string;
-  readonly clock: Clock;
   readonly endpoints: Endpoints;
   readonly stats: Stats;
   readonly consent: Consent;
@@ -201,8 +199,7 @@ export class JoinedMembership implements Membership, Member {
     incoming: (subscriber) => this.#subscribeToPolled('incoming', subscriber),
     status: (subscriber) => this.#subscribeToPolled('status', subscriber),
     outbox: (subscriber) => this.#subscribeToOutbox(subscriber),
-    callback: (subscriber) =>
-      new CalledSubscription(this.inbox, subscriber, this.#host.clock, () => this.#host.expected()),
+    callback: (subscriber) => new CalledSubscription(this.inbox, subscriber, () => this.#host.expected()),
   };
   #onLeft = () => {};
   #leaving: Promise<void> | undefined;
@@ -331,10 +328,9 @@ export class JoinedMembership implements Membership, Member {
   }
 
   #subscribeToPolled(channel: 'incoming' | 'status', subscriber: Subscriber): Subscription {
-    const { clock, endpoints } = this.#host;
-    const endpoint = endpoints[channel];
+    const endpoint = this.#host.endpoints[channel];
     const onRoom = () => endpoint.holdOrResume();
-    const receiver = new PollSubscription(this.inbox, channel, subscriber, { clock, onRoom });
+    const receiver = new PollSubscription(this.inbox, channel, subscriber, onRoom);
     const stop = endpoint.watch(this, subscriber, receiver);
     return {
       acknowledge: (ackId, failed) => receiver.acknowledge(ackId, failed),

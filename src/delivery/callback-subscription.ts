@@ -1,4 +1,4 @@
-import type { Clock } from '../clock';
+import { wait } from '../clock';
 import type { Inbox } from '../inbox/inbox';
 import type { RecordsOfKind } from '../model';
 import { type FlowDelivery, PollSubscription, type PollSubscriptionOptions } from './poll-subscription';
@@ -19,29 +19,22 @@ export type Callback = RecordsOfKind<'incoming' | 'status'>;
 export class CallbackSubscription {
   readonly #inbox: Inbox;
   readonly #options: CallbackSubscriptionOptions;
-  readonly #clock: Clock;
   readonly #expected: (() => Promise<void> | undefined) | undefined;
   readonly #subscription: PollSubscription;
-  /** Gives up each callback under way. */
-  readonly #underWay = new Set<() => void>();
+  /** Each gives up a callback under way. */
+  readonly #underWay = new Set<AbortController>();
   #isClosed = false;
 
   /** @param expected resolves when what comes can be told what it answers */
-  constructor(
-    inbox: Inbox,
-    options: CallbackSubscriptionOptions,
-    clock: Clock,
-    expected?: () => Promise<void> | undefined,
-  ) {
+  constructor(inbox: Inbox, options: CallbackSubscriptionOptions, expected?: () => Promise<void> | undefined) {
     this.#inbox = inbox;
     this.#options = options;
-    this.#clock = clock;
     this.#expected = expected;
     const { id, path, acknowledge, ackTimeoutMs } = options;
     const own = { id, path, acknowledge, ackTimeoutMs, maxAttempts: Number.POSITIVE_INFINITY };
     const send = (delivery: FlowDelivery) => options.send(delivery);
     const subscriber = { ...own, wants: () => true, send, onUndelivered: () => {} };
-    this.#subscription = new PollSubscription(inbox, 'callback', subscriber, { clock });
+    this.#subscription = new PollSubscription(inbox, 'callback', subscriber);
   }
 
   /**
@@ -69,22 +62,18 @@ export class CallbackSubscription {
   close(): void {
     this.#isClosed = true;
     this.#subscription.detach();
-    for (const giveUp of this.#underWay) giveUp();
+    for (const patience of this.#underWay) patience.abort();
   }
 
   /** Waits for the flow, no longer than it may take. */
-  #inTime(ended: Promise<boolean[]>): Promise<boolean> {
-    return new Promise((resolve) => {
-      const settle = (isDelivered: boolean) => {
-        timer.cancel();
-        this.#underWay.delete(giveUp);
-        resolve(isDelivered);
-      };
-      const giveUp = () => settle(false);
-      const timer = this.#clock.after(this.#options.ackTimeoutMs, giveUp);
-      this.#underWay.add(giveUp);
-      void ended.then((all) => settle(all.every((delivered) => delivered)));
-      if (this.#isClosed) giveUp();
-    });
+  async #inTime(ended: Promise<boolean[]>): Promise<boolean> {
+    const patience = new AbortController();
+    this.#underWay.add(patience);
+    if (this.#isClosed) patience.abort();
+    const over = wait(this.#inbox.journal.clock, this.#options.ackTimeoutMs, patience.signal).catch(() => {});
+    const all = await Promise.race([ended, over]);
+    this.#underWay.delete(patience);
+    patience.abort();
+    return all?.every((delivered) => delivered) ?? false;
   }
 }

@@ -1,4 +1,4 @@
-import { type Clock, systemClock, type Timer } from '../clock';
+import type { Timer } from '../clock';
 import { type Channel, newsOf } from '../inbox/entries';
 import type { Inbox } from '../inbox/inbox';
 import type { Kind, RecordOfKind, Records } from '../model';
@@ -57,7 +57,6 @@ export class PollSubscription implements InboxSubscriber {
   readonly #inbox: Inbox;
   readonly #channel: Channel;
   readonly #options: PollSubscriptionOptions;
-  readonly #clock: Clock;
   readonly #onRoom: () => void;
   readonly #out = new Map<string, Out>();
   /** On channel `callback`: what the flow could not handle, or has not answered in time, the service is to bring again. */
@@ -67,27 +66,16 @@ export class PollSubscription implements InboxSubscriber {
   #isSending = false;
   #isKnownFull = false;
 
-  /** @param surroundings.onRoom it {@link isFull}, or is not any more */
-  constructor(
-    inbox: Inbox,
-    channel: Channel,
-    options: PollSubscriptionOptions,
-    { clock = systemClock, onRoom = () => {} }: { clock?: Clock; onRoom?: () => void } = {},
-  ) {
+  /** @param onRoom it {@link isFull}, or is not any more */
+  constructor(inbox: Inbox, channel: Channel, options: PollSubscriptionOptions, onRoom = () => {}) {
     this.id = options.id;
     this.path = options.path;
     this.#inbox = inbox;
     this.#channel = channel;
     this.#options = options;
-    this.#clock = clock;
     this.#onRoom = onRoom;
     this.#releases = channel === 'callback';
     inbox.attach(channel, this);
-  }
-
-  /** A record may wait for long behind others, and is not attempted until it is sent. */
-  get countsAttempts(): boolean {
-    return this.#options.acknowledge === 'flow';
   }
 
   /** Records that the flow has and has not acknowledged. */
@@ -147,6 +135,7 @@ export class PollSubscription implements InboxSubscriber {
   /** @param ackId what the flow has to bring back; absent when it need not */
   #deliver({ entry, attempt }: Given, ackId?: string): Promise<boolean> {
     const { kind, record, unsure = false } = entry;
+    if (attempt > entry.attempts) this.#inbox.countAttempt(entry, attempt);
     const redelivered = attempt > 1 || unsure;
     if (redelivered) this.#inbox.counts.redelivered++;
     const delivery = { kind, record, redelivered, ...(ackId !== undefined && { ackId }) };
@@ -179,13 +168,12 @@ export class PollSubscription implements InboxSubscriber {
       this.#giveUp(out);
       return;
     }
-    if (attempt > entry.attempts) this.#inbox.countAttempt(entry, attempt);
     out.isInFlow = true;
     void this.#deliver(out, `${entry.id}.${attempt}`).then((isThere) => {
       if (!isThere || !out.isInFlow || this.#out.get(entry.id) !== out || out.attempt !== attempt) return;
       // It has its time once it is there.
       const onTimeout = () => (this.#releases ? this.#release(out) : this.#sendAgain(out));
-      out.timer = this.#clock.after(this.#options.ackTimeoutMs, onTimeout);
+      out.timer = this.#inbox.journal.clock.after(this.#options.ackTimeoutMs, onTimeout);
     });
   }
 
@@ -194,13 +182,11 @@ export class PollSubscription implements InboxSubscriber {
     out.isInFlow = false;
     if (this.#releases) this.#release(out);
     else if (out.attempt >= this.#options.maxAttempts) this.#giveUp(out);
-    else this.#sendLater(out);
-  }
-
-  /** Leaves the flow a moment to recover, a longer one each time. */
-  #sendLater(out: Out): void {
-    const delayMs = Math.min(this.#options.ackTimeoutMs, firstRetryDelayMs * 2 ** (out.attempt - 1));
-    out.timer = this.#clock.after(delayMs, () => this.#sendAgain(out));
+    else {
+      // Leaves the flow a moment to recover, a longer one each time.
+      const delayMs = Math.min(this.#options.ackTimeoutMs, firstRetryDelayMs * 2 ** (out.attempt - 1));
+      out.timer = this.#inbox.journal.clock.after(delayMs, () => this.#sendAgain(out));
+    }
   }
 
   #sendAgain(out: Out): void {

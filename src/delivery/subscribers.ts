@@ -16,7 +16,7 @@ export interface Slice {
 /** What a node is given. */
 export interface Given<K extends Kind = Kind> {
   entry: Entry<K>;
-  /** Which attempt it is for the node. */
+  /** Which attempt it is for the node, which says by {@link Inbox.countAttempt} when it sends it. */
   attempt: number;
 }
 
@@ -28,8 +28,6 @@ export interface InboxSubscriber<K extends Kind = Kind> {
   readonly path?: string | undefined;
   /** Gets only what it asked for itself, and what is left that nobody else takes. */
   readonly onDemand?: boolean;
-  /** Says by {@link Inbox.countAttempt} when it sends an entry; otherwise taking one counts. */
-  readonly countsAttempts?: boolean;
   /**
    * Gets entries that came together, or a slice of them, in order. Each has to be answered by {@link Inbox.done}, or, where the service
    * shall bring it again, by {@link Inbox.release}.
@@ -51,8 +49,6 @@ export interface Destination {
 
 /** What the subscribers tell. */
 export interface SubscribersEvents {
-  /** An entry is given to somebody, for whom it is this attempt: one more than any before. */
-  onAttempt(entry: Entry, attempt: number): void;
   /** All who are still part of the flows have taken an entry. */
   onTaken(pending: Pending): void;
   /** Somebody here takes the polled copy of a called-back entry that nobody is to get any more. */
@@ -92,8 +88,9 @@ export class Subscribers {
   readonly #entries: Entries;
   readonly #events: SubscribersEvents;
   readonly #clock: Clock;
-  readonly #here = new Map<Channel, Map<string, InboxSubscriber>>();
-  readonly #away = new Map<Channel, Map<string, Away>>();
+  /** Nodes on each channel, by id. */
+  readonly here = byChannel<InboxSubscriber>();
+  readonly #away = byChannel<Away>();
   /** How often a node has come. */
   #comings = 0;
   #absence: Timer | undefined;
@@ -113,7 +110,7 @@ export class Subscribers {
 
   /** Nodes of a flow come in one turn of the event loop: when it ends all are here, and get what waits. */
   attach(channel: Channel, subscriber: InboxSubscriber): void {
-    this.#here.set(channel, (this.#here.get(channel) ?? new Map()).set(subscriber.id, subscriber));
+    this.here[channel].set(subscriber.id, subscriber);
     this.#comings++;
     this.giveAll();
   }
@@ -122,9 +119,8 @@ export class Subscribers {
   detach(channel: Channel, subscriber: InboxSubscriber): void {
     const { id, onDemand = false } = subscriber;
     if (!this.isHere(channel, subscriber)) return;
-    this.#here.get(channel)?.delete(id);
-    const away = this.#away.get(channel) ?? new Map<string, Away>();
-    this.#away.set(channel, away.set(id, { onDemand, comings: this.#comings }));
+    this.here[channel].delete(id);
+    this.#away[channel].set(id, { onDemand, comings: this.#comings });
     this.#absence?.cancel();
     const onAbsent = () => {
       this.#comings++;
@@ -133,23 +129,18 @@ export class Subscribers {
     this.#absence = this.#clock.after(longestDeploymentMs, onAbsent, true);
   }
 
-  /** Nodes on a channel, by id. */
-  here(channel: Channel): ReadonlyMap<string, InboxSubscriber> {
-    return this.#here.get(channel) ?? new Map();
-  }
-
   /** Whether this very node, and not a redeployed one in its place, is on a channel. */
   isHere(channel: Channel, subscriber: InboxSubscriber): boolean {
-    return this.here(channel).get(subscriber.id) === subscriber;
+    return this.here[channel].get(subscriber.id) === subscriber;
   }
 
   hasAny(channel: Channel): boolean {
-    return this.here(channel).size > 0;
+    return this.here[channel].size > 0;
   }
 
   /** Whether somebody takes what comes on a channel, or is being redeployed. */
   expects(channel: Channel): boolean {
-    return this.hasAny(channel) || [...this.#awayFrom(channel).values()].some(({ onDemand }) => !onDemand);
+    return this.hasAny(channel) || [...this.#away[channel].values()].some(({ onDemand }) => !onDemand);
   }
 
   /** The kinds that are polled, for somebody who is here or for nobody. */
@@ -159,12 +150,12 @@ export class Subscribers {
 
   /** Names of those that are called back, as in `Item.subscribers`. */
   get called(): string[] {
-    return [...this.here('callback').values()].flatMap(({ id, path }) => nameSubscribers({ node: id, path }));
+    return [...this.here.callback.values()].flatMap(({ id, path }) => nameSubscribers({ node: id, path }));
   }
 
   /** The nodes that what comes now is for. */
   audience({ kind, address, asker }: Destination & { kind: Kind }): InboxSubscriber[] {
-    const here = [...this.here(address ? 'callback' : kind).values()];
+    const here = [...this.here[address ? 'callback' : kind].values()];
     if (address) return here.filter(({ id }) => id === address.node);
     return here.filter(({ id, onDemand }) => !onDemand || id === asker);
   }
@@ -172,7 +163,7 @@ export class Subscribers {
   /** Whether nobody who is here, or may come back, is to get a called-back entry. */
   isStranded({ entry: { channel, address }, pendingFor }: Pending): boolean {
     if (!address || this.#calledAt(channel, address)) return false;
-    const [here, away] = [this.here(channel), this.#awayFrom(channel)];
+    const [here, away] = [this.here[channel], this.#away[channel]];
     return ![address.node, ...pendingFor.keys()].some((id) => here.has(id) || away.has(id));
   }
 
@@ -214,8 +205,7 @@ export class Subscribers {
     const batches: Batch[] = [];
     for (const pending of slice) {
       if (pending.isReleased || this.#entries.get(pending.entry.id) !== pending) continue;
-      const together = pending.isNew ? pending.together : undefined;
-      for (const share of this.#share(pending)) addTo(batches, { ...share, together });
+      for (const batch of this.#share(pending)) addTo(batches, batch);
     }
     for (const batch of batches) this.#handOn(batch);
     if (this.#next < this.#queue.length || this.#isForAll) {
@@ -231,7 +221,7 @@ export class Subscribers {
   #lookAtAll(): void {
     this.#isForAll = false;
     let isSomebodyAway = false;
-    for (const away of this.#away.values()) {
+    for (const away of Object.values(this.#away)) {
       for (const [id, { comings }] of away) if (comings < this.#comings) away.delete(id);
       isSomebodyAway ||= away.size > 0;
     }
@@ -241,7 +231,7 @@ export class Subscribers {
   }
 
   /** Says who gets an entry now, and which attempt it is for each: before any of them is given it, since the first may be done with it at once. */
-  #share(pending: Pending): Omit<Batch, 'together'>[] {
+  #share(pending: Pending): Batch[] {
     const { entry, pendingFor } = pending;
     // The service may bring the called-back one again for its node, but not the polled copy.
     if (entry.polledCopy && this.hasAny(entry.kind) && this.isStranded(pending)) this.#events.onStranded(pending);
@@ -249,25 +239,23 @@ export class Subscribers {
     const { isNew, firstAttempt, taken } = pending;
     pending.isNew = false;
     if (isNew && subscribers.length === 0) entry.attempts = firstAttempt - 1;
-    const nextAttempt = entry.attempts + 1;
-    const shares = subscribers.map((subscriber) => {
-      const { id, countsAttempts } = subscriber;
+    const together = isNew ? pending.together : undefined;
+    const batches = subscribers.map((subscriber) => {
+      const { id } = subscriber;
       const wasAway = pendingFor.has(id) && pendingFor.get(id) === undefined;
-      const attempt = isNew || wasAway ? firstAttempt : nextAttempt;
+      const attempt = isNew || wasAway ? firstAttempt : entry.attempts + 1;
       pendingFor.set(id, subscriber);
-      if ((isNew || !countsAttempts) && attempt > entry.attempts) this.#events.onAttempt(entry, attempt);
-      return { subscriber, first: pending, given: [{ entry, attempt }] };
+      return { subscriber, first: pending, given: [{ entry, attempt }], together };
     });
     const isUntaken = taken === 0 && !entry.address && !this.expects(entry.channel);
     if (isUntaken && this.#events.isPolled(entry.kind)) this.#events.onUntaken(pending);
-    return shares;
+    return batches;
   }
 
   /** Who is to get an entry now: nodes that were owed it and came back, else everybody it is for. */
   #recipients(pending: Pending): InboxSubscriber[] {
     const { entry, pendingFor, taken, together } = pending;
-    const here = this.here(entry.channel);
-    const away = this.#awayFrom(entry.channel);
+    const [here, away] = [this.here[entry.channel], this.#away[entry.channel]];
     const returned: InboxSubscriber[] = [];
     let isInHand = false;
     for (const [id, holder] of [...pendingFor]) {
@@ -293,13 +281,9 @@ export class Subscribers {
 
   /** Who gets what a node was called with: itself, or the first that answers its path. */
   #calledAt(channel: Channel, { node, path }: NonNullable<Destination['address']>): [InboxSubscriber] | undefined {
-    const here = this.here(channel);
+    const here = this.here[channel];
     const subscriber = here.get(node) ?? [...here.values()].find((one) => one.path === path);
     return subscriber && [subscriber];
-  }
-
-  #awayFrom(channel: Channel): ReadonlyMap<string, Away> {
-    return this.#away.get(channel) ?? new Map();
   }
 
   #handOn({ subscriber, first, given, together }: Batch): void {
@@ -311,6 +295,10 @@ export class Subscribers {
       this.#events.onFault(error);
     }
   }
+}
+
+function byChannel<What>(): Readonly<Record<Channel, Map<string, What>>> {
+  return { incoming: new Map(), status: new Map(), outbox: new Map(), callback: new Map() };
 }
 
 /** What came together is given together, and nothing else with it. */

@@ -143,7 +143,7 @@ export class DeadLetters {
   deliver(id: string): boolean {
     const item = this.get(id);
     // For a node that is gone it would wait for ever, out of sight: nobody else gets it.
-    if (!item || !this.#context.subscribers.here(item.kind).has(item.node)) return false;
+    if (!item || !this.#context.subscribers.here[item.kind].has(item.node)) return false;
     this.#kept.delete(id);
     this.#context.run(createDelivery(this.#context, [item]));
     return true;

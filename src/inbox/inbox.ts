@@ -67,9 +67,8 @@ export class Inbox {
   readonly journal: Journal;
   readonly counts: ReceiveCounts;
   readonly #context: InboxContext;
-  /** Answers that are taken a piece at a time, and the end of the last of them. */
-  #inPieces = 0;
-  #pieces: Promise<void> = Promise.resolve();
+  /** The end of the last of the answers that are taken a piece at a time; absent: none is. */
+  #pieces: Promise<void> | undefined;
 
   constructor(options: InboxOptions) {
     this.journal = options.journal;
@@ -125,15 +124,17 @@ export class Inbox {
    */
   accept(arrival: Arrival, { onHeld }: { onHeld?(): void } = {}): Promise<Acceptance[]> {
     const { via, records } = arrival;
-    if (via === 'callback' || (records.length <= largestPiece && this.#inPieces === 0)) {
+    if (via === 'callback' || (records.length <= largestPiece && !this.#pieces)) {
       return this.#accept(arrival, onHeld);
     }
-    this.#inPieces++;
     const accepting = this.#acceptInPieces(arrival, this.#pieces);
-    const end = () => void this.#inPieces--;
-    this.#pieces = accepting.then(end, end);
+    const end = () => {
+      if (this.#pieces === pieces) this.#pieces = undefined;
+    };
+    const pieces = accepting.then(end, end);
+    this.#pieces = pieces;
     // All of it is where a kill does not reach it before the first piece is taken, and until the last has been.
-    this.#context.run({ ...createChange(() => {}), ...redone(arrival, onHeld), after: this.#pieces });
+    this.#context.run({ ...createChange(() => {}), ...redone(arrival, onHeld), after: pieces });
     return accepting;
   }
 
@@ -157,7 +158,7 @@ export class Inbox {
    * Takes what would stall the event loop a piece at a time, and gives it together: a node may want what the outbox has brought as one
    * list. What comes meanwhile goes after it.
    */
-  async #acceptInPieces(arrival: Arrival, before: Promise<void>): Promise<Acceptance[]> {
+  async #acceptInPieces(arrival: Arrival, before: Promise<void> | undefined): Promise<Acceptance[]> {
     const { clock, subscribers } = this.#context;
     await before;
     const acceptances: Acceptance[] = [];
@@ -257,7 +258,6 @@ export class Inbox {
       });
     };
     const events = {
-      onAttempt: (entry: Entry, attempt: number) => this.countAttempt(entry, attempt),
       onTaken: (taken: Pending) => settle(this.#context, taken),
       onStranded: (stranded: Pending) => this.release(stranded.entry),
       isPolled,

@@ -176,14 +176,14 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'attempts are counted once for each node',
     'delivery/subscribers.ts',
-    'const attempt = isNew || wasAway ? firstAttempt : nextAttempt;',
     'const attempt = isNew || wasAway ? firstAttempt : entry.attempts + 1;',
+    'const attempt = isNew || wasAway ? firstAttempt : ++entry.attempts;',
   ),
   mutant(
     'a node that was away is charged for the others',
     'delivery/subscribers.ts',
-    'const attempt = isNew || wasAway ? firstAttempt : nextAttempt;',
-    'const attempt = isNew ? firstAttempt : nextAttempt;',
+    'const attempt = isNew || wasAway ? firstAttempt : entry.attempts + 1;',
+    'const attempt = isNew ? firstAttempt : entry.attempts + 1;',
   ),
   mutant(
     'nothing is marked',

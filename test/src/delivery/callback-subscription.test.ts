@@ -29,11 +29,7 @@ class Bench {
       this.sent.push(delivery);
       return Promise.resolve(gotThere);
     };
-    this.receiver = new CallbackSubscription(
-      inbox,
-      { id: 'node', path: '/sms', acknowledge, ackTimeoutMs, send },
-      clock,
-    );
+    this.receiver = new CallbackSubscription(inbox, { id: 'node', path: '/sms', acknowledge, ackTimeoutMs, send });
   }
 
   get ackIds(): string[] {

@@ -41,23 +41,18 @@ describe('what was given up', () => {
   /** A node that gives up at once what its flow does not take. */
   function attach(inbox: Inbox, id = 'node'): FlowDelivery[] {
     const sent: FlowDelivery[] = [];
-    new PollSubscription(
-      inbox,
-      'incoming',
-      {
-        id,
-        wants: () => true,
-        acknowledge: 'flow',
-        ackTimeoutMs: 60_000,
-        maxAttempts: 1,
-        send: (delivery) => {
-          sent.push(delivery);
-          return Promise.resolve(true);
-        },
-        onUndelivered: () => {},
+    new PollSubscription(inbox, 'incoming', {
+      id,
+      wants: () => true,
+      acknowledge: 'flow',
+      ackTimeoutMs: 60_000,
+      maxAttempts: 1,
+      send: (delivery) => {
+        sent.push(delivery);
+        return Promise.resolve(true);
       },
-      { clock },
-    );
+      onUndelivered: () => {},
+    });
     return sent;
   }
 

@@ -106,7 +106,8 @@ class Instance {
       id,
       ...(channel === 'callback' ? { path } : undefined),
       take: (given) => {
-        for (const { entry } of given) {
+        for (const { entry, attempt } of given) {
+          if (attempt > entry.attempts) this.inbox.countAttempt(entry, attempt);
           this.given.push({ entry, attempts: entry.attempts, taker });
           if (this.isAcknowledgedAtOnce) this.inbox.done(entry, taker);
         }

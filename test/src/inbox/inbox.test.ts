@@ -21,6 +21,7 @@ function createClock(): Clock {
 /** A node that notes what it gets. */
 class Node implements InboxSubscriber {
   readonly given: (Given & { attempts: number; context: unknown })[] = [];
+  inbox: Inbox | undefined;
 
   constructor(
     readonly id: string,
@@ -36,7 +37,10 @@ class Node implements InboxSubscriber {
   }
 
   take(given: readonly Given[], context?: unknown): void {
-    for (const one of given) this.given.push({ ...one, attempts: one.entry.attempts, context });
+    for (const one of given) {
+      if (one.attempt > one.entry.attempts) this.inbox?.countAttempt(one.entry, one.attempt);
+      this.given.push({ ...one, attempts: one.entry.attempts, context });
+    }
     this.options.onTake?.(given.map(({ entry }) => entry));
   }
 
@@ -129,6 +133,7 @@ describe('Inbox', () => {
   }
 
   function attach(inbox: Inbox, node: Node, channel: Entry['channel'] = 'incoming'): Node {
+    node.inbox = inbox;
     inbox.attach(channel, node);
     return node;
   }

@@ -54,25 +54,20 @@ describe('what is polled and no node takes', () => {
   /** What a node gets that takes everything, unless its flow is not there. */
   function attach(inbox: Inbox, id = 'node', kind: 'incoming' | 'status' | 'callback' = 'incoming', takes = true) {
     const sent: string[] = [];
-    const node = new PollSubscription(
-      inbox,
-      kind,
-      {
-        id,
-        ...(kind === 'callback' && { path: '/sms' }),
-        wants: () => true,
-        acknowledge: 'flow',
-        ackTimeoutMs: 60_000,
-        maxAttempts: 9,
-        send: async ({ record, redelivered, ackId = '' }) => {
-          sent.push(String(record.body ?? record.statusCode) + (redelivered ? ' again' : ''));
-          if (takes) node.acknowledge(ackId, false);
-          return true;
-        },
-        onUndelivered: () => {},
+    const node = new PollSubscription(inbox, kind, {
+      id,
+      ...(kind === 'callback' && { path: '/sms' }),
+      wants: () => true,
+      acknowledge: 'flow',
+      ackTimeoutMs: 60_000,
+      maxAttempts: 9,
+      send: async ({ record, redelivered, ackId = '' }) => {
+        sent.push(String(record.body ?? record.statusCode) + (redelivered ? ' again' : ''));
+        if (takes) node.acknowledge(ackId, false);
+        return true;
       },
-      { clock },
-    );
+      onUndelivered: () => {},
+    });
     return Object.assign(node, { sent });
   }
 
