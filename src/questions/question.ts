@@ -119,11 +119,6 @@ export class QuestionBook extends Map<string, Asked> {
     this.#count(question, openness(question) - openness(former));
   }
 
-  /** Puts a question in the place of an earlier state of it, unless that is gone. */
-  update(question: Asked): void {
-    if (this.has(question.id)) this.put(question);
-  }
-
   override delete(id: string): boolean {
     const question = this.get(id);
     if (!question) return false;

@@ -49,8 +49,8 @@ export class Questions {
   /** There as long as such are waited for, for what was asked before. */
   readonly #patience = new Map<Kind, { timer: Timer; since: number }>();
   #collecting: Timer | undefined;
-  /** Goes through all that are known. */
-  #turn: Iterator<Asked> | undefined;
+  /** How many of the open ones have had their turn. */
+  #collected = 0;
 
   constructor(options: QuestionsOptions) {
     const { clock, ledger, handlerOf } = options;
@@ -141,7 +141,7 @@ export class Questions {
         const reported = kind === 'status' ? noteStatus(record, keys, unexpired, changes) : undefined;
         const effect = () => {
           observe();
-          if (answered) this.#answered(answered);
+          if (answered) this.#ended(answered);
           if (reported !== undefined) void this.#end(ledger.questions.reportsBy(reported));
         };
         return { record: answering, ...(reported !== undefined && { isTaken: true as const }), effect };
@@ -174,7 +174,7 @@ export class Questions {
     const answered = own && { ...own, answer };
     if (answered) keepItem(changes, answered);
     // In a store of one's own it may be asked nowhere any more, or by what is to be taken over yet.
-    const isAwaited = !isEnd && (own !== undefined || this.#options.ledger.isShared);
+    const isAwaited = !isEnd && (own !== undefined || this.#options.ledger.journal.isShared);
     return { record: isAwaited ? { ...record, awaited: true } : record, answered };
   }
 
@@ -199,22 +199,15 @@ export class Questions {
     }
   }
 
-  /** A question has been answered, and that is written. */
-  #answered(question: Question): void {
+  /** The end of a question or report is written down. */
+  #ended(asked: Asked): void {
     const { questions } = this.#options.ledger;
-    const asked = questions.get(question.id);
-    if (!asked) return;
-    questions.update(question);
-    // As far as it is known, which its text's acceptance in the same commit is not yet.
-    this.#onAnswered(asked);
-  }
-
-  /** A reply, or the word that none will come, is written down. */
-  #onAnswered({ id, askedAt }: Asked): void {
-    this.#stopWaiting(id);
-    const answered = this.#options.ledger.questions.get(id);
-    // Before its text is known to be accepted, the outcome comes first.
-    if (askedAt !== undefined && answered?.answer) void this.redelivery.deliver(answered, false);
+    const former = questions.get(asked.id);
+    if (!former) return;
+    questions.put(asked);
+    this.#stopWaiting(asked.id);
+    // Before its text is known to be accepted, which it is not yet where that is in the same commit, the outcome comes first.
+    if (former.askedAt !== undefined) void this.redelivery.deliver(asked, false);
   }
 
   /** Nothing is told any more; the store has it. */
@@ -258,8 +251,7 @@ export class Questions {
     if (open.length === 0) return;
     // When the store fails it tells that by itself.
     const ended = await journal.run(endAsked(open, questions, isOver)).catch(() => []);
-    for (const one of ended) questions.update(one);
-    for (const one of ended) this.#onAnswered(one);
+    for (const one of ended) this.#ended(one);
   }
 
   async #tell(handler: SendHandler, asked: Asked, mayBeKnown: boolean): Promise<boolean> {
@@ -289,7 +281,7 @@ export class Questions {
   /** Replies and statuses may have been read elsewhere, as long as something is asked. */
   #collect(): void {
     const { clock, ledger } = this.#options;
-    if (!ledger.isShared || this.#collecting || ledger.isClosed) return;
+    if (!ledger.journal.isShared || this.#collecting || ledger.isClosed) return;
     if (Object.values(ledger.questions.open).every(({ total }) => total === 0)) return;
     this.#collecting = clock.after(
       collectIntervalMs,
@@ -303,17 +295,10 @@ export class Questions {
 
   /** Some of the open ones, others each time until all have had their turn. */
   #nextOpen(): Asked[] {
-    const { questions } = this.#options.ledger;
-    const open: Asked[] = [];
-    for (let left = questions.size; left > 0 && open.length < mostCollected; left--) {
-      let next = this.#turn?.next();
-      if (!next || next.done) {
-        this.#turn = questions.values();
-        next = this.#turn.next();
-      }
-      if (!next.done && !next.value.answer) open.push(next.value);
-    }
-    return open;
+    const open = [...this.#options.ledger.questions.values()].filter(({ answer }) => !answer);
+    const start = this.#collected < open.length ? this.#collected : 0;
+    this.#collected = start + mostCollected;
+    return open.slice(start, this.#collected);
   }
 }
 

@@ -177,8 +177,13 @@ export function match(
 ): Match | undefined {
   if (reference === undefined) {
     const known = kind === 'incoming' ? parseReferences(look(handsetKey(sender))) : [];
-    const { latest, question } = latestOf(known, sender, look);
+    const openTo = ({ sent, asks }: Reference) => {
+      const open = asks && readQuestion(sent, sender, look);
+      return open?.isPending ? undefined : open;
+    };
+    const latest = [...known].reverse().find(openTo) ?? known.at(-1);
     const sent = latest && readSent(latest.sent, look);
+    const question = latest && openTo(latest);
     return sent && { ...publicMatch(sent, 'handset'), ...(question && { question }) };
   }
   const sent = readSent(reference, look);
@@ -189,19 +194,6 @@ export function match(
     question = answers.find((open) => open !== undefined);
   }
   return { ...publicMatch(sent, 'messageId'), ...(question && { question }) };
-}
-
-/** The text that a message without an id answers: the latest open question to its handset, else the latest text. */
-function latestOf(
-  known: readonly Reference[],
-  sender: string,
-  look: Look,
-): { latest?: Reference | undefined; question?: Match['question'] } {
-  for (const latest of known.filter(({ asks }) => asks).reverse()) {
-    const question = readQuestion(latest.sent, sender, look);
-    if (question && !question.isPending) return { latest, question };
-  }
-  return { latest: known.at(-1) };
 }
 
 /** What stands under the key of an open question. */
