@@ -149,11 +149,6 @@ export class Ledger {
     this.journal = options.journal;
   }
 
-  /** Whether other instances may go on with what it holds, and read the replies. */
-  get isShared(): boolean {
-    return this.#options.journal.isShared;
-  }
-
   /** Whether nothing would be lost by forgetting it: what is in a durable store is found again. */
   get isSettled(): boolean {
     return this.texts.size === 0 && this.questions.size === 0 && this.#refused.size === 0;
@@ -181,17 +176,6 @@ export class Ledger {
       for (const question of some) this.questions.put(question);
       onFound([], some);
     }
-  }
-
-  /** The store keeps them until it is opened again. */
-  letGo(): void {
-    for (const { id } of [...this.texts.values()]) this.texts.delete(id);
-    this.questions.clear();
-  }
-
-  forget(id: string): void {
-    this.texts.delete(id);
-    this.questions.delete(id);
   }
 
   /** @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then, and it is not here */

@@ -211,7 +211,9 @@ export class Outbox implements Participant {
 
   /** See {@link Participant.forget}. */
   forget(id: string): void {
-    this.#parts.ledger.forget(id);
+    const { texts, questions } = this.#parts.ledger;
+    texts.delete(id);
+    questions.delete(id);
   }
 
   /** See {@link Participant.kept}. What the service wanted, it may not want of another login, which may be at another service. */
@@ -223,7 +225,9 @@ export class Outbox implements Participant {
 
   /** See {@link Participant.letGo}. */
   letGo(): void {
-    this.#parts.ledger.letGo();
+    const { texts, questions } = this.#parts.ledger;
+    for (const id of [...texts.keys()]) texts.delete(id);
+    questions.clear();
   }
 
   /** Goes on after {@link close}. */
@@ -258,13 +262,10 @@ export class Outbox implements Participant {
     if (text.state === 'waiting' && isKept(text)) dispatcher.admit(text);
     // It was only guarded, and nothing of it has been sent. Whoever opens this, or takes over from it, frees the key as it is known there.
     else if (text.state === 'waiting' && !ledger.isClosed) void ledger.discard(text).catch(onFault);
-    else if (text.state === 'leaving') void this.#goOn(text).catch(onFault);
-    else if (text.state === 'settled') void settlement.redelivery.deliver(text, true);
-  }
-
-  /** A text has left, and its outcome is not known. */
-  async #goOn(text: Text): Promise<void> {
-    this.#parts.dispatcher.sendAgain(await this.#parts.settlement.takeUp(text));
+    else if (text.state === 'leaving') {
+      // It has left, and its outcome is not known.
+      void settlement.takeUp(text).then((again) => dispatcher.sendAgain(again), onFault);
+    } else if (text.state === 'settled') void settlement.redelivery.deliver(text, true);
   }
 
   /** A node has come, and its texts may leave; or it has gone, and they wait for it. */

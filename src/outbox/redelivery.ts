@@ -13,7 +13,7 @@ export interface RedeliveryOptions<Item extends Ended> {
   /** All that there is of their kind. */
   items: { get(id: string): Item | undefined };
   /** Once it is closed nothing is told, and where it is shared, others may deliver it. */
-  ledger: Pick<Ledger, 'isClosed' | 'isShared'>;
+  ledger: Pick<Ledger, 'isClosed' | 'journal'>;
   /** Who can take it now. */
   handlerOf(item: Item): SendHandler | undefined;
   /** How long it waits from now on for somebody who takes it, in ms; endless: for as long as its node is here. */
@@ -50,7 +50,7 @@ export class Redelivery<Item extends Ended> {
   async deliver(item: Item, mayBeKnown: boolean): Promise<void> {
     const { items, ledger, handlerOf, tell, ended, onFault } = this.#options;
     const { id } = item;
-    if (ledger.isClosed && ledger.isShared) return;
+    if (ledger.isClosed && ledger.journal.isShared) return;
     const isKnown = this.#waiting.get(id) ?? mayBeKnown;
     this.#waiting.set(id, isKnown);
     if (ledger.isClosed) return;
@@ -95,7 +95,7 @@ export class Redelivery<Item extends Ended> {
   close(): void {
     const { items, ledger } = this.#options;
     this.#deadlines.clear();
-    for (const id of [...this.#waiting.keys()]) if (ledger.isShared || !items.get(id)) this.#waiting.delete(id);
+    for (const id of [...this.#waiting.keys()]) if (ledger.journal.isShared || !items.get(id)) this.#waiting.delete(id);
   }
 
   #wait(item: Item): void {
