@@ -96,8 +96,8 @@ export class Reconciliation {
   /** Those whom the text may have gone to: of its recipients some may be kept back when it leaves. */
   to: readonly string[] = [];
   #by: Evidence | undefined;
-  #isComplete = false;
-  #onComplete = () => {};
+  /** Aborts when all of them have been spoken of. */
+  readonly #complete = new AbortController();
 
   constructor(messageId: string, options: ReconciliationOptions) {
     this.messageId = messageId;
@@ -105,18 +105,14 @@ export class Reconciliation {
   }
 
   observe(passing: RecordOfKind): void {
-    if (passing.kind === 'outbox') {
-      this.#foundAll('outbox');
-      return;
-    }
     const { to } = this;
-    const handset = normaliseRecipient(passing.record.from);
-    // A number that was not submitted is that of a contact, or of a member of a group.
-    const spokenOf = to.includes(handset) ? [handset] : to.filter((item) => !isHandset(item));
-    if (spokenOf.length === 0) return;
-    for (const item of spokenOf) this.#accepted.add(item);
-    this.#by ??= passing.kind === 'status' ? 'status' : 'reply';
-    if (to.every((item) => this.#accepted.has(item))) this.#complete();
+    if (passing.kind === 'outbox') this.#found('outbox', to);
+    else {
+      const handset = normaliseRecipient(passing.record.from);
+      // A number that was not submitted is that of a contact, or of a member of a group.
+      const spokenOf = to.includes(handset) ? [handset] : to.filter((item) => !isHandset(item));
+      if (spokenOf.length > 0) this.#found(passing.kind === 'status' ? 'status' : 'reply', spokenOf);
+    }
   }
 
   /**
@@ -125,27 +121,23 @@ export class Reconciliation {
    * @throws the reason of `signal` when it aborts before
    */
   look(forMs: number, signal: AbortSignal): Promise<Finding> {
-    return this.#options.searches.run(() => this.#search(forMs, signal));
-  }
-
-  async #search(forMs: number, signal: AbortSignal): Promise<Finding> {
-    signal.throwIfAborted();
-    const stop = new AbortController();
-    const leave = onceAborted(signal, () => stop.abort());
-    this.#onComplete = () => stop.abort();
-    if (this.#isComplete) stop.abort();
-    const reading = this.#readFeedUntil(this.#options.clock.elapsed() + forMs, stop.signal).catch(() => {});
-    // A reading of the feed is not waited for then.
-    await Promise.race([reading, new Promise<void>((resolve) => onceAborted(stop.signal, resolve))]);
-    leave();
-    stop.abort();
-    if (!this.#isComplete) signal.throwIfAborted();
-    const accepted = this.to.filter((item) => this.#accepted.has(item));
-    const sent = this.#by && createResolved(this.messageId, accepted, this.#by);
-    return {
-      ...(sent && { sent }),
-      looked: ['feed', ...this.#options.sources().filter((source) => source !== 'feed')],
-    };
+    const { clock, searches, sources } = this.#options;
+    const complete = this.#complete.signal;
+    return searches.run(async () => {
+      signal.throwIfAborted();
+      const stop = new AbortController();
+      const leave = [signal, complete].map((one) => onceAborted(one, () => stop.abort()));
+      if (complete.aborted) stop.abort();
+      const reading = this.#readFeedUntil(clock.elapsed() + forMs, stop.signal).catch(() => {});
+      // A reading of the feed is not waited for then.
+      await Promise.race([reading, new Promise<void>((resolve) => onceAborted(stop.signal, resolve))]);
+      for (const one of leave) one();
+      stop.abort();
+      if (!complete.aborted) signal.throwIfAborted();
+      const accepted = this.to.filter((item) => this.#accepted.has(item));
+      const sent = this.#by && createResolved(this.messageId, accepted, this.#by);
+      return { ...(sent && { sent }), looked: ['feed', ...sources()] };
+    });
   }
 
   async #readFeedUntil(until: number, signal: AbortSignal): Promise<void> {
@@ -158,20 +150,17 @@ export class Reconciliation {
       // A reading that fails proves nothing, and the next may succeed.
       const { entries } = await this.#options.readFeed().catch(() => ({ entries: [] }));
       if (entries.some(({ id, link, fields }) => containsWord([id, link, fields], this.messageId)))
-        this.#foundAll('feed');
-      if (this.#isComplete || next >= until) return;
+        this.#found('feed', this.to);
+      if (next >= until) return;
     }
   }
 
-  #foundAll(by: Evidence): void {
-    this.#by = by;
-    for (const item of this.to) this.#accepted.add(item);
-    this.#complete();
-  }
-
-  #complete(): void {
-    this.#isComplete = true;
-    this.#onComplete();
+  /** What speaks of all counts before what speaks of some. */
+  #found(by: Evidence, recipients: readonly string[]): void {
+    if (recipients === this.to) this.#by = by;
+    this.#by ??= by;
+    for (const item of recipients) this.#accepted.add(item);
+    if (this.to.every((item) => this.#accepted.has(item))) this.#complete.abort();
   }
 }
 
