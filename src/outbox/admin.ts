@@ -105,7 +105,7 @@ export class Admin {
       kept,
       scheduled,
       ...(oldest ? { oldestKeptAt: oldest.place.at } : undefined),
-      uncertain: texts.count('uncertain'),
+      uncertain: texts.page('uncertain', 0).total,
       asking: ledger.questions.open.question.total,
       reporting: ledger.questions.open.report.total,
       ...(failing && { failing }),
@@ -144,42 +144,34 @@ export class Admin {
     if (this.#decided.has(id)) return 'unfit';
     this.#decided.add(id);
     try {
-      if (action === 'send') return await this.#send(text, entry);
-      return action === 'sent' ? await this.#confirm(text, entry) : await this.#discard(text, entry);
+      return (await this.#decide(text, action, entry.state === 'kept')) ? 'done' : 'unfit';
     } finally {
       this.#decided.delete(id);
     }
   }
 
-  async #send(text: Text, { state }: TextEntryPlace): Promise<'done' | 'unfit'> {
-    const { dispatcher, ledger, clock, registrations } = this.#options;
-    if (!registrations.handlerOf(text.node)) return 'unfit';
-    if (state === 'kept') {
-      if (text.follows || dispatcher.isTried(text.id)) return 'unfit';
+  /** Says whether the action fits. */
+  async #decide(text: Text, action: TextAction, isKept: boolean): Promise<boolean> {
+    const { clock, dispatcher, ledger, registrations, settlement } = this.#options;
+    if (action === 'discard') {
+      if (isKept && !dispatcher.remove(text.id)) return false;
+      await settlement.discard(text).catch((error: unknown) => {
+        if (isKept) dispatcher.admit(text);
+        throw error;
+      });
+    } else if (isKept) {
+      const mayLeave = action === 'send' && registrations.handlerOf(text.node) && !text.follows;
+      if (!mayLeave || dispatcher.isTried(text.id)) return false;
       await ledger.hasten(text);
-      return dispatcher.sendNow(text.id) ? 'done' : 'unfit';
+      return dispatcher.sendNow(text.id);
+    } else if (action === 'sent') {
+      const sent = createResolved(text.message.messageId, concernedBy(text), 'person');
+      await settlement.end({ ...text, isReleased: true }, sent);
+    } else {
+      if (!registrations.handlerOf(text.node)) return false;
+      dispatcher.admit(await ledger.sendAgain({ ...text, isReleased: true, arrivedAt: clock.now() }));
     }
-    dispatcher.admit(await ledger.sendAgain({ ...text, isReleased: true, arrivedAt: clock.now() }));
-    return 'done';
-  }
-
-  async #confirm(text: Text, { state }: TextEntryPlace): Promise<'done' | 'unfit'> {
-    if (state !== 'uncertain') return 'unfit';
-    const sent = createResolved(text.message.messageId, concernedBy(text), 'person');
-    await this.#options.settlement.end({ ...text, isReleased: true }, sent);
-    return 'done';
-  }
-
-  async #discard(text: Text, { state }: TextEntryPlace): Promise<'done' | 'unfit'> {
-    const { settlement, dispatcher } = this.#options;
-    if (state === 'kept' && !dispatcher.remove(text.id)) return 'unfit';
-    try {
-      await settlement.discard(text);
-    } catch (error) {
-      if (state === 'kept') dispatcher.admit(text);
-      throw error;
-    }
-    return 'done';
+    return true;
   }
 }
 

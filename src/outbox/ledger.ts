@@ -156,7 +156,9 @@ export class Ledger {
 
   /** See {@link Participant.found}. */
   async found(items: readonly Item[], isOpening: boolean): Promise<void> {
-    const found = (items as readonly (Text | Asked)[]).filter((item) => !this.#isRefused(item));
+    // The store has written a text that it would not take: its node has been told that nothing is sent.
+    for (const item of items) if (this.#refused.has(item.id)) void this.discard(item as Text);
+    const found = (items as readonly (Text | Asked)[]).filter(({ id }) => !this.#refused.has(id));
     if (isOpening) this.#refused.clear();
     const texts = found.filter((item) => item.kind === 'text').filter(({ id }) => !this.texts.has(id));
     const questions = found
@@ -242,7 +244,8 @@ export class Ledger {
       text = taken?.text ?? text;
       const rest = new AbortController();
       line.onEnded = () => rest.abort();
-      const delayMs = this.texts.isUnderWay(line.leader ?? '') ? longestSilenceMs : otherInstanceMs;
+      const { state } = this.texts.get(line.leader ?? '') ?? {};
+      const delayMs = state === 'waiting' || state === 'leaving' ? longestSilenceMs : otherInstanceMs;
       await wait(clock, delayMs, AbortSignal.any([signal, rest.signal])).catch(() => {});
       signal.throwIfAborted();
     }
@@ -372,13 +375,6 @@ export class Ledger {
     // Before a reply can come, which may be in the same commit.
     if (remembered && isFollowed(remembered)) this.sentIndex.expect(durationOf(remembered, memory));
     return memory;
-  }
-
-  /** The store has written a text that it would not take: its node has been told that nothing is sent. */
-  #isRefused(item: Text | Asked): boolean {
-    if (item.kind !== 'text' || !this.#refused.has(item.id)) return false;
-    void this.discard(item);
-    return true;
   }
 
   #move({ text, asked, unasked }: Moved): Text {

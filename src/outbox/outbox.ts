@@ -257,8 +257,7 @@ export class Outbox implements Participant {
 
   #takeUp(text: Text): void {
     const { ledger, dispatcher, settlement, onFault } = this.#parts;
-    const isDecided = ledger.texts.isDecided(text.id);
-    if (isDecided || this.#underWay.has(text.id) || dispatcher.isTried(text.id)) return;
+    if (ledger.texts.written.has(text.id) || this.#underWay.has(text.id) || dispatcher.isTried(text.id)) return;
     if (text.state === 'waiting' && isKept(text)) dispatcher.admit(text);
     // It was only guarded, and nothing of it has been sent. Whoever opens this, or takes over from it, frees the key as it is known there.
     else if (text.state === 'waiting' && !ledger.isClosed) void ledger.discard(text).catch(onFault);

@@ -197,8 +197,7 @@ export function isReconciled({ message, options }: Pick<Text, 'message' | 'optio
 
 /** Whom a text goes to, or went to: its recipients but for those that a rule withholds. */
 export function submittedOf({ message, withheld }: Pick<Text, 'message' | 'withheld'>): string[] {
-  if (!withheld) return [...message.to];
-  const gone = new Set(withheld.map(({ msisdn }) => msisdn));
+  const gone = new Set(withheld?.map(({ msisdn }) => msisdn));
   return message.to.filter((item) => !gone.has(item));
 }
 
@@ -238,7 +237,6 @@ export function uncountedBy(text: Text, outcome: Outcome): string[] {
  */
 export function withWithheld(outcome: Sent, text: Text): Outcome {
   const { withheld = [], mayHaveReached = [] } = text;
-  if (withheld.length === 0) return outcome;
   const accepted = new Set(outcome.accepted);
   const reached = new Set(mayHaveReached);
   const unsent = withheld
@@ -327,7 +325,8 @@ export class TextBook extends Map<string, Text> {
   /** Ids of texts that ask and are in no store, and whose outcome is on its way into the flow. */
   readonly outcomesComing = new Set<string>();
   readonly #clock: Clock;
-  readonly #written = new Set<string>();
+  /** Ids of texts of which it is decided what becomes of them, though they may be found as they were: the store may be opened again meanwhile. */
+  readonly written = new Set<string>();
   /** An uncertain text can be decided about for so long. */
   readonly #decisions: DueTimes;
   readonly #entries = new Map<string, ListedText>();
@@ -345,13 +344,7 @@ export class TextBook extends Map<string, Text> {
 
   /** Whether a text waits, so that it can still be stopped: not while it is being written that it leaves, or has ended. */
   isWaiting(id: string): boolean {
-    return this.get(id)?.state === 'waiting' && !this.#written.has(id);
-  }
-
-  /** Whether the outcome of a text is still to come. */
-  isUnderWay(id: string): boolean {
-    const state = this.get(id)?.state;
-    return state === 'waiting' || state === 'leaving';
+    return this.get(id)?.state === 'waiting' && !this.written.has(id);
   }
 
   /** Whether the outcome of a text is known and has not entered the flow yet. */
@@ -361,13 +354,8 @@ export class TextBook extends Map<string, Text> {
 
   /** It is being written what becomes of a text, until `write` has settled. */
   whileWritten<T>(id: string, write: () => Promise<T>): Promise<T> {
-    this.#written.add(id);
-    return write().finally(() => this.#written.delete(id));
-  }
-
-  /** Whether it is decided what becomes of a text, though it may be found as it was: the store may be opened again meanwhile. */
-  isDecided(id: string): boolean {
-    return this.#written.has(id);
+    this.written.add(id);
+    return write().finally(() => this.written.delete(id));
   }
 
   /** Adds a text, or puts it in the place of an earlier state of it. About one that is uncertain somebody may decide for 7 days from its outcome. */
@@ -393,26 +381,17 @@ export class TextBook extends Map<string, Text> {
     this.#entries.delete(id);
   }
 
-  /** How many somebody may decide about. */
-  count(state: TextEntryState): number {
-    return this.#listed(state).length;
-  }
-
   /**
    * At most so many of those, oldest first, how many there are in all, and what to ask for more with; absent: these were the last.
    *
    * @param after what an earlier page gave as its `next`, whether that entry is still here or not; absent: from the first
    */
   page(state: TextEntryState, most: number, after = ''): { page: ListedText[]; total: number; next?: string } {
-    const all = this.#listed(state);
+    const all = [...this.#entries.values()].filter(({ place }) => place.state === state);
     const listed = all.filter(({ key }) => key > after).sort((a, b) => (a.key < b.key ? -1 : 1));
     const page = listed.slice(0, most);
     const next = listed.length > most ? page.at(-1)?.key : undefined;
     return { page, total: all.length, ...(next === undefined ? undefined : { next }) };
-  }
-
-  #listed(state: TextEntryState) {
-    return [...this.#entries.values()].filter(({ place }) => place.state === state);
   }
 
   override delete(id: string): boolean {

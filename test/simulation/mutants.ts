@@ -476,8 +476,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'what was refused is sent when it is found',
     'outbox/ledger.ts',
-    '!this.#refused.has(item.id)) return false;',
-    'this.#refused.size >= 0) return false;',
+    '.filter(({ id }) => !this.#refused.has(id));',
+    '.filter(() => true);',
   ),
   outward(
     'a key forgets its outcome',
