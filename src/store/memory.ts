@@ -28,23 +28,19 @@ export class MemoryStore implements Store {
     return Promise.resolve([...this.#remembered].filter(([key]) => prefixes.some((prefix) => key.startsWith(prefix))));
   }
 
-  commit({ remember }: Changes): Promise<void> {
+  async commit({ remember }: Changes): Promise<void> {
     for (const [key, value] of remember) {
       if (value === undefined) this.#remembered.delete(key);
       else this.#remembered.set(key, value);
     }
-    return Promise.resolve();
   }
 
-  sweep(now: number, times = timesAsNoted): Promise<void> {
+  async sweep(now: number, times = timesAsNoted): Promise<void> {
     for (const [key, remembered] of this.#remembered) {
       const { at, forMs } = times.read(remembered);
       if (at + forMs < now) this.#remembered.delete(key);
     }
-    return Promise.resolve();
   }
 
-  close(): Promise<void> {
-    return Promise.resolve();
-  }
+  async close(): Promise<void> {}
 }

@@ -56,12 +56,8 @@ const connectionFailures: Readonly<Record<string, string>> = {
 };
 
 /** Rejects with what {@link describeFailure} makes of it. */
-export async function attempt<T>(command: Promise<T>): Promise<T> {
-  try {
-    return await command;
-  } catch (error) {
-    throw describeFailure(error);
-  }
+export function attempt<T>(command: Promise<T>): Promise<T> {
+  return command.catch((error: unknown) => Promise.reject(describeFailure(error)));
 }
 
 /**

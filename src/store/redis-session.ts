@@ -191,18 +191,17 @@ export class RedisSession {
 
   #beatLater(beat: () => Promise<void>): void {
     const { clock, timing } = this.#options;
-    if (!this.#isEnded) this.#nextBeat = clock.after(timing.heartbeatMs, () => void this.#beat(beat));
-  }
-
-  async #beat(beat: () => Promise<void>): Promise<void> {
-    try {
-      // Only prolonged: once it has expired, others may have taken over what this instance holds.
-      await this.commit([], { expected: [], keep: [], remember: [], drop: [] });
-      await beat();
-      this.#beatLater(beat);
-    } catch (error) {
-      this.#fail(error);
-    }
+    if (this.#isEnded) return;
+    this.#nextBeat = clock.after(timing.heartbeatMs, async () => {
+      try {
+        // Only prolonged: once it has expired, others may have taken over what this instance holds.
+        await this.commit([], { expected: [], keep: [], remember: [], drop: [] });
+        await beat();
+        this.#beatLater(beat);
+      } catch (error) {
+        this.#fail(error);
+      }
+    });
   }
 
   /** While it is being opened, the rejection tells. */

@@ -144,9 +144,7 @@ export class RedisStore implements Store {
   }
 
   /** Redis forgets by itself. */
-  sweep(): Promise<void> {
-    return Promise.resolve();
-  }
+  async sweep(): Promise<void> {}
 
   async close(): Promise<void> {
     const session = this.#session;

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
@@ -127,8 +127,11 @@ function openTexts(file: string) {
         }
         database.exec('COMMIT');
       } catch (error) {
-        // Some failures have rolled it back already.
-        tryTo(() => database.exec('ROLLBACK'));
+        try {
+          database.exec('ROLLBACK');
+        } catch {
+          // Some failures have rolled it back already.
+        }
         throw error;
       }
     },
@@ -138,10 +141,7 @@ function openTexts(file: string) {
 
 /** The frames of a write-ahead log that end a commit; none where there is no log. One that was cut off is no frame. */
 function readCommits(file: string): number[] {
-  let log = Buffer.alloc(0);
-  tryTo(() => {
-    log = readFileSync(file);
-  });
+  const log = existsSync(file) ? readFileSync(file) : Buffer.alloc(0);
   const commits: number[] = [];
   // A log is written over from its beginning: frames of a former round have another salt than its head.
   const salt = log.subarray(16, 24);
@@ -161,14 +161,6 @@ function loadSqlite(): Sqlite {
     return require('node:sqlite');
   } finally {
     process.emitWarning = emitWarning;
-  }
-}
-
-function tryTo(change: () => void): void {
-  try {
-    change();
-  } catch {
-    // The failure before it is the one to tell.
   }
 }
 

@@ -258,12 +258,7 @@ export function parseRemembered(text: string): Remembered {
 
 /** Reads an item; `undefined` when it cannot be read. */
 export function parseItem(text: string, isReadable: (item: Item) => boolean): Item | undefined {
-  try {
-    const item = JSON.parse(text) as unknown;
-    return isItem(item) && isReadable(item) ? item : undefined;
-  } catch {
-    return undefined;
-  }
+  return parseRememberedValue({ value: text }, (item): item is Item => isItem(item) && isReadable(item));
 }
 
 function isItem(value: unknown): value is Item {
