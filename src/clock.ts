@@ -38,9 +38,13 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   elapsed: () => performance.now(),
   after(delayMs, callback, isIdle = false) {
-    if (delayMs > longestTimerMs) return afterLong(delayMs, callback, isIdle);
-    const timer = setTimeout(callback, delayMs);
-    if (isIdle) timer.unref();
+    let timer: NodeJS.Timeout;
+    const start = (restMs: number) => {
+      const ms = Math.min(restMs, longestTimerMs);
+      timer = setTimeout(() => (restMs > ms ? start(restMs - ms) : callback()), ms);
+      if (isIdle) timer.unref();
+    };
+    start(delayMs);
     return { cancel: () => clearTimeout(timer) };
   },
   nextTurn(callback) {
@@ -49,14 +53,6 @@ export const systemClock: Clock = {
   },
   random: () => Math.random(),
 };
-
-function afterLong(delayMs: number, callback: () => void, isIdle: boolean): Timer {
-  const goOn = () => {
-    timer = systemClock.after(delayMs - longestTimerMs, callback, isIdle);
-  };
-  let timer = systemClock.after(longestTimerMs, goOn, isIdle);
-  return { cancel: () => timer.cancel() };
-}
 
 /**
  * Longer than Node-RED takes to redeploy: it waits for 15 s for nodes that close. Whoever is not here by then is not part of the

@@ -1,23 +1,17 @@
 import { type ClientRequest, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP, type Socket } from 'node:net';
+import type { ConnectionOptions } from 'node:tls';
 import type { buildConnector, Dispatcher } from 'undici';
 import { systemClock } from '../clock';
 import { SmsError } from '../errors';
 import { describeFailure, ProxyFailure } from './failure';
 
 /** TLS settings of the connection, as Node's `tls.connect` takes them. */
-export interface TlsOptions {
-  ca?: string | Buffer;
-  cert?: string | Buffer;
-  key?: string | Buffer;
-  /** A certificate with its key in one, PKCS #12. */
-  pfx?: string | Buffer;
-  passphrase?: string;
-  servername?: string;
-  rejectUnauthorized?: boolean;
-  ALPNProtocols?: string[];
-}
+export type TlsOptions = Pick<
+  ConnectionOptions,
+  'ca' | 'cert' | 'key' | 'pfx' | 'passphrase' | 'servername' | 'rejectUnauthorized' | 'ALPNProtocols'
+>;
 
 /** Connections to a service: what is needed here of undici's dispatchers. */
 export interface Connections {

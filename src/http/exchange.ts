@@ -106,10 +106,7 @@ function formatAuthorization(authentication: Authentication): string[] {
 function credentialsOf(authentication: Authentication): [string, string][] {
   if (authentication.type !== 'form') return [];
   const { userId, password } = authentication;
-  return [
-    ['userId', userId],
-    ['password', password],
-  ];
+  return Object.entries({ userId, password });
 }
 
 const noBytes = Buffer.alloc(0);
@@ -139,15 +136,16 @@ async function decode({ coding = '', ...answer }: Answer, effect: Call['effect']
   } catch (error) {
     // That the service refused is known.
     if (statusCode >= 300) return { ...answer, bytes: noBytes };
-    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw createTooLarge(effect, { statusCode });
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw createTooLarge(effect, statusCode);
     const detail = decoder ? 'broken content encoding' : 'unknown content encoding';
     if (effect === 'send') throw createUnread(detail, { statusCode });
     throw new SmsError('responseUnreadable', { statusCode, params: { detail } });
   }
 }
 
-function createTooLarge(effect: Call['effect'], status: { statusCode?: number }): SmsError {
-  return effect === 'read' ? new SmsError('responseTooLarge', status) : createUnread('larger than 8 MiB', status);
+function createTooLarge(effect: Call['effect'], statusCode: number | undefined): SmsError {
+  const facts = { statusCode };
+  return effect === 'read' ? new SmsError('responseTooLarge', facts) : createUnread('larger than 8 MiB', facts);
 }
 
 /** Follows one exchange. It is asked for the body just before the first byte goes out, which decides what a failure means. */
@@ -216,7 +214,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#body.length + chunk.length <= maxAnswerBytes) this.#body.add(chunk);
-    else this.#end(createTooLarge(this.#call.effect, this.#status()));
+    else this.#end(createTooLarge(this.#call.effect, this.#answer?.statusCode));
   }
 
   onResponseEnd(): void {
@@ -249,15 +247,11 @@ class AnswerReader implements Dispatcher.DispatchHandler {
 
   #failure(detail: string, cause?: Error): SmsError {
     const { effect } = this.#call;
-    const facts = { cause, ...this.#status() };
+    const facts = { cause, statusCode: this.#answer?.statusCode };
     if (!this.#hasLeft || cause instanceof ProxyFailure) {
       return createUnreachable({ host: this.#host, effect }, { detail, ...facts });
     }
     return new SmsError(effect === 'send' ? 'uncertain' : 'responseCutOff', { ...facts, params: { detail } });
-  }
-
-  #status(): { statusCode?: number } {
-    return this.#answer ? { statusCode: this.#answer.statusCode } : {};
   }
 
   /** Ends it, with an error or with the answer. That the service refused is known, whatever becomes of the page that says so. */
