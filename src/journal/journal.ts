@@ -135,7 +135,7 @@ export class Journal {
    * @throws SmsError `SMS_STORE` when it cannot be used
    */
   async ready(): Promise<void> {
-    if (!this.#isUsable) {
+    if (this.mode !== 'open' || this.#isClosing) {
       // One that has failed may work by now.
       this.#isRetryDue ||= this.mode === 'failed';
       this.open();
@@ -211,11 +211,6 @@ export class Journal {
   nextId(): string {
     this.#lastIdAt = Math.max(this.#lastIdAt + 1, Math.floor(this.clock.now() * 1_000));
     return this.#lastIdAt.toString(36).padStart(idTimeLength, '0') + this.#idSuffix;
-  }
-
-  /** Whether the store is open, and nobody closes it. */
-  get #isUsable(): boolean {
-    return this.mode === 'open' && !this.#isClosing;
   }
 
   get #hasWork(): boolean {

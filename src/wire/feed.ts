@@ -196,12 +196,9 @@ function authorIn(parts: Parts, format: FeedFormat): string | undefined {
   const elements = [...parts.takeAll('author'), ...(isAtom ? [] : parts.takeAll('creator'))];
   const names = elements.map((element) => element.children.find(({ name }) => name === 'name') ?? element);
   const author = names.map(({ text }) => trimmed(text)).find((name) => name !== undefined);
-  return isAtom ? author : nameIn(author);
-}
-
-/** RSS 2.0 has authors as `bob@example.com (Bob)`. */
-function nameIn(author: string | undefined): string | undefined {
-  return trimmed(/^[^\s()@]+@[^\s()@]+\s*\((.+)\)$/.exec(author ?? '')?.[1]) ?? author;
+  if (isAtom || author === undefined) return author;
+  // RSS 2.0 has authors as `bob@example.com (Bob)`.
+  return trimmed(/^[^\s()@]+@[^\s()@]+\s*\((.+)\)$/.exec(author)?.[1]) ?? author;
 }
 
 /** The address of an alternate link, else of any. */
