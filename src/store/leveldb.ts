@@ -61,9 +61,7 @@ async function endsInZeros(folder: string): Promise<boolean> {
  */
 async function readLost(folder: string): Promise<string | undefined> {
   const said = await readFile(join(folder, 'LOG'), 'utf8').catch(() => '');
-  const bytes = [...said.matchAll(/dropping (\d+) bytes; Corruption/g)].reduce(
-    (sum, [, count]) => sum + Number(count),
-    0,
-  );
+  let bytes = 0;
+  for (const [, count] of said.matchAll(/dropping (\d+) bytes; Corruption/g)) bytes += Number(count);
   return bytes > 0 ? `LevelDB: ${bytes} bytes` : undefined;
 }

@@ -63,11 +63,7 @@ interface Row {
   text: string;
 }
 
-/** What is used of a module of Node.js 22.13 that the types of Node.js 20 do not know. */
-interface Sqlite {
-  DatabaseSync: new (file: string) => SqliteFile;
-}
-
+/** What is used of a class of Node.js 22.13 that the types of Node.js 20 do not know. */
 interface SqliteFile {
   exec(sql: string): void;
   prepare(sql: string): Statement;
@@ -87,9 +83,9 @@ type TextFile = ReturnType<typeof openTexts>;
 
 /** One file: a table of texts by key. `lost` says how much was found damaged, and is gone. */
 function openTexts(file: string) {
-  const { DatabaseSync } = loadSqlite();
+  const Sqlite = loadSqlite();
   const commits = readCommits(`${file}-wal`);
-  const database = new DatabaseSync(file);
+  const database = new Sqlite(file);
   // A commit writes each page that it touches: small ones write half as much. The log grows to 4 MiB, as with larger ones.
   database.exec('PRAGMA page_size = 1024; PRAGMA wal_autocheckpoint = 4000');
   // Exclusive: no other process gets in, and no memory is shared, which not every file system can.
@@ -154,11 +150,11 @@ function readCommits(file: string): number[] {
 }
 
 /** Without the warning of some versions that it is experimental: ADR 14 says what is made of that. */
-function loadSqlite(): Sqlite {
+function loadSqlite(): new (file: string) => SqliteFile {
   const { emitWarning } = process;
   process.emitWarning = () => {};
   try {
-    return require('node:sqlite');
+    return require('node:sqlite').DatabaseSync;
   } finally {
     process.emitWarning = emitWarning;
   }
