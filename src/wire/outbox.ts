@@ -56,9 +56,7 @@ function createRecord(entry: JsonObject): OutboxRecord | undefined {
     ...presentTexts({ messageId, body, recipients, messageDate, statusCode }),
     ...present({ recipientCount: numberOf(recipientCount), deleted: isBlank(deleted) ? undefined : isDeleted }),
   };
-  const list = (Array.isArray(recipientsList) ? recipientsList : [recipientsList])
-    .filter(isObject)
-    .map(createRecipient);
+  const list = [recipientsList].flat().filter(isObject).map(createRecipient);
   if (Object.keys(known).length === 0 && list.length === 0) return undefined;
   const own = { ...known, body: typeof body === 'string' ? body : (known.body ?? ''), recipientsList: list };
   return addAdditional(own, entry, recordNames);
@@ -82,15 +80,10 @@ function addAdditional<Own extends object>(own: Own, entry: JsonObject, known: R
 function presentTexts<Name extends string>(values: Record<Name, unknown>): { [Key in Name]?: string } {
   const present: { [Key in Name]?: string } = {};
   for (const name in values) {
-    const text = scalarText(values[name]);
-    if (text !== undefined) present[name] = text;
+    const value: unknown = values[name];
+    if (typeof value !== 'object' && !isBlank(value)) present[name] = String(value);
   }
   return present;
-}
-
-function scalarText(value: unknown): string | undefined {
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  return typeof value === 'string' && !isBlank(value) ? value : undefined;
 }
 
 function numberOf(value: unknown): number | undefined {
