@@ -97,7 +97,7 @@ export function describeReport({ recipients, answer }: Report): DeliveryReport {
     const statusCode = codes.get(msisdn);
     if (statusCode === 'RCV') delivered.push(msisdn);
     else if (statusCode !== undefined) {
-      const description = statusCodes[statusCode]?.description;
+      const description = statusCodes.get(statusCode)?.description;
       undelivered.push({ msisdn, statusCode, ...present({ description }) });
     }
   }

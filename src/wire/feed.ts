@@ -125,13 +125,12 @@ class Parts {
 
   /** The first element of this name, rather the format's own than an extension's. */
   take(name: string): XmlElement | undefined {
-    return this.place(this.#first(name));
+    return this.place(this.#all(name)[0]);
   }
 
   /** All elements of this name that are the format's own; when there are none, all of this name. */
   takeAll(name: string): XmlElement[] {
-    const own = this.own(name);
-    const elements = own.length === 0 ? this.named(name) : own;
+    const elements = this.#all(name);
     for (const element of elements) this.place(element);
     return elements;
   }
@@ -139,7 +138,7 @@ class Parts {
   /** The first of these names that has a date that can be read; the others stay for {@link rest}. */
   date(names: readonly string[]): string | undefined {
     for (const name of names) {
-      const text = trimmed(this.#first(name)?.text);
+      const text = trimmed(this.#all(name)[0]?.text);
       const date = text === undefined ? undefined : readDate(text);
       if (text === undefined || date !== undefined) this.take(name);
       if (date !== undefined) return date;
@@ -156,8 +155,9 @@ class Parts {
     return fields;
   }
 
-  #first(name: string): XmlElement | undefined {
-    return this.own(name)[0] ?? this.named(name)[0];
+  #all(name: string): XmlElement[] {
+    const own = this.own(name);
+    return own.length === 0 ? this.named(name) : own;
   }
 }
 

@@ -6,6 +6,9 @@ export type Field = readonly [name: string, value: string];
 const wholeNumber = /^-?\d+$/;
 const unsafeKeys: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
+/** Names that this library gives values to in every record that comes in, whatever the service sends under them. */
+const ownNames: ReadonlySet<string> = new Set(['messageId', 'from', 'via', 'redelivered', 'ackId', 'sent']);
+
 /** Says whether a value is absent, empty or only white space. */
 export function isBlank(value: unknown): value is '' | null | undefined {
   return value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
@@ -67,14 +70,14 @@ export function readWholeNumber(text: string): number | undefined {
   return wholeNumber.test(trimmed) && Number.isSafeInteger(number) ? number : undefined;
 }
 
-/** The fields that the service may have added since (§1), as received but for an `errorCode`: all but those in `known`. */
+/** The fields that the service may have added since (§1), as received but for an `errorCode`: all but those in `known` and those of every record. */
 export function additionalFields(
   fields: ReadonlyMap<string, string>,
   known: ReadonlySet<string>,
 ): Record<string, string | number> {
   const additional: Record<string, string | number> = {};
   for (const [name, value] of fields) {
-    if (name === '' || known.has(name) || isUnsafeKey(name)) continue;
+    if (name === '' || ownNames.has(name) || known.has(name) || isUnsafeKey(name)) continue;
     additional[name] = name === 'errorCode' ? readErrorCode(value) : value;
   }
   return additional;

@@ -6,19 +6,8 @@ import type { Encoded } from './text';
 const optionalFields = ['messageId', 'to', 'inReplyToId', 'messageDate', 'contentType', 'displayName'] as const;
 /** A message has at least one of them. */
 const neededFields: ReadonlySet<string> = new Set(['messageId', 'from', 'body']);
-/** Names that this library gives values to, whatever the service sends under them. */
-const knownFields: ReadonlySet<string> = new Set([
-  ...optionalFields,
-  'from',
-  'body',
-  'isReply',
-  'via',
-  'redelivered',
-  'ackId',
-  'sent',
-  'awaited',
-  'optOut',
-]);
+/** Names that this library gives values to, beside those of every record. */
+const knownFields: ReadonlySet<string> = new Set([...optionalFields, 'body', 'isReply', 'awaited', 'optOut']);
 
 /**
  * Reads the answer to a poll for an incoming message (§2.3), of which the service may send some fields only.

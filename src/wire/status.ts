@@ -6,34 +6,21 @@ import type { Encoded } from './text';
 /** What is known of a status code. */
 type StatusCode = Required<Pick<StatusRecord, 'description' | 'final'>>;
 
-/** The known status codes. Has no prototype, so that any code may be looked up. */
-export const statusCodes: Readonly<Record<string, StatusCode>> = Object.freeze(
-  Object.assign(Object.create(null), {
-    SNT: { description: 'passed to the network', final: false },
-    RCV: { description: 'received by the handset', final: true },
-    NRCV: { description: 'not received', final: true },
-    NRC: { description: 'not received', final: true },
-    NUR: { description: 'number unreachable', final: true },
-    EXP: { description: 'not delivered within the allowed time', final: true },
-    INF: { description: 'insufficient funds', final: true },
-    ERR: { description: 'internal error', final: true },
-  }),
-);
+/** The known status codes. */
+export const statusCodes: ReadonlyMap<string, StatusCode> = new Map([
+  ['SNT', { description: 'passed to the network', final: false }],
+  ['RCV', { description: 'received by the handset', final: true }],
+  ['NRCV', { description: 'not received', final: true }],
+  ['NRC', { description: 'not received', final: true }],
+  ['NUR', { description: 'number unreachable', final: true }],
+  ['EXP', { description: 'not delivered within the allowed time', final: true }],
+  ['INF', { description: 'insufficient funds', final: true }],
+  ['ERR', { description: 'internal error', final: true }],
+]);
 
 const optionalFields = ['inReplyToId', 'to', 'statusDate', 'error'] as const;
-/** Names that this library gives values to, whatever the service sends under them. */
-const knownFields: ReadonlySet<string> = new Set([
-  ...optionalFields,
-  'messageId',
-  'from',
-  'statusCode',
-  'description',
-  'final',
-  'via',
-  'redelivered',
-  'ackId',
-  'sent',
-]);
+/** Names that this library gives values to, beside those of every record. */
+const knownFields: ReadonlySet<string> = new Set([...optionalFields, 'statusCode', 'description', 'final']);
 
 /**
  * Reads the answer to a poll for status updates (§2.5), which may carry several; then names repeat. Where another name follows
@@ -98,6 +85,6 @@ export function createStatus(fields: Iterable<Field>, via: Via): StatusRecord {
   const byName = readFields(fields);
   const statusCode = byName.get('statusCode') ?? '';
   const own = { messageId: byName.get('messageId') ?? '', from: byName.get('from') ?? '', statusCode };
-  const told = { ...statusCodes[statusCode.trim()], via };
+  const told = { ...statusCodes.get(statusCode.trim()), via };
   return Object.assign(own, presentFields(byName, optionalFields), additionalFields(byName, knownFields), told);
 }
