@@ -1,16 +1,13 @@
 import { SmsError, type SmsErrorFacts } from '../errors';
 
-/** The certificate's time is not now. */
-const dateCodes: ReadonlySet<string> = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID']);
-/** What answered the beginning of TLS was no TLS. */
-const noTlsCodes: ReadonlySet<string> = new Set([
-  'ERR_SSL_WRONG_VERSION_NUMBER',
-  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
-  'ERR_SSL_UNKNOWN_PROTOCOL',
-]);
-/** OpenSSL's reasons not to trust a certificate, as Node names them. */
-const untrustedCode =
-  /^(?:UNABLE_TO_(?:GET|VERIFY)_|DEPTH_ZERO_SELF_SIGNED_|SELF_SIGNED_|CERT_|INVALID_(?:CA|PURPOSE)$|PATH_LENGTH_)/;
+/** What OpenSSL and Node call a failure of TLS, to what a person has to do about it; the first that fits holds. */
+const tlsFailures: readonly [RegExp, 'certificateName' | 'certificateDate' | 'certificateUntrusted' | 'noTls'][] = [
+  [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'certificateName'],
+  [/^CERT_(?:HAS_EXPIRED|NOT_YET_VALID)$/, 'certificateDate'],
+  [/^(?:UNABLE_TO_(?:GET|VERIFY)_|(?:DEPTH_ZERO_)?SELF_SIGNED_|CERT_)/, 'certificateUntrusted'],
+  [/^(?:INVALID_(?:CA|PURPOSE)$|PATH_LENGTH_)/, 'certificateUntrusted'],
+  [/^ERR_SSL_(?:WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|UNKNOWN_PROTOCOL)$/, 'noTls'],
+];
 
 /** A proxy that cannot be reached, or that does not let a request through: nothing was sent. */
 export class ProxyFailure extends Error {
@@ -40,11 +37,8 @@ export function createUnreachable(
   if (cause instanceof ProxyFailure && cause.detail === 403) return new SmsError('proxyRefused', details);
   // A certificate of the proxy is not mended by the TLS settings of the account.
   const code = (cause instanceof ProxyFailure ? undefined : codeOf(cause)) ?? '';
-  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return new SmsError('certificateName', details);
-  if (dateCodes.has(code)) return new SmsError('certificateDate', details);
-  if (untrustedCode.test(code)) return new SmsError('certificateUntrusted', details);
-  if (noTlsCodes.has(code)) return new SmsError('noTls', details);
-  return new SmsError(effect === 'send' ? 'unreachable' : 'unreachableRead', details);
+  const [, reason] = tlsFailures.find(([pattern]) => pattern.test(code)) ?? [];
+  return new SmsError(reason ?? (effect === 'send' ? 'unreachable' : 'unreachableRead'), details);
 }
 
 /**
