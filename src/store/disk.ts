@@ -29,9 +29,9 @@ import {
   isFlushed,
   type Leftovers,
   type Operation,
-  parseItem,
   parseRemembered,
   type Remembered,
+  readItems,
   type Store,
   type StoreEvents,
   timesAsNoted,
@@ -144,7 +144,7 @@ export class DiskStore implements Store {
     if (this.#hasFailed) await probe(database);
     this.#hasFailed = false;
     const held = this.#heldFiles.read();
-    const items = await readItems(database, events);
+    const items = await readDatabaseItems(database, events);
     const isReset = this.#isGone;
     this.#isGone = false;
     this.#watchLater(events);
@@ -167,8 +167,8 @@ export class DiskStore implements Store {
     const database = this.#opened();
     const found: [string, Remembered][] = [];
     for (const prefix of prefixes) {
-      for await (const page of listPages(database, rememberedPrefix + prefix)) {
-        for (const [key, text] of page) found.push([key.slice(rememberedPrefix.length), parseRemembered(text)]);
+      for await (const [key, text] of listEntries(database, rememberedPrefix, prefix)) {
+        found.push([key, parseRemembered(text)]);
       }
     }
     return found;
@@ -248,35 +248,26 @@ export class DiskStore implements Store {
   }
 }
 
-/** In order. What cannot be read is set aside. */
-async function readItems(database: Database, events: StoreEvents): Promise<Item[]> {
-  const items: Item[] = [];
-  for await (const page of listPages(database, itemPrefix)) {
-    for (const [key, text] of page) {
-      const id = key.slice(itemPrefix.length);
-      const item = parseItem(text, (one) => events.isReadable(one));
-      if (item?.id === id) items.push(item);
-      else {
-        const place = unreadablePrefix + id;
-        await database.write(
-          [
-            [place, text],
-            [key, undefined],
-          ],
-          { isFlushed: false },
-        );
-        events.onUnreadable(`${database.file} (${place})`);
-      }
-    }
-  }
-  return items;
+/** In order. */
+function readDatabaseItems(database: Database, events: StoreEvents): Promise<Item[]> {
+  return readItems(listEntries(database, itemPrefix), events, async (id, text) => {
+    const place = unreadablePrefix + id;
+    await database.write(
+      [
+        [place, text],
+        [itemPrefix + id, undefined],
+      ],
+      { isFlushed: false },
+    );
+    return `${database.file} (${place})`;
+  });
 }
 
-/** Everything under keys that begin so, in pages. */
-async function* listPages(database: Database, prefix: string): AsyncGenerator<[string, string][]> {
-  for (let from: string | undefined = prefix; from !== undefined; ) {
-    const page = await database.list(from, endOf(prefix), pageSize);
-    yield page;
+/** Everything under keys of a kind that go on so, in order, without what the kind begins with. */
+async function* listEntries(database: Database, kind: string, prefix = ''): AsyncGenerator<[string, string]> {
+  for (let from: string | undefined = kind + prefix; from !== undefined; ) {
+    const page = await database.list(from, endOf(kind + prefix), pageSize);
+    for (const [key, text] of page) yield [key.slice(kind.length), text];
     from = keyAfter(page);
   }
 }
@@ -298,14 +289,6 @@ async function probe(database: Database): Promise<void> {
 const heldPrefix = 'held-';
 const asidePrefix = 'unreadable-';
 const longestHead = 64;
-
-/** What a file holds. */
-interface Content {
-  /** Blank when it was cut off, or holds nothing. */
-  text: string;
-  /** Ascends in the order in which texts were held. */
-  number: number;
-}
 
 /**
  * Files of a folder that hold what is not committed yet. Written at once, and not flushed: that outlives the process. A file
@@ -381,8 +364,11 @@ function write(path: string, text: string, number = 0): boolean {
   return false;
 }
 
-/** What nobody has written so, and what cannot even be opened, reads as what nobody understands. */
-function readContent(path: string): Content {
+/**
+ * What a file holds: a text, empty when it was cut off or holds nothing, with a number that ascends in the order in which texts were held.
+ * What nobody has written so, and what cannot even be opened, reads as what nobody understands.
+ */
+function readContent(path: string) {
   const unreadable = { text: ' ', number: 0 };
   try {
     const bytes = readFileSync(path);

@@ -9,9 +9,9 @@ import {
   formatRemembered,
   type Item,
   type Leftovers,
-  parseItem,
   parseRemembered,
   type Remembered,
+  readItems,
   type Store,
   StoreConflict,
   type StoreEvents,
@@ -163,20 +163,13 @@ export class RedisStore implements Store {
     if (this.#session === session && items.length > 0) events.onTakenOver(items);
   }
 
-  /** Reads what the server has listed, and sets aside what cannot be read. */
-  async #readItems(session: RedisSession, listed: readonly ListedItem[], events: StoreEvents): Promise<Item[]> {
+  #readItems({ redis }: RedisSession, listed: readonly ListedItem[], events: StoreEvents): Promise<Item[]> {
     const { unreadable } = this.#keys;
-    const items: Item[] = [];
-    for (const [id, text] of listed) {
-      const item = parseItem(text, events.isReadable);
-      if (item?.id === id) items.push(item);
-      else {
-        await session.redis.hset(unreadable, id, text);
-        await session.redis.hdel(this.#keys.items(this.#options.consumer), id);
-        events.onUnreadable(unreadable);
-      }
-    }
-    return items;
+    return readItems(listed, events, async (id, text) => {
+      await redis.hset(unreadable, id, text);
+      await redis.hdel(this.#keys.items(this.#options.consumer), id);
+      return unreadable;
+    });
   }
 
   #opened(): RedisSession {

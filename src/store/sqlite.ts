@@ -168,19 +168,15 @@ function answer([name, ...args]: Call): unknown {
   return texts.lost;
 }
 
-/** `errstr` is what SQLite calls the failure: `database or disk is full`. */
-function describe(error: unknown): string {
-  const { errstr, message } = error as { errstr?: string; message?: string };
-  return errstr ?? message ?? 'unknown reason';
-}
-
 if (workerData === threadName) {
   parentPort?.on('message', (call: Call) => {
     let told: Answer;
     try {
       told = { result: answer(call) };
     } catch (error) {
-      told = { failure: describe(error) };
+      // `errstr` is what SQLite calls the failure: `database or disk is full`.
+      const { errstr, message = 'unknown reason' } = error as { errstr?: string; message?: string };
+      told = { failure: errstr ?? message };
     }
     parentPort?.postMessage(told);
   });

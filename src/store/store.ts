@@ -256,9 +256,24 @@ export function parseRemembered(text: string): Remembered {
   return isReadable ? remembered : { at: 0, forMs: 0, value: text };
 }
 
-/** Reads an item; `undefined` when it cannot be read. */
-export function parseItem(text: string, isReadable: (item: Item) => boolean): Item | undefined {
-  return parseRememberedValue({ value: text }, (item): item is Item => isItem(item) && isReadable(item));
+/**
+ * Reads items, in the order in which they are listed.
+ *
+ * @param setAside keeps what cannot be read elsewhere, and returns the place
+ */
+export async function readItems(
+  listed: AsyncIterable<[id: string, text: string]> | Iterable<[id: string, text: string]>,
+  events: StoreEvents,
+  setAside: (id: string, text: string) => Promise<string>,
+): Promise<Item[]> {
+  const items: Item[] = [];
+  for await (const [id, text] of listed) {
+    const isReadable = (item: unknown): item is Item => isItem(item) && events.isReadable(item);
+    const item = parseRememberedValue({ value: text }, isReadable);
+    if (item?.id === id) items.push(item);
+    else events.onUnreadable(await setAside(id, text));
+  }
+  return items;
 }
 
 function isItem(value: unknown): value is Item {
