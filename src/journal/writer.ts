@@ -219,7 +219,13 @@ export class StepWriter {
     this.#skew.look();
     for (let left = tasks; ; ) {
       const changes = createChanges();
-      const look = this.#look(changes, recalled, unsaved, asked);
+      const look = (key: string) => {
+        if (changes.remember.has(key)) return changes.remember.get(key);
+        const known = unsaved.has(key) ? unsaved : recalled;
+        if (!known.has(key)) asked?.add(key);
+        const remembered = known.get(key);
+        return remembered && this.#skew.read(remembered, this.#store.shared);
+      };
       const effects: ((isWritten: boolean) => void)[] = [];
       const faulty = left.find((task) => {
         try {
@@ -241,15 +247,6 @@ export class StepWriter {
       const corrected = remembered && this.#skew.correct(remembered, this.#store.shared);
       if (corrected !== remembered && !remember.has(key)) remember.set(key, corrected);
     }
-  }
-
-  #look({ remember }: Changes, recalled: Recalled, unsaved: Recalled, asked?: Set<string>): Look {
-    return (key) => {
-      if (remember.has(key)) return remember.get(key);
-      if (!unsaved.has(key) && !recalled.has(key)) asked?.add(key);
-      const remembered = unsaved.has(key) ? unsaved.get(key) : recalled.get(key);
-      return remembered && this.#skew.read(remembered, this.#store.shared);
-    };
   }
 }
 
