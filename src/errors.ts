@@ -114,14 +114,15 @@ export class SmsError<Reason extends SmsErrorReason = SmsErrorReason> extends Er
     return this.#retryAfter;
   }
 
-  /** The same error with its text in another language. */
-  translate(text: string): SmsError {
-    return this.#copy({}, text);
-  }
-
-  /** The same error, with more that is known. */
-  with(facts: SmsErrorFacts): SmsError {
-    return this.#copy(facts, this.message);
+  /**
+   * The same error, with more that is known.
+   *
+   * @param text the message, in another language; absent: as it is
+   */
+  with(facts: SmsErrorFacts, text = this.message): SmsError {
+    const details = { ...this, cause: this.cause, retryAfter: this.#retryAfter, ...facts };
+    // The parameters are those of the reason, since they have come with it.
+    return new SmsError(this.reason, details as SmsErrorDetails<SmsErrorReason>, text);
   }
 
   /** The error as a plain object, for `msg.sms.error` and JSON answers. */
@@ -131,12 +132,6 @@ export class SmsError<Reason extends SmsErrorReason = SmsErrorReason> extends Er
       if (this[key] !== undefined) Object.assign(plain, { [key]: this[key] });
     }
     return plain;
-  }
-
-  #copy(facts: SmsErrorFacts, message: string): SmsError {
-    const details = { ...this, cause: this.cause, retryAfter: this.#retryAfter, ...facts };
-    // The parameters are those of the reason, since they have come with it.
-    return new SmsError(this.reason, details as SmsErrorDetails<SmsErrorReason>, message);
   }
 }
 

@@ -60,7 +60,7 @@ describe('SmsError', () => {
   });
 
   it('stays the same error when more becomes known of it, and in another language', () => {
-    const more = error.translate('Der Dienst war nicht erreichbar.').with({ messageId: 'm1', waiting: 3 });
+    const more = error.with({}, 'Der Dienst war nicht erreichbar.').with({ messageId: 'm1', waiting: 3 });
     assert.deepEqual(more.toJSON(), {
       code: 'SMS_UNREACHABLE',
       message: 'Der Dienst war nicht erreichbar.',
