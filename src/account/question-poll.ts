@@ -1,6 +1,5 @@
 import { type SmsError, Told } from '../errors';
 import type { Endpoint } from '../polling/endpoint';
-import type { PollState } from '../polling/poll-loop';
 import type { Member } from './settings';
 
 /** What the polling for questions, or for reports, needs of its account. */
@@ -73,7 +72,11 @@ export class QuestionPoll {
     const member = this.#host.member();
     if (!member) return;
     this.#unwatch ??= this.#host.endpoint.watch(member, {
-      onState: (state) => this.#look(state),
+      onState: (state) => {
+        this.#error = state.name === 'failing' ? state.error : undefined;
+        if (this.#error && this.#error.code !== 'SMS_STORE') this.#hasServiceFailed = true;
+        this.#tell();
+      },
       // Not each of them is here when it begins.
       onFailing() {},
       onRecovered: () => {
@@ -91,12 +94,6 @@ export class QuestionPoll {
     this.#unwatch?.();
     this.#unwatch = undefined;
     this.#error = undefined;
-  }
-
-  #look(state: PollState): void {
-    this.#error = state.name === 'failing' ? state.error : undefined;
-    if (this.#error && this.#error.code !== 'SMS_STORE') this.#hasServiceFailed = true;
-    this.#tell();
   }
 
   #tell(): void {

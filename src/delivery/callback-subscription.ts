@@ -50,7 +50,14 @@ export class CallbackSubscription {
     const address = { node: id, path };
     const acceptances = await this.#inbox.accept({ ...callback, via: 'callback', address });
     const ended = acceptances.map(({ entry, heldElsewhere }) => (entry ? this.#inbox.ended(entry) : !heldElsewhere));
-    return this.#inTime(Promise.all(ended));
+    const patience = new AbortController();
+    this.#underWay.add(patience);
+    if (this.#isClosed) patience.abort();
+    const over = wait(this.#inbox.journal.clock, this.#options.ackTimeoutMs, patience.signal).catch(() => {});
+    const all = await Promise.race([Promise.all(ended), over]);
+    this.#underWay.delete(patience);
+    patience.abort();
+    return all?.every((delivered) => delivered) ?? false;
   }
 
   /** See {@link PollSubscription.acknowledge}. */
@@ -63,17 +70,5 @@ export class CallbackSubscription {
     this.#isClosed = true;
     this.#subscription.detach();
     for (const patience of this.#underWay) patience.abort();
-  }
-
-  /** Waits for the flow, no longer than it may take. */
-  async #inTime(ended: Promise<boolean[]>): Promise<boolean> {
-    const patience = new AbortController();
-    this.#underWay.add(patience);
-    if (this.#isClosed) patience.abort();
-    const over = wait(this.#inbox.journal.clock, this.#options.ackTimeoutMs, patience.signal).catch(() => {});
-    const all = await Promise.race([ended, over]);
-    this.#underWay.delete(patience);
-    patience.abort();
-    return all?.every((delivered) => delivered) ?? false;
   }
 }

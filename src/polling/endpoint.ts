@@ -147,7 +147,9 @@ export class Endpoint {
     this.#loop = new PollLoop(
       {
         poll: (events) => this.#poll(events),
-        mostUnderWay: () => this.#mostUnderWay,
+        // No more than each receiver can take.
+        mostUnderWay: () =>
+          Math.min(this.#plan.drain(this.settings) + mostAhead, ...this.#receivers.map(({ room }) => room)),
         pauseMs: () => this.#plan.pauseMs(this.settings, this.#watchers.keys()),
         drain: () => this.#plan.drain(this.settings),
       },
@@ -237,12 +239,6 @@ export class Endpoint {
     return [...this.#watchers.values()].flatMap(({ receiver }) => receiver ?? []);
   }
 
-  /** No more than each receiver can take. */
-  get #mostUnderWay(): number {
-    const most = this.#plan.drain(this.settings) + mostAhead;
-    return Math.min(most, ...this.#receivers.map(({ room }) => room));
-  }
-
   async #poll(events: PollEvents): Promise<PollOutcome> {
     const acceptances = await this.#fetch(this.#starter, events);
     if (acceptances.length > 0) return this.#plan.judge(acceptances);
@@ -252,31 +248,24 @@ export class Endpoint {
 
   /** One poll, from the request until what it brought is kept. The account outlives it. */
   #fetch(member: Poller | undefined, events: Partial<PollEvents>, asker?: Asker): Promise<Acceptance[]> {
-    return this.#host.polls.track((onAnswer) => {
-      const fetch = () => this.#fetchNow(member, onAnswer, events, asker);
-      if (!this.#plan.takesTurns) return fetch();
-      const polling = this.#turn.then(fetch);
+    const host = this.#host;
+    const fetch = async (onAnswer: () => void) => {
+      const poller = await host.ready(member);
+      const records = await this.#plan.fetch(poller.client, { beforeLeaving: events.onSent, onAnswer });
+      this.#lastAnswerAt = host.clock.now();
+      this.answers++;
+      host.onChanged();
+      if (records.length === 0) return [];
+      const arrival = { kind: this.#kind, records, via: 'poll', ...asker } as Arrival;
+      // What moves one date on is asked for when it is due, whatever it has brought.
+      return host.inboxOf(poller).accept(arrival, this.#plan.takesTurns ? {} : events);
+    };
+    return host.polls.track((onAnswer) => {
+      if (!this.#plan.takesTurns) return fetch(onAnswer);
+      const polling = this.#turn.then(() => fetch(onAnswer));
       this.#turn = polling.catch(() => {});
       return polling;
     });
-  }
-
-  async #fetchNow(
-    member: Poller | undefined,
-    onAnswer: () => void,
-    events: Partial<PollEvents>,
-    asker?: Asker,
-  ): Promise<Acceptance[]> {
-    const host = this.#host;
-    const poller = await host.ready(member);
-    const records = await this.#plan.fetch(poller.client, { beforeLeaving: events.onSent, onAnswer });
-    this.#lastAnswerAt = host.clock.now();
-    this.answers++;
-    host.onChanged();
-    if (records.length === 0) return [];
-    const arrival = { kind: this.#kind, records, via: 'poll', ...asker } as Arrival;
-    // What moves one date on is asked for when it is due, whatever it has brought.
-    return host.inboxOf(poller).accept(arrival, this.#plan.takesTurns ? {} : events);
   }
 
   #tell(state: PollState, previous: PollState): void {

@@ -367,8 +367,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'more answers are asked for than may be held',
     'polling/endpoint.ts',
-    'Math.min(most, ...this.#receivers.map(({ room }) => room))',
-    '9 * most',
+    '+ mostAhead, ...this.#receivers.map(({ room }) => room)',
+    '+ 9 * mostAhead',
   ),
   // Texts that are kept, guarded, counted, or ask.
   outward(
