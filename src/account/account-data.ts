@@ -1,5 +1,5 @@
 import { type Clock, waitRunning } from '../clock';
-import type { ConsentWords } from '../consent/words';
+import type { WishOf } from '../consent/words';
 import { SmsError } from '../errors';
 import { withConsent } from '../inbox/correlator';
 import { Inbox, type InboxOptions, type ReceiveCounts } from '../inbox/inbox';
@@ -16,8 +16,8 @@ export interface AccountDataOptions
     Pick<InboxOptions, 'dedupe' | 'onDeadLettersFull' | 'isPolled' | 'onUntaken'>,
     Omit<OutboxOptions, 'journal' | 'wanted'> {
   receives: ReceiveCounts;
-  /** By what words people opt out; absent: nobody is listened to. */
-  words(): ConsentWords | undefined;
+  /** Says who opts out, as long as somebody is listened to. */
+  wishOf: WishOf;
   /** The list of those who opted out has changed. */
   onOptOut(): void;
 }
@@ -47,7 +47,7 @@ export class AccountData {
       journal,
       correlator: (news) => this.outbox.questions.correlationOf(news),
       now: () => options.clock.now(),
-      words: options.words,
+      wishOf: options.wishOf,
       onChanged: options.onOptOut,
     });
     this.inbox = new Inbox({

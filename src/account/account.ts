@@ -174,7 +174,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     const slowest = Math.min(...all.map(({ perSecond = Number.POSITIVE_INFINITY }) => perSecond));
     this.#perSecond = Number.isFinite(slowest) ? slowest : undefined;
     this.consent.update(all);
-    this.#rules.optOut = this.consent.words !== undefined;
+    this.#rules.optOut = this.consent.wishOf !== undefined;
     this.#queue.nudge();
   }
 
@@ -216,7 +216,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
       onUntaken: (kind) => this.settings?.onUntaken?.(kind),
       sentMs: () => (this.settings ?? settings).sentMs ?? sentMs,
       rules: this.#rules,
-      words: () => this.consent.words,
+      wishOf: (text) => this.consent.wishOf?.(text),
       onOptOut: () => this.consent.changed(),
       expected: () => this.#stores.expected,
       unread: () => this.#stores.unread,

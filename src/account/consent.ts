@@ -1,6 +1,6 @@
 import type { Clock } from '../clock';
 import { countOptOuts, listOptOuts, type OptOutChange, type OptOutPage } from '../consent/opt-outs';
-import { ConsentWords, type Wish } from '../consent/words';
+import { createWishOf, type Wish, type WishOf } from '../consent/words';
 import { createOptOutStep } from '../inbox/correlator';
 import type { Journal } from '../journal/journal';
 import { createReading } from '../journal/step';
@@ -33,7 +33,7 @@ const knownForMs = 30_000;
 export class Consent {
   readonly #host: ConsentHost;
   /** By what words people are understood: by those of all nodes; absent: none of them has `optOut`, which would hold for all. */
-  words: ConsentWords | undefined;
+  wishOf: WishOf | undefined;
   /** Beginnings of the numbers that nodes may write to that send, by their ids. */
   readonly prefixes = new Map<string, ReadonlySet<string>>();
   /** How many are on the list, as was known when somebody last looked. */
@@ -51,7 +51,7 @@ export class Consent {
   update(settings: readonly AccountSettings[]): void {
     // When all have gone, what polls in flight still bring is understood by the words of the last.
     const optOuts = settings.flatMap(({ optOut }) => optOut ?? []);
-    if (settings.length > 0) this.words = optOuts.length > 0 ? new ConsentWords(optOuts) : undefined;
+    if (settings.length > 0) this.wishOf = optOuts.length > 0 ? createWishOf(optOuts) : undefined;
     this.#listen();
   }
 
@@ -111,6 +111,6 @@ export class Consent {
 
   /** Who wants no more texts says so in a message. */
   #listen(): void {
-    this.#host.replies.listen(this.words ? new Set(this.#senders.values()) : new Set());
+    this.#host.replies.listen(this.wishOf ? new Set(this.#senders.values()) : new Set());
   }
 }

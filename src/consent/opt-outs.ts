@@ -113,18 +113,6 @@ export function countOptOuts(look: Look): number {
   return readHead(look).total;
 }
 
-/** The keys of the pages that {@link listOptOuts} may read, the latest first. */
-function keysOfPages(pages: readonly string[], { after, search }: { after?: string; search?: string }): string[] {
-  const latest = [...pages].reverse();
-  // So many are counted, wherever the page begins that is asked for.
-  if (search) return latest.slice(0, mostSearched).map(pageKey);
-  const [id] = parsePlace(after);
-  const from = id === undefined ? 0 : latest.indexOf(id);
-  if (from < 0) return [];
-  // Few are left on most of the pages of those who came back.
-  return latest.slice(from, from + mostSearched / 100).map(pageKey);
-}
-
 /**
  * Lists who is on the list.
  *
@@ -132,31 +120,31 @@ function keysOfPages(pages: readonly string[], { after, search }: { after?: stri
  */
 export function listOptOuts(look: Look, { after, search }: { after?: string; search?: string } = {}): OptOutPage {
   const { pages, total } = readHead(look);
-  const keys = keysOfPages(pages, { ...(after && { after }), ...(search && { search }) });
+  const latest = [...pages].reverse();
   const [afterId, afterIndex] = parsePlace(after);
+  const place = afterId === undefined ? 0 : latest.indexOf(afterId);
+  const start = place < 0 ? latest.length : place;
+  // Of what is searched for so much is counted, wherever the page begins that is asked for; else few are left on most of the pages of those who
+  // came back.
+  const ids = search ? latest.slice(0, mostSearched) : latest.slice(start, start + mostSearched / 100);
   const optouts: OptOut[] = [];
   let found = 0;
-  let isAfter = afterId === undefined;
   let next: string | undefined;
-  for (const key of keys) {
-    const id = key.slice(pageKey('').length);
-    const isFirst = id === afterId;
-    const lines = linesOf(look(key));
+  for (const [rank, id] of ids.entries()) {
+    const lines = linesOf(look(pageKey(id)));
     for (let index = lines.length - 1; index >= 0; index--) {
       const line = lines[index] ?? '';
-      if (isFirst && index < afterIndex) isAfter = true;
       if (search && !line.slice(0, line.indexOf(' ')).includes(search)) continue;
       found++;
-      if (!isAfter || next !== undefined) continue;
+      const isBefore = (search && rank < start) || (id === afterId && index >= afterIndex);
+      if (isBefore || next !== undefined) continue;
       if (optouts.length < pageSize) optouts.push(...parseLine(line));
       else next = formatPlace(id, index + 1);
     }
-    if (isFirst) isAfter = true;
     if (!search && next !== undefined) break;
   }
-  const last = keys.at(-1)?.slice(pageKey('').length);
-  const isCutOff = last !== undefined && last !== pages[0];
-  if (next === undefined && isCutOff && !search) next = formatPlace(last, 0);
+  const last = ids.at(-1);
+  if (!search && last !== undefined && last !== pages[0]) next ??= formatPlace(last, 0);
   return { optouts, total: search ? found : total, ...(next === undefined ? undefined : { next }) };
 }
 

@@ -102,21 +102,16 @@ function parseWords(wish: Wish, text = ''): string[] {
   return own.length > 0 ? own : builtIn.flatMap((words) => words[wish].map(normalise));
 }
 
-/** Tells what people wish by the words of all settings. Who writes a word of both lists wants no more texts. */
-export class ConsentWords {
-  readonly #wishes = new Map<string, Wish>();
+/** Says what a text wishes, all of which has to be one of the words. */
+export type WishOf = (text: string) => Wish | undefined;
 
-  constructor(settings: readonly ConsentSettings[]) {
-    for (const wish of ['in', 'out'] as const) {
-      for (const words of settings) for (const word of words[wish]) this.#wishes.set(word, wish);
-    }
+/** Goes by the words of all settings. Who writes a word of both lists wants no more texts. */
+export function createWishOf(settings: readonly ConsentSettings[]): WishOf {
+  const wishes = new Map<string, Wish>();
+  for (const wish of ['in', 'out'] as const) {
+    for (const words of settings) for (const word of words[wish]) wishes.set(word, wish);
   }
-
-  /** What a text wishes, all of which has to be one of the words. */
-  wishOf(text: string): Wish | undefined {
-    if (text.length > longest) return undefined;
-    return this.#wishes.get(normalise(text));
-  }
+  return (text) => (text.length > longest ? undefined : wishes.get(normalise(text)));
 }
 
 /** The form in which words are compared: without what surrounds them, in one case, with one space between. */

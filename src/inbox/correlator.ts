@@ -1,5 +1,5 @@
 import { changeOptOuts, type OptOutChange } from '../consent/opt-outs';
-import type { ConsentWords } from '../consent/words';
+import type { WishOf } from '../consent/words';
 import type { Journal } from '../journal/journal';
 import type { InboxRecord, RecordOfKind } from '../model';
 import type { Changes, Look } from '../store/store';
@@ -37,8 +37,8 @@ export interface ConsentOptions {
   /** What else is known of records. */
   correlator: Correlator;
   now(): number;
-  /** The words by which people are understood; absent while consent is off. */
-  words(): ConsentWords | undefined;
+  /** Says what people wish; nothing while consent is off. */
+  wishOf: WishOf;
   /** The list has changed. */
   onChanged(): void;
 }
@@ -47,9 +47,9 @@ const formatting = /[()./\s+-]/g;
 const digits = /^\d{1,20}$/;
 
 /** Puts on the list, or takes off it, whoever writes one of the words, in the step that takes the message in. */
-export function withConsent({ journal, correlator, now, words, onChanged }: ConsentOptions): Correlator {
+export function withConsent({ journal, correlator, now, wishOf, onChanged }: ConsentOptions): Correlator {
   return (news) => {
-    const wish = news.kind === 'incoming' ? words()?.wishOf(news.record.body) : undefined;
+    const wish = news.kind === 'incoming' ? wishOf(news.record.body) : undefined;
     const msisdn = wish && String(news.record.from ?? '').replace(formatting, '');
     if (!wish || !msisdn || !digits.test(msisdn)) return correlator(news);
     // The wish goes along to whoever keeps the record as the answer to a question.

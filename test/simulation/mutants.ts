@@ -520,8 +520,8 @@ export const mutants: readonly Mutant[] = [
   consent(
     'what the last poll brings is not listened to',
     'account/consent.ts',
-    'if (settings.length > 0) this.words',
-    'this.words',
+    'if (settings.length > 0) this.wishOf',
+    'this.wishOf',
   ),
   consent(
     'another login knows nobody who wrote STOP',

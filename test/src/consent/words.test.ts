@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { ConsentWords, parseConsentWords } from '../../../src/consent/words';
+import { createWishOf, parseConsentWords } from '../../../src/consent/words';
 
-const builtIn = new ConsentWords([parseConsentWords(undefined, undefined)]);
+const builtIn = createWishOf([parseConsentWords(undefined, undefined)]);
 
 function assertWish(wish: 'out' | 'in' | undefined, ...texts: string[]): void {
-  for (const text of texts) assert.equal(builtIn.wishOf(text), wish, text);
+  for (const text of texts) assert.equal(builtIn(text), wish, text);
 }
 
 describe('the words of consent', () => {
@@ -115,36 +115,36 @@ describe('the words of consent', () => {
   });
 
   it('are ended by one of both lists', () => {
-    const words = new ConsentWords([parseConsentWords('weg', 'da, start'), parseConsentWords('start', '')]);
-    assert.equal(words.wishOf('start'), 'out');
-    assert.equal(words.wishOf('da'), 'in');
+    const words = createWishOf([parseConsentWords('weg', 'da, start'), parseConsentWords('start', '')]);
+    assert.equal(words('start'), 'out');
+    assert.equal(words('da'), 'in');
   });
 
   it('are in the place of the built-in ones of their list alone', () => {
-    const words = new ConsentWords([parseConsentWords('Ciao,\n basta  così ', '')]);
-    for (const text of ['ciao', 'BASTA COSÌ!']) assert.equal(words.wishOf(text), 'out');
-    assert.equal(words.wishOf('stop'), undefined);
-    assert.equal(words.wishOf('start'), 'in');
+    const words = createWishOf([parseConsentWords('Ciao,\n basta  così ', '')]);
+    for (const text of ['ciao', 'BASTA COSÌ!']) assert.equal(words(text), 'out');
+    assert.equal(words('stop'), undefined);
+    assert.equal(words('start'), 'in');
   });
 
   it('are the built-in ones where nothing is left of the own', () => {
-    const words = new ConsentWords([parseConsentWords(' , \n ', undefined)]);
-    assert.equal(words.wishOf('stop'), 'out');
+    const words = createWishOf([parseConsentWords(' , \n ', undefined)]);
+    assert.equal(words('stop'), 'out');
   });
 
   it('of all account nodes count', () => {
-    const words = new ConsentWords([parseConsentWords('weg', 'da'), parseConsentWords(undefined, undefined)]);
-    for (const text of ['weg', 'stop']) assert.equal(words.wishOf(text), 'out');
-    for (const text of ['da', 'start']) assert.equal(words.wishOf(text), 'in');
+    const words = createWishOf([parseConsentWords('weg', 'da'), parseConsentWords(undefined, undefined)]);
+    for (const text of ['weg', 'stop']) assert.equal(words(text), 'out');
+    for (const text of ['da', 'start']) assert.equal(words(text), 'in');
   });
 
   it('take no time to find in a text of any length', () => {
     for (const text of [' '.repeat(8e6), '!'.repeat(8e6), `stop${' '.repeat(1e6)}x`]) {
-      assert.equal(builtIn.wishOf(text), undefined);
+      assert.equal(builtIn(text), undefined);
     }
   });
 
   it('are none while nobody listens', () => {
-    assert.equal(new ConsentWords([]).wishOf('stop'), undefined);
+    assert.equal(createWishOf([])('stop'), undefined);
   });
 });
