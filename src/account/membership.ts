@@ -287,7 +287,7 @@ export class JoinedMembership implements Membership, Member {
     }
     if (action === 'send' || action === 'sent') return 'unfit';
     if (action === 'deliver') return deadLetters.deliver(id) ? 'done' : 'unfit';
-    deadLetters.discard(id);
+    deadLetters.discard([id]);
     this.#host.onDiscarded(item.node);
     return 'done';
   }

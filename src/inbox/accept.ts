@@ -27,6 +27,8 @@ export type Arrival = Destination &
     via: Via;
     /** Gets what is new in the place of the nodes, to be given to them with more. */
     gathered?: Pending[];
+    /** An earlier process had it in hand, and may have committed it, or given it to nodes while the store failed. */
+    wasHeld?: true;
   };
 
 /** What became of one record of an {@link Arrival}. */
@@ -47,24 +49,14 @@ interface Candidate {
   /** Absent: nobody knows what it answers. */
   known: Correlating | undefined;
   arrival: Arrival;
-  /** See {@link createAccept}. */
-  wasHeld: boolean;
 }
 
-/**
- * Keeps what came, and gives the new to the nodes it is for.
- *
- * @param wasHeld an earlier process had it in hand, and may have committed it, or given it to nodes while the store failed
- */
-export function createAccept(
-  context: InboxContext,
-  arrival: Arrival,
-  wasHeld = false,
-): Step<Acceptance[]> & { mayAnswer: boolean } {
-  const { kind, records, via } = arrival;
+/** Keeps what came, and gives the new to the nodes it is for. */
+export function createAccept(context: InboxContext, arrival: Arrival): Step<Acceptance[]> & { mayAnswer: boolean } {
+  const { kind, records, via, wasHeld = false } = arrival;
   const candidates = records.map((record): Candidate => {
     const news = { kind, record } as RecordOfKind;
-    return { news, identity: identify(news), known: context.correlator?.(news), arrival, wasHeld };
+    return { news, identity: identify(news), known: context.correlator?.(news), arrival };
   });
   const mayAnswer = candidates.some(({ known }) => known?.mayAnswer());
   const keys: string[] = [];
@@ -137,8 +129,8 @@ function acceptRecord(
   changes: Changes,
 ): (fresh: Pending[]) => Acceptance {
   const { entries, subscribers } = context;
-  const { news, identity, arrival, wasHeld } = candidate;
-  const { kind, via } = arrival;
+  const { news, identity, arrival } = candidate;
+  const { kind, via, wasHeld = false } = arrival;
   const outcome = judge(context, { identity, via, isLeft: wasHeld }, look, changes);
   /** What was for nodes that are gone, and goes to those who are brought the same. */
   let orphan: Pending | undefined;

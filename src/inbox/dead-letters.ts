@@ -91,7 +91,7 @@ export class DeadLetters {
     });
     this.#context.run(step);
     if (this.#kept.size <= mostKept) return;
-    this.#drop([...this.#kept.keys()].slice(0, this.#kept.size - mostKept));
+    this.discard([...this.#kept.keys()].slice(0, this.#kept.size - mostKept));
     if (!this.#hasBeenFull) this.#onFull();
     this.#hasBeenFull = true;
   }
@@ -132,11 +132,13 @@ export class DeadLetters {
     this.#kept.delete(id);
   }
 
-  /** Forgets one. Returns whether it was there. */
-  discard(id: string): boolean {
-    const isThere = this.#kept.has(id);
-    if (isThere) this.#drop([id]);
-    return isThere;
+  /** Forgets some. */
+  discard(ids: readonly string[]): void {
+    for (const id of ids) this.#kept.delete(id);
+    const step = createChange((changes) => {
+      for (const id of ids) dropItem(changes, id, 'deadLetter');
+    });
+    this.#context.run({ ...step, drops: ids });
   }
 
   /** Gives one to its node once more, its attempts counted anew. Returns whether it was there, and its node is. */
@@ -147,14 +149,6 @@ export class DeadLetters {
     this.#kept.delete(id);
     this.#context.run(createDelivery(this.#context, [item]));
     return true;
-  }
-
-  #drop(ids: readonly string[]): void {
-    for (const id of ids) this.#kept.delete(id);
-    const step = createChange((changes) => {
-      for (const id of ids) dropItem(changes, id, 'deadLetter');
-    });
-    this.#context.run({ ...step, drops: ids });
   }
 
   #put(kept: Kept): void {
@@ -171,7 +165,7 @@ export class DeadLetters {
       this.#sweep = undefined;
       const longAgo = clock.elapsed() - keptMs;
       const outdated = [...this.#kept.values()].filter(({ since }) => since <= longAgo);
-      if (outdated.length > 0) this.#drop(outdated.map(({ item }) => item.id));
+      if (outdated.length > 0) this.discard(outdated.map(({ item }) => item.id));
       this.#sweepLater();
     };
     this.#sweep = clock.after(sweepMs, sweep, true);

@@ -58,15 +58,10 @@ function isRecordOfKind(value: object): value is RecordOfKind {
   return isKind(kind) && isRecord(record);
 }
 
-/**
- * Reads polled records that were on their way into the store when a process died.
- *
- * @throws any error when it cannot be read
- */
-export function parseHeld(text: string): RecordsOfKind {
-  const { kind, records } = JSON.parse(text) as Partial<Record<keyof RecordsOfKind, unknown>>;
-  if (!isKind(kind) || !Array.isArray(records) || !records.every(isRecord)) throw new TypeError('not held records');
-  return { kind, records } as RecordsOfKind;
+/** Whether something has records, and says what they are. */
+export function isRecordsOfKind(value: unknown): value is RecordsOfKind {
+  const { kind, records } = Object(value) as Partial<Record<keyof RecordsOfKind, unknown>>;
+  return isKind(kind) && Array.isArray(records) && records.every(isRecord);
 }
 
 /** The record of a thing, or another one of the same kind in its place, and what it is. */

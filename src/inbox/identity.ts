@@ -115,16 +115,10 @@ export function judge(
   const same = messages.find(
     (message) => isSameInstant(message.instant, text.instant) && (id === undefined || message.id === undefined),
   );
-  if (!same) {
-    const { instant } = text;
-    messages.push(id !== undefined ? { instant, id } : polled ? { instant, polled } : { instant });
-  } else if (id !== undefined) {
-    messages[messages.indexOf(same)] = { ...same, id };
-  } else if (!polled || same.polled) {
-    return polled ? 'repeated' : 'duplicate';
-  } else {
-    messages[messages.indexOf(same)] = { ...same, polled };
-  }
+  if (same && id === undefined && (!polled || same.polled)) return polled ? 'repeated' : 'duplicate';
+  const own = id !== undefined ? { id } : polled ? { polled } : {};
+  if (same) messages[messages.indexOf(same)] = { ...same, ...own };
+  else messages.push({ instant: text.instant, ...own });
   remember.set(text.key, { at, forMs, value: JSON.stringify({ messages }) });
   return same ? 'duplicate' : 'new';
 }

@@ -3,12 +3,12 @@ import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
 import { isSmsError } from '../errors';
 import type { Journal, Step, WhileFailing } from '../journal/journal';
 import { createChange, type HeldItem, type Participant } from '../journal/step';
-import type { Kind } from '../model';
-import { type Item, keepItem, timeOf } from '../store/store';
+import type { Kind, RecordsOfKind } from '../model';
+import { type Item, keepItem, parseRememberedValue, timeOf } from '../store/store';
 import { type Acceptance, type Arrival, createAccept, giveTogether } from './accept';
 import { currentEntry, dropEntry, type InboxParts, keepEntry, settle } from './context';
 import { DeadLetters, type InboxContext } from './dead-letters';
-import { type Channel, Entries, type Entry, isEntry, type KindOn, Pending, parseHeld } from './entries';
+import { type Channel, Entries, type Entry, isEntry, isRecordsOfKind, type KindOn, Pending } from './entries';
 import { forget, identify, judge, mergeSeen, movedSeen } from './identity';
 import { createRelease, takeLate } from './release';
 
@@ -66,6 +66,8 @@ export class Inbox {
   /** Where it keeps. */
   readonly journal: Journal;
   readonly counts: ReceiveCounts;
+  /** What was given up, for somebody to decide about. */
+  readonly deadLetters: DeadLetters;
   readonly #context: InboxContext;
   /** The end of the last of the answers that are taken a piece at a time; absent: none is. */
   #pieces: Promise<void> | undefined;
@@ -74,14 +76,11 @@ export class Inbox {
     this.journal = options.journal;
     this.counts = options.counts;
     this.#context = this.#createContext(options);
+    this.deadLetters = this.#context.deadLetters;
     this.journal.join('inbox', createInboxParticipant(this.#context));
     this.journal.join('deadLetter', this.deadLetters.createParticipant());
-    this.journal.join('held', { found: () => {}, wanted: () => [], isReadable: isHeld });
-  }
-
-  /** What was given up, for somebody to decide about. */
-  get deadLetters(): DeadLetters {
-    return this.#context.deadLetters;
+    const isReadable = (item: Item) => parseRedone((item as HeldItem).text) !== undefined;
+    this.journal.join('held', { found: () => {}, wanted: () => [], isReadable });
   }
 
   /** Whether everything is delivered and written. */
@@ -285,8 +284,9 @@ function createInboxParticipant(context: InboxContext): Participant {
     isReadable: isEntry,
     found: (items) => findEntries(context, items),
     redo(text, run) {
-      const arrival = { ...parseHeld(text), via: 'poll' as const };
-      context.run(createAccept(context, arrival, true), run);
+      const polled = parseRedone(text);
+      if (!polled) throw new TypeError('not what was polled');
+      context.run(createAccept(context, { ...polled, via: 'poll', wasHeld: true }), run);
       return true;
     },
     merge: mergeSeen,
@@ -313,20 +313,14 @@ function createInboxParticipant(context: InboxContext): Participant {
   };
 }
 
-/** How what was polled is taken in by a later process, or by another of those who poll its kind: `parseHeld` reads it. */
+/** How what was polled is taken in by a later process, or by another of those who poll its kind: {@link parseRedone} reads it. */
 function redone({ kind, records }: Arrival, onHeld: (() => void) | undefined) {
   const redo = () => JSON.stringify({ kind, records });
   return { redo, redoneFor: [kind], onWritten: () => onHeld?.() };
 }
 
-/** Whether it can be seen from an item what was polled. */
-function isHeld(item: Item): boolean {
-  try {
-    parseHeld((item as HeldItem).text);
-    return true;
-  } catch {
-    return false;
-  }
+function parseRedone(text: string): RecordsOfKind | undefined {
+  return parseRememberedValue({ value: text }, isRecordsOfKind);
 }
 
 /** Names of those whom an inbox can give more to that others leave, as in `Item.subscribers`. */

@@ -65,7 +65,7 @@ function settleSuccessor(context: InboxContext, { identity, entry }: Pending): b
   const successor = called ?? (isForPollers ? undefined : entries.findOn(kind, identity));
   if (successor) settle(context, successor);
   const deadLetter = successor ? undefined : context.deadLetters.find(kind, identity);
-  if (deadLetter) context.deadLetters.discard(deadLetter.id);
+  if (deadLetter) context.deadLetters.discard([deadLetter.id]);
   return successor !== undefined || deadLetter !== undefined;
 }
 

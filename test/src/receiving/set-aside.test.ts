@@ -230,7 +230,10 @@ describe('what is polled and no node takes', () => {
     const inbox = createInbox();
     await receive(inbox, 'one');
     const id = inbox.deadLetters.page(1).items[0]?.id ?? '';
-    assert.deepEqual([inbox.deadLetters.deliver(id), inbox.deadLetters.discard(id)], [false, true]);
+    assert.equal(inbox.deadLetters.deliver(id), false);
+    assert.equal(inbox.deadLetters.size, 1);
+    inbox.deadLetters.discard([id]);
+    assert.equal(inbox.deadLetters.size, 0);
     await inbox.journal.flush();
     assert.equal(disk.entries.size, 0);
   });
