@@ -1,7 +1,7 @@
 import type { Timer } from '../clock';
 import { type Channel, newsOf } from '../inbox/entries';
 import type { Inbox } from '../inbox/inbox';
-import type { Kind, RecordOfKind, Records } from '../model';
+import type { InboxRecord, Kind, RecordOfKind, Records } from '../model';
 import type { Given, InboxSubscriber } from './subscribers';
 
 /** One delivery of a record into the flow. */
@@ -18,7 +18,7 @@ export interface PollSubscriptionOptions<K extends Kind = Kind> {
   id: string;
   /** On channel `callback`: the path that the node answers. */
   path?: string | undefined;
-  /** Whether the node is interested in a record; what it does not want counts as delivered. */
+  /** Whether the node is interested in a record. */
   wants(record: Records[K]): boolean;
   /** `auto`: sending is delivering. `flow`: the flow says when. */
   acknowledge: 'auto' | 'flow';
@@ -78,6 +78,10 @@ export class PollSubscription implements InboxSubscriber {
     inbox.attach(channel, this);
   }
 
+  wants(record: InboxRecord): boolean {
+    return this.#options.wants(record);
+  }
+
   /** Records that the flow has and has not acknowledged. */
   get outstanding(): number {
     return this.#out.size;
@@ -104,8 +108,7 @@ export class PollSubscription implements InboxSubscriber {
   take(given: readonly Given[]): void {
     for (const one of given) {
       const { entry } = one;
-      if (!this.#options.wants(entry.record)) this.#inbox.done(entry, this);
-      else if (this.#options.acknowledge === 'flow') this.#waiting.set(entry.id, one);
+      if (this.#options.acknowledge === 'flow') this.#waiting.set(entry.id, one);
       else {
         void this.#deliver(one).then((sent) => {
           if (sent) this.#inbox.done(entry, this);

@@ -1,6 +1,6 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import { type Channel, type Entries, type Entry, nameSubscribers, type Pending, type Together } from '../inbox/entries';
-import { type Kind, kinds } from '../model';
+import { type InboxRecord, type Kind, kinds, type Records } from '../model';
 
 /** Where entries stand in what came together, when that is given in several turns of the event loop. */
 export interface Slice {
@@ -28,6 +28,8 @@ export interface InboxSubscriber<K extends Kind = Kind> {
   readonly path?: string | undefined;
   /** Gets only what it asked for itself, and what is left that nobody else takes. */
   readonly onDemand?: boolean;
+  /** Whether it takes a record of its channel; absent: all of them. */
+  wants?(record: Records[K]): boolean;
   /**
    * Gets entries that came together, or a slice of them, in order. Each has to be answered by {@link Inbox.done}, or, where the service
    * shall bring it again, by {@link Inbox.release}.
@@ -57,6 +59,8 @@ export interface SubscribersEvents {
   isPolled(kind: Kind): boolean;
   /** Nobody takes what is polled, neither here nor being redeployed. */
   onUntaken(pending: Pending): void;
+  /** None of those who are here wants it. */
+  onPassedOver(pending: Pending): void;
   /** A node threw as it was given something. */
   onFault(error: unknown): void;
 }
@@ -134,13 +138,14 @@ export class Subscribers {
     return this.here[channel].get(subscriber.id) === subscriber;
   }
 
-  hasAny(channel: Channel): boolean {
-    return this.here[channel].size > 0;
+  /** Whether somebody takes what comes on a channel, or a record of it. */
+  hasAny(channel: Channel, record?: InboxRecord): boolean {
+    return [...this.here[channel].values()].some((one) => !record || wants(one, record));
   }
 
-  /** Whether somebody takes what comes on a channel, or is being redeployed. */
-  expects(channel: Channel): boolean {
-    return this.hasAny(channel) || [...this.#away[channel].values()].some(({ onDemand }) => !onDemand);
+  /** Whether somebody takes what comes on a channel, or a record of it, or is being redeployed. */
+  expects(channel: Channel, record?: InboxRecord): boolean {
+    return this.hasAny(channel, record) || [...this.#away[channel].values()].some(({ onDemand }) => !onDemand);
   }
 
   /** The kinds that are polled, for somebody who is here or for nobody. */
@@ -249,6 +254,9 @@ export class Subscribers {
     });
     const isUntaken = taken === 0 && !entry.address && !this.expects(entry.channel);
     if (isUntaken && this.#events.isPolled(entry.kind)) this.#events.onUntaken(pending);
+    if (this.hasAny(entry.channel) && pendingFor.size === 0 && taken === 0 && !entry.address) {
+      this.#events.onPassedOver(pending);
+    }
     return batches;
   }
 
@@ -262,7 +270,8 @@ export class Subscribers {
       const subscriber = here.get(id);
       if (!subscriber && here.size > 0 && !away.has(id)) pendingFor.delete(id);
       else if (subscriber && subscriber === holder) isInHand = true;
-      else if (subscriber) returned.push(subscriber);
+      else if (subscriber && (entry.address || wants(subscriber, entry.record))) returned.push(subscriber);
+      else if (subscriber) pendingFor.delete(id);
     }
     if (returned.length > 0 || isInHand) return returned;
     if (taken > 0) {
@@ -271,12 +280,13 @@ export class Subscribers {
       return [];
     }
     if (entry.address) return this.#calledAt(entry.channel, entry.address) ?? [];
-    const wanting = [...here.values()].filter(({ id, onDemand }) => !onDemand || id === together?.asker);
+    const wanting = [...here.values()].filter((one) => wants(one, entry.record));
+    const asking = wanting.filter(({ id, onDemand }) => !onDemand || id === together?.asker);
     for (const [id, { onDemand }] of away) {
       if (!pendingFor.has(id) && (!onDemand || id === together?.asker)) pendingFor.set(id, undefined);
     }
     // What was asked for before a restart is not asked for again: the service has moved on.
-    return wanting.length === 0 && pendingFor.size === 0 ? [...here.values()].slice(0, 1) : wanting;
+    return asking.length === 0 && pendingFor.size === 0 ? wanting.slice(0, 1) : asking;
   }
 
   /** Who gets what a node was called with: itself, or the first that answers its path. */
@@ -299,6 +309,10 @@ export class Subscribers {
 
 function byChannel<What>(): Readonly<Record<Channel, Map<string, What>>> {
   return { incoming: new Map(), status: new Map(), outbox: new Map(), callback: new Map() };
+}
+
+function wants(subscriber: InboxSubscriber, record: InboxRecord): boolean {
+  return subscriber.wants?.(record) ?? true;
 }
 
 /** What came together is given together, and nothing else with it. */

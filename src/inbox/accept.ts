@@ -60,10 +60,11 @@ export function createAccept(context: InboxContext, arrival: Arrival): Step<Acce
   });
   const mayAnswer = candidates.some(({ known }) => known?.mayAnswer());
   const keys: string[] = [];
-  for (const { identity, known } of candidates) {
+  for (const { identity, known, news } of candidates) {
     keys.push(...keysOf(identity), ...(known?.keys ?? []));
     // One that is called back may have been released by another process.
-    if (via === 'callback' || mayAnswer) keys.push(...keysOfAnswer(identity));
+    if (via === 'callback' || mayAnswer || !context.subscribers.expects(kind, news.record))
+      keys.push(...keysOfAnswer(identity));
     keys.push(...holdKeysOf(context, arrival, identity));
   }
   const outcomes = candidates.flatMap(({ known }) => known?.outcome ?? []);
@@ -155,7 +156,7 @@ function acceptRecord(
       };
     }
     orphan = pending;
-    if (!orphan && via === 'callback' && !subscribers.hasAny(kind)) {
+    if (!orphan && via === 'callback' && !subscribers.hasAny(kind, news.record)) {
       orphan = entries.findOn(kind, identity, changes);
       // Its nodes are being redeployed, and get it when they are back.
       if (orphan && subscribers.expects(kind)) return () => ({ outcome, heldElsewhere: true });
@@ -167,11 +168,12 @@ function acceptRecord(
     }
   }
   const former = orphan ? currentEntry(orphan.entry, changes) : deadLetter;
-  const correlated = correlate(candidate, { former, isNew: outcome === 'new' }, look, changes);
+  const isUnwanted = !subscribers.expects(kind, news.record);
+  const correlated = correlate(candidate, { former, isNew: outcome === 'new', isUnwanted }, look, changes);
   if (isForNobody(context, arrival, correlated)) {
     // Should the service also call back with it, that is new to the node that is called.
     if (outcome === 'new') forget(identity, look, changes);
-    rememberAnswer(context, { identity, ...correlated }, look, changes);
+    rememberAnswer(context, { identity, ...correlated, isTaken: true }, look, changes);
     return () => {
       correlated.effect?.();
       return { outcome: correlated.isRepeated ? 'repeated' : outcome };
@@ -224,11 +226,11 @@ type Answering = Partial<Correlated> & { record: InboxRecord; isRepeated?: true 
 /** What a record answers: the same as when it came before. */
 function correlate(
   { news, identity, known, arrival }: Candidate,
-  { former, isNew }: { former: Entry | DeadLetter | undefined; isNew: boolean },
+  { former, isNew, isUnwanted }: { former: Entry | DeadLetter | undefined; isNew: boolean; isUnwanted: boolean },
   look: Look,
   changes: Changes,
 ): Answering {
-  const mayHaveAnswered = arrival.via === 'callback' || known?.mayAnswer(look);
+  const mayHaveAnswered = arrival.via === 'callback' || isUnwanted || known?.mayAnswer(look);
   const { answer, isTaken } = (mayHaveAnswered && recallAnswer(identity, look)) || {
     answer: former && answerOf(former.record),
   };
@@ -240,12 +242,13 @@ function correlate(
 }
 
 /**
- * The answer to a question, and a status that is reported, go to whoever waits for them; where no other node takes what is polled, here or
- * where it is handed over to, to nobody else.
+ * Whether none of the nodes that take what is polled wants it, here or where it is handed over to. Where there are none, it is so of the answer to
+ * a question, and of a status that is reported: they go to whoever waits for them.
  */
 function isForNobody({ subscribers, replacedBy }: InboxParts, arrival: Arrival, correlated: Answering): boolean {
-  const isTaken = correlated.record.awaited === true || correlated.isTaken === true;
-  if (!isTaken || arrival.via !== 'poll' || subscribers.expects(arrival.kind)) return false;
+  const isTaken =
+    correlated.record.awaited === true || correlated.isTaken === true || subscribers.expects(arrival.kind);
+  if (!isTaken || arrival.via !== 'poll' || subscribers.expects(arrival.kind, correlated.record)) return false;
   const other = replacedBy();
   return !other || isForNobody(other, arrival, correlated);
 }

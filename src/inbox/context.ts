@@ -1,11 +1,10 @@
 import type { Clock } from '../clock';
 import type { Subscribers } from '../delivery/subscribers';
 import type { Journal, Step } from '../journal/journal';
-import { createChange } from '../journal/step';
-import { type Changes, dropItem, heldPrefix, keepItem } from '../store/store';
+import { type Changes, dropItem, heldPrefix, keepItem, type Look } from '../store/store';
 import type { Correlator } from './correlator';
 import { type Entries, type Entry, isEntry, type Pending } from './entries';
-import type { Identity } from './identity';
+import { forget, type Identity, rememberAnswer } from './identity';
 
 /** What an inbox consists of, but for what it has set aside. Deciding, steps only look at it. */
 export interface InboxParts {
@@ -60,10 +59,30 @@ export function currentEntry(entry: Entry, changes: Changes): Entry {
 }
 
 /** Every node that an entry is for has taken it. Losing that merely delivers again, so it waits for the next commit. */
-export function settle(context: InboxParts, pending: Pending): void {
+export function settle(
+  context: InboxParts,
+  pending: Pending,
+  change: (look: Look, changes: Changes) => void = () => {},
+): void {
   const { entry, identity } = pending;
   context.entries.delete(entry.id);
-  const drop = createChange((changes) => dropEntry(context, entry, identity, changes));
-  context.run({ ...drop, drops: [entry.id] });
+  context.run({
+    whileFailing: 'apply',
+    drops: [entry.id],
+    decide(look, changes) {
+      dropEntry(context, entry, identity, changes);
+      change(look, changes);
+      return () => {};
+    },
+  });
   pending.end(true);
+}
+
+/** No node here wants an entry. Should the service also call back with it, that is new to the node that is called. */
+export function passOver(context: InboxParts, pending: Pending): void {
+  const { entry, identity } = pending;
+  settle(context, pending, (look, changes) => {
+    forget(identity, look, changes);
+    rememberAnswer(context, { identity, record: entry.record, isTaken: true }, look, changes);
+  });
 }

@@ -113,11 +113,11 @@ export class DeadLetters {
     return undefined;
   }
 
-  /** Gives what no node took to those that have come. */
+  /** Gives what no node took to those that have come and want it. */
   giveUntaken(): void {
     const { subscribers, run } = this.#context;
     const items = [...this.#kept.values()].map(({ item }) => item);
-    const wanted = items.filter(({ node, kind }) => node === '' && subscribers.hasAny(kind));
+    const wanted = items.filter(({ node, kind, record }) => node === '' && subscribers.hasAny(kind, record));
     for (const kind of this.#untaken) if (subscribers.hasAny(kind)) this.#untaken.delete(kind);
     for (const { id } of wanted) this.#kept.delete(id);
     for (let start = 0; start < wanted.length; start += mostGiven) {

@@ -108,7 +108,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'who came back gets nothing',
     'delivery/subscribers.ts',
-    'else if (subscriber) returned.push(subscriber);',
+    'else if (subscriber && (entry.address || wants(subscriber, entry.record))) returned.push(subscriber);',
     '',
   ),
   mutant(
@@ -119,9 +119,9 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'a filter is not asked',
-    'delivery/poll-subscription.ts',
-    'if (!this.#options.wants(entry.record)) this.#inbox.done(entry, this);',
-    'if (!this.#options) this.#inbox.done(entry, this);',
+    'delivery/subscribers.ts',
+    'return subscriber.wants?.(record) ?? true;',
+    'return subscriber.wants === undefined || record !== undefined;',
   ),
   // Attempts and acknowledgements.
   mutant(

@@ -293,6 +293,11 @@ export class World {
     return this.plan.nodes.filter((node) => node.kind === kind && (isReply || !node.repliesOnly));
   }
 
+  /** Whether any node polls for messages of a kind. */
+  polls(kind: Kind): boolean {
+    return this.plan.nodes.some((node) => node.kind === kind);
+  }
+
   /** A node has done with a message. */
   settle(message: Message, node: string, by?: { life: string; era: string }): void {
     const share = this.shareOf(message, node);
