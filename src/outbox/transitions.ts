@@ -181,12 +181,10 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Read
         remember({ text: settled, to: submittedOf(text), keys, open: begun, isAccepted: true }, memory, look, changes);
       }
       for (const question of begun) keepItem(changes, question);
-      const report =
-        sent && text.options.reportMs !== undefined
-          ? beginReport(settled, { sent, reference: referenceOf(messageId, text), memory }, changes)
-          : undefined;
-      if (report && !isOwn) expectStatuses(settled, report, look, changes);
-      const asked = [...begun, ...replied, ...(report ? [report] : [])];
+      const isReported = sent && text.options.reportMs !== undefined;
+      const reports = isReported ? [beginReport(settled, sent, memory, changes)] : [];
+      if (!isOwn) for (const report of reports) expectStatuses(settled, report, look, changes);
+      const asked = [...begun, ...replied, ...reports];
       if (keys && isOwn && asked.length === 0) dropUnkept(text, changes);
       return () => ({ text: settled, asked, unasked });
     },

@@ -11,7 +11,7 @@ import {
   type Report,
 } from './question';
 import { statusesOf } from './report';
-import { closeQuestion, type Memory, type SentKeys } from './sent-index';
+import { closeQuestion, type Memory, referenceOf, type SentKeys } from './sent-index';
 
 const replyPrefix = 'reply:';
 
@@ -100,14 +100,10 @@ export function ask(
 }
 
 /** Keeps the report to be on a text that was accepted, with the message of the flow. */
-export function beginReport(
-  text: Text,
-  { sent, reference, memory }: { sent: Sent; reference: string; memory: Pick<Memory, 'now'> },
-  changes: Changes,
-): Report {
+export function beginReport(text: Text, sent: Sent, memory: Memory, changes: Changes): Report {
   const { id, message, options } = text;
-  const named = { reference, messageId: message.messageId ?? sent.messageId };
-  const common = commonOf(text, named, options.reportMs ?? 0);
+  const messageId = message.messageId ?? sent.messageId;
+  const common = commonOf(text, { reference: referenceOf(messageId, text), messageId }, options.reportMs ?? 0);
   const recipients = sent.accepted;
   const report: Report = { ...common, kind: 'report', id: `${id}-report`, recipients, askedAt: memory.now };
   keepItem(changes, report);

@@ -112,10 +112,8 @@ export class QuestionBook extends Map<string, Asked> {
     const { id, text, reference } = question;
     const former = this.get(id);
     this.set(id, question);
-    if (!former) {
-      addTo(this.#byText, text, id);
-      if (question.kind === 'report') addTo(this.#byReference, reference, id);
-    }
+    addTo(this.#byText, text, id);
+    if (question.kind === 'report') addTo(this.#byReference, reference, id);
     this.#count(question, openness(question) - openness(former));
   }
 

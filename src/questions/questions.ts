@@ -53,7 +53,7 @@ export class Questions {
   #collected = 0;
 
   constructor(options: QuestionsOptions) {
-    const { clock, ledger, handlerOf } = options;
+    const { clock, ledger, handlerOf, origins } = options;
     this.#options = options;
     this.#deadlines = new DueTimes(clock, 'elapsed', (id) => this.#onDeadline(id));
     this.redelivery = new Redelivery({
@@ -63,8 +63,19 @@ export class Questions {
       handlerOf: ({ text, node }) => (ledger.texts.isOutcomeComing(text) ? undefined : handlerOf(node)),
       // Its node may be about to be deployed.
       patienceMs: (question) => Math.max(longestDeploymentMs, remainingMs(question, clock, questionGraceMs)),
-      tell: (handler, question, mayBeKnown) => this.#tell(handler, question, mayBeKnown),
-      ended: (asked) => this.#forget(asked),
+      tell: async (handler, asked, mayBeKnown) => {
+        const { text, messageId } = asked;
+        const origin = origins.get(text);
+        const carried = origin === undefined ? await ledger.carriedOf(asked) : undefined;
+        const news = { redelivered: mayBeKnown, ...present({ messageId, origin, carried }) };
+        if (asked.kind === 'report') return handler.onReport({ ...news, report: describeReport(asked) });
+        const { recipient, answer } = asked;
+        return answer ? handler.onAnswer({ ...news, recipient, answer }) : false;
+      },
+      ended: async (asked) => {
+        await this.#drop(asked);
+        if (!ledger.questions.hasOf(asked.text)) origins.delete(asked.text);
+      },
     });
   }
 
@@ -115,7 +126,7 @@ export class Questions {
 
   /** What is known of a record that has come. */
   correlationOf(passing: RecordOfKind) {
-    const { reconciliations, ledger } = this.#options;
+    const { clock, reconciliations, ledger } = this.#options;
     const { sentIndex } = ledger;
     const { kind, record } = passing;
     const observe = () => reconciliations.observe(passing);
@@ -136,7 +147,10 @@ export class Questions {
       correlate: (look: Look, changes: Changes) => {
         if (!sentIndex.isRemembered(look)) return { record, effect: observe };
         const keys = expected ?? recordKeysOf(record);
-        const unexpired = this.#unexpired(look);
+        const unexpired: Look = (key) => {
+          const remembered = look(key);
+          return remembered && remembered.at + remembered.forMs > clock.now() ? remembered : undefined;
+        };
         const { record: answering, answered } = this.#answer(passing, keys, unexpired, changes);
         const reported = kind === 'status' ? noteStatus(record, keys, unexpired, changes) : undefined;
         const effect = () => {
@@ -161,28 +175,22 @@ export class Questions {
     // It is remembered longer than it is known, for the sake of its questions.
     if (!open && found.knownUntil <= this.#options.clock.now()) return passing;
     const record = { ...passing.record, sent: found.sent };
-    const isEnd = passing.kind === 'status' && isUndelivered(passing.record);
-    const question = passing.kind === 'status' && !isEnd ? undefined : open;
-    const known = question && this.#options.ledger.questions.get(question.id);
-    const own = known?.kind === 'question' ? latest(known, changes) : undefined;
-    if (!question) return { record };
-    changes.remember.set(question.key, undefined);
+    const isStatus = passing.kind === 'status';
+    // Such a status says that no reply will come.
+    const isEnd = isStatus && passing.record.final === true && passing.record.statusCode.trim() !== 'RCV';
+    if (!open || (isStatus && !isEnd)) return { record };
+    const known = this.#options.ledger.questions.get(open.id) as Question | undefined;
+    const own = known && latest(known, changes);
+    changes.remember.set(open.key, undefined);
     const answer: Answer = isEnd
       ? { reason: 'undelivered', statusCode: passing.record.statusCode }
       : { reply: { ...(record as IncomingRecord), awaited: true } };
-    if (!own) leaveReply(question.id, answer, this.#options.clock.now(), changes);
+    if (!own) leaveReply(open.id, answer, this.#options.clock.now(), changes);
     const answered = own && { ...own, answer };
     if (answered) keepItem(changes, answered);
     // In a store of one's own it may be asked nowhere any more, or by what is to be taken over yet.
     const isAwaited = !isEnd && (own !== undefined || this.#options.ledger.journal.isShared);
     return { record: isAwaited ? { ...record, awaited: true } : record, answered };
-  }
-
-  #unexpired(look: Look): Look {
-    return (key) => {
-      const remembered = look(key);
-      return remembered && remembered.at + remembered.forMs > this.#options.clock.now() ? remembered : undefined;
-    };
   }
 
   /** The service has no more replies, or statuses, for now: what is overdue ends without. */
@@ -230,10 +238,7 @@ export class Questions {
     const asked = this.#options.ledger.questions.get(id);
     const { since = 0 } = (asked && this.#patience.get(awaited[asked.kind])) ?? {};
     if (asked && (asked.askedAt ?? 0) < since) this.#overdue.add(id);
-    else {
-      this.#stopWaiting(id);
-      if (asked) void this.#end([asked], true);
-    }
+    else if (asked) void this.#end([asked], true);
   }
 
   #stopWaiting(id: string): void {
@@ -254,23 +259,6 @@ export class Questions {
     for (const one of ended) this.#ended(one);
   }
 
-  async #tell(handler: SendHandler, asked: Asked, mayBeKnown: boolean): Promise<boolean> {
-    const { text, messageId } = asked;
-    const given = this.#options.origins.get(text);
-    const carried = given === undefined ? await this.#options.ledger.carriedOf(asked) : undefined;
-    const news = { redelivered: mayBeKnown, ...present({ messageId, origin: given, carried }) };
-    if (asked.kind === 'report') return handler.onReport({ ...news, report: describeReport(asked) });
-    const { recipient, answer } = asked;
-    return answer ? handler.onAnswer({ ...news, recipient, answer }) : false;
-  }
-
-  /** Its end has entered the flow, or nobody was there to take it. */
-  async #forget(asked: Asked): Promise<void> {
-    const { ledger, origins } = this.#options;
-    await this.#drop(asked);
-    if (!ledger.questions.hasOf(asked.text)) origins.delete(asked.text);
-  }
-
   #drop(asked: Asked): Promise<void> {
     const { journal, questions, texts } = this.#options.ledger;
     const { id, text } = asked;
@@ -287,18 +275,14 @@ export class Questions {
       collectIntervalMs,
       () => {
         this.#collecting = undefined;
-        void this.#end(this.#nextOpen()).then(() => this.#collect());
+        const open = [...ledger.questions.values()].filter(({ answer }) => !answer);
+        // Others each time, until all have had their turn.
+        const start = this.#collected < open.length ? this.#collected : 0;
+        this.#collected = start + mostCollected;
+        void this.#end(open.slice(start, this.#collected)).then(() => this.#collect());
       },
       true,
     );
-  }
-
-  /** Some of the open ones, others each time until all have had their turn. */
-  #nextOpen(): Asked[] {
-    const open = [...this.#options.ledger.questions.values()].filter(({ answer }) => !answer);
-    const start = this.#collected < open.length ? this.#collected : 0;
-    this.#collected = start + mostCollected;
-    return open.slice(start, this.#collected);
   }
 }
 
@@ -312,9 +296,4 @@ function remainingMs({ askedAt, waitMs }: Asked, clock: Clock, graceMs = 0): num
   if (askedAt === undefined) return wholeMs;
   const endsAt = ClockSkew.of(clock).timeOf(askedAt) + wholeMs;
   return Math.min(wholeMs, Math.max(0, endsAt - clock.now()));
-}
-
-/** Says whether a status says that no reply will come. */
-function isUndelivered({ final, statusCode }: StatusRecord): boolean {
-  return final === true && statusCode.trim() !== 'RCV';
 }
