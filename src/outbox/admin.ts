@@ -1,4 +1,4 @@
-import { SmsError } from '../errors';
+import type { SmsError } from '../errors';
 import { present } from '../wire/fields';
 import type { Dispatcher, DispatcherOptions } from './dispatcher';
 import type { SendFailure } from './outage';
@@ -95,20 +95,16 @@ export class Admin {
     const { ledger, reconciliations, queue, dispatcher } = this.#options;
     const { failing, scheduled } = dispatcher;
     const { texts } = ledger;
-    const {
-      page: [oldest],
-      total: kept,
-    } = texts.page('kept', 1);
+    const { page, total: kept } = texts.page('kept', 1);
     return {
       inFlight: queue.inFlight + reconciliations.searches.size,
       waiting: queue.waitingUnkept + kept,
       kept,
       scheduled,
-      ...(oldest ? { oldestKeptAt: oldest.place.at } : undefined),
       uncertain: texts.page('uncertain', 0).total,
       asking: ledger.questions.open.question.total,
       reporting: ledger.questions.open.report.total,
-      ...(failing && { failing }),
+      ...present({ oldestKeptAt: page[0]?.place.at, failing }),
     };
   }
 
@@ -177,14 +173,13 @@ export class Admin {
 
 function formatEntry(text: Text, place: TextEntryPlace, dueAt: number | undefined): TextEntry {
   const { id, node, message, outcome, state, leftAt } = text;
-  const error = outcome && 'error' in outcome ? parseOutcome(outcome) : undefined;
+  const error = outcome && (parseOutcome(outcome) as SmsError);
   return {
     id,
     ...place,
     node,
     to: message.to,
     body: message.body,
-    ...present({ dueAt, leftAt: state === 'leaving' ? leftAt : undefined, from: message.from }),
-    ...(error instanceof SmsError ? { error } : undefined),
+    ...present({ dueAt, leftAt: state === 'leaving' ? leftAt : undefined, from: message.from, error }),
   };
 }

@@ -399,10 +399,11 @@ export class Outbox implements Participant {
     this.#parts.settlement.forget(text.id);
   }
 
-  #createText({ message, encoding, parts, options, carried, origin }: SendRequest, node: string): Text {
+  #createText({ carried, origin, ...request }: SendRequest, node: string): Text {
     const { journal, clock, rules, origins } = this.#parts;
     const arrivedAt = clock.now();
     const text: Text = {
+      ...request,
       id: journal.nextId(),
       part: 'ledger',
       kind: 'text',
@@ -410,10 +411,7 @@ export class Outbox implements Participant {
       attempts: 0,
       state: 'waiting',
       node,
-      message,
-      encoding,
-      parts,
-      options: keepUntilDue(options, arrivedAt, rules),
+      options: keepUntilDue(request.options, arrivedAt, rules),
       arrivedAt,
     };
     // The message of the flow is needed when the call is over that gave it.

@@ -45,8 +45,7 @@ export class Reconciliations extends Map<string, Reconciliation> {
 
   /** Begins to collect, unless it has begun already; `undefined` for a text that nothing is looked for, or where nobody is who can. */
   open(text: Text, client = this.#options.registrations.clientFor(text.node)): Reconciliation | undefined {
-    const known = this.get(text.id);
-    const opened = known ?? (client && isReconciled(text) ? this.#create(text, client) : undefined);
+    const opened = this.get(text.id) ?? (client && isReconciled(text) ? this.#create(text, client) : undefined);
     if (!opened) return undefined;
     this.set(text.id, opened);
     opened.to = concernedBy(text);
