@@ -343,7 +343,7 @@ export class Dispatcher implements TurnSource {
 
   /** Has a text wait for the one that has its key: then it has the same outcome, or is sent. Never rejects. */
   async #follow(waiting: Waiting, text: Text): Promise<void> {
-    const { ledger, settlement, onFault } = this.#options;
+    const { ledger, registrations, settlement, onFault } = this.#options;
     const stop = new AbortController();
     waiting.following = { stop, isAtRest: true };
     try {
@@ -359,6 +359,7 @@ export class Dispatcher implements TurnSource {
       if (!stop.signal.aborted) onFault(error);
     }
     this.#forget(waiting);
+    registrations.tellState(text.node);
   }
 
   #timeChanged(waiting: Waiting, text: Text): void {

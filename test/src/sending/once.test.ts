@@ -21,6 +21,18 @@ describe('once', () => {
     assert.equal(side.service.bodies.length, 1);
   });
 
+  it('a kept text that has waited for another with its key waits no more in the state of its node', async () => {
+    const side = new SendingSide();
+    const node = side.attach();
+    const answer = side.service.holdNext();
+    for (let time = 0; time < 2; time++) sendText(node, 'hello', { once: 'a', keep: forever });
+    await side.pass(100);
+    answer();
+    await side.pass(100);
+    assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
+    assert.equal(node.state?.waiting, 0);
+  });
+
   it('refuses another text, and other recipients, under the same key', async () => {
     const side = new SendingSide();
     const node = side.attach();
