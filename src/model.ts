@@ -163,6 +163,7 @@ export interface Delivery {
   recipients: RecipientResult[];
   /** What was submitted less what the service reported as failed. */
   accepted: string[];
+  /** Each once. */
   failed: Omit<RecipientResult, 'isError'>[];
 }
 

@@ -168,9 +168,13 @@ function redactResponse(response: SendResponse, redact: Redact): SendResponse {
 
 function createDelivery(message: OutboundMessage, statusCode: number, response: SendResponse): Delivery {
   const { recipients } = response;
-  const failed = recipients.filter(({ isError }) => isError).map(({ isError: _, ...result }) => result);
-  const failedItems = new Set(failed.map(({ msisdn }) => normaliseRecipient(msisdn)));
-  const accepted = message.to.filter((item) => !failedItems.has(normaliseRecipient(item)));
+  const failed = new Map<string, Delivery['failed'][number]>();
+  for (const { isError, ...result } of recipients) {
+    const item = normaliseRecipient(result.msisdn);
+    // Of one that is listed more than once the first holds, with a reason that only another gives.
+    if (isError) failed.set(item, { ...result, ...failed.get(item) });
+  }
+  const accepted = message.to.filter((item) => !failed.has(normaliseRecipient(item)));
   const messageId = response.messageId || message.messageId;
-  return { statusCode, recipients, accepted, failed, ...(messageId ? { messageId } : undefined) };
+  return { statusCode, recipients, accepted, failed: [...failed.values()], ...(messageId ? { messageId } : undefined) };
 }

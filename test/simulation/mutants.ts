@@ -320,7 +320,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a recipient that was refused is called accepted',
     'http/client.ts',
-    '!failedItems.has(normaliseRecipient(item))',
+    '!failed.has(normaliseRecipient(item))',
     'item !== undefined',
   ),
   mutant(

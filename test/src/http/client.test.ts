@@ -180,6 +180,23 @@ describe('Client', () => {
       assert.equal(delivery.recipients.length, 3);
     });
 
+    it('tells once of a recipient that the service reports more than once as failed, with what is told first of each thing', async () => {
+      const simulator = await start();
+      const failed = (msisdn: string, reason = '') => `<recipient msisdn="${msisdn}" isError="true"${reason}/>`;
+      const listed = [
+        failed('6421555124'),
+        failed('+6421555124', ' errorCode="403" errorMessage="blocked"'),
+        failed('6421555124', ' errorCode="500" errorMessage="other"'),
+        '<recipient msisdn="6421555123" isError="false"/>',
+      ];
+      const body = `<outbound-message-delivery messageId="m" isError="false">${listed.join('')}</outbound-message-delivery>`;
+      simulator.fault('send', { status: 200, contentType: 'text/xml', body });
+      const delivery = await createClient(simulator.baseUrl).send({ ...message, to: ['6421555123', '6421555124'] });
+      assert.deepEqual(delivery.accepted, ['6421555123']);
+      assert.deepEqual(delivery.failed, [{ msisdn: '6421555124', errorCode: 403, errorMessage: 'blocked' }]);
+      assert.equal(delivery.recipients.length, 4);
+    });
+
     it('takes a 204 for success with no recipients reported (§9)', async () => {
       const { baseUrl } = await startAnswering(204, 'No Content');
       assert.deepEqual(await createClient(baseUrl).send({ ...message, messageId: 'mine' }), {
