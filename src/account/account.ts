@@ -1,7 +1,8 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type Clock, longestDeploymentMs, type Timer, wait } from '../clock';
 import { SmsError } from '../errors';
 import { Client } from '../http/client';
-import { type Connections, createConnections } from '../http/connections';
+import { type Connections, createConnections, findProxy } from '../http/connections';
 import type { Inbox } from '../inbox/inbox';
 import { QuietHours } from '../message/times';
 import type { Kind } from '../model';
@@ -53,7 +54,11 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   /** For replies, and for statuses. */
   readonly #questionPolls: Readonly<Record<PolledFor, QuestionPoll>>;
   readonly #queue: SendQueue;
-  #connections: Connections | undefined;
+  #opened: Connections | undefined;
+  /** What clients send by, whoever is the first. */
+  readonly #connections: Pick<Connections, 'dispatch'> = {
+    dispatch: (...exchange) => this.#opened?.dispatch(...exchange) ?? false,
+  };
   /** What the last member to leave wanted; a poll still in flight is handed over by these. */
   settings: AccountSettings | undefined;
   /** Settings whose limits hold: of the members, and of those that are being redeployed; by their ids. */
@@ -148,8 +153,14 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
    */
   join(settings: AccountSettings): JoinedMembership {
     this.#forgetting?.cancel();
-    const connections = this.#open(settings);
-    const client = new Client({ ...settings, connections, clock: this.clock });
+    // A member that is not the first may come to be.
+    findProxy(settings.baseUrl, settings.proxy);
+    if (this.members.size === 0) {
+      this.#open(settings);
+      this.#stores.begin();
+      this.#lateness = this.clock.after(longestDeploymentMs, () => this.#stores.goOn(), true);
+    }
+    const client = new Client({ ...settings, connections: this.#connections, clock: this.clock });
     const membership = new JoinedMembership(settings, client, this);
     this.members.add(membership);
     this.#limiting.set(settings.id, settings);
@@ -179,17 +190,9 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   }
 
   /** Connections and the settings of the queue are those of the first member. */
-  #open(settings: AccountSettings): Connections {
-    const isFirst = this.members.size === 0;
-    if (isFirst || !this.#connections) {
-      this.#connections = (settings.createConnections ?? createConnections)(settings);
-      this.settings = settings;
-      this.#stores.begin();
-    }
-    if (isFirst) {
-      this.#lateness = this.clock.after(longestDeploymentMs, () => this.#stores.goOn(), true);
-    }
-    return this.#connections;
+  #open(settings: AccountSettings): void {
+    this.#opened = (settings.createConnections ?? createConnections)(settings);
+    this.settings = settings;
   }
 
   createData(settings: AccountSettings): AccountData {
@@ -282,6 +285,11 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   async leave(member: Member, returning: Promise<void> | undefined): Promise<void> {
     this.members.delete(member);
     const [first] = this.members;
+    if (!first || !isDeepStrictEqual(wayOf(first.settings), wayOf(this.settings))) {
+      // What is under way goes on to its end.
+      void this.#opened?.close().catch(() => {});
+      if (first) this.#open(first.settings);
+    }
     if (first) this.settings = first.settings;
     const { settings } = member;
     const unlimit = () => {
@@ -293,7 +301,6 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     else if (first) unlimit();
     if (first) return;
     this.#lateness?.cancel();
-    void this.#connections?.close().catch(() => {});
     const { clock } = this;
     const stoppedAt = clock.elapsed();
     // Whoever waits for the polls of an earlier time closes nothing meanwhile: what has left would have no store to end in.
@@ -333,4 +340,9 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   #forget(): void {
     if (!this.#isNeeded && this.#stores.isSettled) this.#options.onIdle();
   }
+}
+
+/** What connections differ in. */
+function wayOf({ tls, proxy, createConnections }: Partial<AccountSettings> = {}) {
+  return { tls, proxy, createConnections };
 }

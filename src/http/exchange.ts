@@ -14,7 +14,7 @@ export interface Target {
   /** As {@link parseBaseUrl} returns it. */
   baseUrl: string;
   authentication: Authentication;
-  connections: Connections;
+  connections: Pick<Connections, 'dispatch'>;
   /** Measures timeouts; the machine's own when absent. */
   clock?: Clock;
 }

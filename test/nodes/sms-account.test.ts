@@ -753,23 +753,24 @@ describe('sms-account', () => {
   });
 
   describe('tls', () => {
+    const tls = (properties: Record<string, unknown>) => ({
+      id: 'tls',
+      type: 'tls-config',
+      name: '',
+      cert: '',
+      key: '',
+      ca: '',
+      certname: '',
+      keyname: '',
+      caname: '',
+      servername: '',
+      verifyservercert: true,
+      ...properties,
+    });
+
     it('trusts what the chosen tls-config trusts, and nothing else', async () => {
       const { key, cert } = createSelfSigned();
       const service = await startService({ tls: { key, cert } });
-      const tls = (properties: Record<string, unknown>) => ({
-        id: 'tls',
-        type: 'tls-config',
-        name: '',
-        cert: '',
-        key: '',
-        ca: '',
-        certname: '',
-        keyname: '',
-        caname: '',
-        servername: '',
-        verifyservercert: true,
-        ...properties,
-      });
       const cases: [Record<string, unknown>, string | undefined][] = [
         [{}, 'SMS_UNREACHABLE'],
         [{ verifyservercert: false }, undefined],
@@ -784,6 +785,19 @@ describe('sms-account', () => {
         await flow.stop();
       }
       assert.equal(service.messages.length, 2);
+    });
+
+    it('is that of an account that stays when another one on its login is taken away', async () => {
+      const service = await startService({ tls: createSelfSigned() });
+      const stays = [account(service), { ...send(), retries: 0 }, sink('sent'), ...catcher()];
+      const lax = [tls({ verifyservercert: false }), account(service, { id: 'lax', tls: 'tls' })];
+      const flow = await RunningFlow.start([...lax, ...stays], { nodes: [coreNode('network/05-tls')] });
+      assert.equal(await outcome(flow), undefined);
+      await flow.deploy(stays, 'nodes');
+      flow.send('send', { topic: handset, payload: 'hello' });
+      const [caught] = await flow.messages('caught', 1);
+      assert.equal(caught?.sms?.error?.code, 'SMS_UNREACHABLE');
+      assert.equal(service.messages.length, 1);
     });
 
     // Node-RED 4 knows certificates in files, and those that the editor has taken.
@@ -868,6 +882,18 @@ describe('sms-account', () => {
       noproxy: [],
       credentials: { username: 'u', password },
       ...properties,
+    });
+
+    it('is none any more when the account that had it is taken away, though another on its login stays', async () => {
+      const proxy = await startProxy();
+      const stays = [account(sim), send(), sink('sent'), ...catcher()];
+      const led = [proxyNode(proxy.url, 'p'), account(sim, { id: 'led', proxy: 'proxy' })];
+      const flow = await RunningFlow.start([...led, ...stays], { nodes: [coreNode('network/06-httpproxy')] });
+      assert.equal(await outcome(flow), undefined);
+      await flow.deploy(stays, 'nodes');
+      flow.send('send', { topic: handset, payload: 'hello' });
+      await flow.messages('sent', 2);
+      assert.deepEqual([proxy.asked.length, sim.messages.length], [1, 2]);
     });
 
     it('sends through the chosen http proxy node, with its user and password', async () => {

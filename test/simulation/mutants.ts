@@ -245,8 +245,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a poll is aborted when the last node goes',
     'account/account.ts',
-    'void this.#connections?.close().catch(() => {});',
-    'void this.#connections?.destroy().catch(() => {});',
+    'void this.#opened?.close().catch(() => {});',
+    'void this.#opened?.destroy().catch(() => {});',
   ),
   mutant(
     'a poll times out while the service waits',

@@ -6,11 +6,12 @@ import { Dispatcher } from 'undici';
 import { type Simulator, startSimulator } from '../../../simulator';
 import { type Accounts, createAccounts } from '../../../src/account/accounts';
 import type { JoinedMembership, OutboxSubscriber, Subscriber, Subscription } from '../../../src/account/membership';
-import type { AccountSettings } from '../../../src/account/settings';
+import type { AccountSettings, ConnectionSettings } from '../../../src/account/settings';
 import { onceAborted } from '../../../src/clock';
 import type { FlowDelivery } from '../../../src/delivery/poll-subscription';
 import { maxOutstanding } from '../../../src/delivery/poll-subscription';
 import type { SmsError } from '../../../src/errors';
+import { type Connections, createConnections } from '../../../src/http/connections';
 import type { Entry } from '../../../src/inbox/entries';
 import { QuietHours } from '../../../src/message/times';
 import type { IncomingRecord, OutboxRecord } from '../../../src/model';
@@ -229,6 +230,66 @@ describe('Account', () => {
       const b = new Listener('b');
       subscribe(one, b);
       assert.deepEqual(b.stateNames, ['listening']);
+    });
+
+    describe('connections', () => {
+      /** Opens connections, and says by their names which are open, and which each request has gone over. */
+      function openers() {
+        const [open, used]: [Set<string>, string[]] = [new Set(), []];
+        const opener = (name: string) => (options: ConnectionSettings) => {
+          const connections = createConnections(options);
+          open.add(name);
+          return {
+            dispatch(...exchange: Parameters<Connections['dispatch']>) {
+              used.push(name);
+              return connections.dispatch(...exchange);
+            },
+            close: () => connections.close().then(() => void open.delete(name)),
+          };
+        };
+        return { open, used, opener };
+      }
+
+      it('are those of the member that is first now; what is in flight ends on the former, and they close then', async () => {
+        const { open, used, opener } = openers();
+        const one = enter({ id: 'one', createConnections: opener('one') });
+        const two = enter({ id: 'two', createConnections: opener('two') });
+        const a = new Listener('a');
+        subscribe(two, a);
+        await until(isPolling);
+        await two.client.readFeed();
+        await one.leave();
+        assert.deepEqual([...open], ['one', 'two']);
+        await two.client.readFeed();
+        assert.deepEqual(used, ['one', 'one', 'two']);
+        receive('1');
+        await until(() => a.deliveries.length === 1);
+        await until(() => !open.has('one'));
+        await until(isPolling);
+        assert.deepEqual(used, ['one', 'one', 'two', 'two']);
+        assert.equal(simulator.requests.filter(({ aborted }) => aborted).length, 0);
+      });
+
+      it('stay where the next member would open the same', async () => {
+        const { open, used, opener } = openers();
+        const way = () => ({
+          proxy: { url: 'http://proxy.test', noProxy: ['127.0.0.1'] },
+          tls: { ca: Buffer.from('ca') },
+        });
+        const createConnections = opener('both');
+        const one = enter({ id: 'one', createConnections, ...way() });
+        const two = enter({ id: 'two', createConnections, ...way() });
+        await one.leave();
+        await enter({ id: 'one', createConnections, ...way() }).client.readFeed();
+        await two.client.readFeed();
+        assert.deepEqual([[...open], used], [['both'], ['both', 'both']]);
+      });
+
+      it('need settings that can be used of each member, since each may be the first', () => {
+        enter({ id: 'one' });
+        const isRefused = ({ code }: SmsError) => code === 'SMS_CONFIG';
+        assert.throws(() => enter({ id: 'two', proxy: { url: 'ftp://proxy.test' } }), isRefused);
+      });
     });
 
     it('sends share the queue of the account', async () => {
