@@ -169,6 +169,8 @@ export const reasons = {
       'The certificate of {{host}} is not valid at this time ({{detail}}). Have it renewed, and check the clock of this machine.',
     noTls:
       'The server at {{host}} speaks no TLS ({{detail}}). Check the port in the base URL. If the service has no https, use http and allow it in the account.',
+    tlsInvalid:
+      'No connection to {{host}} can be made with the TLS settings of the account ({{detail}}). Check their certificate, private key and passphrase.',
   }),
   ...ofCode('SMS_UNCERTAIN', {
     uncertain:

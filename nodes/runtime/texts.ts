@@ -52,6 +52,7 @@ const ownBadges: { [Reason in SmsErrorReason]?: string } = {
   certificateName: 'status.certificateName',
   certificateDate: 'status.certificateDate',
   noTls: 'status.noTls',
+  tlsInvalid: 'status.tlsInvalid',
   notFound: 'status.notFound',
   proxyLogin: 'status.proxyLogin',
   proxyRefused: 'status.proxyRefused',

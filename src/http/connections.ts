@@ -5,7 +5,7 @@ import type { ConnectionOptions } from 'node:tls';
 import type { buildConnector, Dispatcher } from 'undici';
 import { systemClock } from '../clock';
 import { SmsError } from '../errors';
-import { describeFailure, ProxyFailure } from './failure';
+import { describeFailure, ProxyFailure, TlsFailure } from './failure';
 
 /** TLS settings of the connection, as Node's `tls.connect` takes them. */
 export type TlsOptions = Pick<
@@ -62,7 +62,7 @@ export function createConnections(options: { baseUrl: string; tls?: TlsOptions; 
     } catch (error) {
       // It throws for TLS settings at fault; what is thrown as a proxy answers nobody would catch.
       target.httpSocket?.destroy();
-      callback(error as Error, null);
+      callback(new TlsFailure(error), null);
     }
   };
   const isTunnelled = options.baseUrl.startsWith('https:') || proxy?.url.protocol === 'https:';

@@ -20,6 +20,17 @@ export class ProxyFailure extends Error {
   }
 }
 
+/** TLS settings that no connection can be begun with. */
+export class TlsFailure extends Error {
+  /** OpenSSL's, which has none for a PFX. */
+  readonly code: string;
+
+  constructor(cause: unknown) {
+    super('TLS settings', { cause });
+    this.code = codeOf(cause) ?? 'PFX not readable';
+  }
+}
+
 /**
  * The error of a request that never left, with its own reason where TLS is why, since that is mended in a way of its own.
  *
@@ -35,6 +46,7 @@ export function createUnreachable(
   // What a proxy wants is not mended at the base URL or in the network.
   if (cause instanceof ProxyFailure && cause.detail === 407) return new SmsError('proxyLogin', details);
   if (cause instanceof ProxyFailure && cause.detail === 403) return new SmsError('proxyRefused', details);
+  if (cause instanceof TlsFailure) return new SmsError('tlsInvalid', details);
   // A certificate of the proxy is not mended by the TLS settings of the account.
   const code = (cause instanceof ProxyFailure ? undefined : codeOf(cause)) ?? '';
   const [, reason] = tlsFailures.find(([pattern]) => pattern.test(code)) ?? [];

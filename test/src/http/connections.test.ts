@@ -310,7 +310,8 @@ describe('connections', () => {
         const proxy = { url: await startTunnelling((socket) => tunnelled.push(socket)) };
         const [without, through] = [open({ baseUrl, tls }), open({ baseUrl, tls, proxy })];
         const error = await failure(through.call());
-        assert.equal(error.code, 'SMS_UNREACHABLE');
+        assert.deepEqual([error.code, error.reason], ['SMS_UNREACHABLE', 'tlsInvalid']);
+        assert.match(error.message, tls.pfx ? /\(PFX not readable\)/ : /\(ERR_OSSL_\w+\)/);
         assert.deepEqual(error.toJSON(), (await failure(without.call())).toJSON());
         // The next one is asked for anew, and fails alike.
         assert.equal((await failure(through.call())).message, error.message);

@@ -542,6 +542,12 @@ describe('http', () => {
         ['certificateName', secure.port, other, /another host name.*server name/],
         ['certificateDate', former.port, { ca: expired.cert }, /not valid at this time.*renewed/],
         ['noTls', plain.port, undefined, /speaks no TLS.*use http/],
+        [
+          'tlsInvalid',
+          secure.port,
+          { ...pair, key: expired.key },
+          /TLS settings.*certificate, private key and passphrase/,
+        ],
       ] as const) {
         for (const effect of ['send', 'read'] as const) {
           const error = await failure(call(`https://127.0.0.1:${port}`, { effect, ...(tls && { tls }) }));
