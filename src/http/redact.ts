@@ -2,8 +2,10 @@ import type { Authentication } from '../login';
 import { htmlEntities } from '../wire/entities';
 
 const mark = '•••';
-/** Shorter ones are found in ordinary words, which an error needs. */
-const shortestSecret = 6;
+/** Shorter ones are found in everything. */
+const shortestSecret = 3;
+/** Shorter ones are found within ordinary words and numbers, which an error needs: they are looked for as words. */
+const shortestPart = 6;
 /** Up to here a secret of letters alone may be a word, and is looked for as one. */
 const longestWord = 11;
 const spaces = [' ', '\t', '\n', '\r', '\u00a0'];
@@ -12,39 +14,48 @@ const spaces = [' ', '\t', '\n', '\r', '\u00a0'];
 export type Redact = (text: string) => string;
 
 /**
- * Makes a function that takes the password or key of a login out of a text: what the service writes into an error may
+ * Makes a function that takes the credentials of a login out of a text: what the service writes into an error may
  * quote the request. Each character is found in whatever way it is written: as it is, in either case, as an escape of
  * a URL (of UTF-8 or Latin-1) or a form, in a wrong character set, as an entity of HTML or XML, or as an escape of JSON or JavaScript, each of them
  * up to twice over; white space as white space of any length. What Basic authentication makes of the login is found likewise.
  *
+ * A user name, and a secret of 3 to 5 characters, are found where they are no part of a word or a number.
+ *
  * @param tokens what else of the request must not be shown
  */
 export function createRedactor(authentication: Authentication, tokens: readonly string[] = []): Redact {
-  const password = authentication.type === 'bearer' ? authentication.apiKey : authentication.password;
-  const secrets = [...new Set([password, ...tokens])].filter((secret) => coreOf(secret).length >= shortestSecret);
-  if (secrets.length === 0) return (text) => text;
   let pattern: RegExp | undefined;
   return (text) => {
     // Most accounts never meet an error that quotes anything.
-    pattern ??= createPattern(authentication, secrets);
+    pattern ??= createPattern(authentication, tokens);
     return text.replace(pattern, mark);
   };
 }
 
-function createPattern(authentication: Authentication, secrets: readonly string[]): RegExp {
-  // One may be the beginning of another.
-  const patterns = [...secrets].sort((one, other) => other.length - one.length).map(secretPattern);
-  if (authentication.type === 'basic' && secrets.includes(authentication.password)) {
+function createPattern(authentication: Authentication, tokens: readonly string[]): RegExp {
+  const isKey = authentication.type === 'bearer';
+  const secrets = new Set([isKey ? authentication.apiKey : authentication.password, ...tokens]);
+  const names = isKey || secrets.has(authentication.userId) ? [] : [authentication.userId];
+  const patterns = [...secrets, ...names]
+    .filter((secret) => coreOf(secret).length >= shortestSecret)
+    // One may be the beginning of another.
+    .sort((one, other) => other.length - one.length)
+    .map((secret) => secretPattern(secret, names.includes(secret)));
+  if (authentication.type === 'basic') {
     const token = Buffer.from(`${authentication.userId}:${authentication.password}`).toString('base64');
     patterns.push(patternOf(token.replace(/={1,2}$/, ''), { '+': '-', '/': '_' }));
   }
-  return new RegExp(patterns.join('|'), 'giu');
+  // Of nothing it would match everywhere.
+  return new RegExp(patterns.join('|') || '(?!)', 'giu');
 }
 
-function secretPattern(secret: string): string {
-  const pattern = patternOf(coreOf(secret));
-  const isWord = secret.length <= longestWord && /^\p{L}+$/u.test(secret);
-  return isWord ? `(?<![\\p{L}\\p{N}])${pattern}(?![\\p{L}\\p{N}])` : pattern;
+/** Where a word begins: an escape of a URL that is in front of it ends in letters or digits. */
+const wordStart = '(?:(?<![\\p{L}\\p{N}])|(?<=%(?:25)?[\\da-f]{2}))';
+
+function secretPattern(secret: string, isName: boolean): string {
+  const core = coreOf(secret);
+  const isWord = core.length < shortestPart || (secret.length <= longestWord && /^\p{L}+$/u.test(secret));
+  return isName || isWord ? `${wordStart}${patternOf(core)}(?![\\p{L}\\p{N}])` : patternOf(core);
 }
 
 /** White space with what a form makes of it, backslashes, what is beyond ASCII, or one other character. */

@@ -114,12 +114,13 @@ describe('createRedactor', () => {
     for (const secret of ['+ geheimnis', 'geheimnis +']) {
       assert.equal(redact(secret, 'Bad geheimnis!'), `Bad ${mark}!`, secret);
     }
-    assert.equal(redact('     + word', 'a word'), 'a word');
+    assert.equal(redact('     + word', 'a word, words'), `a ${mark}, words`);
+    assert.equal(redact('     + ab', 'ab'), 'ab');
   });
 
   it('masks tokens, too, of which one may begin another', () => {
-    const mask = createRedactor({ type: 'bearer', apiKey: 'tokens' }, ['tokens-of-two', 'short']);
-    assert.equal(mask('tokens tokens-of-two short'), `${mark} ${mark} short`);
+    const mask = createRedactor({ type: 'bearer', apiKey: 'tokens' }, ['tokens-of-two', 'short', 'it']);
+    assert.equal(mask('tokens tokens-of-two short it'), `${mark} ${mark} ${mark} it`);
     assert.equal(createRedactor({ type: 'bearer', apiKey: 'key' }, ['a+b/c d'])('a%2Bb%2Fc+d'), mark);
   });
 
@@ -132,6 +133,42 @@ describe('createRedactor', () => {
     // Up to 11 letters it may be a word within another.
     assert.equal(redact('counterpart', 'counterpart, counterparts'), `${mark}, counterparts`);
     assert.equal(redact('counterparts', 'counterparts, xcounterpartss'), `${mark}, x${mark}s`);
+  });
+
+  it('masks short secrets where they are no part of a word or a number', () => {
+    for (const secret of ['p4ss1', 'söß', '123', 'pin']) {
+      for (const [title, write] of Object.entries(writings)) {
+        const echo = [...secret].map(write).join('');
+        assert.equal(redact(secret, `Bad "${echo}", ${echo}`), `Bad "${mark}", ${mark}`, title);
+      }
+      assert.equal(redact(secret, `x${secret} ${secret}9`), `x${secret} ${secret}9`);
+      assert.equal(redact(secret, `?password%3D${secret}%26to%253D${secret}`), `?password%3D${mark}%26to%253D${mark}`);
+    }
+    assert.equal(redact('a1', 'a1'), 'a1');
+  });
+
+  it('masks the user name where it is no part of a word, however it is written', () => {
+    for (const type of ['form', 'basic'] as const) {
+      for (const userId of ['demo', 'demo@example.com', '  someone else  ', '001']) {
+        const mask = createRedactor({ type, userId, password: 'none' });
+        for (const [title, write] of Object.entries(writings)) {
+          const echo = [...userId.trim()].map(write).join('');
+          assert.equal(mask(`No such user: ${echo}.`), `No such user: ${mark}.`, title);
+        }
+        assert.equal(mask(`${userId.trim()}s`), `${userId.trim()}s`);
+      }
+      assert.equal(createRedactor({ type, userId: 'me', password: 'it' })('me it'), 'me it');
+      assert.equal(
+        createRedactor({ type, userId: 'demo', password: 'demo-2026' })('demo demo-2026'),
+        `${mark} ${mark}`,
+      );
+      assert.equal(createRedactor({ type, userId: 'the same', password: 'the same' })('xthe sames'), `x${mark}s`);
+    }
+  });
+
+  it('masks what Basic authentication makes of a login whose password is short', () => {
+    const mask = createRedactor({ type: 'basic', userId: 'demo', password: 'p4' });
+    assert.equal(mask(`Bad ${Buffer.from('demo:p4').toString('base64')}`), `Bad ${mark}==`);
   });
 
   for (const [title, secret, echo] of [
