@@ -45,7 +45,7 @@ export function parseChoice<T extends string>(setting: string, value: unknown, c
  * @throws SmsError `SMS_CONFIG` when it is neither true nor false
  */
 export function parseFlag(setting: string, value: unknown, byDefault: boolean): boolean {
-  const given = isBlank(value) ? String(byDefault) : String(value).toLowerCase();
+  const given = parseText(setting, value)?.toLowerCase() ?? String(byDefault);
   return parseChoice(setting, given, ['true', 'false']) === 'true';
 }
 

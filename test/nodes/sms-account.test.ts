@@ -444,6 +444,8 @@ describe('sms-account', () => {
       'a method in other letters': { method: 'get' },
       'a flag that is neither true nor false': { dedupe: 'on' },
       'a permission that is neither true nor false': { allowHttp: 'yes' },
+      'a permission that is an empty list': { allowHttp: [] },
+      'a permission that is an object': { allowHttp: { toString: 1 } },
     };
     for (const [what, properties] of Object.entries(bad)) {
       it(`is logged once by the account, and is the outcome of every message, for ${what}`, async () => {
