@@ -250,9 +250,14 @@ async function changeOptOuts(membership: Membership, body: unknown): Promise<num
   const { msisdns, action } = Object(body) as Record<string, unknown>;
   const wish = oneOf(wishes, action);
   if (!wish || !Array.isArray(msisdns) || msisdns.length > mostNumbers) return 400;
-  const numbers = msisdns.flatMap((one: unknown) => parseMsisdn(Array.isArray(one) ? '' : String(one)) ?? []);
+  const numbers = msisdns.flatMap((one: unknown) => (isNumberLike(one) && parseMsisdn(String(one))) || []);
   if (numbers.length !== msisdns.length) return 400;
   return { changed: await membership.changeOptOuts(numbers, wish) };
+}
+
+/** The sign and the point of a number would pass for formatting. */
+function isNumberLike(one: unknown): boolean {
+  return typeof one === 'string' || (Number.isInteger(one) && Number(one) > 0);
 }
 
 function formatOptOut({ msisdn, at, via }: OptOut): OptOutsReport['optouts'][number] {

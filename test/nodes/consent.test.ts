@@ -232,9 +232,12 @@ describe('consent', () => {
     await say(flow, 'STOP', two);
     const route = '/sms-account/account/optouts';
     const change = (body: object) => helper.request().post(route).send(body);
-    assert.deepEqual((await change({ msisdns: ['+6421 555 001', three, two], action: 'out' }).expect(200)).body, {
-      changed: 2,
-    });
+    assert.deepEqual(
+      (await change({ msisdns: ['+6421 555 001', Number(three), two], action: 'out' }).expect(200)).body,
+      {
+        changed: 2,
+      },
+    );
     const { body: page } = await helper.request().get(route).expect(200);
     assert.equal(page.total, 3);
     assert.deepEqual(
@@ -267,6 +270,10 @@ describe('consent', () => {
       {},
       { msisdns: ['abc'], action: 'out' },
       { msisdns: [[one]], action: 'out' },
+      { msisdns: [{ toString: 1, valueOf: 1 }], action: 'out' },
+      { msisdns: [6_421_555_123.5], action: 'out' },
+      { msisdns: [-64_215_551_234], action: 'out' },
+      { msisdns: [true], action: 'out' },
       { msisdns: [one], action: 'x' },
       { msisdns: Array(10_001).fill(one), action: 'out' },
     ]) {
