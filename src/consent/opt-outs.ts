@@ -116,35 +116,36 @@ export function countOptOuts(look: Look): number {
 /**
  * Lists who is on the list.
  *
+ * @param after where an earlier page ended, though all may have come back since who stood there; absent: at the latest
  * @param search a part of the number, of digits; absent: all
  */
 export function listOptOuts(look: Look, { after, search }: { after?: string; search?: string } = {}): OptOutPage {
   const { pages, total } = readHead(look);
   const latest = [...pages].reverse();
-  const [afterId, afterIndex] = parsePlace(after);
-  const place = afterId === undefined ? 0 : latest.indexOf(afterId);
-  const start = place < 0 ? latest.length : place;
-  // Of what is searched for so much is counted, wherever the page begins that is asked for; else few are left on most of the pages of those who
-  // came back.
-  const ids = search ? latest.slice(0, mostSearched) : latest.slice(start, start + mostSearched / 100);
+  const begin = findPlace(latest, after);
+  // Of those who are looked for so many are counted, wherever the page begins that is asked for. Few are left on most of the pages of those who came back.
+  const [from, most] = search ? [0, mostSearched] : [begin.page, mostSearched / 100];
+  const read = latest.slice(from, from + most);
   const optouts: OptOut[] = [];
   let found = 0;
   let next: string | undefined;
-  for (const [rank, id] of ids.entries()) {
+  for (const [offset, id] of read.entries()) {
+    const page = from + offset;
+    const older = latest.length - 1 - page;
     const lines = linesOf(look(pageKey(id)));
     for (let index = lines.length - 1; index >= 0; index--) {
       const line = lines[index] ?? '';
       if (search && !line.slice(0, line.indexOf(' ')).includes(search)) continue;
       found++;
-      const isBefore = (search && rank < start) || (id === afterId && index >= afterIndex);
+      const isBefore = page < begin.page || (page === begin.page && index >= begin.index);
       if (isBefore || next !== undefined) continue;
       if (optouts.length < pageSize) optouts.push(...parseLine(line));
-      else next = formatPlace(id, index + 1);
+      else next = formatPlace(id, index + 1, older);
     }
+    const isCutOff = offset === read.length - 1 && older > 0;
+    if (!search && isCutOff) next ??= formatPlace(id, 0, older);
     if (!search && next !== undefined) break;
   }
-  const last = ids.at(-1);
-  if (!search && last !== undefined && last !== pages[0]) next ??= formatPlace(last, 0);
   return { optouts, total: search ? found : total, ...(next === undefined ? undefined : { next }) };
 }
 
@@ -218,12 +219,15 @@ function parseLine(line: string): OptOut[] {
   return msisdn ? [{ msisdn, at: Number(at) || 0, via: via === 'person' ? 'person' : 'message' }] : [];
 }
 
-/** Names a place in the list: before the one that stands there in a page. */
-function formatPlace(id: string, index: number): string {
-  return `${id}.${index}`;
+/** Names a place in the list: before the one that stands there in a page, than which so many are older. */
+function formatPlace(id: string, index: number, older: number): string {
+  return `${id}.${index}.${older}`;
 }
 
-function parsePlace(place: string | undefined): [id: string | undefined, index: number] {
-  const [, id, index] = /^(.+)\.(\d+)$/.exec(place ?? '') ?? [];
-  return [id, Number(index ?? 0)];
+/** Where that is by now: where its page has gone, before the next older one. */
+function findPlace(latest: readonly string[], place: string | undefined): { page: number; index: number } {
+  const [, id, index, older] = /^(.+)\.(\d+)\.(\d+)$/.exec(place ?? '') ?? [];
+  const page = id === undefined ? 0 : latest.indexOf(id);
+  if (page >= 0) return { page, index: Number(index ?? Number.POSITIVE_INFINITY) };
+  return { page: Math.max(0, latest.length - Number(older)), index: Number.POSITIVE_INFINITY };
 }

@@ -141,6 +141,20 @@ describe('the list of who opted out', () => {
     assert.deepEqual(await list.all(), [...left].reverse());
   });
 
+  for (const search of [undefined, '6421']) {
+    it(`goes on with the next that there are when those have come back meanwhile that ${search ? 'were found' : 'come next'}`, async () => {
+      const all = numbers(1_000);
+      await list.change('out', all);
+      const asked = search ? { search } : {};
+      const { optouts, next = '' } = await list.list(asked);
+      assert.equal(optouts.at(-1)?.msisdn, all[800]);
+      await list.change('in', all.slice(600, 800));
+      const { optouts: later, total } = await list.list({ ...asked, after: next });
+      const shown = later.map(({ msisdn }) => msisdn);
+      assert.deepEqual([shown, total], [all.slice(400, 600).reverse(), 800]);
+    });
+  }
+
   it('finds numbers by a part of them', async () => {
     await list.change('out', numbers(1_000));
     const { optouts, total } = await list.list({ search: '0077' });
