@@ -62,15 +62,16 @@ export class DeadLetters {
   }
 
   /**
-   * At most so many, in the order in which they came, and what to ask for more with; absent: these were the last.
+   * At most so many, the one that was given up first before the others, and what to ask for more with; absent: these were the last.
    *
    * @param after what an earlier page gave as its `next`, whether that one is still here or not; absent: from the first
    */
   page(most: number, after = ''): { items: DeadLetter[]; next?: string } {
-    const rest = [...this.#kept.keys()].filter((id) => id > after).sort();
-    const items = rest.slice(0, most).flatMap((id) => this.get(id) ?? []);
-    const next = rest[most - 1];
-    return { items, ...(rest.length > most && next !== undefined && { next }) };
+    const all = [...this.#kept.values()].map(({ item }) => ({ item, key: keyOf(item) }));
+    const rest = all.filter(({ key }) => key > after).sort((a, b) => (a.key < b.key ? -1 : 1));
+    const page = rest.slice(0, most);
+    const next = rest.length > most ? page.at(-1)?.key : undefined;
+    return { items: page.map(({ item }) => item), ...(next !== undefined && { next }) };
   }
 
   /** A node has given an entry up. What drops the entry in the same turn of the event loop shares the commit. */
@@ -199,6 +200,11 @@ export class DeadLetters {
       },
     };
   }
+}
+
+/** Orders them by their times, those of one time by their ids. */
+function keyOf({ at, id }: DeadLetter): string {
+  return String(at).padStart(16, '0') + id;
 }
 
 /** Makes entries of them again: of each for the node that had given it up, or for all when none has taken it. */

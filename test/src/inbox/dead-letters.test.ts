@@ -39,13 +39,13 @@ describe('what was given up', () => {
   }
 
   /** A node that gives up at once what its flow does not take. */
-  function attach(inbox: Inbox, id = 'node'): FlowDelivery[] {
+  function attach(inbox: Inbox, id = 'node', ackTimeoutMs = 60_000): FlowDelivery[] {
     const sent: FlowDelivery[] = [];
     new PollSubscription(inbox, 'incoming', {
       id,
       wants: () => true,
       acknowledge: 'flow',
-      ackTimeoutMs: 60_000,
+      ackTimeoutMs,
       maxAttempts: 1,
       send: (delivery) => {
         sent.push(delivery);
@@ -214,6 +214,25 @@ describe('what was given up', () => {
       ['deadLetter'],
     );
     assert.equal(inbox.state.setAside, 1);
+  });
+
+  it('is listed by when it was given up, page by page, though what was shown has gone meanwhile', async () => {
+    const inbox = createInbox();
+    attach(inbox, 'a');
+    attach(inbox, 'b', 10_000);
+    await receive(inbox, 'one', 'two');
+    await clock.advance(60_000);
+    const listed: unknown[] = [];
+    let next: string | undefined;
+    do {
+      const page = inbox.deadLetters.page(1, next);
+      for (const { id, node, record } of page.items) {
+        listed.push(`${node} ${record.body}`);
+        inbox.deadLetters.discard([id]);
+      }
+      next = page.next;
+    } while (next !== undefined);
+    assert.deepEqual(listed, ['b one', 'b two', 'a one', 'a two']);
   });
 
   it('is forgotten after 7 days, and not before, whether the process ran or not', async () => {
