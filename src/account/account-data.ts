@@ -154,8 +154,9 @@ export class AccountStores {
     this.storeName = settings.storeName;
     const data = this.#dataIn(settings);
     this.data = data;
-    // It may be one that was to be taken over from.
+    // It may be one that was to be taken over from, or was closed.
     data.replaceBy(undefined);
+    data.journal.begin();
     if (earlier && earlier !== data && formerName !== undefined) {
       const store = { ...settings, storeName: formerName };
       // What the new place does not take stays in the old one, until somebody asks for it again.

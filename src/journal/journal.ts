@@ -111,6 +111,11 @@ export class Journal {
     this.participants.set(part, participant);
   }
 
+  /** Somebody is here who may ask for something, which opens the store, though it was closed before. */
+  begin(): void {
+    this.#isClosing = false;
+  }
+
   /**
    * Opens the store if it is closed, and finds what an earlier process left. Failures go to `onStore`.
    *
@@ -118,7 +123,7 @@ export class Journal {
    */
   open(isToFind = false): void {
     if (isToFind && !this.#options.store.mayHold) return;
-    this.#isClosing = false;
+    this.begin();
     this.#work();
   }
 

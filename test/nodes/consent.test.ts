@@ -285,6 +285,21 @@ describe('consent', () => {
     assert.match((await helper.request().get('/sms-account/metrics')).text, /node_red_sms_opted_out_numbers\{.*\} 2\n/);
   });
 
+  for (const store of ['memory', 'disk']) {
+    it(`shows the list, and takes changes, after a deployment though no node uses the store, which is ${store}`, async () => {
+      const userDir = mkdtempSync(join(tmpdir(), 'sms-consent-'));
+      stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+      const flow = await RunningFlow.start(nodes({ store }), { settings: { userDir } });
+      const route = '/sms-account/account/optouts';
+      for (const msisdns of [[one], [two], [three]]) {
+        await helper.request().post(route).send({ msisdns, action: 'out' }).expect(200, { changed: 1 });
+        await flow.deploy(msisdns[0] === one ? nodes({ store }) : [account(sim, { store, pause: '0' }), ...catcher()]);
+        const { body } = await helper.request().get(route).expect(200);
+        assert.equal(body.optouts[0].msisdn, msisdns[0]);
+      }
+    });
+  }
+
   it('tells the wish of a reply to a question at output 3, too', async () => {
     const asking = { wait: '5', waitType: 'num', outputs: 4, wires: [['sent'], [], ['reply'], []] };
     const flow = await RunningFlow.start([...nodes({ optOut: true }, sendNode(asking), receiver), sink('reply')]);

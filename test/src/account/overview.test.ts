@@ -6,6 +6,7 @@ import type { AccountSettings } from '../../../src/account/settings';
 import type { AccountState } from '../../../src/account/stats';
 import type { FlowDelivery } from '../../../src/delivery/poll-subscription';
 import type { SendRequest } from '../../../src/outbox/sender-registrations';
+import { MemoryStore } from '../../../src/store/memory';
 import { until } from '../../until';
 import { Closing } from '../closing';
 import { FailingStore, FakeDisk } from '../store/failing-store';
@@ -254,7 +255,7 @@ describe('what goes on in an account', () => {
       submit(to, changes);
       await until(() => outcomes === ended);
     };
-    return Object.assign(send, { submit, refuse: () => sender.countRefused() });
+    return Object.assign(send, { submit, refuse: () => sender.countRefused(), close: () => sender.close() });
   }
 
   it('takes a decision about all of a state, however many they are, and says how many it does not fit', async () => {
@@ -288,6 +289,25 @@ describe('what goes on in an account', () => {
     await membership.leave();
     disk = new FakeDisk();
     assert.equal(createAccounts().join(membership.settings).knowsEntries(), true, 'where there is nothing to find');
+  });
+
+  it('takes decisions about what is in memory when no node is left', async () => {
+    const memory = { storeName: 'memory', createStore: () => new MemoryStore() };
+    const first = enter(memory);
+    const { submit, close } = attachSender(first);
+    simulator.fault('send', { status: 503, headers: { 'retry-after': '60' } });
+    for (let count = 0; count < 3; count++) submit(['6421555001'], { keep: { expireMs: undefined } });
+    await until(() => first.entries('kept', 1).total === 3);
+    await until(() => first.state().sends.failing !== undefined && first.state().sends.inFlight === 0);
+    await Promise.all([close(), first.leave()]);
+    for (const left of [2, 1]) {
+      const membership = enter(memory);
+      await until(() => membership.knowsEntries());
+      const [entry] = membership.entries('kept', 1).entries;
+      assert.equal(await membership.act(entry?.id ?? '', 'discard'), 'done');
+      assert.equal(membership.entries('kept', 1).total, left);
+      await membership.leave();
+    }
   });
 
   it('knows what was counted of a login that is used again, but not of more than a hundred since', async () => {
