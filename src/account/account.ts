@@ -330,7 +330,10 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     const { data } = this;
     await data?.journal.close();
     if (this.#isNeeded) return;
-    const isDisposable = !data || (data.journal.isDurable && data.inbox.isSettled && !data.outbox.hasMessages);
+    // What it has in a shared store, another that takes its place does not find.
+    const isOwn = data?.journal.isShared && data.journal.mayHold;
+    const isDisposable =
+      !data || (data.journal.isDurable && !isOwn && data.inbox.isSettled && !data.outbox.hasMessages);
     if (isDisposable && this.#stores.isSettled && this.#queue.isRested) this.#forget();
     else if (this.#stores.isSettled) {
       this.#forgetting = this.clock.after(forgetAfterMs, () => this.#forget(), true);

@@ -116,13 +116,8 @@ export class Journal {
     this.#isClosing = false;
   }
 
-  /**
-   * Opens the store if it is closed, and finds what an earlier process left. Failures go to `onStore`.
-   *
-   * @param isToFind nobody keeps anything: only if there may be something to find
-   */
-  open(isToFind = false): void {
-    if (isToFind && !this.#options.store.mayHold) return;
+  /** Opens the store if it is closed, and finds what an earlier process left. Failures go to `onStore`. */
+  open(): void {
     this.begin();
     this.#work();
   }
@@ -130,7 +125,7 @@ export class Journal {
   /** Whether all that is in the store is known. Opens it if not, unless there is nothing to find. */
   find(): boolean {
     if (this.#isRead) return true;
-    this.open(true);
+    if (this.mayHold) this.open();
     return this.#working === undefined;
   }
 
@@ -194,7 +189,7 @@ export class Journal {
 
   /** Whether the store has an item, as far as is known. */
   isStored(id: string): boolean {
-    return this.#writer.isStored(id);
+    return this.#writer.stored.has(id);
   }
 
   /** Takes those steps that were postponed and say by now that they wait for the store no longer. */
@@ -202,9 +197,9 @@ export class Journal {
     for (const task of this.#writer.takePostponed()) this.#enqueue(task);
   }
 
-  /** See {@link Store.mayHold}; `undefined`: nobody knows before the store is open. */
+  /** See {@link Store.mayHold}; also whether this process has left something there, which it knows. */
   get mayHold(): boolean | undefined {
-    return this.#options.store.mayHold;
+    return this.#writer.stored.size > 0 || this.#options.store.mayHold;
   }
 
   /** See {@link Store.takeOverMs}. */

@@ -48,6 +48,8 @@ export class StepWriter {
   readonly #skew: ClockSkew;
   /** Whether something is to be saved that the store does not have. */
   hasUnsaved = false;
+  /** Ids of the items that the store has, as far as is known. */
+  stored = new Set<string>();
   /** Changes of steps that were taken without the store. */
   #unsaved = createChanges();
   /** What the first of them that remembers something under a key has found there; nothing, where the store could not be asked. */
@@ -55,8 +57,6 @@ export class StepWriter {
   /** Of the steps that they are of. */
   readonly #holds: Hold[] = [];
   readonly #postponed: Task[] = [];
-  /** Ids of the items that the store has, as far as is known. */
-  #stored = new Set<string>();
   #rememberedSinceSweep = rememberedPerSweep;
   #sweptAfterSetting = 0;
 
@@ -71,16 +71,12 @@ export class StepWriter {
     return this.#unsaved.drop.has(id);
   }
 
-  isStored(id: string): boolean {
-    return this.#stored.has(id);
-  }
-
   /** These are in the store: all that this process has there (`isOpening`), or more. Returns the ids of those that it had and has no more. */
   noteFound(items: readonly Item[], isOpening: boolean): string[] {
-    const former = this.#stored;
-    if (isOpening) this.#stored = new Set();
-    for (const { id } of items) this.#stored.add(id);
-    return isOpening ? [...former].filter((id) => !this.#stored.has(id)) : [];
+    const former = this.stored;
+    if (isOpening) this.stored = new Set();
+    for (const { id } of items) this.stored.add(id);
+    return isOpening ? [...former].filter((id) => !this.stored.has(id)) : [];
   }
 
   /** Nothing is written any more of an item that another process has taken over, and has as it found it. */
@@ -106,8 +102,8 @@ export class StepWriter {
         this.hasUnsaved = false;
         this.#bases.clear();
         this.#rememberedSinceSweep += all.remember.size;
-        for (const id of all.keep.keys()) this.#stored.add(id);
-        for (const id of all.drop.keys()) this.#stored.delete(id);
+        for (const id of all.keep.keys()) this.stored.add(id);
+        for (const id of all.drop.keys()) this.stored.delete(id);
         for (const hold of this.#holds.splice(0)) hold.letGo();
         for (const { hold } of tasks) hold?.letGo();
         return { effects: decided.effects };

@@ -135,8 +135,8 @@ export class Outbox implements Participant {
     this.#nodeChanged(id);
     const { size, open } = this.#parts.ledger.questions;
     if (size > 0) for (const kind of kinds) if (open[kind].has(id)) this.#tellOpenQuestions(id, kind);
-    // Texts of nodes that have gone are to be given up by whoever is here.
-    journal.open(!handler.usesStore);
+    // Texts of nodes that have gone are to be given up by whoever is here; on a shared store others that have the node come first.
+    if (handler.usesStore || (!journal.isShared && journal.mayHold)) journal.open();
     registrations.greet(registration);
     return {
       send: (request) => void running.run(() => this.#submit(request, registration)),
@@ -156,7 +156,7 @@ export class Outbox implements Participant {
   /** Goes on after {@link close} though no node sends: what waits for one that does not come back is given up in its time. */
   open(): void {
     this.#begin();
-    this.#parts.journal.open(true);
+    this.#parts.journal.find();
   }
 
   /**

@@ -150,10 +150,10 @@ export interface Store {
   /** How long after the opening of a shared store everything is taken over that dead processes held. */
   readonly takeOverMs?: number;
   /**
-   * Whether an earlier process, or this one before it closed the store, may have left something that is found without anybody
-   * here wanting it, at less expense than by opening. Absent: no.
+   * Whether an earlier process may have left something there, at less expense than by opening. Absent: nobody knows, but what it
+   * has left is found by nobody who does not want it.
    */
-  readonly mayHold?: boolean;
+  readonly mayHold?: boolean | undefined;
   /** Opens or reopens, and returns what was left. */
   open(events: StoreEvents): Promise<Leftovers>;
   /**

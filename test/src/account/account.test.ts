@@ -19,7 +19,7 @@ import type { OutcomeNews } from '../../../src/outbox/sender-registrations';
 import type { PollState } from '../../../src/polling/poll-loop';
 import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';
-import type { Changes, StoreEvents } from '../../../src/store/store';
+import type { Changes, Leftovers, StoreEvents } from '../../../src/store/store';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
@@ -1315,15 +1315,70 @@ describe('Account', () => {
           });
         }
 
-        it('is looked for in no store that is empty, which is not opened', async () => {
-          const clock = new VirtualClock();
-          const store = new FailingStore();
-          const one = enterAlone(clock, { storeName: 'disk', createStore: () => store });
-          attachSender(one.membership, { usesStore: false });
-          await clock.advance(minute);
-          assert.equal(store.isOpen, false);
-          await one.leave();
-        });
+        for (const Kind of [FailingStore, FailingServer]) {
+          it(`is looked for in no store that is empty, which is not opened: a ${Kind.name}`, async () => {
+            const [clock, process, store] = [new VirtualClock(), createAccounts(), new Kind()];
+            for (const usesStore of [false, true, false]) {
+              const one = enterAlone(clock, { storeName: 'a store', createStore: () => store }, process);
+              const { node } = attachSender(one.membership, { usesStore });
+              await clock.advance(minute);
+              assert.equal(store.isOpen, usesStore);
+              await Promise.all([node.close(), one.leave()]);
+            }
+          });
+        }
+
+        for (const [isTakenOver, what] of [
+          [false, 'has kept it'],
+          [true, 'has taken it over'],
+        ] as const) {
+          it(`is found and given up by the process that ${what}, on a store that others share`, async () => {
+            const [clock, disk] = [new VirtualClock(), new FakeDisk()];
+            /** It finds what it has kept itself, and of others what is wanted. */
+            class Server extends FailingServer {
+              readonly #own = new Set<string>();
+
+              override async open(events: StoreEvents): Promise<Leftovers> {
+                const { items, ...rest } = await super.open(events);
+                const wanted = new Set(events.wanted());
+                const found = items.filter(
+                  ({ id, subscribers }) => this.#own.has(id) || subscribers.some((name) => wanted.has(name)),
+                );
+                for (const { id } of found) this.#own.add(id);
+                return { ...rest, items: found };
+              }
+
+              override commit(changes: Changes): Promise<void> {
+                for (const id of changes.keep.keys()) this.#own.add(id);
+                return super.commit(changes);
+              }
+            }
+            const changes = { storeName: 'server', createStore: () => new Server(disk) };
+            let process = createAccounts();
+            const one = enterAlone(clock, changes, process);
+            const { node } = attachSender(one.membership);
+            sendText({ node }, 'x', { keep: { expireMs: 8 * minute } });
+            await clock.advance(1_000);
+            await Promise.all([node.close(), one.leave()]);
+            if (isTakenOver) {
+              process = createAccounts();
+              const heir = enterAlone(clock, changes, process);
+              const { node: same } = attachSender(heir.membership);
+              await clock.advance(1_000);
+              await Promise.all([same.close(), heir.leave()]);
+            }
+            const two = enterAlone(clock, changes, process);
+            attachSender(two.membership, { id: 'other', usesStore: false });
+            await clock.advance(1_000);
+            // Another that has its node may want it first.
+            assert.equal(two.membership.state().sends.kept, 0);
+            await clock.advance(minute);
+            assert.equal(two.membership.state().sends.kept, 1);
+            await clock.advance(8 * minute);
+            assert.deepEqual([two.membership.state().sends.kept, two.abandoned], [0, ['send']]);
+            await two.leave();
+          });
+        }
 
         it('is found and given up where no node is left that sends', async () => {
           const [clock, process] = [new VirtualClock(), createAccounts()];

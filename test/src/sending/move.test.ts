@@ -71,7 +71,7 @@ describe('what a login takes over of another', () => {
     const consent = new Consent({ clock: former.clock, replies: { listen() {} }, journal: () => undefined });
     /** Changes who is on the list of one of them, and results in who is by then. */
     const change = async ({ journal }: SendingSide, wish: Wish, msisdns: readonly string[]) => {
-      journal.open(true);
+      journal.open();
       const changing = consent.change(journal, msisdns, wish).then(() => consent.list(journal));
       await former.pass(1_000);
       const { optouts, total } = await changing;

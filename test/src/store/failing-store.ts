@@ -83,7 +83,7 @@ export class FailingStore implements Store {
 
   constructor(readonly disk = new FakeDisk()) {}
 
-  get mayHold(): boolean {
+  get mayHold(): boolean | undefined {
     return this.disk.entries.size > 0;
   }
 
@@ -193,6 +193,11 @@ export class FailingServer extends FailingStore {
   override open(events?: Partial<StoreEvents>): Promise<Leftovers> {
     this.#events = events;
     return super.open(events);
+  }
+
+  /** Nobody knows what others have left there. */
+  override get mayHold(): undefined {
+    return undefined;
   }
 
   /** It has no place for what is not committed. */
