@@ -445,7 +445,7 @@ describe('sms-account', () => {
       'a flag that is neither true nor false': { dedupe: 'on' },
       'a permission that is neither true nor false': { allowHttp: 'yes' },
       'a permission that is an empty list': { allowHttp: [] },
-      'a permission that is an object': { allowHttp: { toString: 1 } },
+      'a permission that is an object': { allowHttp: { on: true } },
     };
     for (const [what, properties] of Object.entries(bad)) {
       it(`is logged once by the account, and is the outcome of every message, for ${what}`, async () => {
