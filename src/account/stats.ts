@@ -81,7 +81,7 @@ export class Stats {
   readonly #clock: Clock;
   readonly receives: ReceiveCounts = { received: 0, statuses: 0, duplicates: 0, redelivered: 0, setAside: 0 };
   /** What had been counted when this day began. */
-  #before: Counts | undefined;
+  #before = this.counts;
   #midnight: Timer | undefined;
   #told = { storeName: '', nodes: new Told() };
 
@@ -99,7 +99,6 @@ export class Stats {
   /** What was counted since the last midnight of the machine's time zone, or since the start. */
   get countsToday(): Counts {
     const { counts } = this;
-    if (!this.#before) return counts;
     for (const [name, before] of Object.entries(this.#before)) counts[name as keyof Counts] -= before;
     return counts;
   }

@@ -98,9 +98,8 @@ export class Subscribers {
   /** How often a node has come. */
   #comings = 0;
   #absence: Timer | undefined;
-  /** To be looked at, from {@link #next} on. */
+  /** To be looked at. */
   #queue: Pending[] = [];
-  #next = 0;
   /** Nodes have come, or were away for too long: all entries are to be looked at. */
   #isForAll = false;
   #turn: Timer | undefined;
@@ -148,14 +147,11 @@ export class Subscribers {
     return this.hasAny(channel, record) || [...this.#away[channel].values()].some(({ onDemand }) => !onDemand);
   }
 
-  /** The kinds that are polled, for somebody who is here or for nobody. */
-  get polled(): Kind[] {
-    return kinds.filter((kind) => this.hasAny(kind) || this.#events.isPolled(kind));
-  }
-
-  /** Names of those that are called back, as in `Item.subscribers`. */
-  get called(): string[] {
-    return [...this.here.callback.values()].flatMap(({ id, path }) => nameSubscribers({ node: id, path }));
+  /** What can be given here, as in `Item.subscribers`: the kinds that are polled, for somebody who is here or for nobody, and who is called back. */
+  get wanted(): string[] {
+    const polled = kinds.filter((kind) => this.hasAny(kind) || this.#events.isPolled(kind));
+    const called = [...this.here.callback.values()];
+    return [...polled, ...called.flatMap(({ id, path }) => nameSubscribers({ node: id, path }))];
   }
 
   /** The nodes that what comes now is for. */
@@ -177,7 +173,7 @@ export class Subscribers {
    * of more than fits into one turn the rest does.
    */
   give(fresh: readonly Pending[]): void {
-    const isBehind = this.#next < this.#queue.length || (this.#isForAll && this.#entries.size > fresh.length);
+    const isBehind = this.#queue.length > 0 || (this.#isForAll && this.#entries.size > fresh.length);
     for (const pending of fresh) this.#queue.push(pending);
     if (isBehind || fresh.length > sliceSize) this.#giveNextTurn();
     else this.#giveSlice();
@@ -191,7 +187,7 @@ export class Subscribers {
 
   /** Resolves when nothing waits to be looked at; absent when nothing does. */
   get given(): Promise<void> | undefined {
-    if (this.#next >= this.#queue.length) return undefined;
+    if (this.#queue.length === 0) return undefined;
     return new Promise((resolve) => this.#onGiven.push(resolve));
   }
 
@@ -205,21 +201,14 @@ export class Subscribers {
 
   /** Gives a turn's worth of what is to be looked at, and the rest in the turns that follow. */
   #giveSlice(): void {
-    const slice = this.#queue.slice(this.#next, this.#next + sliceSize);
-    this.#next += slice.length;
     const batches: Batch[] = [];
-    for (const pending of slice) {
+    for (const pending of this.#queue.splice(0, sliceSize)) {
       if (pending.isReleased || this.#entries.get(pending.entry.id) !== pending) continue;
       for (const batch of this.#share(pending)) addTo(batches, batch);
     }
     for (const batch of batches) this.#handOn(batch);
-    if (this.#next < this.#queue.length || this.#isForAll) {
-      this.#giveNextTurn();
-      return;
-    }
-    this.#queue = [];
-    this.#next = 0;
-    for (const resolve of this.#onGiven.splice(0)) resolve();
+    if (this.#queue.length > 0 || this.#isForAll) this.#giveNextTurn();
+    else for (const resolve of this.#onGiven.splice(0)) resolve();
   }
 
   /** Who was taken away since the last node came is being redeployed; who was before is not part of the flows any more. */
@@ -232,7 +221,6 @@ export class Subscribers {
     }
     if (!isSomebodyAway) this.#absence?.cancel();
     this.#queue = [...this.#entries.values()];
-    this.#next = 0;
   }
 
   /** Says who gets an entry now, and which attempt it is for each: before any of them is given it, since the first may be done with it at once. */

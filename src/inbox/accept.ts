@@ -216,8 +216,7 @@ function isBeingMoved({ journal }: InboxParts, via: Via, identity: Identity): bo
 /** Whether those who are brought a called-back message again get it, since whoever has not taken it is gone. */
 function isOrphanFor({ journal, subscribers }: InboxParts, arrival: Arrival, pending: Pending): boolean {
   // While the store fails, what is dropped may be found again.
-  if (journal.mode !== 'open' || !subscribers.isStranded(pending)) return false;
-  return subscribers.audience(arrival).length > 0;
+  return journal.mode === 'open' && subscribers.isStranded(pending) && subscribers.audience(arrival).length > 0;
 }
 
 /** A record, and what follows from what it answers; `isRepeated`: it has answered that before. */

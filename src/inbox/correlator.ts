@@ -54,14 +54,13 @@ export function withConsent({ journal, correlator, now, wishOf, onChanged }: Con
     if (!wish || !msisdn || !digits.test(msisdn)) return correlator(news);
     // The wish goes along to whoever keeps the record as the answer to a question.
     const known = correlator({ ...news, record: { ...news.record, optOut: wish } } as RecordOfKind);
-    const msisdns = [msisdn];
     return {
       ...known,
       correlate(look, changes, isNew) {
         const correlated = known.correlate(look, changes, isNew);
         if (!isNew) return correlated;
         const createId = () => journal.nextId();
-        const change: OptOutChange = { msisdns, wish, at: now(), via: 'message', createId };
+        const change: OptOutChange = { msisdns: [msisdn], wish, at: now(), via: 'message', createId };
         // While the store fails nobody knows what the list is, which must not be written over.
         const isOpen = journal.mode === 'open';
         if (isOpen) changeOptOuts(change, look, changes);

@@ -279,11 +279,17 @@ const sliceSize = 500;
 
 /** Takes charge of what an earlier process left, of what a dead one held, and lets go of what the store keeps. */
 function createInboxParticipant(context: InboxContext): Participant {
-  const { entries } = context;
+  const { entries, subscribers, clock } = context;
   return {
     wanted: () => wantedBy(context),
     isReadable: isEntry,
-    found: (items) => findEntries(context, items),
+    async found(items) {
+      for (const [index, entry] of items.entries()) {
+        if (index > 0 && index % sliceSize === 0) await nextTurn(clock);
+        if (isEntry(entry) && !entries.has(entry.id)) entries.add(new Pending(entry, identify(entry)));
+      }
+      if (items.length > 0) subscribers.giveAll();
+    },
     redo(text, run) {
       const polled = parseRedone(text);
       if (!polled) throw new TypeError('not what was polled');
@@ -327,13 +333,5 @@ function parseRedone(text: string): RecordsOfKind | undefined {
 /** Names of those whom an inbox can give more to that others leave, as in `Item.subscribers`. */
 function wantedBy({ replacedBy, subscribers }: InboxParts): readonly string[] {
   const other = replacedBy();
-  return other ? wantedBy(other) : [...subscribers.polled, ...subscribers.called];
-}
-
-async function findEntries({ entries, subscribers, clock }: InboxParts, items: readonly Item[]): Promise<void> {
-  for (const [index, entry] of items.entries()) {
-    if (index > 0 && index % sliceSize === 0) await nextTurn(clock);
-    if (isEntry(entry) && !entries.has(entry.id)) entries.add(new Pending(entry, identify(entry)));
-  }
-  if (items.length > 0) subscribers.giveAll();
+  return other ? wantedBy(other) : subscribers.wanted;
 }

@@ -154,12 +154,6 @@ export class PollLoop {
     return this.#failures > 0 || this.#repeats > 0;
   }
 
-  /** While it has to wait for what the service does, it wants to know first what an answer brought. */
-  get #mostUnderWay(): number {
-    const most = this.#isBackingOff ? undefined : this.#source.mostUnderWay?.();
-    return Math.max(1, most ?? this.#source.drain());
-  }
-
   async #work(): Promise<void> {
     this.#workers++;
     try {
@@ -168,7 +162,9 @@ export class PollLoop {
           await this.#sleep(this.#onHold);
           continue;
         }
-        if (this.#inFlight + this.#handingOver.size >= this.#mostUnderWay) {
+        // While it has to wait for what the service does, it wants to know first what an answer brought.
+        const most = (this.#isBackingOff ? undefined : this.#source.mostUnderWay?.()) ?? this.#source.drain();
+        if (this.#inFlight + this.#handingOver.size >= Math.max(1, most)) {
           // Whoever has a poll in flight goes on.
           if (this.#handingOver.size === 0) return;
           await Promise.race(this.#handingOver);
