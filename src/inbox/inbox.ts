@@ -4,6 +4,7 @@ import { isSmsError } from '../errors';
 import type { Journal, Step, WhileFailing } from '../journal/journal';
 import { createChange, type HeldItem, type Participant } from '../journal/step';
 import type { Kind, RecordsOfKind } from '../model';
+import type { PollEvents } from '../polling/poll-loop';
 import { type Item, keepItem, parseRememberedValue, timeOf } from '../store/store';
 import { type Acceptance, type Arrival, createAccept, giveTogether } from './accept';
 import { currentEntry, dropEntry, type InboxParts, keepEntry, passOver, settle } from './context';
@@ -118,10 +119,10 @@ export class Inbox {
   /**
    * Keeps what came and gives the new to the nodes it is for. Resolves when it is in the store, in order with `records`.
    *
-   * @param onHeld told of what was polled when that is where a crash does not reach it, if there is such a place
+   * @param onHeld see {@link PollEvents}
    * @throws SmsError `SMS_STORE` for a callback when the store cannot keep it, or is closed
    */
-  accept(arrival: Arrival, { onHeld }: { onHeld?(): void } = {}): Promise<Acceptance[]> {
+  accept(arrival: Arrival, { onHeld }: Pick<Partial<PollEvents>, 'onHeld'> = {}): Promise<Acceptance[]> {
     const { via, records } = arrival;
     if (via === 'callback' || (records.length <= largestPiece && !this.#pieces)) {
       return this.#accept(arrival, onHeld);
@@ -133,16 +134,20 @@ export class Inbox {
     const pieces = accepting.then(end, end);
     this.#pieces = pieces;
     // All of it is where a kill does not reach it before the first piece is taken, and until the last has been.
-    this.#context.run({ ...createChange(() => {}), ...redone(arrival, onHeld), after: pieces });
+    this.#context.run({ ...createChange(() => {}), ...redone(arrival, () => onHeld?.(false)), after: pieces });
     return accepting;
   }
 
-  async #accept(arrival: Arrival, onHeld: (() => void) | undefined): Promise<Acceptance[]> {
+  async #accept(arrival: Arrival, onHeld: PollEvents['onHeld'] | undefined): Promise<Acceptance[]> {
     const { kind, via, records } = arrival;
     const { journal, subscribers } = this.#context;
     const step = createAccept(this.#context, arrival);
+    const isBack = step.after !== undefined;
+    const held = redone(arrival, () => onHeld?.(isBack));
     // The service has forgotten what it was polled for: a kill must not reach it before it is committed.
-    const accepting = via === 'poll' ? this.#runWaiting({ ...step, ...redone(arrival, onHeld) }) : journal.run(step);
+    const accepting = via === 'poll' ? this.#runWaiting({ ...step, ...held }) : journal.run(step);
+    // In memory it is as safe as it will ever be.
+    if (isBack && !journal.isDurable) onHeld?.(true);
     const acceptances = await accepting;
     const fresh = acceptances.filter(({ outcome }) => outcome === 'new').length;
     this.counts.duplicates += acceptances.length - fresh;
@@ -321,9 +326,9 @@ function createInboxParticipant(context: InboxContext): Participant {
 }
 
 /** How what was polled is taken in by a later process, or by another of those who poll its kind: {@link parseRedone} reads it. */
-function redone({ kind, records }: Arrival, onHeld: (() => void) | undefined) {
+function redone({ kind, records }: Arrival, onWritten: () => void) {
   const redo = () => JSON.stringify({ kind, records });
-  return { redo, redoneFor: [kind], onWritten: () => onHeld?.() };
+  return { redo, redoneFor: [kind], onWritten };
 }
 
 function parseRedone(text: string): RecordsOfKind | undefined {

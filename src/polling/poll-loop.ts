@@ -17,8 +17,12 @@ export type PollOutcome = 'new' | 'repeated' | 'empty';
 export interface PollEvents {
   /** The request has left on an open connection. */
   onSent(): void;
-  /** It has brought something, which is where a crash does not reach it, though it is not handed over yet. */
-  onHeld(): void;
+  /**
+   * It has brought something, which is where a crash does not reach it as far as there is such a place, though it is not handed over yet.
+   *
+   * @param isBack it waits for what somebody else does, which may take a minute
+   */
+  onHeld(isBack: boolean): void;
 }
 
 /** What a loop polls, and how. Read anew before each poll, so that they may change under a running loop. */
@@ -34,7 +38,7 @@ export interface PollSource {
   pauseMs(): number;
   /** Polls in flight at once while messages keep coming; 1 keeps their order. */
   drain(): number;
-  /** Polls in flight, and answers that are held and not handed over, all in all. Absent: as many as `drain`. */
+  /** Polls in flight, and answers that are held, but not back, and not handed over, all in all. Absent: as many as `drain`. */
   mostUnderWay?(): number;
 }
 
@@ -73,6 +77,8 @@ export class PollLoop {
   #inFlight = 0;
   /** Polls whose answers are held, so that the next may be asked for, and not handed over yet. */
   readonly #handingOver = new Set<Promise<unknown>>();
+  /** Those of which that may take a minute. */
+  readonly #heldBack = new Set<Promise<unknown>>();
   /** What one of those brought, if not something new, until it has been heeded or something newer is known. */
   #late: PollOutcome | SmsError | undefined;
   /** What it was last seen to fail of, until a poll is in order. */
@@ -205,10 +211,11 @@ export class PollLoop {
   /** Makes a poll, and does not wait for what it brings to be handed over, where the next may be asked for before. */
   #ask(): Promise<PollOutcome | SmsError> {
     return new Promise((resolve) => {
-      const polling = this.#poll(() => {
-        this.#handingOver.add(polling);
+      const polling = this.#poll((isBack) => {
+        const held = isBack && this.#heldBack.size < mostHeldBack ? this.#heldBack : this.#handingOver;
+        held.add(polling);
         void polling.then((outcome) => {
-          this.#handingOver.delete(polling);
+          held.delete(polling);
           this.#late = outcome === 'new' ? undefined : outcome;
         });
         resolve('new');
@@ -217,7 +224,7 @@ export class PollLoop {
     });
   }
 
-  async #poll(onHeld: () => void): Promise<PollOutcome | SmsError> {
+  async #poll(onHeld: PollEvents['onHeld']): Promise<PollOutcome | SmsError> {
     // Polls that did not know of each other count once.
     const repeats = this.#repeats + 1;
     const startedAt = this.#clock.elapsed();
@@ -237,9 +244,9 @@ export class PollLoop {
     try {
       const outcome = await this.#source.poll({
         onSent,
-        onHeld: () => {
+        onHeld: (isBack) => {
           answered();
-          onHeld();
+          onHeld(isBack);
         },
       });
       answered();
@@ -297,6 +304,9 @@ function isSameState(a: PollState, b: PollState): boolean {
     (a.name !== 'failing' || a.error.code === (b as typeof a).error.code)
   );
 }
+
+/** So many answers are held back, and more polls made, at most. */
+const mostHeldBack = 100;
 
 const firstDelayMs = 1_000;
 const longestDelayMs = 60_000;

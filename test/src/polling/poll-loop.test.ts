@@ -60,12 +60,12 @@ class Bench {
   }
 
   /** So many answers have come and are held. */
-  async hold(count = 1): Promise<void> {
+  async hold(count = 1, isBack = false): Promise<void> {
     for (let index = 0; index < count; index++) {
       const poll = this.pending.shift();
       assert.ok(poll, 'no poll is in flight');
       this.held.push(poll);
-      poll.onHeld();
+      poll.onHeld(isBack);
       await settle();
     }
   }
@@ -462,6 +462,22 @@ describe('PollLoop', () => {
       assert.deepEqual([bench.polls, bench.pending.length, bench.mostAtOnce], [4, 0, 1]);
       await bench.handOver('new');
       assert.equal(bench.polls, 5);
+    });
+
+    it('asks on while answers are held back, which takes a minute, until there are a hundred', async () => {
+      bench.ahead = 0;
+      bench.loop.start();
+      await bench.hold(100, true);
+      assert.deepEqual([bench.polls, bench.mostAtOnce], [101, 1]);
+      await bench.hold(1, true);
+      await clock.advance(600_000);
+      assert.equal(bench.polls, 101);
+      await bench.handOver('new');
+      assert.equal(bench.polls, 101);
+      await bench.handOver(...Array<'new'>(100).fill('new'));
+      assert.equal(bench.polls, 102);
+      await bench.hold(1, true);
+      assert.equal(bench.polls, 103);
     });
 
     it('asks once, where it is handed over in the turn in which an answer came', async () => {

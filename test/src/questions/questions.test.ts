@@ -6,6 +6,7 @@ import type { InboxRecord, IncomingRecord, SentText } from '../../../src/model';
 import type { Text } from '../../../src/outbox/text';
 import { ask } from '../../../src/questions/question-steps';
 import { sentKeysOf } from '../../../src/questions/sent-index';
+import { MemoryStore } from '../../../src/store/memory';
 import { unsweptPrefix } from '../../../src/store/store';
 import { answersOf, beginReceiving, copyDisk, forever, SendingSide, sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
@@ -329,6 +330,30 @@ describe('conversations', () => {
       for (const messageId of [undefined, 'q1']) {
         it(`is held back until that is known, and is awaited then, ${messageId ?? 'without a messageId'}`, async () => {
           await assertIsHeldBack(await reply(messageId));
+        });
+      }
+
+      for (const [name, store] of [
+        ['memory', new MemoryStore()],
+        ['disk', new FailingStore()],
+        ['Redis', new FailingServer()],
+      ] as const) {
+        it(`does not keep others from being polled meanwhile (store: ${name})`, async () => {
+          const side = new SendingSide({ store });
+          const accept = side.service.holdNext();
+          sendText(side.attach(), 'Come?', { waitMs: hour });
+          await side.pass(100);
+          const told: boolean[] = [];
+          const records = [
+            { messageId: 'early', from: '6421555123', body: 'yes', isReply: false, via: 'poll' } as const,
+          ];
+          const onHeld = (isBack: boolean) => told.push(isBack);
+          const accepting = side.inbox.accept({ kind: 'incoming', via: 'poll', records }, { onHeld });
+          await side.pass(100);
+          assert.deepEqual(told, [true]);
+          accept();
+          await Promise.all([accepting, side.pass(100)]);
+          await Promise.all([side.close(), side.pass(1_000)]);
         });
       }
 
