@@ -191,6 +191,9 @@ export class Outward {
   reached(messages: readonly Message[]): void {
     for (const message of messages) {
       if (!this.#reachedMs.has(message)) this.#reachedMs.set(message, this.#world.timeline.nowMs);
+      // What no node wants is no entry: that it is committed cannot be seen.
+      const isPassedOver = this.#world.polls(message.kind) && this.#world.nodesFor(message).length === 0;
+      if (isPassedOver && message.fields.body === 'START') this.wished(message);
     }
   }
 
