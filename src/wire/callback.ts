@@ -52,8 +52,7 @@ export function parseCallback({ contentType, bytes, form }: CallbackRequest): Ca
   const fields = typeof form === 'object' && !Array.isArray(form) ? rereadForm(form) : [];
   const [first] = fields;
   if (first === undefined) throw unreadable('callback', 'no body');
-  if (first[0].trimStart().startsWith('<'))
-    throw unreadable('callback', 'XML that is labelled as a form; send it as text/xml');
+  if (first[0].startsWith('<')) throw unreadable('callback', 'XML that is labelled as a form; send it as text/xml');
   return readForm(fields);
 }
 

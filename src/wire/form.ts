@@ -41,12 +41,21 @@ export function parseForm(...encoded: Encoded): [name: string, value: string][] 
 
 /**
  * The pairs that {@link parseForm} gives, of a form that another parser has read before, which knows UTF-8 only: what it took for
- * UTF-8, and the escapes that it left because they are none, may be UTF-16 by the same rules.
+ * UTF-8, and the escapes that it left because they are none, may be UTF-16 by the same rules. Line breaks at the end of a `body` that
+ * is the last value stay: they may have been escaped, as a part of the text.
  */
 export function rereadForm(form: object): [name: string, value: string][] {
   const pairs = [...flattenForm(form)];
   const isUtf16 = saysUtf16(pairs);
-  return pairs.map(([name, value]) => [name, reread(value, isUtf16)]);
+  return pairs.map(([name, value], index) => {
+    const isEnd = index === pairs.length - 1 && name.trimStart() !== 'body';
+    return [index === 0 ? name.trimStart() : name, reread(isEnd ? withoutBreaks(value) : value, isUtf16)];
+  });
+}
+
+/** A form without the line breaks at its very end. */
+function withoutBreaks(form: string): string {
+  return form.replace(/(?<![\r\n])[\r\n]+$/, '');
 }
 
 function reread(value: string, isUtf16: boolean): string {
@@ -77,10 +86,6 @@ function saysUtf16(pairs: readonly (readonly [string, string])[]): boolean {
 }
 
 function readPairs(form: string, decode: (part: string) => string): [name: string, value: string][] {
-  let length = form.length;
-  while (/[\r\n]/.test(form.charAt(length - 1))) length--;
-  const begin = form.search(/[^ \t\r\n]/);
-
   const pairs: [string, string][] = [];
   const names = new Map<string, string>();
   const nameOf = (part: string) => {
@@ -88,7 +93,7 @@ function readPairs(form: string, decode: (part: string) => string): [name: strin
     if (names.set(part, name).size > maxNames) throw unreadable('answer', 'a form with too many names');
     return name;
   };
-  for (const [pair] of form.slice(Math.max(0, begin), length).matchAll(/[^&]+/g)) {
+  for (const [pair] of withoutBreaks(form).trimStart().matchAll(/[^&]+/g)) {
     if (pairs.length === maxParameters) throw unreadable('answer', 'a form with too many parameters');
     const end = `${pair}=`.indexOf('=');
     pairs.push([nameOf(pair.slice(0, end)), decode(pair.slice(end + 1))]);

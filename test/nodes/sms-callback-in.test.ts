@@ -1101,6 +1101,8 @@ describe('sms-callback-in', () => {
         [formReply('1', 'a form + ä'), `${formType}; charset=UTF-8`, 200],
         [xmlReply('XML + ä'), 'text/xml', 200],
         [formStatus(), formType, 200],
+        [`\r\n${formReply('1', 'again')}`, formType, 200],
+        [`from=${handset}&body=again&messageId=1\r\n`, formType, 200],
         [formReply('2', 'unlabelled'), '', 200],
         [formReply('3', 'plain'), 'text/plain', 200],
         [`${formReply('raw', 'raw')}&pad=${"'".repeat(200_000)}`, formType, 200],

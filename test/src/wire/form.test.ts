@@ -180,6 +180,11 @@ describe('a form, read', () => {
     );
   });
 
+  it('reads a form of line breaks, at its end and elsewhere', () => {
+    const breaks = '\r\n'.repeat(500_000);
+    assert.deepEqual(parseForm(Buffer.from(`a=${breaks}1${breaks}`)), [['a', `${breaks}1`]]);
+  });
+
   it('reads megabytes of tiny pairs and of malformed escapes', () => {
     assert.equal(parseForm(Buffer.from('%=%&'.repeat(200_000))).length, 200_000);
     assert.equal(parseForm(Buffer.from(`a=${'%'.repeat(1_000_000)}`))[0]?.[1].length, 1_000_000);
@@ -230,6 +235,27 @@ describe('a form that another parser has read', () => {
     for (const value of ['\0H\0i', 'Caf%E9', '1+1', ' %FE%FF'])
       assert.deepEqual(rereadForm({ a: value }), [['a', value]]);
     assert.deepEqual(rereadForm({ a: '%FE%FF%00H%00i' }), [['a', 'Hi']]);
+  });
+
+  it('has no white space before its first name, nor a line break after it', () => {
+    for (const [before, after] of [
+      ['\r\n', '\n'],
+      ['\t \n', '\r\n\r\n'],
+    ]) {
+      assert.deepEqual(rereadForm({ [`${before}messageId`]: ' 1\n', statusCode: `RCV${after}` }), [
+        ['messageId', ' 1\n'],
+        ['statusCode', 'RCV'],
+      ]);
+    }
+    assert.deepEqual(rereadForm({ '\nmessageId': '1\r\n' }), [['messageId', '1']]);
+    assert.deepEqual(rereadForm({}), []);
+  });
+
+  it('keeps the line breaks at the end of a text that ends it, which may have been escaped', () => {
+    assert.deepEqual(rereadForm({ from: '1', body: 'yes\n' }), [
+      ['from', '1'],
+      ['body', 'yes\n'],
+    ]);
   });
 
   it('keeps every value of repeated names and of names with brackets', () => {
