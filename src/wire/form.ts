@@ -59,10 +59,11 @@ function withoutBreaks(form: string): string {
 }
 
 function reread(value: string, isUtf16: boolean): string {
-  if (!isUtf16 && !utf16Mark.test(value)) return value;
-  // By now a plus stands for itself; what escapes there are were left.
-  const part = value.replaceAll('+', '%2B');
-  return utf16Mark.test(part) ? decodeUnicode(part) : (decodeUtf16(part, 'utf8') ?? value);
+  // The other parser leaves all escapes of a value where they are no UTF-8. What is escaped has nothing but ASCII, and each plus is a space by now.
+  const isLeft = /^[ -*,-~]*$/.test(value) && !isUtf8(unescapePart(value, 'utf8'));
+  const part = isLeft ? value : value.replaceAll('%', '%25').replaceAll('+', '%2B');
+  if (utf16Mark.test(part)) return decodeUnicode(part);
+  return (isUtf16 ? decodeUtf16(part, 'utf8') : undefined) ?? value;
 }
 
 /** Names and values of a form that another parser has read, in which repeated names have become lists, and `a[b]` objects. */

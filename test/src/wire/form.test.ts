@@ -220,6 +220,10 @@ describe('a form that another parser has read', () => {
     ['UTF-16LE that passes for UTF-8', 'H%00i%00', 'Hi'],
     ['UTF-8', '%D0%9F+%2B+100%25', 'П + 100%'],
     ['UTF-8 that looks like an escape', '100%2541!', '100%41!'],
+    ['UTF-8 with a per cent sign before digits', 'Rabatt+20%25ab+%E2%82%AC', 'Rabatt 20%ab €'],
+    ['UTF-8 with a per cent sign before digits, and a plus', '20%25ab%2B%21%21', '20%ab+!!'],
+    ['UTF-8 with a per cent sign before digits, and a line break', '20%25ab%0A', '20%ab\n'],
+    ['UTF-8 that begins like the mark of UTF-16', '%25FE%25FF%E2%82%AC!', '%FE%FF€!'],
     ['half a unit that is no UTF-8', '%04%E9%00', '%04%E9%00'],
   ] as const) {
     it(`is read as if it were read here, with a value in ${title}`, () => {
