@@ -79,12 +79,12 @@ function gatherRows(fields: readonly Field[]): Field[][] {
 /**
  * Makes the record of a status update from its fields under the names of §2.5. Blank optional fields are left out,
  * `messageId`, `from` and `statusCode` are empty when missing, additional parameters are those of {@link additionalFields}.
- * Of a repeated name the first value holds.
+ * A `statusCode` has no white space around it. Of a repeated name the first value holds.
  */
 export function createStatus(fields: Iterable<Field>, via: Via): StatusRecord {
   const byName = readFields(fields);
-  const statusCode = byName.get('statusCode') ?? '';
+  const statusCode = byName.get('statusCode')?.trim() ?? '';
   const own = { messageId: byName.get('messageId') ?? '', from: byName.get('from') ?? '', statusCode };
-  const told = { ...statusCodes.get(statusCode.trim()), via };
+  const told = { ...statusCodes.get(statusCode), via };
   return Object.assign(own, presentFields(byName, optionalFields), additionalFields(byName, knownFields), told);
 }

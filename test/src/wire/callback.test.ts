@@ -242,6 +242,24 @@ describe('the same event, whichever way it comes', () => {
     assert.deepEqual({ ...byForm, via: 'poll' }, polled);
     assert.deepEqual(byXml, { ...byForm, statusDate: '2026-11-01T10:00:00.000Z' });
   });
+
+  it('gives equal status codes, without the white space around them', () => {
+    const form = 'messageId=1&from=2&statusCode=+NRC%0A&x=y';
+    const xml =
+      '<status-update x="y"><statusId>1</statusId><from>2</from><statusCode> NRC\n</statusCode></status-update>';
+    const records = [parse(xml), parse(form, formType)].map((event) => event.records[0]);
+    for (const record of [...records, { ...parseStatuses(Buffer.from(form))[0], via: 'callback' }]) {
+      assert.deepEqual(record, {
+        messageId: '1',
+        from: '2',
+        statusCode: 'NRC',
+        x: 'y',
+        description: 'not received',
+        final: true,
+        via: 'callback',
+      });
+    }
+  });
 });
 
 describe('what a callback is', () => {
