@@ -12,7 +12,7 @@ import {
   type Remembered,
 } from '../store/store';
 import { readInstant } from '../wire/date';
-import { normaliseRecipient, present } from '../wire/fields';
+import { isBlank, normaliseRecipient, present } from '../wire/fields';
 
 /** What identifies a record: its identifier, or for an incoming message also who wrote what and when. */
 export interface Identity {
@@ -54,8 +54,8 @@ export interface Memory {
 }
 
 /**
- * Derives what identifies a record (§2.3, §2.5, §6.4, §6.5). A record without identifier and date has no identity and
- * is always new.
+ * Derives what identifies a record (§2.3, §2.5, §6.4, §6.5). A record without identifier and date, and a status that names no text
+ * either, has no identity and is always new.
  */
 export function identify({ kind, record }: RecordOfKind): Identity {
   const { messageId } = record;
@@ -75,7 +75,8 @@ export function identify({ kind, record }: RecordOfKind): Identity {
   if (typeof messageId === 'string' && messageId.trim()) identity.id = `${kind}:${digest(messageId)}`;
   else if (kind === 'status') {
     const { inReplyToId, from, statusCode, statusDate } = record;
-    identity.id = `${changePrefix}${digest(inReplyToId, from, statusCode, statusDate)}`;
+    if (!isBlank(inReplyToId) || !isBlank(statusDate))
+      identity.id = `${changePrefix}${digest(inReplyToId, from, statusCode, statusDate)}`;
   }
   return identity;
 }

@@ -253,6 +253,15 @@ describe('identity (dedupe)', () => {
         assert.notEqual(identify({ kind: 'status', record: status({ ...blank, ...other }) }).id, id);
       }
     });
+
+    it('one without identifiers is known by its date, and without that it is always new', () => {
+      for (const nothing of [{ messageId: '' }, { messageId: '', inReplyToId: ' ', statusDate: ' ' }]) {
+        assert.deepEqual(identify({ kind: 'status', record: status(nothing) }), {});
+        const { id } = identify({ kind: 'status', record: status({ ...nothing, statusDate: 'd' }) });
+        assert.equal(typeof id, 'string');
+        assert.notEqual(identify({ kind: 'status', record: status({ ...nothing, statusDate: 'e' }) }).id, id);
+      }
+    });
   });
 
   describe('forget', () => {
