@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { unreadable } from './fields';
-import { charsetOf, decodeBytes, type Encoded } from './text';
+import { charsetOf, decodeBytes, type Encoded, isWide } from './text';
 
 /** More than 8 MiB of status updates have; without a limit, that much of empty parameters takes 760 MB. */
 const maxParameters = 500_000;
@@ -27,10 +27,9 @@ export function parseForm(...encoded: Encoded): [name: string, value: string][] 
   const [bytes] = encoded;
   const charset = charsetOf(...encoded);
   const isUnicode = typeof charset === 'string' && charset.startsWith('utf-');
-  // The body as a whole is UTF-16 then, not only the bytes that its escapes stand for.
-  const isWide = bytes.length > 1 && (bytes[0] === 0 || bytes[1] === 0);
+  // The body as a whole may be UTF-16, not only the bytes that its escapes stand for.
   const form = isUnicode
-    ? decodeBytes(bytes, isWide ? 'utf-16' : 'utf-8')
+    ? decodeBytes(bytes, isWide(bytes) ? 'utf-16' : 'utf-8')
     : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
   const decode = isUnicode ? decodeUnicode : (part: string) => decodeBytes(unescapePart(part, 'latin1'), charset);
   const pairs = readPairs(form, decode);

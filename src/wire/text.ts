@@ -27,7 +27,8 @@ const longestLabel = 40;
 
 /**
  * Decodes what came over the wire. The charset is told by a byte order mark, else by the `charset` of the
- * Content-Type header, else, when the bytes begin as XML does, by its first bytes and its declaration, else it is UTF-8.
+ * Content-Type header, else, when the bytes begin as XML does, by its first bytes and its declaration, else it is UTF-8. What says UTF-16
+ * of bytes that do not begin so (see {@link isWide}) does not count.
  * Malformed bytes become U+FFFD; the byte order mark is removed.
  */
 export function decodeText(...encoded: Encoded): string {
@@ -38,11 +39,17 @@ export function decodeText(...encoded: Encoded): string {
 export function charsetOf(bytes: Uint8Array, contentType = '', onUnknownCharset?: OnUnknownCharset): Charset {
   const given = /;\s*charset\s*=\s*["']?([\w.:-]+)/i.exec(contentType)?.[1]?.slice(0, longestLabel).toLowerCase();
   const declared = labelOfXml(bytes);
-  const charset = findCharset(given) ?? findCharset(declared);
+  const known = [given, declared].map(findCharset).filter((charset) => charset !== undefined);
   const label = given ?? declared;
-  if (charset !== undefined || label === undefined || markOf(bytes) !== undefined) return charset ?? 'utf-8';
+  if (known.length > 0 || label === undefined || markOf(bytes) !== undefined)
+    return known.find((charset) => isWide(bytes) || !String(charset).startsWith('utf-16')) ?? 'utf-8';
   onUnknownCharset?.(label);
   return 'unknown';
+}
+
+/** Whether bytes may be UTF-16 without a byte order mark: XML, JSON and forms begin with a character of ASCII. */
+export function isWide(bytes: Uint8Array): boolean {
+  return bytes[0] === 0 || bytes[1] === 0;
 }
 
 function findCharset(label: string | undefined): Charset | undefined {
@@ -91,7 +98,5 @@ function labelOfXml(bytes: Uint8Array): string | undefined {
   if (first === 0 && second === 0x3c) return 'utf-16be';
   if (first !== 0x3c || second !== 0x3f) return undefined;
   const declaration = Buffer.from(bytes.subarray(0, 200)).toString('latin1');
-  const label = /^<\?xml\s[^>]*?\sencoding\s*=\s*["']([\w.:-]+)["']/.exec(declaration)?.[1]?.toLowerCase();
-  // A declaration that could be read byte by byte is not in UTF-16, whatever it says.
-  return /^(?:utf-?16|.*ucs-2)/.test(label ?? '') ? 'utf-8' : label;
+  return /^<\?xml\s[^>]*?\sencoding\s*=\s*["']([\w.:-]+)["']/.exec(declaration)?.[1]?.toLowerCase();
 }

@@ -328,6 +328,7 @@ describe('what a callback is', () => {
       { bytes: windows1252(xml('UTF-8')), contentType: 'text/xml; charset=windows-1252' },
       { bytes: Buffer.from(`\ufeff${xml('UTF-16')}`, 'utf16le') },
       { bytes: Buffer.from(`\ufeff${xml('UTF-16')}`, 'utf16le').swap16() },
+      { bytes: Buffer.from(xml('UTF-8')), contentType: 'text/xml; charset=UTF-16' },
       { bytes: Buffer.from('from=1&body=%E9%80'), contentType: `${formType}; charset=windows-1252` },
       { bytes: Buffer.from('from=1&body=%FE%FF%00%E9%20%AC'), contentType: formType },
     ];
