@@ -13,7 +13,7 @@ import {
 } from './forms/shared';
 import { isEnv, limits } from './limits';
 import { savedPassword } from './runtime/account-report';
-import { joinCallbackUrl, normalisePath, parsePath } from './runtime/callback-path';
+import { addToken, joinCallbackUrl, normalisePath, parsePath } from './runtime/callback-path';
 
 const { ackTimeout } = limits['sms-callback-in'];
 
@@ -117,7 +117,7 @@ function formatAddress(publicUrl: string, path: string, token: string): string {
   const parsed = parsePath(path) ?? '';
   const url = isEnv(path) ? joinCallbackUrl(publicUrl, root, '') + parsed : joinCallbackUrl(publicUrl, root, parsed);
   if (token === '') return url;
-  return `${url}?token=${isEnv(token) || token === '…' ? token : encodeURIComponent(token)}`;
+  return isEnv(token) || token === '…' ? `${url}?token=${token}` : addToken(url, token);
 }
 
 function createToken(): string {

@@ -1,6 +1,6 @@
 import type { Node, NodeAPI } from 'node-red';
 import { SmsError } from '../../src';
-import { isPath, isPublicUrl, joinCallbackUrl, normalisePath, parsePath } from './callback-path';
+import { addToken, isPath, isPublicUrl, joinCallbackUrl, normalisePath, parsePath } from './callback-path';
 import { Flows } from './flows';
 import { parseText } from './settings';
 
@@ -54,7 +54,7 @@ export function formatCallbackAddress(
   const token = parseToken(given.token);
   if (!servesHttp(RED) || path === undefined || !isPath(path) || !isPublicUrl(publicUrl)) return undefined;
   const url = joinCallbackUrl(publicUrl, String(RED.settings.httpNodeRoot || '/'), path);
-  return token === undefined ? url : `${url}?token=${encodeURIComponent(token)}`;
+  return token === undefined ? url : addToken(url, token);
 }
 
 /** Says whether Node-RED has a server for the nodes; without one, whatever is mounted is never reached. */

@@ -40,6 +40,11 @@ export function joinCallbackUrl(publicUrl: string, root: string, path: string): 
   return `${trimEnd(publicUrl.trim())}${below && `/${below}`}${encodePath(path)}`;
 }
 
+/** The full address of a callback with its token, in which what is no character counts as U+FFFD, as where the two are compared. */
+export function addToken(url: string, token: string): string {
+  return `${url}?token=${encodeURIComponent(token.replace(/\p{Cs}/gu, '\ufffd'))}`;
+}
+
 /** Without slashes around it. */
 export function trimSlashes(text: string): string {
   return trimEnd(text).replace(/^\/+/, '');

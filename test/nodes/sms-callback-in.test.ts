@@ -326,6 +326,13 @@ describe('sms-callback-in', () => {
       });
     }
 
+    it('may have a character that no URL has, in the URL that the service is told as well', async () => {
+      const { flow, url } = await start({ publicUrl: 'https://flows.example.com', credentials: { token: 'a\ud800b' } });
+      const told = (flow.node('callback') as CallbackNode).callbackUrl();
+      assert.equal(told, 'https://flows.example.com/sms/callback?token=a%EF%BF%BDb');
+      assert.equal((await post(url + new URL(told).search, formReply())).status, 200);
+    });
+
     it('is not asked for when there is none', async () => {
       const { url } = await start();
       assert.equal((await post(`${url}?token=any`, formReply())).status, 200);
