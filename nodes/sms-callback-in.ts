@@ -49,7 +49,10 @@ export = (RED: NodeAPI) => {
     /** The badge shows why one could not be taken, not the path. */
     let showsError = false;
 
-    this.callbackUrl = () => formatCallbackAddress(RED, address);
+    this.callbackUrl = () => {
+      if (problem) throw problem;
+      return formatCallbackAddress(RED, address);
+    };
 
     const subscribe = () =>
       getAccount(RED, config.account).membership.subscribe('callback', {

@@ -71,7 +71,7 @@ export const reasons = {
       'Node-RED serves no HTTP nodes (httpNodeRoot is false), so that no callback can come in. Set httpNodeRoot in the settings of Node-RED.',
     callbackPathInvalid:
       'The path of the callback contains ? or #. Enter a path such as /sms/callback, and the token in its own field.',
-    callbackPathTaken: 'Another sms callback node already answers at {{path}}. Give this node another path.',
+    callbackPathTaken: 'Another sms callback node already answers at {{path}}. Give one of the two another path.',
   }),
   ...ofCode('SMS_INPUT', {
     recipientsType:

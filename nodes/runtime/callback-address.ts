@@ -9,7 +9,7 @@ export interface CallbackNode extends Node<{ token?: string }> {
   /**
    * The full address that the service is to call, with the token; `undefined` when there is none that reaches it.
    *
-   * @throws SmsError `SMS_CONFIG` when a variable of it is not set
+   * @throws SmsError `SMS_CONFIG` when a variable of it is not set, or nobody gets in, such as where another node has its path
    */
   callbackUrl(): string | undefined;
 }

@@ -936,6 +936,34 @@ describe('sms-callback-in', () => {
       });
     }
 
+    it('is SMS_CONFIG for a text whose replies are to come to the second of two nodes, and told once the first has gone', async () => {
+      const publicUrl = 'https://flows.example.com';
+      const others = [
+        callbackNode({ id: 'second', publicUrl, wires: [[], []], credentials: { token: 'second' } }),
+        {
+          id: 'send',
+          type: 'sms-send',
+          account: 'account',
+          callbackUrl: 'second',
+          callbackUrlType: 'node',
+          wires: [[], []],
+        },
+      ];
+      const { flow } = await start({ publicUrl }, others);
+      await flow.messages('caught', 1);
+      flow.send('send', { topic: handset, payload: 'hello' });
+      const { error } = (await flow.messages('caught', 2))[1]?.sms ?? {};
+      assert.deepEqual(
+        [error?.code, error?.message],
+        ['SMS_CONFIG', 'Another sms callback node already answers at /sms/callback. Give one of the two another path.'],
+      );
+      assert.equal(sim.messages.length, 0);
+      await flow.deploy([account(sim), ...others, ...catcher()], 'nodes');
+      flow.send('send', { topic: handset, payload: 'hello' });
+      await sim.until(() => sim.messages.length === 1);
+      assert.equal(sim.messages[0]?.callbackUrl, `${publicUrl}/sms/callback?token=second`);
+    });
+
     it('goes to the second node without an error when the first goes with a full deployment', async () => {
       const second = callbackNode({ id: 'second', wires: [['late'], []] });
       const others = [account(sim), second, sink('late'), ...catcher()];
