@@ -291,7 +291,7 @@ export class Dispatcher implements TurnSource {
     texts.tried++;
     registrations.tellState(node);
     try {
-      const { outcome } = await settlement.attempt(text, handler.client, abort.signal);
+      const { text: tried, outcome } = await settlement.attempt(text, handler.client, abort.signal);
       const error = outcome instanceof SmsError ? outcome : undefined;
       // A rule of one's own keeps it back, or the store does: the service was not asked.
       const isKeptBack = error !== undefined && (error.code === 'SMS_STORE' || isWithheldError(error));
@@ -304,7 +304,7 @@ export class Dispatcher implements TurnSource {
         // Ended by somebody else meanwhile, or left for the next process when the account was closed.
         if (current && this.#byId.get(id) === waiting) {
           this.#forget(waiting);
-          void this.#end(current, outcome).catch(onFault);
+          void this.#end({ ...current, withheld: tried.withheld }, outcome).catch(onFault);
         }
       }
       return !isKeptBack;

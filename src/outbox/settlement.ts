@@ -113,6 +113,7 @@ export class Settlement {
       if (!isMarked && !text.withheld) return { text, outcome: await client.send(text.message, { signal }) };
       for (;;) {
         const { text: judged, notBefore } = await ledger.judge(text);
+        current = judged;
         const to = submittedOf(judged);
         if (judged.withheld && to.length === 0) throw createWithheldError(judged.withheld);
         if (notBefore !== undefined) throw createTooEarly(notBefore);
@@ -151,7 +152,7 @@ export class Settlement {
     const outcome = withMessageId(known instanceof SmsError ? known : withWithheld(known, text), text);
     if (isReconciled(text)) reconciliations.close(text.id);
     const isWritten = isTracked(text) || isFollowed(text) || uncountedBy(text, outcome).length > 0;
-    counts.add(outcome, text.message.to.length);
+    counts.add(outcome, text.message.to.length, text.withheld);
     if (!isTracked(text) && asks(text)) ledger.texts.outcomesComing.add(text.id);
     let settled = text;
     try {

@@ -129,7 +129,7 @@ export interface Text extends Item {
   /** When it left last, in ms. */
   leftAt?: number;
   /** Recipients that it does not go to, as it was judged last. */
-  withheld?: readonly Withheld[];
+  withheld?: readonly Withheld[] | undefined;
   /** When the others were counted, if they are. */
   countedAt?: Moment;
   outcome?: StoredOutcome;
@@ -443,8 +443,8 @@ export class SendCounts {
   /** Texts that were not kept, and came in quiet hours. */
   quiet = 0;
 
-  /** Counts the outcome of a text that went to so many recipients. */
-  add(outcome: Outcome, recipients: number): void {
+  /** Counts the outcome of a text that went to so many recipients, or, where nobody is left, by why each is withheld. */
+  add(outcome: Outcome, recipients: number, withheld?: readonly Withheld[]): void {
     if (!(outcome instanceof SmsError)) {
       this.sent += outcome.accepted.length;
       for (const { errorCode } of outcome.failed) this[countOf(errorCode) ?? 'failed']++;
@@ -452,10 +452,10 @@ export class SendCounts {
     } else if (isUnknown(outcome)) this.uncertain++;
     else if (outcome.code === 'SMS_EXPIRED') this.expired++;
     else if (outcome.code === 'SMS_QUIET') this.quiet++;
+    else if (!isWithheldError(outcome)) this.refused++;
     else {
-      const withheld = countOf(outcome.code);
-      if (withheld) this[withheld] += recipients;
-      else this.refused++;
+      const errors = withheld?.map(explainWithheld) ?? Array<SmsError>(recipients).fill(outcome);
+      for (const { code } of errors) this[countOf(code) ?? 'refused']++;
     }
   }
 }

@@ -27,6 +27,7 @@ import { askedForConsent, askRules, holdsAny, passRules, type Verdict } from './
 import {
   arrows,
   asks,
+  concernedBy,
   formatOutcome,
   isAccepted,
   isRemembered,
@@ -178,7 +179,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Read
         openQuestions(open, true, durationOf(text, memory), changes);
       } else if (keys && sent) {
         if (begun.length > 0) keepCarried(settled, memory.now, changes);
-        remember({ text: settled, to: submittedOf(text), keys, open: begun, isAccepted: true }, memory, look, changes);
+        remember({ text: settled, to: concernedBy(text), keys, open: begun, isAccepted: true }, memory, look, changes);
       }
       for (const question of begun) keepItem(changes, question);
       const isReported = sent && text.options.reportMs !== undefined;

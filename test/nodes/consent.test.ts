@@ -300,6 +300,26 @@ describe('consent', () => {
     });
   }
 
+  for (const keep of [false, true]) {
+    it(`count each recipient by why it is not sent to${keep ? ', of a kept text' : ''}`, async () => {
+      const flow = await RunningFlow.start(
+        nodes({ optOut: true, prefixes: '6421555', perHandset: '1' }, sendNode({ keep }), receiver),
+      );
+      await send(flow, one);
+      const route = '/sms-account/account/optouts';
+      await helper
+        .request()
+        .post(route)
+        .send({ msisdns: [two], action: 'out' })
+        .expect(200);
+      await send(flow, `${one} ${two} 6421999001 6421999002`);
+      const [caught] = await flow.messages('caught', 1);
+      assert.equal(caught?.sms?.error?.code, 'SMS_NOT_ALLOWED');
+      const { counts } = (await helper.request().get('/sms-account/account/state').expect(200)).body;
+      assert.deepEqual([counts.notAllowed, counts.optedOut, counts.limited, counts.sent], [2, 1, 1, 1]);
+    });
+  }
+
   it('tells the wish of a reply to a question at output 3, too', async () => {
     const asking = { wait: '5', waitType: 'num', outputs: 4, wires: [['sent'], [], ['reply'], []] };
     const flow = await RunningFlow.start([...nodes({ optOut: true }, sendNode(asking), receiver), sink('reply')]);
