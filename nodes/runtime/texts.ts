@@ -91,11 +91,15 @@ export const badges = {
   messages: (RED: NodeAPI, n: number) => badge(RED, ['green', 'dot'], 'status.messages', { n }),
 } as const;
 
-/** When something ends, by the clock of the server: the minute after which it has, or the month and day of a later date. */
+/**
+ * When something ends, by the clock of the server: the minute after which it has, the month and day of a later date, or all of one so far off
+ * that these would be read as soon.
+ */
 function formatUntil(until: number): string {
   const end = nextMinute(until);
-  const isSoon = end.getTime() - Date.now() <= dayMs + minuteMs;
-  return isSoon ? formatMinute(end).slice(11) : formatMinute(end).slice(5, 10);
+  const aheadMs = end.getTime() - Date.now();
+  if (aheadMs <= dayMs + minuteMs) return formatMinute(end).slice(11);
+  return formatMinute(end).slice(aheadMs < 330 * dayMs ? 5 : 0, 10);
 }
 
 /** The first full minute by which it is over. */

@@ -47,6 +47,16 @@ describe('sms-send: times', () => {
     );
   });
 
+  it('shows the year of a time that is most of a year ahead', async () => {
+    const flow = await start({ at: 'at', atType: 'msg' });
+    const inDays = (days: number) => new Date(Date.now() + days * 24 * hourMs);
+    const shows = (pattern: RegExp) => until(() => pattern.test(flow.status('send')?.text ?? ''), `${pattern}`);
+    flow.send('send', { topic: handset, payload: 'far', at: inDays(365) });
+    await shows(new RegExp(`^waiting 1, next ${inDays(365).getFullYear()}-\\d\\d-\\d\\d$`));
+    flow.send('send', { topic: handset, payload: 'nearer', at: inDays(300) });
+    await shows(/^waiting 2, next \d\d-\d\d$/);
+  });
+
   it('sends at once what is past or blank', async () => {
     const flow = await start({ at: 'at', atType: 'msg' });
     for (const at of [undefined, '', new Date(0), runInNewContext('new Date(0)'), 1, '2020-01-01']) {
