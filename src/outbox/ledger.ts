@@ -180,8 +180,11 @@ export class Ledger {
     }
   }
 
-  /** @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then, and it is not here */
-  async takeIn(text: Text): Promise<TakenIn> {
+  /**
+   * @param busy why it may not be kept, where that is so
+   * @throws SmsError `SMS_STORE`, or `busy`, when it cannot be kept: nothing may be sent then, and it is not here
+   */
+  async takeIn(text: Text, busy?: SmsError): Promise<TakenIn> {
     const { once, keep } = text.options;
     const { expected, unread } = this.#options;
     // Where nothing is expected it is taken in at once, so that none overtakes it.
@@ -195,10 +198,10 @@ export class Ledger {
     const decide: Step<TakenIn>['decide'] = (look, changes) => {
       mayBeWritten = true;
       // By the clock as it is then: whether its key is known still depends on that, and it may have been set meanwhile.
-      return takeIn(text, this.#memory(), missing === undefined)(look, changes);
+      return takeIn(text, this.#memory(), missing === undefined, busy)(look, changes);
     };
     const taken = await this.journal.run({ whileFailing: 'refuse', decide }).catch((error: unknown) => {
-      if (mayBeWritten && !text.follows) this.#refused.add(text.id);
+      if (mayBeWritten && !text.follows && error !== busy) this.#refused.add(text.id);
       throw error;
     });
     if (taken.verdict.type === 'new' || taken.text.follows) this.texts.put(taken.text);

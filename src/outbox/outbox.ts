@@ -298,10 +298,12 @@ export class Outbox implements Participant {
     const now = clock.now();
     const isKept = text.options.keep !== undefined;
     const isScheduled = isKept && mayLeaveAt(text, now, rules.quietHours) > now;
-    if (isKept) this.#assertRoom(isScheduled);
+    const busy = isKept ? this.#whyBusy(isScheduled) : undefined;
+    // A duplicate that is told what became of the first takes no room.
+    if (busy && text.options.once === undefined) throw busy;
     const arriving = isScheduled ? 'scheduled' : 'others';
     dispatcher.arriving[arriving]++;
-    const first = await ledger.takeIn(text).finally(() => dispatcher.arriving[arriving]--);
+    const first = await ledger.takeIn(text, busy).finally(() => dispatcher.arriving[arriving]--);
     const mayFollow = !isKept && first.verdict.type === 'underway';
     const following = { stop: { signal: given.from.stopped }, isAtRest: true };
     const { verdict, text: taken } = mayFollow ? await ledger.follow(text, following) : first;
@@ -316,15 +318,13 @@ export class Outbox implements Participant {
     }
   }
 
-  /** @throws SmsError `SMS_BUSY` when a text that is about to be kept would have to wait, and may not */
-  #assertRoom(isScheduled: boolean): void {
+  /** `SMS_BUSY` when a text that is about to be kept would have to wait, and may not. */
+  #whyBusy(isScheduled: boolean): SmsError | undefined {
     const { dispatcher, queue } = this.#parts;
     const { scheduled, others } = dispatcher.arriving;
-    if (!isScheduled) {
-      if (others >= dispatcher.places) queue.assertRoom();
-    } else if (scheduled + dispatcher.scheduled >= mostScheduled) {
-      throw new SmsError('busyScheduled', { params: { limit: mostScheduled } });
-    }
+    if (!isScheduled) return others >= dispatcher.places ? queue.busy : undefined;
+    const isFull = scheduled + dispatcher.scheduled >= mostScheduled;
+    return isFull ? new SmsError('busyScheduled', { params: { limit: mostScheduled } }) : undefined;
   }
 
   /**

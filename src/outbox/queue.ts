@@ -108,7 +108,7 @@ export class SendQueue {
     if (signal.aborted) throw new SmsError('closed');
     if (this.free > 0) return this.#start(task);
     this.nudge();
-    if (order === undefined && this.free === 0) this.assertRoom();
+    if (order === undefined && this.free === 0 && this.busy) throw this.busy;
     return new Promise((resolve, reject) => {
       const place = placeOf(priority, order ?? this.arrive());
       const leave = onceAborted(signal, () => {
@@ -127,10 +127,10 @@ export class SendQueue {
     });
   }
 
-  /** @throws SmsError `SMS_BUSY` when one more may not wait, for a text that is about to be kept */
-  assertRoom(): void {
+  /** `SMS_BUSY` when one more may not wait, as a text that is about to be kept may have to. */
+  get busy(): SmsError | undefined {
     const { queueLimit } = this.#options.settings();
-    if (this.waiting >= queueLimit) throw new SmsError('busy', { params: { limit: queueLimit } });
+    return this.waiting >= queueLimit ? new SmsError('busy', { params: { limit: queueLimit } }) : undefined;
   }
 
   /** Starts what may start. To be called when the settings have changed, or a source has others. */

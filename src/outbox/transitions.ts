@@ -65,13 +65,19 @@ export interface TakenIn {
  * has the key of another that is under way is kept until that one has its outcome.
  *
  * @param isKnown whether all is known here of its key; if not, another may be under way that has it
+ * @param busy why it may not be kept, where that is so
  */
-export function takeIn(text: Text, memory: Memory, isKnown: boolean): Step<TakenIn>['decide'] {
+export function takeIn(text: Text, memory: Memory, isKnown: boolean, busy?: SmsError): Step<TakenIn>['decide'] {
   return (look, changes) => {
     const verdict: OnceVerdict = isKnown ? judgeOnce(text, look, memory.now) : { type: 'underway' };
-    if (verdict.type === 'new') guard(text, changes, memory);
+    if (verdict.type === 'new' && !busy) guard(text, changes, memory);
     const taken = followOrLead(text, verdict);
     const isKept = verdict.type === 'new' || taken !== text;
+    if (isKept && busy) {
+      return () => {
+        throw busy;
+      };
+    }
     const kept = isKept ? keepText(taken, memory.now, changes) : taken;
     return () => ({ verdict, text: kept });
   };

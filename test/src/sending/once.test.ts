@@ -33,6 +33,32 @@ describe('once', () => {
     assert.equal(node.state?.waiting, 0);
   });
 
+  it('a kept duplicate has the outcome of the first though the queue is full, and what is refused for that does not take its key', async () => {
+    const side = new SendingSide({ queueLimit: 1 });
+    const node = side.attach();
+    sendText(node, 'hello', { once: 'a', keep: forever });
+    await side.pass(100);
+    side.service.otherwise = { unreachable: true };
+    sendText(node, 'waits', { once: 'b', keep: forever });
+    await side.pass(100);
+    for (const [body, once] of [
+      ['hello', 'a'],
+      ['too many', 'c'],
+    ] as const) {
+      sendText(node, body, { once, keep: forever });
+      await side.pass(100);
+    }
+    assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate', 'SMS_BUSY']);
+    side.service.otherwise = { takes: true };
+    await side.pass(60_000);
+    sendText(node, 'too many', { once: 'c', keep: forever });
+    await side.pass(100);
+    assert.deepEqual(node.ends.slice(3), ['to 6421555123', 'to 6421555123']);
+    assert.deepEqual(side.service.bodies, ['hello', 'waits', 'too many']);
+    await side.close();
+    assert.equal(side.outbox.isSettled, true);
+  });
+
   it('refuses another text, and other recipients, under the same key', async () => {
     const side = new SendingSide();
     const node = side.attach();
