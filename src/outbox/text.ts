@@ -141,6 +141,8 @@ export interface Text extends Item {
   mayHaveReached?: readonly string[];
   /** Why that is not known, of the last of them. */
   uncertainty?: StoredOutcome;
+  /** Recipients whose replies are told, though nobody knew that they had got it: they are not asked again. */
+  answered?: readonly string[];
   /** What was known, as it was put back, of until when the service wants to be left alone. */
   retryAfter?: StoredRetryAfter | undefined;
   /** Another text has its key, and its outcome is the one of that. */

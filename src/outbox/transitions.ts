@@ -7,6 +7,7 @@ import {
   endUnaccepted,
   questionsOf,
   replyKeysOf,
+  takeAnswer,
   unanswered,
   unask,
 } from '../questions/question-steps';
@@ -165,15 +166,26 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Read
       const questions = questionsOf(text, known, changes);
       if (text.countedAt)
         giveBack({ ...memory, text, recipients: uncountedBy(text, outcome) }, text.countedAt, look, changes);
-      const ended = { ...text, state: arrows.settle.to, outcome: formatOutcome(outcome), settledAt: memory.now };
+      const waitsFor = keys ? ask(text, keys, accepted, questions) : [];
+      const begun = waitsFor.map((question) => ({
+        ...question,
+        ...(text.isReleased && takeAnswer(question, look, changes)),
+        askedAt: memory.now,
+      }));
+      const idsOfBegun = new Set(begun.map(({ id }) => id));
+      const rest = questions.filter(({ id }) => !idsOfBegun.has(id));
+      const mayBeDecided = !sent && isTracked(text) && isUnknown(outcome);
+      const { replied, unasked } = endUnaccepted(rest, { now: memory.now, mayBeDecided }, look, changes);
+      const answered = [...(text.answered ?? []), ...replied.map(({ recipient }) => recipient)];
+      const stored = {
+        outcome: formatOutcome(outcome),
+        settledAt: memory.now,
+        ...(answered.length > 0 && { answered }),
+      };
+      const ended = { ...text, state: arrows.settle.to, ...stored };
       // Should a power cut undo it, the text has left, and its outcome is unknown.
       const settled = keepText(ended, memory.now, changes, text.state === 'leaving');
       noteOutcome(text, outcome, { look, changes }, memory);
-      const waitsFor = keys ? ask(settled, keys, accepted, questions) : [];
-      const begun = waitsFor.map((question) => ({ ...question, askedAt: memory.now }));
-      const idsOfBegun = new Set(begun.map(({ id }) => id));
-      const rest = questions.filter(({ id }) => !idsOfBegun.has(id));
-      const { replied, unasked } = endUnaccepted(rest, memory, look, changes);
       if (keys && isOwn) {
         // Whom it asks, and who has replied, has got it, whatever else is known.
         const answerable = [...replied, ...begun].map(({ recipient }) => recipient);
@@ -182,7 +194,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Read
         const unreached = to.filter((recipient) => !reached.has(recipient));
         forgetSent(keys.reference, unreached, look, changes);
         const open = unanswered(begun, look, changes);
-        openQuestions(open, true, durationOf(text, memory), changes);
+        openQuestions(open, {}, durationOf(text, memory), changes);
       } else if (keys && sent) {
         if (begun.length > 0) keepCarried(settled, memory.now, changes);
         remember({ text: settled, to: concernedBy(text), keys, open: begun, isAccepted: true }, memory, look, changes);

@@ -1,6 +1,7 @@
 import type { Step } from '../journal/step';
 import type { Sent, Text } from '../outbox/text';
 import { type Changes, dropItem, keepItem, type Look, type MovedValues, parseRememberedValue } from '../store/store';
+import { present } from '../wire/fields';
 import {
   type Answer,
   type Asked,
@@ -82,7 +83,7 @@ export function questionsOf(text: Text, known: ReadonlyMap<string, Asked>, chang
     .flatMap((id) => ((changes.keep.get(id) ?? known.get(id)) as Question | undefined) ?? []);
 }
 
-/** Those of the questions of a text that are to these recipients, and new ones to whom there is none yet. */
+/** Those of the questions of a text that are to these recipients, and new ones to whom there is none yet: none to who has answered. */
 export function ask(
   text: Text,
   keys: SentKeys,
@@ -94,9 +95,10 @@ export function ask(
   const known = new Map(questions.map((question) => [question.recipient, question]));
   const idOf = questionIds(text);
   const common = commonOf(text, keys, waitMs);
-  return recipients.map(
-    (recipient) => known.get(recipient) ?? { ...common, kind: 'question', id: idOf(recipient), recipient },
-  );
+  const answered = new Set(text.answered);
+  return recipients
+    .filter((recipient) => !answered.has(recipient))
+    .map((recipient) => known.get(recipient) ?? { ...common, kind: 'question', id: idOf(recipient), recipient });
 }
 
 /** Keeps the report to be on a text that was accepted, with the message of the flow. */
@@ -111,34 +113,41 @@ export function beginReport(text: Text, sent: Sent, memory: Memory, changes: Cha
   return report;
 }
 
+/** The answer to a question, which may have been left for it: that is taken. */
+export function takeAnswer({ id, answer }: Question, look: Look, changes: Changes): Pick<Question, 'answer'> {
+  const left = readReply(id, look);
+  if (left) changes.remember.set(replyKey(id), undefined);
+  return present({ answer: answer ?? left });
+}
+
 /**
  * Nobody is asked whose text is not known to be accepted. Who has replied all the same has got it: that is what the wait was for, and is
  * told.
+ *
+ * @param mayBeDecided somebody may say yet that it has arrived: a reply is left until then
  */
 export function endUnaccepted(
   questions: readonly Question[],
-  { now }: { now: number },
+  { now, mayBeDecided }: { now: number; mayBeDecided?: boolean },
   look: Look,
   changes: Changes,
 ): { replied: Question[]; unasked: string[] } {
   const replied: Question[] = [];
   const silent: Question[] = [];
   for (const question of questions) {
-    const left = readReply(question.id, look);
-    if (left) changes.remember.set(replyKey(question.id), undefined);
-    const answer = question.answer ?? left;
+    const { answer } = takeAnswer(question, look, changes);
     if (answer && 'reply' in answer) replied.push({ ...question, answer, askedAt: now });
     else silent.push(question);
   }
   for (const question of replied) keepItem(changes, question);
-  return { replied, unasked: unask(silent, look, changes) };
+  return { replied, unasked: unask(silent, look, changes, mayBeDecided) };
 }
 
 /** Asks no more. Returns the ids of the questions. */
-export function unask(questions: readonly Question[], look: Look, changes: Changes): string[] {
+export function unask(questions: readonly Question[], look: Look, changes: Changes, mayBeDecided = false): string[] {
   for (const question of questions) {
     dropItem(changes, question.id, 'ledger');
-    closeQuestion(question, look, changes);
+    closeQuestion(question, look, changes, mayBeDecided);
   }
   return questions.map(({ id }) => id);
 }

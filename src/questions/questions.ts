@@ -180,7 +180,7 @@ export class Questions {
     const isEnd = isStatus && passing.record.final === true && passing.record.statusCode.trim() !== 'RCV';
     if (!open || (isStatus && !isEnd)) return { record };
     const known = this.#options.ledger.questions.get(open.id) as Question | undefined;
-    const own = known && latest(known, changes);
+    const own = known && !open.isUndecided ? latest(known, changes) : undefined;
     changes.remember.set(open.key, undefined);
     const answer: Answer = isEnd
       ? { reason: 'undelivered', statusCode: passing.record.statusCode }
@@ -189,8 +189,8 @@ export class Questions {
     const answered = own && { ...own, answer };
     if (answered) keepItem(changes, answered);
     // In a store of one's own it may be asked nowhere any more, or by what is to be taken over yet.
-    const isAwaited = !isEnd && (own !== undefined || this.#options.ledger.journal.isShared);
-    return { record: isAwaited ? { ...record, awaited: true } : record, answered };
+    const isAsked = own !== undefined || (this.#options.ledger.journal.isShared && !open.isUndecided);
+    return { record: isAsked && !isEnd ? { ...record, awaited: true } : record, answered };
   }
 
   /** The service has no more replies, or statuses, for now: what is overdue ends without. */

@@ -108,7 +108,7 @@ export interface Match {
   /** Until when it is known to what answers no open question, in ms. */
   knownUntil: number;
   /** The open question that it answers, or whose wait it ends, and the key that is there while it is open. */
-  question?: { id: string; key: string };
+  question?: OpenQuestion & { key: string };
 }
 
 const sentPrefix = 'sent:';
@@ -125,24 +125,31 @@ type Open = Pick<Question, 'id' | 'recipient' | 'reference'>;
 /**
  * Opens questions to replies.
  *
- * @param isAccepted their texts are known to be accepted: until then they are answered by messageId alone
+ * @param pending what is not known of their texts yet
  */
 export function openQuestions(
   questions: readonly Open[],
-  isAccepted: boolean,
+  pending: Omit<OpenQuestion, 'id'>,
   { at, forMs }: Duration,
   changes: Changes,
 ): void {
   for (const { id, recipient, reference } of questions) {
-    const value = JSON.stringify({ id, ...(isAccepted ? undefined : { isPending: true }) } satisfies OpenQuestion);
+    const value = JSON.stringify({ id, ...pending } satisfies OpenQuestion);
     changes.remember.set(questionKey(reference, recipientDigest(recipient)), { at, forMs, value });
   }
 }
 
-/** Closes a question that is not open to a reply any more. Another text with its messageId may have asked since. */
-export function closeQuestion({ id, recipient, reference }: Open, look: Look, changes: Changes): void {
-  const open = readQuestion(reference, recipientDigest(recipient), look);
-  if (open?.id === id) changes.remember.set(open.key, undefined);
+/**
+ * Closes a question that is not open to a reply any more. Another text with its messageId may have asked since.
+ *
+ * @param mayBeDecided a reply is left for whoever says that the text has arrived
+ */
+export function closeQuestion(question: Open, look: Look, changes: Changes, mayBeDecided = false): void {
+  const open = readQuestion(question.reference, recipientDigest(question.recipient), look);
+  if (open?.id !== question.id) return;
+  const duration = look(open.key);
+  if (!mayBeDecided || !duration) changes.remember.set(open.key, undefined);
+  else openQuestions([question], { isPending: true, isUndecided: true }, duration, changes);
 }
 
 /** By what it is looked for what a record answers. */
@@ -199,8 +206,10 @@ export function match(
 /** What stands under the key of an open question. */
 interface OpenQuestion {
   id: string;
-  /** Nobody knows yet whether its text was accepted. */
+  /** Nobody knows yet whether its text was accepted: it is answered by messageId alone. */
   isPending?: true;
+  /** Nor will it be known before somebody says so, if ever: its reply is an ordinary message, too. */
+  isUndecided?: true;
 }
 
 /** @param recipient see {@link recipientDigest} */
@@ -380,7 +389,7 @@ export function remember(
     const others = parseReferences(look(key)).filter((other) => other.sent !== reference);
     writeReferences(key, [...others, added], changes);
   }
-  openQuestions(open, isAccepted, duration, changes);
+  openQuestions(open, isAccepted ? {} : { isPending: true }, duration, changes);
 }
 
 /** What is known of a handset is put together. */

@@ -971,6 +971,95 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555123: sure']);
     });
 
+    describe('of a text whose outcome is unknown, and about which somebody decides', () => {
+      const [first, second] = ['6421555123', '6421555124'];
+
+      async function begin(isShared = false) {
+        const { side, node, store } = beginReceiving(isShared ? new FailingServer() : new FailingStore());
+        const fail = side.service.holdNext({ error: createError('uncertain') });
+        sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: [first, second], keep: forever });
+        await side.pass(100);
+        const decide = async (from: SendingSide, action: 'sent' | 'send' | 'discard') => {
+          const [entry] = from.outbox.admin.entries('uncertain', 1).entries;
+          await Promise.all([from.outbox.admin.act(entry?.id ?? '', action), from.pass(100)]);
+        };
+        const end = () => {
+          fail();
+          return side.pass(100);
+        };
+        return { side, node, store, decide, fail: end };
+      }
+
+      for (const [when, isBefore, isShared] of [
+        ['before the error', true, false],
+        ['after it', false, false],
+        ['after it, in a store that others share', false, true],
+      ] as const) {
+        it(`a reply ${when} is told once, and no other end comes for its handset when the text has arrived`, async () => {
+          const { side, node, decide, fail } = await begin(isShared);
+          const reply = () => side.incoming(first, 'yes', { inReplyToId: 'q1' });
+          if (isBefore) await reply();
+          await fail();
+          if (!isBefore) await reply();
+          assert.deepEqual([node.ends, answersOf(node)], [['SMS_UNCERTAIN'], isBefore ? [`${first}: yes`] : []]);
+          // Whether it is told is not known when it comes after the error: it is an ordinary message.
+          assert.deepEqual(
+            side.received.map(({ awaited }) => awaited),
+            [isBefore ? true : undefined],
+          );
+          await decide(side, 'sent');
+          assert.deepEqual(node.ends, ['SMS_UNCERTAIN', `to ${first} ${second} again`]);
+          assert.deepEqual([answersOf(node), node.state?.asking], [[`${first}: yes`], 1]);
+          await side.incoming(first, 'and more', { inReplyToId: 'q1' });
+          await side.pass(hour);
+          assert.deepEqual(answersOf(node), [`${first}: yes`, `${second}: timeout`]);
+        });
+
+        it(`a reply ${when} is the first, though the text is sent once more`, async () => {
+          const { side, node, decide, fail } = await begin(isShared);
+          const reply = () => side.incoming(first, 'yes', { inReplyToId: 'q1' });
+          if (isBefore) await reply();
+          await fail();
+          if (!isBefore) await reply();
+          await decide(side, 'send');
+          await side.incoming(first, 'and more', { inReplyToId: 'q1' });
+          await side.pass(hour);
+          assert.deepEqual(answersOf(node), [`${first}: yes`, `${second}: timeout`]);
+        });
+      }
+
+      it('outlives the process', async () => {
+        const { side, store, decide, fail } = await begin();
+        await fail();
+        await side.incoming(first, 'yes', { inReplyToId: 'q1' });
+        const next = side.restart(copyDisk(store.disk));
+        const back = next.attach();
+        await next.pass(100);
+        await decide(next, 'sent');
+        await next.pass(2 * hour);
+        assert.deepEqual(answersOf(back), [`${first}: yes`, `${second}: timeout`]);
+      });
+
+      it('nothing is asked, polled or told when it is discarded', async () => {
+        const { side, node, decide, fail } = await begin();
+        await fail();
+        assert.deepEqual([side.asking, node.state?.asking], [false, 0]);
+        await side.incoming(first, 'yes', { inReplyToId: 'q1' });
+        await decide(side, 'discard');
+        await side.incoming(second, 'yes', { inReplyToId: 'q1' });
+        await side.pass(2 * hour);
+        assert.deepEqual([answersOf(node), side.received.length], [[], 2]);
+      });
+
+      it('a final status that comes before the decision ends the wait', async () => {
+        const { side, node, decide, fail } = await begin();
+        await fail();
+        await side.status(first, 'EXP', 'q1');
+        await decide(side, 'sent');
+        assert.deepEqual(answersOf(node), [`${first}: undelivered EXP`]);
+      });
+    });
+
     it('the reply that comes to a former login reaches the nodes of the one that takes over from it', async () => {
       const former = new SendingSide();
       const node = former.attach();
