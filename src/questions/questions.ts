@@ -177,7 +177,7 @@ export class Questions {
     const record = { ...passing.record, sent: found.sent };
     const isStatus = passing.kind === 'status';
     // Such a status says that no reply will come.
-    const isEnd = isStatus && passing.record.final === true && passing.record.statusCode.trim() !== 'RCV';
+    const isEnd = isStatus && passing.record.final === true && passing.record.statusCode !== 'RCV';
     if (!open || (isStatus && !isEnd)) return { record };
     const known = this.#options.ledger.questions.get(open.id) as Question | undefined;
     const own = known && !open.isUndecided ? latest(known, changes) : undefined;

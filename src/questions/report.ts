@@ -70,7 +70,7 @@ export function noteStatus(
   const msisdn = normaliseRecipient(record.from);
   const isKnown = statuses.some(([known]) => known === msisdn);
   if (record.final === true && !isKnown && statuses.length < mostHandsets) {
-    const value = JSON.stringify([...statuses, [msisdn, record.statusCode.trim()]]);
+    const value = JSON.stringify([...statuses, [msisdn, record.statusCode]]);
     changes.remember.set(statusesKey(reference), { ...remembered, value });
     // The service has forgotten it.
     changes.firm = true;
