@@ -113,7 +113,6 @@ export class DiskStore implements Store {
   #watch: Timer | undefined;
   /** Its files are not in their place any more. */
   #isGone = false;
-  /** Whoever has it opened while it is open has seen it fail. */
   #hasFailed = false;
   /** Where the next sweep goes on; absent at the beginning of a round. */
   #sweptTo: string | undefined;
@@ -135,7 +134,6 @@ export class DiskStore implements Store {
 
   async open(events: StoreEvents): Promise<Leftovers> {
     await this.#isInPlace();
-    this.#hasFailed ||= this.#database !== undefined;
     await this.close();
     await mkdir(this.#location, { recursive: true, mode: 0o700 });
     const database = await openDatabase(this.#location, this.#engines);
@@ -176,17 +174,22 @@ export class DiskStore implements Store {
 
   async commit(changes: Changes): Promise<void> {
     const { keep, drop, remember } = changes;
-    const database = this.#opened();
-    const operations: Operation[] = [];
-    for (const item of keep.values()) operations.push([itemPrefix + item.id, JSON.stringify(item)]);
-    for (const id of drop.keys()) operations.push([itemPrefix + id, undefined]);
-    for (const [key, value] of remember) operations.push([rememberedPrefix + key, value && formatRemembered(value)]);
-    // Nobody else changes what is only looked at.
-    if (operations.length === 0) return;
-    const isToFlush = isFlushed(changes);
-    await database.write(operations, { isFlushed: isToFlush });
-    // Files that were deleted are written without a complaint.
-    if (isToFlush && !(await this.#isInPlace())) throw this.#gone();
+    try {
+      const database = this.#opened();
+      const operations: Operation[] = [];
+      for (const item of keep.values()) operations.push([itemPrefix + item.id, JSON.stringify(item)]);
+      for (const id of drop.keys()) operations.push([itemPrefix + id, undefined]);
+      for (const [key, value] of remember) operations.push([rememberedPrefix + key, value && formatRemembered(value)]);
+      // Nobody else changes what is only looked at.
+      if (operations.length === 0) return;
+      const isToFlush = isFlushed(changes);
+      await database.write(operations, { isFlushed: isToFlush });
+      // Files that were deleted are written without a complaint.
+      if (isToFlush && !(await this.#isInPlace())) throw this.#gone();
+    } catch (error) {
+      this.#hasFailed = true;
+      throw error;
+    }
   }
 
   async sweep(now: number, times = timesAsNoted): Promise<void> {

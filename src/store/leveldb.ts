@@ -61,7 +61,9 @@ async function endsInZeros(folder: string): Promise<boolean> {
  */
 async function readLost(folder: string): Promise<string | undefined> {
   const said = await readFile(join(folder, 'LOG'), 'utf8').catch(() => '');
-  let bytes = 0;
-  for (const [, count] of said.matchAll(/dropping (\d+) bytes; Corruption/g)) bytes += Number(count);
+  const bytes = [...said.matchAll(/dropping (\d+) bytes; Corruption/g)].reduce(
+    (sum, [, count]) => sum + Number(count),
+    0,
+  );
   return bytes > 0 ? `LevelDB: ${bytes} bytes` : undefined;
 }

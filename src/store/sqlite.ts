@@ -63,7 +63,11 @@ interface Row {
   text: string;
 }
 
-/** What is used of a class of Node.js 22.13 that the types of Node.js 20 do not know. */
+/** What is used of a module of Node.js 22.13 that the types of Node.js 20 do not know. */
+interface Sqlite {
+  DatabaseSync: new (file: string) => SqliteFile;
+}
+
 interface SqliteFile {
   exec(sql: string): void;
   prepare(sql: string): Statement;
@@ -83,9 +87,9 @@ type TextFile = ReturnType<typeof openTexts>;
 
 /** One file: a table of texts by key. `lost` says how much was found damaged, and is gone. */
 function openTexts(file: string) {
-  const Sqlite = loadSqlite();
+  const { DatabaseSync } = loadSqlite();
   const commits = readCommits(`${file}-wal`);
-  const database = new Sqlite(file);
+  const database = new DatabaseSync(file);
   // A commit writes each page that it touches: small ones write half as much. The log grows to 4 MiB, as with larger ones.
   database.exec('PRAGMA page_size = 1024; PRAGMA wal_autocheckpoint = 4000');
   // Exclusive: no other process gets in, and no memory is shared, which not every file system can.
@@ -150,11 +154,11 @@ function readCommits(file: string): number[] {
 }
 
 /** Without the warning of some versions that it is experimental: ADR 14 says what is made of that. */
-function loadSqlite(): new (file: string) => SqliteFile {
+function loadSqlite(): Sqlite {
   const { emitWarning } = process;
   process.emitWarning = () => {};
   try {
-    return require('node:sqlite').DatabaseSync;
+    return require('node:sqlite');
   } finally {
     process.emitWarning = emitWarning;
   }
