@@ -279,9 +279,7 @@ export class DueTimes extends Map<string, number> {
   }
 
   override delete(id: string): boolean {
-    const at = this.get(id);
-    if (at !== undefined) this.#keys.delete(formatOrder(at) + id);
-    const isGone = super.delete(id);
+    const isGone = this.#remove(id);
     // Where others are left, the timer finds at worst that none of them is due yet.
     if (this.size === 0) this.#timer?.cancel();
     return isGone;
@@ -295,6 +293,12 @@ export class DueTimes extends Map<string, number> {
 
   get #first(): string {
     return this.#keys.get(this.#keys.first ?? '') ?? '';
+  }
+
+  #remove(id: string): boolean {
+    const at = this.get(id);
+    if (at !== undefined) this.#keys.delete(formatOrder(at) + id);
+    return super.delete(id);
   }
 
   #wait(): void {
@@ -312,7 +316,7 @@ export class DueTimes extends Map<string, number> {
         this.#wait();
         return;
       }
-      this.delete(id);
+      this.#remove(id);
       this.#onDue(id);
     }
     this.#timer?.cancel();
@@ -320,39 +324,55 @@ export class DueTimes extends Map<string, number> {
   }
 }
 
-/** Values under keys, of which the least is the first. */
+/** It is not cleaned up for fewer. */
+const fewestGone = 100;
+
+/** Values under keys, of which the least is the first. However many there are, finding it looks at a few of them. */
 export class OrderedMap<Value> extends Map<string, Value> {
-  /** In order. A list of a hundred thousand is moved in a few microseconds. */
-  #keys: string[] = [];
+  /** Its keys, and some that have gone: none is less than that at half its place. */
+  #heap: string[] = [];
 
   get first(): string | undefined {
-    return this.#keys[0];
+    while (this.#heap.length > 0 && !this.has(this.#at(0))) {
+      const last = this.#heap.pop() ?? '';
+      if (this.#heap.length > 0) this.#sink(last, 0);
+    }
+    return this.#heap[0];
   }
 
   override set(key: string, value: Value): this {
-    if (!this.has(key)) this.#keys.splice(this.#placeOf(key), 0, key);
+    if (!this.has(key)) {
+      if (this.#heap.length > 2 * this.size + fewestGone) this.#clean();
+      let place = this.#heap.length;
+      for (let parent = (place - 1) >> 1; place > 0 && key < this.#at(parent); parent = (place - 1) >> 1) {
+        this.#heap[place] = this.#at(parent);
+        place = parent;
+      }
+      this.#heap[place] = key;
+    }
     return super.set(key, value);
   }
 
-  override delete(key: string): boolean {
-    if (this.has(key)) this.#keys.splice(this.#placeOf(key), 1);
-    return super.delete(key);
+  #at(place: number): string {
+    return this.#heap[place] as string;
   }
 
-  override clear(): void {
-    this.#keys = [];
-    super.clear();
+  #clean(): void {
+    this.#heap = [...this.keys()];
+    for (let place = (this.#heap.length >> 1) - 1; place >= 0; place--) this.#sink(this.#at(place), place);
   }
 
-  /** How many keys are less. */
-  #placeOf(key: string): number {
-    let [least, most] = [0, this.#keys.length];
-    while (least < most) {
-      const middle = (least + most) >> 1;
-      if ((this.#keys[middle] ?? '') < key) least = middle + 1;
-      else most = middle;
+  /** Puts a key at a place, or below it. */
+  #sink(key: string, at: number): void {
+    let place = at;
+    for (;;) {
+      let child = 2 * place + 1;
+      if (this.#at(child + 1) < this.#at(child)) child++;
+      if (!(this.#at(child) < key)) break;
+      this.#heap[place] = this.#at(child);
+      place = child;
     }
-    return least;
+    this.#heap[place] = key;
   }
 }
 
