@@ -143,12 +143,13 @@ async function copyValues(from: Journal, to: Journal, copies: Copies): Promise<v
   if (changed.length > 0) await to.take([]);
 }
 
-/** Has the other remember what it did, but for what was copied before. */
+/** Has the other remember what it did, but for what was copied before, and for who opted out: one too many harms nobody. */
 async function uncopy(to: Journal, copies: Copies, before: ReadonlySet<string>): Promise<void> {
-  const copied = [...copies.values.keys()].filter((key) => !before.has(key));
+  const values = valuesOf(to.participants);
+  const copied = [...copies.values.keys()].filter((key) => !before.has(key) && !findOf(values, key)?.add);
   for (const keys of slicesOf(copied)) {
-    const values = keys.map((key) => [key, undefined] as const);
-    await to.run(adopt(to, [], values, copies));
+    const nothing = keys.map((key) => [key, undefined] as const);
+    await to.run(adopt(to, [], nothing, copies));
   }
 }
 
@@ -230,7 +231,7 @@ export function adopt(
         const copy = copies.values.get(key);
         const before = copy && copy.since?.value === own?.value ? copy.before : own;
         const { merge, textOf } = findOf(values, key) ?? {};
-        const text = theirs && textOf?.(key, theirs);
+        const text = theirs && textOf?.(theirs);
         const hasEnded = !own && text !== undefined && !copies.adopted.has(text) && look(adoptedKey({ id: text }));
         if (before !== own) changes.remember.set(key, before);
         const merged = before && theirs ? merge?.(before, theirs, key, changes) : hasEnded ? undefined : theirs;

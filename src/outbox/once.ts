@@ -93,7 +93,7 @@ export const movedKeys: MovedValues = {
     const [mine, theirs] = [own, other].map((remembered) => parseRememberedValue(remembered, isGuard));
     return mine?.id === theirs?.id && !mine?.outcome ? other : own;
   },
-  textOf(_key, remembered) {
+  textOf(remembered) {
     const { id, outcome } = parseRememberedValue(remembered, isGuard) ?? {};
     return outcome ? undefined : id;
   },

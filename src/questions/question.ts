@@ -62,10 +62,7 @@ export const questionGraceMs = 7 * 24 * 3_600_000;
 const carriedPrefix = `${unsweptPrefix}carried:`;
 
 /** What texts carry goes with them, and with what they ask. */
-export const movedCarried: MovedValues = {
-  prefix: carriedPrefix,
-  textOf: (key) => key.slice(carriedPrefix.length),
-};
+export const movedCarried: MovedValues = { prefix: carriedPrefix };
 
 /** The key of the flow's message that a text came with. */
 export function carriedKey(text: string): string {

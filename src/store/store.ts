@@ -360,6 +360,6 @@ export interface MovedValues {
   add?(own: ReadonlyMap<string, Remembered>, others: ReadonlyMap<string, Remembered>): ReadonlyMap<string, Remembered>;
   /** It stays in a store that is shared, too. */
   readonly isCommon?: boolean;
-  /** The id of the text whose end ends it; absent, or `undefined`: it stays without it. */
-  textOf?(key: string, remembered: Remembered): string | undefined;
+  /** The id of the text that it ends with; absent, or `undefined`: it does not. */
+  textOf?(remembered: Remembered): string | undefined;
 }

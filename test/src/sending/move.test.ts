@@ -108,12 +108,12 @@ describe('what a login takes over of another', () => {
     for (const disk of asking) assert.ok([...disk.remembered.keys()].some((key) => key.includes('carried:')));
   });
 
-  it('is neither the key nor the message of a text that has ended here unsent, where a kill left them with the former', async () => {
+  it('is no key of a text that has ended here unsent, where a kill left it with the former', async () => {
     const formerStore = new FailingStore();
     const heirStore = new FailingStore();
     const former = new SendingSide({ store: formerStore });
     former.service.otherwise = { unreachable: true };
-    sendText(former.attach(), 'hello', { once: 'key', keep: forever, carried: 'x'.repeat(2_000) });
+    sendText(former.attach(), 'hello', { once: 'key', keep: forever });
     await former.pass(100);
     const disks: [FakeDisk, FakeDisk][] = [];
     const commit = heirStore.commit.bind(heirStore);
@@ -134,13 +134,44 @@ describe('what a login takes over of another', () => {
     await Promise.all([again.handOverTo(next, { isLast: true }), next.pass(11_000)]);
     const left = both.flatMap((disk) => [...disk.remembered.keys()]);
     assert.deepEqual(
-      left.filter((key) => /once:|carried:/.test(key)),
+      left.filter((key) => key.startsWith('once:')),
       [],
     );
     service.otherwise = { takes: true };
     sendText(node, 'hello', { once: 'key' });
     await next.pass(100);
     assert.deepEqual(service.bodies, ['hello']);
+  });
+
+  it('is what the flow sent with a question, however often its login has come and gone', async () => {
+    const first = new SendingSide();
+    const { clock, service } = first;
+    const secondStore = new FailingStore();
+    const second = new SendingSide({ clock, service, store: secondStore });
+    const move = (from: SendingSide, to: SendingSide) =>
+      Promise.all([from.handOverTo(to, { isLast: true }), to.pass(11_000)]);
+    service.otherwise = { unreachable: true };
+    const gone = first.attach();
+    sendText(gone, 'Come?', { messageId: 'asked', waitMs: 3_600_000, keep: forever });
+    await first.pass(100);
+    await Promise.all([gone.node.close(), first.pass(100)]);
+    await move(first, second);
+    service.otherwise = { takes: true };
+    const sending = second.attach();
+    await second.pass(61_000);
+    assert.deepEqual(sending.ends, ['to 6421555123']);
+    await Promise.all([sending.node.close(), second.pass(100)]);
+    await move(second, first);
+    await move(first, second);
+    const later = second.restart(copyDisk(secondStore.disk));
+    const node = later.attach();
+    later.receive();
+    await later.pass(100);
+    await later.incoming('6421555123', 'yes', { inReplyToId: 'asked' });
+    assert.deepEqual(
+      node.answers.map(({ carried }) => carried),
+      [JSON.stringify({ payload: 'Come?' })],
+    );
   });
 
   it('is nothing where the store does not work, which is tried once each time', async () => {
@@ -463,6 +494,28 @@ describe('what a login takes over of another', () => {
     };
     await Promise.all([former.handOverTo(heir, { isLast: true, isWanted }), heir.pass(11_000)]);
     assert.deepEqual([mostCopied, copied()], [2, 0]);
+  });
+
+  it('is who opted out all the same, who writes that to the other, too, before somebody came back to the login', async () => {
+    const store = new FailingStore();
+    const [former, heir] = [new SendingSide(), new SendingSide({ store })];
+    const [both, mine] = ['6421555001', '6421555002'] as const;
+    const change = ({ journal }: SendingSide, ...msisdns: string[]) => {
+      const at = former.clock.now();
+      const optOut = { msisdns, wish: 'out', at, via: 'message', createId: () => journal.nextId() } as const;
+      return journal.run(createOptOutStep(optOut, 'refuse'));
+    };
+    await change(former, both);
+    await change(heir, mine);
+    let writing: Promise<unknown> | undefined;
+    const isWanted = () => {
+      if (store.disk.remembered.has(keyOfOptOut(both))) writing ??= change(heir, both);
+      return writing === undefined;
+    };
+    await Promise.all([former.handOverTo(heir, { isLast: true, isWanted }), former.pass(11_000), heir.pass(11_000)]);
+    await writing;
+    const isOut = (look: Look) => [both, mine].map((msisdn) => look(keyOfOptOut(msisdn)) !== undefined);
+    assert.deepEqual(await heir.journal.run(createReading('refuse', isOut)), [true, true]);
   });
 
   it('is once what stays in a store that others go on with: who has changed their mind since is taken at their word', async () => {
