@@ -261,9 +261,16 @@ class SlidingWindow {
  */
 function mergeWindows(value: string, other: string): string {
   const { origin, lead, texts } = parse(value);
-  const counts = new Map(texts);
-  for (const [at, count] of parse(other).texts) counts.set(at, Math.max(count, counts.get(at) ?? 0));
+  const counts = countByMoment(texts);
+  for (const [at, count] of countByMoment(parse(other).texts)) counts.set(at, Math.max(count, counts.get(at) ?? 0));
   return JSON.stringify({ origin, lead, texts: [...counts] });
+}
+
+/** Several entries may be of one moment, as when the clock was set back. */
+function countByMoment(texts: readonly Counted[]): Map<number, number> {
+  const counts = new Map<number, number>();
+  for (const [at, count] of texts) counts.set(at, count + (counts.get(at) ?? 0));
+  return counts;
 }
 
 function setBy(ms: number): number {

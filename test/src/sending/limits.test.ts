@@ -305,6 +305,19 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     assert.equal(countAllowed(process, 5, 'a'), 1);
   });
 
+  it('counts all of one moment, of which there are several where the clock was set back, when two accounts become one', () => {
+    const window = (...texts: [number, number][]) => ({
+      at: 5,
+      forMs: 10,
+      value: JSON.stringify({ origin: 'x', lead: 0, texts }),
+    });
+    const both = movedLimits.merge?.(window([5, 1], [5, 1], [5, 1]), window([7, 1]), 'limit:day', createChanges());
+    assert.deepEqual(JSON.parse(both?.value ?? '{}').texts, [
+      [5, 3],
+      [7, 1],
+    ]);
+  });
+
   it('takes nothing back that is out of the window', () => {
     const process = createProcess({ perHandset: 2 });
     const first = process.take(['6421555001']);
