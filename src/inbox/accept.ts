@@ -2,7 +2,7 @@ import type { Destination } from '../delivery/subscribers';
 import type { Step } from '../journal/journal';
 import type { InboxRecord, RecordOfKind, RecordsOfKind, Via } from '../model';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
-import { currentEntry, dropEntry, holdKeysOf, type InboxParts, keepEntry } from './context';
+import { currentEntry, dropEntry, holdKeysOf, type InboxParts, keepEntry, rememberForNobody } from './context';
 import type { Correlated, Correlating } from './correlator';
 import type { InboxContext } from './dead-letters';
 import { type DeadLetter, type Entry, isEntry, nameSubscribers, newsOf, Pending, type Together } from './entries';
@@ -17,7 +17,6 @@ import {
   keysOfAnswer,
   recallAnswer,
   recallAttempts,
-  rememberAnswer,
   type Verdict,
 } from './identity';
 
@@ -159,7 +158,7 @@ function acceptRecord(
     if (!orphan && via === 'callback' && !subscribers.hasAny(kind, news.record)) {
       orphan = entries.findOn(kind, identity, changes);
       // Its nodes are being redeployed, and get it when they are back.
-      if (orphan && subscribers.expects(kind)) return () => ({ outcome, heldElsewhere: true });
+      if (orphan && subscribers.expects(kind, news.record)) return () => ({ outcome, heldElsewhere: true });
       deadLetter = orphan ? undefined : context.deadLetters.find(kind, identity, changes);
     }
     if (!orphan && !deadLetter) {
@@ -171,9 +170,8 @@ function acceptRecord(
   const isUnwanted = !subscribers.expects(kind, news.record);
   const correlated = correlate(candidate, { former, isNew: outcome === 'new', isUnwanted }, look, changes);
   if (isForNobody(context, arrival, correlated)) {
-    // Should the service also call back with it, that is new to the node that is called.
     if (outcome === 'new') forget(identity, look, changes);
-    rememberAnswer(context, { identity, ...correlated, isTaken: true }, look, changes);
+    rememberForNobody(context, { identity, ...correlated }, look, changes);
     return () => {
       correlated.effect?.();
       return { outcome: correlated.isRepeated ? 'repeated' : outcome };

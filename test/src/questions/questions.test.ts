@@ -299,6 +299,28 @@ describe('conversations', () => {
       }
     });
 
+    for (const [name, store] of [
+      ['disk', new FailingStore()],
+      ['Redis', new FailingServer()],
+    ] as const) {
+      it(`a reply that no node wants is awaited, though the store had failed as it came (store: ${name})`, async () => {
+        const side = new SendingSide({ store });
+        const node = side.attach();
+        const subscriber: InboxSubscriber = { id: 'in', wants: () => false, take: () => assert.fail() };
+        side.inbox.attach('incoming', subscriber);
+        sendText(node, 'Come?', { messageId: 'asked', waitMs: hour });
+        await side.pass(100);
+        store.failing.add('commit').add('open').add('recall');
+        const arriving = side.incoming('6421555123', 'yes', { inReplyToId: 'asked' });
+        await side.pass(90_000);
+        store.failing.clear();
+        await side.pass(60_000);
+        await arriving;
+        await side.pass(10_000);
+        assert.deepEqual(answersOf(node), ['6421555123: yes']);
+      });
+    }
+
     describe('a reply by handset that comes before the answer of the service', () => {
       async function reply<S extends FailingStore>(messageId?: string, used = new FailingStore() as S) {
         const surroundings = beginReceiving(used);

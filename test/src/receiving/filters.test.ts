@@ -25,13 +25,15 @@ for (const [name, createStore] of [
 ] as const) {
   describe(`what no node that polls wants (store: ${name})`, () => {
     let clock: VirtualClock;
+    let store: FailingStore;
     let inbox: Inbox;
     let isAsking: boolean;
 
     beforeEach(() => {
       clock = new VirtualClock();
       isAsking = false;
-      inbox = createInboxOn({ store: createStore(), clock, isPolled: () => isAsking });
+      store = createStore();
+      inbox = createInboxOn({ store, clock, isPolled: () => isAsking });
     });
     afterEach(() => inbox.journal.close());
 
@@ -139,6 +141,19 @@ for (const [name, createStore] of [
       await clock.advance(30);
       assert.equal(await called.call('m1'), true);
       assert.deepEqual([before.sent, after.sent, called.sent], [[], [], ['yes']]);
+    });
+
+    it('comes to the node that is called back with it in the moment in which the deployment ends', async () => {
+      const called = serve();
+      const before = listen(isUnasked);
+      await clock.advance(30);
+      before.stop();
+      await poll();
+      store.turns = 5;
+      const [calling] = [called.call('m1'), listen(isUnasked)];
+      await clock.advance(100);
+      const isDelivered = (await calling) || (await called.call('m1'));
+      assert.deepEqual([isDelivered, called.sent], [true, ['yes']]);
     });
 
     it('goes to nobody twice where one of several nodes wants it', async () => {
