@@ -263,7 +263,8 @@ export class Outbox implements Participant {
     else if (text.state === 'waiting' && !ledger.isClosed) void ledger.discard(text).catch(onFault);
     else if (text.state === 'leaving') {
       // It has left, and its outcome is not known.
-      void settlement.takeUp(text).then((again) => dispatcher.sendAgain(again), onFault);
+      const taken = settlement.takeUp(text).then((again) => dispatcher.sendAgain(again));
+      void taken.catch(onFault);
     } else if (text.state === 'settled') void settlement.redelivery.deliver(text, true);
   }
 
