@@ -10,7 +10,7 @@ export interface TimeOptions {
   /** Keep it until it is sent, or for so long; `undefined` in it: for ever. */
   keep?: { expireMs: number | undefined } | undefined;
   /** Not before this time, in ms since 1970; one that may not leave yet is kept so. */
-  at?: { time: number; keep: { expireMs: number | undefined } } | undefined;
+  at?: { time: number; keep: { expireMs: number | undefined } };
   /** Neither consent nor quiet hours hold for it. */
   essential?: boolean;
 }
@@ -82,13 +82,13 @@ export function mayLeaveAt(text: Timed, now: number, quietHours: readonly QuietH
 }
 
 /**
- * The options of a text that comes: one that has a time of its own and may not leave yet is kept, though that was not asked for. Where it may,
- * its time is that of any other.
+ * The options of a text that comes: one that has a time of its own and may not leave yet is kept, though that was not asked for. So is it
+ * where quiet hours might begin while it waits for its turn.
  */
 export function keepUntilDue<Options extends TimeOptions>(options: Options, now: number, rules: RuleSettings): Options {
   if (options.keep || !options.at) return options;
-  const mayLeave = mayLeaveAt({ options }, now, rules.quietHours) <= now;
-  return mayLeave ? { ...options, at: undefined } : { ...options, keep: options.at.keep };
+  const mayHaveToWait = options.at.time > now || (rules.quietHours.length > 0 && !options.essential);
+  return mayHaveToWait ? { ...options, keep: options.at.keep } : options;
 }
 
 /** Whom the account node of a text may not write to is withheld, for essential texts too. */
