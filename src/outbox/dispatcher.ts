@@ -321,11 +321,10 @@ export class Dispatcher implements TurnSource {
     if (isOutage(error)) retryAfter.heed(error);
     if (text?.state === 'leaving') await ledger.putBack({ ...text, retryAfter: retryAfter.stored });
     if (!isOutage(error) || ledger.isClosed) return;
-    const isOfStore = this.#outage.error?.code === 'SMS_STORE';
     this.#outage.failed(waiting.id, error, waiting.cameAt);
     this.#tellOutage(waiting.node);
-    // What the store has begun the service goes on with.
-    if (isOfStore) for (const [node, { ready }] of this.#nodes) if (ready.size > 0) this.#tellOutage(node);
+    // Texts that are behind it find nothing out by themselves.
+    for (const [node, { ready }] of this.#nodes) if (ready.size > 0) this.#tellOutage(node);
     // Its time may have ended while it could not be stopped.
     this.#endIfOver(waiting);
   }

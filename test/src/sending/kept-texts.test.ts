@@ -137,6 +137,19 @@ describe('kept texts', () => {
     assert.equal(node.outages.length, 2);
   });
 
+  it('is told of an outage to a node whose texts are behind those of another', async () => {
+    const side = new SendingSide({ concurrency: 1 });
+    const [one, two] = [side.attach('one'), side.attach('two')];
+    const fail = side.service.holdNext({ takes: false, error: createError('unreachable') });
+    sendText(one, '1', { keep });
+    sendText(two, '2', { keep });
+    await side.pass(1_000);
+    side.service.otherwise = { unreachable: true };
+    fail();
+    await side.pass(600_000);
+    assert.deepEqual([one.outages.length, two.outages.length], [1, 1]);
+  });
+
   it('tells how many texts of a node wait', async () => {
     const side = new SendingSide();
     const [one, two] = [side.attach('one'), side.attach('two')];
