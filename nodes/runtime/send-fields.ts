@@ -179,9 +179,13 @@ export class SendFields {
   #callbackUrl(field: string, id: string): string {
     const node = this.#RED.nodes.getNode(id) as CallbackNode | null;
     if (!isCallbackNode(node)) throw new SmsError('callbackNodeMissing', { field, params: { field } });
-    const url = node.callbackUrl();
-    if (!url) throw new SmsError('callbackNodeUrlMissing', { field, params: { field } });
-    return url;
+    try {
+      const url = node.callbackUrl();
+      if (url) return url;
+    } catch (error) {
+      throw error instanceof SmsError ? error.with({ field }) : error;
+    }
+    throw new SmsError('callbackNodeUrlMissing', { field, params: { field } });
   }
 }
 

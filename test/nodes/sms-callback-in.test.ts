@@ -954,8 +954,12 @@ describe('sms-callback-in', () => {
       flow.send('send', { topic: handset, payload: 'hello' });
       const { error } = (await flow.messages('caught', 2))[1]?.sms ?? {};
       assert.deepEqual(
-        [error?.code, error?.message],
-        ['SMS_CONFIG', 'Another sms callback node already answers at /sms/callback. Give one of the two another path.'],
+        [error?.code, error?.field, error?.message],
+        [
+          'SMS_CONFIG',
+          'callbackUrl',
+          'Another sms callback node already answers at /sms/callback. Give one of the two another path.',
+        ],
       );
       assert.equal(sim.messages.length, 0);
       await flow.deploy([account(sim), ...others, ...catcher()], 'nodes');
