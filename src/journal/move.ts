@@ -232,9 +232,11 @@ export function adopt(
         const before = copy && copy.since?.value === own?.value ? copy.before : own;
         const { merge, textOf } = findOf(values, key) ?? {};
         const text = theirs && textOf?.(theirs);
-        const hasEnded = !own && text !== undefined && !copies.adopted.has(text) && look(adoptedKey({ id: text }));
+        const wasTaken =
+          text !== undefined && !copies.adopted.has(text) && look(adoptedKey({ id: text })) !== undefined;
+        const left = wasTaken && !own ? undefined : theirs;
         if (before !== own) changes.remember.set(key, before);
-        const merged = before && theirs ? merge?.(before, theirs, key, changes) : hasEnded ? undefined : theirs;
+        const merged = before && left ? merge?.(before, left, key, changes) : left;
         if (merged) changes.remember.set(key, merged);
         copied.set(key, { theirs, before, since: changes.remember.has(key) ? changes.remember.get(key) : own });
       }
