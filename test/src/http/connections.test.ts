@@ -196,8 +196,10 @@ describe('connections', () => {
     for (const isKept of [false, true]) {
       if (isKept) await call();
       const beforeLeaving = async () => {
-        for (const socket of service.connections) socket.destroy();
-        await new Promise((resolve) => setTimeout(resolve, 10));
+        const left = service.connections.filter((socket) => !socket.closed);
+        await Promise.all(left.map((socket) => once(socket.destroy(), 'close')));
+        // The other side reads that in the turns that follow, however long they take.
+        for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
       };
       assert.equal((await failure(call({ beforeLeaving }))).code, 'SMS_UNREACHABLE');
     }
