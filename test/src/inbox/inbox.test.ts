@@ -138,6 +138,17 @@ describe('Inbox', () => {
     return node;
   }
 
+  /** What a process leaves that has given a message to a node. */
+  async function leaveDelivered(): Promise<FakeDisk> {
+    const disk = new FakeDisk();
+    const inbox = createInbox(new FailingStore(disk));
+    const node = attach(inbox, new Node('a'));
+    await inbox.accept(polled(incoming('1')));
+    inbox.done(node.last, node);
+    await inbox.journal.close();
+    return disk;
+  }
+
   it('gives a node that was away for a redeploy what came meanwhile, though another took it', async () => {
     const inbox = createInbox();
     const stays = attach(inbox, new Node('stays'));
@@ -388,12 +399,7 @@ describe('Inbox', () => {
     });
 
     it('lasts over a restart', async () => {
-      const disk = new FakeDisk();
-      const before = createInbox(new FailingStore(disk));
-      const a = attach(before, new Node('a'));
-      await before.accept(polled(incoming('1')));
-      before.done(a.last, a);
-      await before.journal.close();
+      const disk = await leaveDelivered();
       const after = createInbox(new FailingStore(disk));
       const b = attach(after, new Node('a'));
       await settle();
@@ -1742,12 +1748,7 @@ describe('Inbox', () => {
   describe('crash (kill -9)', () => {
     /** What was committed and delivered, and is still held. */
     async function leaveHeld(): Promise<FakeDisk> {
-      const disk = new FakeDisk();
-      const before = createInbox(new FailingStore(disk));
-      const a = attach(before, new Node('a'));
-      await before.accept(polled(incoming('1')));
-      before.done(a.last, a);
-      await before.journal.close();
+      const disk = await leaveDelivered();
       disk.hold(JSON.stringify({ kind: 'incoming', records: [incoming('1')] }));
       return disk;
     }

@@ -92,6 +92,16 @@ for (const [name, createStore] of [
       return (await accepting).map(({ outcome }) => outcome);
     }
 
+    /** It is polled for somebody who asks, and there is no node yet. */
+    async function setAside(): Promise<void> {
+      isAsking = true;
+      inbox.journal.open();
+      await poll();
+      inbox.drained('incoming');
+      await clock.advance(30);
+      assert.equal(inbox.state.setAside, 1);
+    }
+
     for (const [how, messageId] of [
       ['by its messageId', 'm1'],
       ['by sender, text and date', undefined],
@@ -164,12 +174,7 @@ for (const [name, createStore] of [
     });
 
     it('stays set aside until a node comes that wants it', async () => {
-      isAsking = true;
-      inbox.journal.open();
-      await poll();
-      inbox.drained('incoming');
-      await clock.advance(30);
-      assert.equal(inbox.state.setAside, 1);
+      await setAside();
       const some = listen(isUnasked);
       await clock.advance(30);
       assert.deepEqual([inbox.state.setAside, inbox.state.undelivered], [1, 0]);
@@ -179,11 +184,7 @@ for (const [name, createStore] of [
     });
 
     it('goes from where it is set aside to the node that is called back with it', async () => {
-      isAsking = true;
-      inbox.journal.open();
-      await poll();
-      inbox.drained('incoming');
-      await clock.advance(30);
+      await setAside();
       const [some, called] = [listen(isUnasked), serve()];
       await clock.advance(30);
       assert.equal(await called.call('m1'), true);
