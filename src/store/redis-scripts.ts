@@ -5,16 +5,6 @@ export const leftSign = 'left';
 /** Among the items of an instance stands the sign of its session, under what no item has for its id. */
 export const signField = '-';
 
-/** Redis takes nothing back of a script that fails half way. So nothing more is done after the first refusal, which is kept. */
-const tryCommands = `
-local refusal
-local function try(...)
-  if refusal then return end
-  local reply = redis.pcall(...)
-  if type(reply) == 'table' and reply.err then refusal = reply else return reply end
-end
-`;
-
 /** Whether others have left alone what the own instance holds, and the server has not lost it. */
 const checkSign = `
 local step = cjson.decode(ARGV[1])
@@ -28,59 +18,47 @@ local isAlive = redis.call('GET', KEYS[2]) == step.sign and redis.call('HGET', K
  * one is gone, that what it has left is reserved, and names of all instances.
  */
 const settleInScript = `
-${tryCommands}
 local step = cjson.decode(ARGV[1])
 local items, alive, gone, reserved, instances = unpack(KEYS)
-try('SREM', instances, '')
-try('SADD', instances, '')
-try('SREM', instances, '')
-try('SMEMBERS', instances)
-try('HDEL', items, '')
-try('HMGET', items, '')
-try('HKEYS', items)
-try('HGETALL', items)
-try('HLEN', items)
-try('MGET', alive)
-try('SCAN', 0, 'COUNT', 1)
-local isThere = try('HGET', items, '${signField}') or try('GET', gone) == 'taken'
-try('SET', alive, step.sign, 'PX', step.aliveMs)
-try('DEL', gone, reserved)
-try('HSET', items, '${signField}', step.sign)
-try('SADD', instances, step.consumer)
-return refusal or { isThere and 1 or 0 }
+redis.call('SREM', instances, '')
+redis.call('SMEMBERS', instances)
+redis.call('HDEL', items, '')
+redis.call('HMGET', items, '')
+redis.call('HKEYS', items)
+redis.call('HGETALL', items)
+redis.call('HLEN', items)
+redis.call('MGET', alive)
+redis.call('SCAN', 0, 'COUNT', 1)
+local isThere = redis.call('HGET', items, '${signField}') or redis.call('GET', gone) == 'taken'
+redis.call('SET', alive, step.sign, 'PX', step.aliveMs)
+redis.call('DEL', gone, reserved)
+redis.call('HSET', items, '${signField}', step.sign)
+redis.call('SADD', instances, step.consumer)
+return isThere and 1 or 0
 `;
 
 /**
- * Commits one step, prolongs the sign of life, and returns 1. Or nothing: 0 with what there is under the keys when what
+ * Commits one step, prolongs the sign of life, and returns 1. Or nothing: 0 when what
  * it is based on is not so; -1 when the sign of life does not stand any more and others may have taken over what this instance
  * holds, or when the server has lost what it held. Keys: own items, sign of life, one for each remembered, then those that are only compared.
  *
- * What is refused half way may tell twice, but loses nothing: a message is there before it counts as seen, and until what comes of it is
- * remembered. What was added goes again where nothing counts on it yet.
+ * A server that refuses to write refuses the first command. Should it refuse a later one, that loses nothing: a message is there before it
+ * counts as seen, and until what comes of it is remembered.
  */
 const commitScript = `
-${tryCommands}
 ${checkSign}
 if not isAlive then return -1 end
 for index, expected in ipairs(step.expected) do
   if expected.check and redis.call('GET', KEYS[index + 2]) ~= expected.value then return 0 end
 end
-try('SET', KEYS[2], step.sign, 'PX', step.aliveMs)
-local added = {}
-for _, item in ipairs(step.keep) do
-  if try('HSET', KEYS[1], item.id, item.text) == 1 then added[#added + 1] = item.id end
-end
-local isRemembered = false
+redis.call('SET', KEYS[2], step.sign, 'PX', step.aliveMs)
+for _, item in ipairs(step.keep) do redis.call('HSET', KEYS[1], item.id, item.text) end
 for index, remembered in ipairs(step.remember) do
-  if remembered then try('SET', KEYS[index + 2], remembered.text, 'PX', remembered.forMs)
-  else try('DEL', KEYS[index + 2]) end
-  isRemembered = isRemembered or not refusal
+  if remembered then redis.call('SET', KEYS[index + 2], remembered.text, 'PX', remembered.forMs)
+  else redis.call('DEL', KEYS[index + 2]) end
 end
-for _, id in ipairs(step.drop) do try('HDEL', KEYS[1], id) end
-if refusal and not isRemembered then
-  for _, id in ipairs(added) do redis.pcall('HDEL', KEYS[1], id) end
-end
-return refusal or 1
+for _, id in ipairs(step.drop) do redis.call('HDEL', KEYS[1], id) end
+return 1
 `;
 
 /**
@@ -141,15 +119,12 @@ export const scripts = {
 
 /** A connection whose server knows {@link scripts}. */
 export interface ScriptedRedis extends Redis {
-  settleIn(...keysAndStep: string[]): Promise<[isThere: 0 | 1]>;
+  settleIn(...keysAndStep: string[]): Promise<0 | 1>;
   commitStep(keys: number, ...keysAndStep: string[]): Promise<1 | 0 | -1>;
   takeOverHeld(...keysAndStep: string[]): Promise<ListedItem[] | null>;
 }
 
-/** Names of what an account has at the server; the same prefix for all, so that a cluster keeps them together. */
-export type RedisKeys = ReturnType<typeof createKeys>;
-
-/** Names what the account of a login has at the server. */
+/** Names what the account of a login has at the server, with the same prefix for all, so that a cluster keeps them together. */
 export function createKeys(login: string) {
   const name = (text: string) => `sms:{${login}}:${text}`;
   return {

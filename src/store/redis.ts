@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { type Clock, systemClock } from '../clock';
+import { type Clock, systemClock, type Timer } from '../clock';
 import { parseRedisUrl } from '../login';
-import { attempt, describeFailure } from './redis-failures';
-import { createKeys, type ListedItem, type RedisKeys } from './redis-scripts';
-import { RedisSession, type RedisTiming, type SessionOptions } from './redis-session';
+import { createKeys, type ListedItem, leftSign, type ScriptedRedis, scripts, signField } from './redis-scripts';
 import {
   type Changes,
   formatRemembered,
@@ -15,9 +13,22 @@ import {
   type Store,
   StoreConflict,
   type StoreEvents,
+  StoreLapse,
 } from './store';
 
-export type { RedisTiming } from './redis-session';
+/** How fast a {@link RedisStore} notices that another instance is gone. Milliseconds. */
+export interface RedisTiming {
+  /** An instance that has not given a sign of life for so long does not live any more. */
+  aliveMs: number;
+  /** Between two signs of life. */
+  heartbeatMs: number;
+  /** For so long after it has connected, an instance leaves it to the others to come back after a common outage. */
+  graceMs: number;
+  /** What a dead instance held, and nobody else wants, is left for so long to those who may come back for it. */
+  reservedMs: number;
+  /** A command that takes longer has failed. */
+  commandTimeoutMs: number;
+}
 
 /** Where and how a {@link RedisStore} keeps. */
 export interface RedisStoreOptions {
@@ -43,8 +54,24 @@ const redisTiming: RedisTiming = {
   commandTimeoutMs: 5_000,
 };
 
+/** Items that are taken over at a time: the server serves nobody else meanwhile. */
+const pageSize = 250;
+
 /** Names that the server goes through in one go, in which it serves nobody else: less than a millisecond. */
 const scanSize = 1_000;
+
+/** Others may have taken over what this instance holds, or the server has lost it. */
+const lifeless =
+  'Redis: the server has no sign of life of this instance any more, which was cut off or paused for too long, or whose keys (sms:…) were deleted or evicted there. It connects anew by itself; if this comes again, check the network, the load of this machine, and what deletes keys';
+
+/** One connection, from its opening until it fails or is closed. */
+interface Session {
+  redis: ScriptedRedis;
+  /** The sign that this instance lives. A commit of an earlier session, however late it arrives, finds another. */
+  sign: string;
+  beganAtMs: number;
+  nextBeat?: Timer;
+}
 
 /**
  * Keeps everything on a Redis or Valkey server, for all instances of Node-RED that use one login.
@@ -66,9 +93,14 @@ export class RedisStore implements Store {
   readonly durable = true;
   readonly shared = true as const;
   readonly takeOverMs: number;
-  readonly #options: SessionOptions;
-  readonly #keys: RedisKeys;
-  #session: RedisSession | undefined;
+  readonly #server: ReturnType<typeof parseRedisUrl>;
+  readonly #clock: Clock;
+  readonly #timing: RedisTiming;
+  readonly #keys: ReturnType<typeof createKeys>;
+  /** The name of this instance among the others. */
+  readonly #consumer = randomUUID();
+  /** The one that is in use. */
+  #session: Session | undefined;
   /** It was open before. */
   #isKnown = false;
   /** The server has lost what this instance held, and those who are to hear of it have not yet. */
@@ -76,31 +108,44 @@ export class RedisStore implements Store {
 
   /** @throws SmsError `SMS_CONFIG` when the URL is not usable */
   constructor({ url, key, timing, clock = systemClock }: RedisStoreOptions) {
+    this.#server = parseRedisUrl(url);
+    this.#clock = clock;
+    this.#timing = { ...redisTiming, ...timing };
     this.#keys = createKeys(key);
-    const times = { ...redisTiming, ...timing };
-    this.takeOverMs = times.aliveMs + times.graceMs + 2 * times.heartbeatMs;
-    this.#options = { server: parseRedisUrl(url), clock, timing: times, keys: this.#keys, consumer: randomUUID() };
+    const { aliveMs, graceMs, heartbeatMs } = this.#timing;
+    this.takeOverMs = aliveMs + graceMs + 2 * heartbeatMs;
   }
 
   async open(events: StoreEvents): Promise<Leftovers> {
-    this.#abandon();
+    this.#abandon(this.#session);
+    const redis = await this.#createClient();
+    const session: Session = { redis, sign: randomUUID(), beganAtMs: this.#clock.elapsed() };
+    // The last is the cause: without a password that is right the database is refused first.
+    let failure: Error | undefined;
+    redis.on('error', (error: Error) => {
+      failure = error;
+    });
+    redis.on('close', () => this.#fail(session, events, failure ?? new Error('connection closed')));
     try {
-      const session = await RedisSession.open(this.#options);
-      this.#session = session;
-      this.#isReset ||= this.#isKnown && !session.isThere;
-      const listed = [...(await session.listOwn()), ...(await session.takeOver(events.wanted()))];
+      await redis.connect();
+      // That there is no such database does not keep the client from connecting.
+      if (failure) throw failure;
+      const { aliveMs } = this.#timing;
+      const step = { consumer: this.#consumer, sign: session.sign, aliveMs };
+      const names = [...this.#keys.allOf(this.#consumer), this.#keys.instances];
+      const isThere = await redis.settleIn(...names, JSON.stringify(step));
+      this.#isReset ||= this.#isKnown && isThere === 0;
+      const listed = [...(await this.#listOwn(session)), ...(await this.#takeOver(session, events))];
       const items = await this.#readItems(session, listed, events);
-      session.keepAlive(
-        () => this.#takeOver(session, events),
-        (error) => events.onFailure(error),
-      );
+      this.#session = session;
+      this.#beatLater(session, events);
       const isReset = this.#isReset;
       this.#isKnown = true;
       this.#isReset = false;
       return { items, held: [], isReset };
     } catch (error) {
-      this.#abandon();
-      throw describeFailure(error);
+      this.#abandon(session);
+      throw describeFailure(failure ?? error);
     }
   }
 
@@ -131,7 +176,6 @@ export class RedisStore implements Store {
   }
 
   async commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void> {
-    const session = this.#opened();
     const unchanged = [...changes.compare].filter((key) => !changes.remember.has(key));
     const keys = [...changes.remember.keys(), ...unchanged];
     const step = {
@@ -140,39 +184,126 @@ export class RedisStore implements Store {
       keep: [...changes.keep.values()].map((item) => ({ id: item.id, text: JSON.stringify(item) })),
       drop: [...changes.drop.keys()],
     };
-    if (!(await attempt(session.commit(keys.map(this.#keys.seen), step)))) throw new StoreConflict();
+    const isCommitted = await attempt(this.#commit(this.#opened(), keys.map(this.#keys.seen), step));
+    if (!isCommitted) throw new StoreConflict();
   }
 
   /** Redis forgets by itself. */
   async sweep(): Promise<void> {}
 
+  /** Tells the others that they need not wait to take over. */
   async close(): Promise<void> {
     const session = this.#session;
     this.#session = undefined;
-    await session?.close();
+    session?.nextBeat?.cancel();
+    if (session?.redis.status === 'ready') {
+      const { aliveMs } = this.#timing;
+      await session.redis.set(this.#keys.alive(this.#consumer), leftSign, 'PX', aliveMs).catch(() => {});
+    }
+    session?.redis.disconnect();
   }
 
-  /** Ends the session without a word to the others: this instance still lives. */
-  #abandon(): void {
-    this.#session?.abandon();
+  /** Ends a session without a word to the others: this instance still lives. */
+  #abandon(session: Session | undefined): void {
     this.#session = undefined;
+    session?.nextBeat?.cancel();
+    session?.redis.disconnect();
   }
 
-  async #takeOver(session: RedisSession, events: StoreEvents): Promise<void> {
-    const items = await this.#readItems(session, await session.takeOver(events.wanted()), events);
-    if (this.#session === session && items.length > 0) events.onTakenOver(items);
+  /** While it is being opened, the rejection tells. */
+  #fail(session: Session, events: StoreEvents, error: unknown): void {
+    if (this.#session === session) events.onFailure(describeFailure(error));
   }
 
-  #readItems({ redis }: RedisSession, listed: readonly ListedItem[], events: StoreEvents): Promise<Item[]> {
+  /** Loads the client only now, so that accounts without Redis do not pay for it. */
+  async #createClient(): Promise<ScriptedRedis> {
+    const { Redis } = await import('ioredis');
+    const { commandTimeoutMs } = this.#timing;
+    const redis = new Redis({
+      ...this.#server,
+      lazyConnect: true,
+      // The journal opens the store again by itself, and has to know when it is gone.
+      retryStrategy: () => null,
+      maxRetriesPerRequest: 0,
+      connectTimeout: commandTimeoutMs,
+      commandTimeout: commandTimeoutMs,
+      // A user needs permission for nothing beyond the commands of the store.
+      enableReadyCheck: false,
+      disableClientInfo: true,
+      protocol: 2,
+      scripts,
+    });
+    return redis as ScriptedRedis;
+  }
+
+  /** What this instance held before the connection was lost, and nobody has taken over. In order. */
+  async #listOwn({ redis }: Session): Promise<ListedItem[]> {
+    const held = Object.entries(await redis.hgetall(this.#keys.items(this.#consumer)));
+    return held.filter(([id]) => id !== signField).sort(([one], [other]) => (one < other ? -1 : 1));
+  }
+
+  /** Takes over what instances hold that do not live any more, as far as it is wanted. */
+  async #takeOver({ redis, sign, beganAtMs }: Session, events: StoreEvents): Promise<ListedItem[]> {
+    const [keys, { graceMs, reservedMs }] = [this.#keys, this.#timing];
+    const [wanted, all] = [events.wanted(), this.#clock.elapsed() - beganAtMs >= graceMs];
+    const own = [keys.items(this.#consumer), keys.alive(this.#consumer), keys.instances];
+    const others = (await redis.smembers(keys.instances)).filter((name) => name !== this.#consumer);
+    const signs = others.length > 0 ? await redis.mget(others.map(keys.alive)) : [];
+    const dead = others.filter((_, index) => signs[index] === leftSign || (all && signs[index] === null));
+    const listed: ListedItem[] = [];
+    for (const other of dead) {
+      const names = [...own, ...keys.allOf(other)];
+      const left = (await redis.hkeys(keys.items(other))).filter((id) => id !== signField).sort();
+      do {
+        const step = { sign, other, all, wanted, reservedMs, ids: left.splice(0, pageSize) };
+        const taken = await redis.takeOverHeld(...names, JSON.stringify(step));
+        if (taken === null) throw new StoreLapse(lifeless);
+        for (const item of taken) listed.push(item);
+      } while (left.length > 0);
+    }
+    return listed;
+  }
+
+  /**
+   * Commits a step, and prolongs the sign of life with it.
+   *
+   * @param names keys of what it remembers, then of what is only compared
+   * @returns whether what there is under them is what the step is based on; otherwise nothing is committed
+   */
+  async #commit({ redis, sign }: Session, names: readonly string[], step: object): Promise<boolean> {
+    const all = [this.#keys.items(this.#consumer), this.#keys.alive(this.#consumer), ...names];
+    const signed = { ...step, sign, aliveMs: this.#timing.aliveMs };
+    const end = await redis.commitStep(all.length, ...all, JSON.stringify(signed));
+    if (end === -1) throw new StoreLapse(lifeless);
+    return end === 1;
+  }
+
+  #beatLater(session: Session, events: StoreEvents): void {
+    session.nextBeat = this.#clock.after(this.#timing.heartbeatMs, async () => {
+      try {
+        // Only prolonged: once it has expired, others may have taken over what this instance holds.
+        await this.#commit(session, [], { expected: [], keep: [], remember: [], drop: [] });
+        const items = await this.#readItems(session, await this.#takeOver(session, events), events);
+        // The next session lists them as its own.
+        if (this.#session !== session) return;
+        if (items.length > 0) events.onTakenOver(items);
+        this.#beatLater(session, events);
+      } catch (error) {
+        this.#fail(session, events, error);
+      }
+    });
+  }
+
+  #readItems({ redis }: Session, listed: readonly ListedItem[], events: StoreEvents): Promise<Item[]> {
     const { unreadable } = this.#keys;
     return readItems(listed, events, async (id, text) => {
       await redis.hset(unreadable, id, text);
-      await redis.hdel(this.#keys.items(this.#options.consumer), id);
+      await redis.hdel(this.#keys.items(this.#consumer), id);
       return unreadable;
     });
   }
 
-  #opened(): RedisSession {
+  #opened(): Session {
     if (!this.#session) throw new Error('not open');
     return this.#session;
   }
@@ -185,4 +316,34 @@ function formerly(remembered: Remembered | undefined): string | false {
 
 function formatExpiring(remembered: Remembered): { text: string; forMs: number } {
   return { text: formatRemembered(remembered), forMs: Math.max(1, Math.ceil(remembered.forMs)) };
+}
+
+/** Rejects with what {@link describeFailure} makes of it. */
+function attempt<T>(command: Promise<T>): Promise<T> {
+  return command.catch((error: unknown) => Promise.reject(describeFailure(error)));
+}
+
+/** What a server says around the refusal of a command in a script, and where it quotes what was sent. */
+const aroundRefusal = /^ERR Error running script .*@user_script: ?\d+: -?|,? (?:script:|with args ).*/gs;
+
+/**
+ * Says what failed without what the client's own errors carry, the command, and with it the password or a text; and of what the server says
+ * the first sentence, without the name of the user.
+ */
+function describeFailure(error: unknown): Error {
+  if (error instanceof StoreLapse) return error;
+  const { name, message, code } = error as { code?: unknown } & Error;
+  if (name === 'ReplyError') {
+    const refusal = message.replaceAll(aroundRefusal, '').replace(/\bUser \S+/, 'the user');
+    return new Error(`Redis: ${refusal.replace(/\.( .*)?$/s, '')}`);
+  }
+  if (code !== undefined) {
+    // A Redis server without TLS waits for the end of the line.
+    const hint = /TIMEDOUT|SSL/.test(String(code)) ? '; with rediss:// in the Redis URL, it may not speak TLS' : '';
+    return new Error(`Redis: ${code}${hint}`);
+  }
+  // The client takes what it cannot read for a fault of its own, which is to be reported.
+  return new Error(
+    `Redis: ${/please report/i.test(message) ? 'the server does not speak Redis' : message.replace(/\.$/, '')}`,
+  );
 }

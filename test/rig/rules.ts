@@ -693,14 +693,14 @@ const rules: readonly Rule[] = [
   },
 ];
 
-/** Of kept texts everything else is no outcome: they wait. */
-const keptMayFail: Readonly<Record<string, RegExp>> = { SMS_STORE: /disk|redis|deploy|kill|stop/ };
+/** Of kept texts everything else is no outcome: they wait. A command of Redis that was under way as a process was suspended has failed. */
+const keptMayFail: Readonly<Record<string, RegExp>> = { SMS_STORE: /disk|redis|deploy|kill|stop|suspend/ };
 
 const plainMayFail: Readonly<Record<string, RegExp>> = {
   SMS_CLOSED: /deploy|stop/,
   SMS_UNREACHABLE: /service|refused/,
   SMS_UNAUTHORIZED: /service/,
-  SMS_STORE: /disk|redis|deploy|kill|stop/,
+  SMS_STORE: /disk|redis|deploy|kill|stop|suspend/,
 };
 
 /** By so much the times differ that two processes note of one moment. */

@@ -17,10 +17,12 @@ describe('SmsError', () => {
   });
 
   it('says of a text that could not be kept what to look at, be that a disk or a Redis server', () => {
-    const { message } = new SmsError('keepRefused', { params: { detail: 'Redis OOM: the server has no memory left' } });
+    const { message } = new SmsError('keepRefused', {
+      params: { detail: "Redis: OOM command not allowed when used memory > 'maxmemory'" },
+    });
     assert.match(
       message,
-      /\(Redis OOM: .*\); nothing was sent\. Check free space and permissions, or the Redis server/,
+      /\(Redis: OOM .*\); nothing was sent\. Check free space and permissions, or the Redis server/,
     );
   });
 
