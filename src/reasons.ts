@@ -198,8 +198,6 @@ export const reasons = {
       'The inbox in {{folder}} is damaged ({{detail}}): polling is paused, and texts to be kept are refused. It is left as it is: move the folder away to begin with an empty inbox.',
     storeGone:
       'The inbox in {{folder}} is gone: its files were deleted or moved while it was in use. Polling is paused, and texts to be kept are refused, until a new one has been begun. What is in hand is written there; what was seen, who opted out and what was remembered is lost.',
-    storeLost:
-      'The inbox in {{folder}} was damaged: a part of what it held could not be read and is gone ({{detail}}). Everything else goes on. Check the disk, and the web application for messages and texts that are missing.',
     storeUnreadable:
       'Something in the inbox cannot be read. It has been set aside here, and everything else goes on: {{place}}',
     databaseMissing:

@@ -36,7 +36,7 @@ export interface JournalOptions {
   onStore(error: SmsError | undefined): void;
   /** Steps have been taken, or the store has been read, and what comes of it is done. */
   onSteps?(): void;
-  /** Something in the store was damaged and is set aside, or gone; everything else goes on. Nothing of its content is in the error. */
+  /** Something in the store was damaged and is set aside; everything else goes on. Nothing of its content is in the error. */
   onDamaged?(error: SmsError): void;
   /** How long to wait before a store that has failed is opened again, unless somebody needs it; 5 s when absent. */
   reopenDelayMs?: number;
@@ -349,12 +349,8 @@ export class Journal {
   }
 
   #setAside(place: string): void {
-    this.#damaged(new SmsError('storeUnreadable', { params: { place } }));
-  }
-
-  #damaged(error: SmsError): void {
-    this.damage = error;
-    this.#options.onDamaged?.(error);
+    this.damage = new SmsError('storeUnreadable', { params: { place } });
+    this.#options.onDamaged?.(this.damage);
   }
 
   async #openStore(opening: object): Promise<Leftovers | undefined> {
@@ -375,7 +371,6 @@ export class Journal {
         isReadable: (item) => this.participants.get(item.part)?.isReadable?.(item) ?? true,
         onUnreadable: (place) => this.#setAside(place),
       });
-      if (leftovers.damage) this.#damaged(leftovers.damage);
       // It may have failed again already.
       if (this.mode === 'opening') this.#setMode('open');
       return leftovers;

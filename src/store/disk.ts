@@ -1,19 +1,6 @@
-import { randomUUID } from 'node:crypto';
-import {
-  closeSync,
-  constants,
-  existsSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
-import { mkdir, readdir, stat } from 'node:fs/promises';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { crc32 } from 'node:zlib';
-import { systemClock, type Timer } from '../clock';
 import { SmsError } from '../errors';
 import { levelDb } from './leveldb';
 import { sqlite } from './sqlite';
@@ -87,9 +74,6 @@ const endOf = (prefix: string) => `${prefix}\u{10ffff}`;
 const pageSize = 1_000;
 const probeLength = 256 * 1024;
 
-/** Between two looks whether the database is still in its place. */
-const watchMs = 5_000;
-
 /**
  * Keeps everything in a database in a folder of its own. What is kept is on disk, flushed, before `commit` resolves;
  * what is dropped is written but not flushed, since losing that merely delivers twice, unless the step is firm.
@@ -108,10 +92,7 @@ export class DiskStore implements Store {
   readonly #heldFiles: HeldFiles;
   readonly #engines: typeof engines;
   #database: Database | undefined;
-  /** See {@link Database.file}, while it is open. */
-  #file: { path: string; inode: number } | undefined;
-  #watch: Timer | undefined;
-  /** Its files are not in their place any more. */
+  /** Its files were deleted, or moved away, while it was open. */
   #isGone = false;
   #hasFailed = false;
   /** Where the next sweep goes on; absent at the beginning of a round. */
@@ -133,23 +114,18 @@ export class DiskStore implements Store {
   }
 
   async open(events: StoreEvents): Promise<Leftovers> {
-    await this.#isInPlace();
+    this.#look();
     await this.close();
     await mkdir(this.#location, { recursive: true, mode: 0o700 });
     const database = await openDatabase(this.#location, this.#engines);
     this.#database = database;
-    this.#file = { path: database.file, inode: (await stat(database.file)).ino };
     if (this.#hasFailed) await probe(database);
     this.#hasFailed = false;
     const held = this.#heldFiles.read();
     const items = await readDatabaseItems(database, events);
     const isReset = this.#isGone;
     this.#isGone = false;
-    this.#watchLater(events);
-    const { lost: detail } = database;
-    const damage =
-      detail === undefined ? undefined : new SmsError('storeLost', { params: { detail, folder: this.#location } });
-    return { items, held, isReset, damage };
+    return { items, held, isReset };
   }
 
   hold(text: string): Hold | undefined {
@@ -185,7 +161,8 @@ export class DiskStore implements Store {
       const isToFlush = isFlushed(changes);
       await database.write(operations, { isFlushed: isToFlush });
       // Files that were deleted are written without a complaint.
-      if (isToFlush && !(await this.#isInPlace())) throw this.#gone();
+      if (isToFlush) this.#look();
+      if (this.#isGone) throw new SmsError('storeGone', { params: { folder: this.#location } });
     } catch (error) {
       this.#hasFailed = true;
       throw error;
@@ -211,38 +188,11 @@ export class DiskStore implements Store {
   async close(): Promise<void> {
     const database = this.#database;
     this.#database = undefined;
-    this.#file = undefined;
-    this.#watch?.cancel();
-    this.#heldFiles.close();
     await database?.close();
   }
 
-  /** Whether the files of a database that is open are still in their place: they may have been deleted, or moved away. */
-  async #isInPlace(): Promise<boolean> {
-    const file = this.#file;
-    // What cannot be asked for another reason may be there.
-    const isMissing = ({ code = '' }) => ['ENOENT', 'ENOTDIR'].includes(code);
-    if (file) this.#isGone ||= await stat(file.path).then(({ ino }) => ino !== file.inode, isMissing);
-    return !this.#isGone;
-  }
-
-  #watchLater(events: StoreEvents): void {
-    const database = this.#database;
-    this.#watch = systemClock.after(
-      watchMs,
-      async () => {
-        const isInPlace = await this.#isInPlace();
-        if (this.#database !== database) return;
-        if (isInPlace) this.#watchLater(events);
-        else events.onFailure(this.#gone());
-      },
-      true,
-    );
-  }
-
-  #gone(): SmsError {
-    this.#watch?.cancel();
-    return new SmsError('storeGone', { params: { folder: this.#location } });
+  #look(): void {
+    this.#isGone ||= this.#database !== undefined && !existsSync(this.#database.file);
   }
 
   #opened(): Database {
@@ -288,22 +238,19 @@ async function probe(database: Database): Promise<void> {
   await database.write([[key, undefined]], { isFlushed: false });
 }
 
-/** One file for each commit under way; LevelDB leaves other names alone. */
+/** The databases leave files of such names alone. */
 const heldPrefix = 'held-';
 const asidePrefix = 'unreadable-';
-const longestHead = 64;
+const numberLength = 15;
 
 /**
- * Files of a folder that hold what is not committed yet. Written at once, and not flushed: that outlives the process. A file
- * is written over again and again: one that is cut off, or new, has a disk write twice as much with the next flush. What it holds begins
- * with its length, its checksum and its number, and what follows is left from before.
+ * Files of a folder, one for each text that is not committed yet. Written at once, and not flushed: that outlives the process. Their names
+ * ascend in the order in which texts were held. A line ends where a text ends, so that one that was cut off is known.
  */
 class HeldFiles {
   readonly #folder: string;
-  /** Paths of those whose content this process has in hand, with the number of that. */
-  readonly #own = new Map<string, number>();
-  /** Paths of those that hold nothing. */
-  #free: string[] = [];
+  /** Names of those whose content this process has in hand. */
+  readonly #own = new Set<string>();
   /** Of the last text that was held, here or by an earlier process. */
   #lastNumber = 0;
 
@@ -313,98 +260,49 @@ class HeldFiles {
 
   /** See {@link Store.hold}. */
   hold(text: string): Hold | undefined {
-    const number = ++this.#lastNumber;
-    const path = this.#free.pop() ?? join(this.#folder, heldPrefix + randomUUID());
-    if (!write(path, text, number)) return undefined;
-    this.#own.set(path, number);
-    return {
-      letGo: () => {
-        if (this.#own.get(path) !== number) return;
-        this.#own.delete(path);
-        if (write(path, '')) this.#free.push(path);
-      },
+    const name = heldPrefix + String(++this.#lastNumber).padStart(numberLength, '0');
+    const letGo = () => {
+      this.#own.delete(name);
+      this.#remove(name);
     };
+    try {
+      writeFileSync(join(this.#folder, name), `${text}\n`, { mode: 0o600 });
+    } catch {
+      // The commit that follows meets the same disk, and reports it.
+      letGo();
+      return undefined;
+    }
+    this.#own.add(name);
+    return { letGo };
   }
 
   /** What an earlier process held, in the order in which it did. */
   read(): Held[] {
-    const names = readdirSync(this.#folder).filter((name) => name.startsWith(heldPrefix));
-    const contents = names.map((name) => ({ name, ...readContent(join(this.#folder, name)) }));
-    contents.sort((a, b) => a.number - b.number);
-    this.#lastNumber = Math.max(this.#lastNumber, contents.at(-1)?.number ?? 0);
+    const names = readdirSync(this.#folder).filter((name) => name.startsWith(heldPrefix) && !this.#own.has(name));
     const held: Held[] = [];
-    for (const { name, text } of contents) {
-      const path = join(this.#folder, name);
-      const letGo = () => remove(path);
-      if (this.#own.has(path)) continue;
-      if (text === '') letGo();
-      else held.push({ text, letGo, setAside: () => setAside(this.#folder, name) });
+    for (const name of names.sort()) {
+      this.#lastNumber = Math.max(this.#lastNumber, Number(name.slice(heldPrefix.length)) || 0);
+      const letGo = () => this.#remove(name);
+      const text = readFileSync(join(this.#folder, name), 'utf8');
+      // Cut off by a kill, or by a power cut: its message was on its way.
+      if (!text.endsWith('\n')) letGo();
+      else held.push({ text: text.slice(0, -1), letGo, setAside: () => this.#setAside(name) });
     }
     return held;
   }
 
-  /** What holds something stays. */
-  close(): void {
-    for (const path of this.#free.splice(0)) remove(path);
-  }
-}
-
-/** Returns whether it could. If not, nothing is there: the commit that follows meets the same disk, and reports it. */
-function write(path: string, text: string, number = 0): boolean {
-  const body = Buffer.from(text);
-  const bytes = Buffer.concat([Buffer.from(`${body.length} ${crc32(body)} ${number}\n`), body]);
-  try {
-    const descriptor = openSync(path, constants.O_CREAT | constants.O_WRONLY, 0o600);
+  /** What stays is found at the next start, and that what it holds is committed. */
+  #remove(name: string): void {
     try {
-      if (writeSync(descriptor, bytes, 0, bytes.length, 0) === bytes.length) return true;
-    } finally {
-      closeSync(descriptor);
+      rmSync(join(this.#folder, name), { force: true });
+    } catch {
+      // The disk is read-only.
     }
-  } catch {
-    // It is as if less had been written.
   }
-  remove(path);
-  return false;
-}
 
-/**
- * What a file holds: a text, empty when it was cut off or holds nothing, with a number that ascends in the order in which texts were held.
- * What nobody has written so, and what cannot even be opened, reads as what nobody understands.
- */
-function readContent(path: string) {
-  const unreadable = { text: ' ', number: 0 };
-  try {
-    const bytes = readFileSync(path);
-    // Nothing here is flushed: when the power fails a file ends anywhere, or holds zeros.
-    const cutOff = { text: '', number: 0 };
-    if (!bytes[0]) return cutOff;
-    const head = /^(\d+) (\d+) (\d+)\n/.exec(bytes.toString('latin1', 0, longestHead));
-    if (!head) return /^[\d ]+$/.test(bytes.toString('latin1')) ? cutOff : unreadable;
-    const [{ length: bodyAt }, length, checksum, number] = head;
-    const body = bytes.subarray(bodyAt, bodyAt + Number(length));
-    if (body.length < Number(length)) return cutOff;
-    return crc32(body) === Number(checksum) ? { text: body.toString(), number: Number(number) } : unreadable;
-  } catch {
-    return unreadable;
-  }
-}
-
-/** What stays is found at the next start, and that what it holds is committed. */
-function remove(path: string): void {
-  try {
-    rmSync(path, { force: true });
-  } catch {
-    // The disk is read-only, or it is no file.
-  }
-}
-
-/** Where that fails, it stays where it is, and is found again. */
-function setAside(folder: string, name: string): string {
-  const aside = join(folder, asidePrefix + name);
-  try {
-    renameSync(join(folder, name), aside);
+  #setAside(name: string): string {
+    const aside = join(this.#folder, asidePrefix + name);
+    renameSync(join(this.#folder, name), aside);
     return aside;
-  } catch {
-    return join(folder, name);
   }
 }

@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
@@ -20,8 +19,11 @@ export const sqlite: Engine = {
 /** On a thread of its own: every call of `node:sqlite` blocks, a flush to a slow disk for tens of milliseconds. */
 async function openThread(folder: string): Promise<Database> {
   const file = join(folder, fileName);
-  // Without the options of the process, some of which no thread may have.
-  const worker = new Worker(__filename, { execArgv: [], workerData: threadName });
+  // In the place of the options of the process, some of which no thread may have: ADR 14 says what is made of that it is experimental.
+  const worker = new Worker(__filename, {
+    execArgv: ['--disable-warning=ExperimentalWarning'],
+    workerData: threadName,
+  });
   let failure: Error | undefined;
   worker.on('error', (error) => {
     failure ??= error as Error;
@@ -38,13 +40,12 @@ async function openThread(folder: string): Promise<Database> {
   };
   worker.unref();
   const end = () => worker.terminate();
-  const lost = await call<string | undefined>('open', file).catch(async (error: unknown) => {
+  await call('open', file).catch(async (error: unknown) => {
     await end();
     throw error;
   });
   return {
     file,
-    lost,
     read: (keys) => call('read', keys),
     list: (...range) => call('list', ...range),
     write: (operations, { isFlushed }) => call('write', operations, isFlushed),
@@ -80,15 +81,11 @@ interface Statement {
   run(...parameters: (string | number)[]): unknown;
 }
 
-/** Bytes that a write-ahead log begins with, and each of its frames before its page. */
-const [logHead, frameHead] = [32, 24];
-
 type TextFile = ReturnType<typeof openTexts>;
 
-/** One file: a table of texts by key. `lost` says how much was found damaged, and is gone. */
+/** One file: a table of texts by key. */
 function openTexts(file: string) {
-  const { DatabaseSync } = loadSqlite();
-  const commits = readCommits(`${file}-wal`);
+  const { DatabaseSync } = require('node:sqlite') as Sqlite;
   const database = new DatabaseSync(file);
   // A commit writes each page that it touches: small ones write half as much. The log grows to 4 MiB, as with larger ones.
   database.exec('PRAGMA page_size = 1024; PRAGMA wal_autocheckpoint = 4000');
@@ -96,16 +93,12 @@ function openTexts(file: string) {
   database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL');
   // What a flush of macOS leaves in the cache of the disk is not flushed.
   database.exec('PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');
-  // SQLite goes on with what comes before the first frame that is damaged, and says nothing of the rest.
-  const { log } = database.prepare('PRAGMA wal_checkpoint').get() as { log: number };
-  const lost = commits.filter((frame) => frame >= log).length;
   database.exec('CREATE TABLE IF NOT EXISTS texts (key TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID');
   const get = database.prepare('SELECT text FROM texts WHERE key = ?');
   const put = database.prepare('INSERT OR REPLACE INTO texts VALUES (?, ?)');
   const remove = database.prepare('DELETE FROM texts WHERE key = ?');
   const page = database.prepare('SELECT key, text FROM texts WHERE key >= ? AND key < ? ORDER BY key LIMIT ?');
   return {
-    lost: lost > 0 ? `SQLite: ${lost} commits` : undefined,
     read: (keys: readonly string[]) => keys.map((key) => (get.get(key) as Row | undefined)?.text),
     list(...range: Parameters<Database['list']>): [string, string][] {
       const found: [string, string][] = [];
@@ -139,37 +132,12 @@ function openTexts(file: string) {
   };
 }
 
-/** The frames of a write-ahead log that end a commit; none where there is no log. One that was cut off is no frame. */
-function readCommits(file: string): number[] {
-  const log = existsSync(file) ? readFileSync(file) : Buffer.alloc(0);
-  const commits: number[] = [];
-  // A log is written over from its beginning: frames of a former round have another salt than its head.
-  const salt = log.subarray(16, 24);
-  const length = log.length < logHead ? 0 : frameHead + log.readUInt32BE(8);
-  for (let at = logHead; length > 0 && at + length <= log.length; at += length) {
-    const isCommit = log.readUInt32BE(at + 4) > 0 && salt.equals(log.subarray(at + 8, at + 16));
-    if (isCommit) commits.push((at - logHead) / length);
-  }
-  return commits;
-}
-
-/** Without the warning of some versions that it is experimental: ADR 14 says what is made of that. */
-function loadSqlite(): Sqlite {
-  const { emitWarning } = process;
-  process.emitWarning = () => {};
-  try {
-    return require('node:sqlite');
-  } finally {
-    process.emitWarning = emitWarning;
-  }
-}
-
 let texts: TextFile | undefined;
 
 function answer([name, ...args]: Call): unknown {
   if (name !== 'open') return (texts?.[name] as ((...args: unknown[]) => unknown) | undefined)?.(...args);
   texts = openTexts(String(args[0]));
-  return texts.lost;
+  return undefined;
 }
 
 if (workerData === threadName) {

@@ -87,8 +87,6 @@ export interface Leftovers {
   held: Held[];
   /** The store has lost everything since it was last open: what is in hand has to be kept anew. */
   isReset?: boolean;
-  /** What an earlier process left was damaged; absent: not, as far as the store can tell. */
-  damage?: SmsError | undefined;
 }
 
 /** What a store asks and tells. */
@@ -325,8 +323,6 @@ export type Operation = readonly [key: string, text: string | undefined];
 export interface Database {
   /** A file that is in its place for as long as the database is. */
   readonly file: string;
-  /** How much was found damaged as it was opened, and is gone, in the words of the engine; absent: nothing, as far as can be told. */
-  readonly lost?: string | undefined;
   /** What stands under each key, `undefined` where nothing does. */
   read(keys: readonly string[]): Promise<(string | undefined)[]>;
   /**

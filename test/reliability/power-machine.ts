@@ -98,7 +98,7 @@ process.on('message', (order: Order) => {
   if ('send' in order) send(order.send, order.once === true);
   else void discard(order.discard);
 });
-// LevelDB flushes nothing of what it creates a database with: cut off then, it is damaged, which is told, and holds nothing yet.
+// LevelDB flushes nothing of what it creates a database with: cut off then, it is damaged, and holds nothing yet.
 void (existsSync(file) ? Promise.resolve() : membership.optOuts()).then(() => process.send?.('ready'));
 
 function send(body: string, isOnce: boolean): void {
