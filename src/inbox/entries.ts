@@ -111,7 +111,7 @@ export class Pending {
   /** Where it stands in what came together. */
   together: Together | undefined;
   index = 0;
-  /** The service is to bring it again: nobody here gets it any more. Not when its node has taken it after all before that was written. */
+  /** The service is to bring it again: nobody here gets it any more. */
   isReleased = false;
   /** Resolves with whether it was delivered. */
   readonly ended: Promise<boolean>;
@@ -133,13 +133,8 @@ export class Pending {
   }
 }
 
-const maxReleased = 1_000;
-
 /** The undelivered entries of an inbox, found by id and by the message that they are. */
 export class Entries extends Map<string, Pending> {
-  /** What was let go of, by id: it may be taken late. The oldest are forgotten. */
-  readonly released = new Map<string, Pending>();
-
   /** The least of all ids, which is that of the oldest. */
   get oldest(): string | undefined {
     let oldest: string | undefined;
@@ -176,12 +171,5 @@ export class Entries extends Map<string, Pending> {
   /** Resolves when an entry has been delivered (`true`), or released or left in a store that was closed (`false`). */
   ended(entry: Entry): Promise<boolean> {
     return this.get(entry.id)?.ended ?? Promise.resolve(!undone.has(entry));
-  }
-
-  /** Remembers one that was {@link released}. */
-  keepReleased(pending: Pending): void {
-    this.released.set(pending.entry.id, pending);
-    const [oldest = ''] = this.released.keys();
-    if (this.released.size > maxReleased) this.released.delete(oldest);
   }
 }

@@ -11,7 +11,7 @@ import { currentEntry, dropEntry, type InboxParts, keepEntry, passOver, settle }
 import { DeadLetters, type InboxContext } from './dead-letters';
 import { type Channel, Entries, type Entry, isEntry, isRecordsOfKind, type KindOn, Pending } from './entries';
 import { forget, identify, judge, mergeSeen, movedSeen } from './identity';
-import { createRelease, takeLate } from './release';
+import { createRelease } from './release';
 
 export type { Acceptance, Arrival } from './accept';
 
@@ -192,11 +192,6 @@ export class Inbox {
     this.counts.setAside++;
     this.deadLetters.add(entry, subscriber.id);
     this.done(entry, subscriber);
-  }
-
-  /** A node has taken after all what was released: it is known when the service brings it again, or has already. */
-  doneLate(id: string): void {
-    takeLate(this.#context, id);
   }
 
   /**

@@ -113,7 +113,6 @@ const sceneFindings: readonly (readonly [
   ['in', 4139, 'a rule counted what a store that failed did not take'],
   ['out', 1674, 'a rule had a login that came back know what the other had delivered meanwhile'],
   ['out', 2303, 'a text that expired as its mark was being written was put back after its end'],
-  ['in', 1002318, 'what a flow acknowledged late was forgotten while the server that others share was gone'],
   ['out', 1000168, 'a text that was being written down as the flows went had its turn for ever when they came back'],
   [
     'out',
