@@ -51,7 +51,7 @@ export interface Destination {
 
 /** What the subscribers tell. */
 export interface SubscribersEvents {
-  /** All who are still part of the flows have taken an entry. */
+  /** All who are still part of the flows have taken an entry, or none of them wants it. */
   onTaken(pending: Pending): void;
   /** Somebody here takes the polled copy of a called-back entry that nobody is to get any more. */
   onStranded(pending: Pending): void;
@@ -59,8 +59,6 @@ export interface SubscribersEvents {
   isPolled(kind: Kind): boolean;
   /** Nobody takes what is polled, neither here nor being redeployed. */
   onUntaken(pending: Pending): void;
-  /** None of those who are here wants it. */
-  onPassedOver(pending: Pending): void;
   /** A node threw as it was given something. */
   onFault(error: unknown): void;
 }
@@ -70,7 +68,7 @@ const sliceSize = 250;
 
 /** A node that was taken away, and may come back after a redeploy. */
 interface Away {
-  onDemand: boolean;
+  subscriber: InboxSubscriber;
   /** How many nodes had come by then. */
   comings: number;
 }
@@ -120,10 +118,9 @@ export class Subscribers {
 
   /** Takes a node away. It may be back after a redeploy, which must not make it miss what others get, or what is its own. */
   detach(channel: Channel, subscriber: InboxSubscriber): void {
-    const { id, onDemand = false } = subscriber;
     if (!this.isHere(channel, subscriber)) return;
-    this.here[channel].delete(id);
-    this.#away[channel].set(id, { onDemand, comings: this.#comings });
+    this.here[channel].delete(subscriber.id);
+    this.#away[channel].set(subscriber.id, { subscriber, comings: this.#comings });
     this.#absence?.cancel();
     const onAbsent = () => {
       this.#comings++;
@@ -139,12 +136,13 @@ export class Subscribers {
 
   /** Whether somebody takes what comes on a channel, or a record of it. */
   hasAny(channel: Channel, record?: InboxRecord): boolean {
-    return [...this.here[channel].values()].some((one) => !record || wants(one, record));
+    return [...this.here[channel].values()].some((one) => wants(one, record));
   }
 
   /** Whether somebody takes what comes on a channel, or a record of it, or is being redeployed. */
   expects(channel: Channel, record?: InboxRecord): boolean {
-    return this.hasAny(channel, record) || [...this.#away[channel].values()].some(({ onDemand }) => !onDemand);
+    const away = [...this.#away[channel].values()];
+    return this.hasAny(channel, record) || away.some(({ subscriber: one }) => !one.onDemand && wants(one, record));
   }
 
   /** What can be given here, as in `Item.subscribers`: the kinds that are polled, for somebody who is here or for nobody, and who is called back. */
@@ -243,7 +241,7 @@ export class Subscribers {
     const isUntaken = taken === 0 && !entry.address && !this.expects(entry.channel);
     if (isUntaken && this.#events.isPolled(entry.kind)) this.#events.onUntaken(pending);
     if (this.hasAny(entry.channel) && pendingFor.size === 0 && taken === 0 && !entry.address) {
-      this.#events.onPassedOver(pending);
+      this.#events.onTaken(pending);
     }
     return batches;
   }
@@ -270,8 +268,8 @@ export class Subscribers {
     if (entry.address) return this.#calledAt(entry.channel, entry.address) ?? [];
     const wanting = [...here.values()].filter((one) => wants(one, entry.record));
     const asking = wanting.filter(({ id, onDemand }) => !onDemand || id === together?.asker);
-    for (const [id, { onDemand }] of away) {
-      if (!pendingFor.has(id) && (!onDemand || id === together?.asker)) pendingFor.set(id, undefined);
+    for (const [id, { subscriber }] of away) {
+      if (!pendingFor.has(id) && (!subscriber.onDemand || id === together?.asker)) pendingFor.set(id, undefined);
     }
     // What was asked for before a restart is not asked for again: the service has moved on.
     return asking.length === 0 && pendingFor.size === 0 ? wanting.slice(0, 1) : asking;
@@ -299,8 +297,8 @@ function byChannel<What>(): Readonly<Record<Channel, Map<string, What>>> {
   return { incoming: new Map(), status: new Map(), outbox: new Map(), callback: new Map() };
 }
 
-function wants(subscriber: InboxSubscriber, record: InboxRecord): boolean {
-  return subscriber.wants?.(record) ?? true;
+function wants(subscriber: InboxSubscriber, record: InboxRecord | undefined): boolean {
+  return !record || (subscriber.wants?.(record) ?? true);
 }
 
 /** What came together is given together, and nothing else with it. */

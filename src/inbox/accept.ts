@@ -1,8 +1,8 @@
 import type { Destination } from '../delivery/subscribers';
 import type { Step } from '../journal/journal';
-import type { InboxRecord, RecordOfKind, RecordsOfKind, Via } from '../model';
+import type { InboxRecord, Kind, RecordOfKind, RecordsOfKind, Via } from '../model';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
-import { currentEntry, dropEntry, holdKeysOf, type InboxParts, keepEntry, rememberForNobody } from './context';
+import { currentEntry, dropEntry, holdKeysOf, type InboxParts, keepEntry } from './context';
 import type { Correlated, Correlating } from './correlator';
 import type { InboxContext } from './dead-letters';
 import { type DeadLetter, type Entry, isEntry, nameSubscribers, newsOf, Pending, type Together } from './entries';
@@ -17,6 +17,7 @@ import {
   keysOfAnswer,
   recallAnswer,
   recallAttempts,
+  rememberAnswer,
   type Verdict,
 } from './identity';
 
@@ -59,11 +60,8 @@ export function createAccept(context: InboxContext, arrival: Arrival): Step<Acce
   });
   const mayAnswer = candidates.some(({ known }) => known?.mayAnswer());
   const keys: string[] = [];
-  for (const { identity, known, news } of candidates) {
-    keys.push(...keysOf(identity), ...(known?.keys ?? []));
-    // One that is called back may have been released by another process.
-    if (via === 'callback' || mayAnswer || !context.subscribers.expects(kind, news.record))
-      keys.push(...keysOfAnswer(identity));
+  for (const { identity, known } of candidates) {
+    keys.push(...keysOf(identity), ...keysOfAnswer(identity), ...(known?.keys ?? []));
     keys.push(...holdKeysOf(context, arrival, identity));
   }
   const outcomes = candidates.flatMap(({ known }) => known?.outcome ?? []);
@@ -167,11 +165,12 @@ function acceptRecord(
     }
   }
   const former = orphan ? currentEntry(orphan.entry, changes) : deadLetter;
-  const isUnwanted = !subscribers.expects(kind, news.record);
-  const correlated = correlate(candidate, { former, isNew: outcome === 'new', isUnwanted }, look, changes);
-  if (isForNobody(context, arrival, correlated)) {
+  const correlated = correlate(candidate, { former, isNew: outcome === 'new' }, look, changes);
+  if (via === 'poll' && isForNobody(context, kind, correlated)) {
     if (outcome === 'new') forget(identity, look, changes);
-    rememberForNobody(context, { identity, ...correlated }, look, changes);
+    // Polled again it is known. What comes while the store fails has not been matched yet.
+    const isTaken = correlated.isTaken ?? (context.journal.mode === 'open' || undefined);
+    rememberAnswer(context, { identity, ...correlated, isTaken }, look, changes);
     return () => {
       correlated.effect?.();
       return { outcome: correlated.isRepeated ? 'repeated' : outcome };
@@ -222,15 +221,12 @@ type Answering = Partial<Correlated> & { record: InboxRecord; isRepeated?: true 
 
 /** What a record answers: the same as when it came before. */
 function correlate(
-  { news, identity, known, arrival }: Candidate,
-  { former, isNew, isUnwanted }: { former: Entry | DeadLetter | undefined; isNew: boolean; isUnwanted: boolean },
+  { news, identity, known }: Candidate,
+  { former, isNew }: { former: Entry | DeadLetter | undefined; isNew: boolean },
   look: Look,
   changes: Changes,
 ): Answering {
-  const mayHaveAnswered = arrival.via === 'callback' || isUnwanted || known?.mayAnswer(look);
-  const { answer, isTaken } = (mayHaveAnswered && recallAnswer(identity, look)) || {
-    answer: former && answerOf(former.record),
-  };
+  const { answer, isTaken } = recallAnswer(identity, look) ?? { answer: former && answerOf(former.record) };
   if (answer) return { record: { ...news.record, ...answer }, isRepeated: true, isTaken };
   const correlated: Answering = known?.correlate(look, changes, isNew) ?? news;
   // Whoever takes in the same message elsewhere at this moment may have it answer, and leave nothing else of it.
@@ -242,12 +238,11 @@ function correlate(
  * Whether none of the nodes that take what is polled wants it, here or where it is handed over to. Where there are none, it is so of the answer to
  * a question, and of a status that is reported: they go to whoever waits for them.
  */
-function isForNobody({ subscribers, replacedBy }: InboxParts, arrival: Arrival, correlated: Answering): boolean {
-  const isTaken =
-    correlated.record.awaited === true || correlated.isTaken === true || subscribers.expects(arrival.kind);
-  if (!isTaken || arrival.via !== 'poll' || subscribers.expects(arrival.kind, correlated.record)) return false;
+export function isForNobody({ subscribers, replacedBy }: InboxParts, kind: Kind, known: Answering): boolean {
+  const isTaken = known.record.awaited === true || known.isTaken === true || subscribers.expects(kind);
+  if (!isTaken || subscribers.expects(kind, known.record)) return false;
   const other = replacedBy();
-  return !other || isForNobody(other, arrival, correlated);
+  return !other || isForNobody(other, kind, known);
 }
 
 /** What is to be an entry. */

@@ -2,11 +2,10 @@ import type { Clock } from '../clock';
 import type { Subscribers } from '../delivery/subscribers';
 import type { Journal, Step } from '../journal/journal';
 import { createChange } from '../journal/step';
-import type { InboxRecord } from '../model';
-import { type Changes, dropItem, heldPrefix, keepItem, type Look } from '../store/store';
+import { type Changes, dropItem, heldPrefix, keepItem } from '../store/store';
 import type { Correlator } from './correlator';
 import { type Entries, type Entry, isEntry, type Pending } from './entries';
-import { forget, type Identity, rememberAnswer } from './identity';
+import type { Identity } from './identity';
 
 /** What an inbox consists of, but for what it has set aside. Deciding, steps only look at it. */
 export interface InboxParts {
@@ -60,46 +59,11 @@ export function currentEntry(entry: Entry, changes: Changes): Entry {
   return changed && isEntry(changed) ? changed : entry;
 }
 
-/** Every node that an entry is for has taken it. Losing that merely delivers again, so it waits for the next commit. */
+/** Every node that an entry is for has taken it, or none wants it. Losing that merely delivers again, so it waits for the next commit. */
 export function settle(context: InboxParts, pending: Pending): void {
   const { entry, identity } = pending;
   context.entries.delete(entry.id);
   const drop = createChange((changes) => dropEntry(context, entry, identity, changes));
   context.run({ ...drop, drops: [entry.id] });
   pending.end(true);
-}
-
-/**
- * No node here wants an entry. Until that is written whoever is called back with it finds it, and a node that wants it may come; from then on it is
- * new to the node that is called.
- */
-export function passOver(context: InboxParts, pending: Pending): void {
-  const { entries } = context;
-  const { entry, identity } = pending;
-  context.run({
-    whileFailing: 'apply',
-    decide(look, changes) {
-      const isLeft = entries.get(entry.id) === pending && pending.pendingFor.size === 0 && pending.taken === 0;
-      if (!isLeft || changes.drop.has(entry.id)) return () => {};
-      dropEntry(context, entry, identity, changes);
-      forget(identity, look, changes);
-      rememberForNobody(context, { identity, record: entry.record }, look, changes);
-      return () => {
-        entries.delete(entry.id);
-        pending.end(true);
-      };
-    },
-  });
-}
-
-/** Remembers what is for nobody who polls: polled again it is known, and called back it answers the same. */
-export function rememberForNobody(
-  context: InboxParts,
-  known: { identity: Identity; record: InboxRecord; isTaken?: true | undefined },
-  look: Look,
-  changes: Changes,
-): void {
-  // What comes while the store fails has not been matched yet.
-  const isTaken = known.isTaken ?? (context.journal.mode === 'open' || undefined);
-  rememberAnswer(context, { ...known, isTaken }, look, changes);
 }

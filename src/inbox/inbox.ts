@@ -7,7 +7,7 @@ import type { Kind, RecordsOfKind } from '../model';
 import type { PollEvents } from '../polling/poll-loop';
 import { type Item, keepItem, parseRememberedValue, timeOf } from '../store/store';
 import { type Acceptance, type Arrival, createAccept, giveTogether } from './accept';
-import { currentEntry, dropEntry, type InboxParts, keepEntry, passOver, settle } from './context';
+import { currentEntry, dropEntry, type InboxParts, keepEntry, settle } from './context';
 import { DeadLetters, type InboxContext } from './dead-letters';
 import { type Channel, Entries, type Entry, isEntry, isRecordsOfKind, type KindOn, Pending } from './entries';
 import { forget, identify, judge, mergeSeen, movedSeen } from './identity';
@@ -258,7 +258,6 @@ export class Inbox {
     };
     const events = {
       onTaken: (taken: Pending) => settle(this.#context, taken),
-      onPassedOver: (passedOver: Pending) => passOver(this.#context, passedOver),
       onStranded: (stranded: Pending) => this.release(stranded.entry),
       isPolled,
       onUntaken: (untaken: Pending) => {

@@ -1,12 +1,12 @@
 import type { Step } from '../journal/journal';
-import { createPending, giveTogether } from './accept';
+import { createPending, giveTogether, isForNobody } from './accept';
 import { currentEntry, dropEntry, type InboxParts, keepEntry } from './context';
 import { newsOf, type Pending } from './entries';
 import { forget, rememberAnswer } from './identity';
 
 /**
  * Lets go of a called-back entry that the service shall bring again: it counts as new then, but for its attempts. Its
- * polled copy, which the service will not bring again, takes its place. While a shared store fails the service is told at once: whose the
+ * polled copy, which the service will not bring again, takes its place where a node that polls wants it. While a shared store fails the service is told at once: whose the
  * entry is by then is seen when that is back.
  */
 export function createRelease(context: InboxParts, released: Pending): Step<void> {
@@ -23,8 +23,8 @@ export function createRelease(context: InboxParts, released: Pending): Step<void
       const { record, attempts, polledCopy } = current;
       dropEntry(context, released.entry, identity, changes);
       rememberAnswer(context, { identity, record, attempts }, look, changes);
-      const standIn =
-        polledCopy && createPending(context, { id: idOfCopy, news: newsOf(current, polledCopy), identity });
+      const isWanted = polledCopy && !isForNobody(context, current.kind, { record: polledCopy });
+      const standIn = isWanted && createPending(context, { id: idOfCopy, news: newsOf(current, polledCopy), identity });
       if (standIn) keepEntry(context, standIn.entry, identity, changes);
       else forget(identity, look, changes);
       return () => {

@@ -140,7 +140,7 @@ export class Questions {
     // It may answer a text that is on its way to its handset, and names none.
     const isByHandset = kind === 'incoming' && expected !== undefined && expected.reference === undefined;
     return {
-      mayAnswer: (look?: Look) => (look ? sentIndex.isRemembered(look) : sentIndex.isExpected),
+      mayAnswer: () => sentIndex.isExpected,
       keys: expected ? keysOf(expected) : sentIndex.keys,
       outcome: isByHandset ? ledger.inTransit.outcomesTo(record.from) : undefined,
       /** The effect is to be run when the changes are written. */

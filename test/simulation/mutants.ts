@@ -85,7 +85,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a node that is redeployed misses what comes',
     'delivery/subscribers.ts',
-    'if (!pendingFor.has(id) && (!onDemand || id === together?.asker)) pendingFor.set(id, undefined);',
+    'if (!pendingFor.has(id) && (!subscriber.onDemand || id === together?.asker)) pendingFor.set(id, undefined);',
     '',
   ),
   mutant(
@@ -115,8 +115,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a filter is not asked',
     'delivery/subscribers.ts',
-    'return subscriber.wants?.(record) ?? true;',
-    'return subscriber.wants === undefined || record !== undefined;',
+    'return !record || (subscriber.wants?.(record) ?? true);',
+    'return true;',
   ),
   // Attempts and acknowledgements.
   mutant(

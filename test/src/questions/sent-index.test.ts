@@ -31,7 +31,7 @@ describe('what is looked up for what comes in', () => {
   const sentWith = ({ received }: SendingSide) =>
     (received.at(-1)?.sent as { remembered?: unknown } | undefined)?.remembered;
 
-  it('is its identity alone while nothing is remembered', async () => {
+  it('is what identifies it alone while nothing is remembered', async () => {
     const { side, store, node } = begin();
     sendText(node, 'kept, and not remembered', { keep: forever });
     await side.pass(100);
@@ -39,7 +39,11 @@ describe('what is looked up for what comes in', () => {
     await side.incoming('6421555123', 'hi');
     await side.incoming('6421555123', 'hi', { inReplyToId: 'q1' });
     await side.status('6421555123', 'RCV', 'q1');
-    assert.deepEqual(store.takeReadings(), [['incoming'], ['incoming'], ['status']]);
+    assert.deepEqual(store.takeReadings(), [
+      ['answer', 'incoming'],
+      ['answer', 'incoming'],
+      ['answer', 'status'],
+    ]);
   });
 
   it('is read at once with what is remembered of a text that it names', async () => {
@@ -55,14 +59,14 @@ describe('what is looked up for what comes in', () => {
     assert.deepEqual(store.takeReadings(), [['answer', 'question', 'sent', 'status', 'statuses']]);
   });
 
-  it('is its identity alone again when nothing is remembered any more', async () => {
+  it('is what identifies it alone again when nothing is remembered any more', async () => {
     const { side, store, node } = begin();
     sendText(node, 'well?', { remember: { value: 7 } });
     await side.pass(3 * hourMs);
     store.takeReadings();
     await side.incoming('6421555123', 'yes');
     assert.equal(sentWith(side), undefined);
-    assert.deepEqual(store.takeReadings(), [['incoming']]);
+    assert.deepEqual(store.takeReadings(), [['answer', 'incoming']]);
   });
 
   it('is known after a restart, from the one reading as the store opens', async () => {
@@ -76,7 +80,7 @@ describe('what is looked up for what comes in', () => {
       await next.side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       assert.equal(sentWith(next.side), remember?.value);
       assert.deepEqual(next.store.takeReadings(), [
-        remember ? ['answer', 'incoming', 'question', 'sent'] : ['incoming'],
+        remember ? ['answer', 'incoming', 'question', 'sent'] : ['answer', 'incoming'],
       ]);
     }
   });
@@ -106,7 +110,7 @@ describe('what is looked up for what comes in', () => {
       await side.pass(100);
       store.takeReadings();
       await side.incoming('6421555123', 'hi');
-      assert.deepEqual(store.takeReadings(), [['incoming', 'remembers']]);
+      assert.deepEqual(store.takeReadings(), [['answer', 'incoming', 'remembers']]);
       // Another instance writes down the same that this one would.
       const other = begin(new SharedStore());
       for (const value of [7, 8]) {
@@ -116,7 +120,7 @@ describe('what is looked up for what comes in', () => {
       for (const [key, text] of other.store.disk.remembered) store.disk.remembered.set(key, text);
       await side.incoming('6421555123', 'yes');
       assert.equal(sentWith(side), 8);
-      assert.deepEqual(store.takeReadings(), [['incoming', 'remembers'], ['answer', 'handset'], ['sent']]);
+      assert.deepEqual(store.takeReadings(), [['answer', 'incoming', 'remembers'], ['handset'], ['sent']]);
       await side.incoming('6421555123', 'yes', { inReplyToId: 'q7' });
       assert.equal(sentWith(side), 7);
       assert.deepEqual(store.takeReadings(), [['answer', 'incoming', 'question', 'sent']]);
