@@ -1,171 +1,107 @@
 import type { Authentication } from '../login';
-import { htmlEntities } from '../wire/entities';
+import { decodeHtmlEntities } from '../wire/entities';
+import { decodeBytes } from '../wire/text';
 
 const mark = '•••';
 /** Shorter ones are found in everything. */
 const shortestSecret = 3;
 /** Shorter ones are found within ordinary words and numbers, which an error needs: they are looked for as words. */
 const shortestPart = 6;
-/** Up to here a secret of letters alone may be a word, and is looked for as one. */
-const longestWord = 11;
-const spaces = [' ', '\t', '\n', '\r', '\u00a0'];
+/** Whoever escapes a secret more often makes nothing of it that anybody reads. */
+const mostEscapes = 8;
 
 /** Takes out of a text what must not be shown. */
 export type Redact = (text: string) => string;
 
+/** What finds a secret in a text as it is, in one that {@link plainOf} has gone through, and in one of {@link garble}. */
+interface Secret {
+  written: RegExp;
+  plain: RegExp;
+  garbled: RegExp;
+}
+
 /**
  * Makes a function that takes the credentials of a login out of a text: what the service writes into an error may
- * quote the request. Each character is found in whatever way it is written: as it is, in either case, as an escape of
- * a URL (of UTF-8 or Latin-1) or a form, in a wrong character set, as an entity of HTML or XML, or as an escape of JSON or JavaScript, each of them
- * up to twice over; white space as white space of any length. What Basic authentication makes of the login is found likewise.
+ * quote the request. Where they stand as they are, or as in a URL or a form, they alone are replaced. Where they stand in any other
+ * way, nothing of the text is shown. What Basic authentication makes of the login is a secret, too.
  *
  * A user name, and a secret of 3 to 5 characters, are found where they are no part of a word or a number.
  *
  * @param tokens what else of the request must not be shown
  */
 export function createRedactor(authentication: Authentication, tokens: readonly string[] = []): Redact {
-  let pattern: RegExp | undefined;
+  let secrets: Secret[] | undefined;
   return (text) => {
     // Most accounts never meet an error that quotes anything.
-    pattern ??= createPattern(authentication, tokens);
-    return text.replace(pattern, mark);
+    secrets ??= secretsOf(authentication, tokens);
+    const shown = secrets.reduce((rest, { written }) => rest.replace(written, mark), text);
+    const plain = plainOf(shown);
+    const garbled = garble(plain);
+    return secrets.some((secret) => secret.plain.test(plain) || secret.garbled.test(garbled)) ? mark : shown;
   };
 }
 
-function createPattern(authentication: Authentication, tokens: readonly string[]): RegExp {
-  const isKey = authentication.type === 'bearer';
-  const secrets = new Set([isKey ? authentication.apiKey : authentication.password, ...tokens]);
-  const names = isKey || secrets.has(authentication.userId) ? [] : [authentication.userId];
-  const patterns = [...secrets, ...names]
-    .filter((secret) => coreOf(secret).length >= shortestSecret)
-    // One may be the beginning of another.
-    .sort((one, other) => other.length - one.length)
-    .map((secret) => secretPattern(secret, names.includes(secret)));
-  if (authentication.type === 'basic') {
-    const token = Buffer.from(`${authentication.userId}:${authentication.password}`).toString('base64');
-    patterns.push(patternOf(token.replace(/={1,2}$/, ''), { '+': '-', '/': '_' }));
-  }
-  // Of nothing it would match everywhere.
-  return new RegExp(patterns.join('|') || '(?!)', 'giu');
-}
-
-/** Where a word begins: an escape of a URL that is in front of it ends in letters or digits. */
-const wordStart = '(?:(?<![\\p{L}\\p{N}])|(?<=%(?:25)?[\\da-f]{2}))';
-
-function secretPattern(secret: string, isName: boolean): string {
-  const core = coreOf(secret);
-  const isWord = core.length < shortestPart || (secret.length <= longestWord && /^\p{L}+$/u.test(secret));
-  return isName || isWord ? `${wordStart}${patternOf(core)}(?![\\p{L}\\p{N}])` : patternOf(core);
-}
-
-/** White space with what a form makes of it, backslashes, what is beyond ASCII, or one other character. */
-const runs = /[\s+]+|\\+|[^\s+\\\0-\x7f]+|[^\\]/gu;
-
-/**
- * What matches as one piece. Of the runs each matches in few ways only: character by character they would match in exponentially
- * many.
- */
-function piecesOf(secret: string): string[] {
-  const pieces: string[] = [];
-  for (const [run] of secret.matchAll(runs)) {
-    const last = pieces.at(-1);
-    if (last !== undefined && isBeyondAscii(last) && isBeyondAscii(run)) pieces[pieces.length - 1] = last + run;
-    else if (/^\++$/.test(run)) pieces.push(...run);
-    else pieces.push(run);
-  }
-  return pieces;
-}
-
-function isBeyondAscii(text: string): boolean {
-  return [...text].every((character) => character > '\x7f');
-}
-
-/**
- * A secret without the white space at its ends. In a pattern it would stand for any length of it, and a long run of white space be looked
- * through from each of its characters on.
- */
-function coreOf(secret: string): string {
-  const pieces = piecesOf(secret.trim());
-  // Beside it there may be plus signs.
-  if (isSpace(pieces[0] ?? '')) pieces.shift();
-  if (isSpace(pieces.at(-1) ?? '')) pieces.pop();
-  return pieces.join('');
-}
-
-function isSpace(piece: string): boolean {
-  return /\s/.test(piece) && !isBeyondAscii(piece);
-}
-
-/** @param others a character that may stand for another */
-function patternOf(secret: string, others: Readonly<Record<string, string>> = {}): string {
-  // A lone surrogate leaves as U+FFFD, and comes back as that.
-  const sent = Buffer.from(secret).toString();
-  let pattern = '';
-  for (const piece of piecesOf(sent)) {
-    const [character = ''] = piece;
-    if (isSpace(piece)) {
-      pattern += spacePattern(piece);
-    } else if (character === '\\') {
-      // Escapes double it.
-      pattern += `(?:${writingsOf(character).join('|')}){${piece.length},${4 * piece.length}}`;
-    } else if (character > '\x7f') {
-      const { length } = [...piece];
-      const each = piece.replace(/\s+|./gsu, (part) =>
-        part.trim() === '' ? spacePattern(part) : choice(writingsOf(part)),
-      );
-      // Read in another character set than it was written in, each byte may have been lost.
-      pattern += choice([`\ufffd{${length},${4 * length}}`, each]);
-    } else {
-      const other = others[character];
-      pattern += choice(other === undefined ? writingsOf(character) : [...writingsOf(character), escapePattern(other)]);
+function secretsOf(authentication: Authentication, tokens: readonly string[]): Secret[] {
+  const texts = new Set(tokens);
+  const names = new Set<string>();
+  if (authentication.type === 'bearer') texts.add(authentication.apiKey);
+  else {
+    const { userId, password } = authentication;
+    texts.add(password);
+    if (!texts.has(userId)) names.add(userId);
+    const login = Buffer.from(`${userId}:${password}`);
+    if (authentication.type === 'basic') {
+      texts.add(login.toString('base64').replace(/=+$/, '')).add(login.toString('base64url'));
     }
   }
-  return pattern;
+  return (
+    [...texts, ...names]
+      .filter((text) => text.trim().length >= shortestSecret)
+      // One may be the beginning of another.
+      .sort((one, other) => other.length - one.length)
+      .map((text) => createSecret(text.trim(), names.has(text)))
+  );
 }
 
-/** White space of any length, whatever was in it. */
-function spacePattern(run: string): string {
-  const characters = new Set([...spaces, ...run]);
-  return `(?:${[...[...characters].flatMap(escapesOf), '\\s', '\\+', '\\\\{1,2}[nrt]'].join('|')})+`;
+function createSecret(secret: string, isName: boolean): Secret {
+  const form = new URLSearchParams([['', secret]]).toString().slice(1);
+  const plain = plainOf(secret).trim();
+  return {
+    written: createPattern([secret, form, form.replaceAll('+', '%20')], isName, 'giu'),
+    plain: createPattern([plain], isName, 'u'),
+    garbled: createPattern([garble(plain)], isName, 'u'),
+  };
 }
 
-/** The longest first: what follows `&` in `&amp;` is a part of it. */
-function writingsOf(character: string): string[] {
-  return [...escapesOf(character), escapePattern(character)];
+function createPattern(writings: readonly [string, ...string[]], isName: boolean, flags: string): RegExp {
+  const pattern = writings.map((text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')).join('|');
+  const [{ length }] = writings;
+  if (length < shortestSecret) return /(?!)/;
+  const isWord = isName || length < shortestPart;
+  return new RegExp(isWord ? `(?<![\\p{L}\\p{N}])(?:${pattern})(?![\\p{L}\\p{N}])` : pattern, flags);
 }
 
-function choice(patterns: readonly string[]): string {
-  return `(?:${patterns.join('|')})`;
-}
-
-/** The ways to escape a character, each of which starts unlike the others. */
-function escapesOf(character: string): string[] {
-  const codePoint = character.codePointAt(0) ?? 0;
-  const slash = character === '\\' ? '\\\\' : '\\\\{1,2}';
-  const units = character.split('').map((unit) => `${slash}u${hex(unit.charCodeAt(0), 4)}`);
-  const references = [`#0{0,6}${codePoint}`, `#x0{0,6}${codePoint.toString(16)}`];
-  for (const [name, named] of htmlEntities) if (named === character) references.push(name);
-  const escapes = [percentEncode(Buffer.from(character)), `&(?:amp;)?(?:${references.join('|')});`, units.join('')];
-  if (codePoint <= 0xff) {
-    if (codePoint > 0x7f) escapes.push(percentEncode(Buffer.from(character, 'latin1')));
-    escapes.push(`${slash}x${hex(codePoint, 2)}`);
+/**
+ * What a text says when nothing in it is escaped any more, be it by a URL, a form, HTML, XML, JSON or JavaScript: in small letters, without
+ * backslashes, and with one space for all that is white.
+ */
+function plainOf(text: string): string {
+  let plain = text;
+  for (let escapes = 0; escapes < mostEscapes; escapes++) {
+    plain = decodeHtmlEntities(plain)
+      .replace(/(?:%[\da-f]{2})+/gi, (bytes) => decodeBytes(Buffer.from(bytes.replaceAll('%', ''), 'hex'), 'latin1'))
+      .replace(/\\(?:u([\da-f]{4})|x([\da-f]{2}))/gi, (_, unit, byte) =>
+        String.fromCharCode(Number(`0x${unit ?? byte}`)),
+      );
   }
-  if (codePoint > 0x7f) {
-    // Read in another character set than it was written in.
-    escapes.push(escapePattern(Buffer.from(character).toString('latin1')));
-  }
-  if ('"\'/`'.includes(character)) escapes.push(`\\\\{1,3}${character === '/' ? '\\/' : character}`);
-  return escapes;
+  return plain
+    .replace(/\\[nrt]|[\s+]/g, ' ')
+    .replaceAll('\\', '')
+    .replace(/ {2,}/g, ' ')
+    .toLowerCase();
 }
 
-function percentEncode(bytes: Buffer): string {
-  return [...bytes].map((byte) => `%(?:25)?${hex(byte, 2)}`).join('');
-}
-
-function hex(code: number, digits: number): string {
-  return code.toString(16).padStart(digits, '0');
-}
-
-function escapePattern(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
+/** A text with all that is beyond ASCII alike, since it may have been read in another character set than it was written in. */
+function garble(plain: string): string {
+  return plain.replace(/[^\0-\x7f]+/g, '\ufffd');
 }
