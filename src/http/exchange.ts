@@ -1,5 +1,4 @@
 import type { Readable } from 'node:stream';
-import { brotliDecompressSync, inflateRawSync, inflateSync, unzipSync } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { type Clock, onceAborted, systemClock, type Timer } from '../clock';
 import { asSmsError, SmsError } from '../errors';
@@ -48,8 +47,6 @@ export interface Answer {
   contentType?: string;
   /** The header `Retry-After`, see {@link resolveRetryAfter}. */
   retryAfter?: string;
-  /** The header `Content-Encoding`: undone when the answer is here whole. */
-  coding?: string;
   bytes: Buffer;
 }
 
@@ -82,11 +79,7 @@ export function createExchange(target: Target): (call: Call) => Promise<Answer> 
     const content = Buffer.from(isPost ? form : '');
     const headers = isPost ? [...headersOfPost, 'content-length', String(content.length)] : headersOfGet;
     return new Promise((resolve, reject) => {
-      const reader = new AnswerReader(
-        { call, host, clock },
-        (answer) => resolve(answer.coding === undefined ? answer : decode(answer, call.effect)),
-        reject,
-      );
+      const reader = new AnswerReader({ call, host, clock }, resolve, reject);
       // undici documents async iterables as bodies; its types leave them out.
       const body = reader.leave(content) as AsyncIterable<Buffer> as unknown as Readable;
       connections.dispatch({ origin, path, method, headers, body }, reader);
@@ -110,38 +103,6 @@ function credentialsOf(authentication: Authentication): [string, string][] {
 }
 
 const noBytes = Buffer.alloc(0);
-
-type Decoder = (bytes: Buffer, options: { maxOutputLength: number }) => Buffer;
-
-const decoders: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
-  ['identity', (bytes) => bytes],
-  ['gzip', unzipSync],
-  ['x-gzip', unzipSync],
-  ['br', brotliDecompressSync],
-  // In the format of zlib, as RFC 9110 has it, or bare, as some send it.
-  ['deflate', (bytes, options) => ((bytes[0] ?? 0) % 16 === 8 ? inflateSync : inflateRawSync)(bytes, options)],
-]);
-
-/**
- * Undoes the `Content-Encoding` of an answer (RFC 9110, 8.4). None is asked for; one that comes all the same must not cost a message.
- * Async, so that it rejects.
- */
-async function decode({ coding = '', ...answer }: Answer, effect: Call['effect']): Promise<Answer> {
-  const { statusCode, bytes } = answer;
-  const decoder = decoders.get(coding.trim().toLowerCase());
-  try {
-    if (bytes.length === 0) return answer;
-    if (!decoder) throw new TypeError('unknown');
-    return { ...answer, bytes: decoder(bytes, { maxOutputLength: maxAnswerBytes }) };
-  } catch (error) {
-    // That the service refused is known.
-    if (statusCode >= 300) return { ...answer, bytes: noBytes };
-    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw createTooLarge(effect, statusCode);
-    const detail = decoder ? 'broken content encoding' : 'unknown content encoding';
-    if (effect === 'send') throw createUnread(detail, { statusCode });
-    throw new SmsError('responseUnreadable', { statusCode, params: { detail } });
-  }
-}
 
 function createTooLarge(effect: Call['effect'], statusCode: number | undefined): SmsError {
   const facts = { statusCode };
@@ -205,9 +166,8 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   ): void {
     if (statusCode < 200) return;
     this.#answer = { statusCode, statusText, bytes: noBytes };
-    const { 'content-type': contentType, 'content-encoding': coding, 'retry-after': retryAfter, date } = headers;
+    const { 'content-type': contentType, 'retry-after': retryAfter, date } = headers;
     if (contentType !== undefined) this.#answer.contentType = String(contentType);
-    if (coding !== undefined) this.#answer.coding = String(coding);
     if (retryAfter !== undefined) this.#answer.retryAfter = resolveRetryAfter(String(retryAfter), date?.toString());
     this.#call.onAnswer?.();
   }

@@ -4,7 +4,6 @@ import { request } from 'node:http';
 import { type AddressInfo, connect, createServer, type NetConnectOpts, type Socket } from 'node:net';
 import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { isSmsError, SmsError, type SmsErrorCode } from '../../../src/errors';
 import { createConnections, type ProxyOptions, type TlsOptions } from '../../../src/http/connections';
 import { type Answer, type Call, createExchange } from '../../../src/http/exchange';
@@ -172,6 +171,7 @@ describe('http', () => {
       assert.equal(headers.authorization, 'Bearer key-3141592653');
       assert.equal(headers['content-type'], 'application/x-www-form-urlencoded');
       assert.equal(headers['content-length'], '3');
+      assert.equal(headers['accept-encoding'], 'identity');
     });
 
     it('carries Basic credentials in UTF-8, and the query of a GET has none of them', async () => {
@@ -382,65 +382,6 @@ describe('http', () => {
       await failsOnBoth(baseUrl, 'SMS_RESPONSE', 'SMS_RESPONSE', { path: '/more' });
       const error = await failure(call(baseUrl, { path: '/more', effect: 'send' }));
       assert.match(error.message, /larger than 8 MiB.*may have been sent/);
-    });
-
-    describe('with a content encoding, though none is asked for', () => {
-      const text = Buffer.from('the message '.repeat(50));
-
-      async function answering(coding: string, body: Buffer, status = 200): Promise<string> {
-        const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
-          outgoing.writeHead(status, { 'content-encoding': coding }).end(body);
-        });
-        return baseUrl;
-      }
-
-      it('is none: identity is asked for', async () => {
-        const { baseUrl } = await startEcho();
-        for (const method of ['GET', 'POST'] as const) {
-          assert.equal(read(await call(baseUrl, { method })).headers['accept-encoding'], 'identity');
-        }
-      });
-
-      for (const [coding, body] of [
-        ['gzip', gzipSync(text)],
-        ['X-Gzip', gzipSync(text)],
-        ['br', brotliCompressSync(text)],
-        ['deflate', deflateSync(text)],
-        ['deflate', deflateRawSync(text)],
-        ['identity', text],
-      ] as const) {
-        it(`${coding} is read`, async () => {
-          const answer = await call(await answering(coding, body));
-          assert.deepEqual(answer.bytes, text);
-        });
-      }
-
-      for (const [what, coding, body] of [
-        ['broken', 'gzip', text],
-        ['cut off', 'gzip', gzipSync(text).subarray(0, 20)],
-        ['unknown', 'zstd', text],
-        ['twofold', 'gzip, br', brotliCompressSync(gzipSync(text))],
-        ['called by a name of JavaScript', 'constructor', text],
-        ['larger than 8 MiB', 'gzip', gzipSync(Buffer.alloc(8 * 1024 * 1024 + 1))],
-        ['larger than 8 MiB', 'br', brotliCompressSync(Buffer.alloc(8 * 1024 * 1024 + 1))],
-      ] as const) {
-        it(`${coding} that is ${what} is SMS_RESPONSE`, async () => {
-          const baseUrl = await answering(coding, body);
-          await failsOnBoth(baseUrl, 'SMS_RESPONSE', 'SMS_RESPONSE');
-          const error = await failure(call(baseUrl, { effect: 'send' }));
-          assert.deepEqual([error.reason, error.statusCode], ['responseUncertain', 200]);
-        });
-      }
-
-      it('of exactly 8 MiB is read', async () => {
-        const whole = Buffer.alloc(8 * 1024 * 1024, 'x');
-        assert.equal((await call(await answering('gzip', gzipSync(whole)))).bytes.length, whole.length);
-      });
-
-      it('leaves a refusal a refusal', async () => {
-        assert.equal((await call(await answering('gzip', text, 403))).statusCode, 403);
-        assert.deepEqual((await call(await answering('gzip', gzipSync(text), 400))).bytes, text);
-      });
     });
 
     it('that never ends is refused too, and its connection closed', async () => {
