@@ -2,7 +2,7 @@
 import { parseFeed } from '../src/wire/feed';
 import { parseXml } from '../src/wire/xml';
 
-const parseAnswer = (bytes: Uint8Array) => parseXml([bytes]);
+const parseAnswer = (bytes: Uint8Array) => parseXml(bytes);
 const size = 2 * 1024 * 1024 - 200;
 const fill = (piece: string, length = size) => piece.repeat(Math.floor(length / piece.length));
 const feed = (title: string) =>

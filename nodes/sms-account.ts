@@ -15,8 +15,6 @@ import { raiseToCatch, startWithFlows } from './runtime/failures';
 import { Flows } from './runtime/flows';
 import { translate, translateError } from './runtime/texts';
 
-const mostCharsets = 10;
-
 /** What happens within this time is told in one line. */
 const togetherMs = 1_000;
 
@@ -56,7 +54,6 @@ export = (RED: NodeAPI) => {
       this.membership = joinAccount({
         ...settings,
         ...logKeptTexts(RED, this),
-        onUnknownCharset: createCharsetWarning(RED, this),
         onDamaged: (error) => this.error(translateError(RED, error).message),
         onFault: (error) => raiseToCatch(RED, this, error),
         onChanged: news.changed,
@@ -108,16 +105,6 @@ function serveOnce(RED: NodeAPI): Accounts {
   serveAccounts(RED, accounts.nodes);
   serveForm(RED, accounts.nodes);
   return accounts;
-}
-
-/** Makes what warns of each character set once, and of so many only, since the service names them. */
-function createCharsetWarning(RED: NodeAPI, node: AccountNode): (charset: string) => void {
-  const warned = new Set<string>();
-  return (charset) => {
-    if (warned.has(charset) || warned.size === mostCharsets) return;
-    warned.add(charset);
-    node.warn(translate(RED, 'log.unknownCharset', { charset }));
-  };
 }
 
 /** Says in the log what became of kept texts that no flow is told of. */

@@ -163,8 +163,7 @@ async function readBody(request: Request): Promise<CallbackRequest | CallbackAns
   if ((request as { _body?: boolean })._body || request.readableEnded) {
     const body: unknown = request.body;
     if (Buffer.isBuffer(body)) return { contentType, bytes: body };
-    if (typeof body === 'string')
-      return isEscapedForm(body) ? { contentType, bytes: Buffer.from(body) } : decoded(body);
+    if (typeof body === 'string') return { contentType, bytes: Buffer.from(body) };
     if (typeof body !== 'object' || body === null) return { contentType, bytes: Buffer.alloc(0) };
     if (!isForm(request)) return jsonRefused;
     if (!declaresLength(request) && sizeOfForm(body) > maxBodyBytes) return tooLarge;
@@ -207,16 +206,6 @@ function readRefused(request: Request, { status, body }: ParserError): CallbackR
   if (!isForm(request)) return jsonRefused;
   if (status === 400) return cutOff;
   return { status: 400, text: 'Node-RED cannot read a form in this character set. Send it in UTF-8.' };
-}
-
-/** A body that is text by now, whatever its header and its XML declaration say that it was. */
-function decoded(text: string): CallbackRequest {
-  return { contentType: 'text/plain; charset=UTF-8', bytes: Buffer.from(text) };
-}
-
-/** Whether a text is a form whose escapes are still in the charset of its header. */
-function isEscapedForm(text: string): boolean {
-  return /^\p{ASCII}*$/u.test(text) && !text.trimStart().startsWith('<');
 }
 
 function isForm({ headers }: Request): boolean {

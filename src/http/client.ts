@@ -32,8 +32,6 @@ export interface ClientOptions extends Target {
   method: 'GET' | 'POST';
   /** For a call that does not wait; a long poll gets 45 s, of which the service takes 30. */
   timeoutMs: number;
-  /** Told of the character set of an answer that is not known here. The answer is read as it is, since nobody else has it. */
-  onUnknownCharset?: ((charset: string) => void) | undefined;
 }
 
 /**
@@ -127,7 +125,7 @@ export class Client {
     const { bytes, contentType, statusCode } = answer;
     if (statusCode !== 200) throw createStatusError(answer, effect, this.#redact);
     try {
-      return parse(bytes, contentType, this.#options.onUnknownCharset);
+      return parse(bytes, contentType);
     } catch (error) {
       if (!isSmsError(error)) throw error;
       throw effect === 'read' ? error.with({ statusCode }) : createUnread(String(error.params.detail), { statusCode });

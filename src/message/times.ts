@@ -220,5 +220,5 @@ function readInstant(value: unknown, timeZone: string): number | undefined {
   if (/^\d{13}$/.test(text)) return Number(text);
   const read = readIsoDate(text);
   if (read === undefined) return undefined;
-  return read.offsetMs === undefined ? instantOf(read.local, timeZone) : read.local - read.offsetMs;
+  return read.isLocal ? instantOf(read.instant, timeZone) : read.instant;
 }

@@ -1,7 +1,7 @@
 import { isSmsError } from '../errors';
 import type { IncomingRecord, StatusRecord } from '../model';
 import { type Field, isBlank, readFields, unreadable } from './fields';
-import { parseForm, rereadForm } from './form';
+import { flattenForm, parseForm } from './form';
 import { createIncoming } from './incoming';
 import { createStatus } from './status';
 import { decodeText } from './text';
@@ -42,23 +42,18 @@ export type CallbackEvent =
  */
 export function parseCallback({ contentType, bytes, form }: CallbackRequest): CallbackEvent {
   if (bytes !== undefined && bytes.length > 0) {
-    const text = decodeText(bytes, contentType, refuseUnknownCharset).trimStart();
+    const text = decodeText(bytes, contentType).trimStart();
     if (text === '') throw unreadable('callback', 'no body');
     if (text.startsWith('<')) return readXml(bytes, contentType);
     if (text.startsWith('{') || text.startsWith('['))
       throw unreadable('callback', 'JSON is not accepted; send XMLv3 or FORMv1');
     return readForm(ofCallback(() => parseForm(bytes, contentType)));
   }
-  const fields = typeof form === 'object' && !Array.isArray(form) ? rereadForm(form) : [];
+  const fields = [...flattenForm(form)];
   const [first] = fields;
   if (first === undefined) throw unreadable('callback', 'no body');
   if (first[0].startsWith('<')) throw unreadable('callback', 'XML that is labelled as a form; send it as text/xml');
   return readForm(fields);
-}
-
-/** The service keeps what is refused, while a text that was read wrongly is lost. */
-function refuseUnknownCharset(): never {
-  throw unreadable('callback', 'a character set that is not known here; use UTF-8');
 }
 
 function readForm(fields: readonly Field[]): CallbackEvent {
@@ -70,7 +65,7 @@ function readForm(fields: readonly Field[]): CallbackEvent {
 }
 
 function readXml(bytes: Uint8Array, contentType: string | undefined): CallbackEvent {
-  const root = ofCallback(() => parseXml([bytes, contentType]));
+  const root = ofCallback(() => parseXml(bytes, contentType));
   if (root.name === 'inbound-message') return { kind: 'incoming', records: readReplies(root) };
   if (root.name === 'status-update') return { kind: 'status', records: [readStatus(root)] };
   throw unreadable('callback', 'the root element is neither inbound-message nor status-update');

@@ -25,20 +25,15 @@ export const htmlEntities: ReadonlyMap<string, string> = new Map([
   ['rdquo', '”'],
 ]);
 
-/** Runs of characters that XML does not have, halves of surrogate pairs among them; to be searched and replaced with. */
-export const noXmlCharacters = /[^\t\n\r -\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]+/gu;
-
 /** Decodes what XML has and the names that HTML gives to the characters of Latin-1 and a few more; the rest stays as it is. */
 export function decodeHtmlEntities(text: string): string {
   return text.replace(/&(#?\w+);/g, (reference, name) => characterOf(name, htmlEntities) ?? reference);
 }
 
-/** What a reference stands for, by what is between its `&` and its `;`; `undefined`: nothing that XML has. */
+/** What a reference stands for, by what is between its `&` and its `;`; `undefined`: nothing. */
 export function characterOf(name: string, entities: ReadonlyMap<string, string> = xmlEntities): string | undefined {
-  if (!name.startsWith('#')) return entities.get(name);
-  const [, decimal, hexadecimal = ''] = /^#(?:(\d+)|x([\da-fA-F]+))$/.exec(name) ?? [];
-  const codePoint = decimal === undefined ? Number.parseInt(hexadecimal, 16) : Number(decimal);
-  if (!(codePoint <= 0x10ffff)) return undefined;
-  const character = String.fromCodePoint(codePoint);
-  return character.search(noXmlCharacters) < 0 ? character : undefined;
+  const [, decimal, hexadecimal] = /^#(?:(\d+)|x([\da-f]+))$/i.exec(name) ?? [];
+  if (decimal === undefined && hexadecimal === undefined) return entities.get(name);
+  const codePoint = Number(decimal ?? `0x${hexadecimal}`);
+  return codePoint <= 0x10ffff ? String.fromCodePoint(codePoint) : undefined;
 }

@@ -1,6 +1,5 @@
 import type { Feed, FeedAccount, FeedEntry, FeedFormat } from '../model';
 import { readDate } from './date';
-import { characterOf, noXmlCharacters } from './entities';
 import { isBlank, isUnsafeKey, present, trimmed, unreadable } from './fields';
 import type { Encoded } from './text';
 import { contentOf, parseXml, type XmlElement } from './xml';
@@ -24,26 +23,11 @@ const maxEntries = 10_000;
  * @throws SmsError `SMS_RESPONSE` when it is no such feed, or one of more than 10,000 entries
  */
 export function parseFeed(...encoded: Encoded): Feed {
-  const root = parseXml(encoded, mend);
+  const root = parseXml(...encoded);
   if (root.name === 'feed') return createFeed('ATOM', [root]);
   const channel = root.children.find(({ name }) => name === 'channel');
   if (root.name === 'rss' && channel !== undefined) return createFeed('RSS', [channel, root]);
   throw unreadable('answer', 'neither an ATOM nor an RSS feed');
-}
-
-/**
- * What real feeds have that XML has not, in a form that it has: white space before the declaration, characters that XML has not (they
- * become U+FFFD), a `&` that begins no reference, `]]>` in a text, `--` in a comment.
- */
-function mend(text: string): string {
-  return text
-    .replace(/^\s*(?:<\?xml\s[^<>]*\?>)?/, '')
-    .replace(noXmlCharacters, (run) => '\ufffd'.repeat([...run].length))
-    .replace(/<!\[CDATA\[.*?(?:\]\]>|$)|<!--.*?(?:-->|$)|\]\]>|&(?!(?:amp|lt|gt|quot|apos);)(?:#?\w+;)?/gs, (piece) => {
-      if (piece.startsWith('<')) return piece.startsWith('<!--') ? '' : piece;
-      if (piece === ']]>') return ']]&gt;';
-      return characterOf(piece.slice(1, -1)) === undefined ? `&amp;${piece.slice(1)}` : piece;
-    });
 }
 
 /** @param frames the elements that hold what is at feed level: in RSS the channel and the root around it */
@@ -53,7 +37,7 @@ function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
   const entries = children.filter(({ name }) => name === entryName);
   const feedLevel = children.filter(({ name }) => name !== entryName);
   if (entries.length > maxEntries) throw unreadable('answer', 'a feed with too many entries');
-  const parts = new Parts(feedLevel, frames[0]?.namespace);
+  const parts = new Parts(feedLevel, frames[0]?.prefix);
   const author = authorIn(parts, format);
   return {
     format,
@@ -68,7 +52,7 @@ function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
 
 /** @param feedAuthor whose the entry is when it does not say */
 function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string | undefined): FeedEntry {
-  const parts = new Parts(entry.children, entry.namespace);
+  const parts = new Parts(entry.children, entry.prefix);
   const isAtom = format === 'ATOM';
   const bodies = isAtom
     ? [...parts.own('content'), ...parts.own('summary')]
@@ -98,13 +82,13 @@ function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string |
 /** The child elements of an entry or a feed, each of which has one place in the record. */
 class Parts {
   readonly #elements: readonly XmlElement[];
-  readonly #namespace: string;
+  readonly #prefix: string;
   readonly #placed = new Set<XmlElement | undefined>();
 
-  /** @param namespace of the parent; children of the same one are the format's own, not an extension's */
-  constructor(elements: readonly XmlElement[], namespace = '') {
+  /** @param prefix of the parent; children with the same one are the format's own, not an extension's */
+  constructor(elements: readonly XmlElement[], prefix = '') {
     this.#elements = elements;
-    this.#namespace = namespace;
+    this.#prefix = prefix;
   }
 
   /** All elements of this name. */
@@ -114,7 +98,7 @@ class Parts {
 
   /** All elements of this name that are the format's own. */
   own(name: string): XmlElement[] {
-    return this.named(name).filter(({ namespace }) => namespace === this.#namespace);
+    return this.named(name).filter(({ prefix }) => prefix === this.#prefix);
   }
 
   /** Notes that an element has its place. */

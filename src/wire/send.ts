@@ -19,11 +19,6 @@ export const parameterNames = [
 const headingLength = 500;
 /** An error page with its heading further down is not one that is worth the search. */
 const headingSearchLength = 65_536;
-const headingEnds: ReadonlySet<string> = new Set(['/h1', '/body', '/html']);
-/** A comment, a script or a style sheet, a tag by its name, or a text. */
-const htmlPiece =
-  /<!--.*?(?:-->|$)|<(?:script\b.*?(?=<\/script|$)|style\b.*?(?=<\/style|$))|<(\/?[a-z][a-z0-9]*)(?:"[^"]*(?:"|$)|'[^']*(?:'|$)|[^"'>])*>?|(<|[^<]+)/gis;
-
 /**
  * Gives the parameters of a message (§2.1) in the order of the specification, not yet form encoded and without credentials. What
  * is blank is left out.
@@ -44,7 +39,7 @@ export function formatOutboundMessage(message: OutboundMessage): [string, string
  * @throws SmsError `SMS_RESPONSE` when the bytes are not XML or have another root element
  */
 export function parseSendResponse(...encoded: Encoded): SendResponse {
-  const root = parseXml(encoded);
+  const root = parseXml(...encoded);
   if (root.name !== 'outbound-message-delivery') {
     throw unreadable('answer', 'XML with another root than outbound-message-delivery');
   }
@@ -77,17 +72,8 @@ export function parseErrorHeading(
   clean = (text: string) => text,
 ): string | undefined {
   const html = decodeText(bytes, contentType).slice(0, headingSearchLength);
-  let heading: string | undefined;
-  for (const [, tag, text = ''] of html.matchAll(htmlPiece)) {
-    const name = tag?.toLowerCase() ?? '';
-    if (name === 'h1') heading ??= '';
-    else if (heading !== undefined && headingEnds.has(name)) break;
-    else if (heading !== undefined) heading += name === 'br' ? ' ' : text;
-  }
-  const text = clean(
-    decodeHtmlEntities(heading ?? '')
-      .replace(/\s+/g, ' ')
-      .trim(),
-  );
-  return text === '' ? undefined : [...text].slice(0, headingLength).join('');
+  const [, heading = ''] = /<h1\b[^<>]*>(.*?)(?:<\/(?:h1|body|html)|$)/is.exec(html) ?? [];
+  const text = decodeHtmlEntities(heading.replace(/<br[^<>]*>/gi, ' ').replace(/<[^<>]*>/g, ''));
+  const cleaned = clean(text.replace(/\s+/g, ' ').trim());
+  return cleaned === '' ? undefined : [...cleaned].slice(0, headingLength).join('');
 }

@@ -1,6 +1,6 @@
 import { XMLParser, XMLValidator } from 'fast-xml-parser';
 import type { SmsError } from '../errors';
-import { characterOf, noXmlCharacters } from './entities';
+import { characterOf } from './entities';
 import { isBlank, unreadable } from './fields';
 import { decodeText, type Encoded } from './text';
 
@@ -29,26 +29,28 @@ interface ParsedNode {
   readonly ':@'?: Readonly<Record<string, string>>;
 }
 
+/** A section of CDATA (captured), or what says nothing: a comment, a processing instruction or the declaration, each to its end. */
+const section = /(<!\[CDATA\[.*?(?:\]\]>|$))|<!--.*?(?:-->|$)|<\?.*?(?:\?>|$)/gs;
+
 /**
- * Parses an XML document and gives its root. What is not well-formed is refused, and so is a DTD. Values are text, whatever they look
- * like. A document has at most 2 MiB, 50,000 marks (`<` and `=`), and elements that are nested 100 deep.
+ * Parses an XML document and gives its root. What is broken or cut off is refused, and so is a DTD. References that XML does not have stay
+ * as they are, and a prefix need not be declared. Values are text, whatever they look like. A document has at most 2 MiB, 50,000 marks
+ * (`<` and `=`), and elements that are nested 100 deep.
  *
- * @param mend makes XML of a text that almost is; with it, a prefix that is declared nowhere stands for its own namespace
  * @throws SmsError `SMS_RESPONSE` (reason `responseUnreadable`) whose `detail` says why
  */
-export function parseXml(encoded: Encoded, mend?: (text: string) => string): XmlElement {
+export function parseXml(...encoded: Encoded): XmlElement {
   if (encoded[0].length > maxBytes) throw unreadable('answer', 'XML of more than 2 MiB');
-  const decoded = decodeText(...encoded);
-  const text = mend === undefined ? decoded : mend(decoded);
-  if (text.length > maxBytes) throw unreadable('answer', 'XML of more than 2 MiB');
+  const text = decodeText(...encoded);
   if (text.split(/[<=]/, mostMarks + 2).length > mostMarks + 1)
     throw unreadable('answer', 'XML with too many elements and attributes');
-  const read = readMarkup(text);
-  // The validator looks long at each `&`, and believes any name behind it: that is for `decode`.
-  if (read === undefined || XMLValidator.validate(read.tags.replaceAll('&', '_')) !== true) throw broken();
-  const [root, ...others] = parse(read.markup).filter((node) => !('#text' in node));
+  const tags = text.replace(section, '');
+  if (tags.includes('<!')) throw unreadable('answer', 'a DTD, which is not accepted');
+  // The validator looks long at each `&`.
+  if (XMLValidator.validate(tags.replaceAll('&', '_')) !== true) throw broken();
+  const [root, ...others] = parse(text.replace(section, '$1')).filter((node) => !('#text' in node));
   if (root === undefined || '#cdata' in root || others.length > 0) throw broken();
-  return createElement(root, outermost, mend !== undefined);
+  return createElement(root);
 }
 
 function parse(markup: string): ParsedNode[] {
@@ -59,42 +61,22 @@ function parse(markup: string): ParsedNode[] {
   }
 }
 
-/** URIs by what declares them, `xmlns` or `xmlns:prefix`; what is declared around an element is the prototype. */
-type Scope = Record<string, string>;
-
-const outermost: Scope = Object.assign(Object.create(null), { xmlns: '', 'xmlns:xml': 'xml' });
-
-function createElement(node: ParsedNode, around: Scope, isLenient: boolean): XmlElement {
+function createElement(node: ParsedNode): XmlElement {
   const [[tag, inside]] = Object.entries(node) as [[string, readonly ParsedNode[]]];
-  const given = Object.entries(node[':@'] ?? {}).map(([name, value]): [string, string] => {
-    return [name.slice(1), decode(value.replace(/[\t\n]/g, ' '))];
-  });
-  const own = given.filter(([name]) => name !== 'xmlns' && !name.startsWith('xmlns:'));
-  const scope: Scope = own.length === given.length ? around : Object.create(around);
-  for (const [name, value] of given) if (scope !== around) scope[name] = value;
-  const resolve = (name: string, ofNoPrefix = ''): [local: string, namespace: string] => {
-    const [prefix = '', local] = name.split(':');
-    if (local === undefined) return [name, ofNoPrefix];
-    const namespace = scope[`xmlns:${prefix}`] || (isLenient && prefix);
-    if (namespace === false) throw broken();
-    return [local, namespace];
-  };
+  const [prefix, name] = splitName(tag.replace(/^<+/, ''));
   const attributes: Record<string, string> = Object.create(null);
-  const expandedNames = new Set<string>();
-  for (const [name, value] of own) {
-    const [local, namespace] = resolve(name);
-    expandedNames.add(`${local} ${namespace}`);
-    // The element's own goes before those of other namespaces.
-    if (local === name || !(local in attributes)) attributes[local] = value;
+  for (const [marked, value] of Object.entries(node[':@'] ?? {})) {
+    const [namespace, local] = splitName(marked.slice(1));
+    // The element's own goes before those of other namespaces, and declarations of namespaces are none.
+    if (namespace === '' ? local !== 'xmlns' : namespace !== 'xmlns' && !(local in attributes))
+      attributes[local] = decode(value);
   }
-  if (expandedNames.size < own.length) throw broken();
-  const [name, namespace] = resolve(tag.replace(/^<+/, ''), scope.xmlns);
-  const content = inside.map((child) => textOf(child) ?? createElement(child, scope, isLenient));
+  const content = inside.map((child) => textOf(child) ?? createElement(child));
   const sections = inside.map((child) => child['#cdata']?.[0]['#text']).filter((section) => section !== undefined);
   const isCdataAlone = inside.every((child) => isBlank(child['#text']));
   return {
     name,
-    namespace,
+    prefix,
     attributes,
     children: content.filter((piece) => typeof piece !== 'string'),
     text: content.filter((piece) => typeof piece === 'string').join(''),
@@ -103,17 +85,18 @@ function createElement(node: ParsedNode, around: Scope, isLenient: boolean): Xml
   };
 }
 
+function splitName(name: string): [prefix: string, local: string] {
+  const colon = name.indexOf(':');
+  return [name.slice(0, Math.max(colon, 0)), name.slice(colon + 1)];
+}
+
 function textOf(node: ParsedNode): string | undefined {
   return node['#text'] === undefined ? node['#cdata']?.[0]['#text'] : decode(node['#text']);
 }
 
-/** Decodes the five entities of XML and references to characters that XML has, each once. */
+/** Decodes the five entities of XML and references to characters, each once. */
 function decode(text: string): string {
-  return text.replace(/&([^&;]*);?/g, (reference, name: string) => {
-    const character = reference.endsWith(';') ? characterOf(name) : undefined;
-    if (character === undefined) throw broken();
-    return character;
-  });
+  return text.replace(/&(#?\w+);/g, (reference, name) => characterOf(name) ?? reference);
 }
 
 function broken(): SmsError {
@@ -124,8 +107,8 @@ function broken(): SmsError {
 export interface XmlElement {
   /** Local name. */
   readonly name: string;
-  /** The URI of its namespace, empty when it is in none. */
-  readonly namespace: string;
+  /** What stands before the colon of its name, empty without one. */
+  readonly prefix: string;
   /** Decoded values by local name, without declarations of namespaces. Has no prototype. */
   readonly attributes: Readonly<Record<string, string>>;
   readonly children: readonly XmlElement[];
@@ -159,46 +142,4 @@ function formatElement(element: XmlElement): string {
 
 function escapeText(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
-}
-
-const space = '[ \\t\\r\\n]';
-const letter =
-  'A-Z_a-z\\u00c0-\\u00d6\\u00d8-\\u00f6\\u00f8-\\u02ff\\u0370-\\u037d\\u037f-\\u1fff\\u200c\\u200d\\u2070-\\u218f\\u2c00-\\u2fef\\u3001-\\ud7ff\\uf900-\\ufdcf\\ufdf0-\\ufffd';
-const simpleName = `[${letter}][${letter}\\d.\\-\\u00b7\\u0300-\\u036f\\u203f\\u2040]*`;
-const name = `${simpleName}(?::${simpleName})?`;
-const equals = `${space}*=${space}*`;
-const attribute = `${space}+${name}${equals}(?:"[^<"]*"|'[^<']*')`;
-const declaration = new RegExp(
-  `^<\\?xml${space}+version${equals}(["'])1\\.\\d+\\1(?:${space}+encoding${equals}(["'])[A-Za-z][\\w.\\-]*\\2)?(?:${space}+standalone${equals}(["'])(?:yes|no)\\3)?${space}*\\?>`,
-);
-/** Only white space is around the root. */
-const outside = /^[ \t\r\n]*<.*>[ \t\r\n]*$/s;
-/** Text, CDATA, a tag, or (captured) a comment or processing instruction, each as the grammar of XML has it. */
-const piece = new RegExp(
-  `(?![^<]*\\]\\]>)[^<]+|<!\\[CDATA\\[.*?\\]\\]>|</${name}${space}*>|<${name}(?:${attribute})*${space}*/?>|(<!--[^-]*(?:-[^-]+)*-->|<\\?(?![xX][mM][lL][ \\t\\r\\n?])${simpleName}(?:${space}.*?)?\\?>)`,
-  'sy',
-);
-
-/**
- * Checks the text of a document against what the grammar of XML says of each of its pieces; how tags, names and references belong
- * together is left to the parser. A parser reads comments and processing instructions in its own ways, so they are left out.
- *
- * @returns its tags, texts and CDATA as `markup`, and its tags alone; `undefined` when something else is in it
- * @throws SmsError for a DTD
- */
-function readMarkup(text: string): { markup: string; tags: string } | undefined {
-  let markup = '';
-  let tags = '';
-  piece.lastIndex = declaration.exec(text)?.[0].length ?? 0;
-  for (let start = piece.lastIndex; start < text.length; start = piece.lastIndex) {
-    const [found, aside] = piece.exec(text) ?? [];
-    if (found === undefined) {
-      if (text.startsWith('<!DOCTYPE', start)) throw unreadable('answer', 'a DTD, which is not accepted');
-      return undefined;
-    }
-    if (aside !== undefined) continue;
-    markup += found;
-    if (found.startsWith('<') && !found.startsWith('<!')) tags += found;
-  }
-  return text.search(noXmlCharacters) >= 0 || !outside.test(markup) ? undefined : { markup, tags };
 }

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer as createHttpServer } from 'node:http';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AccountNode } from '../../nodes/runtime/account-node';
@@ -316,31 +315,6 @@ describe('sms-in', () => {
       await sim.setOnline(true);
       receive('back');
       assert.deepEqual(payloads(await flow.messages('got', 1)), ['back']);
-    });
-
-    it('delivers a message in a character set that is not known as it is, with one warning for each', async () => {
-      const bodies = ['%E9', 'b', 'c'];
-      const service = createHttpServer((incoming, outgoing) => {
-        incoming.resume();
-        const body = bodies.shift();
-        const contentType = 'application/x-www-form-urlencoded; charset=klingon';
-        if (body !== undefined) {
-          outgoing.writeHead(200, { 'content-type': contentType }).end(`messageId=${body}&from=1&body=${body}`);
-        }
-      }).listen(0, '127.0.0.1');
-      await once(service, 'listening');
-      stopLater(async () => {
-        service.closeAllConnections();
-        service.close();
-      });
-      const { port } = service.address() as AddressInfo;
-      const flow = await start({}, [], { baseUrl: `http://127.0.0.1:${port}` });
-      assert.deepEqual(payloads(await flow.messages('got', 3)), ['é', 'b', 'c']);
-      const warnings = flow.log.filter(({ msg }) => /character set "klingon"/.test(String(msg)));
-      assert.deepEqual(
-        warnings.map(({ id }) => id),
-        ['account'],
-      );
     });
 
     it('tells a node that joins a failing loop', async () => {

