@@ -51,7 +51,7 @@ function secretsOf(authentication: Authentication, tokens: readonly string[]): S
     if (!texts.has(userId)) names.add(userId);
     const login = Buffer.from(`${userId}:${password}`);
     if (authentication.type === 'basic') {
-      texts.add(login.toString('base64').replace(/=+$/, '')).add(login.toString('base64url'));
+      texts.add(login.toString('base64').replace(/={1,2}$/, '')).add(login.toString('base64url'));
     }
   }
   return (

@@ -17,13 +17,13 @@ const maxNames = 20_000;
 export function parseForm(...encoded: Encoded): [name: string, value: string][] {
   const charset = charsetOf(...encoded);
   // One character for each byte.
-  const form = Buffer.from(encoded[0]).toString('latin1');
+  const form = Buffer.from(encoded[0]).toString('latin1').replace(/^(?:\xef\xbb\xbf)?\s*/, '');
   const pairs: [string, string][] = [];
   const names = new Set<string>();
   for (const [pair] of form.replace(/(?<![\r\n])[\r\n]+$/, '').matchAll(/[^&]+/g)) {
     const end = `${pair}=`.indexOf('=');
     const name = decodePart(pair.slice(0, end), charset);
-    pairs.push([pairs.length === 0 ? name.trimStart() : name, decodePart(pair.slice(end + 1), charset)]);
+    pairs.push([name, decodePart(pair.slice(end + 1), charset)]);
     if (pairs.length > maxParameters) throw unreadable('answer', 'a form with too many parameters');
     if (names.add(name).size > maxNames) throw unreadable('answer', 'a form with too many names');
   }
@@ -31,9 +31,9 @@ export function parseForm(...encoded: Encoded): [name: string, value: string][] 
 }
 
 function decodePart(part: string, charset: string | undefined): string {
-  const unescaped = part
-    .replaceAll('+', ' ')
-    .replace(/%([\da-f]{2})/gi, (_, digits) => String.fromCharCode(Number.parseInt(digits, 16)));
+  const spaced = part.replaceAll('+', ' ');
+  if (/^[^%\x80-\xff]*$/.test(spaced)) return spaced;
+  const unescaped = spaced.replace(/%([\da-f]{2})/gi, (_, digits) => String.fromCharCode(Number(`0x${digits}`)));
   return decodeBytes(Buffer.from(unescaped, 'latin1'), charset);
 }
 
