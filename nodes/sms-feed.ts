@@ -109,6 +109,7 @@ function createList({ entries, ...facts }: Feed, message: SmsMessage): SmsMessag
 function parseSize(value: unknown): number {
   const { size } = limits['sms-feed'];
   if (isBlank(value)) return size.byDefault;
-  if (!isInRange(value, size)) throw new SmsError('feedSize', { field: 'size' });
+  if (!isInRange(value, size))
+    throw new SmsError('inputWhole', { field: 'size', params: { field: 'size', min: size.min, max: size.max } });
   return Number(value);
 }

@@ -81,8 +81,6 @@ export const reasons = {
       'There are more than 5,000 recipients. Split the list, and send the text once for each part of it.',
     recipientNumber:
       'The recipient {{item}} is not a number in international format. Give the country code and 7 to 15 digits in all, with no leading zero.',
-    recipientInParts:
-      'The recipient {{item}} is not a whole number: a space separates recipients. Write the number without spaces, such as +6421555123, or give a list with one number in each item.',
     recipientPlus: 'The recipient {{item}} has a + that is not in front. Write one + in front of the number, or none.',
     recipientSpace: 'The recipient {{item}} contains a space, which separates recipients. Use a name without spaces.',
     bodyType: 'The text is neither text, a number, a boolean nor a buffer. Convert it to text first.',
@@ -99,7 +97,6 @@ export const reasons = {
     callbackUrl: 'The field "{{field}}" is not a usable {{schemes}} URL. Correct it or leave it blank.',
     mailto:
       'The field "{{field}}" is not a usable e-mail callback. Give { mailto, subject, body } with an e-mail address in mailto.',
-    feedSize: 'The number of feed entries is not a whole number from 1 to 300. Correct it.',
     expression: 'The field "{{field}}" could not be evaluated: {{detail}}. Correct its expression.',
     contextStore: 'The field "{{field}}" could not be read from its context store: {{detail}}. Check the store.',
     onceBlank: 'The key for sending once is blank. Give 1 to 256 characters, or choose no key.',
@@ -114,8 +111,6 @@ export const reasons = {
       'The time at which the text may leave is no time. Give a Date, milliseconds since 1970 or ISO 8601, such as 2026-12-24T18:00.',
     atTooFar:
       'The time at which the text may leave is more than 366 days ahead. Send it later, or give an earlier time.',
-    waitRange:
-      'The time to wait for a reply is not a number of minutes from {{min}} to {{max}}. Correct it or choose none.',
   }),
   ...ofCode('SMS_BAD_REQUEST', {
     badRequest: '{{detail}}',

@@ -244,6 +244,5 @@ function parseInput(field: 'wait' | 'report', value: unknown): number {
 }
 
 function outOfRange(field: 'wait' | 'report' | 'priority' | 'expire', { min, max, whole }: Range): SmsError {
-  if (field === 'wait') return new SmsError('waitRange', { field, params: { min, max } });
   return new SmsError(whole ? 'inputWhole' : 'inputNumber', { field, params: { field, min, max } });
 }

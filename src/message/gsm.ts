@@ -105,8 +105,7 @@ export function parseText(value: unknown, field: 'from' | 'messageId'): string |
  */
 export function parseMessageId(value: unknown): string | undefined {
   const messageId = parseText(value, 'messageId');
-  if (messageId === undefined || messageId.length <= longestMessageId) return messageId;
-  const { characters: length } = measureText(messageId, 'UCS-2');
+  const { length } = [...(messageId ?? '')];
   if (length > longestMessageId) throw new SmsError('messageIdTooLong', { field: 'messageId', params: { length } });
   return messageId;
 }

@@ -1,14 +1,11 @@
 import { SmsError } from '../errors';
 
 const separators = /[\s,;]+/;
-/** Items between which there is white space alone: one that is short is likely to be a part of a number. */
-const spaced = /[^\s,;]\s+[^\s,;]/;
 /** Digits, with formatting characters around and between them. White space gets this far in list items only. */
 const numberLike = /^\+?[\d()./\s-]*$/;
 const formatting = /[()./\s+-]/g;
 const msisdn = /^[1-9]\d{6,14}$/;
 const listIndex = /^\d+$/;
-const shortestMsisdn = 7;
 /** Of a text. More of them would hold up the process while each is looked up, counted and remembered. */
 const mostRecipients = 5_000;
 /** Repetitions and all. To read more of them would, too. */
@@ -34,11 +31,10 @@ const mostRead = 100_000;
  */
 export function parseRecipients(to: unknown): string[] {
   const recipients = new Set<string>();
-  const isSpaced = typeof to === 'string' && spaced.test(to);
   let count = 0;
   for (const item of itemsOf(to)) {
     const text = textOf(item);
-    if (text !== '') recipients.add(parseItem(text, isSpaced));
+    if (text !== '') recipients.add(parseItem(text));
     if (recipients.size > mostRecipients || ++count > mostRead)
       throw new SmsError('recipientsTooMany', { field: 'to' });
   }
@@ -83,22 +79,18 @@ function textOf(item: unknown): string {
   throw new SmsError('recipientsType', { field: 'to' });
 }
 
-function parseItem(item: string, isSpaced: boolean): string {
+function parseItem(item: string): string {
   if (item.lastIndexOf('+') > 0) throw refusal('recipientPlus', item);
   if (numberLike.test(item) && /\d/.test(item)) {
     const digits = parseMsisdn(item);
-    const isPart = isSpaced && item.replace(formatting, '').length < shortestMsisdn;
-    if (digits === undefined) throw refusal(isPart ? 'recipientInParts' : 'recipientNumber', item);
+    if (digits === undefined) throw refusal('recipientNumber', item);
     return digits;
   }
   if (/\s/.test(item)) throw refusal('recipientSpace', item);
   return item;
 }
 
-function refusal(
-  reason: 'recipientNumber' | 'recipientInParts' | 'recipientPlus' | 'recipientSpace',
-  item: string,
-): SmsError {
+function refusal(reason: 'recipientNumber' | 'recipientPlus' | 'recipientSpace', item: string): SmsError {
   const quoted = JSON.stringify(item.length > 40 ? `${item.slice(0, 39)}…` : item);
   return new SmsError(reason, { field: 'to', params: { item: quoted } });
 }

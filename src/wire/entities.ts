@@ -12,7 +12,7 @@ const latin1Names =
   'nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml';
 
 /** What the names of {@link decodeHtmlEntities} stand for. */
-export const htmlEntities: ReadonlyMap<string, string> = new Map([
+const htmlEntities: ReadonlyMap<string, string> = new Map([
   ...xmlEntities,
   ...latin1Names.split(' ').map((name, index): [string, string] => [name, String.fromCharCode(0xa0 + index)]),
   ['euro', '€'],
@@ -25,15 +25,20 @@ export const htmlEntities: ReadonlyMap<string, string> = new Map([
   ['rdquo', '”'],
 ]);
 
-/** Decodes what XML has and the names that HTML gives to the characters of Latin-1 and a few more; the rest stays as it is. */
-export function decodeHtmlEntities(text: string): string {
-  return text.replace(/&(#?\w+);/g, (reference, name) => characterOf(name, htmlEntities) ?? reference);
+/** Decodes the five entities of XML and references to characters, each once; the rest stays as it is. */
+export function decodeXmlEntities(text: string): string {
+  return decode(text, xmlEntities);
 }
 
-/** What a reference stands for, by what is between its `&` and its `;`; `undefined`: nothing. */
-export function characterOf(name: string, entities: ReadonlyMap<string, string> = xmlEntities): string | undefined {
-  const [, decimal, hexadecimal] = /^#(?:(\d+)|x([\da-f]+))$/i.exec(name) ?? [];
-  if (decimal === undefined && hexadecimal === undefined) return entities.get(name);
-  const codePoint = Number(decimal ?? `0x${hexadecimal}`);
-  return codePoint <= 0x10ffff ? String.fromCodePoint(codePoint) : undefined;
+/** Decodes what XML has and the names that HTML gives to the characters of Latin-1 and a few more, likewise. */
+export function decodeHtmlEntities(text: string): string {
+  return decode(text, htmlEntities);
+}
+
+function decode(text: string, entities: ReadonlyMap<string, string>): string {
+  return text.replace(/&(?:#(\d+)|#x([\da-f]+)|(\w+));/gi, (reference, decimal, hexadecimal, name) => {
+    if (name !== undefined) return entities.get(name) ?? reference;
+    const codePoint = Number(decimal ?? `0x${hexadecimal}`);
+    return codePoint <= 0x10ffff ? String.fromCodePoint(codePoint) : reference;
+  });
 }

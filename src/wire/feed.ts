@@ -17,8 +17,7 @@ const maxEntries = 10_000;
  * - `fields` holds the other elements of an entry by local name. One that has only text is that text, trimmed; any
  *   other is an object of its attributes and child elements by local name, in the same way, with its own text, if any,
  *   as `text`. What comes several times under one name is an array.
- * - The account details are found at feed level by local name, whatever the case, hyphens and underscores: as elements, as
- *   attributes, or, before all others, in an element named like `account`.
+ * - The account details are found at feed level by local name, whatever the case: as elements, as attributes, or, before all others, in an element named like `account`.
  *
  * @throws SmsError `SMS_RESPONSE` when it is no such feed, or one of more than 10,000 entries
  */
@@ -195,13 +194,9 @@ function linkOf(elements: readonly XmlElement[]): string | undefined {
 
 type AccountDetail = 'balance' | 'type' | 'currency';
 
-/** Which detail of the account a name stands for, if any, whatever its case, hyphens and underscores. */
+/** Which detail of the account a name stands for, if any, whatever its case. */
 function detailOf(name: string): AccountDetail | undefined {
-  return /^(?:account)?(balance|type|currency)$/.exec(keyOf(name))?.[1] as AccountDetail | undefined;
-}
-
-function keyOf(name: string): string {
-  return name.toLowerCase().replace(/[-_]/g, '');
+  return /^(?:account)?(balance|type|currency)$/.exec(name.toLowerCase())?.[1] as AccountDetail | undefined;
 }
 
 /**
@@ -209,7 +204,7 @@ function keyOf(name: string): string {
  * the attributes of the feed itself last. Among equals the first holds.
  */
 function findAccount(frames: readonly XmlElement[], feedLevel: readonly XmlElement[]): FeedAccount {
-  const named = feedLevel.filter(({ name }) => keyOf(name).includes('account'));
+  const named = feedLevel.filter(({ name }) => /account/i.test(name));
   const others = feedLevel.filter((element) => detailOf(element.name) !== undefined || hasDetail(element));
   const told = [...toldIn(named), ...toldIn(others), ...frames.flatMap(attributesOf)];
   const found = new Map<AccountDetail, string>();
@@ -243,7 +238,7 @@ function attributesOf({ attributes }: XmlElement): Told[] {
 
 /** `type` is an attribute of many elements of a feed, and tells of the account only where its other details are. */
 function hasDetail({ attributes }: XmlElement): boolean {
-  return Object.keys(attributes).some((name) => keyOf(name) !== 'type' && detailOf(name) !== undefined);
+  return Object.keys(attributes).some((name) => name.toLowerCase() !== 'type' && detailOf(name) !== undefined);
 }
 
 function readBalance(text: string): number | string {

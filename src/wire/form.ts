@@ -17,7 +17,9 @@ const maxNames = 20_000;
 export function parseForm(...encoded: Encoded): [name: string, value: string][] {
   const charset = charsetOf(...encoded);
   // One character for each byte.
-  const form = Buffer.from(encoded[0]).toString('latin1').replace(/^(?:\xef\xbb\xbf)?\s*/, '');
+  const form = Buffer.from(encoded[0])
+    .toString('latin1')
+    .replace(/^(?:\xef\xbb\xbf)?\s*/, '');
   const pairs: [string, string][] = [];
   const names = new Set<string>();
   for (const [pair] of form.replace(/(?<![\r\n])[\r\n]+$/, '').matchAll(/[^&]+/g)) {

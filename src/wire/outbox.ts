@@ -4,12 +4,10 @@ import { decodeText, type Encoded } from './text';
 
 type JsonObject = Record<string, unknown>;
 
-const maxNesting = 100;
 const recordNames: ReadonlySet<string> = new Set(
   'messageId body recipientCount recipients messageDate statusCode deleted recipientsList'.split(' '),
 );
 const recipientNames: ReadonlySet<string> = new Set(['from', 'to', 'name', 'statusCode', 'channel']);
-const truths: ReadonlySet<unknown> = new Set([true, 1, 'true', '1', 'yes', 'y']);
 
 /**
  * Reads the answer to a poll for outgoing messages (§2.4): a JSON list. Entries with nothing that
@@ -31,12 +29,17 @@ export function parseOutbox(...encoded: Encoded): OutboxRecord[] {
 
 function parseJson(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = JSON.parse(text, withoutUnsafeKeys);
     // Identifiers of more digits than a number holds would otherwise fall together.
-    return /\d{16}/.test(text) ? JSON.parse(quoteLongIntegers(text)) : value;
+    return /\d{16}/.test(text) ? JSON.parse(quoteLongIntegers(text), withoutUnsafeKeys) : value;
   } catch {
     throw unreadable('answer', 'not JSON');
   }
+}
+
+/** Takes out of a JSON value, however deep, what could reach the prototype of an object. */
+function withoutUnsafeKeys(key: string, value: unknown): unknown {
+  return isUnsafeKey(key) ? undefined : value;
 }
 
 /** Puts whole numbers of 16 digits and more of a valid JSON text into quotes. */
@@ -51,7 +54,7 @@ function quoteLongIntegers(json: string): string {
 /** A message without a messageId is kept all the same: the service has moved its date on and will not give it again. */
 function createRecord(entry: JsonObject): OutboxRecord | undefined {
   const { messageId, body, recipientCount, recipients, messageDate, statusCode, deleted, recipientsList } = entry;
-  const isDeleted = truths.has(typeof deleted === 'string' ? deleted.trim().toLowerCase() : deleted);
+  const isDeleted = /^\s*(?:true|1)\s*$/i.test(String(deleted));
   const known = {
     ...presentTexts({ messageId, body, recipients, messageDate, statusCode }),
     ...present({ recipientCount: numberOf(recipientCount), deleted: isBlank(deleted) ? undefined : isDeleted }),
@@ -71,7 +74,7 @@ function createRecipient(entry: JsonObject): OutboxRecipient {
 function addAdditional<Own extends object>(own: Own, entry: JsonObject, known: ReadonlySet<string>): Own {
   const all: JsonObject = own as JsonObject;
   for (const name in entry) {
-    if (!known.has(name) && !isUnsafeKey(name)) all[name] = withoutUnsafeKeys(entry[name], 1);
+    if (!known.has(name)) all[name] = entry[name];
   }
   if (typeof all.errorCode === 'string') all.errorCode = readErrorCode(all.errorCode);
   return own;
@@ -94,16 +97,4 @@ function numberOf(value: unknown): number | undefined {
 
 function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** A copy of a JSON value in which no object, however deep, has an own key that could reach its prototype. */
-function withoutUnsafeKeys(value: unknown, depth: number): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  if (depth > maxNesting) throw unreadable('answer', 'JSON that is nested too deeply');
-  if (Array.isArray(value)) return value.map((item) => withoutUnsafeKeys(item, depth + 1));
-  const copy: JsonObject = {};
-  for (const [key, property] of Object.entries(value)) {
-    if (!isUnsafeKey(key)) copy[key] = withoutUnsafeKeys(property, depth + 1);
-  }
-  return copy;
 }

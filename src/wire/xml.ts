@@ -1,6 +1,6 @@
 import { XMLParser, XMLValidator } from 'fast-xml-parser';
 import type { SmsError } from '../errors';
-import { characterOf } from './entities';
+import { decodeXmlEntities } from './entities';
 import { isBlank, unreadable } from './fields';
 import { decodeText, type Encoded } from './text';
 
@@ -69,7 +69,7 @@ function createElement(node: ParsedNode): XmlElement {
     const [namespace, local] = splitName(marked.slice(1));
     // The element's own goes before those of other namespaces, and declarations of namespaces are none.
     if (namespace === '' ? local !== 'xmlns' : namespace !== 'xmlns' && !(local in attributes))
-      attributes[local] = decode(value);
+      attributes[local] = decodeXmlEntities(value);
   }
   const content = inside.map((child) => textOf(child) ?? createElement(child));
   const sections = inside.map((child) => child['#cdata']?.[0]['#text']).filter((section) => section !== undefined);
@@ -91,12 +91,7 @@ function splitName(name: string): [prefix: string, local: string] {
 }
 
 function textOf(node: ParsedNode): string | undefined {
-  return node['#text'] === undefined ? node['#cdata']?.[0]['#text'] : decode(node['#text']);
-}
-
-/** Decodes the five entities of XML and references to characters, each once. */
-function decode(text: string): string {
-  return text.replace(/&(#?\w+);/g, (reference, name) => characterOf(name) ?? reference);
+  return node['#text'] === undefined ? node['#cdata']?.[0]['#text'] : decodeXmlEntities(node['#text']);
 }
 
 function broken(): SmsError {
