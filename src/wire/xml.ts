@@ -69,7 +69,7 @@ function createElement(node: ParsedNode): XmlElement {
     const [namespace, local] = splitName(marked.slice(1));
     // The element's own goes before those of other namespaces, and declarations of namespaces are none.
     if (namespace === '' ? local !== 'xmlns' : namespace !== 'xmlns' && !(local in attributes))
-      attributes[local] = decodeXmlEntities(value);
+      attributes[local] = decode(value);
   }
   const content = inside.map((child) => textOf(child) ?? createElement(child));
   const sections = inside.map((child) => child['#cdata']?.[0]['#text']).filter((section) => section !== undefined);
@@ -91,7 +91,11 @@ function splitName(name: string): [prefix: string, local: string] {
 }
 
 function textOf(node: ParsedNode): string | undefined {
-  return node['#text'] === undefined ? node['#cdata']?.[0]['#text'] : decodeXmlEntities(node['#text']);
+  return node['#text'] === undefined ? node['#cdata']?.[0]['#text'] : decode(node['#text']);
+}
+
+function decode(text: string): string {
+  return text.includes('&') ? decodeXmlEntities(text) : text;
 }
 
 function broken(): SmsError {
