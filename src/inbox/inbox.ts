@@ -6,7 +6,7 @@ import { createChange, type HeldItem, type Participant } from '../journal/step';
 import type { Kind, RecordsOfKind } from '../model';
 import type { PollEvents } from '../polling/poll-loop';
 import { type Item, keepItem, parseRememberedValue, timeOf } from '../store/store';
-import { type Acceptance, type Arrival, createAccept, giveTogether } from './accept';
+import { type Acceptance, type Arrival, createAccept } from './accept';
 import { currentEntry, dropEntry, type InboxParts, keepEntry, settle } from './context';
 import { DeadLetters, type InboxContext } from './dead-letters';
 import { type Channel, Entries, type Entry, isEntry, isRecordsOfKind, type KindOn, Pending } from './entries';
@@ -44,9 +44,6 @@ export interface ReceiveCounts {
 /** A reply or a status is delivered without what it answers when the store has not answered for so long. */
 const longestMatchWaitMs = 60_000;
 
-/** So many records are taken in one step. */
-const largestPiece = 1_000;
-
 /** What waits in an inbox. */
 export interface InboxState {
   undelivered: number;
@@ -70,8 +67,6 @@ export class Inbox {
   /** What was given up, for somebody to decide about. */
   readonly deadLetters: DeadLetters;
   readonly #context: InboxContext;
-  /** The end of the last of the answers that are taken a piece at a time; absent: none is. */
-  #pieces: Promise<void> | undefined;
 
   constructor(options: InboxOptions) {
     this.journal = options.journal;
@@ -122,23 +117,7 @@ export class Inbox {
    * @param onHeld see {@link PollEvents}
    * @throws SmsError `SMS_STORE` for a callback when the store cannot keep it, or is closed
    */
-  accept(arrival: Arrival, { onHeld }: Pick<Partial<PollEvents>, 'onHeld'> = {}): Promise<Acceptance[]> {
-    const { via, records } = arrival;
-    if (via === 'callback' || (records.length <= largestPiece && !this.#pieces)) {
-      return this.#accept(arrival, onHeld);
-    }
-    const accepting = this.#acceptInPieces(arrival, this.#pieces);
-    const end = () => {
-      if (this.#pieces === pieces) this.#pieces = undefined;
-    };
-    const pieces = accepting.then(end, end);
-    this.#pieces = pieces;
-    // All of it is where a kill does not reach it before the first piece is taken, and until the last has been.
-    this.#context.run({ ...createChange(() => {}), ...redone(arrival, () => onHeld?.(false)), after: pieces });
-    return accepting;
-  }
-
-  async #accept(arrival: Arrival, onHeld: PollEvents['onHeld'] | undefined): Promise<Acceptance[]> {
+  async accept(arrival: Arrival, { onHeld }: Pick<Partial<PollEvents>, 'onHeld'> = {}): Promise<Acceptance[]> {
     const { kind, via, records } = arrival;
     const { journal, subscribers } = this.#context;
     const step = createAccept(this.#context, arrival);
@@ -155,25 +134,6 @@ export class Inbox {
     if (kind === 'status') this.counts.statuses += fresh;
     // Whoever polls asks for no more meanwhile, which would all wait in memory.
     if (via === 'poll' && records.length > 1) await subscribers.given;
-    return acceptances;
-  }
-
-  /**
-   * Takes what would stall the event loop a piece at a time, and gives it together: a node may want what the outbox has brought as one
-   * list. What comes meanwhile goes after it.
-   */
-  async #acceptInPieces(arrival: Arrival, before: Promise<void> | undefined): Promise<Acceptance[]> {
-    const { clock, subscribers } = this.#context;
-    await before;
-    const acceptances: Acceptance[] = [];
-    const gathered: Pending[] = [];
-    for (let start = 0; start < arrival.records.length; start += largestPiece) {
-      const records = arrival.records.slice(start, start + largestPiece);
-      acceptances.push(...(await this.#accept({ ...arrival, records, gathered } as Arrival, undefined)));
-      await nextTurn(clock);
-    }
-    giveTogether(this.#context, gathered, arrival);
-    await subscribers.given;
     return acceptances;
   }
 
