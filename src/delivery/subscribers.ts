@@ -240,9 +240,9 @@ export class Subscribers {
     });
     const isUntaken = taken === 0 && !entry.address && !this.expects(entry.channel);
     if (isUntaken && this.#events.isPolled(entry.kind)) this.#events.onUntaken(pending);
-    if (this.hasAny(entry.channel) && pendingFor.size === 0 && taken === 0 && !entry.address) {
-      this.#events.onTaken(pending);
-    }
+    // Whoever else was owed it is not part of the flows any more, or does not want it.
+    const isDone = pendingFor.size === 0 && (taken > 0 || (!entry.address && this.hasAny(entry.channel)));
+    if (isDone) this.#events.onTaken(pending);
     return batches;
   }
 
@@ -259,12 +259,7 @@ export class Subscribers {
       else if (subscriber && (entry.address || wants(subscriber, entry.record))) returned.push(subscriber);
       else if (subscriber) pendingFor.delete(id);
     }
-    if (returned.length > 0 || isInHand) return returned;
-    if (taken > 0) {
-      // Whoever else was owed it is not part of the flows any more, or may come back.
-      if (pendingFor.size === 0) this.#events.onTaken(pending);
-      return [];
-    }
+    if (returned.length > 0 || isInHand || taken > 0) return returned;
     if (entry.address) return this.#calledAt(entry.channel, entry.address) ?? [];
     const wanting = [...here.values()].filter((one) => wants(one, entry.record));
     const asking = wanting.filter(({ id, onDemand }) => !onDemand || id === together?.asker);

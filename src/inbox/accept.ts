@@ -4,7 +4,7 @@ import type { InboxRecord, Kind, RecordOfKind, RecordsOfKind, Via } from '../mod
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { currentEntry, dropEntry, holdKeysOf, type InboxParts, keepEntry } from './context';
 import type { Correlated, Correlating } from './correlator';
-import type { InboxContext } from './dead-letters';
+import type { DeadLetters } from './dead-letters';
 import { type DeadLetter, type Entry, isEntry, nameSubscribers, newsOf, Pending, type Together } from './entries';
 import {
   answerOf,
@@ -20,6 +20,9 @@ import {
   rememberAnswer,
   type Verdict,
 } from './identity';
+
+/** What the steps of an inbox work with. */
+export type InboxContext = InboxParts & { readonly deadLetters: DeadLetters };
 
 /** Records that came in one answer or one callback. */
 export type Arrival = Destination &

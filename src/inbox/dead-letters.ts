@@ -13,9 +13,6 @@ const keptMs = 7 * 24 * 3_600_000;
 const mostKept = 10_000;
 const sweepMs = 3_600_000;
 
-/** Given in one step. */
-const mostGiven = 500;
-
 /** No clock that has been set says less: one without a battery begins in 1970. */
 const earliestTime = Date.UTC(2020, 0, 1);
 
@@ -23,15 +20,8 @@ interface Kept {
   item: DeadLetter;
   /** Since when it has been given up, by {@link Clock.elapsed}: whoever sets the clock makes nothing older. */
   since: number;
-  /** Once somebody has looked for it: to derive ten thousand takes 25 ms. */
-  identity?: Identity;
   /** It is in the store no more, or in that of another. */
   isGone?: true;
-}
-
-/** What the steps of an inbox work with. */
-export interface InboxContext extends InboxParts {
-  readonly deadLetters: DeadLetters;
 }
 
 /**
@@ -105,11 +95,9 @@ export class DeadLetters {
 
   /** What no node took of a message, unless these changes drop it. */
   find(kind: Kind, identity: Identity, changes?: Changes): DeadLetter | undefined {
-    for (const kept of this.#kept.values()) {
-      const { item } = kept;
+    for (const { item } of this.#kept.values()) {
       if (item.node !== '' || item.kind !== kind || changes?.drop.has(item.id)) continue;
-      kept.identity ??= identify(item);
-      if (isSameMessage(kept.identity, identity)) return item;
+      if (isSameMessage(identify(item), identity)) return item;
     }
     return undefined;
   }
@@ -121,9 +109,7 @@ export class DeadLetters {
     const wanted = items.filter(({ node, kind, record }) => node === '' && subscribers.hasAny(kind, record));
     for (const kind of this.#untaken) if (subscribers.hasAny(kind)) this.#untaken.delete(kind);
     for (const { id } of wanted) this.#kept.delete(id);
-    for (let start = 0; start < wanted.length; start += mostGiven) {
-      run(createDelivery(this.#context, wanted.slice(start, start + mostGiven)));
-    }
+    if (wanted.length > 0) run(createDelivery(this.#context, wanted));
   }
 
   /** One is in the store no more. */

@@ -150,18 +150,10 @@ export function forget({ id, text }: Identity, look: Look, { remember }: Changes
 export function mergeSeen(key: string, { base, theirs, mine }: Versions): Remembered | undefined {
   if (!key.startsWith(textPrefix)) return base && !theirs && parseRememberedValue(mine, isSeenId) ? undefined : mine;
   const [before, others, own] = [messagesIn(base), messagesIn(theirs), messagesIn(mine)];
-  const gone = before.filter((message) => !others.some((other) => isNow(message, other)));
-  const letGo = new Set(gone.map((message) => own.find((one) => isNow(message, one))));
-  const messages = others.filter((message) => !isAmong(before, message) || isAmong(own, message));
-  for (const message of own) {
-    if (isAmong(before, message) || letGo.has(message)) continue;
-    const same = messages.find(
-      ({ instant, id }) =>
-        isSameInstant(instant, message.instant) && (id === undefined || message.id === undefined || id === message.id),
-    );
-    if (!same) messages.push(message);
-    else if (message.id !== undefined) messages[messages.indexOf(same)] = { ...same, id: message.id };
-  }
+  const kept = others
+    .filter((message) => !findIn(before, message) || findIn(own, message))
+    .map((message) => (message.id === undefined && findIn(own, message)) || message);
+  const messages = [...kept, ...own.filter((message) => !findIn(before, message) && !findIn(others, message))];
   return messages.length > 0 ? { ...mine, value: JSON.stringify({ messages }) } : undefined;
 }
 
@@ -173,13 +165,11 @@ export const movedSeen: readonly MovedValues[] = [
   { prefix: textPrefix, isCommon, merge: (mine, theirs, key) => mergeSeen(key, { base: undefined, theirs, mine }) },
 ];
 
-/** Whether a message is the same later, when it may have got its identifier. */
-function isNow({ instant, id }: SeenMessage, later: SeenMessage): boolean {
-  return isSameInstant(instant, later.instant) && (id === undefined || id === later.id);
-}
-
-function isAmong(messages: readonly SeenMessage[], { instant, id }: SeenMessage): boolean {
-  return messages.some((message) => message.id === id && isSameInstant(message.instant, instant));
+/** A message among others of its sender and text, where either may have no identifier. */
+function findIn(messages: readonly SeenMessage[], { instant, id }: SeenMessage): SeenMessage | undefined {
+  return messages.find(
+    (one) => isSameInstant(one.instant, instant) && (one.id === undefined || id === undefined || one.id === id),
+  );
 }
 
 function messagesIn(remembered: Remembered | undefined): readonly SeenMessage[] {

@@ -1,4 +1,4 @@
-import { nextTurn, type Timer } from '../clock';
+import type { Timer } from '../clock';
 import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
 import { isSmsError } from '../errors';
 import type { Journal, Step, WhileFailing } from '../journal/journal';
@@ -6,9 +6,9 @@ import { createChange, type HeldItem, type Participant } from '../journal/step';
 import type { Kind, RecordsOfKind } from '../model';
 import type { PollEvents } from '../polling/poll-loop';
 import { type Item, keepItem, parseRememberedValue, timeOf } from '../store/store';
-import { type Acceptance, type Arrival, createAccept } from './accept';
+import { type Acceptance, type Arrival, createAccept, type InboxContext } from './accept';
 import { currentEntry, dropEntry, type InboxParts, keepEntry, settle } from './context';
-import { DeadLetters, type InboxContext } from './dead-letters';
+import { DeadLetters } from './dead-letters';
 import { type Channel, Entries, type Entry, isEntry, isRecordsOfKind, type KindOn, Pending } from './entries';
 import { forget, identify, judge, mergeSeen, movedSeen } from './identity';
 import { createRelease } from './release';
@@ -233,18 +233,14 @@ export class Inbox {
   }
 }
 
-/** Entries taken charge of in one turn of the event loop. */
-const sliceSize = 500;
-
 /** Takes charge of what an earlier process left, of what a dead one held, and lets go of what the store keeps. */
 function createInboxParticipant(context: InboxContext): Participant {
-  const { entries, subscribers, clock } = context;
+  const { entries, subscribers } = context;
   return {
     wanted: () => wantedBy(context),
     isReadable: isEntry,
-    async found(items) {
-      for (const [index, entry] of items.entries()) {
-        if (index > 0 && index % sliceSize === 0) await nextTurn(clock);
+    found(items) {
+      for (const entry of items) {
         if (isEntry(entry) && !entries.has(entry.id)) entries.add(new Pending(entry, identify(entry)));
       }
       if (items.length > 0) subscribers.giveAll();

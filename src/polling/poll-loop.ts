@@ -85,9 +85,9 @@ export class PollLoop {
   #failure: SmsError | undefined;
   /** In a row, until an answer is in order. */
   #failures = 0;
-  /** In a row, until one brings something new, or nothing; and hasty ones until one is not. */
+  /** In a row, until one brings something new, or nothing. */
   #repeats = 0;
-  #hastyAnswers = 0;
+  #wasHasty = false;
   /** Each ends one wait: until a time, and until the loop is resumed. */
   readonly #pausing = new Set<() => void>();
   readonly #onHold = new Set<() => void>();
@@ -250,8 +250,7 @@ export class PollLoop {
         },
       });
       answered();
-      const isHasty = outcome === 'empty' && this.#clock.elapsed() - startedAt < hastyAnswerMs;
-      this.#hastyAnswers = isHasty ? this.#hastyAnswers + 1 : 0;
+      this.#wasHasty = outcome === 'empty' && this.#clock.elapsed() - startedAt < hastyAnswerMs;
       this.#repeats = outcome === 'repeated' ? Math.max(this.#repeats, repeats) : 0;
       return outcome;
     } catch (error) {
@@ -262,10 +261,7 @@ export class PollLoop {
 
   /** @param pauseMs how long to wait after an empty answer (§8) */
   #delayMs(outcome: PollOutcome | SmsError, pauseMs: number): number {
-    if (outcome === 'empty') {
-      const hastyMs = Math.min(hastyAnswerMs, firstHastyDelayMs * 2 ** Math.min(this.#hastyAnswers, 10));
-      return this.#hastyAnswers > 0 ? Math.max(pauseMs, hastyMs) : pauseMs;
-    }
+    if (outcome === 'empty') return this.#wasHasty ? Math.max(pauseMs, hastyAnswerMs) : pauseMs;
     const random = this.#clock.random();
     if (outcome === 'repeated') return backOffMs(this.#repeats, random);
     return backOffMs(this.#failures, random, isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));
@@ -315,7 +311,6 @@ const longestRefusedDelayMs = 300_000;
 
 /** An empty answer that came sooner than this did not wait at the service as §8 says it would. */
 const hastyAnswerMs = 250;
-const firstHastyDelayMs = 10;
 
 /**
  * How long to wait after so many failures in a row, in ms: from 1 s, doubling to at most 60 s, with up to a quarter of

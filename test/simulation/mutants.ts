@@ -91,14 +91,14 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'whoever has taken it gets it again',
     'delivery/subscribers.ts',
-    '    if (taken > 0) {',
-    '    if (taken > 9) {',
+    'isInHand || taken > 0) return returned;',
+    'isInHand) return returned;',
   ),
   mutant(
     'whoever has it in hand gets it again',
     'delivery/subscribers.ts',
-    'if (returned.length > 0 || isInHand) return returned;',
-    'if (returned.length > 0) return returned;',
+    'if (returned.length > 0 || isInHand || taken > 0) return returned;',
+    'if (returned.length > 0 || taken > 0) return returned;',
   ),
   mutant(
     'who came back gets nothing',

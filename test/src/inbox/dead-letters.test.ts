@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { type FlowDelivery, PollSubscription } from '../../../src/delivery/poll-subscription';
-import { identify } from '../../../src/inbox/identity';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
 import { VirtualClock } from '../../virtual-clock';
@@ -87,29 +86,6 @@ describe('what was given up', () => {
     await clock.advance(2 * 3_600_000);
     assert.equal(inbox.state.setAside, 0);
   }
-
-  it('is recognised without being read again, however often it is looked for', async () => {
-    const options = { store: new FailingStore(), clock, dedupe: () => true, dedupeMs: () => 1_000_000_000 };
-    const inbox = createInboxOn({ ...options, isPolled: () => true });
-    inboxes.push(inbox);
-    let read = 0;
-    const record = {
-      ...incoming('1'),
-      get messageId() {
-        read++;
-        return '1';
-      },
-    };
-    await inbox.accept({ kind: 'incoming', via: 'poll', records: [record] });
-    await clock.advance(60_000);
-    assert.equal(inbox.deadLetters.size, 1);
-    const [one, other] = [incoming('1'), incoming('2')].map((sought) => identify({ kind: 'incoming', record: sought }));
-    assert.ok(one && other);
-    assert.equal(inbox.deadLetters.find('incoming', other), undefined);
-    read = 0;
-    assert.ok(inbox.deadLetters.find('incoming', one));
-    assert.equal(read, 0);
-  });
 
   it('is kept with its node and its time, and is undelivered no more', async () => {
     const { inbox } = await giveUp();
