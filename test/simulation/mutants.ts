@@ -215,8 +215,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a polled copy is lost with the callback that is let go of',
     'inbox/release.ts',
-    'polledCopy && createPending(',
-    "polledCopy && polledCopy.via !== 'poll' && createPending(",
+    'isWanted && createPending(',
+    "isWanted && polledCopy.via !== 'poll' && createPending(",
   ),
   mutant(
     'a callback is accepted though another process holds it',
