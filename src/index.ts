@@ -92,7 +92,6 @@ export type {
   Remembered,
   Store,
   StoreEvents,
-  Times,
 } from './store/store';
 export { type CallbackEvent, type CallbackRequest, parseCallback } from './wire/callback';
 export { formatCallbackUrl } from './wire/callback-url';

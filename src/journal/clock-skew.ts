@@ -80,6 +80,12 @@ export class ClockSkew {
     return read.at > remembered.at || this.#clock.now() - this.setAt >= trustedAfterMs ? read : remembered;
   }
 
+  /** As it is to be in the store from now on; `undefined`: its time is over. */
+  renew(remembered: Remembered): Remembered | undefined {
+    const { at, forMs } = this.read(remembered);
+    return at + forMs < this.#clock.now() ? undefined : this.correct(remembered);
+  }
+
   /** Notices whether the clock has been set, and returns what it says. What is noted before it is set once more has to be looked at before. */
   look(): number {
     const now = this.#clock.now();

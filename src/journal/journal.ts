@@ -265,7 +265,7 @@ export class Journal {
     do {
       if (this.#isRetryDue || (this.mode === 'closed' && (this.#hasWork || !this.#isClosing))) await this.#open();
       else if (this.#hasWork) await this.#takeNext();
-      await this.#attempt(() => this.#writer.sweepWhenDue(this.clock.now()));
+      await this.#attempt(() => this.#writer.sweepWhenDue());
       this.#options.onSteps?.();
       if (this.#isClosing && !this.#hasWork) await this.#close();
     } while (this.#hasWork || (this.mode === 'closed' && !this.#isClosing));

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import {
   type Changes,
   dropItem,
@@ -86,7 +87,7 @@ export async function moveAll(from: Journal, to: Journal, how: Move = {}): Promi
       if (!parts) await copyValues(from, to, copies);
       await copyItems(from, to, changed, copies);
       await from.flush();
-      changed = items().filter((item) => !isUnchanged(item, copies.items.get(item.id)));
+      changed = items().filter((item) => !isDeepStrictEqual(item, copies.items.get(item.id)));
     }
     isMoved = isWanted();
     if (isMoved) {
@@ -138,7 +139,7 @@ async function copyValues(from: Journal, to: Journal, copies: Copies): Promise<v
   }
   const keys = new Set([...theirs.keys(), ...copies.values.keys()]);
   const memory = [...keys].map((key) => [key, theirs.get(key)] as const);
-  const changed = memory.filter(([key, one]) => !isSame(copies.values.get(key)?.theirs, one));
+  const changed = memory.filter(([key, one]) => !isDeepStrictEqual(copies.values.get(key)?.theirs, one));
   for (const slice of slicesOf(changed)) await to.run(adopt(to, [], slice, copies));
   if (changed.length > 0) await to.take([]);
 }
@@ -169,18 +170,6 @@ async function forget(from: Journal, copies: Copies, keepsMemory = false): Promi
 
 function* slicesOf<T>(list: readonly T[]): Iterable<T[]> {
   for (let start = 0; start < list.length; start += sliceSize) yield list.slice(start, start + sliceSize);
-}
-
-/** There may be a hundred thousand: what is under its properties is replaced, and not changed. */
-function isUnchanged(item: Item, copy: Item | undefined): boolean {
-  const names = Object.keys(item) as (keyof Item)[];
-  return (
-    copy !== undefined && names.length === Object.keys(copy).length && names.every((name) => item[name] === copy[name])
-  );
-}
-
-function isSame(one: Remembered | undefined, other: Remembered | undefined): boolean {
-  return one?.at === other?.at && one?.value === other?.value;
 }
 
 function valuesOf(participants: Participants): readonly MovedValues[] {

@@ -10,7 +10,6 @@ import {
   type Remembered,
   type Store,
   StoreConflict,
-  type Times,
 } from '../store/store';
 import type { ClockSkew } from './clock-skew';
 import type { Participant, Step } from './step';
@@ -138,20 +137,12 @@ export class StepWriter {
   }
 
   /** Has the store forget what is outdated, in step with what comes, and when the clock was set. */
-  async sweepWhenDue(now: number): Promise<void> {
+  async sweepWhenDue(): Promise<void> {
     const { setAt } = this.#skew;
     if (this.#rememberedSinceSweep < rememberedPerSweep && setAt === this.#sweptAfterSetting) return;
     this.#rememberedSinceSweep = 0;
     this.#sweptAfterSetting = setAt;
-    const times: Times = {
-      read: (remembered) => {
-        const read = this.#skew.read(remembered);
-        // Of a clock that is set meanwhile `now` knows nothing: all of it stays until the next sweep.
-        return this.#skew.setAt === setAt ? read : { ...read, at: now };
-      },
-      correct: (remembered) => this.#skew.correct(remembered),
-    };
-    await this.#store.sweep(now, times);
+    await this.#store.sweep((remembered) => this.#skew.renew(remembered));
   }
 
   /** Adds what a step changes that has looked at what was recalled. */

@@ -21,7 +21,6 @@ import {
   readItems,
   type Store,
   type StoreEvents,
-  timesAsNoted,
   unsweptPrefix,
 } from './store';
 
@@ -169,7 +168,7 @@ export class DiskStore implements Store {
     }
   }
 
-  async sweep(now: number, times = timesAsNoted): Promise<void> {
+  async sweep(renew: (remembered: Remembered) => Remembered | undefined): Promise<void> {
     const database = this.#opened();
     const from = this.#sweptTo ?? rememberedPrefix;
     const page = await database.list(from, rememberedPrefix + unsweptPrefix, pageSize);
@@ -177,10 +176,8 @@ export class DiskStore implements Store {
     const operations: Operation[] = [];
     for (const [key, text] of page) {
       const remembered = parseRemembered(text);
-      const { at, forMs } = times.read(remembered);
-      const corrected = times.correct(remembered);
-      if (at + forMs < now) operations.push([key, undefined]);
-      else if (corrected !== remembered) operations.push([key, formatRemembered(corrected)]);
+      const renewed = renew(remembered);
+      if (renewed !== remembered) operations.push([key, renewed && formatRemembered(renewed)]);
     }
     if (operations.length > 0) await database.write(operations, { isFlushed: false });
   }

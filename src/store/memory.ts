@@ -1,4 +1,4 @@
-import { type Changes, type Leftovers, type Remembered, type Store, timesAsNoted } from './store';
+import type { Changes, Leftovers, Remembered, Store } from './store';
 
 /**
  * Keeps everything in this process.
@@ -35,11 +35,8 @@ export class MemoryStore implements Store {
     }
   }
 
-  async sweep(now: number, times = timesAsNoted): Promise<void> {
-    for (const [key, remembered] of this.#remembered) {
-      const { at, forMs } = times.read(remembered);
-      if (at + forMs < now) this.#remembered.delete(key);
-    }
+  async sweep(renew: (remembered: Remembered) => Remembered | undefined): Promise<void> {
+    for (const [key, remembered] of this.#remembered) if (!renew(remembered)) this.#remembered.delete(key);
   }
 
   async close(): Promise<void> {}

@@ -52,17 +52,6 @@ export function parseRememberedValue<T>(
   }
 }
 
-/** Knows when something was remembered in truth. */
-export interface Times {
-  /** As it is to be read. */
-  read(remembered: Remembered): Remembered;
-  /** As it is to be written; the same object when it is already. */
-  correct(remembered: Remembered): Remembered;
-}
-
-/** When everything was remembered that says so. */
-export const timesAsNoted: Times = { read: (remembered) => remembered, correct: (remembered) => remembered };
-
 /** Looks up what is remembered under a key. */
 export type Look = (key: string) => Remembered | undefined;
 
@@ -171,11 +160,11 @@ export interface Store {
    */
   commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void>;
   /**
-   * Drops what was remembered for a time that ended before `now` (ms). May do a part and continue at the next call.
+   * Drops what was remembered for a time that is over. May do a part and continue at the next call.
    *
-   * @param times what was remembered before the clock was set; none was when absent
+   * @param renew what is to be there of it from now on; `undefined`: nothing, its time is over
    */
-  sweep(now: number, times?: Times): Promise<void>;
+  sweep(renew: (remembered: Remembered) => Remembered | undefined): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -266,29 +255,17 @@ export async function readItems(
 ): Promise<Item[]> {
   const items: Item[] = [];
   for await (const [id, text] of listed) {
-    const isReadable = (item: unknown): item is Item => isItem(item) && events.isReadable(item);
+    const isReadable = (item: unknown): item is Item => Object(item).id === id && events.isReadable(item as Item);
     const item = parseRememberedValue({ value: text }, isReadable);
-    if (item?.id === id) items.push(item);
+    if (item) items.push(item);
     else events.onUnreadable(await setAside(id, text));
   }
   return items;
 }
 
-function isItem(value: unknown): value is Item {
-  const { id, part, subscribers, attempts } = (value ?? {}) as Partial<Record<keyof Item, unknown>>;
-  return (
-    typeof id === 'string' &&
-    typeof part === 'string' &&
-    Array.isArray(subscribers) &&
-    subscribers.every((subscriber) => typeof subscriber === 'string') &&
-    typeof attempts === 'number'
-  );
-}
-
 /** What the operating system or the database calls the failure: `ENOSPC`, `LEVEL_LOCKED`. */
 export function describeStoreFailure(error: unknown): string {
   const codes: string[] = [];
-  if (error instanceof SyntaxError) return 'unreadable content';
   for (let current = error; current instanceof Error && codes.length < 3; current = current.cause) {
     codes.push(String((current as { code?: unknown }).code ?? current.message));
   }
@@ -300,8 +277,7 @@ export function asStoreError(cause: unknown): SmsError {
   if (isSmsError(cause)) return cause;
   return new SmsError('storeUnavailable', {
     params: { detail: describeStoreFailure(cause) },
-    // One about syntax quotes what it could not read, which may be somebody's message.
-    ...(cause instanceof SyntaxError ? undefined : { cause }),
+    cause,
   });
 }
 

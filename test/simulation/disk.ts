@@ -7,7 +7,6 @@ import {
   type Leftovers,
   type Remembered,
   type Store,
-  timesAsNoted,
   unsweptPrefix,
 } from '../../src/store/store';
 import { type Circumstances, Copies, failure, findRemains, type Place, type PlaceStore, Readiness } from './place';
@@ -325,12 +324,11 @@ class DiskModel implements Store, PlaceStore {
     return this.#call('commit', () => this.#opened().write(step));
   }
 
-  sweep(now: number, times = timesAsNoted): Promise<void> {
+  sweep(renew: (remembered: Remembered) => Remembered | undefined): Promise<void> {
     return this.#call('sweep', () => {
       const { remembered } = this.#opened();
       for (const [key, text] of remembered) {
-        const { at, forMs } = times.read(JSON.parse(text) as Remembered);
-        if (at + forMs < now && !key.startsWith(unsweptPrefix)) remembered.delete(key);
+        if (!renew(JSON.parse(text) as Remembered) && !key.startsWith(unsweptPrefix)) remembered.delete(key);
       }
     });
   }

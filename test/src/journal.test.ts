@@ -355,14 +355,14 @@ describe('Journal', () => {
   it('sweeps when it opens and in step with what is remembered, and goes on when that fails', async () => {
     const journal = create();
     await journal.ready();
-    assert.deepEqual(store.sweeps, [clock.now()]);
+    assert.equal(store.sweeps, 1);
     store.failing.add('sweep');
     const remember = step(({ remember: seen }) => {
       for (let index = 0; index < 500; index++) seen.set(String(index), { at: 1, forMs: 1, value: '' });
     });
     await journal.run(remember);
     await journal.flush();
-    assert.deepEqual([store.sweeps.length, states], [2, ['SMS_STORE']]);
+    assert.deepEqual([store.sweeps, states], [2, ['SMS_STORE']]);
     store.failing.clear();
     await clock.advance(5_000);
     assert.deepEqual(states, ['SMS_STORE', undefined]);
@@ -386,7 +386,7 @@ describe('Journal', () => {
     for (const sweeps of [2, 3]) {
       await journal.run(remember);
       await journal.flush();
-      assert.deepEqual([store.sweeps.length, store.disk.remembered.size], [sweeps, 500]);
+      assert.deepEqual([store.sweeps, store.disk.remembered.size], [sweeps, 500]);
     }
   });
 

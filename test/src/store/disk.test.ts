@@ -35,6 +35,9 @@ function seen(at: number): Remembered {
   return { at, forMs: 1_000, value: JSON.stringify({ polled: true }) };
 }
 
+/** What a sweep goes by at a time. */
+const goneBy = (now: number) => (noted: Remembered) => (noted.at + noted.forMs < now ? undefined : noted);
+
 const events: StoreEvents = {
   onTakenOver: () => {},
   wanted: () => [],
@@ -510,7 +513,7 @@ function testDiskStore(engine: Engine): void {
         changes.remember.set(`id:${index}`, seen(index % 2 ? 100 : 200));
       }
       await store.commit(changes);
-      for (let round = 0; round < 5; round++) await store.sweep(1_150);
+      for (let round = 0; round < 5; round++) await store.sweep(goneBy(1_150));
       const keys = Array.from({ length: 3_500 }, (_, index) => `id:${index}`);
       const left = await store.recall(keys);
       assert.deepEqual(
@@ -528,8 +531,7 @@ function testDiskStore(engine: Engine): void {
       changes.remember.set('recent', seen(5_000));
       changes.remember.set('old', seen(100));
       await store.commit(changes);
-      const read = (noted: Remembered) => (noted.at === 5_000 ? { ...noted, at: 99_000 } : noted);
-      await store.sweep(99_500, { read, correct: read });
+      await store.sweep((noted) => (noted.at === 5_000 ? { ...noted, at: 99_000 } : undefined));
       assert.deepEqual(await store.recall(['recent', 'old']), [seen(99_000), undefined]);
     });
 
@@ -543,14 +545,14 @@ function testDiskStore(engine: Engine): void {
       };
       const isLeft = async () => (await store.recall(['a', 'b'])).map((value) => value !== undefined);
       await remember('a', 100);
-      for (const now of [1_050, 1_100]) await store.sweep(now);
+      for (const now of [1_050, 1_100]) await store.sweep(goneBy(now));
       const later = Date.now() + 1;
       await remember('b', later);
       assert.deepEqual(await isLeft(), [true, true]);
       // A round ends with a part in which nothing is left to be looked at.
-      for (const now of [1_101, 1_101]) await store.sweep(now);
+      for (const now of [1_101, 1_101]) await store.sweep(goneBy(now));
       assert.deepEqual(await isLeft(), [false, true]);
-      for (const now of [later + 1_001, later + 1_001]) await store.sweep(now);
+      for (const now of [later + 1_001, later + 1_001]) await store.sweep(goneBy(now));
       assert.deepEqual(await isLeft(), [false, false]);
     });
   });

@@ -9,7 +9,6 @@ import {
   type Remembered,
   type Store,
   type StoreEvents,
-  timesAsNoted,
   unsweptPrefix,
 } from '../../../src/store/store';
 
@@ -74,7 +73,7 @@ export class FailingStore implements Store {
   /** Makes every call take turns of the event loop. */
   turns = 0;
   commits = 0;
-  sweeps: number[] = [];
+  sweeps = 0;
   isOpen = false;
   #isDead = false;
   #underWay = 0;
@@ -142,12 +141,11 @@ export class FailingStore implements Store {
     return this.#call('commit', write);
   }
 
-  sweep(now: number, times = timesAsNoted): Promise<void> {
-    this.sweeps.push(now);
+  sweep(renew: (remembered: Remembered) => Remembered | undefined): Promise<void> {
+    this.sweeps++;
     return this.#call('sweep', () => {
       for (const [key, text] of this.#opened().remembered) {
-        const { at, forMs } = times.read(parseRemembered(text));
-        if (at + forMs < now && !key.startsWith(unsweptPrefix)) this.disk.remembered.delete(key);
+        if (!renew(parseRemembered(text)) && !key.startsWith(unsweptPrefix)) this.disk.remembered.delete(key);
       }
     });
   }

@@ -4,6 +4,9 @@ import { createChanges, type Remembered } from '../../../src/store/store';
 
 const seen = (at: number): Remembered => ({ at, forMs: 10, value: 'value' });
 
+/** What a sweep goes by at a time. */
+const until = (now: number) => (noted: Remembered) => (noted.at + noted.forMs < now ? undefined : noted);
+
 function remembering(...pairs: [string, Remembered | undefined][]) {
   const changes = createChanges();
   for (const [key, value] of pairs) changes.remember.set(key, value);
@@ -34,7 +37,7 @@ describe('MemoryStore', () => {
   it('sweeps what is outdated and keeps the rest (dedupeHours)', async () => {
     const store = new MemoryStore();
     await store.commit(remembering(['a', seen(1)], ['b', seen(2)], ['c', seen(3)]));
-    await store.sweep(13);
+    await store.sweep(until(13));
     assert.deepEqual(await isRemembered(store, 'a', 'b', 'c'), [false, false, true]);
   });
 
@@ -42,7 +45,7 @@ describe('MemoryStore', () => {
     const store = new MemoryStore();
     await store.commit(remembering(['again', seen(1)], ['old', seen(2)]));
     await store.commit(remembering(['again', seen(10)]));
-    await store.sweep(15);
+    await store.sweep(until(15));
     assert.deepEqual(await isRemembered(store, 'again', 'old'), [true, false]);
   });
 
@@ -51,7 +54,7 @@ describe('MemoryStore', () => {
     const names = Array.from({ length: 2_500 }, (_, index) => String(index));
     await store.commit(remembering(...names.map((name): [string, Remembered] => [name, { ...seen(1), forMs: 1_000 }])));
     await store.commit(remembering(['short', seen(2)]));
-    for (let round = 0; round < 3; round++) await store.sweep(100);
+    for (let round = 0; round < 3; round++) await store.sweep(until(100));
     assert.deepEqual(await isRemembered(store, 'short', '0', '2499'), [false, true, true]);
   });
 });
