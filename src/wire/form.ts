@@ -33,10 +33,10 @@ export function parseForm(...encoded: Encoded): [name: string, value: string][] 
 }
 
 function decodePart(part: string, charset: string | undefined): string {
-  const spaced = part.replaceAll('+', ' ');
-  if (/^[^%\x80-\xff]*$/.test(spaced)) return spaced;
-  const unescaped = spaced.replace(/%([\da-f]{2})/gi, (_, digits) => String.fromCharCode(Number(`0x${digits}`)));
-  return decodeBytes(Buffer.from(unescaped, 'latin1'), charset);
+  const unescaped = part
+    .replaceAll('+', ' ')
+    .replace(/%([\da-f]{2})/gi, (_, digits) => String.fromCharCode(Number(`0x${digits}`)));
+  return /^[\0-\x7f]*$/.test(unescaped) ? unescaped : decodeBytes(Buffer.from(unescaped, 'latin1'), charset);
 }
 
 /** Names and values of a form that another parser has read, in which repeated names have become lists, and `a[b]` objects. */
