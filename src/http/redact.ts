@@ -22,7 +22,7 @@ interface Secret {
 
 /**
  * Makes a function that takes the credentials of a login out of a text: what the service writes into an error may
- * quote the request. Where they stand as they are, or as in a URL or a form, they alone are replaced. Where they stand in any other
+ * quote the request. Where they stand as they are, or as in a URL, a form or JSON, they alone are replaced. Where they stand in any other
  * way, nothing of the text is shown. What Basic authentication makes of the login is a secret, too.
  *
  * A user name, and a secret of 3 to 5 characters, are found where they are no part of a word or a number.
@@ -65,9 +65,10 @@ function secretsOf(authentication: Authentication, tokens: readonly string[]): S
 
 function createSecret(secret: string, isName: boolean): Secret {
   const form = new URLSearchParams([['', secret]]).toString().slice(1);
+  const json = JSON.stringify(secret).slice(1, -1);
   const plain = plainOf(secret).trim();
   return {
-    written: createPattern([secret, form, form.replaceAll('+', '%20')], isName, 'giu'),
+    written: createPattern([secret, form, form.replaceAll('+', '%20'), json], isName, 'giu'),
     plain: createPattern([plain], isName, 'u'),
     garbled: createPattern([garble(plain)], isName, 'u'),
   };
