@@ -82,6 +82,7 @@ local function isWanted(text)
   -- What nobody can read is whoever's finds it, to be set aside.
   if not read or type(item) ~= 'table' then return true end
   if item.part == 'ledger' and not isReserved then return true end
+  if type(item.subscribers) ~= 'table' then return true end
   for _, subscriber in ipairs(item.subscribers) do if wanted[subscriber] then return true end end
   return false
 end
