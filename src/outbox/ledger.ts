@@ -9,19 +9,17 @@ import { type Item, keepItem } from '../store/store';
 import { keysOfOnce } from './once';
 import type { RetryAfter } from './outage';
 import { SendQueue } from './queue';
-import { holdsAny, mayLeaveAt, outsideOf, type RuleSettings } from './rules';
+import { holdsAny, type RuleSettings } from './rules';
 import {
   afterUnknown,
   type Evidence,
   isFollowed,
   isTracked,
   type Outcome,
-  parseOutcome,
   type SendCounts,
   type StoredOutcome,
   type Text,
   TextBook,
-  type TextState,
 } from './text';
 import {
   delivered,
@@ -136,8 +134,6 @@ export class Ledger {
   readonly #options: LedgerOptions;
   /** See {@link Moment.origin}. */
   readonly #origin: string;
-  /** Until when, by {@link Clock.elapsed}, a rule is known to withhold somebody. */
-  #tightUntil = 0;
 
   constructor(options: LedgerOptions) {
     this.#options = options;
@@ -275,28 +271,17 @@ export class Ledger {
     if (this.texts.get(text.id) === text) this.texts.put(hastened);
   }
 
-  /**
-   * The text with those of its recipients that the rules withhold now, and when it may leave if not yet. Nothing is counted, or kept. As
-   * long as no rule is known to withhold anybody nobody is looked for: {@link leave} finds out.
-   */
+  /** The text with those of its recipients that the rules withhold now, and when it may leave if not yet. Nothing is counted, or kept. */
   async judge(text: Text): Promise<{ text: Text; notBefore?: number | undefined }> {
     const { withheld: _, ...rest } = text;
-    const { clock, journal, rules, expected, unread } = this.#options;
+    const { rules, expected, unread } = this.#options;
     if (!holdsAny(rules)) return { text: rest };
-    const { optOut, quietHours } = rules;
     const { essential, unlimited } = text.options;
-    const isListed = optOut && !essential;
+    const isListed = rules.optOut && !essential;
     if (isListed || !unlimited) await expected();
     const missing = isListed ? unread() : undefined;
     if (missing) throw missing;
-    const isDue = mayLeaveAt(text, clock.now(), quietHours) <= clock.now();
-    const isKnown = outsideOf({ recipients: text.message.to, rules, text }).length > 0;
-    if (isDue && clock.elapsed() >= this.#tightUntil && !isKnown) return { text: rest };
-    const { withheld, notBefore } = await journal.run(judge(text, this.#memory()));
-    const aheadMs = clock.elapsed() - clock.now();
-    const known = Number.isFinite(this.#tightUntil) ? this.#tightUntil : 0;
-    const ends = [...withheld.map(({ until = 0 }) => until), notBefore ?? 0];
-    this.#tightUntil = ends.reduce((latest, end) => Math.max(latest, end + aheadMs), known);
+    const { withheld, notBefore } = await this.journal.run(judge(text, this.#memory()));
     return { text: withheld.length === 0 ? rest : { ...rest, withheld }, notBefore };
   }
 
@@ -315,9 +300,7 @@ export class Ledger {
     } finally {
       if (!moved) this.inTransit.delete(text.id);
     }
-    if (moved) return this.#move(moved);
-    this.#tightUntil = Number.POSITIVE_INFINITY;
-    return undefined;
+    return moved && this.#move(moved);
   }
 
   /** Nothing of it was sent. */
@@ -393,39 +376,20 @@ export class Ledger {
   }
 }
 
-const states: ReadonlySet<unknown> = new Set<TextState>(['waiting', 'leaving', 'settled', 'uncertain']);
+/** What is done with an item of each kind whatever its state, as it may be. */
+const examples: Readonly<Record<Asked['kind'] | 'text', object>> = {
+  text: { state: '', node: '', message: { to: [], body: '' }, options: {}, arrivedAt: 0 },
+  question: { node: '', text: '', recipient: '', reference: '', waitMs: 0 },
+  report: { node: '', text: '', recipients: [], reference: '', waitMs: 0, askedAt: 0 },
+};
 
-/** What an item of each kind has at least. */
-const shapes = new Map<unknown, Readonly<Record<string, 'string' | 'number' | 'object'>>>([
-  ['text', { node: 'string', message: 'object', options: 'object', arrivedAt: 'number' }],
-  ['question', { node: 'string', text: 'string', recipient: 'string', reference: 'string', waitMs: 'number' }],
-  ['report', { node: 'string', text: 'string', reference: 'string', waitMs: 'number', askedAt: 'number' }],
-]);
-
-/** Says whether the ledger can make something of an item in the store. What another version calls otherwise is left alone. */
+/** Says whether the ledger can make something of an item in the store, which may be damaged. What another version has put there is left alone. */
 export function isLedgerItem(item: Item): boolean {
-  const { kind, recipients, ...values } = item as unknown as Readonly<Record<string, unknown>>;
-  const fits = Object.entries(shapes.get(kind) ?? {}).every(
-    ([name, type]) => typeof values[name] === type && values[name] !== null,
-  );
-  if (!fits || (kind === 'report' && !Array.isArray(recipients))) return false;
-  return kind !== 'text' || isText(item as Text);
+  return isLike(item, examples[(item as Text | Asked).kind] ?? {});
 }
 
-function isText({ state, message, outcome, retryAfter }: Text): boolean {
-  return (
-    states.has(state) &&
-    typeof message.body === 'string' &&
-    Array.isArray(message.to) &&
-    (outcome === undefined ? state !== 'settled' : isOutcome(outcome)) &&
-    (retryAfter === undefined || isOutcome(retryAfter.error))
-  );
-}
-
-function isOutcome(outcome: NonNullable<Text['outcome']>): boolean {
-  try {
-    return parseOutcome(outcome) !== undefined;
-  } catch {
+function isLike(value: unknown, example: unknown): boolean {
+  if (typeof value !== typeof example || value === null || Array.isArray(value) !== Array.isArray(example))
     return false;
-  }
+  return Object.entries(Object(example)).every(([name, inner]) => isLike(Object(value)[name], inner));
 }

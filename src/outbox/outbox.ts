@@ -244,7 +244,7 @@ export class Outbox implements Participant {
   /** Takes up what an earlier process, or another instance, has left. */
   #resume(texts: readonly Text[], questions: readonly Asked[]): void {
     if (texts.length > 0) this.#parts.dispatcher.gather();
-    for (const text of texts) this.#takeUp(text);
+    for (const text of texts) void this.#takeUp(text).catch(this.#parts.onFault);
     this.questions.resume(questions);
     for (const node of new Set(questions.map((question) => question.node))) {
       for (const kind of kinds) this.#tellOpenQuestions(node, kind);
@@ -255,17 +255,15 @@ export class Outbox implements Participant {
     this.#parts.onOpenQuestions(node, awaited[kind], this.#parts.ledger.questions.open[kind].has(node));
   }
 
-  #takeUp(text: Text): void {
-    const { ledger, dispatcher, settlement, onFault } = this.#parts;
+  async #takeUp(text: Text): Promise<void> {
+    const { ledger, dispatcher, settlement } = this.#parts;
     if (ledger.texts.written.has(text.id) || this.#underWay.has(text.id) || dispatcher.isTried(text.id)) return;
     if (text.state === 'waiting' && isKept(text)) dispatcher.admit(text);
     // It was only guarded, and nothing of it has been sent. Whoever opens this, or takes over from it, frees the key as it is known there.
-    else if (text.state === 'waiting' && !ledger.isClosed) void ledger.discard(text).catch(onFault);
-    else if (text.state === 'leaving') {
-      // It has left, and its outcome is not known.
-      const taken = settlement.takeUp(text).then((again) => dispatcher.sendAgain(again));
-      void taken.catch(onFault);
-    } else if (text.state === 'settled') void settlement.redelivery.deliver(text, true);
+    else if (text.state === 'waiting' && !ledger.isClosed) await ledger.discard(text);
+    // It has left, and its outcome is not known.
+    else if (text.state === 'leaving') dispatcher.sendAgain(await settlement.takeUp(text));
+    else if (text.state === 'settled') await settlement.redelivery.deliver(text, true);
   }
 
   /** A node has come, and its texts may leave; or it has gone, and they wait for it. */
@@ -374,14 +372,14 @@ export class Outbox implements Participant {
       const evidence = reconciliations.open(current, client);
       try {
         if (evidence) {
-          const { sent, looked } = await evidence.look(resolveMs, signal);
+          const { sent, looked } = await evidence.look(resolveMs, givenUp);
           if (sent) return end(sent);
           uncertain = outcome.with({ looked });
         }
         if (!retryUncertain || further >= retries) return end(uncertain);
         await waitForNext();
       } catch {
-        // The flow is being stopped.
+        // The flow was stopped.
         return end(uncertain);
       }
     }

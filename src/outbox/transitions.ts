@@ -26,7 +26,6 @@ import { giveBack } from './limits';
 import { guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict } from './once';
 import { askedForConsent, askRules, holdsAny, passRules, type Verdict } from './rules';
 import {
-  arrows,
   asks,
   concernedBy,
   formatOutcome,
@@ -46,7 +45,7 @@ import {
 /** What a text carries is a part of it up to so many characters. */
 const longestInline = 1_024;
 
-/** Where a text stands after a step, see {@link arrows}, and its questions with it. */
+/** Where a text stands after a step, and its questions with it. */
 export interface Moved {
   text: Text;
   asked: readonly Asked[];
@@ -113,7 +112,7 @@ export function leave(text: Text, memory: Memory, known: ReadonlyMap<string, Ask
     decide(look, changes) {
       if (!passRules(leaving, look, changes)) return () => undefined;
       const countedAt = holdsAny(memory.rules) ? { countedAt: memory.moment } : undefined;
-      const left = keepText({ ...text, state: arrows.leave.to, leftAt: memory.now, ...countedAt }, memory.now, changes);
+      const left = keepText({ ...text, state: 'leaving', leftAt: memory.now, ...countedAt }, memory.now, changes);
       const asked = keys ? ask(left, keys, submitted, questionsOf(text, known, changes)) : [];
       // The first reply counts.
       const open = asksAgain ? unanswered(asked, look, changes) : asked;
@@ -138,7 +137,7 @@ export function putBack(text: Text, memory: Memory, known: ReadonlyMap<string, A
     decide(look, changes) {
       const { outcome: _, settledAt: __, withheld: ___, countedAt, ...rest } = text;
       if (countedAt) giveBack({ ...memory, text, recipients: submitted }, countedAt, look, changes);
-      const back = keepText({ ...rest, state: arrows.putBack.to }, memory.now, changes);
+      const back = keepText({ ...rest, state: 'waiting' }, memory.now, changes);
       guardAgain(back, look, changes, memory);
       if (!takesBack) return () => ({ text: back, asked: [], unasked: [] });
       // Nobody is asked, and nobody has got it.
@@ -182,7 +181,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Read
         settledAt: memory.now,
         ...(answered.length > 0 && { answered }),
       };
-      const ended = { ...text, state: arrows.settle.to, ...stored };
+      const ended: Text = { ...text, state: 'settled', ...stored };
       // Should a power cut undo it, the text has left, and its outcome is unknown.
       const settled = keepText(ended, memory.now, changes, text.state === 'leaving');
       noteOutcome(text, outcome, { look, changes }, memory);
@@ -215,7 +214,7 @@ export function echo(text: Text, outcome: StoredOutcome, { now }: Memory): Step<
   return {
     whileFailing: 'apply',
     decide(_look, changes) {
-      const ended = { ...text, state: arrows.echo.to, outcome, settledAt: now, follows: true as const };
+      const ended: Text = { ...text, state: 'settled', outcome, settledAt: now, follows: true };
       const settled = keepText(ended, now, changes);
       return () => settled;
     },
@@ -226,7 +225,7 @@ export function echo(text: Text, outcome: StoredOutcome, { now }: Memory): Step<
 export function undecided(text: Text, { now }: Pick<Memory, 'now'>): Text | undefined {
   const { outcome, follows } = text;
   if (!outcome || follows || 'sent' in outcome || !isUnknown(parseOutcome(outcome))) return undefined;
-  return { ...text, state: arrows.undecided.to, settledAt: now };
+  return { ...text, state: 'uncertain', settledAt: now };
 }
 
 /** settled → gone, or → uncertain: its outcome has entered the flow, or nobody has been there to be told it. See {@link undecided}. */

@@ -151,6 +151,25 @@ describe('unknown outcomes', () => {
     }
   });
 
+  it('is looked for of a text that is not kept for 10 s more when its node is closed, and then it is not sent again', async () => {
+    for (const [what, ends] of [
+      [status('6421555123'), ['to 6421555123']],
+      [undefined, ['SMS_UNCERTAIN']],
+    ] as const) {
+      const { side, node } = begin({ retries: 1, retryUncertain: true });
+      await side.pass(1_000);
+      let isClosed = false;
+      void node.node.close().then(() => {
+        isClosed = true;
+      });
+      await side.pass(9_000);
+      assert.deepEqual([node.ends, isClosed], [[], false]);
+      if (what) observe(side, what);
+      await side.pass(1_000);
+      assert.deepEqual([node.ends, isClosed, side.service.tries], [ends, true, 1]);
+    }
+  });
+
   it('a feed that fails is read again, and says nothing', async () => {
     const { side, node } = begin({ resolveMs: 15_000 });
     const { feed } = side.service;
