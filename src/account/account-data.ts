@@ -36,7 +36,7 @@ export class AccountData {
       clock: options.clock,
       onStore: (error) => {
         onStore(error);
-        this.outbox.registrations.onStore();
+        void this.outbox.registrations.onStore();
       },
       onSteps,
       onDamaged,

@@ -210,7 +210,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
       queue: this.#queue,
       counts: stats.sends,
       retryAfter: stats.retryAfter,
-      toldOfStore: stats.toldOfStore(settings.storeName),
+      toldOfStore: stats.toldOfStore.of(settings.storeName),
       onStore,
       onSteps: onChanged,
       receives: stats.receives,

@@ -278,13 +278,9 @@ export class JoinedMembership implements Membership, Member {
   async act(id: string, action: EntryAction): Promise<Decision> {
     const { data } = this.#host;
     if (!data) return 'gone';
-    const { admin } = data.outbox;
     const { deadLetters } = data.inbox;
     const item = deadLetters.get(id);
-    if (!item) {
-      if (action !== 'deliver') return admin.act(id, action);
-      return admin.has(id) ? 'unfit' : 'gone';
-    }
+    if (!item) return data.outbox.admin.act(id, action);
     if (action === 'send' || action === 'sent') return 'unfit';
     if (action === 'deliver') return deadLetters.deliver(id) ? 'done' : 'unfit';
     deadLetters.discard([id]);

@@ -83,7 +83,8 @@ export class Stats {
   /** What had been counted when this day began. */
   #before = this.counts;
   #midnight: Timer | undefined;
-  #told = { storeName: '', nodes: new Told() };
+  /** Nodes that know that the store fails. */
+  readonly toldOfStore = new Told();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -101,12 +102,6 @@ export class Stats {
     const { counts } = this;
     for (const [name, before] of Object.entries(this.#before)) counts[name as keyof Counts] -= before;
     return counts;
-  }
-
-  /** Nodes that know that a store fails; none of another than the last that was asked for. */
-  toldOfStore(storeName: string): Told {
-    if (this.#told.storeName !== storeName) this.#told = { storeName, nodes: new Told() };
-    return this.#told.nodes;
   }
 
   /** Nothing is counted any more. */

@@ -46,11 +46,8 @@ export const nothingSent: SendState = {
 };
 
 /** A text that somebody may decide about. */
-export interface TextEntry {
+export interface TextEntry extends TextEntryPlace {
   id: string;
-  state: TextEntryState;
-  /** When it came, or when its outcome became unknown; ms. */
-  at: number;
   /** When it may leave, where that is not yet; ms. */
   dueAt?: number;
   /** When it has left, while its outcome is awaited; ms. */
@@ -116,14 +113,6 @@ export class Admin {
     return { entries, ...more };
   }
 
-  /** Whether somebody may decide about a text, or may again. */
-  has(id: string): boolean {
-    const { texts } = this.#options.ledger;
-    const text = texts.get(id);
-    // Evidence may be looked for of one that has left, and it may have to wait again.
-    return texts.entry(id) !== undefined || (text?.state === 'leaving' && isKept(text));
-  }
-
   /**
    * Does what somebody has decided: `send` an uncertain text once more or a kept one now, which takes its node; `discard` either;
    * `sent`: an uncertain one has arrived.
@@ -131,11 +120,13 @@ export class Admin {
    * @returns `gone` when there is no such entry any more, `unfit` when the action does not fit its state
    * @throws SmsError `SMS_STORE` when what is to be discarded, or sent before its time, cannot be written now: it stays
    */
-  async act(id: string, action: TextAction): Promise<'done' | 'gone' | 'unfit'> {
+  async act(id: string, action: TextAction | 'deliver'): Promise<'done' | 'gone' | 'unfit'> {
     const { texts } = this.#options.ledger;
     const text = texts.get(id);
     const entry = texts.entry(id);
-    if (!text || !entry) return this.has(id) ? 'unfit' : 'gone';
+    // Evidence may be looked for of one that has left, and it may have to wait again.
+    if (!entry && !(text?.state === 'leaving' && isKept(text))) return 'gone';
+    if (!text || !entry || action === 'deliver') return 'unfit';
     // Of two who decide at once the second would undo what the first has been told.
     if (this.#decided.has(id)) return 'unfit';
     this.#decided.add(id);
@@ -164,8 +155,9 @@ export class Admin {
       const sent = createResolved(text.message.messageId, concernedBy(text), 'person');
       await settlement.end({ ...text, isReleased: true }, sent);
     } else {
-      if (!registrations.handlerOf(text.node)) return false;
-      dispatcher.admit(await ledger.sendAgain({ ...text, isReleased: true, arrivedAt: clock.now() }));
+      const { node, outcome } = text;
+      if (!registrations.handlerOf(node) || !outcome) return false;
+      dispatcher.admit(await ledger.sendAgain({ ...text, isReleased: true, arrivedAt: clock.now() }, outcome));
     }
     return true;
   }

@@ -8,7 +8,7 @@ import { DueTimes, OrderedMap, placeOf, type TurnSource, UnderWay } from './queu
 import { isWithheldError, mayLeaveAt } from './rules';
 import type { SendHandlerState } from './sender-registrations';
 import type { Settlement, SettlementOptions } from './settlement';
-import { formatOutcome, isKept, isOutage, isUnknown, type Outcome, stillUnknown, type Text } from './text';
+import { formatOutcome, isKept, isOutage, isUnknown, type Outcome, type Text } from './text';
 
 /** What a dispatcher needs. */
 export interface DispatcherOptions extends SettlementOptions {
@@ -387,8 +387,8 @@ export class Dispatcher implements TurnSource {
       return true;
     }
     if (!registrations.handlerOf(node)) void settlement.abandon(text);
-    else if (!leader?.mayHaveReached) void this.#end(text, createExpired(text)).catch(onFault);
-    else void settlement.echo(text, formatOutcome(stillUnknown(leader, 'SMS_EXPIRED'))).catch(onFault);
+    else if (!leader?.earlier) void this.#end(text, createExpired(text)).catch(onFault);
+    else void settlement.echo(text, leader.earlier.outcome).catch(onFault);
     registrations.tellState(node);
     return true;
   }

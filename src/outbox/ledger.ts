@@ -309,8 +309,8 @@ export class Ledger {
   }
 
   /** It may have been sent, as its outcome says, and is to be sent again: what was counted stays so. */
-  async sendAgain({ countedAt: _, ...text }: Text): Promise<Text> {
-    return this.putBack(afterUnknown(text, text.outcome));
+  sendAgain({ countedAt: _, ...text }: Text, outcome: StoredOutcome): Promise<Text> {
+    return this.putBack(afterUnknown(text, outcome));
   }
 
   async settle(text: Text, outcome: Outcome): Promise<Text> {

@@ -133,8 +133,7 @@ export class Outbox implements Participant {
     this.#running.add(running);
     this.#begin();
     this.#nodeChanged(id);
-    const { size, open } = this.#parts.ledger.questions;
-    if (size > 0) for (const kind of kinds) if (open[kind].has(id)) this.#tellOpenQuestions(id, kind);
+    for (const kind of kinds) this.#tellOpenQuestions(id, kind);
     // Texts of nodes that have gone are to be given up by whoever is here; on a shared store others that have the node come first.
     if (handler.usesStore || (!journal.isShared && journal.mayHold)) journal.open();
     registrations.greet(registration);
@@ -192,7 +191,7 @@ export class Outbox implements Participant {
 
   /** See {@link Participant.found}. */
   found(items: readonly Item[], isOpening: boolean, isMoved = false): Promise<void> {
-    if (isOpening) this.registrations.onStore();
+    if (isOpening) void this.registrations.onStore();
     if (isOpening || isMoved) void this.#parts.journal.run(this.#parts.ledger.sentIndex.findOut());
     else {
       const wanted = new Set(this.wanted());
@@ -391,7 +390,6 @@ export class Outbox implements Participant {
     const isShut = isSmsError(error, 'SMS_STORE') && !this.#parts.journal.failure;
     const isStopped = given.from.stopped.aborted && (isShut || !isSmsError(error));
     const failure = isStopped ? new SmsError('closed') : asSmsError(error);
-    if (isSmsError(failure, 'SMS_STORE')) this.registrations.refused(text.node);
     const outcome = withMessageId(asUnsent(text, failure), text);
     this.#parts.counts.add(outcome, text.message.to.length);
     await this.#parts.settlement.tell(given, text, outcome);

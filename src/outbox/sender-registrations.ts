@@ -1,8 +1,8 @@
 import { nextTurn } from '../clock';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
-import type { Encoding } from '../message/gsm';
-import type { IncomingRecord, OutboundMessage } from '../model';
+import type { CheckedDraft } from '../message/draft';
+import type { IncomingRecord } from '../model';
 import type { NoReply } from '../questions/question';
 import type { DeliveryReport } from '../questions/report';
 import type { OutboxOptions } from './ledger';
@@ -10,10 +10,7 @@ import type { UnderWay } from './queue';
 import type { Outcome, SendOptions } from './text';
 
 /** What a node is told of an outcome. */
-export interface OutcomeNews {
-  message: OutboundMessage;
-  encoding: Encoding;
-  parts: number;
+export interface OutcomeNews extends CheckedDraft {
   /** What the node gave with it, while the process lives in which it did. */
   origin?: unknown;
   /** The message of the flow as the node wrote it, for when the origin is gone. */
@@ -85,10 +82,7 @@ export interface SendHandler {
 }
 
 /** A text that a node sends. */
-export interface SendRequest {
-  message: OutboundMessage;
-  encoding: Encoding;
-  parts: number;
+export interface SendRequest extends CheckedDraft {
   options: SendOptions;
   /** Given back with what becomes of it, while the process lives. */
   origin: unknown;
@@ -118,7 +112,6 @@ export interface SenderRegistrationsOptions extends OutboxOptions {
 export class SenderRegistrations {
   readonly #options: SenderRegistrationsOptions;
   readonly #byNode = new Map<string, SenderRegistration>();
-  #isFailing = false;
 
   constructor(options: SenderRegistrationsOptions) {
     this.#options = options;
@@ -155,7 +148,7 @@ export class SenderRegistrations {
     if (!registration) return;
     const { journal, stateOf } = this.#options;
     const state = stateOf(node);
-    const outage = state.outage ?? (this.#isFailing && this.#needsStore(registration) ? journal.failure : undefined);
+    const outage = state.outage ?? (journal.failure && this.#needsStore(registration) ? journal.failure : undefined);
     registration.handler.onState({
       ...state,
       sending: state.sending + registration.running.size,
@@ -163,34 +156,24 @@ export class SenderRegistrations {
     });
   }
 
-  /** A node has come, of which something may be under way already, and while the store may be failing. */
+  /** A node has come, of which something may be under way already, and while the store may be failing; or that has begun to fail. */
   greet(registration: SenderRegistration): void {
-    this.tellState(registration.handler.id);
-    this.#tellFailure(registration);
-  }
-
-  /** A text of a node was refused. When the store does that, its error is all that there is to tell, unless others wait. */
-  refused(node: string): void {
-    const { journal, stateOf, toldOfStore: told } = this.#options;
-    if (journal.failure && stateOf(node).waiting === 0) told.add(node);
+    const { journal, stateOf, toldOfStore } = this.#options;
+    const { handler } = registration;
+    this.tellState(handler.id);
+    const { failure } = journal;
+    if (!failure || !this.#needsStore(registration) || !toldOfStore.tell(handler.id)) return;
+    handler.onOutage(failure.with({ waiting: stateOf(handler.id).waiting }));
   }
 
   /** The store may have begun to fail, or work again. */
-  onStore(): void {
+  async onStore(): Promise<void> {
     const { clock, journal, toldOfStore: told } = this.#options;
-    const isFailing = journal.failure !== undefined;
-    if (isFailing !== this.#isFailing) {
-      this.#isFailing = isFailing;
-      for (const node of this.#byNode.keys()) this.tellState(node);
-      // Whose text is refused on account of it is told by that.
-      if (isFailing) {
-        void nextTurn(clock).then(() => {
-          for (const registration of this.#byNode.values()) this.#tellFailure(registration);
-        });
-      }
-    }
+    // A text that was about to leave waits by then.
+    await nextTurn(clock);
+    for (const registration of this.#byNode.values()) this.greet(registration);
     // One that is closed may be failing still.
-    if (isFailing || journal.mode !== 'open') return;
+    if (journal.failure || journal.mode !== 'open') return;
     const [first] = [...told].flatMap((node) => this.handlerOf(node) ?? []);
     told.clear();
     first?.onRecovered('store');
@@ -216,24 +199,10 @@ export class SenderRegistrations {
     first?.onRecovered('polling');
   }
 
-  #tellFailure(registration: SenderRegistration): void {
-    const { journal, stateOf, toldOfStore: told } = this.#options;
-    const { handler } = registration;
-    const { failure } = journal;
-    if (!failure || !this.#needsStore(registration)) return;
-    // Where nothing can have been left, the first text that is refused says so.
-    if (journal.mayHold === false && !this.#hasTexts(registration)) return;
-    if (told.tell(handler.id)) handler.onOutage(failure.with({ waiting: stateOf(handler.id).waiting }));
-  }
-
   /** Also for what is left of the time when it kept its texts. */
-  #needsStore(registration: SenderRegistration): boolean {
-    return registration.handler.usesStore || this.#hasTexts(registration);
-  }
-
-  #hasTexts({ handler }: SenderRegistration): boolean {
+  #needsStore({ handler }: SenderRegistration): boolean {
     const { waiting, asking } = this.#options.stateOf(handler.id);
-    return waiting > 0 || asking > 0;
+    return handler.usesStore || waiting > 0 || asking > 0;
   }
 }
 

@@ -20,7 +20,6 @@ import {
   type Outcome,
   parseOutcome,
   type StoredOutcome,
-  stillUnknown,
   submittedOf,
   type Text,
   uncountedBy,
@@ -147,8 +146,7 @@ export class Settlement {
   async end(text: Text, told: Outcome, given?: Given): Promise<void> {
     const { ledger, reconciliations, counts } = this.#options;
     // An earlier try may have been accepted, so it must not be called unsent.
-    const isStillUnknown = text.mayHaveReached !== undefined && isUnsent(told);
-    const known = isStillUnknown ? stillUnknown(text, told.code) : told;
+    const known = text.earlier && isUnsent(told) ? parseOutcome(text.earlier.outcome) : told;
     const outcome = withMessageId(known instanceof SmsError ? known : withWithheld(known, text), text);
     if (isReconciled(text)) reconciliations.close(text.id);
     const isWritten = isTracked(text) || isFollowed(text) || uncountedBy(text, outcome).length > 0;
@@ -193,7 +191,7 @@ export class Settlement {
     let outcome: Outcome = error;
     if (evidence) {
       // Nobody can decide about it before its outcome is known.
-      ledger.texts.unlist(id);
+      ledger.texts.unlisted.add(id);
       this.searching.add(node, 1);
       registrations.tellState(node);
       try {
@@ -209,9 +207,9 @@ export class Settlement {
       }
     }
     if (outcome instanceof SmsError && retryUncertain && keep) {
-      const repeats = (text.repeats ?? 0) + 1;
-      const unknown = { ...text, repeats, outcome: formatOutcome(outcome) };
-      return ledger.texts.whileWritten(id, () => ledger.sendAgain(unknown));
+      const again = { ...text, repeats: (text.repeats ?? 0) + 1 };
+      const unknown = formatOutcome(outcome);
+      return ledger.texts.whileWritten(id, () => ledger.sendAgain(again, unknown));
     }
     await this.end(text, outcome);
     return undefined;

@@ -1,13 +1,14 @@
 import type { Clock } from '../clock';
-import { isSmsError, SmsError, type SmsErrorCode, type SmsErrorDetails, type SmsErrorReason } from '../errors';
+import { isSmsError, SmsError, type SmsErrorDetails, type SmsErrorReason } from '../errors';
 import { leavesOpen } from '../http/failure';
 import { ClockSkew } from '../journal/clock-skew';
-import type { Encoding } from '../message/gsm';
-import type { Delivery, OutboundMessage } from '../model';
+import type { CheckedDraft } from '../message/draft';
+import type { Delivery } from '../model';
 import type { Item } from '../store/store';
+import { present } from '../wire/fields';
 import type { Moment } from './limits';
 import { DueTimes, formatOrder } from './queue';
-import { createWithheldError, explainWithheld, isWithheldError, type TimeOptions, type Withheld } from './rules';
+import { explainWithheld, isWithheldError, type TimeOptions, type Withheld } from './rules';
 
 /** Where a text stands: the steps of `transitions.ts` are the only ways from one to another. */
 export type TextState =
@@ -59,15 +60,12 @@ export interface SendOptions extends TimeOptions {
 }
 
 /** A text on its way out. Plain data. */
-export interface Text extends Item {
+export interface Text extends Item, CheckedDraft {
   part: 'ledger';
   kind: 'text';
   state: TextState;
   /** Id of the sending node. */
   node: string;
-  message: OutboundMessage;
-  encoding: Encoding;
-  parts: number;
   options: SendOptions;
   /** The message of the flow, as the node wrote it. */
   carried?: string;
@@ -86,10 +84,8 @@ export interface Text extends Item {
   settledAt?: number;
   /** How often its outcome has been unknown, and it was put back. */
   repeats?: number;
-  /** Recipients that earlier tries went to whose outcome is unknown. */
-  mayHaveReached?: readonly string[];
-  /** Why that is not known, of the last of them. */
-  uncertainty?: StoredOutcome;
+  /** Recipients that earlier tries went to whose outcome is unknown, and why it is, of the last of them. */
+  earlier?: { to: readonly string[]; outcome: StoredOutcome };
   /** Recipients whose replies are told, though nobody knew that they had got it: they are not asked again. */
   answered?: readonly string[];
   /** What was known, as it was put back, of until when the service wants to be left alone. */
@@ -153,23 +149,13 @@ export function submittedOf({ message, withheld }: Pick<Text, 'message' | 'withh
 }
 
 /** A text whose last try may have been accepted, and that may be sent again. */
-export function afterUnknown(text: Text, uncertainty: StoredOutcome | undefined): Text {
-  return { ...text, mayHaveReached: concernedBy(text), ...(uncertainty && { uncertainty }) };
-}
-
-/**
- * The outcome of a text that an earlier try may have reached, and of which no later one has sent anything: what is known of
- * that try.
- *
- * @param keptBack why it was not sent again, for a text of which an earlier version has not kept that
- */
-export function stillUnknown({ uncertainty }: Text, keptBack: SmsErrorCode): Outcome {
-  return uncertainty ? parseOutcome(uncertainty) : new SmsError('uncertainBefore', { params: { detail: keptBack } });
+export function afterUnknown(text: Text, outcome: StoredOutcome): Text {
+  return { ...text, earlier: { to: concernedBy(text), outcome } };
 }
 
 /** Whom a text goes to, went to, or may have gone to by an earlier try. */
 export function concernedBy(text: Text): string[] {
-  const concerned = new Set([...submittedOf(text), ...(text.mayHaveReached ?? [])]);
+  const concerned = new Set([...submittedOf(text), ...(text.earlier?.to ?? [])]);
   return text.message.to.filter((item) => concerned.has(item));
 }
 
@@ -187,15 +173,15 @@ export function uncountedBy(text: Text, outcome: Outcome): string[] {
  * reached anybody.
  */
 export function withWithheld(outcome: Sent, text: Text): Outcome {
-  const { withheld = [], mayHaveReached = [] } = text;
+  const { withheld = [], earlier } = text;
   const accepted = new Set(outcome.accepted);
-  const reached = new Set(mayHaveReached);
+  const reached = new Set(earlier?.to);
   const unsent = withheld
     .filter(({ msisdn }) => !accepted.has(msisdn))
     .map((one): Withheld => (reached.has(one.msisdn) ? { ...one, mayBeSent: true } : one));
   if (unsent.length === 0) return outcome;
-  const unknown = unsent.find(({ mayBeSent }) => mayBeSent);
-  if (unknown && accepted.size === 0) return stillUnknown(text, createWithheldError([unknown]).code);
+  const isUnknown = accepted.size === 0 && unsent.some(({ mayBeSent }) => mayBeSent);
+  if (earlier && isUnknown) return parseOutcome(earlier.outcome);
   const failed = unsent.map((one) => {
     const { code, message } = explainWithheld(one);
     return { msisdn: one.msisdn, errorCode: code, errorMessage: message };
@@ -275,22 +261,22 @@ const uncertainMs = 7 * 24 * 3_600_000;
 export class TextBook extends Map<string, Text> {
   /** Ids of texts that ask and are in no store, and whose outcome is on its way into the flow. */
   readonly outcomesComing = new Set<string>();
-  readonly #clock: Clock;
   /** Ids of texts of which it is decided what becomes of them, though they may be found as they were: the store may be opened again meanwhile. */
   readonly written = new Set<string>();
+  /** Ids of texts about which nobody can decide for now. */
+  readonly unlisted = new Set<string>();
+  readonly #clock: Clock;
   /** An uncertain text can be decided about for so long. */
   readonly #decisions: DueTimes;
-  readonly #entries = new Map<string, ListedText>();
 
   /** @param onExpired nobody has decided about a text in time */
   constructor(clock: Clock, onExpired: (text: Text) => void) {
     super();
-    const onDue = (id: string) => {
+    this.#clock = clock;
+    this.#decisions = new DueTimes(clock, 'elapsed', (id) => {
       const text = this.get(id);
       if (text) onExpired(text);
-    };
-    this.#clock = clock;
-    this.#decisions = new DueTimes(clock, 'elapsed', onDue);
+    });
   }
 
   /** Whether a text waits, so that it can still be stopped: not while it is being written that it leaves, or has ended. */
@@ -312,10 +298,8 @@ export class TextBook extends Map<string, Text> {
   /** Adds a text, or puts it in the place of an earlier state of it. About one that is uncertain somebody may decide for 7 days from its outcome. */
   put(text: Text): void {
     const { id, state, settledAt = 0 } = text;
-    const place = entryOf(text);
     this.#withdraw(id);
     this.set(id, text);
-    if (place) this.#entries.set(id, { text, place, key: formatOrder(place.at) + id });
     if (state !== 'uncertain') return;
     const since = ClockSkew.of(this.#clock).timeOf(settledAt);
     const leftMs = Math.min(uncertainMs, Math.max(0, since + uncertainMs - this.#clock.now()));
@@ -324,12 +308,8 @@ export class TextBook extends Map<string, Text> {
 
   /** As what somebody may decide about a text, if so. */
   entry(id: string): TextEntryPlace | undefined {
-    return this.#entries.get(id)?.place;
-  }
-
-  /** Nobody can decide about a text for now. */
-  unlist(id: string): void {
-    this.#entries.delete(id);
+    const text = this.get(id);
+    return text && !this.unlisted.has(id) ? entryOf(text) : undefined;
   }
 
   /**
@@ -338,11 +318,13 @@ export class TextBook extends Map<string, Text> {
    * @param after what an earlier page gave as its `next`, whether that entry is still here or not; absent: from the first
    */
   page(state: TextEntryState, most: number, after = ''): { page: ListedText[]; total: number; next?: string } {
-    const all = [...this.#entries.values()].filter(({ place }) => place.state === state);
+    const all = [...this.values()].flatMap((text) => {
+      const place = this.entry(text.id);
+      return place?.state === state ? { text, place, key: formatOrder(place.at) + text.id } : [];
+    });
     const listed = all.filter(({ key }) => key > after).sort((a, b) => (a.key < b.key ? -1 : 1));
     const page = listed.slice(0, most);
-    const next = listed.length > most ? page.at(-1)?.key : undefined;
-    return { page, total: all.length, ...(next === undefined ? undefined : { next }) };
+    return { page, total: all.length, ...present({ next: listed.length > most ? page.at(-1)?.key : undefined }) };
   }
 
   override delete(id: string): boolean {
@@ -352,7 +334,7 @@ export class TextBook extends Map<string, Text> {
 
   /** Nobody decides about a text any more, as it has been so far. */
   #withdraw(id: string): void {
-    this.unlist(id);
+    this.unlisted.delete(id);
     if (this.get(id)?.state === 'uncertain') this.#decisions.delete(id);
   }
 }

@@ -36,7 +36,6 @@ import {
   type Outcome,
   parseOutcome,
   type StoredOutcome,
-  stillUnknown,
   submittedOf,
   type Text,
   uncountedBy,
@@ -131,7 +130,7 @@ export function leave(text: Text, memory: Memory, known: ReadonlyMap<string, Ask
 export function putBack(text: Text, memory: Memory, known: ReadonlyMap<string, Asked>): Step<Moved> {
   const submitted = submittedOf(text);
   // What an earlier try has asked may be answered yet.
-  const takesBack = text.mayHaveReached === undefined;
+  const takesBack = text.earlier === undefined;
   return {
     whileFailing: 'apply',
     decide(look, changes) {
@@ -189,7 +188,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Read
         // Whom it asks, and who has replied, has got it, whatever else is known.
         const answerable = [...replied, ...begun].map(({ recipient }) => recipient);
         const got = sent ? accepted : isUnknown(outcome) ? to : [];
-        const reached = new Set([...got, ...(text.mayHaveReached ?? []), ...answerable]);
+        const reached = new Set([...got, ...(text.earlier?.to ?? []), ...answerable]);
         const unreached = to.filter((recipient) => !reached.has(recipient));
         forgetSent(keys.reference, unreached, look, changes);
         const open = unanswered(begun, look, changes);
@@ -254,7 +253,7 @@ export function discard(
     decide(look, changes) {
       if (text.state === 'waiting') {
         // Only an earlier try may have reached anybody.
-        const outcome = text.mayHaveReached ? stillUnknown(text, 'SMS_CLOSED') : new SmsError('closed');
+        const outcome = text.earlier ? parseOutcome(text.earlier.outcome) : new SmsError('closed');
         noteOutcome(text, outcome, { look, changes }, memory);
       }
       const questions = questionsOf(text, known, changes).filter(({ askedAt }) => askedAt === undefined);

@@ -393,8 +393,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'what is unknown is called unsent',
     'outbox/settlement.ts',
-    'text.mayHaveReached !== undefined && isUnsent(told)',
-    'text.mayHaveReached === null && isUnsent(told)',
+    'text.earlier && isUnsent(told) ?',
+    'text.earlier === null && isUnsent(told) ?',
   ),
   outward(
     'a question is closed twice',

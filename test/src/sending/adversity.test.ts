@@ -93,24 +93,6 @@ describe('sending, when everything comes at once', () => {
       assert.deepEqual(node.ends, ['SMS_SERVICE', 'SMS_SERVICE again']);
       assert.deepEqual(errorOf(node), before);
     });
-
-    it('is uncertain where an earlier version has not kept why', async () => {
-      const store = new FailingStore();
-      const side = new SendingSide({ store });
-      side.service.script.push({ takes: true, error: failed });
-      side.service.otherwise = { unreachable: true };
-      sendText(side.attach(), 'hello', { keep: { expireMs: minuteMs }, retryUncertain: true });
-      await side.pass(10_000);
-      const disk = copyDisk(store.disk);
-      for (const [id, text] of disk.entries) {
-        const { uncertainty: _, ...item } = JSON.parse(text);
-        disk.entries.set(id, JSON.stringify(item));
-      }
-      const back = side.restart(disk).attach();
-      await side.pass(2 * minuteMs);
-      assert.equal(errorOf(back)?.code, 'SMS_UNCERTAIN');
-      assert.match(errorOf(back)?.message ?? '', /not sent again \(SMS_EXPIRED\)/);
-    });
   });
 
   it('nor is one whose evidence was looked for, and whose next try never reached the service', async () => {
