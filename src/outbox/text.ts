@@ -206,9 +206,7 @@ export function withMessageId<End extends Outcome>(outcome: End, { message }: Pi
 
 /** An outcome as it is stored: without the cause of an error, which is no plain data. */
 export function formatOutcome(outcome: Outcome): StoredOutcome {
-  if (!(outcome instanceof SmsError)) return { sent: outcome };
-  const { reason, params, statusCode, errorCode, errorMessage, field, messageId, looked, until } = outcome;
-  return { error: { reason, params, statusCode, errorCode, errorMessage, field, messageId, looked, until } };
+  return outcome instanceof SmsError ? { error: { ...outcome } } : { sent: outcome };
 }
 
 /** Reads what {@link formatOutcome} wrote. */
