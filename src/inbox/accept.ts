@@ -59,7 +59,7 @@ export function createAccept(context: InboxContext, arrival: Arrival): Step<Acce
     const news = { kind, record } as RecordOfKind;
     return { news, identity: identify(news), known: context.correlator?.(news), arrival };
   });
-  const mayAnswer = candidates.some(({ known }) => known?.mayAnswer());
+  const mayAnswer = candidates.some(({ known }) => known?.mayAnswer);
   const keys: string[] = [];
   for (const { identity, known } of candidates) {
     keys.push(...keysOf(identity), ...keysOfAnswer(identity), ...(known?.keys ?? []));

@@ -14,8 +14,8 @@ export interface Correlated {
 
 /** What somebody else knows of a record that has come, and makes of it in the step that takes it in. */
 export interface Correlating {
-  /** Whether it may answer anything, as far as is known here. */
-  mayAnswer(): boolean;
+  /** Whether it may answer anything: it waits for a store that fails, then. */
+  readonly mayAnswer: boolean;
   /** What is looked at in any case. */
   readonly keys: readonly string[];
   /** Pending while it is not known yet what it answers; absent: it is. */

@@ -4,7 +4,7 @@ import type { Client } from '../http/client';
 import type { Journal } from '../journal/journal';
 import { createChange, createReading, type Step } from '../journal/step';
 import { type Asked, carriedKey, type PolledFor, QuestionBook, TextsInTransit } from '../questions/question';
-import { durationOf, type Memory, SentIndex } from '../questions/sent-index';
+import { hasSentIndex, type Memory } from '../questions/sent-index';
 import { type Item, keepItem } from '../store/store';
 import { keysOfOnce } from './once';
 import type { RetryAfter } from './outage';
@@ -121,7 +121,8 @@ export class Ledger {
   /** Questions and reports that have not entered the flow. */
   readonly questions: QuestionBook;
   readonly inTransit: TextsInTransit;
-  readonly sentIndex: SentIndex;
+  /** Whether texts have been remembered that what comes may answer; `undefined`: that is not known yet. */
+  remembers: boolean | undefined;
   readonly journal: Journal;
   /** Whether nothing is sent, told or taken up here: others may be about to take over. */
   isClosed = false;
@@ -138,7 +139,6 @@ export class Ledger {
   constructor(options: LedgerOptions) {
     this.#options = options;
     this.questions = new QuestionBook(options.onCount);
-    this.sentIndex = new SentIndex(options.journal.isShared, options.clock);
     this.inTransit = new TextsInTransit(options.clock);
     this.#origin = Math.floor(options.clock.random() * 2 ** 48).toString(36);
     this.texts = new TextBook(options.clock, (text) => void this.discard(text));
@@ -340,6 +340,13 @@ export class Ledger {
     this.lineOf(text)?.onEnded();
   }
 
+  /** The store has been opened, or others have brought what they remember. */
+  async findRemembered(): Promise<void> {
+    this.remembers ||= undefined;
+    const isFound = await this.journal.run(createReading('postpone', hasSentIndex));
+    this.remembers ||= isFound;
+  }
+
   /** What a text carries, for it or for what it asks, as far as it is known. */
   async carriedOf(item: Text | Asked): Promise<string | undefined> {
     if (item.kind === 'text' && !item.isCarriedApart) return item.carried;
@@ -357,10 +364,9 @@ export class Ledger {
     const { clock, dedupeMs, sentMs, rules } = this.#options;
     const now = clock.now();
     const moment = { now, lead: Math.round(now - clock.elapsed()), origin: this.#origin };
-    const memory = { now, moment, rules, dedupeMs, sentMs: sentMs() };
     // Before a reply can come, which may be in the same commit.
-    if (remembered && isFollowed(remembered)) this.sentIndex.expect(durationOf(remembered, memory));
-    return memory;
+    if (remembered && isFollowed(remembered)) this.remembers = true;
+    return { now, moment, rules, dedupeMs, sentMs: sentMs() };
   }
 
   #move({ text, asked, unasked }: Moved): Text {

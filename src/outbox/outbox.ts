@@ -6,7 +6,7 @@ import { type Asked, awaited, movedCarried } from '../questions/question';
 import { movedReplies } from '../questions/question-steps';
 import { Questions } from '../questions/questions';
 import { movedStatuses } from '../questions/report';
-import { movedSent, movedSentIndex } from '../questions/sent-index';
+import { movedSent } from '../questions/sent-index';
 import type { Item, MovedValues } from '../store/store';
 import { Admin, type AdminOptions } from './admin';
 import { Dispatcher } from './dispatcher';
@@ -52,7 +52,6 @@ export const outboxValues: readonly MovedValues[] = [
   movedOptOuts,
   movedReplies,
   movedKeys,
-  movedSentIndex,
   ...movedSent,
   movedStatuses,
 ];
@@ -192,7 +191,7 @@ export class Outbox implements Participant {
   /** See {@link Participant.found}. */
   found(items: readonly Item[], isOpening: boolean, isMoved = false): Promise<void> {
     if (isOpening) void this.registrations.onStore();
-    if (isOpening || isMoved) void this.#parts.journal.run(this.#parts.ledger.sentIndex.findOut());
+    if (isOpening || isMoved) void this.#parts.ledger.findRemembered();
     else {
       const wanted = new Set(this.wanted());
       // Nobody has wanted them anywhere for as long as they wait.

@@ -6,7 +6,6 @@ import {
   beginReport,
   endUnaccepted,
   questionsOf,
-  replyKeysOf,
   takeAnswer,
   unanswered,
   unask,
@@ -106,7 +105,6 @@ export function leave(text: Text, memory: Memory, known: ReadonlyMap<string, Ask
   // Another instance may have read a reply to an earlier try.
   const asksAgain = text.leftAt !== undefined;
   return {
-    keys: keys ? [...keys.looked, ...(asksAgain ? replyKeysOf(text) : [])] : [],
     whileFailing: isTracked(text) || askedForConsent(leaving).length > 0 ? 'refuse' : 'apply',
     decide(look, changes) {
       if (!passRules(leaving, look, changes)) return () => undefined;
@@ -158,7 +156,6 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Read
   const accepted = sent?.accepted ?? [];
   const keys = isRemembered(text) ? sentKeysOf(text, messageId, isOwn ? [] : accepted) : undefined;
   return {
-    keys: isOwn ? replyKeysOf(text) : (keys?.looked ?? []),
     whileFailing: 'apply',
     decide(look, changes) {
       const questions = questionsOf(text, known, changes);

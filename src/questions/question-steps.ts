@@ -21,11 +21,6 @@ export function replyKey(question: string): string {
   return replyPrefix + question;
 }
 
-/** The keys that {@link unanswered} looks at, of all that a text may ask. */
-export function replyKeysOf(text: Text): string[] {
-  return text.options.waitMs === undefined ? [] : text.message.to.map(questionIds(text)).map(replyKey);
-}
-
 /** What another instance has left. */
 export function readReply(question: string, look: Look): Answer | undefined {
   return parseRememberedValue(look(replyKey(question)), isAnswer);

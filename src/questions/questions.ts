@@ -127,26 +127,18 @@ export class Questions {
   /** What is known of a record that has come. */
   correlationOf(passing: RecordOfKind) {
     const { clock, reconciliations, ledger } = this.#options;
-    const { sentIndex } = ledger;
     const { kind, record } = passing;
     const observe = () => reconciliations.observe(passing);
-    if (kind === 'outbox') {
-      const correlate = () => ({ record, effect: observe });
-      return { mayAnswer: () => false, keys: [], correlate };
-    }
-    // What a record may answer is derived from digests, which most accounts never need.
-    const expected = sentIndex.isExpected ? recordKeysOf(record) : undefined;
-    const keysOf = (keys: RecordKeys) => [...keysOfMatch(kind, keys), ...(kind === 'status' ? keysOfStatus(keys) : [])];
+    if (kind === 'outbox') return { mayAnswer: false, keys: [], correlate: () => ({ record, effect: observe }) };
+    const keys = recordKeysOf(record);
     // It may answer a text that is on its way to its handset, and names none.
-    const isByHandset = kind === 'incoming' && expected !== undefined && expected.reference === undefined;
+    const isByHandset = kind === 'incoming' && keys.reference === undefined;
     return {
-      mayAnswer: () => sentIndex.isExpected,
-      keys: expected ? keysOf(expected) : sentIndex.keys,
+      mayAnswer: ledger.journal.isShared || ledger.remembers !== false,
+      keys: [...keysOfMatch(kind, keys), ...(kind === 'status' ? keysOfStatus(keys) : [])],
       outcome: isByHandset ? ledger.inTransit.outcomesTo(record.from) : undefined,
       /** The effect is to be run when the changes are written. */
       correlate: (look: Look, changes: Changes) => {
-        if (!sentIndex.isRemembered(look)) return { record, effect: observe };
-        const keys = expected ?? recordKeysOf(record);
         const unexpired: Look = (key) => {
           const remembered = look(key);
           return remembered && remembered.at + remembered.forMs > clock.now() ? remembered : undefined;

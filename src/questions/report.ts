@@ -49,9 +49,8 @@ export function expectStatuses(
   const recipients = new Set(leftAt === undefined ? message.to : []);
   const statuses = parse(former).filter(([msisdn]) => !recipients.has(msisdn));
   const until = Math.max(askedAt + (options.reportMs ?? 0) + questionGraceMs, former ? former.at + former.forMs : 0);
-  const duration = { at: askedAt, forMs: until - askedAt };
-  noteSentIndex(duration, look, changes);
-  changes.remember.set(key, { ...duration, value: JSON.stringify(statuses) });
+  noteSentIndex(askedAt, look, changes);
+  changes.remember.set(key, { at: askedAt, forMs: until - askedAt, value: JSON.stringify(statuses) });
 }
 
 /**

@@ -1,8 +1,6 @@
-import type { Clock } from '../clock';
-import type { Step } from '../journal/journal';
 import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model';
 import type { Moment } from '../outbox/limits';
-import type { KeyMemory } from '../outbox/once';
+import { foreverMs, type KeyMemory } from '../outbox/once';
 import type { RuleSettings } from '../outbox/rules';
 import type { Text } from '../outbox/text';
 import {
@@ -17,81 +15,17 @@ import {
 import { isBlank, normaliseRecipient } from '../wire/fields';
 import { type Question, questionGraceMs } from './question';
 
-/** Under this key stands until when anything is remembered of texts that went out. */
+/** Under this key stands that texts have been remembered, in which case what comes may answer one. */
 const sentIndexKey = 'remembers';
 
-/** What stands there is put off by so much more than is needed, so that it need not be for each text. */
-const slackMs = 3_600_000;
-
-/**
- * Knows whether anything is remembered of texts that went out: while nothing is, nothing has to be looked up for what comes in. Of
- * a store that others share only the store knows, in the reading that is made anyway.
- */
-export class SentIndex {
-  readonly #isShared: boolean;
-  readonly #clock: Clock;
-  #isKnown = false;
-  /** By {@link Clock.elapsed}; never sooner than was said before. */
-  #until = 0;
-
-  constructor(isShared: boolean, clock: Clock) {
-    this.#isShared = isShared;
-    this.#clock = clock;
-  }
-
-  /** Whether something may be remembered. */
-  get isExpected(): boolean {
-    return !this.#isKnown || this.#until > this.#clock.elapsed();
-  }
-
-  /** What to look at along with a record while nothing is expected, to learn what others remember. */
-  get keys(): readonly string[] {
-    return this.#isShared ? [sentIndexKey] : [];
-  }
-
-  /** A text is about to be remembered. */
-  expect(duration: Duration | undefined): void {
-    if (!duration) return;
-    const leftMs = endOf(duration) - this.#clock.now();
-    this.#until = Math.max(this.#until, this.#clock.elapsed() + leftMs);
-  }
-
-  /** Whether something may be remembered, as far as others know. */
-  isRemembered(look: Look): boolean {
-    if (this.#isShared && !this.isExpected) this.expect(look(sentIndexKey));
-    return this.isExpected;
-  }
-
-  /** The store has been opened, or others have brought what they remember: finds out what is in it. */
-  findOut(): Step<void> {
-    this.#isKnown = false;
-    return {
-      whileFailing: 'postpone',
-      decide: (look) => {
-        this.expect(look(sentIndexKey));
-        return () => {
-          this.#isKnown = true;
-        };
-      },
-    };
-  }
+/** Writes that down, where it is not yet. */
+export function noteSentIndex(at: number, look: Look, changes: Changes): void {
+  if (!look(sentIndexKey)) changes.remember.set(sentIndexKey, { at, forMs: foreverMs, value: '' });
 }
 
-/** Writes down that something is remembered for so long, where it is not yet. */
-export function noteSentIndex({ at, forMs }: Duration, look: Look, changes: Changes): void {
-  const remembered = look(sentIndexKey);
-  if (remembered && endOf(remembered) >= at + forMs) return;
-  changes.remember.set(sentIndexKey, { at, forMs: forMs + slackMs, value: '' });
-}
-
-/** The one that lasts longer. */
-export const movedSentIndex: MovedValues = {
-  prefix: sentIndexKey,
-  merge: (own, other) => (endOf(own) >= endOf(other) ? own : other),
-};
-
-function endOf({ at, forMs }: Duration): number {
-  return at + forMs;
+/** Says whether that is so. */
+export function hasSentIndex(look: Look): boolean {
+  return look(sentIndexKey) !== undefined;
 }
 
 /** A text as it is remembered: under its messageId, found by that or by the handsets that it went to. */
@@ -332,13 +266,10 @@ export interface SentKeys {
   reference: string;
   /** Under these keys is what is known of the handsets that have got it, or may have, by their numbers. */
   handsets: ReadonlyMap<string, string>;
-  /** What {@link remember} looks at. */
-  looked: readonly string[];
 }
 
 export function sentKeysOf(text: Text, messageId: string | undefined, recipients: readonly string[]): SentKeys {
-  const handsets = handsetKeysOf(recipients);
-  return { messageId, reference: referenceOf(messageId, text), handsets, looked: [sentIndexKey, ...handsets.values()] };
+  return { messageId, reference: referenceOf(messageId, text), handsets: handsetKeysOf(recipients) };
 }
 
 function handsetKeysOf(recipients: readonly string[]): ReadonlyMap<string, string> {
@@ -371,7 +302,7 @@ export function remember(
   const { at, forMs } = duration;
   const recipients = new Set(open.map(({ recipient }) => recipient));
   const items = to.filter((item) => !isHandset(item) && recipients.has(item));
-  noteSentIndex(duration, look, changes);
+  noteSentIndex(at, look, changes);
   const remembered: StoredText = {
     ...(messageId === undefined ? undefined : { messageId }),
     to,
@@ -397,4 +328,5 @@ export const movedSent: readonly MovedValues[] = [
   { prefix: sentPrefix },
   { prefix: questionPrefix },
   { prefix: handsetPrefix, merge: mergeReferences },
+  { prefix: sentIndexKey },
 ];

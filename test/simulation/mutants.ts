@@ -445,12 +445,6 @@ export const mutants: readonly Mutant[] = [
     'redelivery.deliver(text, false)',
   ),
   outward(
-    'nothing is looked up though something is remembered',
-    'questions/sent-index.ts',
-    'return !this.#isKnown || this.#until > this.#clock.elapsed();',
-    'return !this.#isKnown;',
-  ),
-  outward(
     'a text that follows another is sent after a crash',
     'outbox/dispatcher.ts',
     'if (text.follows) {',

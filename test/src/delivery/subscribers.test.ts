@@ -378,7 +378,7 @@ describe('Subscribers', () => {
   it('says what it answers of what goes to others, since its node is gone, as it did when it came', async () => {
     const asked: string[] = [];
     const correlator: Correlator = ({ record }) => ({
-      mayAnswer: () => true,
+      mayAnswer: true,
       keys: [],
       correlate: () => {
         asked.push(String(record.via));

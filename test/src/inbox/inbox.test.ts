@@ -1543,7 +1543,7 @@ describe('Inbox', () => {
           dedupe: () => dedupe,
           dedupeMs: () => dedupeMs,
           correlator: ({ record }) => ({
-            mayAnswer: () => true,
+            mayAnswer: true,
             keys: ['sent'],
             correlate(look) {
               const isKnown = look('sent') !== undefined;

@@ -165,28 +165,3 @@ describe('replies that other instances have read', () => {
     assert.equal(readReply(question.id, look), undefined);
   });
 });
-
-describe('a text that asks', () => {
-  const { messageId: _, ...unnamed } = text.message;
-  const sent: Sent = { messageId: 'q1', recipients: [], accepted: [handset], failed: [] };
-  const known = new Map([[question.id, question]]);
-  for (const [name, step] of [
-    ['as it leaves', textLeaves(text, memory, known)],
-    ['as it leaves once more', textLeaves({ ...text, leftAt: 1_000 }, memory, known)],
-    ['as it is accepted', settle(text, sent, memory, known)],
-    [
-      'as it is accepted under a messageId that it gets then',
-      settle({ ...text, message: unnamed }, sent, memory, known),
-    ],
-  ] as const) {
-    it(`is decided once, since what is looked at is named before, ${name}`, () => {
-      const looked = new Set<string>();
-      step.decide((key) => void looked.add(key), createChanges());
-      assert.ok(looked.size > 0);
-      assert.deepEqual(
-        [...looked].filter((key) => !step.keys?.includes(key)),
-        [],
-      );
-    });
-  }
-});

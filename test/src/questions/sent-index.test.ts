@@ -31,21 +31,6 @@ describe('what is looked up for what comes in', () => {
   const sentWith = ({ received }: SendingSide) =>
     (received.at(-1)?.sent as { remembered?: unknown } | undefined)?.remembered;
 
-  it('is what identifies it alone while nothing is remembered', async () => {
-    const { side, store, node } = begin();
-    sendText(node, 'kept, and not remembered', { keep: forever });
-    await side.pass(100);
-    store.takeReadings();
-    await side.incoming('6421555123', 'hi');
-    await side.incoming('6421555123', 'hi', { inReplyToId: 'q1' });
-    await side.status('6421555123', 'RCV', 'q1');
-    assert.deepEqual(store.takeReadings(), [
-      ['answer', 'incoming'],
-      ['answer', 'incoming'],
-      ['answer', 'status'],
-    ]);
-  });
-
   it('is read at once with what is remembered of a text that it names', async () => {
     const { side, store, node } = begin();
     sendText(node, 'well?', { messageId: 'q1', remember: { value: 7 } });
@@ -57,32 +42,6 @@ describe('what is looked up for what comes in', () => {
     await side.status('6421555123', 'RCV', 'q1');
     assert.equal(sentWith(side), 7);
     assert.deepEqual(store.takeReadings(), [['answer', 'question', 'sent', 'status', 'statuses']]);
-  });
-
-  it('is what identifies it alone again when nothing is remembered any more', async () => {
-    const { side, store, node } = begin();
-    sendText(node, 'well?', { remember: { value: 7 } });
-    await side.pass(3 * hourMs);
-    store.takeReadings();
-    await side.incoming('6421555123', 'yes');
-    assert.equal(sentWith(side), undefined);
-    assert.deepEqual(store.takeReadings(), [['answer', 'incoming']]);
-  });
-
-  it('is known after a restart, from the one reading as the store opens', async () => {
-    for (const remember of [undefined, { value: 7 }]) {
-      const { side, node, store } = begin();
-      sendText(node, 'well?', { messageId: 'q1', ...(remember ? { remember } : undefined), keep: forever });
-      await side.pass(100);
-      const next = begin(new ReadStore(copyDisk(store.disk)));
-      await next.side.pass(100);
-      assert.deepEqual(next.store.takeReadings(), [['absent', 'remembers']]);
-      await next.side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      assert.equal(sentWith(next.side), remember?.value);
-      assert.deepEqual(next.store.takeReadings(), [
-        remember ? ['answer', 'incoming', 'question', 'sent'] : ['answer', 'incoming'],
-      ]);
-    }
   });
 
   it('is found of what came with another login', async () => {
@@ -105,22 +64,19 @@ describe('what is looked up for what comes in', () => {
       readonly shared = true as const;
     }
 
-    it('is nothing more while nothing is remembered, and what others remember is found', async () => {
+    it('is what others remember, too', async () => {
       const { side, node, store } = begin(new SharedStore());
       await side.pass(100);
-      store.takeReadings();
-      await side.incoming('6421555123', 'hi');
-      assert.deepEqual(store.takeReadings(), [['answer', 'incoming', 'remembers']]);
-      // Another instance writes down the same that this one would.
       const other = begin(new SharedStore());
       for (const value of [7, 8]) {
         sendText(other.node, 'well?', { messageId: `q${value}`, remember: { value } });
         await other.side.pass(100);
       }
       for (const [key, text] of other.store.disk.remembered) store.disk.remembered.set(key, text);
+      store.takeReadings();
       await side.incoming('6421555123', 'yes');
       assert.equal(sentWith(side), 8);
-      assert.deepEqual(store.takeReadings(), [['answer', 'incoming', 'remembers'], ['handset'], ['sent']]);
+      assert.deepEqual(store.takeReadings(), [['answer', 'handset', 'incoming'], ['sent']]);
       await side.incoming('6421555123', 'yes', { inReplyToId: 'q7' });
       assert.equal(sentWith(side), 7);
       assert.deepEqual(store.takeReadings(), [['answer', 'incoming', 'question', 'sent']]);
@@ -142,4 +98,24 @@ describe('what is looked up for what comes in', () => {
     await side.incoming('6421555123', 'again', { inReplyToId: 'q1' });
     assert.equal(sentWith(side), 7);
   });
+
+  for (const remember of [undefined, { value: 7 }]) {
+    const what = remember
+      ? 'waits for a store that fails, also after a restart'
+      : 'is delivered at once while the store fails where nothing was ever remembered';
+    it(what, async () => {
+      const before = begin();
+      sendText(before.node, 'well?', { messageId: 'q1', ...(remember && { remember }), keep: forever });
+      await before.side.pass(100);
+      const { side, store } = begin(new ReadStore(copyDisk(before.store.disk)));
+      await side.pass(100);
+      store.failing.add('commit').add('open');
+      const coming = side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      await side.pass(100);
+      assert.equal(side.received.length, remember ? 0 : 1);
+      store.failing.clear();
+      await Promise.all([coming, side.pass(60_000)]);
+      assert.equal(sentWith(side), remember?.value);
+    });
+  }
 });
