@@ -6,7 +6,6 @@
  */
 
 export { joinAccount, keyOfLogin } from './account/accounts';
-export type { OptOutQuery } from './account/consent';
 export type {
   CallbackSubscription,
   FormerPlace,
@@ -32,7 +31,7 @@ export type {
   StoreState,
 } from './account/stats';
 export { type Clock, systemClock, type Timer, wait } from './clock';
-export type { OptOut, OptOutPage } from './consent/opt-outs';
+export type { OptOut, OptOutPage, OptOutQuery } from './consent/opt-outs';
 export { isAllowed, parsePrefixes } from './consent/prefixes';
 export { type ConsentSettings, parseConsentWords, type Wish } from './consent/words';
 export type { CallbackSubscriptionOptions } from './delivery/callback-subscription';

@@ -1,4 +1,3 @@
-import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { NodeAPI } from 'node-red';
 import {
@@ -8,7 +7,6 @@ import {
   type EntryState,
   type Membership,
   type OptOut,
-  type OptOutPage,
   type OptOutQuery,
   parseMsisdn,
   SmsError,
@@ -229,21 +227,13 @@ async function readOptOuts(membership: Membership, request: Request, response: R
     ...(digits === '' ? undefined : { search: digits }),
     ...(typeof next === 'string' && next !== '' ? { after: next } : undefined),
   };
-  const page = await membership.optOuts(query);
-  if (request.accepts(['application/json', 'text/csv']) !== 'text/csv') {
-    const { optouts, ...rest } = page;
-    return { optouts: optouts.map(formatOptOut), ...rest } satisfies OptOutsReport;
-  }
-  await pipeline(writeCsv(membership, query, page), response.type('text/csv'));
+  const isCsv = request.accepts(['application/json', 'text/csv']) === 'text/csv';
+  const { optouts, ...rest } = await membership.optOuts({ ...query, ...(isCsv && { most: Number.POSITIVE_INFINITY }) });
+  const reports = optouts.map(formatOptOut);
+  if (!isCsv) return { optouts: reports, ...rest } satisfies OptOutsReport;
+  const lines = reports.map((report) => `${Object.values(report).join(',')}\r\n`);
+  response.type('text/csv').end(['msisdn,at,via\r\n', ...lines].join(''));
   return undefined;
-}
-
-async function* writeCsv(membership: Membership, query: OptOutQuery, first: OptOutPage): AsyncGenerator<string> {
-  yield 'msisdn,at,via\r\n';
-  for (let page = first; ; page = await membership.optOuts({ ...query, after: page.next })) {
-    yield page.optouts.map((one) => `${Object.values(formatOptOut(one)).join(',')}\r\n`).join('');
-    if (page.next === undefined) return;
-  }
 }
 
 async function changeOptOuts(membership: Membership, body: unknown): Promise<number | OptOutChangedReport> {

@@ -1,18 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, longestDeploymentMs, type Timer, wait } from '../clock';
+import { countOptOuts } from '../consent/opt-outs';
+import { createWishOf, type WishOf } from '../consent/words';
 import { SmsError } from '../errors';
 import { Client } from '../http/client';
 import { type Connections, createConnections, findProxy } from '../http/connections';
 import type { Inbox } from '../inbox/inbox';
+import { createReading } from '../journal/step';
 import { QuietHours } from '../message/times';
 import type { Kind } from '../model';
 import { SendQueue } from '../outbox/queue';
 import type { RuleSettings } from '../outbox/rules';
-import { closeGraceMs } from '../outbox/sender-registrations';
+import { closeGraceMs, type SendHandler, type SendingNode } from '../outbox/sender-registrations';
 import { Endpoint, type EndpointHost, type Endpoints, Polls } from '../polling/endpoint';
 import type { PolledFor } from '../questions/question';
 import { AccountData, AccountStores, type AccountStoresHost } from './account-data';
-import { Consent } from './consent';
 import { type FormerPlace, JoinedMembership, type MembershipHost } from './membership';
 import { QuestionPoll } from './question-poll';
 import type { AccountSettings, Member } from './settings';
@@ -37,6 +39,9 @@ const halfReceivedGraceMs = 2_500;
 /** How long a text is known to replies and statuses. */
 const sentMs = 168 * 3_600_000;
 
+/** How many have opted out is known for so long: others, on a store that is shared, may have changed it by then. */
+const optedOutKnownMs = 30_000;
+
 /** What is in memory alone, such as the messages that texts came with, outlives the last member for so long: any redeploy is shorter. */
 const forgetAfterMs = 60_000;
 
@@ -48,7 +53,13 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   readonly members = new Set<Member>();
   readonly polls = new Polls();
   readonly endpoints: Endpoints;
-  readonly consent: Consent;
+  optedOut = 0;
+  /** When that was read, by {@link Clock.elapsed}. */
+  #optedOutReadAt = Number.NEGATIVE_INFINITY;
+  /** By what words people are understood: by those of all nodes; absent: none of them has `optOut`, which would hold for all. */
+  #wishOf: WishOf | undefined;
+  /** Beginnings of the numbers that nodes may write to that send, by their ids. */
+  readonly #prefixes = new Map<string, ReadonlySet<string>>();
   readonly #options: AccountOptions;
   readonly #stores = new AccountStores(this);
   /** For replies, and for statuses. */
@@ -63,7 +74,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   settings: AccountSettings | undefined;
   /** Settings whose limits hold: of the members, and of those that are being redeployed; by their ids. */
   readonly #limiting = new Map<string, AccountSettings>();
-  readonly #rules: RuleSettings;
+  readonly #rules: RuleSettings = { limits: [], quietHours: [], optOut: false, prefixes: this.#prefixes };
   #perSecond: number | undefined;
   /** See {@link keepOpen}. */
   #works = 0;
@@ -104,8 +115,6 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
         },
       });
     this.#questionPolls = { incoming: createPoll('incoming', 'status'), status: createPoll('status', 'incoming') };
-    this.consent = new Consent({ clock, replies: this.#questionPolls.incoming, journal: () => this.data?.journal });
-    this.#rules = { limits: [], quietHours: [], optOut: false, prefixes: this.consent.prefixes };
   }
 
   get data(): AccountData | undefined {
@@ -184,9 +193,47 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     }
     const slowest = Math.min(...all.map(({ perSecond = Number.POSITIVE_INFINITY }) => perSecond));
     this.#perSecond = Number.isFinite(slowest) ? slowest : undefined;
-    this.consent.update(all);
-    this.#rules.optOut = this.consent.wishOf !== undefined;
+    // When all have gone, what polls in flight still bring is understood by the words of the last.
+    const optOuts = all.flatMap(({ optOut }) => optOut ?? []);
+    if (all.length > 0) this.#wishOf = optOuts.length > 0 ? createWishOf(optOuts) : undefined;
+    this.#rules.optOut = this.#wishOf !== undefined;
+    this.#listen();
     this.#queue.nudge();
+  }
+
+  /** Who wants no more texts says so in a message, which is polled for as long as a node sends. */
+  #listen(): void {
+    const nodes = this.#wishOf && this.data?.outbox.registrations.nodes;
+    this.#questionPolls.incoming.listen(new Set(nodes));
+  }
+
+  attachSender(member: Member, handler: Omit<SendHandler, 'client'>): SendingNode {
+    const sending = this.dataOf(member).outbox.attach({ ...handler, client: member.client });
+    const { prefixes = [] } = member.settings;
+    // What is kept of it leaves only while it is here.
+    if (prefixes.length > 0) this.#prefixes.set(handler.id, new Set(prefixes));
+    else this.#prefixes.delete(handler.id);
+    this.#listen();
+    return {
+      ...sending,
+      close: () => {
+        const closing = sending.close();
+        this.#listen();
+        return closing;
+      },
+    };
+  }
+
+  async refresh(): Promise<void> {
+    const journal = this.data?.journal;
+    const isKnown = this.clock.elapsed() - this.#optedOutReadAt < optedOutKnownMs;
+    if (isKnown || journal?.mode !== 'open') return;
+    this.#optedOutReadAt = this.clock.elapsed();
+    this.optedOut = await journal.run(createReading('refuse', countOptOuts)).catch(() => this.optedOut);
+  }
+
+  onOptOut(): void {
+    this.#optedOutReadAt = Number.NEGATIVE_INFINITY;
   }
 
   /** Connections and the settings of the queue are those of the first member. */
@@ -219,8 +266,8 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
       onUntaken: (kind) => this.settings?.onUntaken?.(kind),
       sentMs: () => (this.settings ?? settings).sentMs ?? sentMs,
       rules: this.#rules,
-      wishOf: (text) => this.consent.wishOf?.(text),
-      onOptOut: () => this.consent.changed(),
+      wishOf: (text) => this.#wishOf?.(text),
+      onOptOut: () => this.onOptOut(),
       expected: () => this.#stores.expected,
       unread: () => this.#stores.unread,
       sources: () => [

@@ -1,4 +1,5 @@
-import type { OptOutPage } from '../consent/opt-outs';
+import type { Clock } from '../clock';
+import { listOptOuts, type OptOutPage, type OptOutQuery } from '../consent/opt-outs';
 import type { Wish } from '../consent/words';
 import {
   type CallbackSubscriptionOptions,
@@ -8,14 +9,15 @@ import { type OutboxSubscriptionOptions, OutboxSubscription as PolledOutbox } fr
 import { PollSubscription, type PollSubscriptionOptions } from '../delivery/poll-subscription';
 import { SmsError } from '../errors';
 import type { Client } from '../http/client';
+import { createOptOutStep } from '../inbox/correlator';
 import type { Channel, DeadLetter } from '../inbox/entries';
 import type { Inbox, InboxState } from '../inbox/inbox';
+import { createReading } from '../journal/step';
 import type { Kind } from '../model';
 import { nothingSent } from '../outbox/admin';
 import type { SendHandler, SendingNode } from '../outbox/sender-registrations';
 import type { Endpoints, Watcher } from '../polling/endpoint';
 import type { AccountData } from './account-data';
-import type { Consent, OptOutQuery } from './consent';
 import type { AccountSettings, Member, StoreChoice } from './settings';
 import type {
   AccountState,
@@ -135,7 +137,7 @@ export interface Membership {
   /** Has {@link state} know how many have opted out, where that may have changed. */
   refresh(): Promise<void>;
   /**
-   * Who has opted out, the latest first, 200 at most.
+   * Who has opted out, the latest first.
    *
    * @throws SmsError `SMS_STORE` when the store cannot be used
    */
@@ -143,7 +145,7 @@ export interface Membership {
   /**
    * Puts numbers on the list of those who opted out, or takes them off it. Resolves with for how many that was a change.
    *
-   * @throws SmsError `SMS_STORE` when the store cannot be used: some of them may be changed
+   * @throws SmsError `SMS_STORE` when the store cannot be used
    */
   changeOptOuts(msisdns: readonly string[], wish: Wish): Promise<number>;
   /**
@@ -160,7 +162,9 @@ export interface MembershipHost {
   readonly key: string;
   readonly endpoints: Endpoints;
   readonly stats: Stats;
-  readonly consent: Consent;
+  readonly clock: Clock;
+  /** See {@link AccountState.consent}. */
+  readonly optedOut: number;
   /** What is kept, if anybody has asked for it. */
   readonly data: AccountData | undefined;
   /** See {@link AccountSettings.storeName}. */
@@ -169,6 +173,12 @@ export interface MembershipHost {
   dataOf(member: Member): AccountData;
   /** Resolves when what comes can be told what it answers: not while that is being taken over from another login. */
   expected(): Promise<void> | undefined;
+  /** See {@link Membership.attachSender}. */
+  attachSender(member: Member, handler: Omit<SendHandler, 'client'>): SendingNode;
+  /** See {@link Membership.refresh}. */
+  refresh(): Promise<void>;
+  /** Who has opted out is others now. */
+  onOptOut(): void;
   /** See {@link Membership.inherit}. */
   inherit(member: Member, ...former: Parameters<Membership['inherit']>): Promise<boolean>;
   /** Somebody has discarded what belonged to a node. */
@@ -231,20 +241,11 @@ export class JoinedMembership implements Membership, Member {
   }
 
   attachSender(handler: Omit<SendHandler, 'client'>): SendingNode {
-    const sending = this.#host.dataOf(this).outbox.attach({ ...handler, client: this.client });
-    const detach = this.#host.consent.attach(handler.id, this.settings.prefixes);
-    return {
-      send: (request) => sending.send(request),
-      countRefused: () => sending.countRefused(),
-      close: () => {
-        detach();
-        return sending.close();
-      },
-    };
+    return this.#host.attachSender(this, handler);
   }
 
   state(): AccountState {
-    const { data, endpoints, stats, consent, storeName } = this.#host;
+    const { data, endpoints, stats, optedOut, storeName } = this.#host;
     const { inbox, outbox, journal } = data ?? {};
     const [kind = ''] = storeName.split(' ');
     const error = journal?.failure ?? journal?.damage;
@@ -252,7 +253,7 @@ export class JoinedMembership implements Membership, Member {
       polls: Object.values(endpoints).flatMap(({ summary }) => summary ?? []),
       inbox: inbox?.state ?? nothingReceived,
       sends: outbox?.admin.state ?? nothingSent,
-      consent: { optedOut: consent.optedOut },
+      consent: { optedOut },
       store: { kind, ok: journal?.failure === undefined, ...(error && { error }) },
       counts: stats.counts,
     };
@@ -304,17 +305,20 @@ export class JoinedMembership implements Membership, Member {
   }
 
   refresh(): Promise<void> {
-    return this.#host.consent.refresh();
+    return this.#host.refresh();
   }
 
   async optOuts(query?: OptOutQuery): Promise<OptOutPage> {
     await this.#host.expected();
-    return this.#host.consent.list(this.#host.dataOf(this).journal, query);
+    return this.inbox.journal.run(createReading('refuse', (look) => listOptOuts(look, query)));
   }
 
   async changeOptOuts(msisdns: readonly string[], wish: Wish): Promise<number> {
     await this.#host.expected();
-    return this.#host.consent.change(this.#host.dataOf(this).journal, msisdns, wish);
+    const change = { msisdns, wish, at: this.#host.clock.now(), via: 'person' } as const;
+    const changed = await this.inbox.journal.run(createOptOutStep(change, 'refuse'));
+    this.#host.onOptOut();
+    return changed;
   }
 
   leave(returning?: Promise<void>): Promise<void> {

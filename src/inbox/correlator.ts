@@ -59,8 +59,7 @@ export function withConsent({ journal, correlator, now, wishOf, onChanged }: Con
       correlate(look, changes, isNew) {
         const correlated = known.correlate(look, changes, isNew);
         if (!isNew) return correlated;
-        const createId = () => journal.nextId();
-        const change: OptOutChange = { msisdns: [msisdn], wish, at: now(), via: 'message', createId };
+        const change: OptOutChange = { msisdns: [msisdn], wish, at: now(), via: 'message' };
         // While the store fails nobody knows what the list is, which must not be written over.
         const isOpen = journal.mode === 'open';
         if (isOpen) changeOptOuts(change, look, changes);

@@ -50,8 +50,6 @@ export class Copies {
   readonly adopted = new Map<string, Item>();
   /** By key. */
   readonly values = new Map<string, Copy>();
-  /** What the other had before of what is added to it, by prefix. */
-  readonly own = new Map<string, ReadonlyMap<string, Remembered>>();
 }
 
 /**
@@ -130,13 +128,7 @@ async function copyValues(from: Journal, to: Journal, copies: Copies): Promise<v
   // What another instance has in hand it may let go of, to be called back again: it is not seen then.
   const held = from.isShared ? await from.remembered([heldPrefix]) : [];
   const isHeld = (key: string) => held.some(([hold]) => `${hold}:`.startsWith(`${heldPrefix}${key}:`));
-  let theirs: ReadonlyMap<string, Remembered> = new Map(remembered.filter(([key]) => !isHeld(key)));
-  for (const { prefix, add } of values) {
-    if (!add || !remembered.some(([key]) => key.startsWith(prefix))) continue;
-    const own = copies.own.get(prefix) ?? new Map(await to.remembered([prefix]));
-    copies.own.set(prefix, own);
-    theirs = add(own, theirs);
-  }
+  const theirs = new Map(remembered.filter(([key]) => !isHeld(key)));
   const keys = new Set([...theirs.keys(), ...copies.values.keys()]);
   const memory = [...keys].map((key) => [key, theirs.get(key)] as const);
   const changed = memory.filter(([key, one]) => !isDeepStrictEqual(copies.values.get(key)?.theirs, one));
@@ -147,7 +139,7 @@ async function copyValues(from: Journal, to: Journal, copies: Copies): Promise<v
 /** Has the other remember what it did, but for what was copied before, and for who opted out: one too many harms nobody. */
 async function uncopy(to: Journal, copies: Copies, before: ReadonlySet<string>): Promise<void> {
   const values = valuesOf(to.participants);
-  const copied = [...copies.values.keys()].filter((key) => !before.has(key) && !findOf(values, key)?.add);
+  const copied = [...copies.values.keys()].filter((key) => !before.has(key) && !findOf(values, key)?.staysCopied);
   for (const keys of slicesOf(copied)) {
     const nothing = keys.map((key) => [key, undefined] as const);
     await to.run(adopt(to, [], nothing, copies));

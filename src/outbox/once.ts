@@ -1,4 +1,12 @@
-import { type Changes, type Duration, digest, type Look, type MovedValues, parseRememberedValue } from '../store/store';
+import {
+  type Changes,
+  type Duration,
+  digest,
+  foreverMs,
+  type Look,
+  type MovedValues,
+  parseRememberedValue,
+} from '../store/store';
 import { formatOutcome, isAccepted, isKept, isUnknown, type Outcome, type StoredOutcome, type Text } from './text';
 
 /** What the memory of keys says of a text. */
@@ -22,9 +30,6 @@ export interface KeyMemory {
   now: number;
   dedupeMs(): number;
 }
-
-/** Longer than any text waits. */
-export const foreverMs = 100 * 365 * 24 * 3_600_000;
 
 /** Within so long a text that waits no more has an outcome. Should it be lost, its key is free again then. */
 const longestEndMs = 30 * 24 * 3_600_000;

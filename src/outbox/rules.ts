@@ -1,4 +1,4 @@
-import { keyOfOptOut } from '../consent/opt-outs';
+import { isOptedOut, keyOfOptOut } from '../consent/opt-outs';
 import { isAllowed, isNumber } from '../consent/prefixes';
 import { isSmsError, SmsError, type SmsErrorDetails, type SmsErrorReason } from '../errors';
 import { nextAllowed, type QuietHours } from '../message/times';
@@ -103,11 +103,11 @@ export function outsideOf({ recipients, rules, text }: Omit<Leaving, 'moment'>):
 
 /** Who wants no more texts is withheld, but from essential texts. */
 const consentRule: Rule = (leaving, look, changes, isLeaving) => {
-  const numbers = askedForConsent(leaving).map((msisdn) => ({ msisdn, key: keyOfOptOut(msisdn) }));
+  const numbers = askedForConsent(leaving);
   // Another instance may be putting somebody on the list.
-  if (isLeaving) for (const { key } of numbers) changes.compare.add(key);
-  const withheld = numbers.filter(({ key }) => look(key) !== undefined);
-  return { withheld: withheld.map(({ msisdn }) => ({ msisdn, reason: 'optedOut', params: {} })) };
+  if (isLeaving) for (const msisdn of numbers) changes.compare.add(keyOfOptOut(msisdn));
+  const withheld = numbers.filter((msisdn) => isOptedOut(msisdn, look));
+  return { withheld: withheld.map((msisdn) => ({ msisdn, reason: 'optedOut', params: {} })) };
 };
 
 /** Those of whom somebody has to say whether they want texts: while the store fails, nobody can. */

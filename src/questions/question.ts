@@ -1,8 +1,7 @@
 import { type Clock, wait } from '../clock';
 import type { IncomingRecord } from '../model';
-import { foreverMs } from '../outbox/once';
 import type { Text } from '../outbox/text';
-import { type Changes, type Item, type MovedValues, unsweptPrefix } from '../store/store';
+import { type Changes, foreverMs, type Item, type MovedValues, unsweptPrefix } from '../store/store';
 import { normaliseRecipient } from '../wire/fields';
 
 /** Why no reply comes. */

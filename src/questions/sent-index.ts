@@ -1,12 +1,13 @@
 import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model';
 import type { Moment } from '../outbox/limits';
-import { foreverMs, type KeyMemory } from '../outbox/once';
+import type { KeyMemory } from '../outbox/once';
 import type { RuleSettings } from '../outbox/rules';
 import type { Text } from '../outbox/text';
 import {
   type Changes,
   type Duration,
   digest,
+  foreverMs,
   type Look,
   type MovedValues,
   parseRememberedValue,

@@ -35,6 +35,9 @@ export interface Remembered extends Duration {
 /** What is remembered under a key that begins so is never swept, nor read to find that out, since it may be large: whoever remembers it forgets it. */
 export const unsweptPrefix = '~';
 
+/** As good as for ever, and longer than any text waits. It has fewer digits than Redis takes for a fraction. */
+export const foreverMs = 100 * 365 * 24 * 3_600_000;
+
 /** Under keys that begin so, with the key of what was seen, stands on a shared store what is called back and not delivered yet. */
 export const heldPrefix = 'held:';
 
@@ -328,8 +331,8 @@ export interface MovedValues {
    * newer, and stays.
    */
   merge?(own: Remembered, other: Remembered, key: string, changes: Changes): Remembered | undefined;
-  /** What the other's adds to what one's own was before, of all that is under the prefix; absent: it is as it is. */
-  add?(own: ReadonlyMap<string, Remembered>, others: ReadonlyMap<string, Remembered>): ReadonlyMap<string, Remembered>;
+  /** What was copied stays where somebody comes back to the login before it has been moved. */
+  readonly staysCopied?: boolean;
   /** It stays in a store that is shared, too. */
   readonly isCommon?: boolean;
   /** The id of the text that it ends with; absent, or `undefined`: it does not. */

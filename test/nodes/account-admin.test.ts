@@ -222,25 +222,6 @@ describe('what goes on in an account', () => {
     assert.equal(accounts[1]?.state, undefined);
   });
 
-  it('reads no more of who has opted out once whoever asked has gone', async () => {
-    let reads = 0;
-    const optouts = Array.from({ length: 200 }, () => ({ msisdn: '64215551234', at: 0, via: 'person' as const }));
-    const optOuts = async () => ({ optouts, total: 1_000_000_000, next: String(++reads) });
-    const node = createNode('a', 'login');
-    const gone = new AbortController();
-    const ask = await serve({ ...node, membership: { ...node.membership, optOuts } } as unknown as AccountNode);
-    const asking = ask('a/optouts', undefined, { signal: gone.signal, headers: { accept: 'text/csv' } });
-    await until(() => reads > 10);
-    gone.abort();
-    await assert.rejects(asking);
-    const rests = async () => {
-      const before = reads;
-      for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
-      return reads === before;
-    };
-    await until(rests);
-  });
-
   it('is 400 for a state and an action that there are not', async () => {
     const ask = await serve(createNode('a', 'login'));
     for (const query of ['', '?state=', '?state=all', '?state=kept&state=aside']) {

@@ -508,9 +508,9 @@ export const mutants: readonly Mutant[] = [
   ),
   consent(
     'what the last poll brings is not listened to',
-    'account/consent.ts',
-    'if (settings.length > 0) this.wishOf',
-    'this.wishOf',
+    'account/account.ts',
+    'if (all.length > 0) this.#wishOf',
+    'this.#wishOf',
   ),
   consent(
     'another login knows nobody who wrote STOP',

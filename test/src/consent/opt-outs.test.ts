@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import {
   changeOptOuts,
   countOptOuts,
-  keyOfOptOut,
-  keyOfTotal,
+  isOptedOut,
   listOptOuts,
-  mergeOptOuts,
+  movedOptOuts,
   type OptOutPage,
+  type OptOutQuery,
 } from '../../../src/consent/opt-outs';
 import type { Wish } from '../../../src/consent/words';
 import { DiskStore } from '../../../src/store/disk';
@@ -27,7 +27,6 @@ const events: StoreEvents = {
 /** The list as steps of a journal change and read it. */
 class List {
   readonly store: Store;
-  #ids = 0;
 
   constructor(store: Store) {
     this.store = store;
@@ -50,19 +49,16 @@ class List {
   }
 
   async change(wish: Wish, msisdns: readonly string[], at = 1): Promise<number> {
-    const { changed, changes, ids } = await this.decide((look) => {
-      let ids = this.#ids;
+    const { changed, changes } = await this.decide((look) => {
       const changes = createChanges();
-      const createId = () => `p${ids++}`;
-      const changed = changeOptOuts({ msisdns, wish, at, via: 'message', createId }, look, changes);
-      return { changed, changes, ids };
+      const lookAgain: Look = (key) => (changes.remember.has(key) ? changes.remember.get(key) : look(key));
+      return { changed: changeOptOuts({ msisdns, wish, at, via: 'message' }, lookAgain, changes), changes };
     });
-    this.#ids = ids;
     await this.store.commit(changes, new Map());
     return changed;
   }
 
-  list(asked: { after?: string; search?: string } = {}): Promise<OptOutPage> {
+  list(asked: OptOutQuery = {}): Promise<OptOutPage> {
     return this.decide((look) => listOptOuts(look, asked));
   }
 
@@ -78,8 +74,7 @@ class List {
   }
 
   async has(msisdn: string): Promise<boolean> {
-    const key = keyOfOptOut(msisdn);
-    return (await this.decide((look) => look(key))) !== undefined;
+    return this.decide((look) => isOptedOut(msisdn, look));
   }
 }
 
@@ -123,22 +118,17 @@ describe('the list of who opted out', () => {
 
   it('gives 200 at a time, each once', async () => {
     const all = numbers(1_001);
-    for (let index = 0; index < all.length; index += 77) await list.change('out', all.slice(index, index + 77));
+    for (let index = 0; index < all.length; index += 77) await list.change('out', all.slice(index, index + 77), index);
     const first = await list.list();
     assert.equal(first.optouts.length, 200);
     assert.equal(first.total, 1_001);
     assert.deepEqual(await list.all(), [...all].reverse());
   });
 
-  it('gives them all where few are left on each page', async () => {
-    const all = numbers(6_000);
-    await list.change('out', all);
-    const left = all.filter((_, index) => index % 50 === 0);
-    await list.change(
-      'in',
-      all.filter((_, index) => index % 50 !== 0),
-    );
-    assert.deepEqual(await list.all(), [...left].reverse());
+  it('gives as many as are asked for', async () => {
+    await list.change('out', numbers(450));
+    const { optouts, next } = await list.list({ most: Number.POSITIVE_INFINITY });
+    assert.deepEqual([optouts.length, next], [450, undefined]);
   });
 
   for (const search of [undefined, '6421']) {
@@ -170,30 +160,24 @@ describe('the list of who opted out', () => {
 
   it('has what two stores have, put together', async () => {
     const former = new List(new MemoryStore());
-    await former.change('out', numbers(3));
-    const [theirs] = await former.store.recall([keyOfTotal]);
-    const own: Remembered = { at: 1, forMs: 1, value: JSON.stringify({ total: 1, pages: ['own'] }) };
-    assert.ok(theirs);
-    const both = mergeOptOuts(keyOfTotal, own, theirs);
-    assert.equal(
-      countOptOuts(() => both),
-      4,
+    await former.change('out', ['64001', '65001'], 5);
+    await list.change('out', ['64001', '66001'], 7);
+    const [[key, theirs] = []] = await former.store.list(['']);
+    const [[, own] = []] = await list.store.list(['']);
+    assert.ok(key && theirs && own);
+    const both = movedOptOuts.merge?.(own, theirs, key, createChanges());
+    const { optouts } = listOptOuts((one) => (one === key ? both : undefined));
+    assert.deepEqual(
+      optouts.map(({ msisdn, at }) => [msisdn, at]),
+      [
+        ['66001', 7],
+        ['64001', 7],
+        ['65001', 5],
+      ],
     );
-    assert.deepEqual(JSON.parse(both.value).pages, ['p0', 'own']);
-    assert.equal(mergeOptOuts(keyOfTotal, both, theirs), both);
-    assert.equal(mergeOptOuts('~optout:number:x', own, theirs), own);
   });
 
-  it('takes nothing from a head that is damaged', () => {
-    for (const value of ['', '{', '[]', 'null', '{"total":"1","pages":[]}', '{"total":1,"pages":[1]}']) {
-      assert.equal(
-        countOptOuts(() => ({ at: 1, forMs: 1, value })),
-        0,
-      );
-    }
-  });
-
-  it('answers within 50 ms of 100,000 numbers', async function () {
+  it('answers with 100,000 numbers', async function () {
     this.timeout(60_000);
     const folder = mkdtempSync(join(tmpdir(), 'opt-outs-'));
     const store = new DiskStore(folder);

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { Consent } from '../../../src/account/consent';
-import { keyOfOptOut, optOutPrefix } from '../../../src/consent/opt-outs';
+import { isOptedOut, keyOfOptOut, listOptOuts, optOutPrefix } from '../../../src/consent/opt-outs';
 import type { Wish } from '../../../src/consent/words';
 import { createOptOutStep } from '../../../src/inbox/correlator';
 import { abandon, adopt, Copies } from '../../../src/journal/move';
@@ -68,16 +67,17 @@ describe('what a login takes over of another', () => {
   it('is who opted out, each once, though both have the number, and nobody who has written START since', async () => {
     const former = new SendingSide();
     const heir = new SendingSide({ clock: former.clock, store: new FailingStore() });
-    const consent = new Consent({ clock: former.clock, replies: { listen() {} }, journal: () => undefined });
     /** Changes who is on the list of one of them, and results in who is by then. */
     const change = async ({ journal }: SendingSide, wish: Wish, msisdns: readonly string[]) => {
       journal.open();
-      const changing = consent.change(journal, msisdns, wish).then(() => consent.list(journal));
+      const changing = journal
+        .run(createOptOutStep({ msisdns, wish, at: former.clock.now(), via: 'person' }, 'refuse'))
+        .then(() => journal.run(createReading('refuse', (look) => listOptOuts(look))));
       await former.pass(1_000);
       const { optouts, total } = await changing;
       return [...optouts.map(({ msisdn }) => msisdn).sort(), total];
     };
-    const [both, theirs, mine] = ['6421555001', '6421555002', '6421555003'];
+    const [both, theirs, mine] = ['6421555001', '6422555001', '6423555001'];
     await change(former, 'out', [both, theirs]);
     await change(heir, 'out', [mine, both]);
     const moving = former.handOverTo(heir, { isLast: true });
@@ -502,7 +502,7 @@ describe('what a login takes over of another', () => {
     const [both, mine] = ['6421555001', '6421555002'] as const;
     const change = ({ journal }: SendingSide, ...msisdns: string[]) => {
       const at = former.clock.now();
-      const optOut = { msisdns, wish: 'out', at, via: 'message', createId: () => journal.nextId() } as const;
+      const optOut = { msisdns, wish: 'out', at, via: 'message' } as const;
       return journal.run(createOptOutStep(optOut, 'refuse'));
     };
     await change(former, both);
@@ -514,7 +514,7 @@ describe('what a login takes over of another', () => {
     };
     await Promise.all([former.handOverTo(heir, { isLast: true, isWanted }), former.pass(11_000), heir.pass(11_000)]);
     await writing;
-    const isOut = (look: Look) => [both, mine].map((msisdn) => look(keyOfOptOut(msisdn)) !== undefined);
+    const isOut = (look: Look) => [both, mine].map((msisdn) => isOptedOut(msisdn, look));
     assert.deepEqual(await heir.journal.run(createReading('refuse', isOut)), [true, true]);
   });
 
@@ -527,7 +527,7 @@ describe('what a login takes over of another', () => {
     heir.attach();
     const [left, back] = ['6421555001', '6421555002'] as const;
     const change = ({ journal }: SendingSide, wish: 'out' | 'in', ...msisdns: string[]) => {
-      const optOut = { msisdns, wish, at: clock.now(), via: 'message', createId: () => journal.nextId() } as const;
+      const optOut = { msisdns, wish, at: clock.now(), via: 'message' } as const;
       return journal.run(createOptOutStep(optOut, 'refuse'));
     };
     const how = { isLast: true, keepsMemory: true, copies: new Copies() };
@@ -536,7 +536,7 @@ describe('what a login takes over of another', () => {
     await move();
     await change(heir, 'in', back);
     await move();
-    const isOut = (look: Look) => [left, back].map((msisdn) => look(keyOfOptOut(msisdn)) !== undefined);
+    const isOut = (look: Look) => [left, back].map((msisdn) => isOptedOut(msisdn, look));
     assert.deepEqual(await heir.journal.run(createReading('refuse', isOut)), [true, false]);
   });
 
