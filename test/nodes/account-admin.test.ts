@@ -14,7 +14,6 @@ import type { AccountsReport, EntriesReport } from '../../nodes/runtime/account-
 import smsAccount from '../../nodes/sms-account';
 import { type AccountEntry, type AccountState, type EntryAction, type EntryState, SmsError } from '../../src';
 import { startNodeRed } from '../node-red-process';
-import { until } from '../until';
 import { account, catcher, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
 
 // The one that Node-RED itself has.
