@@ -61,7 +61,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   /** Beginnings of the numbers that nodes may write to that send, by their ids. */
   readonly #prefixes = new Map<string, ReadonlySet<string>>();
   readonly #options: AccountOptions;
-  readonly #stores = new AccountStores(this);
+  readonly stores = new AccountStores(this);
   /** For replies, and for statuses. */
   readonly #questionPolls: Readonly<Record<PolledFor, QuestionPoll>>;
   readonly #queue: SendQueue;
@@ -118,36 +118,20 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   }
 
   get data(): AccountData | undefined {
-    return this.#stores.data;
-  }
-
-  get storeName(): string {
-    return this.#stores.storeName ?? this.settings?.storeName ?? '';
+    return this.stores.data;
   }
 
   failure(): SmsError | undefined {
-    return this.#stores.data?.journal.failure;
-  }
-
-  dataOf(member: Member): AccountData {
-    return this.#stores.dataOf(member);
+    return this.stores.data?.journal.failure;
   }
 
   inboxOf(member: Member): Inbox {
     // What a poll in flight brings may answer what is known in the former store alone.
-    return (this.#stores.former ?? this.dataOf(member)).receiving;
-  }
-
-  expected(): Promise<void> | undefined {
-    return this.#stores.expected;
+    return (this.stores.former ?? this.stores.dataOf(member)).receiving;
   }
 
   onChanged(): void {
     this.settings?.onChanged?.();
-  }
-
-  onDiscarded(node: string): void {
-    this.settings?.onDiscarded?.(node);
   }
 
   onDrained(kind: Kind): void {
@@ -166,8 +150,8 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     findProxy(settings.baseUrl, settings.proxy);
     if (this.members.size === 0) {
       this.#open(settings);
-      this.#stores.begin();
-      this.#lateness = this.clock.after(longestDeploymentMs, () => this.#stores.goOn(), true);
+      this.stores.begin();
+      this.#lateness = this.clock.after(longestDeploymentMs, () => this.stores.goOn(), true);
     }
     const client = new Client({ ...settings, connections: this.#connections, clock: this.clock });
     const membership = new JoinedMembership(settings, client, this);
@@ -208,7 +192,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   }
 
   attachSender(member: Member, handler: Omit<SendHandler, 'client'>): SendingNode {
-    const sending = this.dataOf(member).outbox.attach({ ...handler, client: member.client });
+    const sending = this.stores.dataOf(member).outbox.attach({ ...handler, client: member.client });
     const { prefixes = [] } = member.settings;
     // What is kept of it leaves only while it is here.
     if (prefixes.length > 0) this.#prefixes.set(handler.id, new Set(prefixes));
@@ -250,7 +234,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
       onChanged();
     };
     // What is taken over from a former store is nothing to poll for there.
-    const isUsed = () => this.#stores.data === data;
+    const isUsed = () => this.stores.data === data;
     const data = new AccountData({
       store: settings.createStore(key),
       clock,
@@ -268,8 +252,8 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
       rules: this.#rules,
       wishOf: (text) => this.#wishOf?.(text),
       onOptOut: () => this.onOptOut(),
-      expected: () => this.#stores.expected,
-      unread: () => this.#stores.unread,
+      expected: () => this.stores.expected,
+      unread: () => this.stores.unread,
       sources: () => [
         ...(endpoints.status.isWatched ? (['status'] as const) : []),
         ...(endpoints.incoming.isWatched ? (['reply'] as const) : []),
@@ -279,7 +263,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
       onDamaged: (error) => (this.settings ?? settings).onDamaged?.(error),
       onFault: (error) => (this.settings ?? settings).onFault?.(error),
       onAbandoned: (node) => this.settings?.onAbandoned?.(node),
-      onDiscarded: (node) => this.onDiscarded(node),
+      onDiscarded: (node) => this.settings?.onDiscarded?.(node),
       onOpenQuestions: (node, kind, areOpen) => isUsed() && this.#questionPolls[kind].set(node, areOpen),
       onQuestionsRest: () => {
         if (isUsed()) for (const poll of Object.values(this.#questionPolls)) poll.rest();
@@ -292,9 +276,9 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   }
 
   async ready(member: Member | undefined): Promise<Member> {
-    const { journal } = this.dataOf(this.#present(member));
+    const { journal } = this.stores.dataOf(this.#present(member));
     await journal.ready();
-    await this.#stores.expected;
+    await this.stores.expected;
     // The store may have failed since, in the same turn of the event loop.
     if (journal.failure) throw journal.failure;
     return this.#present(member);
@@ -315,7 +299,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     started = Promise.resolve(),
   ): Promise<boolean> {
     const former = key === this.key ? this : this.#options.find(key);
-    return this.#stores.takeOver({ former: former.#stores, store, member, onFailure, started });
+    return this.stores.takeOver({ former: former.stores, store, member, onFailure, started });
   }
 
   async keepOpen<T>(work: () => Promise<T>): Promise<T> {
@@ -381,14 +365,14 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     const isOwn = data?.journal.isShared && data.journal.mayHold;
     const isDisposable =
       !data || (data.journal.isDurable && !isOwn && data.inbox.isSettled && !data.outbox.hasMessages);
-    if (isDisposable && this.#stores.isSettled && this.#queue.isRested) this.#forget();
-    else if (this.#stores.isSettled) {
+    if (isDisposable && this.stores.isSettled && this.#queue.isRested) this.#forget();
+    else if (this.stores.isSettled) {
       this.#forgetting = this.clock.after(forgetAfterMs, () => this.#forget(), true);
     }
   }
 
   #forget(): void {
-    if (!this.#isNeeded && this.#stores.isSettled) this.#options.onIdle();
+    if (!this.#isNeeded && this.stores.isSettled) this.#options.onIdle();
   }
 }
 

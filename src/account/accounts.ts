@@ -12,22 +12,11 @@ export interface Accounts {
   join(settings: AccountSettings): JoinedMembership;
 }
 
-/** What was counted of so many logins is known, also while nobody uses them. */
-const mostStats = 100;
-
 /** Begins with no account. Two of them share nothing, as two processes do. */
 export function createAccounts(): Accounts {
   const accounts = new Map<string, Account>();
+  /** Of each login, also while nobody uses it. */
   const allStats = new Map<string, Stats>();
-
-  const forgetStats = (wanted: string) => {
-    for (const [key, stats] of allStats) {
-      if (allStats.size <= mostStats) return;
-      if (key === wanted || accounts.has(key)) continue;
-      stats.close();
-      allStats.delete(key);
-    }
-  };
 
   const create = (key: string, clock: Clock): Account => {
     // All that an account stands on, which is not needed before there is one.
@@ -35,7 +24,6 @@ export function createAccounts(): Accounts {
     const { Stats } = require('./stats') as typeof import('./stats');
     const stats = allStats.get(key) ?? new Stats(clock);
     allStats.set(key, stats);
-    forgetStats(key);
     const account: Account = new Account({
       key,
       clock,

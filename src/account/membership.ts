@@ -17,7 +17,7 @@ import type { Kind } from '../model';
 import { nothingSent } from '../outbox/admin';
 import type { SendHandler, SendingNode } from '../outbox/sender-registrations';
 import type { Endpoints, Watcher } from '../polling/endpoint';
-import type { AccountData } from './account-data';
+import type { AccountStores } from './account-data';
 import type { AccountSettings, Member, StoreChoice } from './settings';
 import type {
   AccountState,
@@ -165,14 +165,8 @@ export interface MembershipHost {
   readonly clock: Clock;
   /** See {@link AccountState.consent}. */
   readonly optedOut: number;
-  /** What is kept, if anybody has asked for it. */
-  readonly data: AccountData | undefined;
-  /** See {@link AccountSettings.storeName}. */
-  readonly storeName: string;
-  /** What is kept for a member. */
-  dataOf(member: Member): AccountData;
-  /** Resolves when what comes can be told what it answers: not while that is being taken over from another login. */
-  expected(): Promise<void> | undefined;
+  /** Where it keeps. */
+  readonly stores: AccountStores;
   /** See {@link Membership.attachSender}. */
   attachSender(member: Member, handler: Omit<SendHandler, 'client'>): SendingNode;
   /** See {@link Membership.refresh}. */
@@ -181,14 +175,9 @@ export interface MembershipHost {
   onOptOut(): void;
   /** See {@link Membership.inherit}. */
   inherit(member: Member, ...former: Parameters<Membership['inherit']>): Promise<boolean>;
-  /** Somebody has discarded what belonged to a node. */
-  onDiscarded(node: string): void;
   /** See {@link Membership.leave}. */
   leave(member: Member, returning: Promise<void> | undefined): Promise<void>;
 }
-
-/** Decisions that are written at once. */
-const takenTogether = 200;
 
 const actions: Readonly<Record<EntryState, readonly EntryAction[]>> = {
   kept: ['send', 'discard'],
@@ -209,7 +198,7 @@ export class JoinedMembership implements Membership, Member {
     incoming: (subscriber) => this.#subscribeToPolled('incoming', subscriber),
     status: (subscriber) => this.#subscribeToPolled('status', subscriber),
     outbox: (subscriber) => this.#subscribeToOutbox(subscriber),
-    callback: (subscriber) => new CalledSubscription(this.inbox, subscriber, () => this.#host.expected()),
+    callback: (subscriber) => new CalledSubscription(this.inbox, subscriber, () => this.#host.stores.expected),
   };
   #onLeft = () => {};
   #leaving: Promise<void> | undefined;
@@ -229,7 +218,7 @@ export class JoinedMembership implements Membership, Member {
 
   /** What all members share. */
   get inbox(): Inbox {
-    return this.#host.dataOf(this).inbox;
+    return this.#host.stores.dataOf(this).inbox;
   }
 
   inherit(...former: Parameters<Membership['inherit']>): Promise<boolean> {
@@ -245,9 +234,9 @@ export class JoinedMembership implements Membership, Member {
   }
 
   state(): AccountState {
-    const { data, endpoints, stats, optedOut, storeName } = this.#host;
-    const { inbox, outbox, journal } = data ?? {};
-    const [kind = ''] = storeName.split(' ');
+    const { stores, endpoints, stats, optedOut } = this.#host;
+    const { inbox, outbox, journal } = stores.data ?? {};
+    const [kind = ''] = (stores.storeName ?? this.settings.storeName).split(' ');
     const error = journal?.failure ?? journal?.damage;
     return {
       polls: Object.values(endpoints).flatMap(({ summary }) => summary ?? []),
@@ -268,7 +257,7 @@ export class JoinedMembership implements Membership, Member {
   }
 
   entries(state: EntryState, most: number, after?: string): EntryList {
-    const { data } = this.#host;
+    const { data } = this.#host.stores;
     if (!data) return { entries: [], total: 0 };
     const { inbox, outbox } = data;
     if (state !== 'aside') return outbox.admin.entries(state, most, after);
@@ -277,7 +266,7 @@ export class JoinedMembership implements Membership, Member {
   }
 
   async act(id: string, action: EntryAction): Promise<Decision> {
-    const { data } = this.#host;
+    const { data } = this.#host.stores;
     if (!data) return 'gone';
     const { deadLetters } = data.inbox;
     const item = deadLetters.get(id);
@@ -285,23 +274,17 @@ export class JoinedMembership implements Membership, Member {
     if (action === 'send' || action === 'sent') return 'unfit';
     if (action === 'deliver') return deadLetters.deliver(id) ? 'done' : 'unfit';
     deadLetters.discard([id]);
-    this.#host.onDiscarded(item.node);
+    this.settings.onDiscarded?.(item.node);
     return 'done';
   }
 
   async actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'> {
     if (!actions[state].includes(action)) return 'unfit';
-    const decided: Decided = { done: 0, left: 0 };
     // Those that come meanwhile nobody has seen.
     const { entries } = this.entries(state, Number.POSITIVE_INFINITY);
-    for (let start = 0; start < entries.length; start += takenTogether) {
-      const together = entries.slice(start, start + takenTogether);
-      for (const decision of await Promise.all(together.map(({ id }) => this.act(id, action)))) {
-        if (decision === 'done') decided.done++;
-        else if (decision === 'unfit') decided.left++;
-      }
-    }
-    return decided;
+    const decisions = await Promise.all(entries.map(({ id }) => this.act(id, action)));
+    const count = (decision: Decision) => decisions.filter((one) => one === decision).length;
+    return { done: count('done'), left: count('unfit') };
   }
 
   refresh(): Promise<void> {
@@ -309,12 +292,12 @@ export class JoinedMembership implements Membership, Member {
   }
 
   async optOuts(query?: OptOutQuery): Promise<OptOutPage> {
-    await this.#host.expected();
+    await this.#host.stores.expected;
     return this.inbox.journal.run(createReading('refuse', (look) => listOptOuts(look, query)));
   }
 
   async changeOptOuts(msisdns: readonly string[], wish: Wish): Promise<number> {
-    await this.#host.expected();
+    await this.#host.stores.expected;
     const change = { msisdns, wish, at: this.#host.clock.now(), via: 'person' } as const;
     const changed = await this.inbox.journal.run(createOptOutStep(change, 'refuse'));
     this.#host.onOptOut();

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../clock';
+import type { Clock } from '../clock';
 import { type SmsError, Told } from '../errors';
 import type { InboxState, ReceiveCounts } from '../inbox/inbox';
 import type { SendState, TextAction, TextEntry, TextEntryList } from '../outbox/admin';
@@ -82,7 +82,6 @@ export class Stats {
   readonly receives: ReceiveCounts = { received: 0, statuses: 0, duplicates: 0, redelivered: 0, setAside: 0 };
   /** What had been counted when this day began. */
   #before = this.counts;
-  #midnight: Timer | undefined;
   /** Nodes that know that the store fails. */
   readonly toldOfStore = new Told();
 
@@ -104,11 +103,6 @@ export class Stats {
     return counts;
   }
 
-  /** Nothing is counted any more. */
-  close(): void {
-    this.#midnight?.cancel();
-  }
-
   #awaitMidnight(): void {
     const now = this.#clock.now();
     const begin = () => {
@@ -116,6 +110,6 @@ export class Stats {
       this.#awaitMidnight();
     };
     // A day may have 23 or 25 hours.
-    this.#midnight = this.#clock.after(new Date(now).setHours(24, 0, 0, 0) - now, begin, true);
+    this.#clock.after(new Date(now).setHours(24, 0, 0, 0) - now, begin, true);
   }
 }

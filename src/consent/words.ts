@@ -75,9 +75,10 @@ export interface ConsentSettings {
 const longest = 1_600;
 
 const separators = /[,\n]/;
-const blank = /^[\p{White_Space}\p{Cf}\p{Cc}]$/u;
-/** What may surround a word, emoji with what changes their looks among it. */
-const surrounding = /^[\p{White_Space}\p{P}\p{S}\p{Cf}\p{Cc}\p{Mn}]$/u;
+const blanks = /[\p{White_Space}\p{Cf}\p{Cc}]+/gu;
+/** All but what may surround a word, emoji with what changes their looks among it: from the first character that may not to the last. */
+const surrounded =
+  /[^\p{White_Space}\p{P}\p{S}\p{Cf}\p{Cc}\p{Mn}](?:[^]*[^\p{White_Space}\p{P}\p{S}\p{Cf}\p{Cc}\p{Mn}])?/u;
 
 /**
  * Reads words or phrases that are separated by commas or new lines; those of the ten languages where there is none.
@@ -116,19 +117,6 @@ export function createWishOf(settings: readonly ConsentSettings[]): WishOf {
 
 /** The form in which words are compared: without what surrounds them, in one case, with one space between. */
 function normalise(text: string): string {
-  const characters = [...text.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC')];
-  let [from, to] = [0, characters.length];
-  while (from < to && surrounding.test(characters[from] ?? '')) from++;
-  while (from < to && surrounding.test(characters[to - 1] ?? '')) to--;
-  let word = '';
-  let isBlank = false;
-  for (const character of characters.slice(from, to)) {
-    if (blank.test(character)) {
-      isBlank = true;
-      continue;
-    }
-    word += isBlank ? ` ${character}` : character;
-    isBlank = false;
-  }
-  return word;
+  const [word = ''] = surrounded.exec(text.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC')) ?? [];
+  return word.replace(blanks, ' ');
 }

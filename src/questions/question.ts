@@ -77,9 +77,8 @@ export function keepCarried({ id, carried }: { id: string; carried?: string }, a
 export class QuestionBook extends Map<string, Asked> {
   /** Those of each node that have no answer yet. */
   readonly open: Readonly<Record<Asked['kind'], NodeCounts>> = { question: new NodeCounts(), report: new NodeCounts() };
-  readonly #byText = new Map<string, Set<string>>();
-  /** Ids of reports. */
-  readonly #byReference = new Map<string, Set<string>>();
+  /** Ids by text, and of reports by reference, too, which no text is called by. */
+  readonly #ids = new Map<string, Set<string>>();
   readonly #onCount: (node: string, kind: Asked['kind']) => void;
 
   /** @param onCount a node has more or fewer open ones of a kind */
@@ -88,19 +87,14 @@ export class QuestionBook extends Map<string, Asked> {
     this.#onCount = onCount;
   }
 
-  /** Those of a text. */
-  of(text: string): Asked[] {
-    return [...(this.#byText.get(text) ?? [])].flatMap((id) => this.get(id) ?? []);
-  }
-
-  /** The reports that a status to a text of this reference may end. */
-  reportsBy(reference: string): Asked[] {
-    return [...(this.#byReference.get(reference) ?? [])].flatMap((id) => this.get(id) ?? []);
+  /** Those of a text; or, by the reference of texts, the reports that a status to them may end. */
+  of(textOrReference: string): Asked[] {
+    return [...(this.#ids.get(textOrReference) ?? [])].flatMap((id) => this.get(id) ?? []);
   }
 
   /** Whether a text has any. */
   hasOf(text: string): boolean {
-    return this.#byText.has(text);
+    return this.#ids.has(text);
   }
 
   /** Adds a question, or puts it in the place of an earlier state of it. */
@@ -108,8 +102,9 @@ export class QuestionBook extends Map<string, Asked> {
     const { id, text, reference } = question;
     const former = this.get(id);
     this.set(id, question);
-    addTo(this.#byText, text, id);
-    if (question.kind === 'report') addTo(this.#byReference, reference, id);
+    for (const key of question.kind === 'report' ? [text, reference] : [text]) {
+      this.#ids.set(key, (this.#ids.get(key) ?? new Set()).add(id));
+    }
     this.#count(question, openness(question) - openness(former));
   }
 
@@ -117,8 +112,11 @@ export class QuestionBook extends Map<string, Asked> {
     const question = this.get(id);
     if (!question) return false;
     super.delete(id);
-    deleteFrom(this.#byText, question.text, id);
-    deleteFrom(this.#byReference, question.reference, id);
+    for (const key of [question.text, question.reference]) {
+      const ids = this.#ids.get(key);
+      ids?.delete(id);
+      if (ids?.size === 0) this.#ids.delete(key);
+    }
     this.#count(question, -openness(question));
     return true;
   }
@@ -127,7 +125,7 @@ export class QuestionBook extends Map<string, Asked> {
   override clear(): void {
     const nodes = new Set([...this.values()].map(({ node }) => node));
     super.clear();
-    for (const index of [this.#byText, this.#byReference]) index.clear();
+    this.#ids.clear();
     for (const counts of Object.values(this.open)) counts.clear();
     for (const node of nodes) for (const kind of ['question', 'report'] as const) this.#onCount(node, kind);
   }
@@ -142,16 +140,6 @@ export class QuestionBook extends Map<string, Asked> {
 /** As how many open ones a question counts. */
 function openness(question: Asked | undefined): number {
   return question && !question.answer ? 1 : 0;
-}
-
-function addTo(index: Map<string, Set<string>>, key: string, id: string): void {
-  index.set(key, (index.get(key) ?? new Set()).add(id));
-}
-
-function deleteFrom(index: Map<string, Set<string>>, key: string, id: string): void {
-  const ids = index.get(key);
-  ids?.delete(id);
-  if (ids?.size === 0) index.delete(key);
 }
 
 const longestInTransitMs = 60_000;

@@ -148,7 +148,7 @@ export class Questions {
         const effect = () => {
           observe();
           if (answered) this.#ended(answered);
-          if (reported !== undefined) void this.#end(ledger.questions.reportsBy(reported));
+          if (reported !== undefined) void this.#end(ledger.questions.of(reported));
         };
         return { record: answering, ...(reported !== undefined && { isTaken: true as const }), effect };
       },

@@ -33,8 +33,6 @@ export function hasSentIndex(look: Look): boolean {
 interface StoredText extends Omit<SentText, 'matchedBy'> {
   /** For how long it is known, where that is less than it is remembered for the sake of its questions. */
   knownMs?: number;
-  /** Contacts and groups that it asks: whoever replies with the messageId answers for one. */
-  items?: string[];
 }
 
 /** What a record answers. */
@@ -131,8 +129,10 @@ export function match(
   const sent = readSent(reference, look);
   if (!sent) return undefined;
   let question = readQuestion(reference, sender, look);
-  if (!question && kind === 'incoming' && sent.items && !sent.to.includes(normaliseRecipient(from))) {
-    const answers = sent.items.map((item) => readQuestion(reference, recipientDigest(item), look));
+  if (!question && kind === 'incoming' && !sent.to.includes(normaliseRecipient(from))) {
+    // Whoever replies with the messageId answers for a contact or group that it asks.
+    const items = sent.to.filter((item) => !isHandset(item));
+    const answers = items.map((item) => readQuestion(reference, recipientDigest(item), look));
     question = answers.find((open) => open !== undefined);
   }
   return { ...publicMatch(sent, 'messageId'), ...(question && { question }) };
@@ -169,12 +169,11 @@ function readSent(reference: string, look: Look): KnownText | undefined {
 }
 
 function isStoredText(value: unknown): value is StoredText {
-  const { to, body, items = [] } = Object(value) as Partial<Record<keyof StoredText, unknown>>;
-  const areItems = Array.isArray(items) && items.every((one) => typeof one === 'string');
-  return Array.isArray(to) && typeof body === 'string' && areItems;
+  const { to, body } = Object(value) as Partial<Record<keyof StoredText, unknown>>;
+  return Array.isArray(to) && to.every((one) => typeof one === 'string') && typeof body === 'string';
 }
 
-function publicMatch({ items: _, knownMs: __, knownUntil, ...sent }: KnownText, matchedBy: MatchedBy): Match {
+function publicMatch({ knownMs: _, knownUntil, ...sent }: KnownText, matchedBy: MatchedBy): Match {
   return { sent: { ...sent, matchedBy }, knownUntil };
 }
 
@@ -302,7 +301,6 @@ export function remember(
   const duration = durationOf(text, memory);
   const { at, forMs } = duration;
   const recipients = new Set(open.map(({ recipient }) => recipient));
-  const items = to.filter((item) => !isHandset(item) && recipients.has(item));
   noteSentIndex(at, look, changes);
   const remembered: StoredText = {
     ...(messageId === undefined ? undefined : { messageId }),
@@ -313,7 +311,6 @@ export function remember(
     node: text.node,
     ...(sentMs < forMs ? { knownMs: sentMs } : undefined),
     ...(text.options.remember === undefined ? undefined : { remembered: text.options.remember.value }),
-    ...(items.length === 0 ? undefined : { items }),
   };
   changes.remember.set(sentKey(reference), { ...duration, value: JSON.stringify(remembered) });
   for (const [msisdn, key] of handsets) {
