@@ -310,7 +310,7 @@ describe('what goes on in an account', () => {
     }
   });
 
-  it('knows what was counted of a login that is used again, but not of more than a hundred since', async () => {
+  it('knows what was counted of a login that is used again', async () => {
     const countOf = async (apiKey: string) => {
       const membership = enter({ authentication: { type: 'bearer', apiKey } });
       attachSender(membership).refuse();
@@ -319,10 +319,6 @@ describe('what goes on in an account', () => {
       return refused;
     };
     assert.deepEqual([await countOf('first'), await countOf('first')], [1, 2]);
-    for (let login = 0; login < 100; login++) await countOf(`key${login}`);
-    assert.deepEqual([await countOf('key99'), await countOf('first')], [2, 1]);
-    for (let login = 0; login < 100; login++) enter({ authentication: { type: 'bearer', apiKey: `used${login}` } });
-    assert.deepEqual([await countOf('last'), await countOf('last')], [1, 2], 'beside a hundred that are used');
   });
 
   it('counts recipients that were accepted and refused, and texts that were not sent', async () => {
