@@ -78,7 +78,7 @@ const separators = /[,\n]/;
 const blanks = /[\p{White_Space}\p{Cf}\p{Cc}]+/gu;
 /** All but what may surround a word, emoji with what changes their looks among it: from the first character that may not to the last. */
 const surrounded =
-  /[^\p{White_Space}\p{P}\p{S}\p{Cf}\p{Cc}\p{Mn}](?:[^]*[^\p{White_Space}\p{P}\p{S}\p{Cf}\p{Cc}\p{Mn}])?/u;
+  /[^\p{White_Space}\p{P}\p{S}\p{Cf}\p{Cc}\p{Mn}](?:.*[^\p{White_Space}\p{P}\p{S}\p{Cf}\p{Cc}\p{Mn}])?/su;
 
 /**
  * Reads words or phrases that are separated by commas or new lines; those of the ten languages where there is none.

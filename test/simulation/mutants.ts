@@ -497,8 +497,8 @@ export const mutants: readonly Mutant[] = [
   consent(
     'who wrote STOP is sent to',
     'outbox/rules.ts',
-    'numbers.filter(({ key }) => look(key) !== undefined);',
-    'numbers.filter(({ key }) => key === "");',
+    'numbers.filter((msisdn) => isOptedOut(msisdn, look));',
+    'numbers.filter((msisdn) => msisdn === "");',
   ),
   consent(
     'a STOP is noted after its message',
