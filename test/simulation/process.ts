@@ -22,6 +22,7 @@ const epochMs = Date.UTC(2026, 0, 2);
 const closeTimeoutMs = 15_000;
 /** A node that is away for longer is not part of the flows any more. */
 const longestDeploymentMs = 20_000;
+const answeredOnly = 'it answered a question, or was reported, and no node took it besides';
 /** No step takes longer, however slow the store is. */
 const stepMs = 10_000;
 /** In 10 s, for all endpoints together, while they bring nothing. */
@@ -86,6 +87,8 @@ export class Process implements Callee, Surrounding {
   readonly #lost = new Set<Message>();
   /** Since when nothing is wrong with any store. */
   #inOrderSinceMs = 0;
+  /** Since when no node has been here that polls a kind. */
+  readonly #absentSinceMs = new Map<Kind, number>();
   /** Of each login and kind: answers that have come since its store failed, and were kept nowhere. */
   readonly #unkept = new Map<string, Set<readonly Message[]>>();
   /** When messages came here. */
@@ -365,10 +368,14 @@ export class Process implements Callee, Surrounding {
   examineCustody(): void {
     const { world, machine } = this;
     this.#examineOrder();
+    this.#examineAbsence();
     if (this.#lost.size > 0) this.#examineLost();
     if (world.givenUp.size > 0) this.#examineGivenUp();
     const hasFailed = this.#hasFailedNow;
     for (const message of this.#open) {
+      // A node may come while it is being written that nobody is here for it.
+      const absentMs = world.timeline.nowMs - (this.#absentSinceMs.get(message.kind) ?? world.timeline.nowMs);
+      if (absentMs >= longestDeploymentMs && this.#isForSender(message)) message.excuse ??= answeredOnly;
       if (hasFailed) {
         world.blind(message);
         if (!message.isKept && !machine.place.has(message)) message.isUnkept = true;
@@ -388,7 +395,7 @@ export class Process implements Callee, Surrounding {
       if (isDone && (world.plan.store !== 'memory' || world.isDoneByAll(message))) {
         this.#open.delete(message);
       } else if (this.#isForSender(message)) {
-        message.excuse ??= 'it answered a question, or was reported, and no node took it besides';
+        message.excuse ??= answeredOnly;
       } else if (world.plan.store !== 'memory' && this.#mustBeKept(message) && !machine.place.isAside(message)) {
         world.violate('not kept', `${message.name} is neither delivered nor in the store of ${this.name}`);
       }
@@ -398,7 +405,18 @@ export class Process implements Callee, Surrounding {
   /** It may be the reply to a question, or a status that is reported, and no node is here that would get it besides. */
   #isForSender(message: Message): boolean {
     if (message.reachedAs === undefined || this.world.outward?.isForSender(message) !== true) return false;
-    return ![...this.#nodes.keys()].some((id) => this.world.kindOf(id) === message.kind);
+    return !this.#hasNodeOf(message.kind);
+  }
+
+  #examineAbsence(): void {
+    for (const kind of ['incoming', 'status'] as const) {
+      if (this.#hasNodeOf(kind)) this.#absentSinceMs.delete(kind);
+      else if (!this.#absentSinceMs.has(kind)) this.#absentSinceMs.set(kind, this.world.timeline.nowMs);
+    }
+  }
+
+  #hasNodeOf(kind: Kind): boolean {
+    return [...this.#nodes.keys()].some((id) => this.world.kindOf(id) === kind);
   }
 
   /** Notes since when nothing has been wrong with a store. */
