@@ -240,7 +240,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
       clock,
       queue: this.#queue,
       counts: stats.sends,
-      retryAfter: stats.retryAfter,
+      outage: stats.outage,
       toldOfStore: stats.toldOfStore.of(settings.storeName),
       onStore,
       onSteps: onChanged,

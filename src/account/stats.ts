@@ -2,7 +2,7 @@ import type { Clock } from '../clock';
 import { type SmsError, Told } from '../errors';
 import type { InboxState, ReceiveCounts } from '../inbox/inbox';
 import type { SendState, TextAction, TextEntry, TextEntryList } from '../outbox/admin';
-import { RetryAfter } from '../outbox/outage';
+import { Outage } from '../outbox/outage';
 import { SendCounts } from '../outbox/text';
 import type { PollSummary } from '../polling/endpoint';
 
@@ -72,12 +72,12 @@ export interface EntryList extends Omit<TextEntryList, 'entries'> {
 }
 
 /**
- * Counts what an account does, and knows until when the service wants to be left alone, and who knows that the store fails. It
+ * Counts what an account does, and knows of its outages, and who knows that the store fails. It
  * outlives the account, which goes with the last of its members.
  */
 export class Stats {
   readonly sends = new SendCounts();
-  readonly retryAfter: RetryAfter;
+  readonly outage: Outage;
   readonly #clock: Clock;
   readonly receives: ReceiveCounts = { received: 0, statuses: 0, duplicates: 0, redelivered: 0, setAside: 0 };
   /** What had been counted when this day began. */
@@ -87,7 +87,7 @@ export class Stats {
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.retryAfter = new RetryAfter(clock);
+    this.outage = new Outage(clock);
     this.#awaitMidnight();
   }
 

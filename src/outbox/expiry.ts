@@ -1,9 +1,6 @@
-import { type Clock, longestDeploymentMs, type Timer } from '../clock';
+import { type Clock, longestDeploymentMs } from '../clock';
 import { SmsError } from '../errors';
 import { ClockSkew } from '../journal/clock-skew';
-import type { Step } from '../journal/journal';
-import { digest, type MovedValues } from '../store/store';
-import type { OutboxOptions } from './ledger';
 import { mayLeaveAt, type RuleSettings } from './rules';
 import type { Text } from './text';
 
@@ -11,9 +8,12 @@ import type { Text } from './text';
 export interface End {
   /** Its own time is over then: never, where it has none. */
   endsAt: number;
-  /** Not before that because its node is not here. */
-  absentUntil: number;
+  /** So it is then where its node is not here, and has not been. */
+  unclaimedAt: number;
 }
+
+/** A text of a node that is not deployed is given up after so long at most. */
+const longestAbsenceMs = 7 * 24 * 3_600_000;
 
 /** When a text is given up, as it stands: its time counts from the first moment at which it may or might leave. */
 export function endOf(given: Text, clock: Clock, { quietHours }: Pick<RuleSettings, 'quietHours'>): End {
@@ -24,11 +24,18 @@ export function endOf(given: Text, clock: Clock, { quietHours }: Pick<RuleSettin
   const now = clock.now();
   const arrivedAt = skew.timeOf(text.arrivedAt);
   const dueAt = Math.min(skew.timeOf(hastenedAt), mayLeaveAt(text, arrivedAt, quietHours));
-  // The clock may have been set since: what is left of its time is never more than the whole.
-  const wholeMs = Math.max(0, dueAt - arrivedAt) + expireMs;
-  const endsAt = elapsed + Math.min(wholeMs, Math.max(0, dueAt + expireMs - now));
-  const absentUntil = dueAt > arrivedAt ? elapsed + dueAt - now + longestAbsenceMs : 0;
-  return { endsAt, absentUntil };
+  const endAfter = (ms: number) => {
+    // The clock may have been set since: what is left of its time is never more than the whole.
+    const wholeMs = Math.max(0, dueAt - arrivedAt) + ms;
+    return elapsed + Math.min(wholeMs, Math.max(0, dueAt + ms - now));
+  };
+  return { endsAt: endAfter(expireMs), unclaimedAt: endAfter(longestAbsenceMs) };
+}
+
+/** When an outcome is given up that waits for its node: its own time has no end. */
+export function endOfOutcome({ settledAt = 0 }: Text, clock: Clock): End {
+  const ageMs = Math.max(0, clock.now() - ClockSkew.of(clock).timeOf(settledAt));
+  return { endsAt: Number.POSITIVE_INFINITY, unclaimedAt: clock.elapsed() + longestAbsenceMs - ageMs };
 }
 
 /** Says within what time a text has not left. */
@@ -40,121 +47,39 @@ export function createExpired({ options }: Text): SmsError {
 }
 
 /** What knows of absences needs. */
-interface AbsencesOptions extends OutboxOptions {
+interface AbsencesOptions {
+  clock: Clock;
   /** A node that is here. */
   handlerOf(node: string): unknown;
-  /** It is known now that a node has not been here for longer than this process has. */
-  onFound(node: string): void;
 }
 
-interface Absence {
-  /** By {@link Clock.elapsed}: since when it is known here, and since when it has been so. */
-  knownAt: number;
-  begunAt: number;
-  /** The node was here before, in this process: what is written of its absence is of an earlier one. */
-  isNew: boolean;
-  noting: Timer;
-}
-
-/** A text of a node that is not deployed is given up after so long at most. */
-const longestAbsenceMs = 7 * 24 * 3_600_000;
-
-/** It waits for as long as its node is here. */
-const endless: End = { endsAt: Number.POSITIVE_INFINITY, absentUntil: 0 };
-
-/** An absence is known for longer than any process rests. */
-const notedMs = 365 * 24 * 3_600_000;
-
-/** Knows since when nodes have not been here whose texts wait, across restarts. */
+/** Knows since when nodes have not been here whose texts wait. What an earlier process knew of that is in how old its texts are. */
 export class Absences {
   readonly #options: AbsencesOptions;
-  readonly #byNode = new Map<string, Absence>();
-  /** Nodes that have been here. */
-  readonly #known = new Set<string>();
+  readonly #begunAt: number;
+  /** When nodes have gone that had been here, by {@link Clock.elapsed}. */
+  readonly #goneAt = new Map<string, number>();
 
   constructor(options: AbsencesOptions) {
     this.#options = options;
+    this.#begunAt = options.clock.elapsed();
+  }
+
+  /** A node has come or gone. */
+  nodeChanged(node: string): void {
+    const { clock, handlerOf } = this.#options;
+    if (handlerOf(node)) this.#goneAt.delete(node);
+    else this.#goneAt.set(node, clock.elapsed());
   }
 
   /** How long something of a node waits from now on, in ms: 0 once its time is over, endless where that never will be. */
-  leftMs(node: string, { endsAt, absentUntil }: End = endless): number {
+  leftMs(node: string, { endsAt, unclaimedAt }: End): number {
     const { clock, handlerOf } = this.#options;
-    const elapsed = clock.elapsed();
-    const ownMs = Math.max(0, endsAt - elapsed);
-    if (handlerOf(node)) return ownMs;
-    const { knownAt, begunAt } = this.#byNode.get(node) ?? this.#begin(node);
-    const mostMs = Math.max(begunAt + longestAbsenceMs, absentUntil) - elapsed;
-    return Math.max(0, knownAt + longestDeploymentMs - elapsed, Math.min(ownMs, mostMs));
+    const goneAt = this.#goneAt.get(node);
+    // It may be about to be deployed, and be late.
+    const backAt = (goneAt ?? this.#begunAt) + longestDeploymentMs;
+    const absentUntil = Math.max(unclaimedAt, goneAt === undefined ? 0 : goneAt + longestAbsenceMs);
+    const end = handlerOf(node) ? endsAt : Math.max(backAt, Math.min(endsAt, absentUntil));
+    return Math.max(0, end - clock.elapsed());
   }
-
-  /** A node has been nowhere for as long as texts wait for one. */
-  exhaust(node: string): void {
-    const { clock, handlerOf } = this.#options;
-    if (handlerOf(node)) return;
-    const absence = this.#byNode.get(node) ?? this.#begin(node);
-    absence.begunAt = Math.min(absence.begunAt, clock.elapsed() - longestAbsenceMs);
-  }
-
-  /** A node is here. What an earlier process knew of its absence is forgotten, too, if it `usesStore`: else it leaves no texts. */
-  end(node: string, usesStore: boolean): void {
-    const absence = this.#byNode.get(node);
-    absence?.noting.cancel();
-    this.#byNode.delete(node);
-    this.#known.add(node);
-    // Where that cannot be written it is not known either.
-    if (absence || usesStore) this.#options.journal.run(note(node, undefined)).catch(() => {});
-  }
-
-  /** Nobody waits here any more: it is written who is absent, for whoever waits next. */
-  close(): void {
-    for (const [node, absence] of this.#byNode) {
-      absence.noting.cancel();
-      void this.#note(node, absence);
-    }
-    this.#byNode.clear();
-    this.#known.clear();
-  }
-
-  #begin(node: string): Absence {
-    const { clock } = this.#options;
-    const now = clock.elapsed();
-    // While others stay, the redeploy of a node is no absence.
-    const noting = clock.after(longestDeploymentMs, () => void this.#note(node, absence), true);
-    const absence: Absence = { knownAt: now, begunAt: now, isNew: this.#known.has(node), noting };
-    this.#byNode.set(node, absence);
-    return absence;
-  }
-
-  async #note(node: string, absence: Absence): Promise<void> {
-    const { clock, journal, onFound } = this.#options;
-    const since = clock.now() - (clock.elapsed() - absence.begunAt);
-    const noted = await journal.run(note(node, since, absence.isNew)).catch(() => since);
-    absence.isNew = false;
-    if (noted === undefined || noted >= since || this.#byNode.get(node) !== absence) return;
-    absence.begunAt -= since - noted;
-    onFound(node);
-  }
-}
-
-const prefix = 'absent:';
-
-/** A node has been absent for as long as either login knows. */
-export const movedAbsences: MovedValues = { prefix, merge: (own, other) => (own.at <= other.at ? own : other) };
-
-/**
- * Results in since when a node has been absent, in ms: it may be known for longer, unless it is new.
- *
- * @param since `undefined`: it is here
- */
-function note(node: string, since: number | undefined, isNew = false): Step<number | undefined> {
-  const key = prefix + digest(node);
-  return {
-    whileFailing: 'postpone',
-    decide(look, changes) {
-      const noted = look(key)?.at;
-      const at = isNew || noted === undefined || since === undefined ? since : Math.min(noted, since);
-      if (at !== noted) changes.remember.set(key, at === undefined ? undefined : { at, forMs: notedMs, value: '' });
-      return () => at;
-    },
-  };
 }

@@ -7,7 +7,7 @@ import { type Asked, carriedKey, type PolledFor, QuestionBook, TextsInTransit } 
 import { hasSentIndex, type Memory } from '../questions/sent-index';
 import { type Item, keepItem } from '../store/store';
 import { keysOfOnce } from './once';
-import type { RetryAfter } from './outage';
+import type { Outage } from './outage';
 import { SendQueue } from './queue';
 import { holdsAny, type RuleSettings } from './rules';
 import {
@@ -42,8 +42,8 @@ export interface OutboxOptions {
   queue: SendQueue;
   /** Counts what becomes of texts. */
   counts: SendCounts;
-  /** Until when the service wants to be left alone. */
-  retryAfter: RetryAfter;
+  /** Why kept texts do not leave, as long as the service is out of reach. */
+  outage: Outage;
   /** Ids of nodes that know that the store fails. It outlives the outbox, since a redeploy changes nothing of that. */
   toldOfStore: Told;
   /** How long a key of `once` guards, in ms. */

@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../clock';
 import { isSmsError, SmsError, Told } from '../errors';
 import { backOffMs } from '../polling/poll-loop';
 import { parseRetryAfter } from '../wire/retry-after';
-import { formatOutcome, parseOutcome, type StoredRetryAfter } from './text';
+import { formatOutcome, parseOutcome, type StoredRetryAfter, type Text } from './text';
 
 /** The service cannot be reached or used. */
 export interface SendFailure {
@@ -13,105 +13,34 @@ export interface SendFailure {
   nextTryAt?: number;
 }
 
-/** What is found so soon after the end of an outage, or since nobody has watched it, is the same one. */
+/** What a text that came before finds so soon after the end of an outage is the same one. */
 const relapseMs = 60_000;
 
 /**
- * Until when the service wants to be left alone with kept texts (`Retry-After`), and who knows of the outage. It outlives the account,
- * since a redeploy changes nothing of it, and the process with the texts that wait for its end.
+ * An outage, from the first kept text that found the service out of reach until one gets through, or none; until when the service wants
+ * to be left alone (`Retry-After`); and who knows of it. It outlives the account, since a redeploy changes nothing of it.
  */
-export class RetryAfter {
-  /** Nodes that know of the outage. */
-  readonly told = new Told();
-  readonly #clock: Clock;
-  #error: SmsError | undefined;
-  /** By {@link Clock.elapsed}. */
-  #until = 0;
-  /** The last outage: what is found until then by a text that came before is the same one. By {@link Clock.elapsed}. */
-  #last = { until: 0, before: 0 };
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** 0 when it is over. */
-  get remainingMs(): number {
-    return Math.max(0, this.#until - this.#clock.elapsed());
-  }
-
-  /** Why, while it lasts. */
-  get error(): SmsError | undefined {
-    return this.remainingMs > 0 ? this.#error : undefined;
-  }
-
-  /** What a later process is to know, while it lasts; not of credentials that were refused, which may be others then. */
-  get stored(): StoredRetryAfter | undefined {
-    const { error, remainingMs } = this;
-    if (!error || isSmsError(error, 'SMS_UNAUTHORIZED')) return undefined;
-    return { at: this.#clock.now(), forMs: remainingMs, error: formatOutcome(error) };
-  }
-
-  /** A kept text has failed so: of several times that the service has named the latest counts. */
-  heed(error: SmsError): void {
-    this.#extend(parseRetryAfter(error.retryAfter ?? '', this.#clock.now()), error);
-  }
-
-  /** An earlier process has left this. The clock may have been set since: it never lasts longer than the service wanted. */
-  recall({ at, forMs, error }: StoredRetryAfter): void {
-    const outcome = parseOutcome(error);
-    if (outcome instanceof SmsError) this.#extend(Math.min(forMs, at + forMs - this.#clock.now()), outcome);
-  }
-
-  /** The credentials that were refused may be others now. */
-  end(): void {
-    this.#until = 0;
-  }
-
-  /** A text that came then, by {@link Clock.elapsed}, has found an outage: those who know of the last one know of it, if it may be the same. */
-  outageBegins(cameAt: number): void {
-    const { until, before } = this.#last;
-    if (this.#clock.elapsed() >= until || cameAt > before) this.told.clear();
-    this.#last.until = 0;
-  }
-
-  /** An outage is over; or nobody watches it any more, and the next text to fail finds the same one. */
-  outageEnds(isOver: boolean): void {
-    const elapsed = this.#clock.elapsed();
-    this.#last = { until: elapsed + relapseMs, before: isOver ? elapsed : Number.POSITIVE_INFINITY };
-  }
-
-  /** The service has answered, and there is no outage: it has ended while nobody watched it. */
-  answered(): void {
-    if (this.#last.before === Number.POSITIVE_INFINITY) this.#last.until = 0;
-  }
-
-  #extend(forMs: number, error: SmsError): void {
-    if (!(forMs > this.remainingMs)) return;
-    this.#until = this.#clock.elapsed() + forMs;
-    this.#error = error;
-  }
-}
-
-/** An outage, from the first text that found the service out of reach until one gets through; or none. */
 export class Outage {
+  /** Nodes that know of it. */
+  readonly told = new Told();
   /** Id of the text that tries. */
   probe: string | undefined;
   /** Why, while there is one. */
   error: SmsError | undefined;
   readonly #clock: Clock;
-  readonly #retryAfter: RetryAfter;
-  readonly #onDue: () => void;
+  #onDue = () => {};
+  /** By {@link Clock.elapsed}, as those below. */
   #begunAt = 0;
   #failures = 0;
-  /** By {@link Clock.elapsed}, as far as it is not the service's wish. */
+  /** When one text may try, as far as it is not the service's wish; and as far as it is. */
   #dueAt = 0;
+  #wishedAt = 0;
+  /** When the last one ended, or was watched by nobody any more, in ms since 1970. */
+  #endedAt = Number.NEGATIVE_INFINITY;
   #timer: Timer | undefined;
 
-  /** @param onDue one text may try again */
-  constructor(clock: Clock, retryAfter: RetryAfter, onDue: () => void) {
+  constructor(clock: Clock) {
     this.#clock = clock;
-    this.#retryAfter = retryAfter;
-    this.#onDue = onDue;
   }
 
   get state(): SendFailure | undefined {
@@ -123,31 +52,56 @@ export class Outage {
 
   /** How long nobody is to try. */
   get delayMs(): number {
-    return Math.max(0, this.#dueAt - this.#clock.elapsed(), this.#retryAfter.remainingMs);
+    return Math.max(0, this.#dueAt - this.#clock.elapsed(), this.#wishedMs);
   }
 
-  /** Texts are sent again. */
-  open(): void {
-    // The credentials may be others now.
-    if (isSmsError(this.#retryAfter.error, 'SMS_UNAUTHORIZED')) this.#retryAfter.end();
-    this.goOn();
+  /** What a later process is to know of the service's wish; not of credentials that were refused, which may be others then. */
+  get stored(): StoredRetryAfter | undefined {
+    const { error } = this;
+    if (!error || this.#wishedMs === 0 || isSmsError(error, 'SMS_UNAUTHORIZED')) return undefined;
+    return { at: this.#clock.now(), forMs: this.#wishedMs, error: formatOutcome(error) };
   }
 
-  /** The service wanted to be left alone before, and may do so still. */
-  goOn(): void {
-    const { error } = this.#retryAfter;
-    if (!error || this.error) return;
-    this.#begin(error);
+  get #wishedMs(): number {
+    return Math.max(0, this.#wishedAt - this.#clock.elapsed());
+  }
+
+  /**
+   * Texts are sent again: the first finds out anew, but not before the service wants it, unless it refused credentials, which may be others
+   * now.
+   *
+   * @param onDue one text may try again
+   */
+  open(onDue: () => void): void {
+    this.#onDue = onDue;
+    if (isSmsError(this.error, 'SMS_UNAUTHORIZED')) this.#wishedAt = 0;
+    if (this.#wishedMs === 0) this.end();
+  }
+
+  /** Nobody watches it any more. The account may be back in a moment, as in a redeploy: with other credentials, where these were refused. */
+  close(): void {
+    if (this.error && !isSmsError(this.error, 'SMS_UNAUTHORIZED')) this.#endedAt = this.#clock.now();
+  }
+
+  /** An earlier process has left this. The clock may have been set since: it never lasts longer than the service wanted. */
+  recall({ at, forMs, error }: StoredRetryAfter): void {
+    const outcome = parseOutcome(error);
+    if (!(outcome instanceof SmsError)) return;
+    this.#wish(Math.min(forMs, at + forMs - this.#clock.now()));
+    if (this.#wishedMs === 0 || this.error) return;
+    this.#begin(outcome);
     this.#wait();
   }
 
   /**
-   * A text has found it, that came at `cameAt` by {@link Clock.elapsed}. The next one tries after a growing delay, and not before
-   * the service wants it.
+   * A text has found it. The next one tries after a growing delay, and not before the service wants it: of several times that it has named
+   * the latest counts.
    */
-  failed(id: string, error: SmsError, cameAt: number): void {
+  failed({ id, arrivedAt }: Text, error: SmsError): void {
+    const now = this.#clock.now();
+    this.#wish(parseRetryAfter(error.retryAfter ?? '', now));
     if (!this.error) {
-      this.#retryAfter.outageBegins(cameAt);
+      if (now >= this.#endedAt + relapseMs || arrivedAt > this.#endedAt) this.told.clear();
       this.#begin(error);
     } else if (this.probe !== id) return;
     this.error = error;
@@ -162,17 +116,10 @@ export class Outage {
    * by hand before the service wanted it.
    */
   answered(id: string): boolean {
-    if (!this.error) this.#retryAfter.answered();
-    if (this.probe !== id || this.#retryAfter.remainingMs > 0) return false;
-    this.#retryAfter.outageEnds(true);
+    if (this.probe !== id || this.#wishedMs > 0) return false;
+    this.#endedAt = this.#clock.now();
     this.end();
     return true;
-  }
-
-  /** Nobody watches it any more. The account may be back in a moment, as in a redeploy: with other credentials, where these were refused. */
-  close(): void {
-    if (this.error && !isSmsError(this.error, 'SMS_UNAUTHORIZED')) this.#retryAfter.outageEnds(false);
-    this.end();
   }
 
   /** There is none any more, as far as is known. */
@@ -180,6 +127,10 @@ export class Outage {
     this.#timer?.cancel();
     this.error = undefined;
     this.probe = undefined;
+  }
+
+  #wish(forMs: number): void {
+    this.#wishedAt = Math.max(this.#wishedAt, this.#clock.elapsed() + forMs);
   }
 
   #begin(error: SmsError): void {

@@ -10,7 +10,7 @@ import { movedSent } from '../questions/sent-index';
 import type { Item, MovedValues } from '../store/store';
 import { Admin, type AdminOptions } from './admin';
 import { Dispatcher } from './dispatcher';
-import { Absences, movedAbsences } from './expiry';
+import { Absences } from './expiry';
 import { isLedgerItem, Ledger, type OutboxOptions } from './ledger';
 import { movedLimits } from './limits';
 import { movedKeys } from './once';
@@ -46,7 +46,6 @@ const longestDelayMs = 30_000;
 
 /** All that it remembers. */
 export const outboxValues: readonly MovedValues[] = [
-  movedAbsences,
   movedCarried,
   movedLimits,
   movedOptOuts,
@@ -92,7 +91,7 @@ export class Outbox implements Participant {
     const registrations = new SenderRegistrations({ ...options, stateOf: (node) => dispatcher.stateOf(node) });
     const handlerOf = (node: string) => registrations.handlerOf(node);
     const base = { ...options, ledger, registrations, origins: new Map<string, unknown>(), handlerOf };
-    const absences = new Absences({ ...base, onFound: (node) => this.#nodeChanged(node) });
+    const absences = new Absences(base);
     const reconciliations = new Reconciliations(base);
     const questions = new Questions({ ...base, reconciliations });
     const settling = { ...base, absences, questions, reconciliations };
@@ -165,7 +164,7 @@ export class Outbox implements Participant {
   async close(graceMs = closeGraceMs): Promise<void> {
     this.#parts.ledger.isClosed = true;
     this.#parts.ledger.closing.abort();
-    for (const part of [this.#parts.settlement.redelivery, this.questions, this.#parts.absences]) part.close();
+    for (const part of [this.#parts.settlement.redelivery, this.questions]) part.close();
     this.#parts.onQuestionsRest();
     // Whoever comes back meanwhile is not waited for.
     const running = [...this.#running].map((one) => one.idle());
@@ -175,12 +174,10 @@ export class Outbox implements Participant {
 
   /** Takes over from another, whose texts come here, what is known of them in memory alone. */
   takeOver(former: Outbox): void {
-    const { settlement, origins, absences } = this.#parts;
+    const { settlement, origins } = this.#parts;
     settlement.redelivery.adopt(former.#parts.settlement.redelivery);
     for (const [id, origin] of former.#parts.origins) origins.set(id, origin);
     former.#parts.origins.clear();
-    // Who was absent there is not so here.
-    for (const node of this.registrations.nodes) absences.end(node, true);
   }
 
   /** See {@link Participant.wanted}. */
@@ -192,13 +189,6 @@ export class Outbox implements Participant {
   found(items: readonly Item[], isOpening: boolean, isMoved = false): Promise<void> {
     if (isOpening) void this.registrations.onStore();
     if (isOpening || isMoved) void this.#parts.ledger.findRemembered();
-    else {
-      const wanted = new Set(this.wanted());
-      // Nobody has wanted them anywhere for as long as they wait.
-      for (const { subscribers, node } of items as readonly (Text | Asked)[]) {
-        if (!subscribers.some((name) => wanted.has(name))) this.#parts.absences.exhaust(node);
-      }
-    }
     return this.#parts.ledger.found(items, isOpening);
   }
 
@@ -266,8 +256,7 @@ export class Outbox implements Participant {
 
   /** A node has come, and its texts may leave; or it has gone, and they wait for it. */
   #nodeChanged(node: string): void {
-    const handler = this.registrations.handlerOf(node);
-    if (handler) this.#parts.absences.end(node, handler.usesStore);
+    this.#parts.absences.nodeChanged(node);
     this.#parts.settlement.redelivery.nodeChanged(node);
     this.questions.redelivery.nodeChanged(node);
     this.#parts.dispatcher.nodeChanged(node);
@@ -317,10 +306,9 @@ export class Outbox implements Participant {
 
   /** `SMS_BUSY` when a text that is about to be kept would have to wait, and may not. */
   #whyBusy(isScheduled: boolean): SmsError | undefined {
-    const { dispatcher, queue } = this.#parts;
-    const { scheduled, others } = dispatcher.arriving;
-    if (!isScheduled) return others >= dispatcher.places ? queue.busy : undefined;
-    const isFull = scheduled + dispatcher.scheduled >= mostScheduled;
+    const { dispatcher, outage, queue } = this.#parts;
+    if (!isScheduled) return queue.busy(outage.error ? 0 : queue.free);
+    const isFull = dispatcher.arriving.scheduled + dispatcher.scheduled >= mostScheduled;
     return isFull ? new SmsError('busyScheduled', { params: { limit: mostScheduled } }) : undefined;
   }
 

@@ -108,7 +108,8 @@ export class SendQueue {
     if (signal.aborted) throw new SmsError('closed');
     if (this.free > 0) return this.#start(task);
     this.nudge();
-    if (order === undefined && this.free === 0 && this.busy) throw this.busy;
+    const busy = order === undefined && this.free === 0 ? this.busy() : undefined;
+    if (busy) throw busy;
     return new Promise((resolve, reject) => {
       const place = placeOf(priority, order ?? this.arrive());
       const leave = onceAborted(signal, () => {
@@ -127,10 +128,14 @@ export class SendQueue {
     });
   }
 
-  /** `SMS_BUSY` when one more may not wait, as a text that is about to be kept may have to. */
-  get busy(): SmsError | undefined {
+  /**
+   * `SMS_BUSY` when one more may not wait, as a text that is about to be kept may have to.
+   *
+   * @param places for so many of those that wait there is a place
+   */
+  busy(places = 0): SmsError | undefined {
     const { queueLimit } = this.#options.settings();
-    return this.waiting >= queueLimit ? new SmsError('busy', { params: { limit: queueLimit } }) : undefined;
+    return this.waiting - places >= queueLimit ? new SmsError('busy', { params: { limit: queueLimit } }) : undefined;
   }
 
   /** Starts what may start. To be called when the settings have changed, or a source has others. */

@@ -2,7 +2,7 @@ import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Client } from '../http/client';
 import { NodeCounts } from '../questions/question';
 import type { Questions } from '../questions/questions';
-import type { Absences } from './expiry';
+import { type Absences, endOfOutcome } from './expiry';
 import type { Ledger, OutboxOptions } from './ledger';
 import type { Reconciliations } from './reconciliation';
 import { Redelivery } from './redelivery';
@@ -57,12 +57,12 @@ export class Settlement {
 
   constructor(options: SettlementOptions) {
     this.#options = options;
-    const { ledger, origins, absences, registrations, onAbandoned } = options;
+    const { clock, ledger, origins, absences, registrations, onAbandoned } = options;
     this.redelivery = new Redelivery({
       ...options,
       items: ledger.texts,
       handlerOf: ({ node }) => registrations.handlerOf(node),
-      patienceMs: ({ node }) => absences.leftMs(node),
+      patienceMs: (text) => absences.leftMs(text.node, endOfOutcome(text, clock)),
       tell: async (handler, text, mayBeKnown) => {
         const { id, outcome, isReleased, hastenedAt, follows } = text;
         if (!outcome) throw new Error('not settled');

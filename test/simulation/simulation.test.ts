@@ -214,7 +214,12 @@ const sceneFindings: readonly (readonly [
   ['out', 870, 'what was committed and still held at a kill was given twice after longer than it counts as seen', 12],
   ['out', 20000402, 'a rule had the limit of a day hold for twenty', 12],
   ['out', 20015539, 'what no node had taken was in memory alone while it waited to be given to one that came back', 12],
-  ['out', 9116559, 'a rule had what was set aside come to a node before what was being taken in as that came', 12],
+  [
+    'out',
+    9116559,
+    'a rule had what was set aside come to a node before what was being taken in as that came, or a reply come to one that was not there as it came',
+    12,
+  ],
   [
     'out',
     9941413,

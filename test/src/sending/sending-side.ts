@@ -10,7 +10,7 @@ import type { Move } from '../../../src/journal/move';
 import type { QuietHours } from '../../../src/message/times';
 import type { Delivery, Feed, InboxRecord, IncomingRecord, OutboundMessage } from '../../../src/model';
 import type { LimitSettings } from '../../../src/outbox/limits';
-import { RetryAfter } from '../../../src/outbox/outage';
+import { Outage } from '../../../src/outbox/outage';
 import { Outbox } from '../../../src/outbox/outbox';
 import { SendQueue } from '../../../src/outbox/queue';
 import type {
@@ -251,7 +251,7 @@ export class SendingSide {
       clock: this.clock,
       queue: this.queue,
       counts: new SendCounts(),
-      retryAfter: new RetryAfter(this.clock),
+      outage: new Outage(this.clock),
       toldOfStore: new Told(),
       dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
       sentMs: () => options.sentMs ?? 168 * 3_600_000,

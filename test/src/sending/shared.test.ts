@@ -32,6 +32,11 @@ class HastyClock extends RealClock {
     systemClock.after(delayMs < longestDeploymentMs / 2 ? delayMs : delayMs / 100, callback, isIdle);
 }
 
+/** What it has taken in has waited for as long as texts wait for a node that is gone. */
+class FormerClock extends HastyClock {
+  override now = () => Date.now() - 8 * 24 * 3_600_000;
+}
+
 describe('sending from several processes on one Redis', () => {
   const keep = forever;
   const closing = new Closing();
@@ -110,8 +115,8 @@ describe('sending from several processes on one Redis', () => {
     const service = new FakeService();
     service.otherwise = { unreachable: true };
     const nowhere = { ...usual, reservedMs: 1_000 };
-    const createHasty = () => create(service, { clock: new HastyClock(), timing: nowhere });
-    const first = createHasty();
+    const createHasty = (clock = new HastyClock()) => create(service, { clock, timing: nowhere });
+    const first = createHasty(new FormerClock());
     const [gone, back] = [first.attach('gone'), first.attach('back')];
     for (const keep of [{ expireMs: 300 }, forever]) sendText(gone, 'hello', { keep });
     sendText(back, 'wanted', { keep: forever });
