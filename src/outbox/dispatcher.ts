@@ -158,7 +158,9 @@ export class Dispatcher implements TurnSource {
       if (!text) continue;
       waiting.end = endOf(text, clock, rules);
       this.#awaitEnd(waiting);
-      if (this.dueAt(waiting.id) !== undefined && !this.#defer(waiting, text)) this.#queueUp(waiting);
+      if (this.dueAt(waiting.id) === undefined || this.#defer(waiting, text)) continue;
+      this.#textsOf(waiting.node).scheduled.delete(waiting.place);
+      this.#queueUp(waiting);
     }
   }
 
@@ -234,12 +236,13 @@ export class Dispatcher implements TurnSource {
   get first(): string | undefined {
     const { outage } = this.#options;
     if (this.#gathering || outage.probe !== undefined) return undefined;
+    if (this.#ready.size === 0) {
+      // The next text finds out for itself.
+      if (outage.error && outage.delayMs === 0) outage.end();
+      return undefined;
+    }
     const { first } = this.#ready;
-    if (!outage.error || first?.startsWith(hastened)) return first;
-    if (outage.delayMs > 0) return undefined;
-    // The next text finds out for itself.
-    if (first === undefined) outage.end();
-    return first;
+    return !outage.error || first?.startsWith(hastened) || outage.delayMs === 0 ? first : undefined;
   }
 
   /** See {@link TurnSource}. */
@@ -365,15 +368,11 @@ export class Dispatcher implements TurnSource {
   #defer(waiting: Waiting, text: Text): boolean {
     const { clock, rules, registrations } = this.#options;
     const { node, place } = waiting;
-    const { scheduled } = this.#textsOf(node);
     const now = clock.now();
     const dueAt = mayLeaveAt(text, now, rules.quietHours);
-    if (dueAt <= now) {
-      scheduled.delete(place);
-      return false;
-    }
+    if (dueAt <= now) return false;
     this.#unready(waiting);
-    scheduled.set(place, dueAt);
+    this.#textsOf(node).scheduled.set(place, dueAt);
     registrations.tellState(node);
     return true;
   }

@@ -3,7 +3,7 @@ import { isAllowed, isNumber } from '../consent/prefixes';
 import { isSmsError, SmsError, type SmsErrorDetails, type SmsErrorReason } from '../errors';
 import { nextAllowed, type QuietHours } from '../message/times';
 import { addChanges, type Changes, createChanges, type Look } from '../store/store';
-import { type Counting, judgeLimits, type Limited, type LimitSettings, takeWithinLimits } from './limits';
+import { type Counting, type Limited, type LimitSettings, takeWithinLimits } from './limits';
 
 /** What a node asks for as to when a text leaves. */
 export interface TimeOptions {
@@ -124,7 +124,7 @@ const timeRule: Rule = ({ text, moment: { now }, rules }) => {
 /** The limits of one's own, which stop loops and bills: who is over one is withheld until it ends. */
 const limitRule: Rule = (leaving, look, changes, isLeaving) => {
   if (leaving.rules.limits.length === 0) return { withheld: [] };
-  const limited = (isLeaving ? takeWithinLimits : judgeLimits)(leaving, look, changes);
+  const limited = takeWithinLimits(leaving, look, isLeaving ? changes : createChanges());
   return { withheld: limited.map(explainLimited) };
 };
 
@@ -145,8 +145,8 @@ export function holdsAny({ prefixes, optOut, quietHours, limits }: RuleSettings)
 
 /** @throws SmsError when nobody is left of the recipients of a text that comes in, whatever is remembered */
 export function assertAnyAllowed(leaving: Omit<Leaving, 'moment'>): void {
-  const outside = outsideOf(leaving);
-  if (outside.length > 0 && outside.length === leaving.recipients.length) throw createWithheldError(outside);
+  const [first, ...others] = outsideOf(leaving);
+  if (first && others.length + 1 === leaving.recipients.length) throw explainWithheld(first);
 }
 
 /**
@@ -185,21 +185,8 @@ export function passRules(leaving: Leaving, look: Look, changes: Changes): boole
 
 /** What becomes of one recipient that is withheld. Who may have been sent to before is not called unsent. */
 export function explainWithheld({ reason, params, mayBeSent }: Withheld): SmsError {
-  const error = createError(reason, params);
+  const error = new SmsError(reason, { params } as SmsErrorDetails<SmsErrorReason>);
   return mayBeSent ? new SmsError('uncertainBefore', { params: { detail: error.code } }) : error;
-}
-
-/**
- * The error of a text that nobody is left for: that of the first rule, of several the one that ends first.
- *
- * @param withheld in the order of the rules, at least one
- */
-export function createWithheldError(withheld: readonly Withheld[]): SmsError {
-  const isSame = (first: Withheld, one: Withheld) => explainWithheld(first).code === explainWithheld(one).code;
-  const first = withheld.reduce((first, one) =>
-    (one.until ?? 0) < (first.until ?? 0) && isSame(first, one) ? one : first,
-  );
-  return createError(first.reason, first.params);
 }
 
 /** A text may not leave before `at`, in ms since 1970: an outcome of one that is not kept. When it may, in ISO 8601, is its `until`. */
@@ -211,8 +198,4 @@ export function createTooEarly(at: number): SmsError {
 /** Says whether nothing was sent because a rule, or all of them together, left nobody to send to, or has the text wait. */
 export function isWithheldError(error: unknown): error is SmsError {
   return isSmsError(error, 'SMS_NOT_ALLOWED', 'SMS_OPTED_OUT', 'SMS_LIMIT', 'SMS_QUIET');
-}
-
-function createError(reason: SmsErrorReason, params: Withheld['params']): SmsError {
-  return new SmsError(reason, { params } as SmsErrorDetails<SmsErrorReason>);
 }

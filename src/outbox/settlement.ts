@@ -6,7 +6,7 @@ import { type Absences, endOfOutcome } from './expiry';
 import type { Ledger, OutboxOptions } from './ledger';
 import type { Reconciliations } from './reconciliation';
 import { Redelivery } from './redelivery';
-import { createTooEarly, createWithheldError, holdsAny } from './rules';
+import { createTooEarly, explainWithheld, holdsAny } from './rules';
 import type { OutcomeNews, SenderRegistration, SenderRegistrations } from './sender-registrations';
 import {
   asks,
@@ -114,7 +114,9 @@ export class Settlement {
         const { text: judged, notBefore } = await ledger.judge(text);
         current = judged;
         const to = submittedOf(judged);
-        if (judged.withheld && to.length === 0) throw createWithheldError(judged.withheld);
+        // That of the first rule is the error of a text that nobody is left for.
+        const [first] = judged.withheld ?? [];
+        if (first && to.length === 0) throw explainWithheld(first);
         if (notBefore !== undefined) throw createTooEarly(notBefore);
         let marking: Promise<Text | undefined> | undefined;
         let isOvertaken = false;
@@ -148,7 +150,7 @@ export class Settlement {
     // An earlier try may have been accepted, so it must not be called unsent.
     const known = text.earlier && isUnsent(told) ? parseOutcome(text.earlier.outcome) : told;
     const outcome = withMessageId(known instanceof SmsError ? known : withWithheld(known, text), text);
-    if (isReconciled(text)) reconciliations.close(text.id);
+    if (isReconciled(text)) reconciliations.delete(text.id);
     const isWritten = isTracked(text) || isFollowed(text) || uncountedBy(text, outcome).length > 0;
     counts.add(outcome, text.message.to.length, text.withheld);
     if (!isTracked(text) && asks(text)) ledger.texts.outcomesComing.add(text.id);
