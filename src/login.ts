@@ -64,6 +64,8 @@ export function parseAuthentication(
   if (type === 'basic' || type === 'form') {
     const { userId, password } = credentials;
     if (!userId?.trim()) throw new SmsError('userIdMissing');
+    // The first colon ends it (RFC 7617).
+    if (type === 'basic' && userId.includes(':')) throw new SmsError('userIdColon');
     if (!password?.trim()) throw new SmsError('passwordMissing');
     return { type, userId, password };
   }

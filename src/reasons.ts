@@ -41,7 +41,7 @@ export const reasons = {
     settingTooLong: 'The setting "{{setting}}" is longer than 100,000 characters. Shorten it.',
     settingChoice: 'The setting "{{setting}}" is not usable. Give one of these values: {{choices}}.',
     prefixInvalid:
-      'The prefixes of the account are not all beginnings of numbers. Give digits alone, such as 64 61, or leave them blank.',
+      'The prefixes of the account are not all beginnings of numbers. Give digits alone, with no leading zero, such as 64 61, or leave them blank.',
     timeOfDay: 'The setting "{{setting}}" is not a time of day. Give one such as 21:30, or leave it blank.',
     quietHalf: 'The quiet hours of the account have only one of two times. Give both, or leave both blank.',
     quietEqual: 'The quiet hours of the account begin and end at the same time. Give two different times.',
@@ -49,6 +49,8 @@ export const reasons = {
       'The time zone of the account is not known here. Give a name such as Pacific/Auckland, or leave it blank.',
     apiKeyMissing: 'The account has no API key. Enter it in the account.',
     userIdMissing: 'The account has no user name. Enter it in the account.',
+    userIdColon:
+      'A user name with a colon cannot be sent by HTTP Basic. Choose another authentication in the account, such as form parameters.',
     passwordMissing: 'The account has no password. Enter it in the account.',
     credentialElsewhere:
       '"{{field}}" was saved for another address, and is sent to no other. Enter it anew to test this one.',
@@ -80,7 +82,7 @@ export const reasons = {
     recipientsTooMany:
       'There are more than 5,000 recipients. Split the list, and send the text once for each part of it.',
     recipientNumber:
-      'The recipient {{item}} is not a number in international format. Give the country code and 7 to 15 digits in all, with no leading zero.',
+      'The recipient {{item}} is not a number in international format. Give the country code and 7 to 15 digits in all, with no leading zero and no spaces.',
     recipientPlus: 'The recipient {{item}} has a + that is not in front. Write one + in front of the number, or none.',
     recipientSpace: 'The recipient {{item}} contains a space, which separates recipients. Use a name without spaces.',
     bodyType: 'The text is neither text, a number, a boolean nor a buffer. Convert it to text first.',

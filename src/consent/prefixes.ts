@@ -1,12 +1,12 @@
 import { SmsError } from '../errors';
 
 const separators = /[\s,]+/;
-const prefix = /^\+?\d{1,15}$/;
+const prefix = /^\+?[1-9]\d{0,14}$/;
 
 /**
  * Reads the beginnings of numbers that may be written to, separated by spaces, commas or new lines; a leading `+` is dropped. Blank: all.
  *
- * @throws SmsError `SMS_CONFIG` with the field `prefixes` when one is not of digits alone
+ * @throws SmsError `SMS_CONFIG` with the field `prefixes` when one is not of digits alone, or begins with zero, as no number does
  *
  * @example
  * ```ts

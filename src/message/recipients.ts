@@ -1,7 +1,7 @@
 import { SmsError } from '../errors';
 
 const separators = /[\s,;]+/;
-/** Digits, with formatting characters around and between them. White space gets this far in list items only. */
+/** Digits, with formatting characters around and between them, or those alone. White space gets this far in list items only. */
 const numberLike = /^\+?[\d()./\s-]*$/;
 const formatting = /[()./\s+-]/g;
 const msisdn = /^[1-9]\d{6,14}$/;
@@ -16,7 +16,7 @@ const mostRead = 100_000;
  * or a number, or a list of texts and numbers, one item each.
  *
  * An item of digits is an MSISDN: a leading `+` and formatting characters are dropped, and 7 to 15 digits without
- * a leading zero must remain. Any other item names a contact or a group and stays as it is. Repeated items
+ * a leading zero must remain; one of formatting characters alone is refused. Any other item names a contact or a group and stays as it is. Repeated items
  * are given once, in the order of their first appearance; there may be 5,000 different ones, and 100,000 in all.
  *
  * @throws SmsError `SMS_INPUT` with the field `to`
@@ -81,7 +81,7 @@ function textOf(item: unknown): string {
 
 function parseItem(item: string): string {
   if (item.lastIndexOf('+') > 0) throw refusal('recipientPlus', item);
-  if (numberLike.test(item) && /\d/.test(item)) {
+  if (numberLike.test(item)) {
     const digits = parseMsisdn(item);
     if (digits === undefined) throw refusal('recipientNumber', item);
     return digits;

@@ -12,8 +12,8 @@ describe('prefixes', () => {
     for (const value of [undefined, null, '', ' \n']) assert.deepEqual(parsePrefixes(value), []);
   });
 
-  it('are digits alone', () => {
-    for (const value of ['64 x', '6-4', '++64', '+', '64;61', '0x40', '٦٤', '1234567890123456']) {
+  it('are digits alone, with no leading zero', () => {
+    for (const value of ['64 x', '6-4', '++64', '+', '064', '+0064', '64;61', '0x40', '٦٤', '1234567890123456']) {
       assert.throws(
         () => parsePrefixes(value),
         (error) => isSmsError(error, 'SMS_CONFIG') && error.field === 'prefixes',

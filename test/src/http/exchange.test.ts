@@ -155,6 +155,12 @@ describe('http', () => {
       }
     });
 
+    it('refuses a user name with a colon where the first one ends it', () => {
+      const credentials = { userId: 'a:b', password: 'x' };
+      assert.throws(() => parseAuthentication('basic', credentials), { code: 'SMS_CONFIG', reason: 'userIdColon' });
+      assert.equal(parseAuthentication('form', credentials).type, 'form');
+    });
+
     it('refuses an API key with characters that no header may carry, and does not repeat it', async () => {
       for (const apiKey of ['3141592653\r\nx: y', '3141592653 x', '3141592653é', '3141592653\u0000', '3141592653…']) {
         const error = await failure(Promise.resolve().then(() => parseAuthentication('bearer', { apiKey })));
