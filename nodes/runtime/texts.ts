@@ -27,11 +27,11 @@ export function translateError(RED: NodeAPI, error: unknown): SmsError {
   return known.with({}, text.endsWith(`errors.${known.reason}`) ? known.message : text);
 }
 
-/** An error names a property as the flow file does, and a time as ISO 8601; a person reads what the form calls it, and the clock of the server. */
+/** An error names a property as the flow file does, and a time as ISO 8601; a person reads what the form calls it, and the clock of the server with its zone. */
 function formatParams(RED: NodeAPI, params: Params): Params {
   const places = Object.entries(params).map(([place, value]) => {
     if (place === 'field' || place === 'setting') return [place, labelOf(RED, String(value))];
-    return [place, place === 'until' ? formatMinute(nextMinute(Date.parse(String(value)))) : value];
+    return [place, place === 'until' ? formatInZone(nextMinute(Date.parse(String(value)))) : value];
   });
   return Object.fromEntries(places);
 }
@@ -111,6 +111,12 @@ function nextMinute(until: number): Date {
 function formatMinute(date: Date): string {
   const [month, day] = [date.getMonth() + 1, date.getDate()].map((part) => String(part).padStart(2, '0'));
   return `${date.getFullYear()}-${month}-${day} ${date.toTimeString().slice(0, 5)}`;
+}
+
+/** Such as `2026-11-22 14:05 UTC`: the account may be in another zone. */
+function formatInZone(date: Date): string {
+  const zone = date.toLocaleTimeString('en-US', { timeZoneName: 'short' }).split(' ').pop();
+  return `${formatMinute(date)} ${zone}`;
 }
 
 /**
