@@ -130,7 +130,8 @@ export class PollSubscription implements InboxSubscriber {
     if (out) {
       if (!failed) this.#end(out, () => this.#inbox.done(out.entry, this));
       else if (out.isInFlow && Number(attempt) === out.attempt) this.#fail(out);
-    }
+      // The service brings it again.
+    } else if (!failed && this.#releases) this.#inbox.doneLate(id);
     return out !== undefined;
   }
 

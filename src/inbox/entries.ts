@@ -133,8 +133,13 @@ export class Pending {
   }
 }
 
+const maxReleased = 1_000;
+
 /** The undelivered entries of an inbox, found by id and by the message that they are. */
 export class Entries extends Map<string, Pending> {
+  /** What identifies those that the service is to bring again, by id; the latest thousand. */
+  readonly released = new Map<string, Identity>();
+
   /** The least of all ids, which is that of the oldest. */
   get oldest(): string | undefined {
     let oldest: string | undefined;
@@ -150,6 +155,14 @@ export class Entries extends Map<string, Pending> {
   letGo(id: string): void {
     this.get(id)?.end(false);
     this.delete(id);
+  }
+
+  /** Lets go of one that the service is to bring again. */
+  release({ entry: { id }, identity }: Pending): void {
+    this.letGo(id);
+    this.released.set(id, identity);
+    const [oldest = ''] = this.released.keys();
+    if (this.released.size > maxReleased) this.released.delete(oldest);
   }
 
   /** The entry of a message on a channel, as it will be with these changes. It is looked for only when a message comes again. */

@@ -11,7 +11,7 @@ import { currentEntry, dropEntry, type InboxParts, keepEntry, settle } from './c
 import { DeadLetters } from './dead-letters';
 import { type Channel, Entries, type Entry, isEntry, isRecordsOfKind, type KindOn, Pending } from './entries';
 import { forget, identify, judge, mergeSeen, movedSeen } from './identity';
-import { createRelease } from './release';
+import { createLate, createRelease } from './release';
 
 export type { Acceptance, Arrival } from './accept';
 
@@ -162,6 +162,12 @@ export class Inbox {
     if (!pending) return;
     pending.isReleased = true;
     this.#context.run(createRelease(this.#context, pending));
+  }
+
+  /** A node has taken after all what was released. */
+  doneLate(id: string): void {
+    const identity = this.#context.entries.released.get(id);
+    if (identity) this.#context.run(createLate(this.#context, identity));
   }
 
   /** Writes down that an entry is sent into a flow for one time more than any before. */

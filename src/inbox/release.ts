@@ -2,7 +2,18 @@ import type { Step } from '../journal/journal';
 import { createPending, giveTogether, isForNobody } from './accept';
 import { currentEntry, dropEntry, type InboxParts, keepEntry } from './context';
 import { newsOf, type Pending } from './entries';
-import { forget, rememberAnswer } from './identity';
+import { forget, type Identity, judge, rememberAnswer } from './identity';
+
+/** A node has taken after all what was released: that is known when the service brings it again, and a slow flow is not given it for days. */
+export function createLate(context: InboxParts, identity: Identity): Step<void> {
+  return {
+    whileFailing: 'apply',
+    decide(look, changes) {
+      judge(context, { identity, via: 'callback' }, look, changes);
+      return () => {};
+    },
+  };
+}
 
 /**
  * Lets go of a called-back entry that the service shall bring again: it counts as new then, but for its attempts. Its
@@ -28,7 +39,7 @@ export function createRelease(context: InboxParts, released: Pending): Step<void
       if (standIn) keepEntry(context, standIn.entry, identity, changes);
       else forget(identity, look, changes);
       return () => {
-        entries.letGo(id);
+        entries.release(released);
         if (standIn) giveTogether(context, [standIn]);
       };
     },

@@ -610,6 +610,22 @@ describe('sms-callback-in', () => {
       );
     });
 
+    it('answers 200 to the retry of what has come back too late, and sends nothing', async () => {
+      const { flow, url } = await start({ ...byFlow, ackTimeout: '0.05' });
+      let done = 0;
+      for (const [output, body] of [
+        ['statuses', formStatus()],
+        ['replies', xmlReply()],
+      ] as const) {
+        assert.equal((await post(url, body)).status, 503);
+        const [late] = await flow.messages(output, 1);
+        flow.send('callback', late as Record<string, unknown>);
+        await flow.done('callback', ++done);
+        assert.equal((await post(url, body)).status, 200);
+        assert.equal(flow.received(output).length, 1);
+      }
+    });
+
     it('delivers again after a redeploy what was waiting, as redelivered, and nothing once it is acknowledged', async () => {
       const { flow, url } = await start(byFlow);
       const first = post(url, formReply());

@@ -56,9 +56,11 @@ export class CallbackNode implements DeployedNode {
   }
 
   acknowledge(message: Message, ackId: string, failed: boolean): void {
-    const { flow } = this.#process;
+    const { world, flow } = this.#process;
     const isOut = flow.tolerate(() => this.#subscription?.acknowledge(ackId, failed) === true);
     if (isOut && failed) flow.released(message, this.#plan);
     else if (isOut) flow.acknowledged(message, this.#plan);
+    // The service brings it again, and is told then that it was taken.
+    else if (!failed) world.settle(message, this.#plan.id);
   }
 }

@@ -96,20 +96,16 @@ describe('CallbackSubscription', () => {
     assert.deepEqual(bench.answers, [false, true]);
   });
 
-  it('waits no longer than it may, and takes what comes again as new, though it is acknowledged late', async () => {
+  it('waits no longer than it may, and knows what is acknowledged late when the service brings it again', async () => {
     const bench = new Bench(inbox, clock);
     await bench.call('1');
     await clock.advance(ackTimeoutMs + 1);
     assert.deepEqual(bench.answers, [false]);
     assert.equal(bench.receiver.acknowledge(bench.ackIds[0] ?? '', false), false);
-    await bench.call('1');
-    assert.equal(bench.receiver.acknowledge(bench.ackIds[1] ?? '', false), true);
     await clock.advance(1);
+    await bench.call('1');
     assert.deepEqual(bench.answers, [false, true]);
-    assert.deepEqual(
-      bench.sent.map(({ redelivered }) => redelivered),
-      [false, true],
-    );
+    assert.equal(bench.sent.length, 1);
   });
 
   for (const [title, fields] of [
