@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SmsError } from '../errors';
@@ -91,6 +91,8 @@ export class DiskStore implements Store {
   readonly #heldFiles: HeldFiles;
   readonly #engines: typeof engines;
   #database: Database | undefined;
+  /** Of the file that is in its place for as long as the database is. */
+  #inode: number | undefined;
   /** Its files were deleted, or moved away, while it was open. */
   #isGone = false;
   #hasFailed = false;
@@ -118,9 +120,10 @@ export class DiskStore implements Store {
     await mkdir(this.#location, { recursive: true, mode: 0o700 });
     const database = await openDatabase(this.#location, this.#engines);
     this.#database = database;
+    this.#inode = inodeOf(database.file);
+    const held = this.#heldFiles.read();
     if (this.#hasFailed) await probe(database);
     this.#hasFailed = false;
-    const held = this.#heldFiles.read();
     const items = await readDatabaseItems(database, events);
     const isReset = this.#isGone;
     this.#isGone = false;
@@ -189,13 +192,18 @@ export class DiskStore implements Store {
   }
 
   #look(): void {
-    this.#isGone ||= this.#database !== undefined && !existsSync(this.#database.file);
+    this.#isGone ||= this.#database !== undefined && inodeOf(this.#database.file) !== this.#inode;
   }
 
   #opened(): Database {
     if (!this.#database) throw new Error('not open');
     return this.#database;
   }
+}
+
+/** `undefined` where there is no such file. */
+function inodeOf(file: string): number | undefined {
+  return statSync(file, { throwIfNoEntry: false })?.ino;
 }
 
 /** In order. */
@@ -280,12 +288,21 @@ class HeldFiles {
     for (const name of names.sort()) {
       this.#lastNumber = Math.max(this.#lastNumber, Number(name.slice(heldPrefix.length)) || 0);
       const letGo = () => this.#remove(name);
-      const text = readFileSync(join(this.#folder, name), 'utf8');
+      const text = this.#textIn(name);
       // Cut off by a kill, or by a power cut: its message was on its way.
       if (!text.endsWith('\n')) letGo();
       else held.push({ text: text.slice(0, -1), letGo, setAside: () => this.#setAside(name) });
     }
     return held;
+  }
+
+  /** What cannot be opened reads as what nobody understands. */
+  #textIn(name: string): string {
+    try {
+      return readFileSync(join(this.#folder, name), 'utf8');
+    } catch {
+      return ' \n';
+    }
   }
 
   /** What stays is found at the next start, and that what it holds is committed. */
@@ -297,9 +314,14 @@ class HeldFiles {
     }
   }
 
+  /** Where that fails, it stays where it is, and is found again. */
   #setAside(name: string): string {
-    const aside = join(this.#folder, asidePrefix + name);
-    renameSync(join(this.#folder, name), aside);
-    return aside;
+    const [path, aside] = [join(this.#folder, name), join(this.#folder, asidePrefix + name)];
+    try {
+      renameSync(path, aside);
+      return aside;
+    } catch {
+      return path;
+    }
   }
 }

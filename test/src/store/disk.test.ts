@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -338,6 +338,30 @@ function testDiskStore(engine: Engine): void {
       assert.ok((await stat(place)).isFile());
     });
 
+    it('is set aside where it cannot be opened, or stays where it cannot be moved, and nothing else is written over', async () => {
+      const store = createStore();
+      await store.open(events);
+      for (const text of ['one', 'two']) store.hold(text);
+      await store.close();
+      const location = join(folder, 'store');
+      const [first = '', second = ''] = (await readdir(location)).filter((name) => name.startsWith('held-')).sort();
+      await rm(join(location, first));
+      await mkdir(join(location, first));
+      const next = createStore();
+      const { held } = await next.open(events);
+      assert.deepEqual(
+        held.map(({ text }) => text),
+        [' ', 'two'],
+      );
+      next.hold('three')?.letGo();
+      assert.equal(await readFile(join(location, second), 'utf8'), 'two\n');
+      await mkdir(join(location, `unreadable-${second}`));
+      assert.deepEqual(
+        held.map(({ setAside }) => setAside()),
+        [join(location, `unreadable-${first}`), join(location, second)],
+      );
+    });
+
     it('does not pile up files', async () => {
       const store = createStore();
       await store.open(events);
@@ -477,6 +501,16 @@ function testDiskStore(engine: Engine): void {
       await store.commit(keep('3'));
       const again = await store.open(events);
       assert.deepEqual([again.items, again.isReset], [[createEntry('3')], false]);
+    });
+
+    it('take nothing any more where others were put in their place', async () => {
+      const store = createStore();
+      await store.open(events);
+      await store.commit(keep('1'));
+      await rename(location(), `${location()}-moved`);
+      await cp(`${location()}-moved`, location(), { recursive: true });
+      await assert.rejects(store.commit(keep('2')), { code: 'SMS_STORE', message: /is gone/ });
+      assert.equal((await store.open(events)).isReset, true);
     });
 
     it('are begun anew with what is in hand, under an inbox', async () => {
