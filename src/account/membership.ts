@@ -185,6 +185,9 @@ const actions: Readonly<Record<EntryState, readonly EntryAction[]>> = {
   aside: ['deliver', 'discard'],
 };
 
+/** Each is a step, and what is taken in one commit holds up the process. */
+const actedOnTogether = 200;
+
 const nothingReceived: InboxState = { undelivered: 0, setAside: 0 };
 
 /** A member of an account: its part, with what the nodes need not see. */
@@ -282,7 +285,11 @@ export class JoinedMembership implements Membership, Member {
     if (!actions[state].includes(action)) return 'unfit';
     // Those that come meanwhile nobody has seen.
     const { entries } = this.entries(state, Number.POSITIVE_INFINITY);
-    const decisions = await Promise.all(entries.map(({ id }) => this.act(id, action)));
+    const decisions: Decision[] = [];
+    for (let start = 0; start < entries.length; start += actedOnTogether) {
+      const together = entries.slice(start, start + actedOnTogether);
+      decisions.push(...(await Promise.all(together.map(({ id }) => this.act(id, action)))));
+    }
     const count = (decision: Decision) => decisions.filter((one) => one === decision).length;
     return { done: count('done'), left: count('unfit') };
   }

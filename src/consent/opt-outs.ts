@@ -60,21 +60,34 @@ export function isOptedOut(msisdn: string, look: Look): boolean {
 /** Puts numbers on the list, or takes them off it. Returns for how many that is a change. */
 export function changeOptOuts({ msisdns, wish, at, via }: OptOutChange, look: Look, changes: Changes): number {
   let changed = 0;
-  for (const msisdn of new Set(msisdns)) {
-    const key = keyOfOptOut(msisdn);
-    const known = look(key);
+  for (const [key, numbers] of byKeyOf(new Set(msisdns))) {
+    const lines = linesByNumber(look(key));
     // Where there is nothing to change another instance may be about to change it.
     changes.compare.add(key);
-    if (has(known, msisdn) === (wish === 'out')) continue;
-    changed++;
-    const line = `${String(at).padStart(digitsOfTime, '0')}-${msisdn}-${via}`;
-    const without = () => linesOf(known).filter((other) => !other.includes(`-${msisdn}-`));
-    const value = wish === 'in' ? without().join('\n') : known ? `${known.value}\n${line}` : line;
+    const concerned = numbers.filter((msisdn) => lines.has(msisdn) !== (wish === 'out'));
+    if (concerned.length === 0) continue;
+    changed += concerned.length;
+    for (const msisdn of concerned) {
+      if (wish === 'in') lines.delete(msisdn);
+      else lines.set(msisdn, `${String(at).padStart(digitsOfTime, '0')}-${msisdn}-${via}`);
+    }
+    const value = [...lines.values()].join('\n');
     changes.remember.set(key, value === '' ? undefined : { at, forMs: foreverMs, value });
     // What a power cut takes back would be sent to.
     changes.firm = true;
   }
   return changed;
+}
+
+function byKeyOf(msisdns: Iterable<string>): Map<string, string[]> {
+  const numbers = new Map<string, string[]>();
+  for (const msisdn of msisdns) {
+    const key = keyOfOptOut(msisdn);
+    const same = numbers.get(key);
+    if (same) same.push(msisdn);
+    else numbers.set(key, [msisdn]);
+  }
+  return numbers;
 }
 
 /** How many are on the list. */
@@ -96,8 +109,8 @@ export function listOptOuts(look: Look, { search = '', after, most = 200 }: OptO
 export const movedOptOuts: MovedValues = {
   prefix: optOutPrefix,
   merge(own, other) {
-    const added = linesOf(other).filter((line) => !has(own, parse(line).msisdn));
-    return { ...own, value: [...linesOf(own), ...added].join('\n') };
+    const lines = new Map([...linesByNumber(other), ...linesByNumber(own)]);
+    return { ...own, value: [...lines.values()].join('\n') };
   },
   staysCopied: true,
 };
@@ -113,6 +126,10 @@ function has(remembered: Remembered | undefined, msisdn: string): boolean {
 /** One for each number: 100,000 of them JSON takes longer to read. */
 function linesOf(remembered: Remembered | undefined): string[] {
   return remembered?.value.split('\n') ?? [];
+}
+
+function linesByNumber(remembered: Remembered | undefined): Map<string, string> {
+  return new Map(linesOf(remembered).map((line) => [parse(line).msisdn, line]));
 }
 
 function parse(line: string): OptOut {

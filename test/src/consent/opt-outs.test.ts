@@ -177,6 +177,27 @@ describe('the list of who opted out', () => {
     );
   });
 
+  it('reads and writes numbers that end alike once, however many are changed together', () => {
+    const msisdns = Array.from({ length: 10_000 }, (_, index) => `${64_210_000 + index}777`);
+    for (const wish of ['out', 'in'] as const) {
+      const [changes, value] = [
+        createChanges(),
+        msisdns.map((msisdn) => `000000000000001-${msisdn}-person`).join('\n'),
+      ];
+      let looks = 0;
+      const look: Look = () => {
+        looks++;
+        return wish === 'in' ? { at: 1, forMs: 1, value } : undefined;
+      };
+      assert.equal(changeOptOuts({ msisdns, wish, at: 1, via: 'person' }, look, changes), 10_000);
+      assert.equal(looks, 1);
+      assert.deepEqual(
+        [...changes.remember.values()].map((remembered) => remembered?.value),
+        [wish === 'in' ? undefined : value],
+      );
+    }
+  });
+
   it('answers with 100,000 numbers', async function () {
     this.timeout(60_000);
     const folder = mkdtempSync(join(tmpdir(), 'opt-outs-'));
