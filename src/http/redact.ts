@@ -9,6 +9,8 @@ const shortestSecret = 3;
 const shortestPart = 6;
 /** Whoever escapes a secret more often makes nothing of it that anybody reads. */
 const mostEscapes = 8;
+/** Of a longer text the beginning is shown, so that no text takes long. */
+const longestText = 64 * 1024;
 
 /** Takes out of a text what must not be shown. */
 export type Redact = (text: string) => string;
@@ -25,7 +27,8 @@ interface Secret {
  * quote the request. Where they stand as they are, or as in a URL, a form or JSON, they alone are replaced. Where they stand in any other
  * way, nothing of the text is shown. What Basic authentication makes of the login is a secret, too.
  *
- * A user name, and a secret of 3 to 5 characters, are found where they are no part of a word or a number.
+ * A user name, and a secret of 3 to 5 characters, are found where they are no part of a word or a number. Of a text of more than
+ * 64 Ki characters, half of that at most is shown.
  *
  * @param tokens what else of the request must not be shown
  */
@@ -34,10 +37,18 @@ export function createRedactor(authentication: Authentication, tokens: readonly 
   return (text) => {
     // Most accounts never meet an error that quotes anything.
     secrets ??= secretsOf(authentication, tokens);
-    const shown = secrets.reduce((rest, { written }) => rest.replace(written, mark), text);
-    const plain = plainOf(shown);
-    const garbled = garble(plain);
-    return secrets.some((secret) => secret.plain.test(plain) || secret.garbled.test(garbled)) ? mark : shown;
+    const beginning = text.slice(0, longestText);
+    const whole = plainOf(beginning);
+    let shown = beginning;
+    for (const { written, plain, garbled } of secrets) {
+      // One may be a part of another: each is looked for in what has the others still.
+      const others = beginning.replace(written, mark);
+      const rest = others === beginning ? whole : plainOf(others);
+      if (plain.test(rest) || garbled.test(garble(rest))) return mark;
+      shown = shown.replace(written, mark);
+    }
+    // Where it is cut off, half a secret may stand.
+    return text.length > longestText ? `${shown.slice(0, -longestText / 2)}…` : shown;
   };
 }
 
@@ -66,20 +77,28 @@ function secretsOf(authentication: Authentication, tokens: readonly string[]): S
 function createSecret(secret: string, isName: boolean): Secret {
   const form = new URLSearchParams([['', secret]]).toString().slice(1);
   const json = JSON.stringify(secret).slice(1, -1);
-  const plain = plainOf(secret).trim();
+  const bytes = Buffer.from(secret);
+  // At one go, Node 20 takes windows-1252 for ISO-8859-1.
+  const misread = [bytes.toString('latin1'), new TextDecoder('windows-1252').decode(bytes, { stream: true })];
+  const plain = [secret, ...misread].map((text) => plainOf(text).trim());
+  // Of one in another alphabet only the number of its words is left, which any text may have.
+  const garbled = plain.map(garble).filter((text) => text.replace(/[\s\ufffd]/g, '').length >= shortestSecret);
   return {
     written: createPattern([secret, form, form.replaceAll('+', '%20'), json], isName, 'giu'),
-    plain: createPattern([plain], isName, 'u'),
-    garbled: createPattern([garble(plain)], isName, 'u'),
+    plain: createPattern(plain, isName, 'u'),
+    garbled: createPattern(garbled, isName, 'u'),
   };
 }
 
-function createPattern(writings: readonly [string, ...string[]], isName: boolean, flags: string): RegExp {
-  const pattern = writings.map((text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')).join('|');
-  const [{ length }] = writings;
-  if (length < shortestSecret) return /(?!)/;
-  const isWord = isName || length < shortestPart;
-  return new RegExp(isWord ? `(?<![\\p{L}\\p{N}])(?:${pattern})(?![\\p{L}\\p{N}])` : pattern, flags);
+function createPattern(writings: readonly string[], isName: boolean, flags: string): RegExp {
+  const patterns = writings
+    .filter((text) => text.length >= shortestSecret)
+    .map((text) => {
+      const pattern = text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
+      const isWord = isName || text.length < shortestPart;
+      return isWord ? `(?<![\\p{L}\\p{N}])${pattern}(?![\\p{L}\\p{N}])` : pattern;
+    });
+  return new RegExp(patterns.join('|') || '(?!)', flags);
 }
 
 /**
@@ -102,7 +121,10 @@ function plainOf(text: string): string {
     .toLowerCase();
 }
 
-/** A text with all that is beyond ASCII alike, since it may have been read in another character set than it was written in. */
+/**
+ * A text with all that is beyond ASCII alike, and the question marks that may stand for it, since it may have been read or written in
+ * another character set.
+ */
 function garble(plain: string): string {
-  return plain.replace(/[^\0-\x7f]+/g, '\ufffd');
+  return plain.replace(/(?:[^\0-\x7f]|\?)+/g, '\ufffd');
 }

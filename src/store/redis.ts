@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock, type Timer } from '../clock';
+import { createRedactor, type Redact } from '../http/redact';
 import { parseRedisUrl } from '../login';
 import { createKeys, type ListedItem, leftSign, type ScriptedRedis, scripts, signField } from './redis-scripts';
 import {
@@ -94,6 +95,7 @@ export class RedisStore implements Store {
   readonly shared = true as const;
   readonly takeOverMs: number;
   readonly #server: ReturnType<typeof parseRedisUrl>;
+  readonly #redact: Redact;
   readonly #clock: Clock;
   readonly #timing: RedisTiming;
   readonly #keys: ReturnType<typeof createKeys>;
@@ -109,6 +111,8 @@ export class RedisStore implements Store {
   /** @throws SmsError `SMS_CONFIG` when the URL is not usable */
   constructor({ url, key, timing, clock = systemClock }: RedisStoreOptions) {
     this.#server = parseRedisUrl(url);
+    const { username = '', password = '' } = this.#server;
+    this.#redact = createRedactor({ type: 'form', userId: username, password });
     this.#clock = clock;
     this.#timing = { ...redisTiming, ...timing };
     this.#keys = createKeys(key);
@@ -145,13 +149,13 @@ export class RedisStore implements Store {
       return { items, held: [], isReset };
     } catch (error) {
       this.#abandon(session);
-      throw describeFailure(failure ?? error);
+      throw this.#describe(failure ?? error);
     }
   }
 
   async recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
     const { redis } = this.#opened();
-    const texts = await attempt(redis.mget(keys.map(this.#keys.seen)));
+    const texts = await this.#attempt(redis.mget(keys.map(this.#keys.seen)));
     return texts.map((text) => (text === null ? undefined : parseRemembered(text)));
   }
 
@@ -162,7 +166,7 @@ export class RedisStore implements Store {
     const listed = new Map<string, Remembered>();
     let cursor = '0';
     do {
-      const [next, found] = await attempt(redis.scan(cursor, 'MATCH', `${start}*`, 'COUNT', scanSize));
+      const [next, found] = await this.#attempt(redis.scan(cursor, 'MATCH', `${start}*`, 'COUNT', scanSize));
       const all = found.map((name) => name.slice(start.length));
       const keys = all.filter((key) => prefixes.some((prefix) => key.startsWith(prefix)));
       const values = keys.length > 0 ? await this.recall(keys) : [];
@@ -184,7 +188,7 @@ export class RedisStore implements Store {
       keep: [...changes.keep.values()].map((item) => ({ id: item.id, text: JSON.stringify(item) })),
       drop: [...changes.drop.keys()],
     };
-    const isCommitted = await attempt(this.#commit(this.#opened(), keys.map(this.#keys.seen), step));
+    const isCommitted = await this.#attempt(this.#commit(this.#opened(), keys.map(this.#keys.seen), step));
     if (!isCommitted) throw new StoreConflict();
   }
 
@@ -212,7 +216,7 @@ export class RedisStore implements Store {
 
   /** While it is being opened, the rejection tells. */
   #fail(session: Session, events: StoreEvents, error: unknown): void {
-    if (this.#session === session) events.onFailure(describeFailure(error));
+    if (this.#session === session) events.onFailure(this.#describe(error));
   }
 
   /** Loads the client only now, so that accounts without Redis do not pay for it. */
@@ -303,6 +307,15 @@ export class RedisStore implements Store {
     });
   }
 
+  /** Rejects with what {@link describeFailure} makes of it. */
+  #attempt<T>(command: Promise<T>): Promise<T> {
+    return command.catch((error: unknown) => Promise.reject(this.#describe(error)));
+  }
+
+  #describe(error: unknown): Error {
+    return describeFailure(error, this.#redact);
+  }
+
   #opened(): Session {
     if (!this.#session) throw new Error('not open');
     return this.#session;
@@ -318,23 +331,20 @@ function formatExpiring(remembered: Remembered): { text: string; forMs: number }
   return { text: formatRemembered(remembered), forMs: Math.max(1, Math.ceil(remembered.forMs)) };
 }
 
-/** Rejects with what {@link describeFailure} makes of it. */
-function attempt<T>(command: Promise<T>): Promise<T> {
-  return command.catch((error: unknown) => Promise.reject(describeFailure(error)));
-}
-
 /** What a server says around the refusal of a command in a script, and where it quotes what was sent. */
 const aroundRefusal = /^ERR Error running script .*@user_script: ?\d+: -?|,? (?:script:|with args ).*/gs;
 
 /**
  * Says what failed without what the client's own errors carry, the command, and with it the password or a text; and of what the server says
- * the first sentence, without the name of the user.
+ * the first sentence, without the login.
  */
-function describeFailure(error: unknown): Error {
+function describeFailure(error: unknown, redact: Redact): Error {
   if (error instanceof StoreLapse) return error;
   const { name, message, code } = error as { code?: unknown } & Error;
   if (name === 'ReplyError') {
-    const refusal = message.replaceAll(aroundRefusal, '').replace(/\bUser \S+/, 'the user');
+    const refusal = redact(message)
+      .replaceAll(aroundRefusal, '')
+      .replace(/\bUser \S+/, 'the user');
     return new Error(`Redis: ${refusal.replace(/\.( .*)?$/s, '')}`);
   }
   if (code !== undefined) {

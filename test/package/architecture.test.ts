@@ -60,7 +60,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   login: ['errors'],
   wire: ['model', 'errors'],
   http: ['wire', ...plain],
-  store: ['clock', 'errors', 'login'],
+  store: ['http', 'clock', 'errors', 'login'],
   journal: ['store', ...plain],
   consent: ['store', ...plain],
   polling: ['inbox', 'http', ...plain],

@@ -89,6 +89,50 @@ describe('createRedactor', () => {
     }
   });
 
+  it('masks passwords of letters beyond ASCII that were read or written in another character set', () => {
+    for (const secret of ['пароль', '密码很长的', 'città2024!', 'Перестройка Россия', 'città', 'p€ss€1']) {
+      const bytes = Buffer.from(secret);
+      for (const echo of [
+        bytes.toString('latin1'),
+        new TextDecoder('windows-1252').decode(bytes, { stream: true }),
+        [...bytes].map((byte) => `&#${byte};`).join(''),
+      ]) {
+        assert.equal(redact(secret, `Bad ${echo}!`), mark, echo);
+        assert.equal(redact(secret, `Bad "${escapeXml(echo)}"`), mark, echo);
+      }
+    }
+    assert.equal(redact('geheim-öß-1', 'Bad geheim-??-1'), mark);
+  });
+
+  it('leaves texts in another alphabet readable, also when the password is of words in one', () => {
+    for (const secret of ['пароль мой', '密码', 'ààà à', 'пароль пароль 12']) {
+      for (const text of ['Неверный номер получателя', 'Numéro à vérifier: où ?', '号码 无效 12', 'What? Why?']) {
+        assert.equal(redact(secret, text), text);
+      }
+    }
+  });
+
+  it('masks a password that has the user name as a word', () => {
+    const mask = createRedactor({ type: 'form', userId: 'acme', password: 'acme<2024>' });
+    for (const echo of ['acme&lt;2024&gt;', 'acme%253C2024%253E', 'acme\\u003c2024>']) {
+      assert.equal(mask(`Wrong login: user acme, password ${echo}`), mark, echo);
+    }
+    assert.equal(mask('user acme, password acme<2024>'), `user ${mark}, password ${mark}`);
+    const names = createRedactor({ type: 'form', userId: 'acme 2024 & more', password: 'acme<2024>' });
+    assert.equal(names('acme 2024 & more, acme<2024>'), `${mark}, ${mark}`);
+    assert.equal(names('acme 2024 & more, acme&lt;2024>'), mark);
+  });
+
+  it('cuts off a long text, and shows no half of a secret', () => {
+    const text = 'Blocked, '.repeat(20_000);
+    assert.equal(redact(password, text), `${text.slice(0, 32 * 1024)}…`);
+    for (const at of [100, 32 * 1024 - 5, 64 * 1024 - 5]) {
+      const shown = redact('geheimnis-wort', `${' '.repeat(at)}geheimnis-wort${'.'.repeat(64 * 1024)}`);
+      assert.doesNotMatch(shown, /geh/);
+      assert.ok(shown.length > 16 * 1024);
+    }
+  });
+
   it('masks what Basic authentication makes of a login, in both alphabets and escaped', () => {
     const login = { type: 'basic', userId: 'üser?>', password: 'pässwörd?>~' } as const;
     const token = Buffer.from(`${login.userId}:${login.password}`).toString('base64');

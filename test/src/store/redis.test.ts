@@ -361,12 +361,14 @@ for (const program of programs) {
     describe('a commit that is refused half way', () => {
       for (const [what, refuse] of [
         ['what it holds was deleted', async () => server.client.del(...(await inboxes()))],
-        ['there may be no SET any more', () => server.client.call('ACL', ['SETUSER', 'user', '-set'])],
-        ['there may be no HSET any more', () => server.client.call('ACL', ['SETUSER', 'user', '-hset'])],
+        ['there may be no SET any more', () => server.client.call('ACL', ['SETUSER', 'gateway', '-set'])],
+        ['there may be no HSET any more', () => server.client.call('ACL', ['SETUSER', 'gateway', '-hset'])],
         ['there is no memory left', () => server.client.config('SET', 'maxmemory', '1')],
       ] as const) {
         it(`leaves nothing behind where ${what}, and can be made when the store is opened again`, async () => {
-          const instance = create(await createUser('user'), { timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 } });
+          const instance = create(await createUser('gateway'), {
+            timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 },
+          });
           await instance.open();
           const changes = createChanges();
           changes.keep.set('1', entry('1')).set('2', entry('2'));
@@ -376,7 +378,7 @@ for (const program of programs) {
           await assert.rejects(instance.store.commit(changes, recalled), /^Error: Redis\b/);
           assert.equal(await countHeld(), 0);
           assert.equal(await server.client.exists(`${prefix}seen:a`), 0);
-          await createUser('user');
+          await createUser('gateway');
           await server.client.config('SET', 'maxmemory', '0');
           assert.deepEqual(await instance.open(), []);
           await instance.store.commit(changes, recalled);
@@ -386,16 +388,16 @@ for (const program of programs) {
       }
 
       it('has what it counts on, and what it was to drop, where it remembers and may drop nothing any more', async () => {
-        const instance = create(await createUser('user'), { timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 } });
+        const instance = create(await createUser('gateway'), { timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 } });
         await instance.open();
         await instance.keep(entry('1'));
         const changes = createChanges();
         changes.drop.set('1', 'inbox');
         changes.keep.set('2', entry('2'));
         changes.remember.set('a', remembered('A'));
-        await server.client.call('ACL', ['SETUSER', 'user', '-hdel']);
+        await server.client.call('ACL', ['SETUSER', 'gateway', '-hdel']);
         await assert.rejects(instance.store.commit(changes, new Map()), /Redis: ERR The user .* can't run/);
-        await createUser('user');
+        await createUser('gateway');
         assert.deepEqual(await instance.open(), [entry('1'), entry('2')]);
         assert.deepEqual(await instance.store.recall(['a']), [remembered('A')]);
       });
@@ -796,7 +798,7 @@ for (const program of programs) {
 
       it('needs no more rights than docs/scaling.md says', async () => {
         await server.client.call('ACL', ['LOG', 'RESET']);
-        const url = await createUser('user');
+        const url = await createUser('gateway');
         await createDead(entry('1'));
         const instance = create(url);
         await instance.open();
@@ -819,7 +821,7 @@ for (const program of programs) {
         ...['+hset', '+hget', '+hmget', '+hgetall', '+hkeys', '+hlen', '+hdel', '+sadd', '+smembers', '+srem'],
       ]) {
         it(`refuses to be opened for a user without ${right}, and leaves no entry and no instance behind`, async () => {
-          const url = await createUser('user', right);
+          const url = await createUser('gateway', right);
           await assert.rejects(
             create(url).open(),
             /^Error: Redis: (NOPERM|ERR) (the|this) user (has no permissions to run|executing the script can't run)/i,
@@ -869,7 +871,7 @@ for (const program of programs) {
       });
 
       it('is done anew with each connection, also by a user of the access list', async () => {
-        const { instance, proxy } = await createBehindProxy({ url: `${await createUser('user')}/3` });
+        const { instance, proxy } = await createBehindProxy({ url: `${await createUser('gateway')}/3` });
         await instance.open();
         await instance.keep(entry('1'));
         proxy.cut();
@@ -1001,6 +1003,39 @@ describe('a server that is no Redis', () => {
       await assert.rejects(instance.open(), (error: Error) => {
         assert.match(error.message, RegExp(`^Redis: ${expected}`));
         assert.doesNotMatch(error.message, /[^ -~]|RESP|report/);
+        return true;
+      });
+    });
+  }
+});
+
+describe('a server that quotes what it was sent', () => {
+  const closing = new Closing();
+
+  afterEach(() => closing.run());
+
+  for (const quote of [
+    (sent: string) => `ERR bad input: ${sent}`,
+    (sent: string) => `ERR [${encodeURIComponent(sent)}]`,
+    (sent: string) => `ERR ${JSON.stringify(sent)} is none`,
+  ]) {
+    it(`shows neither the user nor the password in ${quote('')}`, async () => {
+      const other = createServer((socket) => {
+        socket
+          .on('error', () => {})
+          .on('data', (data) => {
+            socket.write(`-${quote(String(data).replace(/[\r\n]+/g, ' '))}\r\n`);
+          });
+      });
+      closing.add(other, () => other.close());
+      other.listen(0, '127.0.0.1');
+      await once(other, 'listening');
+      const { port } = other.address() as AddressInfo;
+      const url = `redis://gateway:gateway%3C.%20s3cret@127.0.0.1:${port}`;
+      const instance = closing.add(new Instance(url), ({ store }) => store.close());
+      await assert.rejects(instance.open(), (error: Error) => {
+        assert.match(error.message, /^Redis: (ERR|•••)/);
+        assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /gateway|s3cret/);
         return true;
       });
     });
