@@ -51,8 +51,10 @@ export interface Destination {
 
 /** What the subscribers tell. */
 export interface SubscribersEvents {
-  /** All who are still part of the flows have taken an entry, or none of them wants it. */
+  /** All who are still part of the flows have taken an entry. */
   onTaken(pending: Pending): void;
+  /** None of those who are here wants it. */
+  onPassedOver(pending: Pending): void;
   /** Somebody here takes the polled copy of a called-back entry that nobody is to get any more. */
   onStranded(pending: Pending): void;
   /** Whether a kind is polled, for whomever. */
@@ -139,10 +141,10 @@ export class Subscribers {
     return [...this.here[channel].values()].some((one) => wants(one, record));
   }
 
-  /** Whether somebody takes what comes on a channel, or a record of it, or is being redeployed. */
+  /** Whether somebody takes what comes on a channel, or a record of it, or is being redeployed, and may want something else by then. */
   expects(channel: Channel, record?: InboxRecord): boolean {
     const away = [...this.#away[channel].values()];
-    return this.hasAny(channel, record) || away.some(({ subscriber: one }) => !one.onDemand && wants(one, record));
+    return this.hasAny(channel, record) || away.some(({ subscriber }) => !subscriber.onDemand);
   }
 
   /** What can be given here, as in `Item.subscribers`: the kinds that are polled, for somebody who is here or for nobody, and who is called back. */
@@ -241,8 +243,8 @@ export class Subscribers {
     const isUntaken = taken === 0 && !entry.address && !this.expects(entry.channel);
     if (isUntaken && this.#events.isPolled(entry.kind)) this.#events.onUntaken(pending);
     // Whoever else was owed it is not part of the flows any more, or does not want it.
-    const isDone = pendingFor.size === 0 && (taken > 0 || (!entry.address && this.hasAny(entry.channel)));
-    if (isDone) this.#events.onTaken(pending);
+    if (pendingFor.size === 0 && taken > 0) this.#events.onTaken(pending);
+    else if (pendingFor.size === 0 && !entry.address && this.hasAny(entry.channel)) this.#events.onPassedOver(pending);
     return batches;
   }
 

@@ -28,6 +28,8 @@ export type InboxContext = InboxParts & { readonly deadLetters: DeadLetters };
 export type Arrival = Destination &
   RecordsOfKind & {
     via: Via;
+    /** Gets what is new in the place of the nodes, to be given to them with more. */
+    gathered?: Pending[];
     /** An earlier process had it in hand, and may have committed it, or given it to nodes while the store failed. */
     wasHeld?: true;
   };
@@ -78,9 +80,9 @@ export function createAccept(context: InboxContext, arrival: Arrival): Step<Acce
       const accepted = candidates.map((candidate) => acceptRecord(context, candidate, look, changes));
       return (isWritten) => {
         if (!isWritten && via === 'poll' && mayAnswer) context.run(createMatch(candidates));
-        const fresh: Pending[] = [];
+        const fresh = arrival.gathered ?? [];
         const acceptances = accepted.map((follow) => follow(fresh));
-        giveTogether(context, fresh, arrival);
+        if (!arrival.gathered) giveTogether(context, fresh, arrival);
         return acceptances;
       };
     },

@@ -5,7 +5,7 @@ import { createChange } from '../journal/step';
 import { type Changes, dropItem, heldPrefix, keepItem } from '../store/store';
 import type { Correlator } from './correlator';
 import { type Entries, type Entry, isEntry, type Pending } from './entries';
-import type { Identity } from './identity';
+import { forget, type Identity, rememberAnswer } from './identity';
 
 /** What an inbox consists of, but for what it has set aside. Deciding, steps only look at it. */
 export interface InboxParts {
@@ -59,11 +59,35 @@ export function currentEntry(entry: Entry, changes: Changes): Entry {
   return changed && isEntry(changed) ? changed : entry;
 }
 
-/** Every node that an entry is for has taken it, or none wants it. Losing that merely delivers again, so it waits for the next commit. */
+/** Every node that an entry is for has taken it. Losing that merely delivers again, so it waits for the next commit. */
 export function settle(context: InboxParts, pending: Pending): void {
   const { entry, identity } = pending;
   context.entries.delete(entry.id);
   const drop = createChange((changes) => dropEntry(context, entry, identity, changes));
   context.run({ ...drop, drops: [entry.id] });
   pending.end(true);
+}
+
+/**
+ * No node here wants an entry: polled again it is known, and to the node that is called back with it it is new. Until that is written whoever is
+ * called finds it, and a node that wants it may come.
+ */
+export function passOver(context: InboxParts, pending: Pending): void {
+  const { entries, journal } = context;
+  const { entry, identity } = pending;
+  context.run({
+    whileFailing: 'apply',
+    decide(look, changes) {
+      const isLeft = entries.get(entry.id) === pending && pending.pendingFor.size === 0;
+      if (!isLeft || changes.drop.has(entry.id)) return () => {};
+      const { record } = currentEntry(entry, changes);
+      dropEntry(context, entry, identity, changes);
+      forget(identity, look, changes);
+      rememberAnswer(context, { identity, record, isTaken: journal.mode === 'open' || undefined }, look, changes);
+      return () => {
+        entries.delete(entry.id);
+        pending.end(true);
+      };
+    },
+  });
 }

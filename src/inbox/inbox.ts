@@ -1,4 +1,4 @@
-import type { Timer } from '../clock';
+import { nextTurn, type Timer } from '../clock';
 import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
 import { isSmsError } from '../errors';
 import type { Journal, Step, WhileFailing } from '../journal/journal';
@@ -6,8 +6,8 @@ import { createChange, type HeldItem, type Participant } from '../journal/step';
 import type { Kind, RecordsOfKind } from '../model';
 import type { PollEvents } from '../polling/poll-loop';
 import { type Item, keepItem, parseRememberedValue, timeOf } from '../store/store';
-import { type Acceptance, type Arrival, createAccept, type InboxContext } from './accept';
-import { currentEntry, dropEntry, type InboxParts, keepEntry, settle } from './context';
+import { type Acceptance, type Arrival, createAccept, giveTogether, type InboxContext } from './accept';
+import { currentEntry, dropEntry, type InboxParts, keepEntry, passOver, settle } from './context';
 import { DeadLetters } from './dead-letters';
 import { type Channel, Entries, type Entry, isEntry, isRecordsOfKind, type KindOn, Pending } from './entries';
 import { forget, identify, judge, mergeSeen, movedSeen } from './identity';
@@ -43,6 +43,9 @@ export interface ReceiveCounts {
 
 /** A reply or a status is delivered without what it answers when the store has not answered for so long. */
 const longestMatchWaitMs = 60_000;
+
+/** So many records are taken in one step. */
+const largestPiece = 500;
 
 /** What waits in an inbox. */
 export interface InboxState {
@@ -117,7 +120,35 @@ export class Inbox {
    * @param onHeld see {@link PollEvents}
    * @throws SmsError `SMS_STORE` for a callback when the store cannot keep it, or is closed
    */
-  async accept(arrival: Arrival, { onHeld }: Pick<Partial<PollEvents>, 'onHeld'> = {}): Promise<Acceptance[]> {
+  accept(arrival: Arrival, { onHeld }: Pick<Partial<PollEvents>, 'onHeld'> = {}): Promise<Acceptance[]> {
+    const { via, records } = arrival;
+    if (via === 'callback' || records.length <= largestPiece) return this.#accept(arrival, onHeld);
+    const accepting = this.#acceptInPieces(arrival);
+    const end = () => {};
+    // All of it is where a kill does not reach it before the first piece is taken, and until the last has been.
+    this.#context.run({ ...createChange(end), ...redone(arrival, end), after: accepting.then(end, end) });
+    return accepting;
+  }
+
+  /**
+   * Takes what would stall the event loop a piece at a time, and gives it together: a node may want what the outbox has brought as one
+   * list. Whoever polls asks for no more meanwhile, which would come before the rest.
+   */
+  async #acceptInPieces(arrival: Arrival): Promise<Acceptance[]> {
+    const { clock, subscribers } = this.#context;
+    const acceptances: Acceptance[] = [];
+    const gathered: Pending[] = [];
+    for (let start = 0; start < arrival.records.length; start += largestPiece) {
+      await nextTurn(clock);
+      const records = arrival.records.slice(start, start + largestPiece);
+      acceptances.push(...(await this.#accept({ ...arrival, records, gathered } as Arrival)));
+    }
+    giveTogether(this.#context, gathered, arrival);
+    await subscribers.given;
+    return acceptances;
+  }
+
+  async #accept(arrival: Arrival, onHeld?: PollEvents['onHeld']): Promise<Acceptance[]> {
     const { kind, via, records } = arrival;
     const { journal, subscribers } = this.#context;
     const step = createAccept(this.#context, arrival);
@@ -224,6 +255,7 @@ export class Inbox {
     };
     const events = {
       onTaken: (taken: Pending) => settle(this.#context, taken),
+      onPassedOver: (passedOver: Pending) => passOver(this.#context, passedOver),
       onStranded: (stranded: Pending) => this.release(stranded.entry),
       isPolled,
       onUntaken: (untaken: Pending) => {

@@ -140,16 +140,45 @@ for (const [name, createStore] of [
       assert.deepEqual([polling.sent, called.sent], [[], ['yes', 'yes']]);
     });
 
-    it('comes to the node that is called back with it in the deployment in which it was polled', async () => {
+    it('comes to the node that is called back with it after the deployment in which it was polled', async () => {
       const called = serve();
       const before = listen(isUnasked);
       await clock.advance(30);
       before.stop();
       assert.deepEqual(await poll(), ['new']);
-      assert.equal(await called.call('m1'), true);
+      assert.equal(await called.call('m1'), false);
       const after = listen(isUnasked);
       await clock.advance(30);
       assert.equal(await called.call('m1'), true);
+      assert.deepEqual([before.sent, after.sent, called.sent], [[], [], ['yes']]);
+    });
+
+    for (const [how, id] of [
+      ['that has another filter after the deployment', 'in'],
+      ['that stands in the place of another after the deployment', 'other'],
+    ] as const) {
+      it(`comes to the node ${how} in which it was polled`, async () => {
+        const before = listen(isUnasked);
+        await clock.advance(30);
+        before.stop();
+        await poll();
+        const after = listen(() => true, id);
+        await clock.advance(30);
+        assert.deepEqual([before.sent, after.sent, inbox.state.undelivered], [[], ['yes'], 0]);
+      });
+    }
+
+    it('comes to the node that is called back with it where it was wanted before the deployment in which it was polled', async () => {
+      const called = serve();
+      const before = listen(() => true);
+      await clock.advance(30);
+      before.stop();
+      await poll();
+      const after = listen(isUnasked);
+      await clock.advance(30);
+      assert.equal(inbox.state.undelivered, 0);
+      assert.equal(await called.call('m1'), true);
+      assert.notDeepEqual(await poll(), ['new']);
       assert.deepEqual([before.sent, after.sent, called.sent], [[], [], ['yes']]);
     });
 
