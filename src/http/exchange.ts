@@ -1,8 +1,11 @@
+import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
+import { brotliDecompressSync, inflateRawSync, inflateSync, unzipSync } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { type Clock, onceAborted, systemClock, type Timer } from '../clock';
 import { asSmsError, SmsError } from '../errors';
 import type { Authentication } from '../login';
+import { unreadable } from '../wire/fields';
 import { formatForm } from '../wire/form';
 import { resolveRetryAfter } from '../wire/retry-after';
 import type { Connections } from './connections';
@@ -56,10 +59,10 @@ const maxAnswerBytes = 8 * 1024 * 1024;
 /**
  * Prepares a target. What it returns makes one request and reads the answer, whatever its status. Redirects are not followed.
  *
- * Of a refusal (a status from 300 on) as much is read as comes of it.
+ * Of a refusal (a status from 300 on) as much is read as comes of it. An answer that is compressed though that was not asked for is read.
  *
  * That rejects with SmsError `SMS_UNREACHABLE` when the request never left; `SMS_UNCERTAIN` (send) or `SMS_RESPONSE`
- * (read) when the connection broke, was cut off or timed out after it had left; `SMS_RESPONSE` for an answer over 8 MiB;
+ * (read) when the connection broke, was cut off or timed out after it had left; `SMS_RESPONSE` for an answer over 8 MiB or in another encoding;
  * `SMS_CLOSED` when `signal` aborted before the request left
  */
 export function createExchange(target: Target): (call: Call) => Promise<Answer> {
@@ -104,6 +107,28 @@ function credentialsOf(authentication: Authentication): [string, string][] {
 
 const noBytes = Buffer.alloc(0);
 
+const limit = { maxOutputLength: maxAnswerBytes };
+
+const decoders: ReadonlyMap<string, (bytes: Buffer) => Buffer> = new Map([
+  ['gzip', (bytes: Buffer) => unzipSync(bytes, limit)],
+  ['x-gzip', (bytes: Buffer) => unzipSync(bytes, limit)],
+  ['br', (bytes: Buffer) => brotliDecompressSync(bytes, limit)],
+  // In the format of zlib, as RFC 9110 has it, or bare, as some send it.
+  ['deflate', (bytes: Buffer) => ((bytes[0] ?? 0) % 16 === 8 ? inflateSync : inflateRawSync)(bytes, limit)],
+]);
+
+/** Undoes a `Content-Encoding`, which none was asked for: some proxies compress all the same, and some label what is plain. */
+function decodeContent(bytes: Buffer, encoding: string): Buffer {
+  try {
+    const decode = decoders.get(encoding);
+    if (decode) return decode(bytes);
+  } catch (error) {
+    if (!isUtf8(bytes)) throw error;
+  }
+  if (encoding !== 'identity' && !isUtf8(bytes)) throw new TypeError('unknown encoding');
+  return bytes;
+}
+
 function createTooLarge(effect: Call['effect'], statusCode: number | undefined): SmsError {
   const facts = { statusCode };
   return effect === 'read' ? new SmsError('responseTooLarge', facts) : createUnread('larger than 8 MiB', facts);
@@ -124,6 +149,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   /** From the first byte on nobody can say any more that nothing was sent. */
   #hasLeft = false;
   #answer: Answer | undefined;
+  #encoding = 'identity';
   readonly #body = new Pieces();
 
   constructor(
@@ -167,6 +193,9 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     if (statusCode < 200) return;
     this.#answer = { statusCode, statusText, bytes: noBytes };
     const { 'content-type': contentType, 'retry-after': retryAfter, date } = headers;
+    this.#encoding = String(headers['content-encoding'] ?? 'identity')
+      .trim()
+      .toLowerCase();
     if (contentType !== undefined) this.#answer.contentType = String(contentType);
     if (retryAfter !== undefined) this.#answer.retryAfter = resolveRetryAfter(String(retryAfter), date?.toString());
     this.#call.onAnswer?.();
@@ -178,7 +207,14 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    if (this.#answer) this.#end();
+    if (!this.#answer) return;
+    const { statusCode } = this.#answer;
+    try {
+      this.#answer.bytes = decodeContent(this.#body.join(), this.#encoding);
+      this.#end();
+    } catch (error) {
+      this.#end(this.#undecoded(error, statusCode));
+    }
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
@@ -214,6 +250,13 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     return new SmsError(effect === 'send' ? 'uncertain' : 'responseCutOff', { ...facts, params: { detail } });
   }
 
+  #undecoded(error: unknown, statusCode: number): SmsError {
+    const { effect } = this.#call;
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') return createTooLarge(effect, statusCode);
+    const detail = `content encoding ${this.#encoding.replace(/[^\w, -]/g, '').slice(0, 40)}`;
+    return effect === 'send' ? createUnread(detail, { statusCode }) : unreadable('answer', detail).with({ statusCode });
+  }
+
   /** Ends it, with an error or with the answer. That the service refused is known, whatever becomes of the page that says so. */
   #end(error?: SmsError): void {
     if (this.#settled) return;
@@ -221,7 +264,8 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     this.#timer.cancel();
     this.#leave?.();
     const answer = this.#answer;
-    if (answer && (!error || answer.statusCode >= 300)) this.#resolve({ ...answer, bytes: this.#body.join() });
+    if (answer && (!error || answer.statusCode >= 300))
+      this.#resolve(error ? { ...answer, bytes: this.#body.join() } : answer);
     else if (error) this.#reject(error);
     if (error) this.#controller?.abort(error);
   }

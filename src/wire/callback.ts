@@ -1,7 +1,7 @@
 import { isSmsError } from '../errors';
 import type { IncomingRecord, StatusRecord } from '../model';
 import { type Field, isBlank, readFields, unreadable } from './fields';
-import { flattenForm, parseForm } from './form';
+import { decodeMarked, flattenForm, parseForm } from './form';
 import { createIncoming } from './incoming';
 import { createStatus } from './status';
 import { decodeText } from './text';
@@ -49,11 +49,16 @@ export function parseCallback({ contentType, bytes, form }: CallbackRequest): Ca
       throw unreadable('callback', 'JSON is not accepted; send XMLv3 or FORMv1');
     return readForm(ofCallback(() => parseForm(bytes, contentType)));
   }
-  const fields = [...flattenForm(form)];
+  const fields = [...flattenForm(form)].map(readParsed);
   const [first] = fields;
   if (first === undefined) throw unreadable('callback', 'no body');
   if (first[0].startsWith('<')) throw unreadable('callback', 'XML that is labelled as a form; send it as text/xml');
   return readForm(fields);
+}
+
+/** White space around the form came with its first name or last value; what is no UTF-8 the other parser has left escaped. */
+function readParsed([name, value]: Field): Field {
+  return [name.trim(), name.trim() === 'body' ? decodeMarked(value) : decodeMarked(value).trim()];
 }
 
 function readForm(fields: readonly Field[]): CallbackEvent {

@@ -1,9 +1,9 @@
 /** A calendar date of ISO 8601, extended or basic, and perhaps a time of day. */
 const isoDate =
   /^(\d{4})(?:-(\d\d)-(\d\d)|(\d\d)(\d\d))(?:[T\s](\d\d)(?::?([0-5]\d)(?::?([0-5]\d)(?:[.,](\d{1,9}))?)?)?\s?(Z|([-+]\d\d)(?::?(\d\d))?)?)?$/i;
-/** Of RFC 822, such as `Sun, 01 Nov 2026 10:00:00 +1300`; there may be a remark such as `(UTC)` behind it, which `Date` passes over. */
+/** Of RFC 822, such as `Sun, 01 Nov 2026 10:00:00 +1300`, perhaps without a zone; there may be a remark such as `(UTC)` behind it. */
 const mailDate =
-  /^(?:[a-z]{3},\s*)?\d{1,2}\s+[a-z]{3}\s+(?:\d\d|\d{4})\s+\d\d:\d\d(?::\d\d)?\s+(?:[a-z]{2,3}|[+-]\d{4})(?:\s*\([^()]*\))?$/i;
+  /^(?:[a-z]{3},\s*)?((\d{1,2})\s+[a-z]{3}\s+(?:\d\d|\d{4}))\s+(\d\d:\d\d(?::\d\d)?)(?:\s+(utc?|gmt|[ecmp][sd]t|[+-]\d{4}))?(?:\s*\([^()]*\))?$/i;
 
 /** As {@link readInstant}, but gives it as ISO 8601 in UTC with milliseconds. */
 export function readDate(text: string): string | undefined {
@@ -17,7 +17,9 @@ export function readDate(text: string): string | undefined {
  */
 export function readInstant(text: string): number | undefined {
   const date = text.trim();
-  return mailDate.test(date) ? validOf(Date.parse(date)) : readIsoDate(date)?.instant;
+  const [found, calendar, day, time, zone = 'UTC'] = mailDate.exec(date) ?? [];
+  if (found === undefined) return readIsoDate(date)?.instant;
+  return isDay(`${calendar} UTC`, day) ? validOf(Date.parse(`${calendar} ${time} ${zone}`)) : undefined;
 }
 
 /**
@@ -33,9 +35,13 @@ export function readIsoDate(text: string): { instant: number; isLocal: boolean }
   const date = `${year}-${month ?? basicMonth}-${day ?? basicDay}`;
   const offset = hours === undefined ? 'Z' : `${hours}:${minutes}`;
   const instant = validOf(Date.parse(`${date}T${hour}:${minute}:${second}.${fraction.padEnd(3, '0')}${offset}`));
-  // A day that the month does not have would roll over into the next.
-  const isDay = new Date(Date.parse(`${date}T00:00Z`)).getUTCDate() === Number(day ?? basicDay);
-  return instant === undefined || !isDay ? undefined : { instant, isLocal: named === undefined };
+  if (instant === undefined || !isDay(`${date}T00:00Z`, day ?? basicDay)) return undefined;
+  return { instant, isLocal: named === undefined };
+}
+
+/** Says whether a date is of this day: one that the month does not have would roll over into the next. */
+function isDay(date: string, day: string | undefined): boolean {
+  return new Date(date).getUTCDate() === Number(day);
 }
 
 function validOf(instant: number): number | undefined {

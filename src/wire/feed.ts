@@ -53,9 +53,10 @@ function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
 function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string | undefined): FeedEntry {
   const parts = new Parts(entry.children, entry.prefix);
   const isAtom = format === 'ATOM';
-  const bodies = isAtom
-    ? [...parts.own('content'), ...parts.own('summary')]
-    : [...parts.named('encoded'), ...parts.own('description')];
+  const own = [...parts.own('content'), ...parts.own('summary')];
+  // Under another prefix that is ATOM's, too, which an extension's without content is not taken for.
+  const others = own.length > 0 ? [] : [...parts.named('content'), ...parts.named('summary')].filter(hasContent);
+  const bodies = isAtom ? [...own, ...others] : [...parts.named('encoded'), ...parts.own('description')];
   // Content that lies elsewhere says nothing here.
   const body = bodies.find(hasContent) ?? bodies.find(({ attributes }) => attributes.src === undefined);
   const published = parts.date(['pubDate', 'published']);

@@ -1,5 +1,5 @@
 import { unreadable } from './fields';
-import { charsetOf, decodeBytes, type Encoded } from './text';
+import { charsetOf, decodeBytes, decodeText, type Encoded } from './text';
 
 /** More than 8 MiB of status updates have; without a limit, that much of empty parameters takes 760 MB. */
 const maxParameters = 500_000;
@@ -9,15 +9,16 @@ const maxNames = 20_000;
 /**
  * Reads an `application/x-www-form-urlencoded` body or query string: name and value pairs in their order, repeated
  * names as often as they come. Escapes give bytes, which are decoded value by value as {@link decodeBytes} says, so that one may be in
- * UTF-16 with its byte order mark (§2.3). Malformed escapes stay as they are. A line break at the very end is no part of the last
+ * UTF-16 with its byte order mark (§2.3), as the form as a whole may be. Malformed escapes stay as they are. A line break at the very end is no part of the last
  * value, nor are a byte order mark and white space at the beginning part of the first name.
  *
  * @throws SmsError `SMS_RESPONSE` when there are more than half a million pairs or 20,000 names, and for nothing else
  */
 export function parseForm(...encoded: Encoded): [name: string, value: string][] {
   const charset = charsetOf(...encoded);
+  const isUtf16 = encoded[0].subarray(0, 4).includes(0);
   // One character for each byte.
-  const form = Buffer.from(encoded[0])
+  const form = Buffer.from(isUtf16 ? decodeText(...encoded) : encoded[0])
     .toString('latin1')
     .replace(/^(?:\xef\xbb\xbf)?\s*/, '');
   const pairs: [string, string][] = [];
@@ -37,6 +38,11 @@ function decodePart(part: string, charset: string | undefined): string {
     .replaceAll('+', ' ')
     .replace(/%([\da-f]{2})/gi, (_, digits) => String.fromCharCode(Number(`0x${digits}`)));
   return /^[\0-\x7f]*$/.test(unescaped) ? unescaped : decodeBytes(Buffer.from(unescaped, 'latin1'), charset);
+}
+
+/** Decodes a value that another parser has left escaped since it is in UTF-16, with its mark; any other stays as it is. */
+export function decodeMarked(value: string): string {
+  return /^%(?:FE%FF|FF%FE)/i.test(value) ? decodePart(value.replaceAll('+', '%2B'), undefined) : value;
 }
 
 /** Names and values of a form that another parser has read, in which repeated names have become lists, and `a[b]` objects. */

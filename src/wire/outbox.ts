@@ -14,10 +14,11 @@ const recipientNames: ReadonlySet<string> = new Set(['from', 'to', 'name', 'stat
  * a message has are passed over. Blank text fields are left out; what the service added since stays as received, but for
  * an `errorCode`, which is a number when it reads as one.
  *
- * @throws SmsError `SMS_RESPONSE` when it is not JSON, holds no list, or a list of something else
+ * @throws SmsError `SMS_RESPONSE` when it is not JSON, is nested more than 100 deep, holds no list, or a list of something else
  */
 export function parseOutbox(...encoded: Encoded): OutboxRecord[] {
   const list = parseJson(decodeText(...encoded));
+  if (isTooDeep(list)) throw unreadable('answer', 'JSON that is nested too deeply');
   if (!Array.isArray(list)) throw unreadable('answer', 'JSON without a list of messages');
   const records = (list as unknown[])
     .filter(isObject)
@@ -27,14 +28,26 @@ export function parseOutbox(...encoded: Encoded): OutboxRecord[] {
   return records;
 }
 
+/** A text of JSON with such a name, as it is or escaped: of others no member needs a look, which takes a second for a million. */
+const mayBeUnsafe = /__proto__|constructor|prototype|\\u/;
+
 function parseJson(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text, withoutUnsafeKeys);
+    let value: unknown = JSON.parse(text);
     // Identifiers of more digits than a number holds would otherwise fall together.
-    return /\d{16}/.test(text) ? JSON.parse(quoteLongIntegers(text), withoutUnsafeKeys) : value;
+    const exact = /\d{16}/.test(text) ? quoteLongIntegers(text) : text;
+    if (mayBeUnsafe.test(text)) value = JSON.parse(exact, withoutUnsafeKeys);
+    else if (exact !== text) value = JSON.parse(exact);
+    return value;
   } catch {
     throw unreadable('answer', 'not JSON');
   }
+}
+
+/** Says whether lists and objects are in each other more than so many deep. */
+function isTooDeep(value: unknown, levels = 100): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isTooDeep(inner, levels - 1));
 }
 
 /** Takes out of a JSON value, however deep, what could reach the prototype of an object. */

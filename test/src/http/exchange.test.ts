@@ -4,6 +4,7 @@ import { request } from 'node:http';
 import { type AddressInfo, connect, createServer, type NetConnectOpts, type Socket } from 'node:net';
 import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { isSmsError, SmsError, type SmsErrorCode } from '../../../src/errors';
 import { createConnections, type ProxyOptions, type TlsOptions } from '../../../src/http/connections';
 import { type Answer, type Call, createExchange } from '../../../src/http/exchange';
@@ -388,6 +389,70 @@ describe('http', () => {
       await failsOnBoth(baseUrl, 'SMS_RESPONSE', 'SMS_RESPONSE', { path: '/more' });
       const error = await failure(call(baseUrl, { path: '/more', effect: 'send' }));
       assert.match(error.message, /larger than 8 MiB.*may have been sent/);
+    });
+
+    describe('with a Content-Encoding, as of a proxy that compresses regardless', () => {
+      const text = Buffer.from('messageId=1&body=Hello');
+
+      async function answering(encoding: string, body: Buffer, statusCode = 200): Promise<string> {
+        const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
+          outgoing.writeHead(statusCode, { 'Content-Encoding': encoding }).end(body);
+        });
+        return baseUrl;
+      }
+
+      for (const [encoding, body] of [
+        ['gzip', gzipSync(text)],
+        ['X-Gzip', gzipSync(text)],
+        ['br', brotliCompressSync(text)],
+        ['deflate', deflateSync(text)],
+        ['deflate', deflateRawSync(text)],
+        ['identity', text],
+        ['UTF-8', text],
+        ['gzip', text],
+      ] as const) {
+        it(`${encoding} is read`, async () => {
+          assert.deepEqual((await call(await answering(encoding, body))).bytes, text);
+        });
+      }
+
+      for (const [what, encoding, body] of [
+        ['cut off', 'gzip', gzipSync(text).subarray(0, 20)],
+        ['unknown', 'zstd', gzipSync(text)],
+        ['called by a name of JavaScript', 'constructor', gzipSync(text)],
+      ] as const) {
+        it(`${encoding} that is ${what} is SMS_RESPONSE, which names it`, async () => {
+          const baseUrl = await answering(encoding, body);
+          await failsOnBoth(baseUrl, 'SMS_RESPONSE', 'SMS_RESPONSE');
+          const error = await failure(call(baseUrl, { effect: 'send' }));
+          assert.deepEqual([error.reason, error.statusCode], ['responseUncertain', 200]);
+          assert.match(error.message, new RegExp(encoding));
+          const read = await failure(call(baseUrl));
+          assert.deepEqual([read.reason, read.statusCode], ['responseUnreadable', 200]);
+          assert.match(read.message, new RegExp(encoding));
+        });
+      }
+
+      it('is read up to 8 MiB', async () => {
+        const whole = Buffer.alloc(8 * 1024 * 1024, 'x');
+        assert.equal((await call(await answering('gzip', gzipSync(whole)))).bytes.length, whole.length);
+        for (const compress of [gzipSync, brotliCompressSync]) {
+          const baseUrl = await answering(
+            compress === gzipSync ? 'gzip' : 'br',
+            compress(Buffer.alloc(whole.length + 1)),
+          );
+          assert.equal((await failure(call(baseUrl))).reason, 'responseTooLarge');
+          assert.match(
+            (await failure(call(baseUrl, { effect: 'send' }))).message,
+            /larger than 8 MiB.*may have been sent/,
+          );
+        }
+      });
+
+      it('leaves a refusal a refusal', async () => {
+        assert.equal((await call(await answering('gzip', gzipSync(text).subarray(0, 20), 403))).statusCode, 403);
+        assert.deepEqual((await call(await answering('gzip', gzipSync(text), 400))).bytes, text);
+      });
     });
 
     it('that never ends is refused too, and its connection closed', async () => {

@@ -345,8 +345,21 @@ describe('what a callback is', () => {
       ],
     });
     const status = Object.fromEntries(new URLSearchParams(formStatus));
+    const spaced = { '\r\nmessageId': 'st-1', ...status, messageId: 'st-2', error: 'switched off\r\n' };
+    assert.deepEqual(parseCallback({ form: spaced }), parse(formStatus, formType));
     assert.deepEqual(parseCallback({ form: status, bytes: new Uint8Array() }), parse(formStatus, formType));
     assert.deepEqual(parseCallback({ form: Object.assign(Object.create(null), status) }), parse(formStatus, formType));
+  });
+
+  it('read by another parser is read as from the bytes: white space around all but the body, and UTF-16 that it left escaped', () => {
+    const incoming = (form: Record<string, string>) => {
+      const { records } = parseCallback({ form });
+      return records.map(({ from, body, messageId }: Record<string, unknown>) => [from, body, messageId]);
+    };
+    assert.deepEqual(incoming({ '\r\nfrom': ' 1 ', body: ' x\n', messageId: '9\r\n' }), [['1', ' x\n', '9']]);
+    assert.deepEqual(incoming({ from: '1', body: '%FE%FF%00H%00i%20%AC%00 %00%2B' }), [['1', 'Hi€ +', undefined]]);
+    assert.deepEqual(incoming({ from: '1', body: '%ff%feH%00i%00 %00' }), [['1', 'Hi ', undefined]]);
+    assert.deepEqual(incoming({ from: '1', body: '100%FE + %41' }), [['1', '100%FE + %41', undefined]]);
   });
 
   const refused: [title: string, request: CallbackRequest, why: RegExp][] = [

@@ -325,6 +325,14 @@ describe('feeds as others publish them', () => {
     assert.equal(feed.title, 'T');
   });
 
+  it('ATOM: the content under another prefix than the entry has, where there is none under its own', () => {
+    const entry = parseAtomEntry('<atom:content>c</atom:content><atom:summary>s</atom:summary><m:content url="x"/>');
+    assert.deepEqual([entry?.body, entry?.fields], ['c', { summary: 's', content: { url: 'x' } }]);
+    const own = parseAtomEntry('<m:content><m:x/></m:content><summary>s</summary>');
+    assert.deepEqual([own?.body, own?.fields], ['s', { content: { x: '' } }]);
+    assert.deepEqual(parseAtomEntry('<m:content url="x"/>')?.fields, { content: { url: 'x' } });
+  });
+
   it('ATOM: the alternate link first, and any other when there is none', () => {
     const link = (links: string) => parseAtomEntry(links)?.link;
     assert.equal(link('<link rel="self" href="s"/><link rel="alternate" href="a"/><link href="b"/>'), 'a');

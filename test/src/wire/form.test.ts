@@ -102,6 +102,27 @@ describe('a form, read', () => {
     assert.deepEqual(parseForm(Buffer.from('a=%D0%B9'), `${utf8Form}; charset=UTF-16`), [['a', 'й']]);
   });
 
+  it('reads a form that is UTF-16 as a whole, by its mark or its label', () => {
+    const form = 'messageId=1&body=Ça+va+%E2%82%AC&to=й\r\n';
+    const pairs = [
+      ['messageId', '1'],
+      ['body', 'Ça va €'],
+      ['to', 'й'],
+    ];
+    const [little, marked] = [Buffer.from(form, 'utf16le'), Buffer.from(`\ufeff${form}`, 'utf16le')];
+    assert.deepEqual(parseForm(marked), pairs);
+    assert.deepEqual(parseForm(Buffer.from(marked).swap16(), utf8Form), pairs);
+    assert.deepEqual(parseForm(little, `${utf8Form}; charset=UTF-16LE`), pairs);
+    assert.deepEqual(parseForm(Buffer.from(little).swap16(), `${utf8Form}; charset=UTF-16BE`), pairs);
+  });
+
+  it('reads a value in UTF-16 with its mark that was not escaped', () => {
+    assert.deepEqual(parseForm(Buffer.from('a=\xfe\xff\0H\0i&b=1', 'latin1')), [
+      ['a', 'Hi'],
+      ['b', '1'],
+    ]);
+  });
+
   it('takes white space before the first name for no part of it', () => {
     for (const before of ['\r\n', ' ', '\t\n ', '\ufeff']) {
       assert.deepEqual(parseForm(Buffer.from(`${before}messageId=1&b=+2`)), [

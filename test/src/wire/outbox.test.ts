@@ -154,6 +154,29 @@ describe('outgoing messages, polled (§2.4)', () => {
     });
   }
 
+  it('has no own __proto__, constructor or prototype, however it is written', () => {
+    const records = parse(
+      String.raw`[{"messageId":"1","\u005f_proto__":{"a":1},"con\u0073tructor":1,"x":{"prototyp\u0065":1,"n":12345678901234567890}}]`,
+    );
+    assertPlain(records);
+    assert.deepEqual(records, [{ messageId: '1', body: '', x: { n: '12345678901234567890' }, recipientsList: [] }]);
+  });
+
+  it('reads millions of numbers in no long time', function () {
+    this.timeout(20_000);
+    const started = process.cpuUsage();
+    const numbers = Array(4_000_000).fill(1).join();
+    assert.equal(parse(`[{"messageId":"1","x":[${numbers}]}]`).length, 1);
+    const { user, system } = process.cpuUsage(started);
+    assert.ok((user + system) / 1000 < 2_000, `${(user + system) / 1000} ms`);
+  });
+
+  it('takes 100 levels, and refuses more', () => {
+    const deep = (levels: number) => parse(`[{"messageId":"1","x":${'['.repeat(levels)}${']'.repeat(levels)}}]`);
+    assert.equal(deep(98).length, 1);
+    assert.throws(() => deep(99), { code: 'SMS_RESPONSE', params: { detail: 'JSON that is nested too deeply' } });
+  });
+
   it('refuses values that are nested without end', () => {
     const deep = `${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}`;
     assert.throws(() => parse(`[{"messageId":"1","x":${deep}}]`), { code: 'SMS_RESPONSE' });

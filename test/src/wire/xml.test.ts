@@ -164,6 +164,10 @@ describe('XML, refused', () => {
     ['more than 50,000 marks, in text among them', `<a>${'='.repeat(49_999)}</a>`, /too many elements/],
     ['more than 2 MiB', `<a>${'x'.repeat(2 * 1024 * 1024 - 6)}</a>`, /2 MiB/],
     ['a million levels', '<a>'.repeat(600_000), /too many/],
+    ['a million names without a value', `<a${' b'.repeat(1_000_000)}/>`, /white space/],
+    ['names without a value behind a quoted >', `<a c=">"${' b'.repeat(50_000)}/>`, /white space/],
+    ['names without a value behind a quoted <', `<a c='"<' ${' b'.repeat(50_000)}/>`, /white space/],
+    ['a million empty quotes', `<a${'""'.repeat(1_000_000)}/>`],
     ['a million unclosed quotes', `<a b="${"'".repeat(1_000_000)}`],
     ['a million beginnings of comments', `<a>${'<!--'.repeat(250_000)}</a>`],
   ];
@@ -180,6 +184,14 @@ describe('XML, refused', () => {
     assert.equal(parseXml(`<a>${'<b/>'.repeat(49_998)}</a>`).children.length, 49_998);
     assert.equal(parseXml(`<a>${'='.repeat(49_998)}</a>`).text.length, 49_998);
     assert.equal(parseXml(`<a>${'x'.repeat(2 * 1024 * 1024 - 7)}</a>`).text.length, 2 * 1024 * 1024 - 7);
+  });
+
+  it('takes any white space of texts, CDATA, comments and values', () => {
+    const words = 'x '.repeat(200_000);
+    const root = parseXml(`<!--${words}--><a b="${words}" c='${words}'>"${words}'<![CDATA[${words}]]></a >`);
+    assert.equal(root.text, `"${words}'${words}`);
+    assert.equal(root.attributes.b?.length, words.length);
+    assert.equal(parseXml(`<a>${'<b c="d e f g h" />'.repeat(16_000)}</a>`).children.length, 16_000);
   });
 
   it('takes 100 levels', () => {
