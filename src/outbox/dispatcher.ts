@@ -55,11 +55,17 @@ export class Dispatcher implements TurnSource {
   readonly #nodes = new Map<string, NodeTexts>();
   /** By their places: those that wait for nothing but the service and their turn. */
   readonly #ready = new OrderedMap<Waiting>();
+  /** By their places: those that are left alone for a while, after an outcome that was unknown. */
+  readonly #paused: DueTimes;
   readonly #tries = new UnderWay();
   /** When the time of each is over. */
   readonly #ends: DueTimes;
   /** Until then nobody leaves, lest those that come first take the places of others that are to leave before them. */
   #gathering: Timer | undefined;
+  readonly #onDue = (place: string) => {
+    const waiting = this.#byPlace.get(place);
+    if (waiting) this.#queueUp(waiting);
+  };
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
@@ -67,6 +73,7 @@ export class Dispatcher implements TurnSource {
       const waiting = this.#byId.get(id);
       if (waiting && !this.#endIfOver(waiting)) this.#awaitEnd(waiting);
     });
+    this.#paused = new DueTimes(options.clock, 'elapsed', this.#onDue);
     this.open();
   }
 
@@ -126,8 +133,7 @@ export class Dispatcher implements TurnSource {
     const waiting: Waiting = { id, node, place, end: endOf(text, clock, rules) };
     this.#byId.set(id, waiting);
     this.#byPlace.set(place, waiting);
-    const texts = this.#textsOf(node);
-    texts.size++;
+    this.#textsOf(node).size++;
     if (text.follows) {
       void this.#follow(waiting, text);
       return;
@@ -135,7 +141,7 @@ export class Dispatcher implements TurnSource {
     this.#awaitEnd(waiting);
     if (text.retryAfter) outage.recall(text.retryAfter);
     if (this.#defer(waiting, text)) return;
-    if (repeats > 0) texts.scheduled.set(place, clock.now() + backOffMs(repeats, clock.random()));
+    if (repeats > 0) this.#paused.set(place, clock.elapsed() + backOffMs(repeats, clock.random()));
     this.#queueUp(waiting, before);
   }
 
@@ -212,7 +218,7 @@ export class Dispatcher implements TurnSource {
     outage.close();
     for (const { scheduled } of this.#nodes.values()) scheduled.clear();
     for (const { following } of this.#byId.values()) following?.stop.abort();
-    this.#ends.clear();
+    for (const times of [this.#paused, this.#ends]) times.clear();
     const followed = clock.after(graceMs, () => {
       for (const { abort } of this.#byId.values()) abort?.abort();
     });
@@ -381,7 +387,8 @@ export class Dispatcher implements TurnSource {
   #queueUp(waiting: Waiting, before = ''): void {
     const { ledger, registrations } = this.#options;
     const { node, place, abort, following } = waiting;
-    const isFree = !ledger.isClosed && !abort && !following && !this.#textsOf(node).scheduled.has(place);
+    const isEarly = this.#textsOf(node).scheduled.has(place) || this.#paused.has(place);
+    const isFree = !ledger.isClosed && !abort && !following && !isEarly;
     if (isFree && registrations.handlerOf(node)) this.#ready.set(before + place, waiting);
     else this.#unready(waiting);
     this.gather();
@@ -400,18 +407,14 @@ export class Dispatcher implements TurnSource {
     const texts = this.#textsOf(node);
     texts.size--;
     this.#unready(waiting);
-    texts.scheduled.delete(place);
+    for (const times of [texts.scheduled, this.#paused]) times.delete(place);
     this.#ends.delete(id);
   }
 
   #textsOf(node: string): NodeTexts {
     const existing = this.#nodes.get(node);
     if (existing) return existing;
-    const onDue = (place: string) => {
-      const waiting = this.#byPlace.get(place);
-      if (waiting) this.#queueUp(waiting);
-    };
-    const texts: NodeTexts = { size: 0, tried: 0, scheduled: new DueTimes(this.#options.clock, 'now', onDue) };
+    const texts: NodeTexts = { size: 0, tried: 0, scheduled: new DueTimes(this.#options.clock, 'now', this.#onDue) };
     this.#nodes.set(node, texts);
     return texts;
   }

@@ -15,6 +15,9 @@ export interface End {
 /** A text of a node that is not deployed is given up after so long at most. */
 const longestAbsenceMs = 7 * 24 * 3_600_000;
 
+/** It may have been here until this process began, of whose node nothing is known yet: it is waited for so long at least. */
+const leastAbsenceMs = 24 * 3_600_000;
+
 /** When a text is given up, as it stands: its time counts from the first moment at which it may or might leave. */
 export function endOf(given: Text, clock: Clock, { quietHours }: Pick<RuleSettings, 'quietHours'>): End {
   const { hastenedAt = Number.POSITIVE_INFINITY, ...text } = given;
@@ -78,7 +81,8 @@ export class Absences {
     const goneAt = this.#goneAt.get(node);
     // It may be about to be deployed, and be late.
     const backAt = (goneAt ?? this.#begunAt) + longestDeploymentMs;
-    const absentUntil = Math.max(unclaimedAt, goneAt === undefined ? 0 : goneAt + longestAbsenceMs);
+    const leastUntil = goneAt === undefined ? this.#begunAt + leastAbsenceMs : goneAt + longestAbsenceMs;
+    const absentUntil = Math.max(unclaimedAt, leastUntil);
     const end = handlerOf(node) ? endsAt : Math.max(backAt, Math.min(endsAt, absentUntil));
     return Math.max(0, end - clock.elapsed());
   }

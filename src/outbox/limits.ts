@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Changes, Look, MovedValues, Remembered } from '../store/store';
+import { type Changes, createChanges, type Look, type MovedValues, type Remembered } from '../store/store';
 
 /** An account's own limits; an absent one is none. */
 export interface LimitSettings {
@@ -59,6 +59,16 @@ export function takeWithinLimits(counting: Counting, look: Look, changes: Change
       limited.push({ msisdn, limit, most, lengthMs, until: last.freeAt });
     } else for (const window of own) window.add();
   }
+  windows.write(changes);
+  return limited;
+}
+
+/** Says who would be kept back now. Nobody is counted. */
+export function judgeLimits(counting: Counting, look: Look, changes: Changes): Limited[] {
+  const limited = takeWithinLimits(counting, look, createChanges());
+  // What was counted before the clock was set back lies in the future now, and must not count for ever.
+  const windows = openWindows(counting, look);
+  for (const { msisdn } of limited) windows.of(msisdn);
   windows.write(changes);
   return limited;
 }

@@ -35,7 +35,7 @@ export class Outage {
   /** When one text may try, as far as it is not the service's wish; and as far as it is. */
   #dueAt = 0;
   #wishedAt = 0;
-  /** When the last one ended, or was watched by nobody any more, in ms since 1970. */
+  /** When the last one ended, or was watched by nobody any more. */
   #endedAt = Number.NEGATIVE_INFINITY;
   #timer: Timer | undefined;
 
@@ -80,7 +80,7 @@ export class Outage {
 
   /** Nobody watches it any more. The account may be back in a moment, as in a redeploy: with other credentials, where these were refused. */
   close(): void {
-    if (this.error && !isSmsError(this.error, 'SMS_UNAUTHORIZED')) this.#endedAt = this.#clock.now();
+    if (this.error && !isSmsError(this.error, 'SMS_UNAUTHORIZED')) this.#endedAt = this.#clock.elapsed();
   }
 
   /** An earlier process has left this. The clock may have been set since: it never lasts longer than the service wanted. */
@@ -99,15 +99,17 @@ export class Outage {
    */
   failed({ id, arrivedAt }: Text, error: SmsError): void {
     const now = this.#clock.now();
+    const elapsed = this.#clock.elapsed();
     this.#wish(parseRetryAfter(error.retryAfter ?? '', now));
     if (!this.error) {
-      if (now >= this.#endedAt + relapseMs || arrivedAt > this.#endedAt) this.told.clear();
+      const cameAt = elapsed - (now - arrivedAt);
+      if (elapsed >= this.#endedAt + relapseMs || cameAt > this.#endedAt) this.told.clear();
       this.#begin(error);
     } else if (this.probe !== id) return;
     this.error = error;
     this.#failures++;
     const delayMs = backOffMs(this.#failures, this.#clock.random(), isSmsError(error, 'SMS_UNAUTHORIZED'));
-    this.#dueAt = this.#clock.elapsed() + delayMs;
+    this.#dueAt = elapsed + delayMs;
     this.#wait();
   }
 
@@ -117,7 +119,7 @@ export class Outage {
    */
   answered(id: string): boolean {
     if (this.probe !== id || this.#wishedMs > 0) return false;
-    this.#endedAt = this.#clock.now();
+    this.#endedAt = this.#clock.elapsed();
     this.end();
     return true;
   }

@@ -18,6 +18,8 @@ interface Finding {
 
 const feedReadsAfterMs = [2_000, 10_000];
 const feedIntervalMs = 30_000;
+/** Texts that are looked for at the same time share a reading that is no older. */
+const sharedFeedMs = 1_000;
 const wordCharacter = /[\p{L}\p{N}_-]/u;
 
 /** What evidence is collected with. */
@@ -34,6 +36,7 @@ export class Reconciliations extends Map<string, Reconciliation> {
   readonly #options: ReconciliationsOptions;
   /** Of texts for which evidence is being looked for. */
   readonly searches = new UnderWay();
+  #reading: { at: number; feed: Promise<Feed> } | undefined;
 
   constructor(options: ReconciliationsOptions) {
     super();
@@ -49,6 +52,13 @@ export class Reconciliations extends Map<string, Reconciliation> {
     return opened;
   }
 
+  /** Ends the collection. */
+  close(id: string): void {
+    this.delete(id);
+    // A feed is large, and private.
+    if (this.size === 0) this.#reading = undefined;
+  }
+
   /** A record has come. */
   observe(passing: RecordOfKind): void {
     const id = passing.kind === 'outbox' ? passing.record.messageId : passing.record.inReplyToId;
@@ -57,8 +67,14 @@ export class Reconciliations extends Map<string, Reconciliation> {
   }
 
   #create({ message, node }: Text, client: Client): Reconciliation {
-    const { registrations } = this.#options;
-    const readFeed = () => (registrations.clientFor(node) ?? client).readFeed({ type: 'out', size: 300 });
+    const { clock, registrations } = this.#options;
+    const readFeed = () => {
+      const at = clock.elapsed();
+      if (!this.#reading || at - this.#reading.at > sharedFeedMs) {
+        this.#reading = { at, feed: (registrations.clientFor(node) ?? client).readFeed({ type: 'out', size: 300 }) };
+      }
+      return this.#reading.feed;
+    };
     return new Reconciliation(message.messageId ?? '', { ...this.#options, searches: this.searches, readFeed });
   }
 }
@@ -108,10 +124,13 @@ export class Reconciliation {
     const complete = this.#complete.signal;
     return searches.run(async () => {
       signal.throwIfAborted();
-      const stop = AbortSignal.any([signal, complete]);
+      const over = new AbortController();
+      const stop = AbortSignal.any([signal, complete, over.signal]);
       const reading = this.#readFeedUntil(clock.elapsed() + forMs, stop).catch(() => {});
       // A reading of the feed is not waited for then.
       await Promise.race([reading, new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }))]);
+      // What listens would be kept for as long as `signal` is.
+      over.abort();
       if (!complete.aborted) signal.throwIfAborted();
       const accepted = this.to.filter((item) => this.#accepted.has(item));
       const sent = this.#by && createResolved(this.messageId, accepted, this.#by);

@@ -3,7 +3,7 @@ import { isAllowed, isNumber } from '../consent/prefixes';
 import { isSmsError, SmsError, type SmsErrorDetails, type SmsErrorReason } from '../errors';
 import { nextAllowed, type QuietHours } from '../message/times';
 import { addChanges, type Changes, createChanges, type Look } from '../store/store';
-import { type Counting, type Limited, type LimitSettings, takeWithinLimits } from './limits';
+import { type Counting, judgeLimits, type Limited, type LimitSettings, takeWithinLimits } from './limits';
 
 /** What a node asks for as to when a text leaves. */
 export interface TimeOptions {
@@ -124,7 +124,7 @@ const timeRule: Rule = ({ text, moment: { now }, rules }) => {
 /** The limits of one's own, which stop loops and bills: who is over one is withheld until it ends. */
 const limitRule: Rule = (leaving, look, changes, isLeaving) => {
   if (leaving.rules.limits.length === 0) return { withheld: [] };
-  const limited = takeWithinLimits(leaving, look, isLeaving ? changes : createChanges());
+  const limited = (isLeaving ? takeWithinLimits : judgeLimits)(leaving, look, changes);
   return { withheld: limited.map(explainLimited) };
 };
 

@@ -150,7 +150,7 @@ export class Settlement {
     // An earlier try may have been accepted, so it must not be called unsent.
     const known = text.earlier && isUnsent(told) ? parseOutcome(text.earlier.outcome) : told;
     const outcome = withMessageId(known instanceof SmsError ? known : withWithheld(known, text), text);
-    if (isReconciled(text)) reconciliations.delete(text.id);
+    if (isReconciled(text)) reconciliations.close(text.id);
     const isWritten = isTracked(text) || isFollowed(text) || uncountedBy(text, outcome).length > 0;
     counts.add(outcome, text.message.to.length, text.withheld);
     if (!isTracked(text) && asks(text)) ledger.texts.outcomesComing.add(text.id);

@@ -185,6 +185,16 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
+  it('many that are looked for at once share the readings of the feed', async () => {
+    const side = new SendingSide({ concurrency: 200 });
+    const node = side.attach();
+    side.service.otherwise = { takes: true, error: createError('uncertain') };
+    for (let index = 0; index < 200; index++) sendText(node, 'hello', { resolveMs: 5_000, messageId: `id-${index}` });
+    await side.pass(6_000);
+    assert.equal(node.ends.length, 200);
+    assert.equal(side.service.feedReads, 2);
+  });
+
   it('waiting for evidence holds up no other text', async () => {
     const side = new SendingSide({ concurrency: 1 });
     const node = side.attach();

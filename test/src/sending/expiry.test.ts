@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import { VirtualClock } from '../../virtual-clock';
-import { forever, SendingSide, sendText } from './sending-side';
+import { FailingStore } from '../store/failing-store';
+import { copyDisk, forever, SendingSide, sendText } from './sending-side';
 
 const minuteMs = 60_000;
 
@@ -14,8 +15,8 @@ class FineClock extends VirtualClock {
 }
 
 /** A service that is out of reach. */
-function createSide(clock = new VirtualClock()): SendingSide {
-  const side = new SendingSide({ clock });
+function createSide(clock = new VirtualClock(), store = new FailingStore()): SendingSide {
+  const side = new SendingSide({ clock, store });
   side.service.otherwise = { unreachable: true };
   return side;
 }
@@ -92,5 +93,20 @@ describe('the time of kept texts', () => {
     assert.deepEqual(side.abandoned, []);
     await side.pass(2 * minuteMs);
     assert.deepEqual(side.abandoned, ['send']);
+  });
+
+  it('is not over for a day after a restart without their node, however old they are', async () => {
+    const dayMs = 24 * 60 * minuteMs;
+    const store = new FailingStore();
+    const side = createSide(new VirtualClock(), store);
+    keep(side.attach(), 'hello');
+    await side.pass(8 * dayMs);
+    const clock = new VirtualClock(side.clock.now());
+    const later = createSide(clock, new FailingStore(copyDisk(store.disk)));
+    later.attach('other');
+    await later.pass(dayMs - minuteMs);
+    assert.deepEqual([later.abandoned, later.outbox.admin.state.kept], [[], 1]);
+    await later.pass(2 * minuteMs);
+    assert.deepEqual([later.abandoned, later.outbox.admin.state.kept], [['send'], 0]);
   });
 });

@@ -137,6 +137,20 @@ describe('kept texts', () => {
     assert.equal(node.outages.length, 2);
   });
 
+  it('tells of each outage, though the clock has been set back since the last', async () => {
+    const side = new SendingSide();
+    const node = side.attach();
+    for (const body of ['1', '2']) {
+      side.service.otherwise = { unreachable: true };
+      sendText(node, body, { keep });
+      await side.pass(5_000);
+      side.service.otherwise = { takes: true };
+      await side.pass(120_000);
+      side.clock.set(-5 * 3_600_000);
+    }
+    assert.deepEqual([side.service.bodies, node.outages.length], [['1', '2'], 2]);
+  });
+
   it('is told of an outage to a node whose texts are behind those of another', async () => {
     const side = new SendingSide({ concurrency: 1 });
     const [one, two] = [side.attach('one'), side.attach('two')];
@@ -562,10 +576,10 @@ describe('kept texts', () => {
       return { next, disk };
     }
 
-    it('go on while the process is down', async () => {
+    it('go on while the process is down, but for a day from its start', async () => {
       const { next } = await leave(3_600_000, 8 * dayMs);
       assert.equal(next.outbox.admin.state.kept, 1, 'its node may be late');
-      await next.pass(21_000);
+      await next.pass(dayMs + 1_000);
       assert.deepEqual([next.abandoned, next.outbox.isSettled], [['send'], true]);
     });
 
@@ -575,7 +589,7 @@ describe('kept texts', () => {
       await side.pass(8 * dayMs);
       const next = side.restart(copyDisk(store.disk));
       next.attach('other');
-      await next.pass(21_000);
+      await next.pass(dayMs + 1_000);
       assert.deepEqual(next.abandoned, ['send']);
     });
 
@@ -834,6 +848,20 @@ describe('kept texts', () => {
     await side.pass(10_000);
     assert.deepEqual(node.ends, ['to 6421555123']);
     assert.equal(side.service.tries, 3);
+  });
+
+  it('with retryUncertain it is not scheduled meanwhile, and is sent again though the clock is set back', async () => {
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.script.push({ takes: true, error: createError('uncertain') });
+    sendText(node, 'hello', { keep, retryUncertain: true });
+    await side.pass(100);
+    const { scheduled, waiting } = side.outbox.admin.state;
+    assert.deepEqual([scheduled, waiting, node.state?.nextAt], [0, 1, undefined]);
+    assert.equal(side.outbox.admin.entries('kept', 10).entries[0]?.dueAt, undefined);
+    side.clock.set(-5 * 3_600_000);
+    await side.pass(10_000);
+    assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
   it('texts that wait for their turn in a dozen accounts share no signal, of whose listeners Node.js would warn', async () => {

@@ -4,6 +4,7 @@ import { type Clock, systemClock } from '../../../src/clock';
 import { Journal } from '../../../src/journal/journal';
 import {
   giveBack,
+  judgeLimits,
   type Limited,
   type LimitSettings,
   type Moment,
@@ -55,6 +56,12 @@ function createProcess(
       const taken = take(counting(recipients, limits, moment, isUnlimited), look, changes);
       write(changes.remember);
       return { ...taken, moment };
+    },
+    judge(recipients: readonly string[]) {
+      const changes = createChanges();
+      const limited = judgeLimits(counting(recipients, limits, now()), look, changes);
+      write(changes.remember);
+      return limited;
     },
     giveBack(recipients: readonly string[], takenAt: Moment) {
       const changes = createChanges();
@@ -383,6 +390,33 @@ describe('limits of one’s own (perHandset, perDay)', () => {
       assert.equal(countAllowed(third, 3), 0);
       third.clock.stall(1);
       assert.equal(countAllowed(third, 3), 2);
+    });
+
+    it('back by years, is judged to block for one window from then on', () => {
+      const first = createProcess({ perHandset: 1 });
+      first.take(['a']);
+      first.clock.set(-10 * 365 * dayMs);
+      const second = createProcess({ perHandset: 1 }, first);
+      assert.equal(second.judge(['a']).length, 1);
+      second.clock.stall(hourMs);
+      assert.equal(second.judge(['a']).length, 0);
+    });
+
+    it('back by a year before a restart, blocks what is sent for one window from then on', async () => {
+      const limits = { perDay: 1, perHandsetMs: hourMs };
+      const store = new FailingStore();
+      const first = new SendingSide({ store, limits });
+      sendText(first.attach(), 'one');
+      await first.pass(100);
+      const clock = new OtherClock(first.clock.now() - 365 * dayMs);
+      const second = new SendingSide({ clock, store: new FailingStore(copyDisk(store.disk)), limits });
+      const node = second.attach();
+      for (const ms of [0, 1.1 * dayMs]) {
+        await second.pass(ms);
+        sendText(node, 'two');
+        await second.pass(100);
+      }
+      assert.deepEqual(node.ends, ['SMS_LIMIT', 'to 6421555123']);
     });
 
     it('by nobody, though the two clocks of a machine tell the time unevenly', () => {
