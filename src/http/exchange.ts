@@ -1,6 +1,5 @@
-import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
-import { brotliDecompressSync, inflateRawSync, inflateSync, unzipSync } from 'node:zlib';
+import { brotliDecompressSync, unzipSync } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { type Clock, onceAborted, systemClock, type Timer } from '../clock';
 import { asSmsError, SmsError } from '../errors';
@@ -107,26 +106,19 @@ function credentialsOf(authentication: Authentication): [string, string][] {
 
 const noBytes = Buffer.alloc(0);
 
-const limit = { maxOutputLength: maxAnswerBytes };
-
-const decoders: ReadonlyMap<string, (bytes: Buffer) => Buffer> = new Map([
-  ['gzip', (bytes: Buffer) => unzipSync(bytes, limit)],
-  ['x-gzip', (bytes: Buffer) => unzipSync(bytes, limit)],
-  ['br', (bytes: Buffer) => brotliDecompressSync(bytes, limit)],
-  // In the format of zlib, as RFC 9110 has it, or bare, as some send it.
-  ['deflate', (bytes: Buffer) => ((bytes[0] ?? 0) % 16 === 8 ? inflateSync : inflateRawSync)(bytes, limit)],
+/** What undoes a `Content-Encoding` (RFC 9110, 8.4). */
+const decoders: ReadonlyMap<string, typeof unzipSync> = new Map([
+  ['gzip', unzipSync],
+  ['deflate', unzipSync],
+  ['br', brotliDecompressSync],
 ]);
 
-/** Undoes a `Content-Encoding`, which none was asked for: some proxies compress all the same, and some label what is plain. */
+/** None was asked for, but some proxies compress all the same. */
 function decodeContent(bytes: Buffer, encoding: string): Buffer {
-  try {
-    const decode = decoders.get(encoding);
-    if (decode) return decode(bytes);
-  } catch (error) {
-    if (!isUtf8(bytes)) throw error;
-  }
-  if (encoding !== 'identity' && !isUtf8(bytes)) throw new TypeError('unknown encoding');
-  return bytes;
+  if (encoding === 'identity' || bytes.length === 0) return bytes;
+  const decode = decoders.get(encoding);
+  if (!decode) throw new TypeError('unknown encoding');
+  return decode(bytes, { maxOutputLength: maxAnswerBytes });
 }
 
 function createTooLarge(effect: Call['effect'], statusCode: number | undefined): SmsError {

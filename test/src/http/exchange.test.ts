@@ -4,7 +4,7 @@ import { request } from 'node:http';
 import { type AddressInfo, connect, createServer, type NetConnectOpts, type Socket } from 'node:net';
 import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { isSmsError, SmsError, type SmsErrorCode } from '../../../src/errors';
 import { createConnections, type ProxyOptions, type TlsOptions } from '../../../src/http/connections';
 import { type Answer, type Call, createExchange } from '../../../src/http/exchange';
@@ -403,13 +403,10 @@ describe('http', () => {
 
       for (const [encoding, body] of [
         ['gzip', gzipSync(text)],
-        ['X-Gzip', gzipSync(text)],
+        ['GZip', gzipSync(text)],
         ['br', brotliCompressSync(text)],
         ['deflate', deflateSync(text)],
-        ['deflate', deflateRawSync(text)],
         ['identity', text],
-        ['UTF-8', text],
-        ['gzip', text],
       ] as const) {
         it(`${encoding} is read`, async () => {
           assert.deepEqual((await call(await answering(encoding, body))).bytes, text);

@@ -162,15 +162,6 @@ describe('outgoing messages, polled (§2.4)', () => {
     assert.deepEqual(records, [{ messageId: '1', body: '', x: { n: '12345678901234567890' }, recipientsList: [] }]);
   });
 
-  it('reads millions of numbers in no long time', function () {
-    this.timeout(20_000);
-    const started = process.cpuUsage();
-    const numbers = Array(4_000_000).fill(1).join();
-    assert.equal(parse(`[{"messageId":"1","x":[${numbers}]}]`).length, 1);
-    const { user, system } = process.cpuUsage(started);
-    assert.ok((user + system) / 1000 < 2_000, `${(user + system) / 1000} ms`);
-  });
-
   it('takes 100 levels, and refuses more', () => {
     const deep = (levels: number) => parse(`[{"messageId":"1","x":${'['.repeat(levels)}${']'.repeat(levels)}}]`);
     assert.equal(deep(98).length, 1);
