@@ -33,12 +33,11 @@ const mayBeUnsafe = /__proto__|constructor|prototype|\\u/;
 
 function parseJson(text: string): unknown {
   try {
-    let value: unknown = JSON.parse(text);
+    const value: unknown = JSON.parse(text);
     // Identifiers of more digits than a number holds would otherwise fall together.
     const exact = /\d{16}/.test(text) ? quoteLongIntegers(text) : text;
-    if (mayBeUnsafe.test(text)) value = JSON.parse(exact, withoutUnsafeKeys);
-    else if (exact !== text) value = JSON.parse(exact);
-    return value;
+    if (mayBeUnsafe.test(text)) return JSON.parse(exact, withoutUnsafeKeys);
+    return exact === text ? value : JSON.parse(exact);
   } catch {
     throw unreadable('answer', 'not JSON');
   }
