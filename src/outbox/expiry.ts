@@ -16,7 +16,7 @@ export interface End {
 const longestAbsenceMs = 7 * 24 * 3_600_000;
 
 /** It may have been here until this process began, of whose node nothing is known yet: it is waited for so long at least. */
-const leastAbsenceMs = 24 * 3_600_000;
+const leastAbsenceMs = 3_600_000;
 
 /** When a text is given up, as it stands: its time counts from the first moment at which it may or might leave. */
 export function endOf(given: Text, clock: Clock, { quietHours }: Pick<RuleSettings, 'quietHours'>): End {
