@@ -203,7 +203,7 @@ export class DiskStore implements Store {
 
 /** `undefined` where there is no such file. */
 function inodeOf(file: string): number | undefined {
-  return statSync(file, { throwIfNoEntry: false })?.ino;
+  return existsSync(file) ? statSync(file).ino : undefined;
 }
 
 /** In order. */

@@ -146,6 +146,7 @@ describe('a store that cannot be used', function () {
       const store = await findStore(userDir, simulatorOf(deleted));
       rmSync(store, { recursive: true });
       writeFileSync(store, 'nothing can be begun anew here');
+      await receiveUntilItFails(deleted);
       return () => rmSync(store);
     });
     if (filling) {
@@ -287,7 +288,7 @@ describe('a store that cannot be used', function () {
 
   const inHand = 'what was polled is delivered all the same, once';
 
-  it(`${deleted}: it is missed though nothing comes, and begun anew when that can be`, async () => {
+  it(`${deleted}: it is missed as the next message comes, and begun anew when that can be`, async () => {
     check((await stories.get(deleted)) ?? assert.fail());
     const [seen] = errorsOf(observed, `in-${keyOf(deleted)}`);
     assert.match(seen?.error?.message ?? '', /is gone: its files were deleted or moved/);
