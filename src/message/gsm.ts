@@ -105,7 +105,8 @@ export function parseText(value: unknown, field: 'from' | 'messageId'): string |
  */
 export function parseMessageId(value: unknown): string | undefined {
   const messageId = parseText(value, 'messageId');
-  const { length } = [...(messageId ?? '')];
+  // It may be hundreds of millions long.
+  const { characters: length } = measureText(messageId ?? '', 'UCS-2');
   if (length > longestMessageId) throw new SmsError('messageIdTooLong', { field: 'messageId', params: { length } });
   return messageId;
 }
