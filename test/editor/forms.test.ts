@@ -479,7 +479,7 @@ describe('The forms in the editor', function () {
       ['to', 'str', ' ', /no recipient/],
       ['to', 'msg', '', /name/],
       ['from', 'jsonata', '$x(', /xpression/],
-      ['to', 'str', '021 555 123', /"021" is not a whole number/],
+      ['to', 'str', '021 555 123', /"021" is not a number in international format/],
       ['to', 'str', '++64215551234', /has a \+ that is not in front/],
       ['to', 'str', '6421555123,12345', /"12345" is not a number/],
       ['messageId', 'str', 'x'.repeat(37), /37 characters. Use at most 36/],

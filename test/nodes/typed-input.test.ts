@@ -72,7 +72,7 @@ describe('a typed field', () => {
     callbackStatusUrl: /is not a usable/,
     once: /is not text/,
     remember: /cannot be kept as JSON/,
-    wait: /is not a number of minutes/,
+    wait: /is not a number from 0\.001 to 525600/,
     priority: /is not a whole number/,
     expire: /is not a number/,
   };
