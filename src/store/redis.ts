@@ -331,8 +331,9 @@ function formatExpiring(remembered: Remembered): { text: string; forMs: number }
   return { text: formatRemembered(remembered), forMs: Math.max(1, Math.ceil(remembered.forMs)) };
 }
 
-/** What a server says around the refusal of a command in a script, and where it quotes what was sent. */
-const aroundRefusal = /^ERR Error running script .*@user_script: ?\d+: -?|,? (?:script:|with args ).*/gs;
+/** What a server says before the refusal of a command in a script, and where it quotes what was sent. */
+const beforeRefusal = /^ERR Error running script .*@user_script: ?\d+: -?/s;
+const afterRefusal = /,? (?:script:|with args ).*/s;
 
 /**
  * Says what failed without what the client's own errors carry, the command, and with it the password or a text; and of what the server says
@@ -343,7 +344,8 @@ function describeFailure(error: unknown, redact: Redact): Error {
   const { name, message, code } = error as { code?: unknown } & Error;
   if (name === 'ReplyError') {
     const refusal = redact(message)
-      .replaceAll(aroundRefusal, '')
+      .replace(beforeRefusal, '')
+      .replace(afterRefusal, '')
       .replace(/\bUser \S+/, 'the user');
     return new Error(`Redis: ${refusal.replace(/\.( .*)?$/s, '')}`);
   }
