@@ -185,9 +185,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     if (statusCode < 200) return;
     this.#answer = { statusCode, statusText, bytes: noBytes };
     const { 'content-type': contentType, 'retry-after': retryAfter, date } = headers;
-    this.#encoding = String(headers['content-encoding'] ?? 'identity')
-      .trim()
-      .toLowerCase();
+    this.#encoding = String(headers['content-encoding'] ?? 'identity').toLowerCase();
     if (contentType !== undefined) this.#answer.contentType = String(contentType);
     if (retryAfter !== undefined) this.#answer.retryAfter = resolveRetryAfter(String(retryAfter), date?.toString());
     this.#call.onAnswer?.();
@@ -200,12 +198,11 @@ class AnswerReader implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     if (!this.#answer) return;
-    const { statusCode } = this.#answer;
     try {
       this.#answer.bytes = decodeContent(this.#body.join(), this.#encoding);
       this.#end();
     } catch (error) {
-      this.#end(this.#undecoded(error, statusCode));
+      this.#end(this.#undecoded(error, this.#answer.statusCode));
     }
   }
 
