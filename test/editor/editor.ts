@@ -86,7 +86,7 @@ export class Editor {
   #preferences: { dispose(): Promise<void> } | undefined;
 
   private constructor(readonly page: Page) {
-    page.on('pageerror', (error) => this.#problems.push(String(error)));
+    page.on('pageerror', (error) => this.#problems.push(error.stack ?? String(error)));
     page.on('console', (message) => {
       // The editor itself reports what a form throws as a warning or on the log.
       if (
