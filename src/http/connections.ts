@@ -21,6 +21,11 @@ export interface Connections {
   close(): Promise<void>;
 }
 
+/**
+ * Until an idle connection is closed. The service may close it from 5 s on, counted from an earlier moment where this process was
+ * blocked before it read the answer; a request that is sent just then fails, and nobody can say whether it was taken.
+ */
+const idleTimeoutMs = 1_000;
 /** Until a connection stands, and a proxy has answered. */
 const connectTimeoutMs = 10_000;
 /**
@@ -67,7 +72,8 @@ export function createConnections(options: { baseUrl: string; tls?: TlsOptions; 
   };
   const isTunnelled = options.baseUrl.startsWith('https:') || proxy?.url.protocol === 'https:';
   const connect = proxy && isTunnelled ? createTunnel(proxy, timeouts, direct) : direct;
-  const agent = new Agent({ connect, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
+  const idle = { keepAliveTimeout: idleTimeoutMs, keepAliveMaxTimeout: idleTimeoutMs };
+  const agent = new Agent({ connect, pipelining: 1, headersTimeout: 0, bodyTimeout: 0, ...idle });
   return proxy && !isTunnelled ? agent.compose(forwardBy(proxy)) : agent;
 }
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Simulator, startSimulator } from '../../simulator';
+import { type IncomingMessage, type Simulator, startSimulator } from '../../simulator';
 import { isLong, random } from '../long';
 import type { FlowNode } from '../node-red-process';
 import { RedisServer } from '../redis-server';
@@ -52,8 +52,9 @@ describe('kill -9 of instances that ask questions, on one Redis', function () {
   let simulator: Simulator;
   let redis: RedisServer;
   let people: NodeJS.Timeout | undefined;
-  /** Who was so long in answering, on a busy machine, that the time may be up before a poll brings it. */
+  /** Whose answer was so long in coming or in being read, on a busy machine, that the time may be up before a node has it. */
   const late = new Set<string>();
+  const replies: { reply: IncomingMessage; sentAt: number }[] = [];
 
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'sms-questions-'));
@@ -156,6 +157,10 @@ describe('kill -9 of instances that ask questions, on one Redis', function () {
     // Nothing more may come of what has its end.
     await sleep(isLong ? 60_000 : 2_000);
     const { accepted, ends, uncertain, errors } = readAll();
+    for (const { reply, sentAt } of replies) {
+      const isInTime = reply.readAt !== undefined && Date.parse(reply.readAt) - sentAt < waitMs / 2;
+      if (!isInTime && habitOf(reply.from) !== 'answers at the last moment') late.add(reply.from);
+    }
     const all = [...ends.values()];
     const unmarkedTwice = all.filter((list) => list.filter(({ redelivered }) => !redelivered).length > 1);
     const both = all.filter((list) => new Set(list.map(({ name }) => name)).size > 1);
@@ -195,19 +200,22 @@ describe('kill -9 of instances that ask questions, on one Redis', function () {
   function livePeople(): NodeJS.Timeout {
     let seen = 0;
     let unknown: { messageId: string; from: string; sentAt: number }[] = [];
-    const say = (from: string, body: string, inReplyTo: string | undefined, afterMs: number) => {
-      setTimeout(() => {
-        if (inReplyTo !== undefined) simulator.reply({ from, body, inReplyTo });
-        else simulator.receive({ from, body, to: '64215559999' });
-      }, afterMs);
-    };
     const act = ({ messageId, from, sentAt }: (typeof unknown)[number]) => {
+      const say = (body: string, inReplyTo: string | undefined, afterMs: number) => {
+        setTimeout(() => {
+          const reply =
+            inReplyTo === undefined
+              ? simulator.receive({ from, body, to: '64215559999' })
+              : simulator.reply({ from, body, inReplyTo });
+          replies.push({ reply, sentAt });
+        }, afterMs);
+      };
       if (Date.now() - sentAt > waitMs / 2) late.add(from);
       const habit = habitOf(from);
-      if (habit === 'answers' || habit === 'answers twice') say(from, 'yes', messageId, 500 * random());
-      if (habit === 'answers twice') say(from, 'no', messageId, 500 * random());
-      if (habit === 'answers without an id') say(from, 'yes', undefined, 500 + 500 * random());
-      if (habit === 'answers at the last moment') say(from, 'yes', messageId, waitMs - 300 + 600 * random());
+      if (habit === 'answers' || habit === 'answers twice') say('yes', messageId, 500 * random());
+      if (habit === 'answers twice') say('no', messageId, 500 * random());
+      if (habit === 'answers without an id') say('yes', undefined, 500 + 500 * random());
+      if (habit === 'answers at the last moment') say('yes', messageId, waitMs - 300 + 600 * random());
       if (habit === 'is away') simulator.status({ messageId, msisdn: from, statusCode: 'NUR' });
     };
     return setInterval(

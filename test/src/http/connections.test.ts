@@ -12,7 +12,7 @@ import { createConnections, type ProxyOptions, type TlsOptions } from '../../../
 import { type Answer, type Call, createExchange } from '../../../src/http/exchange';
 import { until } from '../../until';
 import { Closing } from '../closing';
-import { createSelfSigned, findClosedPort, type RawService, startRawService } from '../raw-service';
+import { createSelfSigned, findClosedPort, type RawService, startRawService, startSocketService } from '../raw-service';
 
 interface Way {
   baseUrl: string;
@@ -246,6 +246,13 @@ describe('connections', () => {
     release?.();
     assert.equal((await slow).bytes.toString(), 'slow');
     assert.equal((await one.call()).bytes.toString(), 'ok');
+  });
+
+  it('that nothing is on are closed from here, however long the service would have them', async () => {
+    const answer = 'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=600\r\nContent-Length: 2\r\n\r\nok';
+    const service = await startSocketService(closing, (socket) => socket.once('data', () => socket.write(answer)));
+    await open(service).call();
+    await until(() => service.connections.every(({ closed }) => closed));
   });
 
   it('that nothing is on keep no process alive', async () => {
