@@ -89,6 +89,8 @@ export class Outward {
   /** What handsets want, the latest that was committed first. */
   readonly #wishes: { handset: string; word: string; atMs: number; message: Message }[] = [];
   readonly #heard = new Set<Message>();
+  /** STOPs that no node wanted when they were polled. */
+  readonly #passedOver = new Set<Message>();
   #unsettledFrom = 0;
 
   constructor(world: World, plan: OutwardPlan) {
@@ -123,6 +125,12 @@ export class Outward {
     return input;
   }
 
+  /** Whether the outcome of a text is not known, or has just come to be. */
+  get hasOpen(): boolean {
+    const { nowMs } = this.#world.timeline;
+    return this.inputs.some(({ endedMs }) => endedMs === undefined || nowMs - endedMs < 1_000);
+  }
+
   find(carried: string | undefined): Input | undefined {
     return carried === undefined ? undefined : this.inputs[Number(carried)];
   }
@@ -152,7 +160,8 @@ export class Outward {
     if (!isLate) this.#heard.add(message);
     this.#world.say(() => `${body} of ${from} is committed`);
     // Of one that may have been written before, nobody knows which word was the last.
-    const wish = { handset: from, word: isLate ? 'START' : body, atMs: this.#world.timeline.nowMs, message };
+    const isUnsure = isLate || this.#passedOver.has(message);
+    const wish = { handset: from, word: isUnsure ? 'START' : body, atMs: this.#world.timeline.nowMs, message };
     // Another word may have come since it was heard first.
     const place = this.#wishes.findIndex((one) => one.message === message);
     if (place >= 0) this.#wishes[place] = wish;
@@ -194,6 +203,7 @@ export class Outward {
       // What no node wants is no entry: that it is committed cannot be seen.
       const isPassedOver = this.#world.polls(message.kind) && this.#world.nodesFor(message).length === 0;
       if (isPassedOver && message.fields.body === 'START') this.wished(message);
+      else if (isPassedOver) this.#passedOver.add(message);
     }
   }
 

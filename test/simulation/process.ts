@@ -516,7 +516,9 @@ export class Process implements Callee, Surrounding {
     const others = this.#dispatchers.some((one) => one.login !== login) ? this.world.plan.drain + mostAhead : 0;
     const most = this.world.plan.drain + mostAhead + others;
     const where = `of ${path} in ${this.name}`;
-    if (held + polling > most && !this.hasStoreFailed)
+    // Replies that are held back until it is known what they answer make room for others.
+    const areHeldBack = kind === 'incoming' && this.world.outward?.hasOpen === true;
+    if (held + polling > most && !this.hasStoreFailed && !areHeldBack)
       this.world.violate('more is held than allowed', `${held + polling} ${where}`);
     if (unkeptCount + polling > most)
       this.world.violate('more is asked for than can be kept', `${unkeptCount + polling} ${where}`);

@@ -88,6 +88,8 @@ const consentFindings: readonly (readonly [seed: number, mistake: string, store?
   [6309745, 'the same, of what the former one had brought to the next before'],
   [6307314, 'a rule had a login know what a dead process held under the former one'],
   [6402203, 'a STOP changed nothing while another instance took in a START from before it', 'shared'],
+  [7060582, 'a rule had a STOP that no node wanted count from when it was called back'],
+  [9100074, 'a rule had replies that are held back until it is known what they answer count as held ahead'],
 ];
 
 /** How many scenes there were when {@link sceneFindings} were found, unless they say otherwise. */
