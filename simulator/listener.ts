@@ -3,6 +3,12 @@ import type { Server } from 'node:http';
 import { Server as HttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
+/**
+ * Idle connections stay for as long as with a service behind nginx. After Node's 5 s they end while a client is busy with answers that it
+ * has received, and what it asks next comes to nothing.
+ */
+const keepAliveMs = 75_000;
+
 /** The server's socket: opened, closed for a while with everything kept, opened again on the same port. */
 export class Listener {
   readonly #server: Server;
@@ -11,6 +17,7 @@ export class Listener {
 
   constructor(server: Server, host: string, port: number) {
     this.#server = server;
+    server.keepAliveTimeout = keepAliveMs;
     this.#host = host;
     this.#port = port;
   }
