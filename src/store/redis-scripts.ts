@@ -11,11 +11,14 @@ local step = cjson.decode(ARGV[1])
 local isAlive = redis.call('GET', KEYS[2]) == step.sign and redis.call('HGET', KEYS[1], '${signField}') == step.sign
 `;
 
+/** So ends the sign of an instance from which others have taken something over since it was last open. */
+const takenSign = 'taken';
+
 /**
- * Gives the first sign of life, and returns 1 when what the instance held before is there, or others have taken it over; 0 when the
- * server has lost it, if it held anything. Runs every command that the store needs before it changes anything that stays,
- * so that a user who lacks a right is refused now and not in the middle of something. Keys: own items, sign of life, that this
- * one is gone, that what it has left is reserved, and names of all instances.
+ * Gives the first sign of life, and returns it: as it is when nobody has taken over anything from this instance since it was last open, so that
+ * what is missing the server has lost; otherwise with {@link takenSign}, as also after an opening that has found that and did not end. Runs every
+ * command that the store needs before it changes anything that stays, so that a user who lacks a right is refused now and not in the middle of
+ * something. Keys: own items, sign of life, that this one is gone, that what it has left is reserved, and names of all instances.
  */
 const settleInScript = `
 local step = cjson.decode(ARGV[1])
@@ -29,12 +32,14 @@ redis.call('HGETALL', items)
 redis.call('HLEN', items)
 redis.call('MGET', alive)
 redis.call('SCAN', 0, 'COUNT', 1)
-local isThere = redis.call('HGET', items, '${signField}') or redis.call('GET', gone) == 'taken'
-redis.call('SET', alive, step.sign, 'PX', step.aliveMs)
+local former = redis.call('HGET', items, '${signField}') or redis.call('GET', gone) or ''
+local isTaken = former ~= step.former and former:find('${takenSign}$')
+local sign = step.sign .. (isTaken and '${takenSign}' or '')
+redis.call('SET', alive, sign, 'PX', step.aliveMs)
 redis.call('DEL', gone, reserved)
-redis.call('HSET', items, '${signField}', step.sign)
+redis.call('HSET', items, '${signField}', sign)
 redis.call('SADD', instances, step.consumer)
-return isThere and 1 or 0
+return sign
 `;
 
 /**
@@ -95,11 +100,12 @@ for index, text in ipairs(#step.ids > 0 and redis.call('HMGET', items, unpack(st
     taken[#taken + 1] = { id, text }
   end
 end
-local left = redis.call('HLEN', items)
-if left == 0 or (left == 1 and redis.call('HGET', items, '${signField}')) then
+if #taken > 0 then redis.call('HSET', items, '${signField}', '${takenSign}') end
+local left, last = redis.call('HLEN', items), redis.call('HGET', items, '${signField}')
+if left == 0 or (left == 1 and last) then
   redis.call('DEL', items, reserved)
   redis.call('SREM', instances, step.other)
-  redis.call('SET', gone, 'taken', 'PX', step.reservedMs)
+  redis.call('SET', gone, last or '', 'PX', step.reservedMs)
 elseif not isGone then
   redis.call('SET', reserved, 1, 'PX', step.reservedMs)
   redis.call('SET', gone, 1, 'PX', 10 * step.reservedMs)
@@ -119,7 +125,7 @@ export const scripts = {
 
 /** A connection whose server knows {@link scripts}. */
 export interface ScriptedRedis extends Redis {
-  settleIn(...keysAndStep: string[]): Promise<0 | 1>;
+  settleIn(...keysAndStep: string[]): Promise<string>;
   commitStep(keys: number, ...keysAndStep: string[]): Promise<1 | 0 | -1>;
   takeOverHeld(...keysAndStep: string[]): Promise<ListedItem[] | null>;
 }
@@ -134,8 +140,8 @@ export function createKeys(login: string) {
     items: (instance: string) => name(`inbox:${instance}`),
     alive: (instance: string) => name(`alive:${instance}`),
     /**
-     * Of an instance, in the order in which the scripts take them: its items, its sign of life, that it is gone and has left something which nobody has
-     * taken over (`taken`: all is taken over), and that this is left to those who want it.
+     * Of an instance, in the order in which the scripts take them: its items, its sign of life, that it is gone (its last sign: and has nothing
+     * left), and that what it has left is left to those who want it.
      */
     allOf: (instance: string) => ['inbox', 'alive', 'gone', 'reserved'].map((kind) => name(`${kind}:${instance}`)),
   };

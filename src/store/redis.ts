@@ -103,10 +103,8 @@ export class RedisStore implements Store {
   readonly #consumer = randomUUID();
   /** The one that is in use. */
   #session: Session | undefined;
-  /** It was open before. */
-  #isKnown = false;
-  /** The server has lost what this instance held, and those who are to hear of it have not yet. */
-  #isReset = false;
+  /** The sign of the last that was. */
+  #formerSign: string | undefined;
 
   /** @throws SmsError `SMS_CONFIG` when the URL is not usable */
   constructor({ url, key, timing, clock = systemClock }: RedisStoreOptions) {
@@ -135,18 +133,15 @@ export class RedisStore implements Store {
       // That there is no such database does not keep the client from connecting.
       if (failure) throw failure;
       const { aliveMs } = this.#timing;
-      const step = { consumer: this.#consumer, sign: session.sign, aliveMs };
+      const step = { consumer: this.#consumer, sign: session.sign, former: this.#formerSign, aliveMs };
       const names = [...this.#keys.allOf(this.#consumer), this.#keys.instances];
-      const isThere = await redis.settleIn(...names, JSON.stringify(step));
-      this.#isReset ||= this.#isKnown && isThere === 0;
+      session.sign = await redis.settleIn(...names, JSON.stringify(step));
       const listed = [...(await this.#listOwn(session)), ...(await this.#takeOver(session, events))];
       const items = await this.#readItems(session, listed, events);
       this.#session = session;
       this.#beatLater(session, events);
-      const isReset = this.#isReset;
-      this.#isKnown = true;
-      this.#isReset = false;
-      return { items, held: [], isReset };
+      this.#formerSign = session.sign;
+      return { items, held: [], isReset: session.sign === step.sign };
     } catch (error) {
       this.#abandon(session);
       throw this.#describe(failure ?? error);

@@ -77,7 +77,7 @@ export interface Leftovers {
   items: Item[];
   /** It may be among the items or done with already. What this process holds it has in hand: that is not among it. */
   held: Held[];
-  /** The store has lost everything since it was last open: what is in hand has to be kept anew. */
+  /** What is in hand and missing here the store has lost since it was last open: it has to be kept anew. */
   isReset?: boolean;
 }
 

@@ -438,6 +438,21 @@ describe('Inboxes of several processes on one Redis', () => {
     while (!(await isEmpty())) await sleep(5);
   });
 
+  it('keeps anew what it has in hand when a server takes the place of Redis that has not got the last of it yet', async () => {
+    const { holder, proxy } = await createHolder();
+    await holder.poll(incoming('first'));
+    await holder.poll(incoming('last'));
+    proxy.cut();
+    await holder.untilFailing(true);
+    for (const name of await redis.client.keys(inboxes)) await redis.client.hdel(name, holder.last.entry.id);
+    proxy.restore();
+    await holder.untilFailing(false);
+    assert.equal(await countHeld(), 2);
+    await holder.acknowledge();
+    assert.equal(holder.given.length, 2);
+    assert.ok(await isEmpty());
+  });
+
   /** An inbox that is not shared, with a node that takes everything. */
   function createOther(): { other: Inbox; texts: unknown[] } {
     const texts: unknown[] = [];

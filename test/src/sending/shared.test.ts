@@ -90,6 +90,26 @@ describe('sending from several processes on one Redis', () => {
     assert.deepEqual(stranger.ends, []);
   });
 
+  it('what a server has not got that takes the place of another is sent all the same, by the one that has it in hand', async () => {
+    const service = new FakeService();
+    service.otherwise = { unreachable: true };
+    const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
+    const side = create(service, { url: `redis://127.0.0.1:${proxy.port}` });
+    const node = side.attach();
+    for (const text of ['first', 'last']) sendText(node, text, { keep });
+    await until(() => node.outages.length === 1);
+    proxy.cut();
+    await until(() => side.journal.mode === 'failed');
+    const [inbox = ''] = await redis.client.keys('*:inbox:*');
+    const ids = (await redis.client.hkeys(inbox)).sort();
+    await redis.client.hdel(inbox, ids.at(-1) ?? '');
+    proxy.restore();
+    await side.journal.ready();
+    service.otherwise = { takes: true };
+    await until(() => node.ends.length === 2);
+    assert.deepEqual(service.bodies, ['first', 'last']);
+  });
+
   it('what a dead one kept on a former login is sent on the new one', async () => {
     const dead = new FakeService();
     dead.otherwise = { unreachable: true };

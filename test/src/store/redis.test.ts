@@ -264,11 +264,10 @@ for (const program of programs) {
         assert.equal(await countHeld(), 0);
       });
 
-      it('says that everything is lost when the server comes back empty', async () => {
+      it('says that what is missing is lost when the server comes back empty', async () => {
         const instance = create();
-        assert.equal((await instance.store.open(instance)).isReset, false);
+        await instance.open();
         await instance.keep(entry('1'));
-        assert.equal((await instance.store.open(instance)).isReset, false);
         await server.client.flushall();
         assert.deepEqual(await instance.store.open(instance), { items: [], held: [], isReset: true });
       });
@@ -443,6 +442,63 @@ for (const program of programs) {
         proxy.restore();
         assert.equal((await instance.store.open(instance)).isReset, true);
       });
+    });
+
+    describe('what is missing as an instance is back', () => {
+      /** One that held two items, was cut off, and of which somebody has taken over what it wanted, if anything. */
+      async function createTaken(wants: string[], isShortlyBack = false) {
+        const { instance, proxy } = await createBehindProxy();
+        await instance.open();
+        await instance.keep(entry('1', { subscribers: ['path /one'] }), entry('2', { subscribers: ['path /other'] }));
+        proxy.cut();
+        await instance.until(() => instance.failures.length > 0);
+        if (isShortlyBack) return { instance, proxy };
+        await forgetSigns();
+        const heir = create();
+        heir.wants = wants;
+        await heir.open();
+        while ((await server.client.keys(`${prefix}gone:*`)).length === 0) await sleep(5);
+        return { instance, proxy };
+      }
+
+      const isLostFor = async (instance: Instance) => (await instance.store.open(instance)).isReset;
+
+      it('the server has lost, as in a failover, where nobody has taken anything over', async () => {
+        for (const isShortlyBack of [true, false]) {
+          const { instance, proxy } = await createTaken([], isShortlyBack);
+          for (const name of await inboxes()) await server.client.hdel(name, '2');
+          proxy.restore();
+          assert.equal(await isLostFor(instance), true);
+          await instance.store.close();
+          await server.client.flushall();
+        }
+      });
+
+      it('the server has lost, though others have found that nothing was left', async () => {
+        const { instance, proxy } = await createTaken([], true);
+        for (const name of await inboxes()) await server.client.hdel(name, '1', '2');
+        await forgetSigns();
+        await create().open();
+        while ((await server.client.keys(`${prefix}gone:*`)).length === 0) await sleep(5);
+        proxy.restore();
+        assert.equal(await isLostFor(instance), true);
+      });
+
+      for (const [what, wants] of [
+        ['some', ['path /one']],
+        ['all', ['path /one', 'path /other']],
+      ] as const) {
+        it(`others have where they have taken over ${what} of it, also when an opening in between did not end`, async () => {
+          const { instance, proxy } = await createTaken([...wants]);
+          proxy.restore();
+          proxy.mute('hgetall');
+          await assert.rejects(instance.open());
+          proxy.cut();
+          proxy.restore();
+          assert.equal(await isLostFor(instance), false);
+          assert.equal(await isLostFor(instance), true);
+        });
+      }
     });
 
     describe('several instances', () => {
@@ -828,7 +884,7 @@ for (const program of programs) {
           );
           assert.equal(await countHeld(), 0);
           const instance = create();
-          assert.equal((await instance.store.open(instance)).isReset, false);
+          await instance.open();
           await instance.keep(entry('1'));
           assert.equal(await countHeld(), 1);
           assert.equal(await server.client.scard(`${prefix}instances`), 1);
