@@ -139,7 +139,7 @@ describe('sending from several processes on one Redis', () => {
     const createHasty = (clock = new HastyClock()) => create(service, { clock, timing: nowhere });
     const first = createHasty(new FormerClock());
     const [gone, back] = [first.attach('gone'), first.attach('back')];
-    for (const keep of [{ expireMs: 300 }, forever]) sendText(gone, 'hello', { keep });
+    for (const keep of [{ expireMs: 600_000 }, forever]) sendText(gone, 'hello', { keep });
     sendText(back, 'wanted', { keep: forever });
     await until(() => gone.outages.length === 1 && back.outages.length === 1);
     await first.close();

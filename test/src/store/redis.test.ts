@@ -648,7 +648,7 @@ for (const program of programs) {
         await left.keep(...names.map((name) => entry(name, { subscribers: ['path /elsewhere'] })));
         await left.keep(entry('wanted'), entry('too'));
         await left.store.close();
-        const heir = create();
+        const heir = create(server.url, { timing: { ...timing, aliveMs: 30_000 } });
         heir.wants = ['incoming'];
         assert.deepEqual(await heir.open(), [entry('too'), entry('wanted')]);
         heir.wants = ['path /elsewhere'];
