@@ -75,9 +75,9 @@ export class AccountData {
     return this.#givenTo?.receiving ?? this.inbox;
   }
 
-  /** Whether nothing would be lost by forgetting it. */
+  /** Whether nothing would be lost by forgetting it: in memory alone is what is remembered, such as who opted out. */
   get isSettled(): boolean {
-    return this.inbox.isSettled && this.outbox.isSettled;
+    return this.journal.isDurable && this.inbox.isSettled && this.outbox.isSettled;
   }
 }
 
@@ -294,7 +294,9 @@ export class AccountStores {
     if (isDone && !isTakenOver()) data?.replaceBy(undefined);
     if (!data || !isUnused()) return;
     await data.journal.close();
-    if (data.isSettled && isUnused()) this.#byStore.delete(storeName);
+    // What was in memory alone has been handed over.
+    const isLeft = data.isSettled || (isDone && !data.journal.isDurable && !this.#isUsed(storeName));
+    if (isLeft && isUnused()) this.#byStore.delete(storeName);
   }
 
   /** Waits, but keeps no process alive that has nothing else to do. */

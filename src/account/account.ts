@@ -42,7 +42,7 @@ const sentMs = 168 * 3_600_000;
 /** How many have opted out is known for so long: others, on a store that is shared, may have changed it by then. */
 const optedOutKnownMs = 30_000;
 
-/** What is in memory alone, such as the messages that texts came with, outlives the last member for so long: any redeploy is shorter. */
+/** The messages that texts came with, which a store does not have as they came, outlive the last member for so long: any redeploy is shorter. */
 const forgetAfterMs = 60_000;
 
 /** What all nodes on one login share. */
@@ -212,7 +212,8 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     const journal = this.data?.journal;
     const isKnown = this.clock.elapsed() - this.#optedOutReadAt < optedOutKnownMs;
     if (isKnown || journal?.mode !== 'open') return;
-    this.#optedOutReadAt = this.clock.elapsed();
+    // What a former login or store has is not all here yet.
+    if (!this.stores.expected) this.#optedOutReadAt = this.clock.elapsed();
     this.optedOut = await journal.run(createReading('refuse', countOptOuts)).catch(() => this.optedOut);
   }
 
@@ -363,8 +364,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     if (this.#isNeeded) return;
     // What it has in a shared store, another that takes its place does not find.
     const isOwn = data?.journal.isShared && data.journal.mayHold;
-    const isDisposable =
-      !data || (data.journal.isDurable && !isOwn && data.inbox.isSettled && !data.outbox.hasMessages);
+    const isDisposable = !data || (!isOwn && !data.outbox.hasMessages);
     if (isDisposable && this.stores.isSettled && this.#queue.isRested) this.#forget();
     else if (this.stores.isSettled) {
       this.#forgetting = this.clock.after(forgetAfterMs, () => this.#forget(), true);

@@ -5,7 +5,7 @@ import { ClockSkew } from '../journal/clock-skew';
 import type { CheckedDraft } from '../message/draft';
 import type { Delivery } from '../model';
 import type { Item } from '../store/store';
-import { present } from '../wire/fields';
+import { normaliseRecipient, present } from '../wire/fields';
 import type { Moment } from './limits';
 import { DueTimes, formatOrder } from './queue';
 import { explainWithheld, isWithheldError, type TimeOptions, type Withheld } from './rules';
@@ -164,7 +164,7 @@ export function uncountedBy(text: Text, outcome: Outcome): string[] {
   if (!text.countedAt || isUnknown(outcome)) return [];
   const submitted = submittedOf(text);
   if (outcome instanceof SmsError) return submitted;
-  const failed = new Set(outcome.failed.map(({ msisdn }) => msisdn));
+  const failed = new Set(outcome.failed.map(({ msisdn }) => normaliseRecipient(msisdn)));
   return submitted.filter((item) => failed.has(item));
 }
 

@@ -94,6 +94,17 @@ describe('the limits of an account in a flow', () => {
     assert.match(String((flow.status('send') as { text?: string }).text), /^limit per day until \d\d:\d\d$/);
   });
 
+  it('do not count whom the service refuses, also where it writes the number with a plus', async () => {
+    const flow = await RunningFlow.start(nodes({ perHandset: '1' }));
+    const recipient = `<recipient msisdn="+${one}" isError="true" errorCode="403"/>`;
+    const body = `<outbound-message-delivery isError="false">${recipient}</outbound-message-delivery>`;
+    sim.fault('send', { status: 200, contentType: 'text/xml', body }, 1);
+    await send(flow, one, 'a');
+    await flow.messages('failed', 1);
+    await send(flow, one, 'b');
+    await flow.messages('sent', 1);
+  });
+
   it('do not hold for a node that is unlimited, whose texts count', async () => {
     const alarm = sendNode({ id: 'alarm', unlimited: true });
     const flow = await RunningFlow.start(nodes({ perHandset: '1' }, sendNode(), alarm));

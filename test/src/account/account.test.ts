@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Dispatcher } from 'undici';
 import { type Simulator, startSimulator } from '../../../simulator';
 import { type Accounts, createAccounts } from '../../../src/account/accounts';
@@ -1000,6 +1001,17 @@ describe('Account', () => {
       assert.equal(seen.size, 3);
     });
 
+    it('an account in memory knows what it did however long nobody was there, as one on disk does', async () => {
+      const [clock, process] = [new VirtualClock(), createAccounts()];
+      const join = () => process.join(settings({ clock }));
+      const one = join();
+      await one.changeOptOuts(['6421555001'], 'out');
+      await Promise.all([one.leave(), clock.advance(3_600_000)]);
+      const two = join();
+      assert.equal((await two.optOuts()).total, 1);
+      await Promise.all([two.leave(), clock.advance(1_000)]);
+    });
+
     it('an account whose store cannot write is kept with what it could not write', async () => {
       const disk = new FakeDisk();
       const { stores, changes } = failing(disk);
@@ -1569,6 +1581,23 @@ describe('Account', () => {
           await second.node.close();
         });
       }
+    });
+
+    it('how many have opted out is known as soon as the list of another login has been taken over', async () => {
+      const changes = onSlowDisk();
+      const one = enter(changes);
+      await one.changeOptOuts(['6421555001'], 'out');
+      await one.leave();
+      const two = enter({ ...changes, authentication: { type: 'form', userId: 'u', password: 'p' } });
+      let isOver = false;
+      const inherited = two.inherit({ key: one.key }).finally(() => {
+        isOver = true;
+      });
+      await two.inbox.journal.ready();
+      while (!isOver) await Promise.all([two.refresh(), nextTurn()]);
+      await inherited;
+      await two.refresh();
+      assert.equal(two.state().consent.optedOut, 1);
     });
 
     it('a text that somebody may have opted out of waits where it is kept, and is refused where it is not, while a former store cannot be read', async () => {
