@@ -172,7 +172,7 @@ export class FailingStore implements Store {
   async #call<T>(step: Step, work: () => T): Promise<T> {
     if (++this.#underWay > 1) throw new Error('calls of the store overlap');
     try {
-      for (let turn = 0; turn < this.turns; turn++) await new Promise(setImmediate);
+      for (let turn = 0; turn < this.turns && !this.#isDead; turn++) await new Promise(setImmediate);
       await undefined;
       if (this.#isDead) return await new Promise<never>(() => {});
       if (this.failing.has(step)) throw failure('ENOSPC');
