@@ -25,7 +25,8 @@ import {
 import { badges, endBadge, translate } from './runtime/texts';
 
 /**
- * How long a stop waits for what is being read. What has left is followed for 10 s after that, and Node-RED waits for 15 s in all.
+ * How long a stop waits for what is being read, and a message for those before it. What has left is followed for 10 s after that, and Node-RED
+ * waits for 15 s in all.
  */
 const patienceMs = 4_000;
 
@@ -368,15 +369,24 @@ class SendBadge {
 class Readings {
   readonly #stops = new Set<() => void>();
   #onRead = () => {};
+  /** The last has ended, and those before it. */
+  #last: Promise<void> | undefined;
   #isClosed = false;
 
-  /** Waits for a reading. Rejects with `SMS_CLOSED` when the node is stopped and it does not end in time. */
+  /**
+   * Waits for a reading, and for those before it, lest a text overtakes one whose expression takes longer; a context store that does not answer
+   * holds up the others for 4 s. Rejects with `SMS_CLOSED` when the node is stopped and it does not end in time.
+   */
   run<T>(reading: Promise<T>): Promise<T> {
+    const turn = this.#stops.size > 0 && Promise.race([this.#last, sleep(patienceMs, undefined, { ref: false })]);
+    const ended = Promise.allSettled([reading, turn]).then(() => {});
+    this.#last = ended;
     return new Promise((resolve, reject) => {
       const stop = () => reject(new SmsError('closed'));
       if (this.#isClosed) stop();
       this.#stops.add(stop);
-      reading.then(resolve, reject).finally(() => {
+      const read = ended.then(() => reading);
+      read.then(resolve, reject).finally(() => {
         this.#stops.delete(stop);
         // Whoever waits for the reading goes on before whoever waits for all of them.
         if (this.#stops.size === 0) this.#onRead();

@@ -110,6 +110,31 @@ describe('sms-send, whose text stands in a slow context store', () => {
   });
 
   for (const keep of [false, true]) {
+    it(`sends it before one that came later and is read first${keep ? ', and keeps both' : ''}`, async () => {
+      const flow = await start({ keep }, { concurrency: '1' });
+      for (const topic of [handset, '64215551235']) flow.send('send', { topic });
+      await until(() => store.asked.length === 2);
+      store.asked.pop()?.(undefined, 'second');
+      await nextTurn();
+      await store.answer(undefined, 'first');
+      await flow.messages('sent', 2);
+      assert.deepEqual(
+        sim.messages.map(({ body }) => body),
+        ['first', 'second'],
+      );
+    });
+  }
+
+  it('holds no other up for long when it is not read at all', async () => {
+    const flow = await start();
+    for (const topic of [handset, '64215551235']) flow.send('send', { topic });
+    await until(() => store.asked.length === 2);
+    store.asked.pop()?.(undefined, 'second');
+    const [sent] = await flow.messages('sent', 1);
+    assert.equal(sent?.topic, '64215551235');
+  });
+
+  for (const keep of [false, true]) {
     it(`ends it with SMS_CLOSED, and says so in the log, when it is not read in time${keep ? ', though it is to be kept' : ''}`, async () => {
       const flow = await start({ keep });
       for (const topic of [handset, '64215551235']) flow.send('send', { topic });
