@@ -376,8 +376,10 @@ export class Outbox implements Participant {
     // Whoever waited for another text is told when its node is closed, and whoever comes later that the store is, with which nothing is wrong.
     const isShut = isSmsError(error, 'SMS_STORE') && !this.#parts.journal.failure;
     const isStopped = given.from.stopped.aborted && (isShut || !isSmsError(error));
-    const failure = isStopped ? new SmsError('closed') : asSmsError(error);
-    const outcome = withMessageId(asUnsent(text, failure), text);
+    const outcome = withMessageId(asUnsent(text, isStopped ? new SmsError('closed') : asSmsError(error)), text);
+    // Its own error is all that there is to tell of a store that fails, unless others wait.
+    const { waiting } = this.#parts.dispatcher.stateOf(text.node);
+    if (isSmsError(outcome, 'SMS_STORE') && !isShut && waiting === 0) this.#parts.toldOfStore.add(text.node);
     this.#parts.counts.add(outcome, text.message.to.length);
     await this.#parts.settlement.tell(given, text, outcome);
     this.#parts.settlement.forget(text.id);

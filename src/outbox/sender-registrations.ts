@@ -156,14 +156,16 @@ export class SenderRegistrations {
     });
   }
 
-  /** A node has come, of which something may be under way already, and while the store may be failing; or that has begun to fail. */
+  /**
+   * A node has come, of which something may be under way already, and while the store may be failing; or that has begun to fail. Where nothing
+   * can wait, the first text that is refused says so: see `Outbox.#refuse`.
+   */
   greet(registration: SenderRegistration): void {
     const { journal, stateOf, toldOfStore } = this.#options;
     const { handler } = registration;
     this.tellState(handler.id);
-    const { failure } = journal;
-    if (!failure || !this.#needsStore(registration) || !toldOfStore.tell(handler.id)) return;
-    handler.onOutage(failure.with({ waiting: stateOf(handler.id).waiting }));
+    if (!journal.failure || !this.#needsStore(registration, journal.mayHold) || !toldOfStore.tell(handler.id)) return;
+    handler.onOutage(journal.failure.with({ waiting: stateOf(handler.id).waiting }));
   }
 
   /** The store may have begun to fail, or work again. */
@@ -200,9 +202,9 @@ export class SenderRegistrations {
   }
 
   /** Also for what is left of the time when it kept its texts. */
-  #needsStore({ handler }: SenderRegistration): boolean {
+  #needsStore({ handler }: SenderRegistration, mayHold = true): boolean {
     const { waiting, asking } = this.#options.stateOf(handler.id);
-    return handler.usesStore || waiting > 0 || asking > 0;
+    return (handler.usesStore && mayHold) || waiting > 0 || asking > 0;
   }
 }
 

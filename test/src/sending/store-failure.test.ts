@@ -13,6 +13,8 @@ describe('sending, when the store fails', () => {
 
   beforeEach(() => {
     store = new FailingStore();
+    // It was there before.
+    Object.defineProperty(store, 'mayHold', { value: true, writable: true });
     side = new SendingSide({ store });
   });
 
@@ -36,12 +38,15 @@ describe('sending, when the store fails', () => {
     assert.deepEqual([nodes[0]?.recoveries, nodes[1]?.recoveries, late.recoveries], [['store'], [], []]);
   });
 
-  it('a text that is refused has its own error', async () => {
+  it('where it never was there, a node says nothing before a text is refused', async () => {
+    Object.assign(store, { mayHold: false });
     fail();
     const node = side.attach();
+    await side.pass(minuteMs);
+    assert.deepEqual([told(node), node.state?.outage?.code], [[], 'SMS_STORE']);
     sendText(node, 'hello', { keep });
     await side.pass(minuteMs);
-    assert.deepEqual([node.ends, told(node)], [['SMS_STORE'], ['SMS_STORE 0']]);
+    assert.deepEqual([node.ends, told(node)], [['SMS_STORE'], []]);
   });
 
   it('is not what refuses a text that comes when everything is closed: that is SMS_CLOSED', async () => {
@@ -85,7 +90,7 @@ describe('sending, when the store fails', () => {
     fail();
     sendText(third, 'refused', { once: 'x' });
     await side.pass(minuteMs);
-    assert.deepEqual([third.ends, told(third)], [['SMS_STORE'], ['SMS_STORE 0']]);
+    assert.deepEqual([third.ends, told(third)], [['SMS_STORE'], []]);
     await recover();
     assert.deepEqual(third.recoveries, ['store', 'store']);
   });
@@ -111,15 +116,15 @@ describe('sending, when the store fails', () => {
     for (const body of ['1', '2']) sendText(node, body, { keep });
     store.failing.add('commit');
     await side.pass(1_000);
-    assert.deepEqual([node.ends, told(node)], [['SMS_STORE', 'SMS_STORE'], ['SMS_STORE 0']]);
+    assert.deepEqual([node.ends, told(node)], [['SMS_STORE', 'SMS_STORE'], []]);
     await recover();
     for (const body of ['3', '4']) sendText(node, body, { keep });
     await side.pass(1_000);
-    assert.deepEqual(told(node), ['SMS_STORE 0', 'SMS_UNREACHABLE 2']);
+    assert.deepEqual(told(node), ['SMS_UNREACHABLE 2']);
     fail();
     side.service.otherwise = { takes: true };
     await side.pass(minuteMs);
-    assert.deepEqual(told(node), ['SMS_STORE 0', 'SMS_UNREACHABLE 2', 'SMS_STORE 2']);
+    assert.deepEqual(told(node), ['SMS_UNREACHABLE 2', 'SMS_STORE 2']);
     await recover();
     await side.pass(minuteMs);
     assert.deepEqual(side.service.bodies, ['3', '4']);
