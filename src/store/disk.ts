@@ -210,13 +210,11 @@ function inodeOf(file: string): number | undefined {
 function readDatabaseItems(database: Database, events: StoreEvents): Promise<Item[]> {
   return readItems(listEntries(database, itemPrefix), events, async (id, text) => {
     const place = unreadablePrefix + id;
-    await database.write(
-      [
-        [place, text],
-        [itemPrefix + id, undefined],
-      ],
-      { isFlushed: false },
-    );
+    const moved: Operation[] = [
+      [place, text],
+      [itemPrefix + id, undefined],
+    ];
+    await database.write(moved, { isFlushed: false });
     return `${database.file} (${place})`;
   });
 }

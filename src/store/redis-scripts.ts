@@ -28,7 +28,6 @@ redis.call('SMEMBERS', instances)
 redis.call('HDEL', items, '')
 redis.call('HMGET', items, '')
 redis.call('HKEYS', items)
-redis.call('HGETALL', items)
 redis.call('HLEN', items)
 redis.call('MGET', alive)
 redis.call('SCAN', 0, 'COUNT', 1)
@@ -85,9 +84,8 @@ local isReserved = not step.all or not isGone or redis.call('GET', reserved)
 local function isWanted(text)
   local read, item = pcall(cjson.decode, text)
   -- What nobody can read is whoever's finds it, to be set aside.
-  if not read or type(item) ~= 'table' then return true end
+  if not read or type(item) ~= 'table' or type(item.subscribers) ~= 'table' then return true end
   if item.part == 'ledger' and not isReserved then return true end
-  if type(item.subscribers) ~= 'table' then return true end
   for _, subscriber in ipairs(item.subscribers) do if wanted[subscriber] then return true end end
   return false
 end

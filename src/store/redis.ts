@@ -55,7 +55,7 @@ const redisTiming: RedisTiming = {
   commandTimeoutMs: 5_000,
 };
 
-/** Items that are taken over at a time: the server serves nobody else meanwhile. */
+/** Items that are listed, or taken over, at a time: the server serves nobody else meanwhile, and there may be more than a network carries in its time. */
 const pageSize = 250;
 
 /** Names that the server goes through in one go, in which it serves nobody else: less than a millisecond. */
@@ -124,9 +124,7 @@ export class RedisStore implements Store {
     const session: Session = { redis, sign: randomUUID(), beganAtMs: this.#clock.elapsed() };
     // The last is the cause: without a password that is right the database is refused first.
     let failure: Error | undefined;
-    redis.on('error', (error: Error) => {
-      failure = error;
-    });
+    redis.on('error', (error: Error) => (failure = error));
     redis.on('close', () => this.#fail(session, events, failure ?? new Error('connection closed')));
     try {
       await redis.connect();
@@ -196,8 +194,7 @@ export class RedisStore implements Store {
     this.#session = undefined;
     session?.nextBeat?.cancel();
     if (session?.redis.status === 'ready') {
-      const { aliveMs } = this.#timing;
-      await session.redis.set(this.#keys.alive(this.#consumer), leftSign, 'PX', aliveMs).catch(() => {});
+      await session.redis.set(this.#keys.alive(this.#consumer), leftSign, 'PX', this.#timing.aliveMs).catch(() => {});
     }
     session?.redis.disconnect();
   }
@@ -237,8 +234,15 @@ export class RedisStore implements Store {
 
   /** What this instance held before the connection was lost, and nobody has taken over. In order. */
   async #listOwn({ redis }: Session): Promise<ListedItem[]> {
-    const held = Object.entries(await redis.hgetall(this.#keys.items(this.#consumer)));
-    return held.filter(([id]) => id !== signField).sort(([one], [other]) => (one < other ? -1 : 1));
+    const items = this.#keys.items(this.#consumer);
+    const ids = (await redis.hkeys(items)).filter((id) => id !== signField).sort();
+    const listed: ListedItem[] = [];
+    for (let from = 0; from < ids.length; from += pageSize) {
+      const page = ids.slice(from, from + pageSize);
+      const texts = await redis.hmget(items, ...page);
+      for (const [index, id] of page.entries()) listed.push([id, texts[index] ?? '']);
+    }
+    return listed;
   }
 
   /** Takes over what instances hold that do not live any more, as far as it is wanted. */
