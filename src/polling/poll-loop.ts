@@ -85,9 +85,9 @@ export class PollLoop {
   #failure: SmsError | undefined;
   /** In a row, until an answer is in order. */
   #failures = 0;
-  /** In a row, until one brings something new, or nothing. */
+  /** In a row, until one brings something new, or nothing; and hasty ones until one is not. */
   #repeats = 0;
-  #wasHasty = false;
+  #hastyAnswers = 0;
   /** Each ends one wait: until a time, and until the loop is resumed. */
   readonly #pausing = new Set<() => void>();
   readonly #onHold = new Set<() => void>();
@@ -250,7 +250,8 @@ export class PollLoop {
         },
       });
       answered();
-      this.#wasHasty = outcome === 'empty' && this.#clock.elapsed() - startedAt < hastyAnswerMs;
+      const isHasty = outcome === 'empty' && this.#clock.elapsed() - startedAt < hastyAnswerMs;
+      this.#hastyAnswers = isHasty ? this.#hastyAnswers + 1 : 0;
       this.#repeats = outcome === 'repeated' ? Math.max(this.#repeats, repeats) : 0;
       return outcome;
     } catch (error) {
@@ -261,10 +262,10 @@ export class PollLoop {
 
   /** @param pauseMs how long to wait after an empty answer (§8) */
   #delayMs(outcome: PollOutcome | SmsError, pauseMs: number): number {
-    if (outcome === 'empty') return this.#wasHasty ? Math.max(pauseMs, hastyAnswerMs) : pauseMs;
-    const random = this.#clock.random();
-    if (outcome === 'repeated') return backOffMs(this.#repeats, random);
-    return backOffMs(this.#failures, random, isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));
+    // Without a pause a few that come at once are asked again at once, and many do not make it spin.
+    if (outcome === 'empty') return pauseMs || Math.min(hastyAnswerMs, 20 * (2 ** Math.min(this.#hastyAnswers, 4) - 1));
+    const times = outcome === 'repeated' ? this.#repeats : this.#failures;
+    return backOffMs(times, this.#clock.random(), isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));
   }
 
   /** Resolves after so long, or when woken; without a time only then. */

@@ -3,7 +3,7 @@ const isoDate =
   /^(\d{4})(?:-(\d\d)-(\d\d)|(\d\d)(\d\d))(?:[T\s](\d\d)(?::?([0-5]\d)(?::?([0-5]\d)(?:[.,](\d{1,9}))?)?)?\s?(Z|([-+]\d\d)(?::?(\d\d))?)?)?$/i;
 /** Of RFC 822, such as `Sun, 01 Nov 2026 10:00:00 +1300`, perhaps without a zone; there may be a remark such as `(UTC)` behind it. */
 const mailDate =
-  /^(?:[a-z]{3},\s*)?((\d{1,2})\s+[a-z]{3}\s+(?:\d\d|\d{4}))\s+(\d\d:\d\d(?::\d\d)?)(?:\s+(utc?|gmt|[ecmp][sd]t|[+-]\d{4}))?(?:\s*\([^()]*\))?$/i;
+  /^(?:[a-z]{3},\s*)?((\d{1,2})\s+[a-z]{3}\s+(?:\d\d|\d{4}))\s+(\d\d:\d\d(?::\d\d)?)(?:\s+(utc?|gmt|z|[ecmp][sd]t|[+-]\d{4}))?(?:\s*\([^()]*\))?$/i;
 
 /** As {@link readInstant}, but gives it as ISO 8601 in UTC with milliseconds. */
 export function readDate(text: string): string | undefined {

@@ -289,7 +289,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a loop spins after a failure',
     'polling/poll-loop.ts',
-    "return backOffMs(this.#failures, random, isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));",
+    "return backOffMs(times, this.#clock.random(), isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));",
     'return 0;',
   ),
   // Texts on their way out.
