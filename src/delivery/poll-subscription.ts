@@ -130,7 +130,7 @@ export class PollSubscription implements InboxSubscriber {
     if (out) {
       if (!failed) this.#end(out, () => this.#inbox.done(out.entry, this));
       else if (out.isInFlow && Number(attempt) === out.attempt) this.#fail(out);
-      // The service brings it again.
+      // The service brings it again, or has already.
     } else if (!failed && this.#releases) this.#inbox.doneLate(id);
     return out !== undefined;
   }

@@ -63,8 +63,7 @@ export function currentEntry(entry: Entry, changes: Changes): Entry {
 export function settle(context: InboxParts, pending: Pending): void {
   const { entry, identity } = pending;
   context.entries.delete(entry.id);
-  const drop = createChange((changes) => dropEntry(context, entry, identity, changes));
-  context.run({ ...drop, drops: [entry.id] });
+  context.run({ ...createChange((changes) => dropEntry(context, entry, identity, changes)), drops: [entry.id] });
   pending.end(true);
 }
 

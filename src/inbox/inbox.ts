@@ -178,8 +178,7 @@ export class Inbox {
 
   /** A node's flow does not take an entry. It is kept for somebody to decide about. */
   giveUp(entry: Entry, subscriber: InboxSubscriber): void {
-    const pending = this.#context.entries.get(entry.id);
-    if (!pending?.pendingFor.has(subscriber.id)) return;
+    if (!this.#context.entries.get(entry.id)?.pendingFor.has(subscriber.id)) return;
     this.counts.setAside++;
     this.deadLetters.add(entry, subscriber.id);
     this.done(entry, subscriber);

@@ -626,6 +626,17 @@ describe('sms-callback-in', () => {
       }
     });
 
+    it('answers 200 when what was given to the flow before the retry comes back while it has the retry', async () => {
+      const { flow, url } = await start({ ...byFlow, ackTimeout: '0.3' });
+      assert.equal((await post(url, xmlReply())).status, 503);
+      const retry = post(url, xmlReply());
+      const [late] = await flow.messages('replies', 2);
+      flow.send('callback', late as Record<string, unknown>);
+      assert.equal((await retry).status, 200);
+      assert.equal((await post(url, xmlReply())).status, 200);
+      assert.equal(flow.received('replies').length, 2);
+    });
+
     it('delivers again after a redeploy what was waiting, as redelivered, and nothing once it is acknowledged', async () => {
       const { flow, url } = await start(byFlow);
       const first = post(url, formReply());
