@@ -6,8 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Simulator, startSimulator } from '../../simulator';
 import { isLong, random } from '../long';
 import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { until } from '../until';
 import { createAccount, createFeed } from './flows';
-import { createRecorder, readObservations, waitUntil } from './recorder';
+import { createRecorder, readObservations } from './recorder';
 
 const kills = isLong ? 300 : 5;
 const texts = isLong ? 10_000 : 250;
@@ -74,10 +75,15 @@ describe('kill -9 of Node-RED while texts are kept', function () {
     simulator.fault('send', null);
     await simulator.setOnline(true);
     const wanted = [...fed.keys()].filter((body) => !fresh.has(body));
-    await waitUntil(() => {
+    let missing: string[] = [];
+    const hasAll = () => {
       const ends = readEnds(arrived);
-      return [...wanted, ...countBodies(simulator).keys()].every((body) => ends.has(body));
-    }, 'each text, and each that was sent, has an outcome');
+      missing = [...wanted, ...countBodies(simulator).keys()].filter((body) => !ends.has(body));
+      return missing.length === 0;
+    };
+    const what = () =>
+      `each text, and each that was sent, has an outcome: not ${missing.length}, such as ${missing[0]}`;
+    await until(hasAll, what, { limitMs: isLong ? 300_000 : 60_000, stepMs: 100 });
     await sleep(500);
     const ends = readEnds(arrived);
     const counts = countBodies(simulator);
