@@ -28,8 +28,8 @@ for (const name of names) {
     fail(`There is no test in ${name}: give ${parts.join(', ')}, or what is in them.`);
 }
 
-/** What has not ended by then hangs: the tests take a quarter of an hour, and twice that on a machine that is busy otherwise. */
-const limitMinutes = values.long ? 300 : 40;
+/** What has not ended by then hangs: the tests take a quarter of an hour, and up to three times that on a machine that is slow or busy otherwise. */
+const limitMinutes = values.long ? 300 : 60;
 /** Most of a test is waiting. */
 const atOnce = availableParallelism() + 1;
 
