@@ -279,13 +279,15 @@ export class Journal {
       return first();
     }
     const tasks: Task[] = [];
+    let bytes = 0;
     for (const next of this.#queue) {
-      if (typeof next === 'function' || tasks.length === largestGroup) break;
+      if (typeof next === 'function' || tasks.length === largestGroup || bytes >= mostBytes) break;
       tasks.push(next);
+      bytes += next.step.bytes ?? 0;
     }
     this.#queue.splice(0, tasks.length);
     await this.#take(tasks);
-    if (tasks.length === largestGroup) await nextTurn(this.clock);
+    if (tasks.length === largestGroup || bytes >= mostBytes) await nextTurn(this.clock);
   }
 
   /** Takes steps in one commit, and without the store while that fails. */

@@ -26,6 +26,8 @@ export interface Step<Result> {
   readonly whileFailing: WhileFailing;
   /** It is worth nothing when what it looks at cannot be read: it is rejected with `SMS_STORE` then. */
   readonly needsLook?: boolean;
+  /** About how much it keeps, where that may be a lot: a commit ends with what makes it large. Absent: little. */
+  readonly bytes?: number | undefined;
   /** Ids of items that it drops and that their participant has forgotten already: it does not find them again when the store opens. */
   readonly drops?: readonly string[];
   /**

@@ -196,7 +196,8 @@ export class Ledger {
       // By the clock as it is then: whether its key is known still depends on that, and it may have been set meanwhile.
       return takeIn(text, this.#memory(), missing === undefined, busy)(look, changes);
     };
-    const taken = await this.journal.run({ whileFailing: 'refuse', decide }).catch((error: unknown) => {
+    const step: Step<TakenIn> = { whileFailing: 'refuse', decide, bytes: text.carried?.length };
+    const taken = await this.journal.run(step).catch((error: unknown) => {
       if (mayBeWritten && !text.follows && error !== busy) this.#refused.add(text.id);
       throw error;
     });

@@ -142,7 +142,7 @@ export class RedisStore implements Store {
       return { items, held: [], isReset: session.sign === step.sign };
     } catch (error) {
       this.#abandon(session);
-      throw this.#describe(failure ?? error);
+      throw describeFailure(failure ?? error, this.#redact);
     }
   }
 
@@ -208,7 +208,7 @@ export class RedisStore implements Store {
 
   /** While it is being opened, the rejection tells. */
   #fail(session: Session, events: StoreEvents, error: unknown): void {
-    if (this.#session === session) events.onFailure(this.#describe(error));
+    if (this.#session === session) events.onFailure(describeFailure(error, this.#redact));
   }
 
   /** Loads the client only now, so that accounts without Redis do not pay for it. */
@@ -308,11 +308,7 @@ export class RedisStore implements Store {
 
   /** Rejects with what {@link describeFailure} makes of it. */
   #attempt<T>(command: Promise<T>): Promise<T> {
-    return command.catch((error: unknown) => Promise.reject(this.#describe(error)));
-  }
-
-  #describe(error: unknown): Error {
-    return describeFailure(error, this.#redact);
+    return command.catch((error: unknown) => Promise.reject(describeFailure(error, this.#redact)));
   }
 
   #opened(): Session {

@@ -292,7 +292,7 @@ export function timeOf({ id }: Pick<Item, 'id'>): number {
   return Number.parseInt(id.slice(0, idTimeLength), 36) / 1_000;
 }
 
-/** What is listed at once ends soon after so many bytes. */
+/** What is listed, or written, at once ends soon after so many bytes. */
 export const mostBytes = 1_048_576;
 
 /** A key gets a text, or is deleted where there is none. */

@@ -238,6 +238,19 @@ describe('Journal', () => {
       assert.equal(store.commits, 4);
     });
 
+    it('shares a commit with no more than a store writes in its time', async () => {
+      const journal = create();
+      await journal.ready();
+      const large = (index: number) => keep(String(index), { bytes: 250_000 });
+      const all = Promise.all(Array.from({ length: 20 }, (_, index) => journal.run(large(index))));
+      while (store.disk.entries.size < 20) {
+        await settle();
+        await clock.advance(0);
+      }
+      await all;
+      assert.equal(store.commits, 4);
+    });
+
     it('needs no store that outlives the process', async () => {
       const journal = create(new MemoryStore());
       const forMs = clock.now();
