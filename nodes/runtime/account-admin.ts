@@ -220,11 +220,9 @@ const formatting = /[()./\s+-]/g;
 /** Who has opted out: a page as JSON; all of it as CSV where that is what is asked for. */
 async function readOptOuts(membership: Membership, request: Request, response: Response): Promise<object | undefined> {
   const { search, next } = Object(request.query) as Record<string, unknown>;
-  const digits = typeof search === 'string' ? search.replace(formatting, '') : '';
-  // No number has anything else in it.
-  if (/\D/.test(digits)) return { optouts: [], total: 0 } satisfies OptOutsReport;
+  const part = typeof search === 'string' ? search.replace(formatting, '') : '';
   const query: OptOutQuery = {
-    ...(digits === '' ? undefined : { search: digits }),
+    ...(part === '' ? undefined : { search: part }),
     ...(typeof next === 'string' && next !== '' ? { after: next } : undefined),
   };
   const isCsv = request.accepts(['application/json', 'text/csv']) === 'text/csv';

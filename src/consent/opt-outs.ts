@@ -98,7 +98,7 @@ export function countOptOuts(look: Look): number {
 /** Lists who is on the list. */
 export function listOptOuts(look: Look, { search = '', after, most = 200 }: OptOutQuery = {}): OptOutPage {
   const all = readAll(look);
-  const found = search === '' ? all : all.filter((line) => line.slice(digitsOfTime).includes(search));
+  const found = search === '' ? all : all.filter((line) => parse(line).msisdn.includes(search));
   const rest = after === undefined ? found : found.filter((line) => line < after);
   const lines = rest.sort().reverse().slice(0, most);
   const next = rest.length > most ? lines.at(-1) : undefined;
