@@ -1,5 +1,6 @@
 import type { AnswerNews, OutcomeNews, ReportNews } from '../../src';
 import type { OrderPlan, OutwardPlan } from './outward-plan';
+import { dedupeMs } from './plan';
 import type { Message, SentText, World } from './world';
 
 type Outcome = OutcomeNews['outcome'];
@@ -173,7 +174,8 @@ export class Outward {
     if (this.#plan.consent) this.#examineConsent(text, accepted, startedMs, leftMs);
     const { inputs, order } = text;
     const isRepeated = inputs.some((input) => input.order.retryUncertain);
-    if (text.acceptances > 1 && !isRepeated && !this.#isForgetful) this.#violate('sent twice', text.name);
+    const mayRepeat = isRepeated || this.#isForgetful || (order.key !== undefined && this.#outlastsKeys);
+    if (text.acceptances > 1 && !mayRepeat) this.#violate('sent twice', text.name);
     const isCalledUnsent = inputs.every(({ outcomes, mayRepeat }) => {
       const outcome = outcomes.at(-1)?.outcome;
       return !mayRepeat && outcome && 'code' in outcome && unsent.has(outcome.code);
@@ -542,6 +544,13 @@ export class Outward {
     return (
       store === 'memory' &&
       happenings.some(({ what }) => what === 'kill' || what === 'power failure' || what === 'stop')
+    );
+  }
+
+  /** No process ran for longer than a key is remembered, so that it guards what waits for the text that had it no more. */
+  get #outlastsKeys(): boolean {
+    return this.#world.plan.happenings.some(
+      (one) => ['kill', 'power failure', 'stop'].includes(one.what) && 'forMs' in one && one.forMs > dedupeMs,
     );
   }
 

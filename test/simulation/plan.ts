@@ -2,6 +2,9 @@ import { createOrder, createOutwardPlan, handsets, type OrderPlan, type OutwardP
 import { Random } from './random';
 import { addScene } from './scenes';
 
+/** For so long keys and identifiers are remembered. */
+export const dedupeMs = 72 * 3_600_000;
+
 /** How requests fail while a network or the service is in trouble. */
 export const networkTroubles = [
   'refused',

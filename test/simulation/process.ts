@@ -9,7 +9,7 @@ import { OutboxNode } from './outbox-node';
 import type { Input } from './outward';
 import type { OrderPlan } from './outward-plan';
 import type { Place, PlaceStore } from './place';
-import type { FlowTrouble, NodePlan } from './plan';
+import { dedupeMs, type FlowTrouble, type NodePlan } from './plan';
 import { PollingNode } from './polling-node';
 import type { Random } from './random';
 import { SendingNode } from './sender';
@@ -27,7 +27,6 @@ const answeredOnly = 'it answered a question, or was reported, and no node took 
 const stepMs = 10_000;
 /** In 10 s, for all endpoints together, while they bring nothing. */
 const mostPolls = 100;
-const dedupeMs = 72 * 3_600_000;
 const logins = 2;
 
 function createConsentSettings({ quietMinute }: { quietMinute?: number }): Partial<AccountSettings> {

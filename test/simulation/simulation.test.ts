@@ -259,6 +259,7 @@ const sceneFindings: readonly (readonly [
   ['out', 30014259, 'a rule took what another input with the same identifier had sent for the text', 12],
   ['in', 31008001, 'a rule had nobody wait for a login that is being read', 12],
   ['in', 31036974, 'a rule had what is found after a kill and given for the first time be marked after another', 12],
+  ['out', 610012488, 'a rule had a key outlast the weeks in which no process ran', 12],
   ['in', 9810985, 'a rule had what a dead process was called back with be marked under another login', 10, 'shared'],
 ];
 
