@@ -315,7 +315,8 @@ export class TextBook extends Map<string, Text> {
    *
    * @param after what an earlier page gave as its `next`, whether that entry is still here or not; absent: from the first
    */
-  page(state: TextEntryState, most: number, after = ''): { page: ListedText[]; total: number; next?: string } {
+  page(state: TextEntryState, most: number, after = '') {
+    // By their times, those of one time by their ids.
     const all = [...this.values()].flatMap((text) => {
       const place = this.entry(text.id);
       return place?.state === state ? { text, place, key: formatOrder(place.at) + text.id } : [];
@@ -350,14 +351,6 @@ export type TextEntryState = 'kept' | 'uncertain';
 export interface TextEntryPlace {
   state: TextEntryState;
   at: number;
-}
-
-/** A text that somebody may decide about. */
-interface ListedText {
-  text: Text;
-  place: TextEntryPlace;
-  /** Orders them by their times, those of one time by their ids. */
-  key: string;
 }
 
 /** What became of texts since the process started: `sent`, `failed`, `limited`, `optedOut` and `notAllowed` in recipients, the others in messages. */

@@ -97,7 +97,7 @@ export function judge(text: Text, memory: Memory): Step<Verdict> {
  * waiting → leaving: the connection stands, and the first byte goes out when this is written. Results in `undefined`, and
  * changes nothing, when a rule withholds somebody by now, or has the text wait: it is to be judged anew.
  */
-export function leave(text: Text, memory: Memory, known: ReadonlyMap<string, Asked>): Step<Moved | undefined> {
+export function leave(text: Text, memory: Memory, known: QuestionBook): Step<Moved | undefined> {
   const { messageId } = text.message;
   const submitted = submittedOf(text);
   const leaving = { ...memory, text, recipients: submitted };
@@ -117,7 +117,7 @@ export function leave(text: Text, memory: Memory, known: ReadonlyMap<string, Ask
       for (const question of asked) keepItem(changes, question);
       if (asked.length > 0) keepCarried(left, memory.now, changes);
       if (messageId !== undefined && text.options.reportMs !== undefined) {
-        expectStatuses(text, { reference: referenceOf(messageId, text), askedAt: memory.now }, look, changes);
+        expectStatuses(text, { reference: referenceOf(messageId, text), askedAt: memory.now, known }, look, changes);
       }
       return () => ({ text: left, asked, unasked: [] });
     },

@@ -3,7 +3,7 @@ import type { Text } from '../outbox/text';
 import { type Changes, type Look, type MovedValues, parseRememberedValue, type Remembered } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
 import { statusCodes } from '../wire/status';
-import { questionGraceMs, type Report, type Statuses } from './question';
+import { type QuestionBook, questionGraceMs, type Report, type Statuses } from './question';
 import { isHandset, noteSentIndex, type RecordKeys } from './sent-index';
 
 /** What became of a text that was accepted. */
@@ -40,14 +40,18 @@ export const movedStatuses: MovedValues = {
 /** Statuses to a text count from now on. What is known of its recipients by an earlier text with this messageId does not. */
 export function expectStatuses(
   { message, options, leftAt }: Text,
-  { reference, askedAt }: Pick<Report, 'reference' | 'askedAt'>,
+  { reference, askedAt, known }: Pick<Report, 'reference' | 'askedAt'> & { known?: QuestionBook },
   look: Look,
   changes: Changes,
 ): void {
   const key = statusesKey(reference);
   const former = look(key);
   const recipients = new Set(leftAt === undefined ? message.to : []);
-  const statuses = parse(former).filter(([msisdn]) => !recipients.has(msisdn));
+  const hasItems = ![...recipients].every(isHandset);
+  // Any handset may be of a contact or group, but for those that a report waits for.
+  const others = new Set(hasItems ? known?.of(reference).flatMap((one) => (one as Report).recipients) : []);
+  const isKnown = (msisdn: string) => !recipients.has(msisdn) && (!hasItems || others.has(msisdn));
+  const statuses = parse(former).filter(([msisdn]) => isKnown(msisdn));
   const until = Math.max(askedAt + (options.reportMs ?? 0) + questionGraceMs, former ? former.at + former.forMs : 0);
   noteSentIndex(askedAt, look, changes);
   changes.remember.set(key, { at: askedAt, forMs: until - askedAt, value: JSON.stringify(statuses) });

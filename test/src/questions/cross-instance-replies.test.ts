@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
 import type { Sent, Text } from '../../../src/outbox/text';
 import { settle, leave as textLeaves } from '../../../src/outbox/transitions';
-import type { Asked, Question } from '../../../src/questions/question';
+import { type Asked, type Question, QuestionBook } from '../../../src/questions/question';
 import { endAsked, leaveReply, readReply, replyKey } from '../../../src/questions/question-steps';
 import {
   closeQuestion,
@@ -75,7 +75,11 @@ describe('replies that other instances have read', () => {
       closeQuestion(question, look, changes);
       leaveReply(question.id, { reply: reply(body) }, 2_000, changes);
     });
-  const known = (one = question) => new Map([[one.id, one]]);
+  const known = (one = question) => {
+    const book = new QuestionBook(() => {});
+    book.put(one);
+    return book;
+  };
   const isOpen = () => {
     const again = reply('again');
     return match('incoming', again, recordKeysOf(again), look)?.question !== undefined;
@@ -122,7 +126,7 @@ describe('replies that other instances have read', () => {
 
   it('keep it closed as its text leaves once more before they are taken', () => {
     leave('yes');
-    const step = textLeaves({ ...text, leftAt: 1_000 }, memory, new Map([[question.id, question]]));
+    const step = textLeaves({ ...text, leftAt: 1_000 }, memory, known());
     write((changes) => step.decide(look, changes)(true));
     assert.equal(isOpen(), false);
   });
@@ -151,7 +155,7 @@ describe('replies that other instances have read', () => {
       looked.push(key);
       return look(key);
     };
-    textLeaves(text, memory, new Map()).decide(note, createChanges());
+    textLeaves(text, memory, new QuestionBook(() => {})).decide(note, createChanges());
     assert.ok(looked.length > 0 && !looked.includes(replyKey(question.id)));
   });
 

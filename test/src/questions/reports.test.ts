@@ -239,6 +239,26 @@ describe('a report of what became of a text', () => {
       await side.pass(hour);
       assert.deepEqual(reportsOf(node), [`unknown: ${first} 6421555777 | EXP 6421555778 | nurses`]);
     });
+
+    it('lists nothing that an earlier text with the same messageId has come to', async () => {
+      const { side, node } = await begin({ to: ['nurses'] });
+      await side.status('6421555777', 'RCV', 'm1');
+      await side.pass(hour);
+      sendText(node, 'hello again', { messageId: 'm1', to: ['nurses'], reportMs: hour });
+      await side.pass(100);
+      await side.status('6421555777', 'EXP', 'm1');
+      await side.pass(hour);
+      assert.deepEqual(reportsOf(node), ['unknown: 6421555777 |  | nurses', 'unknown:  | EXP 6421555777 | nurses']);
+    });
+
+    it('takes nothing from an earlier text with the same messageId that is not reported on yet', async () => {
+      const { side, node } = await begin({ to: [first, second] });
+      await side.status(first, 'RCV', 'm1');
+      sendText(node, 'hello again', { messageId: 'm1', to: ['nurses'], reportMs: hour });
+      await side.pass(100);
+      await side.status(second, 'RCV', 'm1');
+      assert.deepEqual(reportsOf(node), [`delivered: ${first} ${second} |  | `]);
+    });
   });
 
   describe('outlives', () => {
