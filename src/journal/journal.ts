@@ -122,10 +122,10 @@ export class Journal {
     this.#work();
   }
 
-  /** Whether all that is in the store is known. Opens it if not, unless there is nothing to find. */
+  /** Whether all that is in the store is known. Opens it if not, unless there is nothing to find; what others share may hold anything. */
   find(): boolean {
     if (this.#isRead) return true;
-    if (this.mayHold) this.open();
+    if (this.isShared || this.mayHold) this.open();
     return this.#working === undefined;
   }
 

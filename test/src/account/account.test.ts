@@ -1327,18 +1327,33 @@ describe('Account', () => {
           });
         }
 
-        for (const Kind of [FailingStore, FailingServer]) {
-          it(`is looked for in no store that is empty, which is not opened: a ${Kind.name}`, async () => {
-            const [clock, process, store] = [new VirtualClock(), createAccounts(), new Kind()];
-            for (const usesStore of [false, true, false]) {
-              const one = enterAlone(clock, { storeName: 'a store', createStore: () => store }, process);
-              const { node } = attachSender(one.membership, { usesStore });
-              await clock.advance(minute);
-              assert.equal(store.isOpen, usesStore);
-              await Promise.all([node.close(), one.leave()]);
-            }
-          });
-        }
+        it('is found where it is left that keeps nothing any more, after a restart, on a store that others share', async () => {
+          const [clock, disk] = [new VirtualClock(), new FakeDisk()];
+          const changes = { storeName: 'server', createStore: () => new FailingServer(disk) };
+          const one = enterAlone(clock, changes);
+          const { node } = attachSender(one.membership);
+          sendText({ node }, 'x', { keep: { expireMs: 5 * minute } });
+          await clock.advance(1_000);
+          await Promise.all([node.close(), one.leave()]);
+          const two = enterAlone(clock, changes);
+          const { outcomes } = attachSender(two.membership, { usesStore: false });
+          await clock.advance(minute);
+          assert.equal(two.membership.state().sends.kept, 1);
+          await clock.advance(6 * minute);
+          assert.deepEqual(outcomes.map(codeOf), ['SMS_EXPIRED']);
+          await two.leave();
+        });
+
+        it('is looked for in no store of its own that is empty, which is not opened', async () => {
+          const [clock, process, store] = [new VirtualClock(), createAccounts(), new FailingStore()];
+          for (const usesStore of [false, true, false]) {
+            const one = enterAlone(clock, { storeName: 'a store', createStore: () => store }, process);
+            const { node } = attachSender(one.membership, { usesStore });
+            await clock.advance(minute);
+            assert.equal(store.isOpen, usesStore);
+            await Promise.all([node.close(), one.leave()]);
+          }
+        });
 
         for (const [isTakenOver, what] of [
           [false, 'has kept it'],
