@@ -298,7 +298,7 @@ function isSameState(a: PollState, b: PollState): boolean {
   return (
     a.name === b.name &&
     (a.name !== 'paused' || a.unacknowledged === (b as typeof a).unacknowledged) &&
-    (a.name !== 'failing' || a.error.code === (b as typeof a).error.code)
+    (a.name !== 'failing' || a.error.message === (b as typeof a).error.message)
   );
 }
 

@@ -283,6 +283,19 @@ describe('PollLoop', () => {
       );
     });
 
+    it('say so when the error becomes another of the same code', async () => {
+      bench.loop.start();
+      await bench.fail('notFound');
+      await clock.advance(2_000);
+      await bench.fail('serverError');
+      await clock.advance(3_000);
+      await bench.fail('serverError');
+      assert.deepEqual(
+        bench.states.map((state) => (state.name === 'failing' ? state.error.reason : state.name)),
+        ['listening', 'notFound', 'serverError'],
+      );
+    });
+
     it('begin with connecting, whatever they were when the loop was stopped', async () => {
       bench.loop.start();
       await bench.fail();
