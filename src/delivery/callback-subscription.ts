@@ -1,7 +1,7 @@
 import { wait } from '../clock';
 import type { Inbox } from '../inbox/inbox';
 import type { RecordsOfKind } from '../model';
-import { type FlowDelivery, PollSubscription, type PollSubscriptionOptions } from './poll-subscription';
+import { PollSubscription, type PollSubscriptionOptions } from './poll-subscription';
 
 /** How a node is given what it is called with. See {@link PollSubscriptionOptions}. */
 export interface CallbackSubscriptionOptions
@@ -30,11 +30,8 @@ export class CallbackSubscription {
     this.#inbox = inbox;
     this.#options = options;
     this.#expected = expected;
-    const { id, path, acknowledge, ackTimeoutMs } = options;
-    const own = { id, path, acknowledge, ackTimeoutMs, maxAttempts: Number.POSITIVE_INFINITY };
-    const send = (delivery: FlowDelivery) => options.send(delivery);
-    const subscriber = { ...own, wants: () => true, send, onUndelivered: () => {} };
-    this.#subscription = new PollSubscription(inbox, 'callback', subscriber);
+    const own = { wants: () => true, maxAttempts: Number.POSITIVE_INFINITY, onUndelivered: () => {} };
+    this.#subscription = new PollSubscription(inbox, 'callback', { ...options, ...own });
   }
 
   /**

@@ -138,7 +138,7 @@ export class PollSubscription implements InboxSubscriber {
   /** @param ackId what the flow has to bring back; absent when it need not */
   #deliver({ entry, attempt }: Given, ackId?: string): Promise<boolean> {
     const { kind, record, unsure = false } = entry;
-    if (attempt > entry.attempts) this.#inbox.countAttempt(entry, attempt);
+    if (attempt > (entry.attemptsOf?.[this.id] ?? entry.attempts)) this.#inbox.countAttempt(entry, attempt, this.id);
     const redelivered = attempt > 1 || unsure;
     if (redelivered) this.#inbox.counts.redelivered++;
     const delivery = { kind, record, redelivered, ...(ackId !== undefined && { ackId }) };

@@ -236,7 +236,7 @@ export class Subscribers {
     const batches = subscribers.map((subscriber) => {
       const { id } = subscriber;
       const wasAway = pendingFor.has(id) && pendingFor.get(id) === undefined;
-      const attempt = isNew || wasAway ? firstAttempt : entry.attempts + 1;
+      const attempt = isNew || wasAway ? firstAttempt : (entry.attemptsOf?.[id] ?? entry.attempts) + 1;
       pendingFor.set(id, subscriber);
       return { subscriber, first: pending, given: [{ entry, attempt }], together };
     });

@@ -1,5 +1,6 @@
 import { type Kind, kinds, type RecordOfKind, type Records, type RecordsOfKind } from '../model';
 import type { Changes, Item } from '../store/store';
+import { isObject } from '../wire/fields';
 import { type Identity, identify, isSameMessage } from './identity';
 
 /** Where an entry is delivered: to the nodes that poll its kind, or to the node that was called back. */
@@ -22,6 +23,8 @@ interface EntryItem extends Item {
   channel: Channel;
   /** On channel `callback`: the node and the path that were called. On another: the only node that gets it, which had given it up. */
   address?: { node: string; path: string };
+  /** The attempts of each node, where they may differ: `attempts` are the most. */
+  attemptsOf?: Readonly<Record<string, number>> | undefined;
   /** It came while what was seen could not be looked up: it may have been delivered before, under another id. */
   unsure?: true;
 }
@@ -55,13 +58,13 @@ export function isDeadLetter(item: Item): item is DeadLetter {
 /** Whether something has a record, and says what it is. */
 function isRecordOfKind(value: object): value is RecordOfKind {
   const { kind, record } = value as Partial<Record<keyof RecordOfKind, unknown>>;
-  return isKind(kind) && isRecord(record);
+  return isKind(kind) && isObject(record);
 }
 
 /** Whether something has records, and says what they are. */
 export function isRecordsOfKind(value: unknown): value is RecordsOfKind {
   const { kind, records } = Object(value) as Partial<Record<keyof RecordsOfKind, unknown>>;
-  return isKind(kind) && Array.isArray(records) && records.every(isRecord);
+  return isKind(kind) && Array.isArray(records) && records.every(isObject);
 }
 
 /** The record of a thing, or another one of the same kind in its place, and what it is. */
@@ -71,10 +74,6 @@ export function newsOf<K extends Kind>(thing: RecordOfKind<K>, record: Records[K
 
 function isKind(value: unknown): value is Kind {
   return kinds.some((kind) => kind === value);
-}
-
-function isRecord(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** Names those who can take over what a node was called back with, as in {@link Item.subscribers}. */

@@ -12,7 +12,7 @@ import {
   type Remembered,
 } from '../store/store';
 import { readInstant } from '../wire/date';
-import { isBlank, normaliseRecipient, present } from '../wire/fields';
+import { isBlank, isObject, normaliseRecipient, present } from '../wire/fields';
 
 /** What identifies a record: its identifier, or for an incoming message also who wrote what and when. */
 export interface Identity {
@@ -103,25 +103,24 @@ export function judge(
   };
   const known = id === undefined ? undefined : recall(id);
   const seenId = known && parseRememberedValue(known, isSeenId);
-  if (id !== undefined && seenId) {
-    if (polled && !seenId.polled) remember.set(id, { at: known.at, forMs, value: JSON.stringify({ polled }) });
-    return polled && seenId.polled ? 'repeated' : 'duplicate';
-  }
-  if (id !== undefined) remember.set(id, { at: now, forMs, value: JSON.stringify({ polled }) });
-  if (!text) return 'new';
+  const verdict = seenId && (polled && seenId.polled ? 'repeated' : 'duplicate');
+  if (id !== undefined && (!seenId || (polled && !seenId.polled)))
+    remember.set(id, { at: seenId ? known.at : now, forMs, value: JSON.stringify({ polled }) });
+  // A form has brought it without its date (§6.4): what comes without its identifier is known by that from now on.
+  if (!text || verdict === 'repeated') return verdict ?? 'new';
 
   const knownText = recall(text.key);
   const messages = messagesIn(knownText).slice(-maxInOneSecond);
   const { at } = messages.length > 0 && knownText ? knownText : { at: now };
   const same = messages.find(
-    (message) => isSameInstant(message.instant, text.instant) && (id === undefined || message.id === undefined),
+    ({ instant, id: other = id }) => isSameInstant(instant, text.instant) && (id === undefined || other === id),
   );
   if (same && id === undefined && (!polled || same.polled)) return polled ? 'repeated' : 'duplicate';
   const own = id !== undefined ? { id } : polled ? { polled } : {};
   if (same) messages[messages.indexOf(same)] = { ...same, ...own };
   else messages.push({ instant: text.instant, ...own });
   remember.set(text.key, { at, forMs, value: JSON.stringify({ messages }) });
-  return same ? 'duplicate' : 'new';
+  return verdict ?? (same ? 'duplicate' : 'new');
 }
 
 /** Says whether two identities are of one message, as {@link judge} sees it. */
@@ -266,6 +265,5 @@ function answeredUnder(key: string, look: Look): Answered[] {
 }
 
 function isAnsweredList(value: unknown): value is Answered[] {
-  const isObject = (part: unknown) => typeof part === 'object' && part !== null;
   return Array.isArray(value) && value.every((one) => isObject(one?.identity) && isObject(one?.answer));
 }

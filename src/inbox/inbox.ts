@@ -200,17 +200,21 @@ export class Inbox {
     if (identity) this.#context.run(createLate(this.#context, identity));
   }
 
-  /** Writes down that an entry is sent into a flow for one time more than any before. */
-  countAttempt(entry: Entry, attempt: number): void {
+  /** Writes down that an entry is sent into the flow of a node for one time more than any before. */
+  countAttempt(entry: Entry, attempt: number, node: string): void {
     const { id } = entry;
     const { entries, run } = this.#context;
-    if (!entries.has(id)) return;
-    entry.attempts = attempt;
+    const pending = entries.get(id);
+    if (!pending) return;
+    const others = Object.fromEntries([...pending.pendingFor.keys()].map((other) => [other, entry.attempts]));
+    entry.attemptsOf = { ...others, ...entry.attemptsOf, [node]: attempt };
+    entry.attempts = Math.max(entry.attempts, attempt);
     run(
       createChange((changes) => {
         // Unless it is done with by then.
         if (!entries.has(id) || changes.drop.has(id)) return;
-        keepItem(changes, { ...currentEntry(entry, changes), attempts: entry.attempts });
+        const counted = { ...currentEntry(entry, changes), attempts: entry.attempts, attemptsOf: entry.attemptsOf };
+        keepItem(changes, counted);
       }),
     );
   }

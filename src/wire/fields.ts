@@ -14,6 +14,14 @@ export function isBlank(value: unknown): value is '' | null | undefined {
   return value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
 }
 
+/** An object of JSON. */
+export type JsonObject = Record<string, unknown>;
+
+/** Says whether a value is one. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** A text without the white space around it; `undefined` when it is blank. */
 export function trimmed(text: string | undefined): string | undefined {
   return isBlank(text) ? undefined : text.trim();

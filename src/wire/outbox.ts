@@ -1,8 +1,6 @@
 import type { OutboxRecipient, OutboxRecord } from '../model';
-import { isBlank, isUnsafeKey, present, readErrorCode, unreadable } from './fields';
+import { isBlank, isObject, isUnsafeKey, type JsonObject, present, readErrorCode, unreadable } from './fields';
 import { decodeText, type Encoded } from './text';
-
-type JsonObject = Record<string, unknown>;
 
 const recordNames: ReadonlySet<string> = new Set(
   'messageId body recipientCount recipients messageDate statusCode deleted recipientsList'.split(' '),
@@ -105,8 +103,4 @@ function numberOf(value: unknown): number | undefined {
   if (typeof value === 'string' && isBlank(value)) return undefined;
   const number = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN;
   return Number.isFinite(number) ? number : undefined;
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -431,6 +431,29 @@ describe('PollSubscription', () => {
       assert.deepEqual(undelivered, [{ body: '1', attempts: 5 }]);
     });
 
+    for (const how of ['redeploy', 'restart'] as const) {
+      it(`the attempts of one node are not those of another, over a ${how}`, async () => {
+        const failing = createBench({ id: 'failing' });
+        let slow = createBench({ id: 'slow', ackTimeoutMs: 3_600_000 }, failing.inbox);
+        await failing.receive('1');
+        for (let attempt = 1; attempt <= 5; attempt++) {
+          failing.receiver.acknowledge(failing.lastAckId, true);
+          await tick(60_000);
+        }
+        assert.deepEqual([failing.sent.length, failing.undelivered.length, slow.sent.length], [5, 1, 1]);
+        for (let attempt = 2; attempt <= 5; attempt++) {
+          slow.receiver.detach();
+          if (how === 'restart') await slow.inbox.journal.close();
+          slow = createBench({ id: 'slow' }, how === 'restart' ? createInbox() : slow.inbox);
+          await settle();
+          assert.deepEqual([slow.sent.map(({ redelivered }) => redelivered), slow.undelivered], [[true], []]);
+        }
+        slow.receiver.acknowledge(slow.lastAckId, true);
+        await settle();
+        assert.deepEqual(slow.undelivered, [{ body: '1', attempts: 5 }]);
+      });
+    }
+
     it('an acknowledgement from before the redeploy is taken by the node that came back', async () => {
       const bench = createBench();
       await bench.receive('1');

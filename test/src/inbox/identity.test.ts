@@ -155,6 +155,12 @@ describe('identity (dedupe)', () => {
       });
     }
 
+    it('is recognised also when a form had brought it before it was polled (§6.4)', () => {
+      const { messageDate: _, ...form } = incoming({ messageId: '1', via: 'callback' });
+      assert.deepEqual([memory.judge(form, 'callback'), memory.poll('1')], ['new', 'duplicate']);
+      assert.deepEqual([memory.call(), memory.poll('1'), memory.poll('2')], ['duplicate', 'repeated', 'new']);
+    });
+
     it('two equal texts with different dates are two, and the retries of both are known', () => {
       const later = { messageDate: '2026-03-01T10:00:00.900Z' };
       assert.deepEqual([memory.call(), memory.call(later)], ['new', 'new']);

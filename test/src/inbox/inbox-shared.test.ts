@@ -107,7 +107,7 @@ class Instance {
       ...(channel === 'callback' ? { path } : undefined),
       take: (given) => {
         for (const { entry, attempt } of given) {
-          if (attempt > entry.attempts) this.inbox.countAttempt(entry, attempt);
+          if (attempt > entry.attempts) this.inbox.countAttempt(entry, attempt, id);
           this.given.push({ entry, attempts: entry.attempts, taker });
           if (this.isAcknowledgedAtOnce) this.inbox.done(entry, taker);
         }

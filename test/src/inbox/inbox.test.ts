@@ -38,7 +38,7 @@ class Node implements InboxSubscriber {
 
   take(given: readonly Given[], context?: unknown): void {
     for (const one of given) {
-      if (one.attempt > one.entry.attempts) this.inbox?.countAttempt(one.entry, one.attempt);
+      if (one.attempt > one.entry.attempts) this.inbox?.countAttempt(one.entry, one.attempt, this.id);
       this.given.push({ ...one, attempts: one.entry.attempts, context });
     }
     this.options.onTake?.(given.map(({ entry }) => entry));
@@ -588,8 +588,8 @@ describe('Inbox', () => {
       const before = createInbox(new FailingStore(disk));
       const a = attach(before, new Node('a'));
       await before.accept(polled(incoming('1')));
-      before.countAttempt(a.last, 2);
-      before.countAttempt(a.last, 3);
+      before.countAttempt(a.last, 2, a.id);
+      before.countAttempt(a.last, 3, a.id);
       await before.journal.close();
       const b = attach(createInbox(new FailingStore(disk)), new Node('a'));
       await settle();
