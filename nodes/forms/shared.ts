@@ -76,8 +76,15 @@ export function typeIn(node: EditorNode, property: string): string {
 /** The value of a property: as it stands in the open form, else as saved, else the default, which the runtime takes, too. */
 export function valueIn(node: EditorNode, property: string): unknown {
   const field = openField(node, property);
-  if (!field) return node[property] === undefined ? node._def.defaults[property]?.value : node[property];
+  if (!field) return node[property] === undefined ? defaultOf(node, property) : node[property];
   return field.attr('type') === 'checkbox' ? field.prop('checked') : field.val();
+}
+
+/** What stands for a property that a flow lacks: where it has another type, the default is none of that type. */
+function defaultOf(node: EditorNode, property: string): PropertyDefinition['value'] {
+  const { defaults } = node._def;
+  const type = node[`${property}Type`];
+  return isBlank(type) || type === defaults[`${property}Type`]?.value ? defaults[property]?.value : '';
 }
 
 function openField(node: EditorNode, property: string): JQuery | undefined {
@@ -112,7 +119,8 @@ export function chooseOnlyAccount(this: EditorNode): void {
 
 /** Puts the defaults into the open form where a flow written by hand, or by an older version, lacks a property. Call it first in `oneditprepare`. */
 export function fillDefaults(node: EditorNode): void {
-  for (const [property, { value, type }] of Object.entries(node._def.defaults)) {
+  for (const [property, { type }] of Object.entries(node._def.defaults)) {
+    const value = defaultOf(node, property);
     if (node[property] !== undefined || value === undefined) continue;
     const input = $(`#${prefixOf(node)}-${property}`);
     if (input.attr('type') === 'checkbox') input.prop('checked', value);

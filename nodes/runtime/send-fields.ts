@@ -203,15 +203,13 @@ function constantOf({ field, type, value }: TypedInput): unknown {
 
 function readField(config: SendConfig, field: Field): TypedInput<Field> {
   const [type, value] = defaults[field];
-  const given = config[field];
+  const given = config[field] ?? undefined;
   const givenType = config[`${field}Type`];
   // A flow written by hand may give a value and leave its type to be guessed: of the default, or else a text.
   const typeOfGiven = given === undefined || given === '' || given === value ? type : 'str';
-  return {
-    field,
-    value: given ?? value,
-    type: typeof givenType === 'string' && givenType !== '' ? givenType : typeOfGiven,
-  };
+  const chosen = typeof givenType === 'string' && givenType !== '' ? givenType : typeOfGiven;
+  // The name of a property is no text.
+  return { field, value: given ?? (chosen === type ? value : ''), type: chosen };
 }
 
 function parseMailto(field: string, value: unknown): object | undefined {

@@ -651,6 +651,16 @@ describe('The forms in the editor', function () {
     });
   }
 
+  it('of sms-send has no text and no recipient where a flow gives but their type, and takes neither for the name of a property', async () => {
+    await openEditor(account(), node('sms-send', { account: 'account', toType: 'str', bodyType: 'str' }));
+    assert.equal((await editor.node('sms-send')).valid, false);
+    const form = await editor.openForm('sms-send');
+    assert.equal(await editor.typed('to').inputValue(), '');
+    assert.equal(await form.locator('#sms-send-body-text').inputValue(), '');
+    assert.match(await editor.complaint('to'), /no recipient/);
+    assert.match(await editor.complaint('body'), /no text/);
+  });
+
   it('of sms-send keeps numbers apart from names of properties, and offers the default where a number is blank', async () => {
     await openEditor(account(), node('sms-send', { account: 'account', keep: true }));
     await unfold(await editor.openForm('sms-send'));

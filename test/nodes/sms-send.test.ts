@@ -115,6 +115,22 @@ describe('sms-send', () => {
       assert.deepEqual([to, body, from], [[handset], 'hello', '642100000009']);
     });
 
+    for (const blank of [undefined, null]) {
+      it(`takes the name of a property by default, and no text of that name, where a field is ${blank}`, async () => {
+        const flow = await start({ to: blank, body: blank });
+        await send(flow, {});
+        assert.deepEqual([sim.messages[0]?.to, sim.messages[0]?.body], [[handset], 'hello']);
+      });
+
+      for (const field of ['to', 'body']) {
+        for (const type of ['str', 'jsonata', 'flow']) {
+          it(`refuses a message where ${field} of type ${type} is ${blank}`, async () => {
+            await refuses(await start({ [field]: blank, [`${field}Type`]: type }), {}, 'SMS_INPUT', field);
+          });
+        }
+      }
+    }
+
     it('gives a copy for each failed recipient at output 2, with parts, besides output 1 for the accepted', async () => {
       const flow = await start();
       await send(flow, { topic: `${handset} ${blocked} Nobody`, parts: { id: 'outer', index: 3 }, deep: { a: [1] } });
