@@ -3,7 +3,16 @@ import { type Feed, isBlank, PollLoop, SmsError } from '../src';
 import { isInRange, limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { failMessage, raiseToCatch, startWithFlows } from './runtime/failures';
-import { complete, copyMessage, createParts, type SmsMessage, toWritable, withAckId } from './runtime/messages';
+import type { WiredNode } from './runtime/flow-sender';
+import {
+  complete,
+  copyable,
+  copyMessage,
+  createParts,
+  type SmsMessage,
+  toWritable,
+  withAckId,
+} from './runtime/messages';
 import { evaluate, parseChoice, parseNumber } from './runtime/settings';
 import { badges, endBadge, translate } from './runtime/texts';
 
@@ -40,7 +49,10 @@ export = (RED: NodeAPI) => {
       const type = messages === 'all' ? undefined : { type: messages };
       const feed = await membership.client.readFeed({ format, size, ...type }, { signal: stop.signal });
       this.status(badges.messages(RED, feed.entries.length));
-      return output === 'list' ? [createList(feed, message)] : createEach(feed, message);
+      if (output === 'each') return createEach(feed, message);
+      // Node-RED copies it then.
+      const isCopied = ((this as WiredNode).wires?.[0] ?? []).length > 1;
+      return [createList(feed, isCopied ? copyable(RED, message) : message)];
     };
 
     const createEach = ({ entries, ...facts }: Feed, message: SmsMessage): SmsMessage[] => {

@@ -55,6 +55,12 @@ export function copyMessage(RED: NodeAPI, message: SmsMessage, without: readonly
   }
 }
 
+/** The message itself if it can be copied, else what can be copied of it. */
+export function copyable(RED: NodeAPI, message: SmsMessage): SmsMessage {
+  const copy = copyMessage(RED, message);
+  return Object.keys(copy).length === Object.keys(message).length ? message : copy;
+}
+
 /** Ends an input whose outcome is in the flow. */
 export function complete({ done }: Pick<Input, 'done'>): void {
   try {

@@ -1,6 +1,6 @@
 import type { NodeAPI } from 'node-red';
 import { type AnswerNews, explainWithheld, type OutcomeNews, type ReportNews, type Sent } from '../../src';
-import { copyMessage, copyRecord, createParts, type SmsMessage, withAckId } from './messages';
+import { copyable, copyMessage, copyRecord, createParts, type SmsMessage, withAckId } from './messages';
 import { translateError } from './texts';
 
 /** What leaves a sending node, by its outputs: accepted, failed; where it waits, reply and no reply; the report. */
@@ -75,12 +75,6 @@ function prepareFailures(
     copy.parts = createParts({ parts }, { id, count: failed.length, index });
     return copy;
   });
-}
-
-/** The message itself if it can be copied, else what can be copied of it. */
-function copyable(RED: NodeAPI, message: SmsMessage): SmsMessage {
-  const copy = copyMessage(RED, message);
-  return Object.keys(copy).length === Object.keys(message).length ? message : copy;
 }
 
 /** Tells in the language of the server why recipients were withheld. */
