@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { type Browser, chromium } from 'playwright-core';
 
 const require = createRequire(__filename);
@@ -54,20 +56,14 @@ async function unpackChromium(): Promise<Program> {
   };
 }
 
-/** The package unpacks to the temporary folder, and its libraries only where it takes the machine for Amazon's. */
+/**
+ * The package unpacks to the temporary folder, and its libraries only where it takes the machine for Amazon's: in a process of its own, since both
+ * are told by the environment.
+ */
 async function unpackInto(folder: string): Promise<void> {
-  const before = { ...process.env };
-  process.env.TMPDIR = folder;
-  process.env.AWS_LAMBDA_JS_RUNTIME = 'nodejs20.x';
-  try {
-    const { default: packed } = await import('@sparticuz/chromium');
-    await packed.executablePath();
-  } finally {
-    for (const name of Object.keys(process.env)) {
-      if (!(name in before)) delete process.env[name];
-    }
-    Object.assign(process.env, before);
-  }
+  const program = "import packed from '@sparticuz/chromium'; await packed.executablePath();";
+  const env = { ...process.env, TMPDIR: folder, AWS_LAMBDA_JS_RUNTIME: 'nodejs20.x' };
+  await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program], { cwd: __dirname, env });
 }
 
 function environment(): Record<string, string> {
