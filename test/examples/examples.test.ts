@@ -588,6 +588,15 @@ describe('the examples, deployed against the simulator', function () {
       assert.equal((await untilShown('alarm')).length, 1);
     });
 
+    it('raises none where the account reads its outbox once an hour', async () => {
+      const hourly = { type: 'sms-outbox', interval: 3_600, output: 'each' };
+      await deploy(name, {}, (node) => (node.type === 'sms-in' ? hourly : edit(node)));
+      await simulator.until(() => simulator.requests.some(({ endpoint, ended }) => endpoint === 'outbox' && ended));
+      await sleep(1_500);
+      await press('Check now');
+      await untilShown('all is well');
+    });
+
     it('raises the alarm when an account cannot be used', async () => {
       await deploy(name, {}, (node) => ({ ...edit(node), ...(node.type === 'sms-account' && { baseUrl: '' }) }));
       await press('Check now');

@@ -33,6 +33,14 @@ function fillIn(expr: string): string {
   return expr.replaceAll('$account', '.*').replaceAll('$__rate_interval', '10s');
 }
 
+/** The alarms that the documentation gives. */
+function readRules(): string {
+  const blocks = [...readFileSync(join(docs, 'monitoring.md'), 'utf8').matchAll(/```yaml\n([\s\S]*?)```/g)];
+  const rules = blocks.map(([, text = '']) => text).find((text) => text.startsWith('groups:'));
+  assert.ok(rules);
+  return rules;
+}
+
 describe('a Prometheus that scrapes a running Node-RED', function () {
   this.timeout(90_000);
   let simulator: Simulator;
@@ -166,12 +174,31 @@ describe('a Prometheus that scrapes a running Node-RED', function () {
     const metrics = await (await fetch(`${nodeRed.url}/sms-account/metrics`)).text();
     const remarks = execFileSync(promtool, ['check', 'metrics'], { input: metrics, encoding: 'utf8', stdio: 'pipe' });
     assert.equal(remarks, '');
-    const blocks = [...readFileSync(join(docs, 'monitoring.md'), 'utf8').matchAll(/```yaml\n([\s\S]*?)```/g)];
-    const rules = blocks.map(([, text = '']) => text).find((text) => text.startsWith('groups:'));
-    assert.ok(rules);
+    const rules = readRules();
     const file = join(folder, 'rules.yml');
     writeFileSync(file, rules);
     assert.match(execFileSync(promtool, ['check', 'rules', file], { encoding: 'utf8' }), /SUCCESS: \d+ rules found/);
     for (const [, expr = ''] of rules.matchAll(/expr: (.*)/g)) assert.equal((await ask(expr)).status, 'success', expr);
+  });
+
+  it('is alarmed by a poll that nobody answers, and not by one that waits for its hour', () => {
+    const series = (account: string, name: string, labels: string, values: string) => ({
+      series: `node_red_sms_poll_${name}{account="${account}",kind="outbox"${labels}}`,
+      values,
+    });
+    const poll = (account: string, isWaiting: 0 | 1) => [
+      series(account, 'last_answer_timestamp_seconds', '', '0x20'),
+      series(account, 'state', ',state="waiting"', `${isWaiting}x20`),
+    ];
+    const silent = { exp_labels: { account: 'silent', kind: 'outbox' } };
+    const test = {
+      interval: '1m',
+      input_series: [...poll('silent', 0), ...poll('hourly', 1)],
+      alert_rule_test: [{ eval_time: '15m', alertname: 'SmsNotListening', exp_alerts: [silent] }],
+    };
+    writeFileSync(join(folder, 'tried.yml'), readRules());
+    const file = join(folder, 'rules-test.json');
+    writeFileSync(file, JSON.stringify({ rule_files: ['tried.yml'], tests: [test] }));
+    execFileSync(requireProgram('promtool', 'prometheus'), ['test', 'rules', file], { stdio: 'pipe', cwd: folder });
   });
 });
