@@ -183,6 +183,18 @@ for (const language of languages) {
       });
     }
 
+    it('have a help for sms-send that names each setting which is the same for every message, as the form does', () => {
+      const help = readFileSync(join(locales, language, 'sms-send.html'), 'utf8');
+      const beginning = help.slice(0, help.indexOf('<dl'));
+      const labels = ['retries', 'keep', 'resolve', 'unlimited', 'essential'].map((name) =>
+        texts.get(`sms-send.label.${name}`),
+      );
+      assert.deepEqual(
+        labels.filter((label) => !beginning.includes(`<b>${label}</b>`)),
+        [],
+      );
+    });
+
     for (const type of types) {
       it(`have a help for ${type} that explains the same properties`, () => {
         const file = join(locales, language, `${type}.html`);
