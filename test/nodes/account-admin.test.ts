@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
@@ -54,7 +54,11 @@ const state: AccountState = {
     uncertain: 1,
     asking: 0,
     reporting: 0,
-    failing: { error: new SmsError('unreachable', { params: { host: 'sms.example', detail: 'down' } }), since: 4_000 },
+    failing: {
+      error: new SmsError('unreachable', { params: { host: 'sms.example', detail: 'down' } }),
+      since: 4_000,
+      nextTryAt: 5_000,
+    },
   },
   consent: { optedOut: 2 },
   store: { kind: 'disk', ok: false, error: new SmsError('storeUnavailable', { params: { detail: 'ENOSPC' } }) },
@@ -147,10 +151,24 @@ describe('what goes on in an account', () => {
       reporting: 0,
     });
     const { message, ...facts } = failing as Record<string, unknown>;
-    assert.deepEqual(facts, { code: 'SMS_UNREACHABLE', since: at(4) });
+    assert.deepEqual(facts, { code: 'SMS_UNREACHABLE', since: at(4), nextTryAt: at(5) });
     assert.ok(message);
     assert.deepEqual([store.kind, store.ok, store.error.code], ['disk', false, 'SMS_STORE']);
     assert.equal(headers.get('cache-control'), 'no-store');
+  });
+
+  it('has the properties that docs/monitoring.md shows, and no others', async () => {
+    const ask = await serve(createNode('a', 'login'));
+    const page = readFileSync(join(__dirname, '..', '..', 'docs', 'monitoring.md'), 'utf8');
+    const [, shown = ''] = /^```json\n([\s\S]*?)^```$/m.exec(page) ?? [];
+    const pathsOf = (value: unknown, path: string): string[] =>
+      Object(value) === value
+        ? Object.entries(value as object).flatMap(([key, one]) =>
+            pathsOf(one, Array.isArray(value) ? `${path}[]` : `${path}.${key}`),
+          )
+        : [path];
+    const [told, documented] = [(await ask('a/state')).body, JSON.parse(shown)].map((one) => new Set(pathsOf(one, '')));
+    assert.deepEqual([...(told ?? [])].sort(), [...(documented ?? [])].sort());
   });
 
   it('is 404 for a node that is none, or whose account cannot be used', async () => {
