@@ -246,14 +246,15 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     return effect === 'send' ? createUnread(detail, { statusCode }) : unreadable('answer', detail).with({ statusCode });
   }
 
-  /** Ends it, with an error or with the answer. That the service refused is known, whatever becomes of the page that says so. */
+  /** Ends it, with an error or with the answer. That the service refused, or has nothing to say, is known, whatever becomes of the page that says so. */
   #end(error?: SmsError): void {
     if (this.#settled) return;
     this.#settled = true;
     this.#timer.cancel();
     this.#leave?.();
     const answer = this.#answer;
-    if (answer && (!error || answer.statusCode >= 300))
+    if (answer?.statusCode === 204) this.#resolve({ ...answer, bytes: noBytes });
+    else if (answer && (!error || answer.statusCode >= 300))
       this.#resolve(error ? { ...answer, bytes: this.#body.join() } : answer);
     else if (error) this.#reject(error);
     if (error) this.#controller?.abort(error);

@@ -352,6 +352,22 @@ describe('http', () => {
       assert.equal(answer.bytes.length, 0);
     });
 
+    it('of 204 has no body, whatever comes as one', async () => {
+      for (const rest of [
+        'Content-Length: 5\r\n\r\nhello',
+        'Content-Length: 5\r\n\r\n',
+        'Content-Encoding: x\r\n\r\n',
+      ]) {
+        const { baseUrl } = await startSocketService(closing, (socket) => {
+          socket.on('data', () => socket.end(`HTTP/1.1 204 No Content\r\n${rest}`));
+        });
+        for (const effect of ['send', 'read'] as const) {
+          const { statusCode, bytes } = await call(baseUrl, { effect });
+          assert.deepEqual([statusCode, bytes.length], [204, 0], rest);
+        }
+      }
+    });
+
     it('that says when to come again by a date is measured by its own clock', async () => {
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
         outgoing.setHeader('Date', 'Sun, 06 Nov 1994 08:49:37 GMT');
