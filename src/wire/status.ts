@@ -19,13 +19,15 @@ export const statusCodes: ReadonlyMap<string, StatusCode> = new Map([
 ]);
 
 const optionalFields = ['inReplyToId', 'to', 'statusDate', 'error'] as const;
+/** A record has one of each. */
+const ownFields: ReadonlySet<string> = new Set([...optionalFields, 'messageId', 'from', 'statusCode']);
 /** Names that this library gives values to, beside those of every record. */
 const knownFields: ReadonlySet<string> = new Set([...optionalFields, 'statusCode', 'description', 'final']);
 
 /**
  * Reads the answer to a poll for status updates (§2.5), which may carry several; then names repeat. Where another name follows
  * before the first one comes again, or the messageId where only the first record has that name, each first name starts a record, and so
- * does a messageId where there is one already. Where names come in blocks, the n-th values make the n-th record.
+ * does a name of §2.5 that the record has already. Where names come in blocks, the n-th values make the n-th record.
  *
  * @throws SmsError `SMS_RESPONSE` when no record has a messageId or a statusCode
  */
@@ -57,8 +59,8 @@ function splitRows(fields: readonly Field[]): Field[][] {
   for (const field of fields) {
     const [name] = field;
     const row = rows.at(-1);
-    const isSecondId = name === 'messageId' && row?.some(([known]) => known === name);
-    if (row === undefined || name === fields[0]?.[0] || isSecondId) rows.push([field]);
+    const isSecond = ownFields.has(name) && row?.some(([known]) => known === name);
+    if (row === undefined || name === fields[0]?.[0] || isSecond) rows.push([field]);
     else row.push(field);
   }
   return rows;

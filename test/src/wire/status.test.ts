@@ -98,6 +98,22 @@ describe('status updates, polled (§2.5)', () => {
     );
   });
 
+  it('starts a record with each name of §2.5 that the one before has already, where its first name is missing', () => {
+    for (const third of ['from=c&messageId=3&statusCode=EXP', 'to=7&from=c&messageId=3&statusCode=EXP']) {
+      const records = parse(
+        `to=5&from=a&messageId=1&statusCode=RCV&note=m&note=n&from=b&messageId=2&statusCode=NRC&error=x&${third}`,
+      );
+      assert.deepEqual(
+        records.map(({ messageId, to, from, statusCode, error }) => [messageId, to, from, statusCode, error]),
+        [
+          ['1', '5', 'a', 'RCV', undefined],
+          ['2', undefined, 'b', 'NRC', 'x'],
+          ['3', third.startsWith('to') ? '7' : undefined, 'c', 'EXP', undefined],
+        ],
+      );
+    }
+  });
+
   for (const body of ['<a href="?messageId=1&statusCode=RCV">x</a>', '{"see":"?a=1&statusCode=RCV"}']) {
     it(`SMS_RESPONSE for ${body}`, () => assert.throws(() => parse(body), { code: 'SMS_RESPONSE' }));
   }
