@@ -53,7 +53,7 @@ export interface Destination {
 export interface SubscribersEvents {
   /** All who are still part of the flows have taken an entry. */
   onTaken(pending: Pending): void;
-  /** None of those who are here wants it. */
+  /** None of those who are here wants it, or the only node that was to get it once more is gone. */
   onPassedOver(pending: Pending): void;
   /** Somebody here takes the polled copy of a called-back entry that nobody is to get any more. */
   onStranded(pending: Pending): void;
@@ -244,7 +244,8 @@ export class Subscribers {
     if (isUntaken && this.#events.isPolled(entry.kind)) this.#events.onUntaken(pending);
     // Whoever else was owed it is not part of the flows any more, or does not want it.
     if (pendingFor.size === 0 && taken > 0) this.#events.onTaken(pending);
-    else if (pendingFor.size === 0 && !entry.address && this.hasAny(entry.channel)) this.#events.onPassedOver(pending);
+    else if (pendingFor.size === 0 && entry.channel !== 'callback' && this.hasAny(entry.channel))
+      this.#events.onPassedOver(pending);
     return batches;
   }
 

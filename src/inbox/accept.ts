@@ -114,7 +114,7 @@ export function giveTogether(
   const together: Together = { group: first.entry.id, count: fresh.length, asker, context };
   for (const [index, pending] of fresh.entries()) {
     Object.assign(pending, { together, index, isNew: true });
-    entries.add(pending);
+    entries.set(pending.entry.id, pending);
   }
   subscribers.give(fresh);
 }

@@ -215,7 +215,7 @@ function createDelivery(
       for (const { id } of items) dropItem(changes, id, 'deadLetter');
       for (const entry of given) keepItem(changes, entry);
       return () => {
-        for (const entry of given) entries.add(new Pending(entry, identify(entry)));
+        for (const entry of given) entries.set(entry.id, new Pending(entry, identify(entry)));
         subscribers.giveAll();
       };
     },

@@ -146,10 +146,6 @@ export class Entries extends Map<string, Pending> {
     return oldest;
   }
 
-  add(pending: Pending): void {
-    this.set(pending.entry.id, pending);
-  }
-
   /** Forgets one that is not delivered. */
   letGo(id: string): void {
     this.get(id)?.end(false);

@@ -258,7 +258,12 @@ export class Inbox {
     };
     const events = {
       onTaken: (taken: Pending) => settle(this.#context, taken),
-      onPassedOver: (passedOver: Pending) => passOver(this.#context, passedOver),
+      onPassedOver: (passedOver: Pending) => {
+        const { entry } = passedOver;
+        if (!entry.address) return passOver(this.#context, passedOver);
+        this.deadLetters.add(entry, entry.address.node);
+        settle(this.#context, passedOver);
+      },
       onStranded: (stranded: Pending) => this.release(stranded.entry),
       isPolled,
       onUntaken: (untaken: Pending) => {
@@ -282,7 +287,7 @@ function createInboxParticipant(context: InboxContext): Participant {
     isReadable: isEntry,
     found(items) {
       for (const entry of items) {
-        if (isEntry(entry) && !entries.has(entry.id)) entries.add(new Pending(entry, identify(entry)));
+        if (isEntry(entry) && !entries.has(entry.id)) entries.set(entry.id, new Pending(entry, identify(entry)));
       }
       if (items.length > 0) subscribers.giveAll();
     },

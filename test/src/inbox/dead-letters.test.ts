@@ -142,6 +142,27 @@ describe('what was given up', () => {
     );
   });
 
+  it('is set aside again when its node goes before its flow has taken it', async () => {
+    const { inbox, id } = await giveUp();
+    assert.equal(inbox.deadLetters.deliver(id), true);
+    await clock.advance(0);
+    const next = await restart(inbox);
+    assert.deepEqual(next.state.undelivered, 1);
+    const other = attach(next, 'other');
+    await clock.advance(0);
+    await next.journal.flush();
+    assert.deepEqual([next.state, other], [{ undelivered: 0, setAside: 1 }, []]);
+    const last = await restart(next);
+    const sent = attach(last);
+    const [item] = last.deadLetters.page(1).items;
+    assert.deepEqual([item?.node, last.deadLetters.deliver(item?.id ?? '')], ['node', true]);
+    await clock.advance(0);
+    assert.deepEqual(
+      sent.map(({ record, redelivered }) => [record.body, redelivered]),
+      [['hello', true]],
+    );
+  });
+
   it('is gone when it is discarded, over a restart too', async () => {
     const { inbox, id } = await giveUp();
     assert.equal(inbox.deadLetters.size, 1);
