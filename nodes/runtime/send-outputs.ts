@@ -65,9 +65,9 @@ function prepareFailures(
   failed: Sent['failed'],
 ): (() => SmsMessage)[] {
   const id = RED.util.generateId();
-  const { parts, sms: before } = message;
+  const { sms: before } = message;
   // Whoever gets the message itself may change it before the last copy is made.
-  const whole = copyMessage(RED, message, [...own, 'parts']);
+  const { parts, ...whole } = copyMessage(RED, message, own);
   return failed.map((result, index) => () => {
     const copy = copyMessage(RED, whole);
     copy.topic = result.msisdn;

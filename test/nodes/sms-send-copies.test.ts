@@ -40,11 +40,16 @@ describe('copies of a message that sms-send makes', () => {
     ['nested too deep', () => nest(20_000)],
     ['with a getter that throws', createTrap],
   ] as const) {
-    for (const keep of [false, true]) {
-      it(`have all but what cannot be copied, ${what}, of a text that is ${keep ? '' : 'not '}kept`, async () => {
+    for (const [property, keep] of [
+      ['hostile', false],
+      ['hostile', true],
+      ['parts', false],
+      ['parts', true],
+    ] as const) {
+      it(`have all but ${property} that cannot be copied, ${what}, of a text that is ${keep ? '' : 'not '}kept`, async () => {
         const flow = await RunningFlow.start(nodes({ keep, ...asking }));
         const topic = `${handset} ${blocked}`;
-        flow.send('send', { topic, payload: 'hello', own: { property: 1 }, hostile: create() });
+        flow.send('send', { topic, payload: 'hello', own: { property: 1 }, [property]: create() });
         await flow.messages('sent', 1);
         await until(() => sim.polling('incoming') === 1);
         sim.reply({ from: handset, body: 'yes' });
