@@ -167,18 +167,23 @@ export const mutants: readonly Mutant[] = [
     'else if (out.attempt >= this.#options.maxAttempts)',
     'else if (out.attempt >= this.#options.maxAttempts - 1)',
   ),
-  mutant('attempts are not counted', 'inbox/inbox.ts', '    entry.attempts = attempt;\n', ''),
+  mutant(
+    'attempts are not counted',
+    'delivery/poll-subscription.ts',
+    '    if (attempt > (entry.attemptsOf?.[this.id] ?? entry.attempts)) this.#inbox.countAttempt(entry, attempt, this.id);\n',
+    '',
+  ),
   mutant(
     'attempts are counted once for each node',
     'delivery/subscribers.ts',
-    'const attempt = isNew || wasAway ? firstAttempt : entry.attempts + 1;',
+    'const attempt = isNew || wasAway ? firstAttempt : (entry.attemptsOf?.[id] ?? entry.attempts) + 1;',
     'const attempt = isNew || wasAway ? firstAttempt : ++entry.attempts;',
   ),
   mutant(
     'a node that was away is charged for the others',
     'delivery/subscribers.ts',
-    'const attempt = isNew || wasAway ? firstAttempt : entry.attempts + 1;',
-    'const attempt = isNew ? firstAttempt : entry.attempts + 1;',
+    'const attempt = isNew || wasAway ? firstAttempt : (entry.attemptsOf?.[id] ?? entry.attempts) + 1;',
+    'const attempt = isNew ? firstAttempt : (entry.attemptsOf?.[id] ?? entry.attempts) + 1;',
   ),
   mutant(
     'nothing is marked',
@@ -196,8 +201,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'an identifier is not remembered',
     'inbox/identity.ts',
-    'if (id !== undefined) remember.set(id, { at: now, forMs, value: JSON.stringify({ polled }) });',
-    '',
+    'remember.set(id, { at: seenId ? known.at : now, forMs, value: JSON.stringify({ polled }) });',
+    '{}',
   ),
   mutant(
     'a text is not remembered',
@@ -208,8 +213,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'two texts of one second are one',
     'inbox/identity.ts',
-    '(message) => isSameInstant(message.instant, text.instant) && (id === undefined || message.id === undefined),',
-    '(message) => id === undefined || message.id === undefined,',
+    '({ instant, id: other = id }) => isSameInstant(instant, text.instant) && (id === undefined || other === id),',
+    '({ id: other = id }) => id === undefined || other === id,',
   ),
   mutant('what is let go of stays seen', 'inbox/identity.ts', 'if (id !== undefined) remember.set(id, undefined);', ''),
   mutant(
