@@ -3,7 +3,7 @@ import { type Feed, isBlank, PollLoop, SmsError } from '../src';
 import { isInRange, limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { failMessage, raiseToCatch, startWithFlows } from './runtime/failures';
-import type { WiredNode } from './runtime/flow-sender';
+import { isCopied } from './runtime/flow-sender';
 import {
   complete,
   copyable,
@@ -50,9 +50,7 @@ export = (RED: NodeAPI) => {
       const feed = await membership.client.readFeed({ format, size, ...type }, { signal: stop.signal });
       this.status(badges.messages(RED, feed.entries.length));
       if (output === 'each') return createEach(feed, message);
-      // Node-RED copies it then.
-      const isCopied = ((this as WiredNode).wires?.[0] ?? []).length > 1;
-      return [createList(feed, isCopied ? copyable(RED, message) : message)];
+      return [createList(feed, isCopied(this) ? copyable(RED, message) : message)];
     };
 
     const createEach = ({ entries, ...facts }: Feed, message: SmsMessage): SmsMessage[] => {

@@ -11,7 +11,7 @@ import {
 import { getAccount, type UsableAccount } from './runtime/account-node';
 import { CarriedMessage, formatCarried, parseCarried } from './runtime/carried-message';
 import { putError, raise, raiseToCatch, startWithFlows } from './runtime/failures';
-import { FlowSender, type WiredNode } from './runtime/flow-sender';
+import { FlowSender, isCopied } from './runtime/flow-sender';
 import { Flows } from './runtime/flows';
 import { complete, copyMessage, type Input, type SmsMessage, toWritable } from './runtime/messages';
 import { type SendConfig, SendFields, type SendOrder } from './runtime/send-fields';
@@ -148,10 +148,10 @@ class Sender {
   }
 
   #createOrigin(input: Input, { options }: SendOrder): Origin {
-    const isCopied = options.waitMs !== undefined || options.reportMs !== undefined;
+    const isAsking = options.waitMs !== undefined || options.reportMs !== undefined;
     return {
       ...input,
-      copy: isCopied ? copyMessage(this.#RED, input.message) : undefined,
+      copy: isAsking ? copyMessage(this.#RED, input.message) : undefined,
       isRaised: false,
       left: undefined,
     };
@@ -246,8 +246,7 @@ class Sender {
 
   /** Whether Node-RED copies what leaves at output 1. Redeployed, the node may have other wires. */
   get #isCopied(): boolean {
-    const { wires = [] } = (this.#RED.nodes.getNode(this.#node.id) ?? this.#node) as WiredNode;
-    return (wires[0] ?? []).length > 1;
+    return isCopied(this.#RED.nodes.getNode(this.#node.id) ?? this.#node);
   }
 
   /** The badge may stay for long: it is made of numbers, and keeps no message. */

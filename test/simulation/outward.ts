@@ -174,8 +174,8 @@ export class Outward {
     if (this.#plan.consent) this.#examineConsent(text, accepted, startedMs, leftMs);
     const { inputs, order } = text;
     const isRepeated = inputs.some((input) => input.order.retryUncertain);
-    const mayRepeat = isRepeated || this.#isForgetful || (order.key !== undefined && this.#outlastsKeys);
-    if (text.acceptances > 1 && !mayRepeat) this.#violate('sent twice', text.name);
+    const mayArriveTwice = isRepeated || this.#isForgetful || (order.key !== undefined && this.#outlastsKeys);
+    if (text.acceptances > 1 && !mayArriveTwice) this.#violate('sent twice', text.name);
     const isCalledUnsent = inputs.every(({ outcomes, mayRepeat }) => {
       const outcome = outcomes.at(-1)?.outcome;
       return !mayRepeat && outcome && 'code' in outcome && unsent.has(outcome.code);
