@@ -24,7 +24,7 @@ import {
   unsweptPrefix,
 } from './store';
 
-/** The one to be preferred first (docs/adr/0014). */
+/** Engines in order of preference (docs/adr/0004). */
 export const engines: readonly Engine[] = [levelDb, sqlite];
 
 /**

@@ -19,7 +19,7 @@ export const sqlite: Engine = {
 /** On a thread of its own: every call of `node:sqlite` blocks, a flush to a slow disk for tens of milliseconds. */
 async function openThread(folder: string): Promise<Database> {
   const file = join(folder, fileName);
-  // In the place of the options of the process, some of which no thread may have: ADR 14 says what is made of that it is experimental.
+  // Replaces the options of the process, because a thread refuses some of them. Hides only the warning that node:sqlite is experimental.
   const worker = new Worker(__filename, {
     execArgv: ['--disable-warning=ExperimentalWarning'],
     workerData: threadName,
