@@ -190,10 +190,10 @@ export function createWaitingFlows(count: number): FlowNode[] {
 }
 
 /** Receives by polling: this package to `sms-probe`, the rival, which `rival-probe` starts, to `rival-probe`. */
-export function createReceiveFlows(baseUrl: string, drain: number): FlowNode[] {
+export function createReceiveFlows(baseUrl: string, parallelPolls: number): FlowNode[] {
   return [
     tab,
-    createAccount(baseUrl, 'sms', { drain }),
+    createAccount(baseUrl, 'sms', { parallelPolls }),
     { id: 'in', type: 'sms-in', ...place, account: 'account', wires: [['sms-probe']] },
     createProbe('sms-probe'),
     createProbe('rival-probe', ['read']),
@@ -215,7 +215,7 @@ export function createManyReceivers(baseUrl: string, nodes: number): FlowNode[] 
     }),
   );
   const probes = [createProbe('sms-probe'), createProbe('other-probe')];
-  return [tab, createAccount(baseUrl, 'sms', { drain: 8 }), ...receivers, ...probes];
+  return [tab, createAccount(baseUrl, 'sms', { parallelPolls: 8 }), ...receivers, ...probes];
 }
 
 /** Receives callbacks at `/sms` with this package, and at `/rival`. */
@@ -237,7 +237,7 @@ export function createCallbackFlows(baseUrl: string): FlowNode[] {
 export function createSoakFlows(baseUrl: string): FlowNode[] {
   return [
     tab,
-    createAccount(baseUrl, 'sms', { drain: 8 }),
+    createAccount(baseUrl, 'sms', { parallelPolls: 8 }),
     { id: 'in', type: 'sms-in', ...place, account: 'account', wires: [['in-probe']] },
     createProbe('in-probe'),
     createProbe('out-probe', ['send']),

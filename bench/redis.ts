@@ -37,13 +37,13 @@ async function main(): Promise<void> {
   const unknown = chosen.find((name) => !stores.some((store) => store === name));
   if (unknown !== undefined) refuse(usage, `There is no store ${unknown}.`);
   console.log(
-    '| store | instances | drain 1 | drain 8 | CPU of Redis per message, drain 1 | drain 8 |\n|---|---|---|---|---|---|',
+    '| store | instances | parallelPolls 1 | parallelPolls 8 | CPU of Redis per message, parallelPolls 1 | parallelPolls 8 |\n|---|---|---|---|---|---|',
   );
   for (const store of stores.filter((name) => chosen.length === 0 || chosen.includes(name))) {
     const isShared = store !== 'memory' && store !== 'disk';
     for (const instances of isShared && store !== 'far' ? [1, 2, 3] : [1]) {
       const measured: Measured[] = [];
-      for (const drain of [1, 8]) measured.push(await measure(store, instances, drain));
+      for (const parallelPolls of [1, 8]) measured.push(await measure(store, instances, parallelPolls));
       const rates = measured.map(({ perSecond }) => `${Math.round(perSecond).toLocaleString('en')}/s`);
       const costs = measured.map(({ redisCpuMs }) => (isShared ? `${redisCpuMs.toFixed(2)} ms` : ''));
       const fsync = store === 'far' ? `everysec\`, ${2 * farMs} ms there and back` : `${store}\``;
@@ -54,7 +54,7 @@ async function main(): Promise<void> {
 }
 
 /** The median of the rounds. */
-async function measure(name: StoreName, instances: number, drain: number): Promise<Measured> {
+async function measure(name: StoreName, instances: number, parallelPolls: number): Promise<Measured> {
   const simulator = await startSimulator({ waitMs: 1_000, keepRequests: 10 });
   const fsync = name === 'always' ? 'always' : 'everysec';
   const store = name === 'memory' || name === 'disk' ? name : 'redis';
@@ -75,7 +75,7 @@ async function measure(name: StoreName, instances: number, drain: number): Promi
     for (let index = 0; index < instances; index++) {
       const credentials = { apiKey, redisUrl: far?.url ?? redis.url };
       const flows = [
-        createAccount(simulator, { store, drain, credentials }),
+        createAccount(simulator, { store, parallelPolls, credentials }),
         { id: 'tab', type: 'tab', label: 'flow' },
         { id: 'in', type: 'sms-in', z: 'tab', x: 100, y: 100, account: 'account', wires: [[]] },
       ];

@@ -7,9 +7,9 @@ import { limits } from './limits';
 import { type SameLoginReport, savedPassword } from './runtime/account-report';
 import { addTab, removeTab, showTab } from './sidebar/tab';
 
-const { timeout, concurrency, queueLimit, maxLength, sentHours, perSecond, perHandset, perHandsetMinutes, perDay } =
+const { timeout, concurrency, queueLimit, maxLength, rememberHours, perSecond, perHandset, perHandsetMinutes, perDay } =
   limits['sms-account'];
-const { pause, drain, dedupeHours } = limits['sms-account'];
+const { pause, parallelPolls, dedupeHours } = limits['sms-account'];
 
 RED.nodes.registerType('sms-account', {
   category: 'config',
@@ -33,9 +33,9 @@ RED.nodes.registerType('sms-account', {
     concurrency: { value: concurrency.byDefault, validate: numberIn(concurrency) },
     queueLimit: { value: queueLimit.byDefault, validate: numberIn(queueLimit) },
     pause: { value: pause.byDefault, validate: numberIn(pause) },
-    drain: { value: drain.byDefault, validate: numberIn(drain) },
+    parallelPolls: { value: parallelPolls.byDefault, validate: numberIn(parallelPolls) },
     maxLength: { value: maxLength.byDefault, validate: numberIn(maxLength) },
-    sentHours: { value: sentHours.byDefault, validate: numberIn(sentHours) },
+    rememberHours: { value: rememberHours.byDefault, validate: numberIn(rememberHours) },
     perSecond: { value: '', validate: numberIn(perSecond) },
     perHandset: { value: '', validate: numberIn(perHandset) },
     perHandsetMinutes: { value: perHandsetMinutes.byDefault, validate: numberIn(perHandsetMinutes) },

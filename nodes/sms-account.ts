@@ -57,7 +57,7 @@ export = (RED: NodeAPI) => {
         onDamaged: (error) => this.error(translateError(RED, error).message),
         onFault: (error) => raiseToCatch(RED, this, error),
         onChanged: news.changed,
-        onAsideFull: () => this.warn(translate(RED, 'log.asideFull')),
+        onUnhandledFull: () => this.warn(translate(RED, 'log.unhandledFull')),
         onUntaken: (kind) => {
           this.warn(translate(RED, 'log.untaken', { type: kind === 'status' ? 'sms status' : 'sms in' }));
         },

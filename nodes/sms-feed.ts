@@ -92,7 +92,7 @@ export = (RED: NodeAPI) => {
           throw error;
         }
       };
-      const started = new PollLoop({ poll, pauseMs: () => intervalMs, drain: () => 1 }, (state, previous) => {
+      const started = new PollLoop({ poll, pauseMs: () => intervalMs, parallelPolls: () => 1 }, (state, previous) => {
         if (previous.name === 'failing' && state.name !== 'failing') this.log(translate(RED, 'log.recovered'));
         if (state.name === 'failing' && previous.name !== 'failing') raiseToCatch(RED, this, state.error);
       });

@@ -26,7 +26,7 @@ RED.nodes.registerType('sms-in', {
     const labels: Record<string, string> = {
       replies: 'sms-in.label.replies',
       new: 'sms-in.label.new',
-      unasked: 'sms-in.label.unasked',
+      notAwaited: 'sms-in.label.notAwaited',
     };
     return String(this.name || this._(labels[String(this.filter)] ?? 'sms-in.label.palette'));
   },
@@ -51,7 +51,7 @@ RED.nodes.registerType('sms-in', {
     prepareAcknowledge();
     $('#node-input-filter')
       .on('change', (event) => {
-        $('#sms-in-unasked-hint').toggle($(event.currentTarget).val() === 'unasked');
+        $('#sms-in-notAwaited-hint').toggle($(event.currentTarget).val() === 'notAwaited');
       })
       .trigger('change');
     prepare(this);

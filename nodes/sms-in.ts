@@ -10,7 +10,7 @@ export = (RED: NodeAPI) => {
         all: () => true,
         replies: ({ isReply }) => isReply,
         new: ({ isReply }) => !isReply,
-        unasked: ({ awaited }) => awaited !== true,
+        notAwaited: ({ awaited }) => awaited !== true,
       },
     });
   }

@@ -1,15 +1,14 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Node, NodeAPI, NodeMessage, NodeStatus } from 'node-red';
 import {
-  type AnswerNews,
-  type OutcomeNews,
-  type ReportNews,
+  type AnswerEvent,
+  type OutcomeEvent,
+  type ReportEvent,
   type SendHandlerState,
   type SendingNode,
   SmsError,
 } from '../src';
 import { getAccount, type UsableAccount } from './runtime/account-node';
-import { CarriedMessage, formatCarried, parseCarried } from './runtime/carried-message';
 import { putError, raise, raiseToCatch, startWithFlows } from './runtime/failures';
 import { FlowSender, isCopied } from './runtime/flow-sender';
 import { Flows } from './runtime/flows';
@@ -22,6 +21,7 @@ import {
   type SendOutputs,
   type SentNews,
 } from './runtime/send-outputs';
+import { formatFlowMessage, parseFlowMessage, StoredFlowMessage } from './runtime/stored-flow-message';
 import { badges, endBadge, translate } from './runtime/texts';
 
 /**
@@ -68,7 +68,7 @@ class Sender {
   readonly #fields: SendFields;
   readonly #badge: SendBadge;
   readonly #output: FlowSender;
-  readonly #asked: CarriedMessage<SmsMessage>;
+  readonly #asked: StoredFlowMessage<SmsMessage>;
   readonly #readings = new Readings();
   /**
    * Of what fails while the node is being stopped, how often each has come: its Catch node may have been stopped before, and then nobody
@@ -85,7 +85,7 @@ class Sender {
     this.#fields = new SendFields(RED, node, config);
     this.#badge = new SendBadge(RED, node);
     this.#output = new FlowSender(RED, node);
-    this.#asked = new CarriedMessage((carried) => this.#restore(carried));
+    this.#asked = new StoredFlowMessage((flowMessage) => this.#restore(flowMessage));
     if (!config.account) this.#showError(new SmsError('noAccount'));
   }
 
@@ -107,7 +107,7 @@ class Sender {
       const { account, sending } = this.#attach();
       const order = await this.#readings.run(this.#fields.read(message, account));
       const origin = this.#createOrigin(input, order);
-      sending.send({ ...order, origin, carried: () => formatCarried(message) });
+      sending.send({ ...order, origin, flowMessage: () => formatFlowMessage(message) });
     } catch (error) {
       this.#refuse(input, error);
     }
@@ -166,11 +166,11 @@ class Sender {
   }
 
   /** A text has its outcome. Resolves with whether that got into the flow. */
-  async #onOutcome(news: OutcomeNews): Promise<boolean> {
+  async #onOutcome(news: OutcomeEvent): Promise<boolean> {
     return news.outcome instanceof SmsError ? this.#onError(news, news.outcome) : this.#onSent(news as SentNews);
   }
 
-  async #onError(news: OutcomeNews, outcome: SmsError): Promise<boolean> {
+  async #onError(news: OutcomeEvent, outcome: SmsError): Promise<boolean> {
     this.#showError(outcome);
     if (!news.origin || news.isKept) return this.#output.raise(() => this.#raise(news, outcome));
     await new Promise<void>((resolve) => Flows.of(this.#RED).onceHeard(this.#node, resolve));
@@ -191,7 +191,7 @@ class Sender {
   }
 
   /** An outcome that is in no store did not get into the flow: whoever is deployed in the place of this node sends it. */
-  #onMissed(news: OutcomeNews): void {
+  #onMissed(news: OutcomeEvent): void {
     const { outcome } = news;
     const { isRaised, left = [] } = news.origin as Origin;
     if (outcome instanceof SmsError) {
@@ -208,19 +208,19 @@ class Sender {
   }
 
   /** A question has ended. Resolves with whether that got into the flow. */
-  #onAnswer(news: AnswerNews): Promise<boolean> {
+  #onAnswer(news: AnswerEvent): Promise<boolean> {
     const message = this.#askedMessageOf(news);
     // A report is not to leave where a reply would, once the node does not wait any more.
     return this.#output.send(() => (this.#fields.waits ? createAnswerOutputs(this.#RED, message, news) : [null, []]));
   }
 
   /** It is known what became of a text on all its handsets, or the time is up. Resolves with whether that got into the flow. */
-  #onReport(news: ReportNews): Promise<boolean> {
+  #onReport(news: ReportEvent): Promise<boolean> {
     const message = this.#askedMessageOf(news);
     return this.#output.send(() => createReportOutputs(this.#RED, message, news, this.#fields.waits));
   }
 
-  #raise(news: OutcomeNews, outcome: SmsError): void {
+  #raise(news: OutcomeEvent, outcome: SmsError): void {
     const origin = news.origin as Origin | undefined;
     const message = this.#messageOf(news);
     const redelivered = news.redelivered || (origin?.isRaised ?? false);
@@ -230,18 +230,18 @@ class Sender {
     raise(this.#node, error, message, origin);
   }
 
-  #messageOf({ origin, carried }: OutcomeNews): SmsMessage {
-    return (origin as Origin | undefined)?.message ?? this.#restore(carried);
+  #messageOf({ origin, flowMessage }: OutcomeEvent): SmsMessage {
+    return (origin as Origin | undefined)?.message ?? this.#restore(flowMessage);
   }
 
-  #askedMessageOf({ origin, carried }: Pick<ReportNews, 'origin' | 'carried'>): SmsMessage {
+  #askedMessageOf({ origin, flowMessage }: Pick<ReportEvent, 'origin' | 'flowMessage'>): SmsMessage {
     const given = origin as Origin | undefined;
-    return given ? (given.copy ?? given.message) : this.#asked.read(carried);
+    return given ? (given.copy ?? given.message) : this.#asked.read(flowMessage);
   }
 
-  #restore(carried: string | undefined): SmsMessage {
+  #restore(flowMessage: string | undefined): SmsMessage {
     const onUnreadable = () => this.#node.warn(translate(this.#RED, 'log.carriedUnreadable'));
-    return parseCarried(carried, onUnreadable) as SmsMessage;
+    return parseFlowMessage(flowMessage, onUnreadable) as SmsMessage;
   }
 
   /** Whether Node-RED copies what leaves at output 1. Redeployed, the node may have other wires. */
@@ -280,7 +280,7 @@ const outcomeFollowsMs = 250;
 class SendBadge {
   readonly #RED: NodeAPI;
   readonly #node: Node;
-  #state: SendHandlerState = { sending: 0, waiting: 0, asking: 0 };
+  #state: SendHandlerState = { sending: 0, waiting: 0, awaitingReply: 0 };
   #outcome: (() => NodeStatus) | undefined;
   #isFailure = false;
   /** The outcome has not been shown yet. */
@@ -347,12 +347,12 @@ class SendBadge {
 
   /** How to say what goes on, if anything does: it changes more often than it is shown. */
   get #current(): (() => NodeStatus) | undefined {
-    const { outage, sending, waiting, nextAt, asking } = this.#state;
+    const { outage, sending, waiting, nextAt, awaitingReply } = this.#state;
     if (outage) return () => badges.outage(this.#RED, outage, waiting);
     if (sending > 0) return () => badges.sending(this.#RED, sending);
     if (waiting > 0 && nextAt !== undefined) return () => badges.waitingUntil(this.#RED, waiting, nextAt);
     if (waiting > 0) return () => badges.waitingTexts(this.#RED, waiting);
-    return asking > 0 ? () => badges.asking(this.#RED, asking) : undefined;
+    return awaitingReply > 0 ? () => badges.awaitingReply(this.#RED, awaitingReply) : undefined;
   }
 
   #set(badge: NodeStatus): void {

@@ -52,7 +52,7 @@ const accounts: FlowNode[] = [
     store: 'memory',
     timeout: 'x',
     concurrency: '1.5',
-    drain: '17',
+    parallelPolls: '17',
     perDay: '0',
     prefixes: 'abc',
     quietFrom: '9',
@@ -65,7 +65,7 @@ const accounts: FlowNode[] = [
 ];
 
 const choices: Record<string, object> = {
-  'sms-in': { filter: 'unasked' },
+  'sms-in': { filter: 'notAwaited' },
   'sms-status': { filter: 'final' },
   'sms-feed': { output: 'each' },
   'sms-callback-in': {
@@ -270,12 +270,12 @@ async function drawSidebar(editor: Editor, language: string, path: PathOf): Prom
     await choices.locator(`[data-action="${action}"]`).click();
     if (isSure) await choices.locator('[data-sure]').click();
   };
-  await choose('uncertain', 0, 'sent');
+  await choose('uncertain', 0, 'markSent');
   await choose('uncertain', 1, 'send');
-  await choose('uncertain', 2, 'sent');
+  await choose('uncertain', 2, 'markSent');
   await choose('uncertain', 3, 'discard');
-  await choose('aside', 0, 'deliver');
-  await choose('aside', 1, 'discard');
+  await choose('unhandled', 0, 'deliver');
+  await choose('unhandled', 1, 'discard');
   await choose('kept', 0, 'send');
   await choose('kept', 1, 'discard');
   await choose('optOuts', 1, 'in');
@@ -288,8 +288,8 @@ async function drawSidebar(editor: Editor, language: string, path: PathOf): Prom
       .all()
       .then((all) => all.reverse()))
       await cancel.click();
-    await choose('uncertain', 1, 'sent', true);
-    await choose('aside', 2, 'deliver');
+    await choose('uncertain', 1, 'markSent', true);
+    await choose('unhandled', 2, 'deliver');
     await choose('kept', 2, 'send');
     await list('optOuts').locator('input[type="search"]').fill('6421555123, 0800 STOP');
     await list('optOuts').locator('.sms-search button').click();
@@ -358,10 +358,10 @@ function reportAccounts(say: (key: string) => string): AccountsReport {
       since: secondsFromNow(-90_000),
       lastAnswerAt: state === 'connecting' ? undefined : secondsFromNow(state === 'listening' ? 0 : -75),
     }));
-  const none = { inFlight: 0, waiting: 0, kept: 0, scheduled: 0, uncertain: 0, asking: 0, reporting: 0 };
+  const none = { inFlight: 0, waiting: 0, kept: 0, scheduled: 0, uncertain: 0, awaitingReply: 0, awaitingReport: 0 };
   const busy: StateReport = {
     polls: polls('failing', 'paused', 'waiting'),
-    inbox: { undelivered: 12, oldestAt: secondsFromNow(-7_300), setAside: 45 },
+    inbox: { undelivered: 12, oldestAt: secondsFromNow(-7_300), unhandled: 45 },
     sends: {
       inFlight: 8,
       waiting: 45,
@@ -369,8 +369,8 @@ function reportAccounts(say: (key: string) => string): AccountsReport {
       scheduled: 3,
       oldestKeptAt: secondsFromNow(-7_300),
       uncertain: 45,
-      asking: 4,
-      reporting: 5,
+      awaitingReply: 4,
+      awaitingReport: 5,
       failing: { ...error('serverError'), since: secondsFromNow(-600), nextTryAt: secondsFromNow(20) },
     },
     consent: { optedOut: 2_000 },
@@ -379,7 +379,7 @@ function reportAccounts(say: (key: string) => string): AccountsReport {
   };
   const calm: StateReport = {
     polls: polls('listening', 'connecting', 'waiting'),
-    inbox: { undelivered: 0, setAside: 1 },
+    inbox: { undelivered: 0, unhandled: 1 },
     sends: { ...none, kept: 1, oldestKeptAt: secondsFromNow(-0.1), uncertain: 1 },
     consent: { optedOut: 1 },
     store: { kind: 'disk', ok: true },
@@ -387,7 +387,7 @@ function reportAccounts(say: (key: string) => string): AccountsReport {
   };
   const idle: StateReport = {
     polls: [],
-    inbox: { undelivered: 0, setAside: 0 },
+    inbox: { undelivered: 0, unhandled: 0 },
     sends: none,
     consent: { optedOut: 0 },
     store: { kind: 'memory', ok: true },
@@ -419,14 +419,17 @@ function listEntries(state: string, say: (key: string) => string): EntriesReport
     id,
     state: state as EntryReport['state'],
     at: secondsFromNow(-7_300),
-    node: state === 'aside' ? 'sms-in' : 'sms-send',
+    node: state === 'unhandled' ? 'sms-in' : 'sms-send',
     body: 'Pump 3 has stopped: 81 degrees.',
-    ...(state === 'aside' ? { from: '6421555123', to: ['642100000001'] } : parties),
+    ...(state === 'unhandled' ? { from: '6421555123', to: ['642100000001'] } : parties),
     ...more,
   });
   const error = { code: 'SMS_UNCERTAIN', message: say('serverErrorUncertain') };
   const entries: EntryReport[] = [
-    entry('first', state === 'kept' ? { leftAt: secondsFromNow(-3) } : state === 'aside' ? { node: '' } : { error }),
+    entry(
+      'first',
+      state === 'kept' ? { leftAt: secondsFromNow(-3) } : state === 'unhandled' ? { node: '' } : { error },
+    ),
     entry('second', state === 'kept' ? { dueAt: secondsFromNow(200_000) } : {}),
     entry('third', { at: secondsFromNow(-0.1) }),
   ];

@@ -204,7 +204,7 @@ async function drawSidebar(editor: Editor, simulator: Simulator, url: string): P
   const shelf = (state: string, count: number) => page.locator(`[data-state="${state}"][data-count="${count}"]`);
   const press = () => fetch(`${url}/inject/press`, { method: 'POST' });
   simulator.receive({ from: '6421555123', to: '642100000001', body: 'OK, on my way.' });
-  await shelf('aside', 1).waitFor();
+  await shelf('unhandled', 1).waitFor();
   await Promise.all(Array.from({ length: 12 }, press));
   await page.locator('.sms-card dd', { hasText: /^12$/ }).first().waitFor();
   simulator.fault('send', { drop: 'during' }, 1);

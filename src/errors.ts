@@ -28,7 +28,7 @@ export interface SmsErrorFacts {
   /** How many kept texts wait: the error is of an outage, and no outcome. */
   waiting?: number | undefined;
   /** Where evidence of an unknown outcome was looked for, and none was found. */
-  looked?: readonly string[] | undefined;
+  searched?: readonly string[] | undefined;
   /** When quiet hours end, as ISO 8601. */
   until?: string | undefined;
   /** The header `Retry-After` of the answer: seconds, or a date where that does not say when it was made. For the library alone. */
@@ -47,7 +47,7 @@ const plainFacts = [
   'field',
   'messageId',
   'waiting',
-  'looked',
+  'searched',
   'until',
 ] as const satisfies readonly (keyof SmsErrorFacts)[];
 
@@ -85,7 +85,7 @@ export class SmsError<Reason extends SmsErrorReason = SmsErrorReason> extends Er
   declare readonly field?: string;
   declare readonly messageId?: string;
   declare readonly waiting?: number;
-  declare readonly looked?: readonly string[];
+  declare readonly searched?: readonly string[];
   declare readonly until?: string;
   readonly #retryAfter: string | undefined;
 

@@ -21,7 +21,6 @@ export type { AccountSettings, ConnectionSettings, StoreChoice } from './account
 export type {
   AccountEntry,
   AccountState,
-  AsideEntry,
   Counts,
   Decided,
   Decision,
@@ -29,15 +28,16 @@ export type {
   EntryList,
   EntryState,
   StoreState,
+  UnhandledEntry,
 } from './account/stats';
 export { type Clock, systemClock, type Timer, wait } from './clock';
 export type { OptOut, OptOutPage, OptOutQuery } from './consent/opt-outs';
 export { isAllowed, parsePrefixes } from './consent/prefixes';
-export { type ConsentSettings, parseConsentWords, type Wish } from './consent/words';
+export { type ConsentChange, type ConsentSettings, parseConsentWords } from './consent/words';
 export type { CallbackSubscriptionOptions } from './delivery/callback-subscription';
 export type { OutboxBatch, OutboxSubscriptionOptions } from './delivery/outbox-subscription';
 export type { FlowDelivery, PollSubscriptionOptions } from './delivery/poll-subscription';
-export type { Slice } from './delivery/subscribers';
+export type { BatchSlice } from './delivery/subscribers';
 export {
   asSmsError,
   isSmsError,
@@ -64,9 +64,9 @@ export type { LimitSettings } from './outbox/limits';
 export type { SendFailure } from './outbox/outage';
 export type { TimeOptions, Withheld } from './outbox/rules';
 export type {
-  AnswerNews,
-  OutcomeNews,
-  ReportNews,
+  AnswerEvent,
+  OutcomeEvent,
+  ReportEvent,
   SendHandler,
   SendHandlerState,
   SendingNode,
@@ -83,11 +83,11 @@ export { MemoryStore } from './store/memory';
 export { RedisStore, type RedisStoreOptions, type RedisTiming } from './store/redis';
 export type {
   Changes,
-  Held,
-  Hold,
   Item,
-  Leftovers,
-  Part,
+  ItemKind,
+  PendingWrite,
+  RecoveredState,
+  RecoveredWrite,
   Remembered,
   Store,
   StoreEvents,

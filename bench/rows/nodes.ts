@@ -33,7 +33,7 @@ export const nodes: Row = {
       const [one, all] = ['one', 'many'].map((name) => figureOf(results, name, cpuMicrosPerMessage));
       return [
         {
-          work: `receive with ${many} nodes on one account, drain 8`,
+          work: `receive with ${many} nodes on one account, parallelPolls 8`,
           measure: 'CPU time per message, as a multiple of one node',
           figures: `${formatRatio(ratio)}: ${formatFigures([all], 'µs')} for ${many} nodes, ${formatFigures([one], 'µs')} for one`,
           own: figuresOf(results, 'many', cpuMicrosPerMessage, 'µs'),

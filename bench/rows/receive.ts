@@ -6,10 +6,10 @@ const backlog = 20_000;
 
 /** Of the rate. */
 const rateAims: ReadonlyMap<string, string> = new Map([
-  ['receive, 20 ms at the service, drain 1', 'limit ≥ 0.95'],
-  ['receive, 20 ms at the service, drain 8', 'limit ≥ 7.3'],
-  ['receive, 20 ms at the service, drain 1, each flush 25 ms longer', 'limit ≥ 0.9'],
-  ['receive, 20 ms at the service, drain 8, each flush 25 ms longer', 'limit ≥ 4'],
+  ['receive, 20 ms at the service, parallelPolls 1', 'limit ≥ 0.95'],
+  ['receive, 20 ms at the service, parallelPolls 8', 'limit ≥ 7.3'],
+  ['receive, 20 ms at the service, parallelPolls 1, each flush 25 ms longer', 'limit ≥ 0.9'],
+  ['receive, 20 ms at the service, parallelPolls 8, each flush 25 ms longer', 'limit ≥ 4'],
 ]);
 
 /** Draining a backlog at a service that answers after 20 ms, the inbox on disk; and what a message costs this package by itself. */
@@ -17,11 +17,12 @@ export const receive: Row = {
   name: 'receive',
   run: async (options) => {
     const lines: Line[] = [];
-    for (const drain of [1, 8]) {
+    for (const parallelPolls of [1, 8]) {
       await withSurroundings(options, async (surroundings) => {
-        await surroundings.nodeRed.deploy(createReceiveFlows(surroundings.service.baseUrl, drain));
-        if (drain === 1) lines.push(...(await drainBacklog(surroundings, { drain, latencyMs: 0 })).slice(0, 1));
-        lines.push(...(await drainBacklog(surroundings, { drain, latencyMs: 20 })));
+        await surroundings.nodeRed.deploy(createReceiveFlows(surroundings.service.baseUrl, parallelPolls));
+        if (parallelPolls === 1)
+          lines.push(...(await drainBacklog(surroundings, { parallelPolls, latencyMs: 0 })).slice(0, 1));
+        lines.push(...(await drainBacklog(surroundings, { parallelPolls, latencyMs: 20 })));
       });
     }
     return lines;
@@ -33,10 +34,10 @@ export const slowDisk: Row = {
   name: 'slow-disk',
   run: async (options) => {
     const lines: Line[] = [];
-    for (const drain of [1, 8]) {
+    for (const parallelPolls of [1, 8]) {
       const work = async (surroundings: Surroundings) => {
-        await surroundings.nodeRed.deploy(createReceiveFlows(surroundings.service.baseUrl, drain));
-        lines.push(...(await drainBacklog(surroundings, { drain, latencyMs: 20, flushDelayMs: 25 })));
+        await surroundings.nodeRed.deploy(createReceiveFlows(surroundings.service.baseUrl, parallelPolls));
+        lines.push(...(await drainBacklog(surroundings, { parallelPolls, latencyMs: 20, flushDelayMs: 25 })));
       };
       await withSurroundings(options, work, { flushDelayMs: 25 });
     }
@@ -45,20 +46,20 @@ export const slowDisk: Row = {
 };
 
 interface Circumstances {
-  drain: number;
+  parallelPolls: number;
   latencyMs: number;
   flushDelayMs?: number;
 }
 
 async function drainBacklog(
   { service, nodeRed, contestant, options }: Surroundings,
-  { drain, latencyMs, flushDelayMs }: Circumstances,
+  { parallelPolls, latencyMs, flushDelayMs }: Circumstances,
 ): Promise<Line[]> {
   const rounds = options.quick ? 2 : 5;
   // The rounds share the backlog. With latency the rate is known long before the backlog is drained.
   const slowly = latencyMs === 0 ? backlog / rounds : 120;
   const count = Math.round(slowly / (options.quick ? 3 : 1));
-  const ownCount = latencyMs === 0 ? count : count * drain;
+  const ownCount = latencyMs === 0 ? count : count * parallelPolls;
   const fill = (apiKey: string, unread: number) => service.fill(apiKey, { latencyMs, waits: apiKey === 'sms', unread });
   const results = await compare(
     [
@@ -78,9 +79,9 @@ async function drainBacklog(
       }),
     ],
     // Where messages are few, V8 compiles for several rounds.
-    { rounds, warmUps: latencyMs === 0 || drain > 1 || options.quick ? 2 : 4 },
+    { rounds, warmUps: latencyMs === 0 || parallelPolls > 1 || options.quick ? 2 : 4 },
   );
   const flushes = flushDelayMs === undefined ? '' : `, each flush ${flushDelayMs} ms longer`;
-  const work = `receive, ${latencyMs} ms at the service, drain ${drain}${flushes}`;
+  const work = `receive, ${latencyMs} ms at the service, parallelPolls ${parallelPolls}${flushes}`;
   return createCostLines(work, results, { rate: rateAims.get(work) });
 }

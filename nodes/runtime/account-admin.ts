@@ -3,6 +3,7 @@ import type { NodeAPI } from 'node-red';
 import {
   type AccountEntry,
   type AccountState,
+  type ConsentChange,
   type EntryAction,
   type EntryState,
   type Membership,
@@ -10,7 +11,6 @@ import {
   type OptOutQuery,
   parseMsisdn,
   SmsError,
-  type Wish,
 } from '../../src';
 import type { AccountNode, AccountNodes } from './account-node';
 import type {
@@ -33,9 +33,9 @@ const mostEntries = 200;
 /** Numbers in one request. */
 const mostNumbers = 10_000;
 
-const entryStates: readonly EntryState[] = ['kept', 'uncertain', 'aside'];
-const entryActions: readonly EntryAction[] = ['send', 'sent', 'deliver', 'discard'];
-const wishes: readonly Wish[] = ['out', 'in'];
+const entryStates: readonly EntryState[] = ['kept', 'uncertain', 'unhandled'];
+const entryActions: readonly EntryAction[] = ['send', 'markSent', 'deliver', 'discard'];
+const wishes: readonly ConsentChange[] = ['out', 'in'];
 
 /** An account node whose configuration can be used. */
 type UsableNode = AccountNode & { membership: Membership };

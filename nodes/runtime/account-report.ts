@@ -33,7 +33,7 @@ export interface ErrorReport {
 /** The answer of `GET sms-account/:id/state`. */
 export interface StateReport {
   polls: PollReport[];
-  inbox: { undelivered: number; oldestAt?: string | undefined; setAside: number };
+  inbox: { undelivered: number; oldestAt?: string | undefined; unhandled: number };
   sends: {
     inFlight: number;
     waiting: number;
@@ -41,8 +41,8 @@ export interface StateReport {
     scheduled: number;
     oldestKeptAt?: string | undefined;
     uncertain: number;
-    asking: number;
-    reporting: number;
+    awaitingReply: number;
+    awaitingReport: number;
     /** Why kept texts do not leave, while that is so. */
     failing?: ErrorReport & { since: string; nextTryAt?: string | undefined };
   };
@@ -76,16 +76,16 @@ export const countNames = [
   'expired',
   'duplicates',
   'redelivered',
-  'setAside',
+  'unhandled',
 ] as const;
 
 type CountName = (typeof countNames)[number];
 
 /** What an entry is. */
-export type EntryStateName = 'kept' | 'uncertain' | 'aside';
+export type EntryStateName = 'kept' | 'uncertain' | 'unhandled';
 
 /** What can be decided about one. */
-export type EntryActionName = 'send' | 'sent' | 'deliver' | 'discard';
+export type EntryActionName = 'send' | 'markSent' | 'deliver' | 'discard';
 
 /** Part of a list, and how long that is in all. */
 export interface EntriesReport {

@@ -128,7 +128,14 @@ export function parseAccount(
   warnNoUserDir: () => void,
 ): NodeAccountSettings {
   const numberOf = (
-    setting: 'concurrency' | 'queueLimit' | 'pause' | 'drain' | 'dedupeHours' | 'sentHours' | 'perHandsetMinutes',
+    setting:
+      | 'concurrency'
+      | 'queueLimit'
+      | 'pause'
+      | 'parallelPolls'
+      | 'dedupeHours'
+      | 'rememberHours'
+      | 'perHandsetMinutes',
   ) => parseNumber(setting, config[setting], limits['sms-account'][setting]);
   const limitOf = (setting: 'perSecond' | 'perHandset' | 'perDay') =>
     parseLimit(setting, config[setting], limits['sms-account'][setting]);
@@ -152,10 +159,10 @@ export function parseAccount(
       : undefined,
     quietHours: parseQuietHours(textOf('quietFrom'), textOf('quietTo'), parseZone(config)),
     pauseMs: numberOf('pause') * 1_000,
-    drain: numberOf('drain'),
+    parallelPolls: numberOf('parallelPolls'),
     dedupe: parseFlag('dedupe', config.dedupe, true),
     dedupeMs,
-    sentMs: numberOf('sentHours') * 3_600_000,
+    sentMs: numberOf('rememberHours') * 3_600_000,
     ...parseStore(RED, config, credentials, warnNoUserDir),
   };
 }

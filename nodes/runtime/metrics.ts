@@ -66,7 +66,7 @@ const metrics: readonly Metric[] = [
   gauge('inbox_oldest_timestamp_seconds', 'When the oldest undelivered message came.', ({ inbox }) =>
     seconds(inbox.oldestAt),
   ),
-  gauge('inbox_set_aside_messages', 'Messages that are set aside and kept.', ({ inbox }) => inbox.setAside),
+  gauge('inbox_unhandled_messages', 'Messages that are set aside and kept.', ({ inbox }) => inbox.unhandled),
   gauge('sends_in_flight', 'Texts on their way to the service.', ({ sends }) => sends.inFlight),
   gauge('sends_waiting', 'Texts that wait, kept ones included.', ({ sends }) => sends.waiting),
   gauge('sends_kept', 'Texts that are kept until they are sent.', ({ sends }) => sends.kept),
@@ -78,8 +78,8 @@ const metrics: readonly Metric[] = [
     sends.failing ? 1 : 0,
   ),
   gauge('sends_uncertain', 'Texts whose outcome is unknown.', ({ sends }) => sends.uncertain),
-  gauge('sends_asking', 'Questions that wait for a reply.', ({ sends }) => sends.asking),
-  gauge('sends_reporting', 'Texts of which a report is to be made.', ({ sends }) => sends.reporting),
+  gauge('sends_awaiting_reply', 'Questions that wait for a reply.', ({ sends }) => sends.awaitingReply),
+  gauge('sends_awaiting_report', 'Texts of which a report is to be made.', ({ sends }) => sends.awaitingReport),
   gauge('opted_out_numbers', 'Numbers that want no more texts.', ({ consent }) => consent.optedOut),
   {
     name: 'store_up',
@@ -101,7 +101,7 @@ const metrics: readonly Metric[] = [
   counter('received_statuses', 'Delivery statuses.', 'statuses'),
   counter('duplicate_messages', 'Messages and statuses that had been received before.', 'duplicates'),
   counter('redelivered_messages', 'Messages and statuses that were given to the flow again.', 'redelivered'),
-  counter('set_aside_messages', 'Messages and statuses that a flow did not take, or no node.', 'setAside'),
+  counter('unhandled_messages', 'Messages and statuses that a flow did not take, or no node.', 'unhandled'),
 ];
 
 /** Writes what goes on in accounts in the text format of Prometheus, version 0.0.4. It holds no login, number or text. */

@@ -1,5 +1,5 @@
 import type { NodeAPI } from 'node-red';
-import { type AnswerNews, explainWithheld, type OutcomeNews, type ReportNews, type Sent } from '../../src';
+import { type AnswerEvent, explainWithheld, type OutcomeEvent, type ReportEvent, type Sent } from '../../src';
 import { copyable, copyMessage, copyRecord, createParts, type SmsMessage, withAckId } from './messages';
 import { translateError } from './texts';
 
@@ -7,7 +7,7 @@ import { translateError } from './texts';
 export type SendOutputs = [accepted: SmsMessage | null, failed: SmsMessage[], ...later: (SmsMessage | null)[]];
 
 /** An outcome by which a text was sent. */
-export type SentNews = OutcomeNews & { outcome: Sent };
+export type SentNews = OutcomeEvent & { outcome: Sent };
 
 /** How many copies are made in one go: each may hold a list of all recipients, thousands times thousands. */
 const sliceSize = 100;
@@ -89,7 +89,7 @@ function translateWithheld(RED: NodeAPI, sent: Sent): Sent {
 }
 
 /** Output 3: a copy of the message with the reply. Output 4: one that says why none came. */
-export function createAnswerOutputs(RED: NodeAPI, message: SmsMessage, news: AnswerNews): SendOutputs {
+export function createAnswerOutputs(RED: NodeAPI, message: SmsMessage, news: AnswerEvent): SendOutputs {
   const { answer, recipient, messageId } = news;
   const copy = copyMessage(RED, message, own);
   if ('reply' in answer) {
@@ -108,7 +108,7 @@ export function createAnswerOutputs(RED: NodeAPI, message: SmsMessage, news: Ans
  *
  * @param waits there are outputs 3 and 4 before it
  */
-export function createReportOutputs(RED: NodeAPI, message: SmsMessage, news: ReportNews, waits: boolean): SendOutputs {
+export function createReportOutputs(RED: NodeAPI, message: SmsMessage, news: ReportEvent, waits: boolean): SendOutputs {
   const { result, ...handsets } = news.report;
   const copy = copyMessage(RED, message, ['sms']);
   copy.payload = result;

@@ -83,7 +83,7 @@ export const badges = {
   /** @param next when the first of them may leave, in ms since 1970; shown by the clock of the server */
   waitingUntil: (RED: NodeAPI, n: number, next: number) =>
     badge(RED, ['blue', 'ring'], 'status.waitingUntil', { n, next: formatUntil(next) }),
-  asking: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'ring'], 'status.asking', { n }),
+  awaitingReply: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'ring'], 'status.awaitingReply', { n }),
   sent: (RED: NodeAPI) => badge(RED, ['green', 'dot'], 'status.sent'),
   partlyFailed: (RED: NodeAPI, failed: number, total: number) =>
     badge(RED, ['yellow', 'dot'], 'status.partlyFailed', { failed, total }),

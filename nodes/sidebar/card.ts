@@ -20,7 +20,7 @@ export interface ShownAccount {
   isDisabled: boolean;
 }
 
-const shelfNames = ['kept', 'uncertain', 'aside', 'optOuts'] as const;
+const shelfNames = ['kept', 'uncertain', 'unhandled', 'optOuts'] as const;
 type ShelfName = (typeof shelfNames)[number];
 
 interface Shelf {
@@ -77,16 +77,16 @@ export class Card {
     this.#shelves = {
       kept: this.#createShelf('kept'),
       uncertain: this.#createShelf('uncertain'),
-      aside: this.#createShelf('aside'),
+      unhandled: this.#createShelf('unhandled'),
       optOuts: this.#createShelf('optOuts'),
     };
-    const { kept, uncertain, aside, optOuts } = this.#shelves;
+    const { kept, uncertain, unhandled, optOuts } = this.#shelves;
     const partsOf = ({ heading, panel }: Shelf) => [heading, panel];
     this.#details = element(
       'div',
       {},
       this.#alarms,
-      ...[uncertain, aside].flatMap(partsOf),
+      ...[uncertain, unhandled].flatMap(partsOf),
       this.#lines,
       ...partsOf(kept),
       this.#facts,
@@ -144,7 +144,7 @@ export class Card {
     const heading = todaySince ? say('todaySince', { time: formatMoment(todaySince, this.#now()) }) : say('today');
     setText(this.#counted, heading);
     showFacts(this.#counts, counts.length > 0 ? counts : [[say('nothingYet'), '']]);
-    const isToDecide = state.sends.uncertain > 0 || state.inbox.setAside > 0;
+    const isToDecide = state.sends.uncertain > 0 || state.inbox.unhandled > 0;
     const isBad = alarms.some(({ level }) => level === 'bad');
     const isConnecting = state.polls.some((poll) => poll.state === 'connecting');
     if (isBad) return;
@@ -214,15 +214,20 @@ export class Card {
       ...countFact('inFlight', sends.inFlight),
       ...countFact('waiting', sends.waiting),
       ...countFact('scheduled', sends.scheduled),
-      ...countFact('asking', sends.asking),
-      ...countFact('reporting', sends.reporting),
+      ...countFact('awaitingReply', sends.awaitingReply),
+      ...countFact('awaitingReport', sends.awaitingReport),
       ...countFact('undelivered', undelivered, age),
       ...(store.error ? [] : [working]),
     ]);
   }
 
   #showShelves({ inbox, sends, consent }: StateReport): void {
-    const counts = { kept: sends.kept, uncertain: sends.uncertain, aside: inbox.setAside, optOuts: consent.optedOut };
+    const counts = {
+      kept: sends.kept,
+      uncertain: sends.uncertain,
+      unhandled: inbox.unhandled,
+      optOuts: consent.optedOut,
+    };
     const isAsked = this.#account.running?.optOut === true;
     for (const name of shelfNames) {
       const shelf = this.#shelves[name];

@@ -52,7 +52,7 @@ export function listEntries(account: string, state: EntryStateName, now: () => n
     choices?.setBusy(true);
     const answer = await decide(account, id, action);
     choices?.setBusy(false);
-    const unfit = state === 'aside' ? 'unfitAside' : 'unfit';
+    const unfit = state === 'unhandled' ? 'unfitUnhandled' : 'unfit';
     list.say(
       'refusal' in answer ? tell(answer, { denied: 'deniedEntries', missing: 'gone', unfit }) : say(`done.${action}`),
     );

@@ -12,10 +12,10 @@ const actions: Readonly<Record<EntryStateName, readonly (readonly [action: Entry
   // It may have been sent already.
   uncertain: [
     ['send', true],
-    ['sent', true],
+    ['markSent', true],
     ['discard', true],
   ],
-  aside: [
+  unhandled: [
     ['deliver', false],
     ['discard', true],
   ],

@@ -246,7 +246,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
       onStore,
       onSteps: onChanged,
       receives: stats.receives,
-      onDeadLettersFull: () => this.settings?.onAsideFull?.(),
+      onDeadLettersFull: () => this.settings?.onUnhandledFull?.(),
       isPolled: (kind) => isUsed() && endpoints[kind].isWatched,
       onUntaken: (kind) => this.settings?.onUntaken?.(kind),
       sentMs: () => (this.settings ?? settings).sentMs ?? sentMs,

@@ -73,7 +73,7 @@ const accountsOfProcess = createAccounts();
  *   concurrency: 8,
  *   queueLimit: 10_000,
  *   pauseMs: 30_000,
- *   drain: 1,
+ *   parallelPolls: 1,
  *   dedupe: true,
  *   dedupeMs: 72 * 3_600_000,
  *   storeName: 'memory',

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock';
 import { listOptOuts, type OptOutPage, type OptOutQuery } from '../consent/opt-outs';
-import type { Wish } from '../consent/words';
+import type { ConsentChange } from '../consent/words';
 import {
   type CallbackSubscriptionOptions,
   CallbackSubscription as CalledSubscription,
@@ -21,7 +21,6 @@ import type { AccountStores } from './account-data';
 import type { AccountSettings, Member, StoreChoice } from './settings';
 import type {
   AccountState,
-  AsideEntry,
   Counts,
   Decided,
   Decision,
@@ -29,6 +28,7 @@ import type {
   EntryList,
   EntryState,
   Stats,
+  UnhandledEntry,
 } from './stats';
 
 /** What a node gets by polling: a {@link Watcher} whose records are acknowledged. */
@@ -147,7 +147,7 @@ export interface Membership {
    *
    * @throws SmsError `SMS_STORE` when the store cannot be used
    */
-  changeOptOuts(msisdns: readonly string[], wish: Wish): Promise<number>;
+  changeOptOuts(msisdns: readonly string[], wish: ConsentChange): Promise<number>;
   /**
    * Ends it. Resolves when what has arrived is kept; a poll in flight goes on and is handed over to whoever joins.
    *
@@ -181,14 +181,14 @@ export interface MembershipHost {
 
 const actions: Readonly<Record<EntryState, readonly EntryAction[]>> = {
   kept: ['send', 'discard'],
-  uncertain: ['send', 'sent', 'discard'],
-  aside: ['deliver', 'discard'],
+  uncertain: ['send', 'markSent', 'discard'],
+  unhandled: ['deliver', 'discard'],
 };
 
 /** Each is a step, and what is taken in one commit holds up the process. */
 const actedOnTogether = 200;
 
-const nothingReceived: InboxState = { undelivered: 0, setAside: 0 };
+const nothingReceived: InboxState = { undelivered: 0, unhandled: 0 };
 
 /** A member of an account: its part, with what the nodes need not see. */
 export class JoinedMembership implements Membership, Member {
@@ -263,9 +263,9 @@ export class JoinedMembership implements Membership, Member {
     const { data } = this.#host.stores;
     if (!data) return { entries: [], total: 0 };
     const { inbox, outbox } = data;
-    if (state !== 'aside') return outbox.admin.entries(state, most, after);
+    if (state !== 'unhandled') return outbox.admin.entries(state, most, after);
     const { items, ...more } = inbox.deadLetters.page(most, after);
-    return { entries: items.map(createAsideEntry), total: inbox.deadLetters.size, ...more };
+    return { entries: items.map(createUnhandledEntry), total: inbox.deadLetters.size, ...more };
   }
 
   async act(id: string, action: EntryAction): Promise<Decision> {
@@ -274,7 +274,7 @@ export class JoinedMembership implements Membership, Member {
     const { deadLetters } = data.inbox;
     const item = deadLetters.get(id);
     if (!item) return data.outbox.admin.act(id, action);
-    if (action === 'send' || action === 'sent') return 'unfit';
+    if (action === 'send' || action === 'markSent') return 'unfit';
     if (action === 'deliver') return deadLetters.deliver(id) ? 'done' : 'unfit';
     deadLetters.discard([id]);
     this.settings.onDiscarded?.(item.node);
@@ -303,7 +303,7 @@ export class JoinedMembership implements Membership, Member {
     return this.inbox.journal.run(createReading('refuse', (look) => listOptOuts(look, query)));
   }
 
-  async changeOptOuts(msisdns: readonly string[], wish: Wish): Promise<number> {
+  async changeOptOuts(msisdns: readonly string[], wish: ConsentChange): Promise<number> {
     await this.#host.stores.expected;
     const change = { msisdns, wish, at: this.#host.clock.now(), via: 'person' } as const;
     const changed = await this.inbox.journal.run(createOptOutStep(change, 'refuse'));
@@ -348,11 +348,11 @@ export class JoinedMembership implements Membership, Member {
   }
 }
 
-function createAsideEntry({ id, at, node, kind, record, attempts }: DeadLetter): AsideEntry {
+function createUnhandledEntry({ id, at, node, kind, record, attempts }: DeadLetter): UnhandledEntry {
   const { to, from, body, statusCode } = record as Partial<Record<'to' | 'from' | 'body' | 'statusCode', string>>;
   return {
     id,
-    state: 'aside',
+    state: 'unhandled',
     at,
     node,
     ...(to === undefined ? undefined : { to: [to] }),

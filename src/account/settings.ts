@@ -45,7 +45,7 @@ export interface AccountSettings extends PollSettings, Omit<ClientOptions, 'conn
   /** Opens the connections that all members share, and that close with the last of them; undici's when absent. */
   createConnections?(settings: ConnectionSettings): Connections;
   /** More was given up than is kept, and the oldest goes; told once. */
-  onAsideFull?(): void;
+  onUnhandledFull?(): void;
   /** No node takes what is polled of a kind: it is set aside from now on. */
   onUntaken?(kind: Kind): void;
   /** What {@link Membership.state} tells may have changed. It is called at every step, and must cost next to nothing. */

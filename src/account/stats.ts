@@ -33,9 +33,9 @@ export interface StoreState {
 export type Counts = Omit<SendCounts, 'add'> & ReceiveCounts;
 
 /** A message or status that a flow did not take. */
-export interface AsideEntry {
+export interface UnhandledEntry {
   id: string;
-  state: 'aside';
+  state: 'unhandled';
   /** When it was given up. */
   at: number;
   /** The node whose flow did not take it; blank: no node takes it. */
@@ -48,7 +48,7 @@ export interface AsideEntry {
 }
 
 /** What somebody may decide about. */
-export type AccountEntry = TextEntry | AsideEntry;
+export type AccountEntry = TextEntry | UnhandledEntry;
 
 /** What an entry is: a text that waits, one whose outcome is unknown, or what a flow did not take. */
 export type EntryState = AccountEntry['state'];
@@ -79,7 +79,7 @@ export class Stats {
   readonly sends = new SendCounts();
   readonly outage: Outage;
   readonly #clock: Clock;
-  readonly receives: ReceiveCounts = { received: 0, statuses: 0, duplicates: 0, redelivered: 0, setAside: 0 };
+  readonly receives: ReceiveCounts = { received: 0, statuses: 0, duplicates: 0, redelivered: 0, unhandled: 0 };
   /** What had been counted when this day began. */
   #before = this.counts;
   /** Nodes that know that the store fails. */

@@ -1,5 +1,5 @@
 import { type Changes, foreverMs, type Look, type MovedValues, type Remembered, unsweptPrefix } from '../store/store';
-import type { Wish } from './words';
+import type { ConsentChange } from './words';
 
 /** Somebody who wants no more texts. */
 export interface OptOut {
@@ -13,7 +13,7 @@ export interface OptOut {
 /** How to change who wants texts. */
 export interface OptOutChange {
   msisdns: readonly string[];
-  wish: Wish;
+  wish: ConsentChange;
   at: number;
   via: OptOut['via'];
 }

@@ -1,5 +1,5 @@
 /** What somebody who writes one of the words wants: no more texts, or texts again. */
-export type Wish = 'out' | 'in';
+export type ConsentChange = 'out' | 'in';
 
 /**
  * The built-in words, by the languages of the editor.
@@ -12,7 +12,7 @@ export type Wish = 'out' | 'in';
  * in Spanish and Portuguese are *high*, too; `para`, `fin`, `basta`, `voltar`; and 취소, 取消, キャンセル, `annuler`, `отмена`, with which people
  * cancel an appointment and which no rule names. What brings texts back is held to more than what ends them.
  */
-const builtIn: readonly Readonly<Record<Wish, readonly string[]>>[] = [
+const builtIn: readonly Readonly<Record<ConsentChange, readonly string[]>>[] = [
   // en-US
   {
     out: [
@@ -95,7 +95,7 @@ export function parseConsentWords(outWords: string | undefined, inWords: string 
   return { out: parseWords('out', outWords), in: parseWords('in', inWords) };
 }
 
-function parseWords(wish: Wish, text = ''): string[] {
+function parseWords(wish: ConsentChange, text = ''): string[] {
   const own = text
     .split(separators)
     .map(normalise)
@@ -104,11 +104,11 @@ function parseWords(wish: Wish, text = ''): string[] {
 }
 
 /** Says what a text wishes, all of which has to be one of the words. */
-export type WishOf = (text: string) => Wish | undefined;
+export type WishOf = (text: string) => ConsentChange | undefined;
 
 /** Goes by the words of all settings. Who writes a word of both lists wants no more texts. */
 export function createWishOf(settings: readonly ConsentSettings[]): WishOf {
-  const wishes = new Map<string, Wish>();
+  const wishes = new Map<string, ConsentChange>();
   for (const wish of ['in', 'out'] as const) {
     for (const words of settings) for (const word of words[wish]) wishes.set(word, wish);
   }

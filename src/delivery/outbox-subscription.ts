@@ -1,7 +1,7 @@
 import type { Entry } from '../inbox/entries';
 import type { Inbox } from '../inbox/inbox';
 import type { OutboxRecord } from '../model';
-import type { Given, InboxSubscriber, Slice } from './subscribers';
+import type { BatchSlice, Given, InboxSubscriber } from './subscribers';
 
 /** Outbound messages that are sent into the flow in one go. */
 export interface OutboxBatch {
@@ -9,7 +9,7 @@ export interface OutboxBatch {
   /** What the node said when it asked for them; `undefined` when it did not. */
   context: unknown;
   /** Where they stand in what came together; absent when they are all. */
-  slice?: Slice | undefined;
+  slice?: BatchSlice | undefined;
 }
 
 /** How an {@link OutboxSubscription} hands over. */
@@ -41,7 +41,7 @@ export class OutboxSubscription implements InboxSubscriber<'outbox'> {
     inbox.attach('outbox', this);
   }
 
-  take(given: readonly Given<'outbox'>[], context?: unknown, slice?: Slice): void {
+  take(given: readonly Given<'outbox'>[], context?: unknown, slice?: BatchSlice): void {
     const entries = given.map(({ entry }) => entry);
     if (!slice || !this.#options.isList) {
       this.#send(entries, context, slice);
@@ -56,7 +56,7 @@ export class OutboxSubscription implements InboxSubscriber<'outbox'> {
     this.#inbox.detach('outbox', this);
   }
 
-  #send(entries: readonly Entry<'outbox'>[], context: unknown, slice?: Slice): void {
+  #send(entries: readonly Entry<'outbox'>[], context: unknown, slice?: BatchSlice): void {
     const records = entries.map(({ record }) => record);
     void this.#options.send({ records, context, slice }).then((sent) => {
       if (sent) for (const entry of entries) this.#inbox.done(entry, this);

@@ -3,7 +3,7 @@ import { type Channel, type Entries, type Entry, nameSubscribers, type Pending, 
 import { type InboxRecord, type Kind, kinds, type Records } from '../model';
 
 /** Where entries stand in what came together, when that is given in several turns of the event loop. */
-export interface Slice {
+export interface BatchSlice {
   /** The same for all that came together, and for nothing else. */
   group: string;
   /** How many come before them. */
@@ -37,7 +37,7 @@ export interface InboxSubscriber<K extends Kind = Kind> {
    * @param context what {@link Arrival.context} said
    * @param slice absent when these are all
    */
-  take(given: readonly Given<K>[], context?: unknown, slice?: Slice): void;
+  take(given: readonly Given<K>[], context?: unknown, slice?: BatchSlice): void;
 }
 
 /** Whom records are for: everybody on their channel, unless it says more. */
@@ -203,7 +203,7 @@ export class Subscribers {
   #giveSlice(): void {
     const batches: Batch[] = [];
     for (const pending of this.#queue.splice(0, sliceSize)) {
-      if (pending.isReleased || this.#entries.get(pending.entry.id) !== pending) continue;
+      if (pending.isManuallyResent || this.#entries.get(pending.entry.id) !== pending) continue;
       for (const batch of this.#share(pending)) addTo(batches, batch);
     }
     for (const batch of batches) this.#handOn(batch);
@@ -307,7 +307,7 @@ function addTo(batches: Batch[], batch: Batch): void {
 }
 
 /** Absent when these are all that came together. */
-function sliceOf({ index }: Pending, length: number, together: Together | undefined): Slice | undefined {
+function sliceOf({ index }: Pending, length: number, together: Together | undefined): BatchSlice | undefined {
   if (!together || together.count === length) return undefined;
   const { group, count } = together;
   return { group, index, count, isLast: index + length >= count };

@@ -111,7 +111,7 @@ export class Pending {
   together: Together | undefined;
   index = 0;
   /** The service is to bring it again: nobody here gets it any more. */
-  isReleased = false;
+  isManuallyResent = false;
   /** Resolves with whether it was delivered. */
   readonly ended: Promise<boolean>;
   #onEnd = (_delivered: boolean) => {};

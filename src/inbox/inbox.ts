@@ -38,7 +38,7 @@ export interface ReceiveCounts {
   /** What had been received before. */
   duplicates: number;
   redelivered: number;
-  setAside: number;
+  unhandled: number;
 }
 
 /** A reply or a status is delivered without what it answers when the store has not answered for so long. */
@@ -53,7 +53,7 @@ export interface InboxState {
   /** When the oldest of those came, in ms since 1970. */
   oldestAt?: number;
   /** Given up, and kept for somebody to decide about. */
-  setAside: number;
+  unhandled: number;
 }
 
 /**
@@ -92,7 +92,7 @@ export class Inbox {
     return {
       undelivered: size,
       ...(oldest ? { oldestAt: timeOf({ id: oldest }) } : undefined),
-      setAside: this.deadLetters.size,
+      unhandled: this.deadLetters.size,
     };
   }
 
@@ -179,7 +179,7 @@ export class Inbox {
   /** A node's flow does not take an entry. It is kept for somebody to decide about. */
   giveUp(entry: Entry, subscriber: InboxSubscriber): void {
     if (!this.#context.entries.get(entry.id)?.pendingFor.has(subscriber.id)) return;
-    this.counts.setAside++;
+    this.counts.unhandled++;
     this.deadLetters.add(entry, subscriber.id);
     this.done(entry, subscriber);
   }
@@ -190,7 +190,7 @@ export class Inbox {
   release(entry: Entry): void {
     const pending = this.#context.entries.get(entry.id);
     if (!pending) return;
-    pending.isReleased = true;
+    pending.isManuallyResent = true;
     this.#context.run(createRelease(this.#context, pending));
   }
 
@@ -267,7 +267,7 @@ export class Inbox {
       onStranded: (stranded: Pending) => this.release(stranded.entry),
       isPolled,
       onUntaken: (untaken: Pending) => {
-        this.counts.setAside++;
+        this.counts.unhandled++;
         if (this.deadLetters.addUntaken(untaken.entry)) onUntaken(untaken.entry.kind);
         settle(this.#context, untaken);
       },

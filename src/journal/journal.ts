@@ -3,14 +3,14 @@ import { SmsError } from '../errors';
 import {
   asStoreError,
   dropItem,
-  type Held,
-  type Hold,
   type Item,
+  type ItemKind,
   idTimeLength,
   keepItem,
-  type Leftovers,
   mostBytes,
-  type Part,
+  type PendingWrite,
+  type RecoveredState,
+  type RecoveredWrite,
   type Remembered,
   type Store,
   StoreLapse,
@@ -60,7 +60,7 @@ export class Journal {
   readonly isDurable: boolean;
   readonly clock: Clock;
   readonly #options: JournalOptions;
-  readonly participants = new Map<Part, Participant>();
+  readonly participants = new Map<ItemKind, Participant>();
   /** Items by id that another journal has not let go of, though the store may have them: they are not found before it has. */
   readonly arriving = new Map<string, Item>();
   readonly #writer: StepWriter;
@@ -107,7 +107,7 @@ export class Journal {
   }
 
   /** Makes a room one of those that keep here. Has to be called before the journal is opened. */
-  join(part: Part, participant: Participant): void {
+  join(part: ItemKind, participant: Participant): void {
     this.participants.set(part, participant);
   }
 
@@ -217,7 +217,7 @@ export class Journal {
     return this.#isRetryDue || this.#queue.length > 0 || (this.mode === 'open' && this.#writer.hasUnsaved);
   }
 
-  #run<Result>(step: Step<Result>, hold: Hold | undefined): Promise<Result> {
+  #run<Result>(step: Step<Result>, hold: PendingWrite | undefined): Promise<Result> {
     if (step.whileFailing === 'refuse' && this.#isClosing) return Promise.reject(this.#unavailable());
     this.taken++;
     return new Promise((resolve, reject) => {
@@ -226,7 +226,7 @@ export class Journal {
   }
 
   /** A shared store has no place for what waits but among its items; not for what keeps it from serving others. */
-  #holdAsItem({ redo, redoneFor = [], onWritten }: Step<unknown>): Hold | undefined {
+  #holdAsItem({ redo, redoneFor = [], onWritten }: Step<unknown>): PendingWrite | undefined {
     const text = this.isShared && this.mode === 'open' ? redo?.() : undefined;
     if (text === undefined || text.length > mostBytes) return undefined;
     const item: HeldItem = { id: this.nextId(), part: 'held', subscribers: redoneFor, attempts: 0, text };
@@ -235,10 +235,10 @@ export class Journal {
     return this.#heldAs(item);
   }
 
-  #heldAs({ id, part, text }: HeldItem): Held {
+  #heldAs({ id, part, text }: HeldItem): RecoveredWrite {
     const onGone = () => this.#heldHere.delete(id);
     const drop = createChange((changes) => dropItem(changes, id, part), onGone);
-    return { text, letGo: () => void this.run(drop), setAside: () => id };
+    return { text, letGo: () => void this.run(drop), quarantine: () => id };
   }
 
   #read<T>(read: () => Promise<T>): Promise<T> {
@@ -341,21 +341,21 @@ export class Journal {
     if (this.#queue.length > 0 && !this.#isRetryDue) await this.#takeNext();
   }
 
-  #redo(held: Held): void {
+  #redo(held: RecoveredWrite): void {
     try {
       const run = <Result>(step: Step<Result>) => this.#run(step, held);
       for (const participant of this.participants.values()) if (participant.redo?.(held.text, run)) return;
     } catch {
-      this.#setAside(held.setAside());
+      this.#quarantine(held.quarantine());
     }
   }
 
-  #setAside(place: string): void {
+  #quarantine(place: string): void {
     this.damage = new SmsError('storeUnreadable', { params: { place } });
     this.#options.onDamaged?.(this.damage);
   }
 
-  async #openStore(opening: object): Promise<Leftovers | undefined> {
+  async #openStore(opening: object): Promise<RecoveredState | undefined> {
     try {
       const leftovers = await this.#options.store.open({
         onTakenOver: (items) =>
@@ -371,7 +371,7 @@ export class Journal {
         },
         // What nobody here keeps is left alone: another version may have put it there.
         isReadable: (item) => this.participants.get(item.part)?.isReadable?.(item) ?? true,
-        onUnreadable: (place) => this.#setAside(place),
+        onUnreadable: (place) => this.#quarantine(place),
       });
       // It may have failed again already.
       if (this.mode === 'opening') this.#setMode('open');

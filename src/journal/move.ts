@@ -4,15 +4,15 @@ import {
   dropItem,
   heldPrefix,
   type Item,
+  type ItemKind,
   keepItem,
   type MovedValues,
-  type Part,
   type Remembered,
 } from '../store/store';
 import type { Journal } from './journal';
 import { createChange, type Participant, type Step } from './step';
 
-type Participants = ReadonlyMap<Part, Participant>;
+type Participants = ReadonlyMap<ItemKind, Participant>;
 
 /** By key, what is remembered; `undefined`: nothing any more. */
 type Values = readonly (readonly [key: string, remembered: Remembered | undefined])[];
@@ -20,7 +20,7 @@ type Values = readonly (readonly [key: string, remembered: Remembered | undefine
 /** How everything is moved to another journal. */
 export interface Move {
   /** Only the items of these parts are moved, also while the store fails; absent: everything, as long as it does not. */
-  parts?: readonly Part[];
+  parts?: readonly ItemKind[];
   /** Nobody is to take what a shared store has any more; otherwise that stays there. */
   isLast?: boolean;
   /** What is remembered stays there as well as it is moved: others may go on with it. */

@@ -3,10 +3,10 @@ import {
   addChanges,
   type Changes,
   createChanges,
-  type Hold,
   type Item,
   isNoChange,
   type Look,
+  type PendingWrite,
   type Remembered,
   type Store,
   StoreConflict,
@@ -20,7 +20,7 @@ export interface Task {
   resolve(result: unknown): void;
   reject(error: unknown): void;
   /** Where it is written until it is taken. */
-  readonly hold: Hold | undefined;
+  readonly hold: PendingWrite | undefined;
 }
 
 /** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
@@ -54,7 +54,7 @@ export class StepWriter {
   /** What the first of them that remembers something under a key has found there; nothing, where the store could not be asked. */
   readonly #bases = new Map<string, Remembered | undefined>();
   /** Of the steps that they are of. */
-  readonly #holds: Hold[] = [];
+  readonly #holds: PendingWrite[] = [];
   readonly #postponed: Task[] = [];
   #rememberedSinceSweep = rememberedPerSweep;
   #sweptAfterSetting = 0;

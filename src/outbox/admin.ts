@@ -27,9 +27,9 @@ export interface SendState {
   /** Texts with an unknown outcome that somebody may decide about. */
   uncertain: number;
   /** Questions that wait for a reply. */
-  asking: number;
+  awaitingReply: number;
   /** Reports that wait for statuses. */
-  reporting: number;
+  awaitingReport: number;
   /** Why kept texts do not leave, while that is so. */
   failing?: SendFailure;
 }
@@ -41,8 +41,8 @@ export const nothingSent: SendState = {
   kept: 0,
   scheduled: 0,
   uncertain: 0,
-  asking: 0,
-  reporting: 0,
+  awaitingReply: 0,
+  awaitingReport: 0,
 };
 
 /** A text that somebody may decide about. */
@@ -61,7 +61,7 @@ export interface TextEntry extends TextEntryPlace {
 }
 
 /** What can be decided about a text: `sent` says of one whose outcome is unknown that it has arrived. */
-export type TextAction = 'send' | 'sent' | 'discard';
+export type TextAction = 'send' | 'markSent' | 'discard';
 
 /** The oldest first, and how many there are in all. */
 export interface TextEntryList {
@@ -99,8 +99,8 @@ export class Admin {
       kept,
       scheduled,
       uncertain: texts.page('uncertain', 0).total,
-      asking: ledger.questions.open.question.total,
-      reporting: ledger.questions.open.report.total,
+      awaitingReply: ledger.questions.open.question.total,
+      awaitingReport: ledger.questions.open.report.total,
       ...present({ oldestKeptAt: page[0]?.place.at, failing }),
     };
   }
@@ -147,17 +147,17 @@ export class Admin {
         throw error;
       });
     } else if (isKept) {
-      const mayLeave = action === 'send' && registrations.handlerOf(text.node) && !text.follows;
+      const mayLeave = action === 'send' && registrations.handlerOf(text.node) && !text.isDuplicate;
       if (!mayLeave || dispatcher.isTried(text.id)) return false;
       await ledger.hasten(text);
       return dispatcher.sendNow(text.id);
-    } else if (action === 'sent') {
+    } else if (action === 'markSent') {
       const sent = createResolved(text.message.messageId, concernedBy(text), 'person');
-      await settlement.end({ ...text, isReleased: true }, sent);
+      await settlement.end({ ...text, isManuallyResent: true }, sent);
     } else {
       const { node, outcome } = text;
       if (!registrations.handlerOf(node) || !outcome) return false;
-      dispatcher.admit(await ledger.sendAgain({ ...text, isReleased: true, arrivedAt: clock.now() }, outcome));
+      dispatcher.admit(await ledger.sendAgain({ ...text, isManuallyResent: true, arrivedAt: clock.now() }, outcome));
     }
     return true;
   }

@@ -112,7 +112,7 @@ export class Dispatcher implements TurnSource {
       // One that nobody wants any more is tried to its end.
       waiting: Math.max(0, size - tried),
       ...(nextAt === undefined ? undefined : { nextAt }),
-      asking: ledger.questions.open.question.get(node) ?? 0,
+      awaitingReply: ledger.questions.open.question.get(node) ?? 0,
       ...(error && size > (scheduled?.size ?? 0) && { outage: error }),
     };
   }
@@ -134,7 +134,7 @@ export class Dispatcher implements TurnSource {
     this.#byId.set(id, waiting);
     this.#byPlace.set(place, waiting);
     this.#textsOf(node).size++;
-    if (text.follows) {
+    if (text.isDuplicate) {
       void this.#follow(waiting, text);
       return;
     }

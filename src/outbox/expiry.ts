@@ -20,13 +20,13 @@ const leastAbsenceMs = 3_600_000;
 
 /** When a text is given up, as it stands: its time counts from the first moment at which it may or might leave. */
 export function endOf(given: Text, clock: Clock, { quietHours }: Pick<RuleSettings, 'quietHours'>): End {
-  const { hastenedAt = Number.POSITIVE_INFINITY, ...text } = given;
+  const { sendNowAt = Number.POSITIVE_INFINITY, ...text } = given;
   const skew = ClockSkew.of(clock);
   const { expireMs = Number.POSITIVE_INFINITY } = text.options.keep ?? {};
   const elapsed = clock.elapsed();
   const now = clock.now();
   const arrivedAt = skew.timeOf(text.arrivedAt);
-  const dueAt = Math.min(skew.timeOf(hastenedAt), mayLeaveAt(text, arrivedAt, quietHours));
+  const dueAt = Math.min(skew.timeOf(sendNowAt), mayLeaveAt(text, arrivedAt, quietHours));
   const endAfter = (ms: number) => {
     // The clock may have been set since: what is left of its time is never more than the whole.
     const wholeMs = Math.max(0, dueAt - arrivedAt) + ms;

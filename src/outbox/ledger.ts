@@ -3,7 +3,7 @@ import type { SmsError, Told } from '../errors';
 import type { Client } from '../http/client';
 import type { Journal } from '../journal/journal';
 import { createChange, createReading, type Step } from '../journal/step';
-import { type Asked, carriedKey, type PolledFor, QuestionBook, TextsInTransit } from '../questions/question';
+import { type Asked, flowMessageKey, type PolledFor, QuestionBook, TextsInTransit } from '../questions/question';
 import { hasSentIndex, type Memory } from '../questions/sent-index';
 import { type Item, keepItem } from '../store/store';
 import { keysOfOnce } from './once';
@@ -196,12 +196,12 @@ export class Ledger {
       // By the clock as it is then: whether its key is known still depends on that, and it may have been set meanwhile.
       return takeIn(text, this.#memory(), missing === undefined, busy)(look, changes);
     };
-    const step: Step<TakenIn> = { whileFailing: 'refuse', decide, bytes: text.carried?.length };
+    const step: Step<TakenIn> = { whileFailing: 'refuse', decide, bytes: text.flowMessage?.length };
     const taken = await this.journal.run(step).catch((error: unknown) => {
-      if (mayBeWritten && !text.follows && error !== busy) this.#refused.add(text.id);
+      if (mayBeWritten && !text.isDuplicate && error !== busy) this.#refused.add(text.id);
       throw error;
     });
-    if (taken.verdict.type === 'new' || taken.text.follows) this.texts.put(taken.text);
+    if (taken.verdict.type === 'new' || taken.text.isDuplicate) this.texts.put(taken.text);
     return taken;
   }
 
@@ -266,7 +266,7 @@ export class Ledger {
 
   /** @throws SmsError `SMS_STORE` when it cannot be written: the text goes on waiting for its time */
   async hasten(text: Text): Promise<void> {
-    const hastened = { ...text, hastenedAt: this.#options.clock.now() };
+    const hastened = { ...text, sendNowAt: this.#options.clock.now() };
     const step = createChange((changes) => keepItem(changes, hastened));
     await this.journal.run({ ...step, whileFailing: 'refuse' });
     if (this.texts.get(text.id) === text) this.texts.put(hastened);
@@ -333,11 +333,11 @@ export class Ledger {
   async discard(text: Text, whileFailing: 'refuse' | 'apply' = 'apply'): Promise<void> {
     if (whileFailing === 'apply') this.texts.delete(text.id);
     const step = discard(text, this.#memory(), whileFailing, this.questions);
-    const { asked, unasked } = await this.journal.run(step);
+    const { asked, closedRequests } = await this.journal.run(step);
     this.texts.delete(text.id);
     this.inTransit.delete(text.id);
     for (const question of asked) this.questions.put(question);
-    for (const id of unasked) this.questions.delete(id);
+    for (const id of closedRequests) this.questions.delete(id);
     this.lineOf(text)?.onEnded();
   }
 
@@ -349,12 +349,12 @@ export class Ledger {
   }
 
   /** What a text carries, for it or for what it asks, as far as it is known. */
-  async carriedOf(item: Text | Asked): Promise<string | undefined> {
-    if (item.kind === 'text' && !item.isCarriedApart) return item.carried;
-    const key = carriedKey(item.kind === 'text' ? item.id : item.text);
+  async flowMessageOf(item: Text | Asked): Promise<string | undefined> {
+    if (item.kind === 'text' && !item.isFlowMessageApart) return item.flowMessage;
+    const key = flowMessageKey(item.kind === 'text' ? item.id : item.text);
     const read = () => this.journal.run(createReading('postpone', (look) => look(key)?.value));
-    const carried = await read();
-    if (carried !== undefined) return carried;
+    const flowMessage = await read();
+    if (flowMessage !== undefined) return flowMessage;
     // The login that was here meanwhile may have taken it along, and has not given it back yet.
     await this.#options.expected();
     return read();
@@ -370,7 +370,7 @@ export class Ledger {
     return { now, moment, rules, dedupeMs, sentMs: sentMs() };
   }
 
-  #move({ text, asked, unasked }: Moved): Text {
+  #move({ text, asked, closedRequests }: Moved): Text {
     if (text.state !== 'leaving') this.inTransit.delete(text.id);
     if (isTracked(text)) this.texts.put(text);
     for (const question of asked) {
@@ -378,7 +378,7 @@ export class Ledger {
       const { answer } = this.questions.get(question.id) ?? {};
       this.questions.put(answer ? ({ ...question, answer } as Asked) : question);
     }
-    for (const id of unasked) this.questions.delete(id);
+    for (const id of closedRequests) this.questions.delete(id);
     return text;
   }
 }

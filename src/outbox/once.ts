@@ -81,7 +81,7 @@ export function noteOutcome(
 ): void {
   const [key] = keysOfOnce(text);
   // That of a text that follows another guards the other.
-  if (key === undefined || text.follows) return;
+  if (key === undefined || text.isDuplicate) return;
   if (!isAccepted(outcome) && !isUnknown(outcome)) {
     const { id } = read(text, look, at) ?? text;
     if (id === text.id) changes.remember.set(key, undefined);

@@ -2,7 +2,7 @@ import { wait } from '../clock';
 import { movedOptOuts } from '../consent/opt-outs';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Participant } from '../journal/journal';
-import { type Asked, awaited, movedCarried } from '../questions/question';
+import { type Asked, awaited, movedFlowMessages } from '../questions/question';
 import { movedReplies } from '../questions/question-steps';
 import { Questions } from '../questions/questions';
 import { movedStatuses } from '../questions/report';
@@ -46,7 +46,7 @@ const longestDelayMs = 30_000;
 
 /** All that it remembers. */
 export const outboxValues: readonly MovedValues[] = [
-  movedCarried,
+  movedFlowMessages,
   movedLimits,
   movedOptOuts,
   movedReplies,
@@ -358,9 +358,9 @@ export class Outbox implements Participant {
       const evidence = reconciliations.open(current, client);
       try {
         if (evidence) {
-          const { sent, looked } = await evidence.look(resolveMs, givenUp);
+          const { sent, searched } = await evidence.look(resolveMs, givenUp);
           if (sent) return end(sent);
-          uncertain = outcome.with({ looked });
+          uncertain = outcome.with({ searched });
         }
         if (!retryUncertain || further >= retries) return end(uncertain);
         await waitForNext();
@@ -385,7 +385,7 @@ export class Outbox implements Participant {
     this.#parts.settlement.forget(text.id);
   }
 
-  #createText({ carried, origin, ...request }: SendRequest, node: string): Text {
+  #createText({ flowMessage, origin, ...request }: SendRequest, node: string): Text {
     const { journal, clock, rules, origins } = this.#parts;
     const arrivedAt = clock.now();
     const text: Text = {
@@ -402,7 +402,7 @@ export class Outbox implements Participant {
     };
     // The message of the flow is needed when the call is over that gave it.
     if (isTracked(text) || asks(text)) {
-      text.carried = carried();
+      text.flowMessage = flowMessage();
       origins.set(text.id, origin);
     }
     return text;

@@ -12,8 +12,8 @@ import { concernedBy, createResolved, type Evidence, isReconciled, type Sent, ty
 /** What a search came to. */
 interface Finding {
   sent?: Sent;
-  /** Where it was looked, when nothing was found. */
-  looked: Evidence[];
+  /** Where it was searched, when nothing was found. */
+  searched: Evidence[];
 }
 
 const feedReadsAfterMs = [2_000, 10_000];
@@ -134,7 +134,7 @@ export class Reconciliation {
       if (!complete.aborted) signal.throwIfAborted();
       const accepted = this.to.filter((item) => this.#accepted.has(item));
       const sent = this.#by && createResolved(this.messageId, accepted, this.#by);
-      return { ...(sent && { sent }), looked: ['feed', ...sources()] };
+      return { ...(sent && { sent }), searched: ['feed', ...sources()] };
     });
   }
 

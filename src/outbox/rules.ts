@@ -65,8 +65,8 @@ export const mostScheduled = 100_000;
 /** What says when a text may leave. */
 interface Timed {
   /** When a person sent it before its time, in ms. */
-  hastenedAt?: number;
-  isReleased?: true;
+  sendNowAt?: number;
+  isManuallyResent?: true;
   options: Pick<TimeOptions, 'at' | 'essential'>;
 }
 
@@ -75,8 +75,8 @@ interface Timed {
  * hold for an essential one. What a person sends waits for neither.
  */
 export function mayLeaveAt(text: Timed, now: number, quietHours: readonly QuietHours[]): number {
-  const { options, hastenedAt, isReleased } = text;
-  if (isReleased || hastenedAt !== undefined) return now;
+  const { options, sendNowAt, isManuallyResent } = text;
+  if (isManuallyResent || sendNowAt !== undefined) return now;
   const from = Math.max(now, options.at?.time ?? now);
   return options.essential || quietHours.length === 0 ? from : nextAllowed(from, quietHours);
 }

@@ -10,11 +10,11 @@ import type { UnderWay } from './queue';
 import type { Outcome, SendOptions } from './text';
 
 /** What a node is told of an outcome. */
-export interface OutcomeNews extends CheckedDraft {
+export interface OutcomeEvent extends CheckedDraft {
   /** What the node gave with it, while the process lives in which it did. */
   origin?: unknown;
   /** The message of the flow as the node wrote it, for when the origin is gone. */
-  carried?: string | undefined;
+  flowMessage?: string | undefined;
   outcome: Outcome;
   /** It may have entered the flow before. */
   redelivered: boolean;
@@ -25,18 +25,18 @@ export interface OutcomeNews extends CheckedDraft {
 }
 
 /** What a node is told of what came of a text after its outcome. */
-interface LaterNews extends Pick<OutcomeNews, 'origin' | 'carried' | 'redelivered'> {
+interface LaterEvent extends Pick<OutcomeEvent, 'origin' | 'flowMessage' | 'redelivered'> {
   messageId?: string;
 }
 
 /** What a node is told of a question. */
-export interface AnswerNews extends LaterNews {
+export interface AnswerEvent extends LaterEvent {
   recipient: string;
   answer: { reply: IncomingRecord } | NoReply;
 }
 
 /** What a node is told once it is known what became of a text on all its handsets, or the time for that is up. */
-export interface ReportNews extends LaterNews {
+export interface ReportEvent extends LaterEvent {
   report: DeliveryReport;
 }
 
@@ -49,7 +49,7 @@ export interface SendHandlerState {
   /** When the first of them may leave that may not yet; ms since 1970. */
   nextAt?: number;
   /** Its open questions. */
-  asking: number;
+  awaitingReply: number;
   /** Why its kept texts wait, or none can be kept, if so. */
   outage?: SmsError;
 }
@@ -62,13 +62,13 @@ export interface SendHandler {
   /** It sends texts that are in the store: what is left there of earlier ones is looked for at once, and it is told when that fails. */
   readonly usesStore: boolean;
   /** Sends an outcome into the flow. Resolves with whether it got there: not when the flow was stopped meanwhile. */
-  onOutcome(news: OutcomeNews): Promise<boolean>;
+  onOutcome(news: OutcomeEvent): Promise<boolean>;
   /** An outcome that is in no store did not get into the flow, which was stopped meanwhile. Absent: then it is gone. */
-  onMissed?(news: OutcomeNews): void;
+  onMissed?(news: OutcomeEvent): void;
   /** Sends the end of a question into the flow, as an outcome. */
-  onAnswer(news: AnswerNews): Promise<boolean>;
+  onAnswer(news: AnswerEvent): Promise<boolean>;
   /** Sends a report into the flow, as an outcome. */
-  onReport(news: ReportNews): Promise<boolean>;
+  onReport(news: ReportEvent): Promise<boolean>;
   /** A text that the node gave with this has been discarded: nothing comes of it. */
   onDiscarded(origin: unknown): void;
   /**
@@ -87,7 +87,7 @@ export interface SendRequest extends CheckedDraft {
   /** Given back with what becomes of it, while the process lives. */
   origin: unknown;
   /** Writes the message of the flow for when it does not; asked only for what has to outlive it. */
-  carried(): string;
+  flowMessage(): string;
 }
 
 /** A sending node's part in an account. */
@@ -203,8 +203,8 @@ export class SenderRegistrations {
 
   /** Also for what is left of the time when it kept its texts. */
   #needsStore({ handler }: SenderRegistration, mayHold = true): boolean {
-    const { waiting, asking } = this.#options.stateOf(handler.id);
-    return (handler.usesStore && mayHold) || waiting > 0 || asking > 0;
+    const { waiting, awaitingReply } = this.#options.stateOf(handler.id);
+    return (handler.usesStore && mayHold) || waiting > 0 || awaitingReply > 0;
   }
 }
 

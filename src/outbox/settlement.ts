@@ -7,7 +7,7 @@ import type { Ledger, OutboxOptions } from './ledger';
 import type { Reconciliations } from './reconciliation';
 import { Redelivery } from './redelivery';
 import { createTooEarly, explainWithheld, holdsAny } from './rules';
-import type { OutcomeNews, SenderRegistration, SenderRegistrations } from './sender-registrations';
+import type { OutcomeEvent, SenderRegistration, SenderRegistrations } from './sender-registrations';
 import {
   asks,
   formatOutcome,
@@ -64,17 +64,17 @@ export class Settlement {
       handlerOf: ({ node }) => registrations.handlerOf(node),
       patienceMs: (text) => absences.leftMs(text.node, endOfOutcome(text, clock)),
       tell: async (handler, text, mayBeKnown) => {
-        const { id, outcome, isReleased, hastenedAt, follows } = text;
+        const { id, outcome, isManuallyResent, sendNowAt, isDuplicate } = text;
         if (!outcome) throw new Error('not settled');
         const origin = origins.get(id);
         // Where the node gave it here, it is in memory as it came.
-        const carried = origin === undefined ? await ledger.carriedOf(text) : text.carried;
+        const flowMessage = origin === undefined ? await ledger.flowMessageOf(text) : text.flowMessage;
         const news = createNews(text, {
           outcome: parseOutcome(outcome),
           origin,
-          carried,
-          redelivered: mayBeKnown || isReleased === true || hastenedAt !== undefined,
-          duplicate: follows === true,
+          flowMessage,
+          redelivered: mayBeKnown || isManuallyResent === true || sendNowAt !== undefined,
+          duplicate: isDuplicate === true,
         });
         return handler.onOutcome(news);
       },
@@ -148,7 +148,7 @@ export class Settlement {
   async end(text: Text, told: Outcome, given?: Given): Promise<void> {
     const { ledger, reconciliations, counts } = this.#options;
     // An earlier try may have been accepted, so it must not be called unsent.
-    const known = text.earlier && isUnsent(told) ? parseOutcome(text.earlier.outcome) : told;
+    const known = text.previousAttempt && isUnsent(told) ? parseOutcome(text.previousAttempt.outcome) : told;
     const outcome = withMessageId(known instanceof SmsError ? known : withWithheld(known, text), text);
     if (isReconciled(text)) reconciliations.close(text.id);
     const isWritten = isTracked(text) || isFollowed(text) || uncountedBy(text, outcome).length > 0;
@@ -197,8 +197,8 @@ export class Settlement {
       this.searching.add(node, 1);
       registrations.tellState(node);
       try {
-        const { sent, looked } = await evidence.look(resolveMs, ledger.closing.signal);
-        outcome = sent ?? error.with({ looked });
+        const { sent, searched } = await evidence.look(resolveMs, ledger.closing.signal);
+        outcome = sent ?? error.with({ searched });
       } catch {
         // Looked for again when the account is used again.
         evidence.interruptedWith = error;
@@ -243,7 +243,7 @@ export class Settlement {
 
   /** Tells a node an outcome that is in no store. Never rejects: a node that throws makes no other outcome of it. */
   async tell({ from, origin }: Given, text: Text, outcome: Outcome, duplicate = false): Promise<void> {
-    const news = createNews(text, { outcome, origin, carried: text.carried, redelivered: false, duplicate });
+    const news = createNews(text, { outcome, origin, flowMessage: text.flowMessage, redelivered: false, duplicate });
     try {
       if (!(await from.handler.onOutcome(news))) from.handler.onMissed?.(news);
     } catch (error) {
@@ -264,7 +264,7 @@ export class Settlement {
   }
 }
 
-function createNews(text: Text, told: Omit<OutcomeNews, 'message' | 'encoding' | 'parts' | 'isKept'>): OutcomeNews {
+function createNews(text: Text, told: Omit<OutcomeEvent, 'message' | 'encoding' | 'parts' | 'isKept'>): OutcomeEvent {
   const { message, encoding, parts } = text;
   // Whichever error it was, that of a text that was not sent itself is `SMS_UNCERTAIN`.
   if (told.duplicate && told.outcome instanceof SmsError && isUnknown(told.outcome)) {

@@ -68,9 +68,9 @@ export interface Text extends Item, CheckedDraft {
   node: string;
   options: SendOptions;
   /** The message of the flow, as the node wrote it. */
-  carried?: string;
+  flowMessage?: string;
   /** That is too long to be written at every step, and stands under a key of its own. */
-  isCarriedApart?: true;
+  isFlowMessageApart?: true;
   /** When it was taken in, in ms. */
   arrivedAt: number;
   /** When it left last, in ms. */
@@ -85,17 +85,17 @@ export interface Text extends Item, CheckedDraft {
   /** How often its outcome has been unknown, and it was put back. */
   repeats?: number;
   /** Recipients that earlier tries went to whose outcome is unknown, and why it is, of the last of them. */
-  earlier?: { to: readonly string[]; outcome: StoredOutcome };
+  previousAttempt?: { to: readonly string[]; outcome: StoredOutcome };
   /** Recipients whose replies are told, though nobody knew that they had got it: they are not asked again. */
   answered?: readonly string[];
   /** What was known, as it was put back, of until when the service wants to be left alone. */
   retryAfter?: StoredRetryAfter | undefined;
   /** Another text has its key, and its outcome is the one of that. */
-  follows?: true;
+  isDuplicate?: true;
   /** When somebody had it sent before its time, in ms: it waits for nothing but its turn. */
-  hastenedAt?: number;
+  sendNowAt?: number;
   /** Somebody had it sent again: what comes of it has entered the flow before in another form. */
-  isReleased?: true;
+  isManuallyResent?: true;
 }
 
 /** An outcome as plain data. */
@@ -118,8 +118,8 @@ export function isTracked({ options }: Pick<Text, 'options'>): boolean {
 }
 
 /** Says whether a text waits until it is sent, beyond its node and its process: because it is to be kept, or is sent once more by hand. */
-export function isKept({ options, isReleased }: Pick<Text, 'options' | 'isReleased'>): boolean {
-  return options.keep !== undefined || isReleased === true;
+export function isKept({ options, isManuallyResent }: Pick<Text, 'options' | 'isManuallyResent'>): boolean {
+  return options.keep !== undefined || isManuallyResent === true;
 }
 
 /** Says whether a text is known to replies and statuses. */
@@ -150,12 +150,12 @@ export function submittedOf({ message, withheld }: Pick<Text, 'message' | 'withh
 
 /** A text whose last try may have been accepted, and that may be sent again. */
 export function afterUnknown(text: Text, outcome: StoredOutcome): Text {
-  return { ...text, earlier: { to: concernedBy(text), outcome } };
+  return { ...text, previousAttempt: { to: concernedBy(text), outcome } };
 }
 
 /** Whom a text goes to, went to, or may have gone to by an earlier try. */
 export function concernedBy(text: Text): string[] {
-  const concerned = new Set([...submittedOf(text), ...(text.earlier?.to ?? [])]);
+  const concerned = new Set([...submittedOf(text), ...(text.previousAttempt?.to ?? [])]);
   return text.message.to.filter((item) => concerned.has(item));
 }
 
@@ -173,15 +173,15 @@ export function uncountedBy(text: Text, outcome: Outcome): string[] {
  * reached anybody.
  */
 export function withWithheld(outcome: Sent, text: Text): Outcome {
-  const { withheld = [], earlier } = text;
+  const { withheld = [], previousAttempt } = text;
   const accepted = new Set(outcome.accepted);
-  const reached = new Set(earlier?.to);
+  const reached = new Set(previousAttempt?.to);
   const unsent = withheld
     .filter(({ msisdn }) => !accepted.has(msisdn))
     .map((one): Withheld => (reached.has(one.msisdn) ? { ...one, mayBeSent: true } : one));
   if (unsent.length === 0) return outcome;
   const isUnknown = accepted.size === 0 && unsent.some(({ mayBeSent }) => mayBeSent);
-  if (earlier && isUnknown) return parseOutcome(earlier.outcome);
+  if (previousAttempt && isUnknown) return parseOutcome(previousAttempt.outcome);
   const failed = unsent.map((one) => {
     const { code, message } = explainWithheld(one);
     return { msisdn: one.msisdn, errorCode: code, errorMessage: message };

@@ -1,6 +1,6 @@
 import { SmsError } from '../errors';
 import { createChange, type Step } from '../journal/step';
-import { type Asked, carriedKey, keepCarried, type Question, type QuestionBook } from '../questions/question';
+import { type Asked, flowMessageKey, keepFlowMessage, type Question, type QuestionBook } from '../questions/question';
 import {
   ask,
   beginReport,
@@ -48,7 +48,7 @@ export interface Moved {
   text: Text;
   asked: readonly Asked[];
   /** Ids of questions that are asked no more. */
-  unasked: readonly string[];
+  closedRequests: readonly string[];
 }
 
 /** What became of a text that came. */
@@ -115,11 +115,11 @@ export function leave(text: Text, memory: Memory, known: QuestionBook): Step<Mov
       const open = asksAgain ? unanswered(asked, look, changes) : asked;
       if (keys) remember({ text: left, to: submitted, keys, open, isAccepted: false }, memory, look, changes);
       for (const question of asked) keepItem(changes, question);
-      if (asked.length > 0) keepCarried(left, memory.now, changes);
+      if (asked.length > 0) keepFlowMessage(left, memory.now, changes);
       if (messageId !== undefined && text.options.reportMs !== undefined) {
         expectStatuses(text, { reference: referenceOf(messageId, text), askedAt: memory.now, known }, look, changes);
       }
-      return () => ({ text: left, asked, unasked: [] });
+      return () => ({ text: left, asked, closedRequests: [] });
     },
   };
 }
@@ -128,7 +128,7 @@ export function leave(text: Text, memory: Memory, known: QuestionBook): Step<Mov
 export function putBack(text: Text, memory: Memory, known: ReadonlyMap<string, Asked>): Step<Moved> {
   const submitted = submittedOf(text);
   // What an earlier try has asked may be answered yet.
-  const takesBack = text.earlier === undefined;
+  const takesBack = text.previousAttempt === undefined;
   return {
     whileFailing: 'apply',
     decide(look, changes) {
@@ -136,13 +136,13 @@ export function putBack(text: Text, memory: Memory, known: ReadonlyMap<string, A
       if (countedAt) giveBack({ ...memory, text, recipients: submitted }, countedAt, look, changes);
       const back = keepText({ ...rest, state: 'waiting' }, memory.now, changes);
       guardAgain(back, look, changes, memory);
-      if (!takesBack) return () => ({ text: back, asked: [], unasked: [] });
+      if (!takesBack) return () => ({ text: back, asked: [], closedRequests: [] });
       // Nobody is asked, and nobody has got it.
       const { messageId, to } = text.message;
       if (messageId !== undefined && isRemembered(text)) forgetSent(referenceOf(messageId, text), to, look, changes);
-      const unasked = unask(unanswered(questionsOf(text, known, changes), look, changes), look, changes);
+      const closedRequests = unask(unanswered(questionsOf(text, known, changes), look, changes), look, changes);
       dropUnkept(text, changes);
-      return () => ({ text: back, asked: [], unasked });
+      return () => ({ text: back, asked: [], closedRequests });
     },
   };
 }
@@ -164,13 +164,13 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Read
       const waitsFor = keys ? ask(text, keys, accepted, questions) : [];
       const begun = waitsFor.map((question) => ({
         ...question,
-        ...(text.isReleased && takeAnswer(question, look, changes)),
+        ...(text.isManuallyResent && takeAnswer(question, look, changes)),
         askedAt: memory.now,
       }));
       const idsOfBegun = new Set(begun.map(({ id }) => id));
       const rest = questions.filter(({ id }) => !idsOfBegun.has(id));
       const mayBeDecided = !sent && isTracked(text) && isUnknown(outcome);
-      const { replied, unasked } = endUnaccepted(rest, { now: memory.now, mayBeDecided }, look, changes);
+      const { replied, closedRequests } = endUnaccepted(rest, { now: memory.now, mayBeDecided }, look, changes);
       const answered = [...(text.answered ?? []), ...replied.map(({ recipient }) => recipient)];
       const stored = {
         outcome: formatOutcome(outcome),
@@ -185,13 +185,13 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Read
         // Whom it asks, and who has replied, has got it, whatever else is known.
         const answerable = [...replied, ...begun].map(({ recipient }) => recipient);
         const got = sent ? accepted : isUnknown(outcome) ? to : [];
-        const reached = new Set([...got, ...(text.earlier?.to ?? []), ...answerable]);
+        const reached = new Set([...got, ...(text.previousAttempt?.to ?? []), ...answerable]);
         const unreached = to.filter((recipient) => !reached.has(recipient));
         forgetSent(keys.reference, unreached, look, changes);
         const open = unanswered(begun, look, changes);
         openQuestions(open, {}, durationOf(text, memory), changes);
       } else if (keys && sent) {
-        if (begun.length > 0) keepCarried(settled, memory.now, changes);
+        if (begun.length > 0) keepFlowMessage(settled, memory.now, changes);
         remember({ text: settled, to: concernedBy(text), keys, open: begun, isAccepted: true }, memory, look, changes);
       }
       for (const question of begun) keepItem(changes, question);
@@ -200,7 +200,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Read
       if (!isOwn) for (const report of reports) expectStatuses(settled, report, look, changes);
       const asked = [...begun, ...replied, ...reports];
       if (keys && isOwn && asked.length === 0) dropUnkept(text, changes);
-      return () => ({ text: settled, asked, unasked });
+      return () => ({ text: settled, asked, closedRequests });
     },
   };
 }
@@ -210,7 +210,7 @@ export function echo(text: Text, outcome: StoredOutcome, { now }: Memory): Step<
   return {
     whileFailing: 'apply',
     decide(_look, changes) {
-      const ended: Text = { ...text, state: 'settled', outcome, settledAt: now, follows: true };
+      const ended: Text = { ...text, state: 'settled', outcome, settledAt: now, isDuplicate: true };
       const settled = keepText(ended, now, changes);
       return () => settled;
     },
@@ -219,8 +219,8 @@ export function echo(text: Text, outcome: StoredOutcome, { now }: Memory): Step<
 
 /** What becomes of a settled text whose outcome has entered the flow: somebody may decide about it, or, `undefined`, it is done with. */
 export function undecided(text: Text, { now }: Pick<Memory, 'now'>): Text | undefined {
-  const { outcome, follows } = text;
-  if (!outcome || follows || 'sent' in outcome || !isUnknown(parseOutcome(outcome))) return undefined;
+  const { outcome, isDuplicate } = text;
+  if (!outcome || isDuplicate || 'sent' in outcome || !isUnknown(parseOutcome(outcome))) return undefined;
   return { ...text, state: 'uncertain', settledAt: now };
 }
 
@@ -243,21 +243,21 @@ export function discard(
   memory: Pick<Memory, 'now' | 'dedupeMs'>,
   whileFailing: 'refuse' | 'apply',
   known: QuestionBook,
-): Step<{ asked: readonly Question[]; unasked: readonly string[] }> {
+): Step<{ asked: readonly Question[]; closedRequests: readonly string[] }> {
   return {
     whileFailing,
     drops: [text.id],
     decide(look, changes) {
       if (text.state === 'waiting') {
         // Only an earlier try may have reached anybody.
-        const outcome = text.earlier ? parseOutcome(text.earlier.outcome) : new SmsError('closed');
+        const outcome = text.previousAttempt ? parseOutcome(text.previousAttempt.outcome) : new SmsError('closed');
         noteOutcome(text, outcome, { look, changes }, memory);
       }
       const questions = questionsOf(text, known, changes).filter(({ askedAt }) => askedAt === undefined);
-      const { replied, unasked } = endUnaccepted(questions, memory, look, changes);
-      dropText(text, () => known.of(text.id).length > unasked.length, changes);
+      const { replied, closedRequests } = endUnaccepted(questions, memory, look, changes);
+      dropText(text, () => known.of(text.id).length > closedRequests.length, changes);
       changes.firm = true;
-      return () => ({ asked: replied, unasked });
+      return () => ({ asked: replied, closedRequests });
     },
   };
 }
@@ -265,10 +265,10 @@ export function discard(
 /** Keeps a text that is tracked. Of what it carries whatever is long is written once, under a key of its own. */
 function keepText(text: Text, now: number, changes: Changes, isLoose = false): Text {
   if (!isTracked(text)) return text;
-  const { carried = '', ...rest } = text;
-  const isApart = carried.length > longestInline;
-  const kept = isApart ? { ...rest, isCarriedApart: true as const } : text;
-  if (isApart) keepCarried(text, now, changes);
+  const { flowMessage = '', ...rest } = text;
+  const isApart = flowMessage.length > longestInline;
+  const kept = isApart ? { ...rest, isFlowMessageApart: true as const } : text;
+  if (isApart) keepFlowMessage(text, now, changes);
   keepItem(changes, kept, isLoose);
   return kept;
 }
@@ -276,18 +276,18 @@ function keepText(text: Text, now: number, changes: Changes, isLoose = false): T
 /** @param isAsking whether what it has asked is open, and carries the same */
 function dropText(text: Text, isAsking: () => boolean, changes: Changes): void {
   dropItem(changes, text.id, 'ledger');
-  if ((text.isCarriedApart || asks(text)) && !isAsking()) changes.remember.set(carriedKey(text.id), undefined);
+  if ((text.isFlowMessageApart || asks(text)) && !isAsking()) changes.remember.set(flowMessageKey(text.id), undefined);
 }
 
 /** A text that is in no store asks nothing any more. */
 function dropUnkept(text: Text, changes: Changes): void {
-  if (!isTracked(text) && asks(text)) changes.remember.set(carriedKey(text.id), undefined);
+  if (!isTracked(text) && asks(text)) changes.remember.set(flowMessageKey(text.id), undefined);
 }
 
 /** A kept text waits for the one that has its key; when there is none any more, it is sent itself. */
 function followOrLead(text: Text, { type }: OnceVerdict): Text {
-  if (type === 'underway' && text.options.keep && !text.follows) return { ...text, follows: true };
-  if (type !== 'new' || !text.follows) return text;
-  const { follows: _, ...leading } = text;
+  if (type === 'underway' && text.options.keep && !text.isDuplicate) return { ...text, isDuplicate: true };
+  if (type !== 'new' || !text.isDuplicate) return text;
+  const { isDuplicate: _, ...leading } = text;
   return leading;
 }

@@ -11,7 +11,7 @@ export interface PollSettings {
   /** How long to wait after an empty poll (§8). */
   pauseMs: number;
   /** Polls in flight at once while messages keep coming. */
-  drain: number;
+  parallelPolls: number;
   /** Whether duplicates are left out. */
   dedupe: boolean;
   /** How long an identifier is remembered. */
@@ -88,7 +88,7 @@ interface Plan {
   /** How long to wait when there was nothing. */
   pauseMs(settings: PollSettings | undefined, watchers: Iterable<Watcher>): number;
   /** Polls in flight at once while messages keep coming. */
-  drain(settings: PollSettings | undefined): number;
+  parallelPolls(settings: PollSettings | undefined): number;
   /** What a poll brought, as the loop has to see it. */
   judge(acceptances: readonly Acceptance[]): PollOutcome;
   /** One poll at a time, since each moves the one date on that they all go by. */
@@ -96,7 +96,7 @@ interface Plan {
 }
 
 /**
- * Answers of an endpoint that may be held and not flushed beside one for each poll of its `drain`, so that a disk that is slow to
+ * Answers of an endpoint that may be held and not flushed beside one for each poll of its `parallelPolls`, so that a disk that is slow to
  * flush does not set the pace; each of them is a message more that a power cut may cost.
  */
 const mostAhead = 2;
@@ -104,7 +104,7 @@ const mostAhead = 2;
 /** What comes piece by piece, each piece once (§4.2, §4.4). */
 const queue: Omit<Plan, 'fetch'> = {
   pauseMs: (settings) => settings?.pauseMs ?? 0,
-  drain: (settings) => settings?.drain ?? 1,
+  parallelPolls: (settings) => settings?.parallelPolls ?? 1,
   judge: (acceptances) => (acceptances.every(({ outcome }) => outcome === 'repeated') ? 'repeated' : 'new'),
   takesTurns: false,
 };
@@ -112,7 +112,7 @@ const queue: Omit<Plan, 'fetch'> = {
 /** What comes whole since the last time (§4.3): polled at intervals, whatever it brings. */
 const list: Omit<Plan, 'fetch'> = {
   pauseMs: (_, watchers) => Math.min(...[...watchers].map(({ intervalMs }) => intervalMs ?? Number.POSITIVE_INFINITY)),
-  drain: () => 1,
+  parallelPolls: () => 1,
   judge: () => 'empty',
   takesTurns: true,
 };
@@ -149,9 +149,9 @@ export class Endpoint {
         poll: (events) => this.#poll(events),
         // No more than each receiver can take.
         mostUnderWay: () =>
-          Math.min(this.#plan.drain(this.settings) + mostAhead, ...this.#receivers.map(({ room }) => room)),
+          Math.min(this.#plan.parallelPolls(this.settings) + mostAhead, ...this.#receivers.map(({ room }) => room)),
         pauseMs: () => this.#plan.pauseMs(this.settings, this.#watchers.keys()),
-        drain: () => this.#plan.drain(this.settings),
+        parallelPolls: () => this.#plan.parallelPolls(this.settings),
       },
       (state, previous) => this.#tell(state, previous),
       host.clock,

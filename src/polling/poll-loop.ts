@@ -37,8 +37,8 @@ export interface PollSource {
   /** How long to wait after an empty answer (§8). */
   pauseMs(): number;
   /** Polls in flight at once while messages keep coming; 1 keeps their order. */
-  drain(): number;
-  /** Polls in flight, and answers that are held, but not back, and not handed over, all in all. Absent: as many as `drain`. */
+  parallelPolls(): number;
+  /** Polls in flight, and answers that are held, but not back, and not handed over, all in all. Absent: as many as `parallelPolls`. */
   mostUnderWay?(): number;
 }
 
@@ -60,7 +60,7 @@ export interface PollSource {
  *     return next === undefined ? ('empty' as const) : ('new' as const);
  *   },
  *   pauseMs: () => 30_000,
- *   drain: () => 1,
+ *   parallelPolls: () => 1,
  * };
  * const loop = new PollLoop(source, ({ name }) => console.log(name));
  * loop.start();
@@ -169,7 +169,7 @@ export class PollLoop {
           continue;
         }
         // While it has to wait for what the service does, it wants to know first what an answer brought.
-        const most = (this.#isBackingOff ? undefined : this.#source.mostUnderWay?.()) ?? this.#source.drain();
+        const most = (this.#isBackingOff ? undefined : this.#source.mostUnderWay?.()) ?? this.#source.parallelPolls();
         if (this.#inFlight + this.#handingOver.size >= Math.max(1, most)) {
           // Whoever has a poll in flight goes on.
           if (this.#handingOver.size === 0) return;
@@ -178,7 +178,7 @@ export class PollLoop {
         }
         const outcome = this.#late ?? (await this.#ask());
         if (outcome === 'new') {
-          if (this.#wanted && !this.#held && this.#workers < this.#source.drain()) void this.#work();
+          if (this.#wanted && !this.#held && this.#workers < this.#source.parallelPolls()) void this.#work();
           continue;
         }
         // A helper ends with its first answer that brings nothing, and leaves it to the last one, which stays, to find

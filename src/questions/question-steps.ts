@@ -5,8 +5,8 @@ import { present } from '../wire/fields';
 import {
   type Answer,
   type Asked,
-  carriedKey,
-  keepCarried,
+  flowMessageKey,
+  keepFlowMessage,
   type Question,
   questionGraceMs,
   type Report,
@@ -104,7 +104,7 @@ export function beginReport(text: Text, sent: Sent, memory: Memory, changes: Cha
   const recipients = sent.accepted;
   const report: Report = { ...common, kind: 'report', id: `${id}-report`, recipients, askedAt: memory.now };
   keepItem(changes, report);
-  keepCarried(text, memory.now, changes);
+  keepFlowMessage(text, memory.now, changes);
   return report;
 }
 
@@ -126,7 +126,7 @@ export function endUnaccepted(
   { now, mayBeDecided }: { now: number; mayBeDecided?: boolean },
   look: Look,
   changes: Changes,
-): { replied: Question[]; unasked: string[] } {
+): { replied: Question[]; closedRequests: string[] } {
   const replied: Question[] = [];
   const silent: Question[] = [];
   for (const question of questions) {
@@ -135,7 +135,7 @@ export function endUnaccepted(
     else silent.push(question);
   }
   for (const question of replied) keepItem(changes, question);
-  return { replied, unasked: unask(silent, look, changes, mayBeDecided) };
+  return { replied, closedRequests: unask(silent, look, changes, mayBeDecided) };
 }
 
 /** Asks no more. Returns the ids of the questions. */
@@ -187,7 +187,7 @@ export function endAsked(asked: readonly Asked[], known: ReadonlyMap<string, Ask
  * @param isLast nothing else needs what its text carries
  */
 export function forgetQuestion(asked: Asked, isLast: () => boolean): Step<void> {
-  const unasked = asked.kind === 'question' && asked.askedAt === undefined ? asked : undefined;
+  const closedRequests = asked.kind === 'question' && asked.askedAt === undefined ? asked : undefined;
   // Those that go later may be in a later commit, which a kill may come before.
   const wasLast = isLast();
   return {
@@ -195,8 +195,8 @@ export function forgetQuestion(asked: Asked, isLast: () => boolean): Step<void> 
     drops: [asked.id],
     decide(look, changes) {
       dropItem(changes, asked.id, 'ledger');
-      if (unasked) closeQuestion(unasked, look, changes);
-      if (wasLast && isLast()) changes.remember.set(carriedKey(asked.text), undefined);
+      if (closedRequests) closeQuestion(closedRequests, look, changes);
+      if (wasLast && isLast()) changes.remember.set(flowMessageKey(asked.text), undefined);
       return () => {};
     },
   };

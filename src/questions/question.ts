@@ -58,19 +58,23 @@ export const awaited: Readonly<Record<Asked['kind'], PolledFor>> = { question: '
 /** A question and what the flow sent with it stay for so long after its time, should nobody be there to take its end. */
 export const questionGraceMs = 7 * 24 * 3_600_000;
 
-const carriedPrefix = `${unsweptPrefix}carried:`;
+const flowMessagePrefix = `${unsweptPrefix}flowMessage:`;
 
 /** What texts carry goes with them, and with what they ask. */
-export const movedCarried: MovedValues = { prefix: carriedPrefix };
+export const movedFlowMessages: MovedValues = { prefix: flowMessagePrefix };
 
 /** The key of the flow's message that a text came with. */
-export function carriedKey(text: string): string {
-  return carriedPrefix + text;
+export function flowMessageKey(text: string): string {
+  return flowMessagePrefix + text;
 }
 
 /** Keeps what a text carries, for it and what it asks, until neither is open any more, however late that is. */
-export function keepCarried({ id, carried }: { id: string; carried?: string }, at: number, changes: Changes): void {
-  if (carried !== undefined) changes.remember.set(carriedKey(id), { at, forMs: foreverMs, value: carried });
+export function keepFlowMessage(
+  { id, flowMessage }: { id: string; flowMessage?: string },
+  at: number,
+  changes: Changes,
+): void {
+  if (flowMessage !== undefined) changes.remember.set(flowMessageKey(id), { at, forMs: foreverMs, value: flowMessage });
 }
 
 /** The questions and reports of this process that have not entered the flow, found by id, text and reference. */

@@ -66,8 +66,8 @@ export class Questions {
       tell: async (handler, asked, mayBeKnown) => {
         const { text, messageId } = asked;
         const origin = origins.get(text);
-        const carried = origin === undefined ? await ledger.carriedOf(asked) : undefined;
-        const news = { redelivered: mayBeKnown, ...present({ messageId, origin, carried }) };
+        const flowMessage = origin === undefined ? await ledger.flowMessageOf(asked) : undefined;
+        const news = { redelivered: mayBeKnown, ...present({ messageId, origin, flowMessage }) };
         if (asked.kind === 'report') return handler.onReport({ ...news, report: describeReport(asked) });
         const { recipient, answer } = asked;
         return answer ? handler.onAnswer({ ...news, recipient, answer }) : false;

@@ -10,13 +10,13 @@ import {
   describeStoreFailure,
   type Engine,
   formatRemembered,
-  type Held,
-  type Hold,
   type Item,
   isFlushed,
-  type Leftovers,
   type Operation,
+  type PendingWrite,
   parseRemembered,
+  type RecoveredState,
+  type RecoveredWrite,
   type Remembered,
   readItems,
   type Store,
@@ -114,7 +114,7 @@ export class DiskStore implements Store {
     return existsSync(this.#location);
   }
 
-  async open(events: StoreEvents): Promise<Leftovers> {
+  async open(events: StoreEvents): Promise<RecoveredState> {
     this.#look();
     await this.close();
     await mkdir(this.#location, { recursive: true, mode: 0o700 });
@@ -130,7 +130,7 @@ export class DiskStore implements Store {
     return { items, held, isReset };
   }
 
-  hold(text: string): Hold | undefined {
+  hold(text: string): PendingWrite | undefined {
     return this.#database && this.#heldFiles.hold(text);
   }
 
@@ -243,7 +243,7 @@ async function probe(database: Database): Promise<void> {
 
 /** The databases leave files of such names alone. */
 const heldPrefix = 'held-';
-const asidePrefix = 'unreadable-';
+const quarantinePrefix = 'unreadable-';
 const numberLength = 15;
 
 /**
@@ -262,7 +262,7 @@ class HeldFiles {
   }
 
   /** See {@link Store.hold}. */
-  hold(text: string): Hold | undefined {
+  hold(text: string): PendingWrite | undefined {
     const name = heldPrefix + String(++this.#lastNumber).padStart(numberLength, '0');
     const letGo = () => {
       this.#own.delete(name);
@@ -280,16 +280,16 @@ class HeldFiles {
   }
 
   /** What an earlier process held, in the order in which it did. */
-  read(): Held[] {
+  read(): RecoveredWrite[] {
     const names = readdirSync(this.#folder).filter((name) => name.startsWith(heldPrefix) && !this.#own.has(name));
-    const held: Held[] = [];
+    const held: RecoveredWrite[] = [];
     for (const name of names.sort()) {
       this.#lastNumber = Math.max(this.#lastNumber, Number(name.slice(heldPrefix.length)) || 0);
       const letGo = () => this.#remove(name);
       const text = this.#textIn(name);
       // Cut off by a kill, or by a power cut: its message was on its way.
       if (!text.endsWith('\n')) letGo();
-      else held.push({ text: text.slice(0, -1), letGo, setAside: () => this.#setAside(name) });
+      else held.push({ text: text.slice(0, -1), letGo, quarantine: () => this.#quarantine(name) });
     }
     return held;
   }
@@ -313,8 +313,8 @@ class HeldFiles {
   }
 
   /** Where that fails, it stays where it is, and is found again. */
-  #setAside(name: string): string {
-    const [path, aside] = [join(this.#folder, name), join(this.#folder, asidePrefix + name)];
+  #quarantine(name: string): string {
+    const [path, aside] = [join(this.#folder, name), join(this.#folder, quarantinePrefix + name)];
     try {
       renameSync(path, aside);
       return aside;

@@ -1,4 +1,4 @@
-import type { Changes, Leftovers, Remembered, Store } from './store';
+import type { Changes, RecoveredState, Remembered, Store } from './store';
 
 /**
  * Keeps everything in this process.
@@ -16,7 +16,7 @@ export class MemoryStore implements Store {
   readonly #remembered = new Map<string, Remembered>();
 
   /** Whoever keeps has what is undone; there is nothing else to find. */
-  open(): Promise<Leftovers> {
+  open(): Promise<RecoveredState> {
     return Promise.resolve({ items: [], held: [] });
   }
 

@@ -7,8 +7,8 @@ import {
   type Changes,
   formatRemembered,
   type Item,
-  type Leftovers,
   parseRemembered,
+  type RecoveredState,
   type Remembered,
   readItems,
   type Store,
@@ -118,7 +118,7 @@ export class RedisStore implements Store {
     this.takeOverMs = aliveMs + graceMs + 2 * heartbeatMs;
   }
 
-  async open(events: StoreEvents): Promise<Leftovers> {
+  async open(events: StoreEvents): Promise<RecoveredState> {
     this.#abandon(this.#session);
     const redis = await this.#createClient();
     const session: Session = { redis, sign: randomUUID(), beganAtMs: this.#clock.elapsed() };

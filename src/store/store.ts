@@ -2,13 +2,13 @@ import { hash } from 'node:crypto';
 import { isSmsError, SmsError } from '../errors';
 
 /** Which room of the library keeps an item; `held`: a step that waits in a shared store. */
-export type Part = 'inbox' | 'deadLetter' | 'ledger' | 'held';
+export type ItemKind = 'inbox' | 'deadLetter' | 'ledger' | 'held';
 
 /** Something kept until it is done with. Plain data; the parts add properties of their own. */
 export interface Item {
   /** Ascending in the order of arrival within the store. */
   id: string;
-  part: Part;
+  part: ItemKind;
   /**
    * Names of those who can take it over from a process that died, one of which suffices: `incoming`, `status`, `outbox`,
    * `node ID`, `path PATH`.
@@ -59,24 +59,24 @@ export function parseRememberedValue<T>(
 export type Look = (key: string) => Remembered | undefined;
 
 /** A text where a crash does not reach it. */
-export interface Hold {
+export interface PendingWrite {
   /** To be called when it is committed. */
   letGo(): void;
 }
 
 /** Something on its way into the store that an earlier process left. */
-export interface Held extends Hold {
+export interface RecoveredWrite extends PendingWrite {
   text: string;
   /** Keeps it where nobody looks for it again, since it cannot be read. Returns the place. */
-  setAside(): string;
+  quarantine(): string;
 }
 
 /** What an earlier process left behind. */
-export interface Leftovers {
+export interface RecoveredState {
   /** In order. */
   items: Item[];
   /** It may be among the items or done with already. What this process holds it has in hand: that is not among it. */
-  held: Held[];
+  held: RecoveredWrite[];
   /** What is in hand and missing here the store has lost since it was last open: it has to be kept anew. */
   isReset?: boolean;
 }
@@ -115,7 +115,7 @@ export interface Changes {
   /** Of those, ids of items that have to outlive the process, but not a power cut: losing the change tells too little, and nothing wrong. */
   loose: Set<string>;
   /** Ids of items that are done with. */
-  drop: Map<string, Part>;
+  drop: Map<string, ItemKind>;
   /** `undefined` forgets. */
   remember: Map<string, Remembered | undefined>;
   /** Keys that are only looked at, and that a shared store compares: the step holds only while nobody has changed them. */
@@ -145,12 +145,12 @@ export interface Store {
    */
   readonly mayHold?: boolean | undefined;
   /** Opens or reopens, and returns what was left. */
-  open(events: StoreEvents): Promise<Leftovers>;
+  open(events: StoreEvents): Promise<RecoveredState>;
   /**
    * Puts a text where a crash does not reach it, before it returns: a commit takes its time, and whoever sent it has
    * forgotten it already. Never throws. Returns `undefined` when it could not. Absent: there is no such place.
    */
-  hold?(text: string): Hold | undefined;
+  hold?(text: string): PendingWrite | undefined;
   /** What is remembered under each key, `undefined` where nothing is. */
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]>;
   /** Everything that is remembered under keys that begin so. */
@@ -205,7 +205,7 @@ export function keepItem({ keep, loose, drop }: Changes, item: Item, isLoose = f
 }
 
 /** Drops an item, which may have been kept before. */
-export function dropItem({ keep, drop }: Changes, id: string, part: Part): void {
+export function dropItem({ keep, drop }: Changes, id: string, part: ItemKind): void {
   keep.delete(id);
   drop.set(id, part);
 }
@@ -249,19 +249,19 @@ export function parseRemembered(text: string): Remembered {
 /**
  * Reads items, in the order in which they are listed.
  *
- * @param setAside keeps what cannot be read elsewhere, and returns the place
+ * @param quarantine keeps what cannot be read elsewhere, and returns the place
  */
 export async function readItems(
   listed: AsyncIterable<[id: string, text: string]> | Iterable<[id: string, text: string]>,
   events: StoreEvents,
-  setAside: (id: string, text: string) => Promise<string>,
+  quarantine: (id: string, text: string) => Promise<string>,
 ): Promise<Item[]> {
   const items: Item[] = [];
   for await (const [id, text] of listed) {
     const isReadable = (item: unknown): item is Item => Object(item).id === id && events.isReadable(item as Item);
     const item = parseRememberedValue({ value: text }, isReadable);
     if (item) items.push(item);
-    else events.onUnreadable(await setAside(id, text));
+    else events.onUnreadable(await quarantine(id, text));
   }
   return items;
 }

@@ -33,13 +33,13 @@ const entries: Record<string, Entry[]> = {
     { property: 'concurrency', value: '3' },
     { property: 'queueLimit', value: '500' },
     { property: 'maxLength', value: '' },
-    { property: 'sentHours', value: '24' },
+    { property: 'rememberHours', value: '24' },
     { property: 'perSecond', value: '0.5' },
     { property: 'perHandset', value: '5' },
     { property: 'perHandsetMinutes', value: '10' },
     { property: 'perDay', value: '1000' },
     { property: 'pause', value: '0' },
-    { property: 'drain', value: '4' },
+    { property: 'parallelPolls', value: '4' },
     { property: 'store', value: 'memory' },
     { property: 'dedupeHours', value: '96' },
     { property: 'dedupe', value: false },
@@ -148,7 +148,7 @@ describe('The forms in the editor', function () {
       concurrency: 8,
       queueLimit: 10000,
       pause: 30,
-      drain: 1,
+      parallelPolls: 1,
       maxLength: 480,
       store: 'memory',
       dedupe: true,
@@ -363,7 +363,7 @@ describe('The forms in the editor', function () {
       concurrency: ['0', /whole number of 1 or more/],
       queueLimit: ['1.5', /whole number/],
       pause: ['-1', /number from 0/],
-      drain: ['17', /1 to 16/],
+      parallelPolls: ['17', /1 to 16/],
       maxLength: ['none', /whole number/],
       dedupeHours: ['-1', /number/],
       redisUrl: ['https://redis.example.com', /redis:\/\/ or rediss:\/\//],
@@ -801,9 +801,9 @@ describe('The forms in the editor', function () {
   it('of sms-in says what answers to open questions are', async () => {
     await openEditor(account(), node('sms-in', { account: 'account' }));
     const form = await editor.openForm('sms-in');
-    assert.equal(await form.locator('#sms-in-unasked-hint').isVisible(), false);
-    await form.locator('#node-input-filter').selectOption('unasked');
-    assert.match(await form.locator('#sms-in-unasked-hint').innerText(), /waits for a reply/);
+    assert.equal(await form.locator('#sms-in-notAwaited-hint').isVisible(), false);
+    await form.locator('#node-input-filter').selectOption('notAwaited');
+    assert.match(await form.locator('#sms-in-notAwaited-hint').innerText(), /waits for a reply/);
   });
 
   it('of sms-send offers the callback nodes of the workspace by name, and an e-mail', async () => {
@@ -972,8 +972,8 @@ describe('The forms in the editor', function () {
     await editor.openForm('sms-feed');
     const form = await editor.editAccount();
     await unfold(form);
-    const drain = form.locator('#node-config-input-drain');
-    const unit = form.locator('#node-config-input-drain + .sms-unit');
+    const parallelPolls = form.locator('#node-config-input-parallelPolls');
+    const unit = form.locator('#node-config-input-parallelPolls + .sms-unit');
     for (const [value, words] of [
       ['1', 'poll'],
       ['4', 'polls'],
@@ -981,11 +981,11 @@ describe('The forms in the editor', function () {
       // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
       ['${POLLS}', 'polls'],
     ] as const) {
-      await drain.fill(value);
+      await parallelPolls.fill(value);
       assert.equal(await unit.innerText(), words);
-      assert.equal(await editor.complaint('drain', 'node-config-input'), '');
+      assert.equal(await editor.complaint('parallelPolls', 'node-config-input'), '');
     }
-    assert.equal(await drain.getAttribute('placeholder'), '1');
+    assert.equal(await parallelPolls.getAttribute('placeholder'), '1');
     assert.equal(await form.locator('#node-config-input-maxLength').getAttribute('placeholder'), 'no limit');
   });
 

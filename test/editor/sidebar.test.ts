@@ -187,7 +187,7 @@ describe('The sidebar tab SMS', function () {
     assert.match(times ?? '', /last\u00a0answer\u00a0(just\u00a0now|\d+\u00a0sec\.\u00a0ago)$/);
     await says(card(), 'memory, working');
     receive('Is anybody there?');
-    await shelf('aside', 1).waitFor();
+    await shelf('unhandled', 1).waitFor();
     await press();
     await says(card().locator('dl').last(), /Sent1/);
     simulator.fault('send', { status: 503 });
@@ -228,8 +228,8 @@ describe('The sidebar tab SMS', function () {
   it('lists what was set aside, and gives it to its flow again', async () => {
     await open([account(), ...sending(), receiving()]);
     receive('One <b>bold</b>\nmove');
-    await shelf('aside', 1).waitFor();
-    await shelf('aside', 1).click();
+    await shelf('unhandled', 1).waitFor();
+    await shelf('unhandled', 1).click();
     const entry = card().locator('.sms-entry');
     await says(entry, '64215550000 → 642100000001');
     assert.equal(await entry.locator('.sms-entry-text').innerText(), 'One <b>bold</b>\nmove');
@@ -280,7 +280,7 @@ describe('The sidebar tab SMS', function () {
     await shelf('uncertain', 3).click();
     const entries = card().locator('.sms-entry');
     await entries.first().getByRole('button', { name: 'It has arrived' }).click();
-    await entries.first().locator('[data-sure="sent"]').click();
+    await entries.first().locator('[data-sure="markSent"]').click();
     await says(card().getByRole('status'), 'The text counts as accepted; its flow goes on.');
     await shelf('uncertain', 2).waitFor();
     await card().getByRole('button', { name: 'All have arrived' }).click();
@@ -362,11 +362,11 @@ describe('The sidebar tab SMS', function () {
     receive('STOP');
     await shelf('optOuts', 2).waitFor();
     await says(rows.first(), /^64215550000.*by a message/);
-    await shelf('aside', 1).click();
+    await shelf('unhandled', 1).click();
     const untaken = card().locator('.sms-entry', { hasText: 'STOP' });
     await says(untaken, 'No node takes it yet. The first one that does gets it.');
     assert.deepEqual(await untaken.getByRole('button').allInnerTexts(), ['Discard']);
-    await shelf('aside', 1).click();
+    await shelf('unhandled', 1).click();
     const lines = Array.from({ length: 250 }, (_, index) => `"+6421666${1000 + index}",2026-01-01,person`);
     await card()
       .locator('input[type="file"]')
@@ -546,7 +546,7 @@ describe('The sidebar tab SMS', function () {
     assert.match(text, /^Today, since \d+:\d\d/m);
     // In Node-RED 5 it has half of that.
     await editor.page.setViewportSize({ width: 1280, height: 800 });
-    const [seen, lists] = await Promise.all([content().boundingBox(), shelf('aside', 2).boundingBox()]);
+    const [seen, lists] = await Promise.all([content().boundingBox(), shelf('unhandled', 2).boundingBox()]);
     assert.ok(seen && lists && lists.y + lists.height <= seen.y + seen.height, 'both lists are in sight');
     await shelf('uncertain', 1).click();
     await says(card(), 'The service failed with status 500; the message may have been sent. Check with the service');
@@ -646,7 +646,7 @@ describe('The sidebar tab SMS', function () {
     let entries = 0;
     for (const [state, count] of [
       ['uncertain', 1],
-      ['aside', 2],
+      ['unhandled', 2],
       ['kept', 1],
       ['optOuts', 1],
     ] as const) {

@@ -37,14 +37,14 @@ const counts = {
   statuses: 0,
   duplicates: 0,
   redelivered: 0,
-  setAside: 0,
+  unhandled: 0,
 };
 const state: AccountState = {
   polls: [
     { kind: 'incoming', state: 'waiting', since: 0, lastAnswerAt: 1_000 },
     { kind: 'status', state: 'failing', since: 0, error: new SmsError('forbiddenRead') },
   ],
-  inbox: { undelivered: 2, oldestAt: 2_000, setAside: 1 },
+  inbox: { undelivered: 2, oldestAt: 2_000, unhandled: 1 },
   sends: {
     inFlight: 0,
     waiting: 1,
@@ -52,8 +52,8 @@ const state: AccountState = {
     scheduled: 0,
     oldestKeptAt: 3_000,
     uncertain: 1,
-    asking: 0,
-    reporting: 0,
+    awaitingReply: 0,
+    awaitingReport: 0,
     failing: {
       error: new SmsError('unreachable', { params: { host: 'sms.example', detail: 'down' } }),
       since: 4_000,
@@ -136,7 +136,7 @@ describe('what goes on in an account', () => {
         { kind: 'incoming', state: 'waiting', since: at(0), lastAnswerAt: at(1) },
         { kind: 'status', state: 'failing', since: at(0) },
       ],
-      inbox: { undelivered: 2, oldestAt: at(2), setAside: 1 },
+      inbox: { undelivered: 2, oldestAt: at(2), unhandled: 1 },
       counts,
     });
     const { failing, ...texts } = sends;
@@ -147,8 +147,8 @@ describe('what goes on in an account', () => {
       scheduled: 0,
       oldestKeptAt: at(3),
       uncertain: 1,
-      asking: 0,
-      reporting: 0,
+      awaitingReply: 0,
+      awaitingReport: 0,
     });
     const { message, ...facts } = failing as Record<string, unknown>;
     assert.deepEqual(facts, { code: 'SMS_UNREACHABLE', since: at(4), nextTryAt: at(5) });
@@ -198,7 +198,7 @@ describe('what goes on in an account', () => {
     const { entries, total } = body as unknown as { entries: unknown[]; total: number };
     assert.deepEqual([entries.length, total], [200, 300]);
     assert.deepEqual(entries[0], { ...kept, at: '1970-01-01T00:00:04.000Z' });
-    assert.deepEqual((await ask('a/entries?state=aside')).body, { entries: [], total: 0 });
+    assert.deepEqual((await ask('a/entries?state=unhandled')).body, { entries: [], total: 0 });
   });
 
   it('shows the entries after those that were shown, as many as are asked for, and at most 200', async () => {
@@ -241,7 +241,7 @@ describe('what goes on in an account', () => {
 
   it('is 400 for a state and an action that there are not', async () => {
     const ask = await serve(createNode('a', 'login'));
-    for (const query of ['', '?state=', '?state=all', '?state=kept&state=aside']) {
+    for (const query of ['', '?state=', '?state=all', '?state=kept&state=unhandled']) {
       assert.equal((await ask(`a/entries${query}`)).status, 400, query);
     }
     for (const decision of [{}, [], { action: 'sell' }, { action: ['send'] }]) {
@@ -323,7 +323,7 @@ describe('what goes on in an account', () => {
       assert.equal(await ask('account/state'), told, label);
       assert.equal(await ask('metrics'), told, label);
       assert.equal(await ask('state'), told, label);
-      assert.equal(await ask('account/entries?state=aside'), private_, label);
+      assert.equal(await ask('account/entries?state=unhandled'), private_, label);
       const headers = { 'content-type': 'application/json' };
       const decision = { method: 'POST', headers, body: JSON.stringify({ action: 'discard' }) };
       // Whoever may decide is told that there is no such entry.
@@ -353,10 +353,10 @@ describe('what goes on in an account', () => {
     sim.receive({ from: '64215551234', to: '642100000001', body: 'hello' });
     const [caught] = await flow.messages('caught', 1);
     assert.equal(caught?.error?.code, 'SMS_UNDELIVERED');
-    type State = { inbox: { setAside: number }; polls: { kind: string }[]; store: { kind: string } };
+    type State = { inbox: { unhandled: number }; polls: { kind: string }[]; store: { kind: string } };
     const state = await read<State>('account/state');
-    assert.deepEqual([state.inbox.setAside, state.polls[0]?.kind, state.store.kind], [1, 'incoming', 'memory']);
-    const { entries } = await read<{ entries: { id: string; node: string }[] }>('account/entries?state=aside');
+    assert.deepEqual([state.inbox.unhandled, state.polls[0]?.kind, state.store.kind], [1, 'incoming', 'memory']);
+    const { entries } = await read<{ entries: { id: string; node: string }[] }>('account/entries?state=unhandled');
     assert.equal(entries[0]?.node, 'in');
     await helper
       .request()

@@ -340,8 +340,8 @@ describe('consent', () => {
     write('hello', two);
     await until(async () => {
       const { body } = await helper.request().get('/sms-account/account/state').expect(200);
-      const { undelivered, setAside } = body.inbox;
-      return undelivered + setAside === 2;
+      const { undelivered, unhandled } = body.inbox;
+      return undelivered + unhandled === 2;
     });
     await send(flow, one);
     assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');

@@ -51,8 +51,8 @@ function parseSample(line: string, expected: string): Sample {
 
 const idle: AccountState = {
   polls: [],
-  inbox: { undelivered: 0, setAside: 0 },
-  sends: { inFlight: 0, waiting: 0, kept: 0, scheduled: 0, uncertain: 0, asking: 0, reporting: 0 },
+  inbox: { undelivered: 0, unhandled: 0 },
+  sends: { inFlight: 0, waiting: 0, kept: 0, scheduled: 0, uncertain: 0, awaitingReply: 0, awaitingReport: 0 },
   consent: { optedOut: 2 },
   store: { kind: 'disk', ok: true },
   counts: {
@@ -70,7 +70,7 @@ const idle: AccountState = {
     statuses: 9,
     duplicates: 10,
     redelivered: 11,
-    setAside: 12,
+    unhandled: 12,
   },
 };
 
@@ -120,7 +120,7 @@ describe('metrics', () => {
 
   it('tells what waits, and whether the store can be written', () => {
     const read = measure({
-      inbox: { undelivered: 100_000, oldestAt: 1_000, setAside: 3 },
+      inbox: { undelivered: 100_000, oldestAt: 1_000, unhandled: 3 },
       sends: {
         inFlight: 1,
         waiting: 2,
@@ -128,21 +128,21 @@ describe('metrics', () => {
         scheduled: 0,
         oldestKeptAt: 2_000,
         uncertain: 5,
-        asking: 6,
-        reporting: 8,
+        awaitingReply: 6,
+        awaitingReport: 8,
       },
       store: { kind: 'redis', ok: false },
     });
     assert.deepEqual(read('inbox_undelivered_messages'), [100_000]);
     assert.deepEqual(read('inbox_oldest_timestamp_seconds'), [1]);
-    assert.deepEqual(read('inbox_set_aside_messages'), [3]);
+    assert.deepEqual(read('inbox_unhandled_messages'), [3]);
     assert.deepEqual(read('sends_in_flight'), [1]);
     assert.deepEqual(read('sends_waiting'), [2]);
     assert.deepEqual(read('sends_kept'), [4]);
     assert.deepEqual(read('sends_oldest_kept_timestamp_seconds'), [2]);
     assert.deepEqual(read('sends_uncertain'), [5]);
-    assert.deepEqual(read('sends_asking'), [6]);
-    assert.deepEqual(read('sends_reporting'), [8]);
+    assert.deepEqual(read('sends_awaiting_reply'), [6]);
+    assert.deepEqual(read('sends_awaiting_report'), [8]);
     assert.deepEqual(read('store_up', { kind: 'redis' }), [0]);
   });
 

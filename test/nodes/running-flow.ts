@@ -302,7 +302,7 @@ export function account(
     concurrency: '8',
     queueLimit: '10000',
     pause: '0',
-    drain: '1',
+    parallelPolls: '1',
     maxLength: '480',
     store: 'memory',
     dedupe: true,

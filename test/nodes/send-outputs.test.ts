@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { NodeAPI } from 'node-red';
 import type { SmsMessage } from '../../nodes/runtime/messages';
 import { createAnswerOutputs, createOutputs } from '../../nodes/runtime/send-outputs';
-import type { OutcomeNews, RecipientResult, Sent } from '../../src';
+import type { OutcomeEvent, RecipientResult, Sent } from '../../src';
 
 const many = 5_000;
 
@@ -29,7 +29,7 @@ function failAll(RED: NodeAPI, message: SmsMessage, recipients: string[]): SmsMe
   );
   const sent = { messageId: 'm', statusCode: 200, isError: true, recipients: failed, accepted: [], failed };
   const news = { encoding: 'gsm7', parts: 1, redelivered: false, duplicate: false, outcome: sent };
-  const slices = createOutputs(RED, message, news as unknown as OutcomeNews & { outcome: Sent }, () => false);
+  const slices = createOutputs(RED, message, news as unknown as OutcomeEvent & { outcome: Sent }, () => false);
   return slices.flatMap((create) => create()[1]);
 }
 

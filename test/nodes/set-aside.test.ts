@@ -52,12 +52,12 @@ describe('what no node takes while a question is open', () => {
   const write = (body: string, from: string = other) => sim.receive({ from, to: '642100000001', body });
   const state = async () => (await helper.request().get('/sms-account/account/state').expect(200)).body;
   const list = async (): Promise<Listed> =>
-    (await helper.request().get('/sms-account/account/entries?state=aside').expect(200)).body;
+    (await helper.request().get('/sms-account/account/entries?state=unhandled').expect(200)).body;
   const act = (id: string, action: string) =>
     helper.request().post(`/sms-account/account/entries/${id}`).send({ action });
 
   async function untilAside(count: number): Promise<void> {
-    await until(async () => (await state()).inbox.setAside === count, `${count} set aside`);
+    await until(async () => (await state()).inbox.unhandled === count, `${count} set aside`);
   }
 
   const warnings = (running: RunningFlow) =>
@@ -80,7 +80,7 @@ describe('what no node takes while a question is open', () => {
       ],
     );
     const { inbox, counts } = await state();
-    assert.deepEqual([inbox, counts.setAside], [{ undelivered: 0, setAside: 2 }, 2]);
+    assert.deepEqual([inbox, counts.unhandled], [{ undelivered: 0, unhandled: 2 }, 2]);
     assert.deepEqual(warnings(running).length, 1);
     assert.match(warnings(running)[0] ?? '', /7 days.*sms in/);
   });
@@ -91,7 +91,7 @@ describe('what no node takes while a question is open', () => {
     await untilAside(1);
     const id = (await list()).entries[0]?.id ?? '';
     await act(id, 'deliver').expect(409);
-    const all = { state: 'aside', action: 'deliver' };
+    const all = { state: 'unhandled', action: 'deliver' };
     const { body } = await helper.request().post('/sms-account/account/entries').send(all).expect(200);
     assert.deepEqual(body, { done: 0, left: 1 });
     await act(id, 'discard').expect(200);
@@ -124,7 +124,7 @@ describe('what no node takes while a question is open', () => {
         received.map(({ payload }) => payload),
         ['first', 'second', 'third', 'third'],
       );
-      assert.deepEqual((await state()).inbox, { undelivered: 0, setAside: 0 });
+      assert.deepEqual((await state()).inbox, { undelivered: 0, unhandled: 0 });
     });
   }
 
@@ -138,7 +138,7 @@ describe('what no node takes while a question is open', () => {
       await deployed;
       await running.messages('received', round);
     }
-    assert.equal((await state()).counts.setAside, 0);
+    assert.equal((await state()).counts.unhandled, 0);
     assert.deepEqual(warnings(running), []);
   });
 
@@ -156,7 +156,7 @@ describe('what no node takes while a question is open', () => {
     await next.deploy(flow([receiver], of));
     const [message] = await next.messages('received', 1);
     assert.deepEqual([message?.payload, message?.sms?.redelivered], ['first', undefined]);
-    assert.equal((await state()).inbox.setAside, 0);
+    assert.equal((await state()).inbox.unhandled, 0);
   });
 
   it('is the same with a status while a report is open, and goes to the first sms-status', async () => {
@@ -190,7 +190,7 @@ describe('what no node takes while a question is open', () => {
       'nodes',
     );
     assert.equal((await running.messages('status', 1))[0]?.payload, 'RCV');
-    assert.equal((await state()).inbox.setAside, 0);
+    assert.equal((await state()).inbox.unhandled, 0);
   });
 
   it('goes along with a change of the login', async () => {

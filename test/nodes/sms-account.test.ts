@@ -432,7 +432,7 @@ describe('sms-account', () => {
       'a concurrency of 0': { concurrency: '0' },
       'a queue limit of half a message': { queueLimit: '1.5' },
       'a negative pause': { pause: '-1' },
-      'a drain of 17': { drain: '17' },
+      'a parallelPolls of 17': { parallelPolls: '17' },
       'a maxLength that is no number': { maxLength: 'long' },
       'a maxLength of 0': { maxLength: '0' },
       'a pace of 0': { perSecond: '0' },
@@ -1079,9 +1079,9 @@ describe('sms-account', () => {
     });
   });
 
-  describe('drain and pause', () => {
-    for (const drain of [1, 4]) {
-      it(`has at most ${drain} polls in flight while messages keep coming with a drain of ${drain}`, async () => {
+  describe('parallelPolls and pause', () => {
+    for (const parallelPolls of [1, 4]) {
+      it(`has at most ${parallelPolls} polls in flight while messages keep coming with a parallelPolls of ${parallelPolls}`, async () => {
         for (let index = 0; index < 30; index++) sim.receive({ from: handset, to: '642100000001', body: `${index}` });
         sim.fault('incoming', { delayMs: 30 }, 31);
         let most = 0;
@@ -1089,17 +1089,17 @@ describe('sms-account', () => {
           most = Math.max(most, sim.polling('incoming'));
         });
         const flow = await RunningFlow.start([
-          account(sim, { drain: String(drain) }),
+          account(sim, { parallelPolls: String(parallelPolls) }),
           { id: 'in', type: 'sms-in', account: 'account', wires: [['got']] },
           sink('got'),
         ]);
         const bodies = (await flow.messages('got', 30)).map(({ payload }) => Number(payload));
-        assert.equal(most, drain);
+        assert.equal(most, parallelPolls);
         assert.deepEqual(
           [...bodies].sort((a, b) => a - b),
           [...Array(30).keys()],
         );
-        if (drain === 1) assert.deepEqual(bodies, [...Array(30).keys()]);
+        if (parallelPolls === 1) assert.deepEqual(bodies, [...Array(30).keys()]);
       });
     }
 

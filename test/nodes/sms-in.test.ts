@@ -556,7 +556,7 @@ describe('sms-in', () => {
         const { membership } = flow.node('account') as AccountNode;
         const inbox = () => (membership as Membership).state().inbox;
         await until(() => sim.incoming.every(({ read }) => read) && inbox().undelivered === 0, 'all is acknowledged');
-        assert.equal(inbox().setAside, 0);
+        assert.equal(inbox().unhandled, 0);
       }
 
       for (const keep of [false, true]) {

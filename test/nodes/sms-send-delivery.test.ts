@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { NodeInitializer } from 'node-red';
-import { formatCarried, parseCarried } from '../../nodes/runtime/carried-message';
+import { formatFlowMessage, parseFlowMessage } from '../../nodes/runtime/stored-flow-message';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
@@ -340,22 +340,22 @@ describe('sms-send: delivery and conversation', () => {
       assert.equal(sim.messages.length, 1);
     });
 
-    it('say where was looked when nothing was found, and the messageId', async () => {
+    it('say where was searched when nothing was found, and the messageId', async () => {
       sim.fault('send', { drop: 'before' }, 1);
       const flow = await start({ resolve: 0.2, messageId: 'mine', messageIdType: 'str' });
       flow.send('send', { topic: handset, payload: 'hello' });
       await until(() => errorsOf(flow).length > 0);
       const [error] = errorsOf(flow);
-      assert.deepEqual([error?.code, error?.messageId, error?.looked], ['SMS_UNCERTAIN', 'mine', ['feed']]);
+      assert.deepEqual([error?.code, error?.messageId, error?.searched], ['SMS_UNCERTAIN', 'mine', ['feed']]);
     });
   });
 
   describe('conversations', () => {
     const receivers: FlowNode[] = [
       { id: 'in', type: 'sms-in', account: 'account', wires: [['in sink']] },
-      { id: 'unasked', type: 'sms-in', account: 'account', filter: 'unasked', wires: [['unasked sink']] },
+      { id: 'notAwaited', type: 'sms-in', account: 'account', filter: 'notAwaited', wires: [['notAwaited sink']] },
       sink('in sink'),
-      sink('unasked sink'),
+      sink('notAwaited sink'),
     ];
 
     it('a reply brings back what was remembered', async () => {
@@ -385,7 +385,7 @@ describe('sms-send: delivery and conversation', () => {
       });
     }
 
-    it('asks, gives the reply at output 3, and leaves it out where only what is unasked is wanted', async () => {
+    it('asks, gives the reply at output 3, and leaves it out where only what is notAwaited is wanted', async () => {
       const flow = await start({ messageIdType: 'uuid', wait: 1, waitType: 'num' }, {}, receivers);
       flow.send('send', { topic: handset, payload: 'Come?', extra: 1 });
       await flow.messages('sent', 1);
@@ -398,8 +398,8 @@ describe('sms-send: delivery and conversation', () => {
       const [received] = await flow.messages('in sink', 1);
       assert.equal(received?.sms?.awaited, true);
       sim.reply({ from: handset, body: 'and more' });
-      await flow.messages('unasked sink', 1);
-      assert.equal(flow.received('unasked sink')[0]?.payload, 'and more');
+      await flow.messages('notAwaited sink', 1);
+      assert.equal(flow.received('notAwaited sink')[0]?.payload, 'and more');
       assert.equal(flow.received('reply').length, 1);
     });
 
@@ -483,7 +483,7 @@ describe('sms-send: delivery and conversation', () => {
   });
 
   describe('a message written down', () => {
-    const read = (text: string) => parseCarried(text, () => assert.fail('unreadable'));
+    const read = (text: string) => parseFlowMessage(text, () => assert.fail('unreadable'));
 
     it('comes back as JSON carries it, with Buffers and Dates, without req and res', () => {
       const message = {
@@ -497,8 +497,8 @@ describe('sms-send: delivery and conversation', () => {
         nothing: undefined,
       };
       const { req: _, res: __, call: ___, nothing: ____, ...rest } = message;
-      assert.deepEqual(read(formatCarried(message as never)), rest);
-      const { at } = read(formatCarried({ at: new Date(Number.NaN) } as never)) as { at?: unknown };
+      assert.deepEqual(read(formatFlowMessage(message as never)), rest);
+      const { at } = read(formatFlowMessage({ at: new Date(Number.NaN) } as never)) as { at?: unknown };
       assert.ok(at instanceof Date && Number.isNaN(at.getTime()));
     });
 
@@ -516,7 +516,7 @@ describe('sms-send: delivery and conversation', () => {
         enumerable: true,
         get: () => assert.fail('broken'),
       });
-      assert.deepEqual(read(formatCarried(circular as never)), rest);
+      assert.deepEqual(read(formatFlowMessage(circular as never)), rest);
     });
 
     it('with as much as 256 KiB, of whatever kind', () => {
@@ -527,7 +527,7 @@ describe('sms-send: delivery and conversation', () => {
         Array.from({ length: 131_000 }, () => 1),
         Array.from({ length: 65_000 }, () => ({})).map(() => []),
       ]) {
-        assert.deepEqual(read(formatCarried({ _msgid: '1', payload })), { _msgid: '1', payload });
+        assert.deepEqual(read(formatFlowMessage({ _msgid: '1', payload })), { _msgid: '1', payload });
       }
     });
 
@@ -538,19 +538,19 @@ describe('sms-send: delivery and conversation', () => {
       const photo = Buffer.alloc(1024 * 1024);
       Object.assign(photo, { toJSON: () => assert.fail('all of it is written') });
       for (const payload of [rows, photo, { photo }, [photo], new Uint8Array(1024 * 1024)]) {
-        assert.equal(formatCarried({ _msgid: '1', topic: 't', payload } as never), '{"_msgid":"1","topic":"t"}');
+        assert.equal(formatFlowMessage({ _msgid: '1', topic: 't', payload } as never), '{"_msgid":"1","topic":"t"}');
       }
       assert.ok(read < 1_000, String(read));
     });
 
     it('without its content when it is over 256 KiB', () => {
       const large = { _msgid: '1', topic: 't', payload: 'x'.repeat(256 * 1024) };
-      assert.deepEqual(read(formatCarried(large)), { _msgid: '1', topic: 't' });
+      assert.deepEqual(read(formatFlowMessage(large)), { _msgid: '1', topic: 't' });
     });
 
     it('with what it acknowledges, whatever its size', () => {
       const sms = { ackId: '1.1', body: 'x'.repeat(256 * 1024) };
-      assert.deepEqual(read(formatCarried({ _msgid: '1', sms } as never)), { _msgid: '1', sms: { ackId: '1.1' } });
+      assert.deepEqual(read(formatFlowMessage({ _msgid: '1', sms } as never)), { _msgid: '1', sms: { ackId: '1.1' } });
     });
 
     it('also with a topic that is no text, or that is large itself', () => {
@@ -558,19 +558,19 @@ describe('sms-send: delivery and conversation', () => {
       const many = Array.from({ length: 30_000 }, (_, index) => `64215${index}`);
       for (const topic of [6421555123, ['6421555123', 6421555124], { at: new Date(5) }, many]) {
         const large = { _msgid: '1', topic, payload };
-        assert.deepEqual(read(formatCarried(large as never)), { _msgid: '1', topic });
+        assert.deepEqual(read(formatFlowMessage(large as never)), { _msgid: '1', topic });
       }
       const circular: unknown[] = [];
       circular.push(circular);
       for (const topic of [circular, 5n]) {
-        assert.deepEqual(read(formatCarried({ _msgid: '1', topic } as never)), { _msgid: '1' });
+        assert.deepEqual(read(formatFlowMessage({ _msgid: '1', topic } as never)), { _msgid: '1' });
       }
     });
 
     it('comes back empty when it cannot be read, and that is told', () => {
       for (const text of ['', '{"payload":', 'null', '5', '[1]', '"text"']) {
         let isTold = false;
-        const message = parseCarried(text, () => {
+        const message = parseFlowMessage(text, () => {
           isTold = true;
         });
         assert.deepEqual([message, isTold], [{}, true], text);

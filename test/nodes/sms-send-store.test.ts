@@ -52,12 +52,12 @@ describe('sms-send, where the store cannot be opened', () => {
     await sim.setOnline(true);
     const [name = ''] = readdirSync(join(userDir, 'sms-inbox')).filter((entry) => !entry.endsWith('.json'));
     const folder = join(userDir, 'sms-inbox', name);
-    renameSync(folder, join(userDir, 'aside'));
+    renameSync(folder, join(userDir, 'unhandled'));
     writeFileSync(folder, 'not a folder');
     const flow = await start(nodes('', ...others));
     const mend = () => {
       rmSync(folder);
-      renameSync(join(userDir, 'aside'), folder);
+      renameSync(join(userDir, 'unhandled'), folder);
     };
     return { flow, mend };
   }

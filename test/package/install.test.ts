@@ -26,7 +26,7 @@ function createFlows(sim: Simulator): FlowNode[] {
       concurrency: '8',
       queueLimit: '10000',
       pause: '0',
-      drain: '1',
+      parallelPolls: '1',
       maxLength: '480',
       store: 'disk',
       dedupe: true,

@@ -30,11 +30,11 @@ describe('kill -9 of Node-RED while messages flow', function () {
 
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  for (const drain of [1, 8]) {
-    it(`loses nothing that reached this machine with drain ${drain}`, async () => {
+  for (const parallelPolls of [1, 8]) {
+    it(`loses nothing that reached this machine with parallelPolls ${parallelPolls}`, async () => {
       const userDir = createLinkedUserDir();
       const flows = [
-        createAccount(simulator, { drain }),
+        createAccount(simulator, { parallelPolls }),
         { id: 'tab', type: 'tab', label: 'flow' },
         { id: 'in', type: 'sms-in', z: 'tab', x: 100, y: 100, account: 'account', wires: [['write']] },
         createWriter('write', arrived),
@@ -51,7 +51,7 @@ describe('kill -9 of Node-RED while messages flow', function () {
         await nodeRed.kill();
         await sleep(20);
         const read = simulator.incoming.filter((message) => message.read).length;
-        for (let index = Math.max(0, read - drain); index < read; index++) inTransit.add(`m${index}`);
+        for (let index = Math.max(0, read - parallelPolls); index < read; index++) inTransit.add(`m${index}`);
         nodeRed = await startNodeRed({ userDir, port });
       }
       const counts = await waitForCounts(arrived, sent);

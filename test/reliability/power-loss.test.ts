@@ -16,7 +16,7 @@ import type { Entry, Order } from './power-machine';
 const cuts = isLong ? 200 : 4;
 const textsPerCut = 20;
 const messagesPerCut = 10;
-/** `drain` + 2, with `drain` 1. */
+/** `parallelPolls` + 2, with `parallelPolls` 1. */
 const mostLostPerCut = 3;
 const endLimitMs = 60_000;
 const handset = '64215550001';

@@ -52,7 +52,7 @@ const membership = joinAccount({
   concurrency: 4,
   queueLimit: 10_000,
   pauseMs: 0,
-  drain: 1,
+  parallelPolls: 1,
   dedupe: true,
   dedupeMs: hourMs,
   storeName: folder,
@@ -116,7 +116,7 @@ function send(body: string, isOnce: boolean): void {
       ...(isOnce ? { once: body } : undefined),
     },
     origin: undefined,
-    carried: () => '{}',
+    flowMessage: () => '{}',
   });
 }
 

@@ -149,7 +149,7 @@ describe('a Prometheus that scrapes a running Node-RED', function () {
     simulator.fault('send', { status: 503 });
     await press();
     await untilKnown('node_red_sms_sends_kept == 1');
-    await untilKnown('node_red_sms_inbox_set_aside_messages == 1');
+    await untilKnown('node_red_sms_inbox_unhandled_messages == 1');
     const queries = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => fillIn(expr)));
     assert.ok(queries.length > 10);
     for (const query of queries) await untilKnown(query);

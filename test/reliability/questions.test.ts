@@ -164,7 +164,7 @@ describe('kill -9 of instances that ask questions, on one Redis', function () {
     const all = [...ends.values()];
     const unmarkedTwice = all.filter((list) => list.filter(({ redelivered }) => !redelivered).length > 1);
     const both = all.filter((list) => new Set(list.map(({ name }) => name)).size > 1);
-    const unasked = [...ends.keys()].filter((handset) => !accepted.has(handset));
+    const closedRequests = [...ends.keys()].filter((handset) => !accepted.has(handset));
     const count = (name: string) => all.filter((list) => list[0]?.name === name).length;
     const repeated = all.filter((list) => list.length > 1).length;
     const rightly = (handset: string, habit: Habit) => habitOf(handset) === habit && accepted.has(handset);
@@ -178,7 +178,7 @@ describe('kill -9 of instances that ask questions, on one Redis', function () {
         `${unheard.length} replies answered to a process already dead, ${late.size} said too late`,
     );
     assert.deepEqual(errors, [], 'errors other than unknown outcomes');
-    assert.deepEqual([unmarkedTwice, both, unasked], [[], [], []]);
+    assert.deepEqual([unmarkedTwice, both, closedRequests], [[], [], []]);
     assert.ok(late.size < fed.size / 2, `the machine is too busy: ${late.size} answered too late`);
     // Of each poll under way at a kill nobody can say whether its answer reached this machine.
     assert.ok(unheard.length <= kills, `not heard: ${unheard.join(' ')}`);

@@ -375,7 +375,7 @@ async function findStore(userDir: string, simulator: Simulator): Promise<string>
     concurrency: 1,
     queueLimit: 0,
     pauseMs: 0,
-    drain: 1,
+    parallelPolls: 1,
     dedupe: true,
     dedupeMs: 1_000,
     storeName: 'memory',

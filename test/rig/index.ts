@@ -144,7 +144,12 @@ function startControl(file: string): ChildProcess {
 function isIdle(state: Record<string, unknown> | undefined): boolean {
   const { inbox, sends } = (state ?? {}) as Record<string, Record<string, unknown> | undefined>;
   if (!inbox || !sends) return false;
-  return [inbox.undelivered, sends.inFlight, sends.waiting, sends.kept, sends.asking, sends.reporting].every(
-    (count) => count === 0,
-  );
+  return [
+    inbox.undelivered,
+    sends.inFlight,
+    sends.waiting,
+    sends.kept,
+    sends.awaitingReply,
+    sends.awaitingReport,
+  ].every((count) => count === 0);
 }

@@ -653,8 +653,8 @@ const rules: readonly Rule[] = [
         undelivered: inbox?.undelivered,
         inFlight: sends?.inFlight,
         kept: sends?.kept,
-        asking: sends?.asking,
-        reporting: sends?.reporting,
+        awaitingReply: sends?.awaitingReply,
+        awaitingReport: sends?.awaitingReport,
       };
       for (const [what, count] of Object.entries(left)) if (count !== 0) yield [ended, `left over: ${what}: ${count}`];
       if (sends?.failing) yield [ended, `sends still fail: ${JSON.stringify(sends.failing)}`];

@@ -1,10 +1,10 @@
 import {
   type Changes,
-  type Held,
-  type Hold,
   type Item,
   isFlushed,
-  type Leftovers,
+  type PendingWrite,
+  type RecoveredState,
+  type RecoveredWrite,
   type Remembered,
   type Store,
   unsweptPrefix,
@@ -72,10 +72,12 @@ export class Disk implements Place {
     for (const { entries, remembered, held, hasComeBack } of this.#folders.values()) {
       if (hasComeBack) continue;
       // What a login takes over in several tries it may take once more.
-      const carried = [...remembered.keys()].filter((key) => key.startsWith(`${unsweptPrefix}carried:`) && !isMoved);
+      const flowMessage = [...remembered.keys()].filter(
+        (key) => key.startsWith(`${unsweptPrefix}flowMessage:`) && !isMoved,
+      );
       const items = [...entries.values()].join();
-      const orphan = carried.find((key) => !items.includes(`"${key.slice(key.indexOf(':') + 1)}"`));
-      if (orphan !== undefined) return `what a text carried stays on a disk for ever: ${orphan}`;
+      const orphan = flowMessage.find((key) => !items.includes(`"${key.slice(key.indexOf(':') + 1)}"`));
+      if (orphan !== undefined) return `what a text flowMessage stays on a disk for ever: ${orphan}`;
       const left = findRemains(entries.values(), this.world);
       if (left !== undefined) return `an entry stays on a disk: ${left}`;
       if (held.size > 0) return `${held.size} held answers stay on a disk`;
@@ -238,7 +240,7 @@ class DiskModel implements Store, PlaceStore {
     return this.#folder.entries.size > 0;
   }
 
-  open(): Promise<Leftovers> {
+  open(): Promise<RecoveredState> {
     return this.#call('open', () => {
       const { owner } = this.#folder;
       if (owner && owner !== this) throw failure('LEVEL_LOCKED');
@@ -247,14 +249,14 @@ class DiskModel implements Store, PlaceStore {
       this.#freeFiles = 0;
       const found = [...this.#folder.held].filter(([key]) => !this.#own.has(key));
       const held = found.map(
-        ([key, text]): Held => ({
+        ([key, text]): RecoveredWrite => ({
           text,
           letGo: () => {
             if (this.#process.isAlive) this.#folder.letGo(key);
           },
-          setAside: () => {
+          quarantine: () => {
             this.#disk.world.violate('set aside what is in order', text);
-            return 'aside';
+            return 'unhandled';
           },
         }),
       );
@@ -262,7 +264,7 @@ class DiskModel implements Store, PlaceStore {
     });
   }
 
-  hold(text: string): Hold | undefined {
+  hold(text: string): PendingWrite | undefined {
     if (!this.#isUsable || this.#fails('hold')) {
       this.hasFailed = true;
       return undefined;

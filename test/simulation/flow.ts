@@ -197,7 +197,7 @@ export class Flow {
     if (
       isRepeated ||
       redelivered ||
-      world.plan.drain > 1 ||
+      world.plan.parallelPolls > 1 ||
       world.plan.instances > 1 ||
       message.isOutOfOrder ||
       kind === 'callback'

@@ -282,8 +282,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'messages are polled side by side',
     'polling/poll-loop.ts',
-    'this.#workers < this.#source.drain()) void this.#work();',
-    'this.#workers <= this.#source.drain()) void this.#work();',
+    'this.#workers < this.#source.parallelPolls()) void this.#work();',
+    'this.#workers <= this.#source.parallelPolls()) void this.#work();',
   ),
   mutant(
     'the outbox is polled side by side',
@@ -422,8 +422,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'a report is not kept',
     'questions/question-steps.ts',
-    'keepItem(changes, report);\n  keepCarried',
-    'keepCarried',
+    'keepItem(changes, report);\n  keepFlowMessage',
+    'keepFlowMessage',
   ),
   outward(
     'a report is made of the first status',

@@ -1,4 +1,4 @@
-import type { Membership, OutcomeNews } from '../../src';
+import type { Membership, OutcomeEvent } from '../../src';
 import type { Surrounding } from './flow';
 import type { Input } from './outward';
 
@@ -92,14 +92,14 @@ export class OrderNode {
         ...(reportMs === undefined ? undefined : { reportMs }),
       },
       origin: input,
-      carried: () => String(input.number),
+      flowMessage: () => String(input.number),
     });
   }
 
   /** The message itself while its process lives, and what is written of it after that. */
-  #inputOf({ origin, carried }: { origin?: unknown; carried?: string | undefined }): Input | undefined {
+  #inputOf({ origin, flowMessage }: { origin?: unknown; flowMessage?: string | undefined }): Input | undefined {
     const { world } = this.#process;
-    const input = (origin as Input | undefined) ?? world.outward?.find(carried);
+    const input = (origin as Input | undefined) ?? world.outward?.find(flowMessage);
     if (origin === undefined && input?.givenTo === this.#process)
       world.violate('a message is forgotten', input.text.name);
     return input;
@@ -118,7 +118,7 @@ export class OrderNode {
   }
 }
 
-function describe({ outcome, redelivered, duplicate }: OutcomeNews): string {
+function describe({ outcome, redelivered, duplicate }: OutcomeEvent): string {
   const what = 'code' in outcome ? outcome.code : `sent to ${outcome.accepted.join(' ')}`;
   return `${what}${redelivered ? ', marked' : ''}${duplicate ? ', a duplicate' : ''}`;
 }

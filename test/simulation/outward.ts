@@ -1,9 +1,9 @@
-import type { AnswerNews, OutcomeNews, ReportNews } from '../../src';
+import type { AnswerEvent, OutcomeEvent, ReportEvent } from '../../src';
 import type { OrderPlan, OutwardPlan } from './outward-plan';
 import { dedupeMs } from './plan';
 import type { Message, SentText, World } from './world';
 
-type Outcome = OutcomeNews['outcome'];
+type Outcome = OutcomeEvent['outcome'];
 
 /** A text as it may be asked for: by several messages of the flow, when they have one key. */
 export interface OutwardText extends SentText {
@@ -19,12 +19,12 @@ export interface Input {
   readonly number: number;
   readonly text: OutwardText;
   readonly order: OrderPlan;
-  readonly outcomes: OutcomeNews[];
+  readonly outcomes: OutcomeEvent[];
   /** When the last of them entered the flow. */
   endedMs?: number;
   /** By recipient. */
-  readonly answers: Map<string, AnswerNews[]>;
-  readonly reports: ReportNews[];
+  readonly answers: Map<string, AnswerEvent[]>;
+  readonly reports: ReportEvent[];
   /** In how many places the text is kept now, and where it stood when it was written last. */
   copies: number;
   state: string | undefined;
@@ -132,8 +132,8 @@ export class Outward {
     return this.inputs.some(({ endedMs }) => endedMs === undefined || nowMs - endedMs < 1_000);
   }
 
-  find(carried: string | undefined): Input | undefined {
-    return carried === undefined ? undefined : this.inputs[Number(carried)];
+  find(flowMessage: string | undefined): Input | undefined {
+    return flowMessage === undefined ? undefined : this.inputs[Number(flowMessage)];
   }
 
   /** A store has one copy more or less of something. */
@@ -219,7 +219,7 @@ export class Outward {
    *
    * @param wasSent whether its text was when the node was told
    */
-  ended(input: Input | undefined, news: OutcomeNews, wasSent: boolean): void {
+  ended(input: Input | undefined, news: OutcomeEvent, wasSent: boolean): void {
     if (!input) {
       this.#violate('an outcome of no message', news.message.body);
       return;
@@ -236,7 +236,7 @@ export class Outward {
   }
 
   /** The end of a question has entered the flow. */
-  answered(input: Input | undefined, news: AnswerNews, find: (record: object) => Message | undefined): void {
+  answered(input: Input | undefined, news: AnswerEvent, find: (record: object) => Message | undefined): void {
     if (!input) {
       if (!this.#mayBeTakenOver) this.#violate('an answer to no message', news.recipient);
       return;
@@ -271,7 +271,7 @@ export class Outward {
   }
 
   /** The report of a text has entered the flow. */
-  reported(input: Input | undefined, news: ReportNews): void {
+  reported(input: Input | undefined, news: ReportEvent): void {
     if (!input) {
       if (!this.#mayBeTakenOver) this.#violate('a report to no message', '');
       return;
@@ -391,10 +391,16 @@ export class Outward {
 
   /** Whose text an item is, if it is one. */
   #inputOf(item: string): Input | undefined {
-    return item.includes('"kind":"text"') ? this.find((JSON.parse(item) as { carried?: string }).carried) : undefined;
+    return item.includes('"kind":"text"')
+      ? this.find((JSON.parse(item) as { flowMessage?: string }).flowMessage)
+      : undefined;
   }
 
-  #examineError(input: Input, { code, looked }: { code: string; looked?: readonly string[] }, wasSent: boolean): void {
+  #examineError(
+    input: Input,
+    { code, searched }: { code: string; searched?: readonly string[] },
+    wasSent: boolean,
+  ): void {
     const { text, order } = input;
     const name = `${nameOf(input)}: ${code}`;
     const mayRepeat = text.inputs.some((one) => one.order.retryUncertain);
@@ -410,13 +416,13 @@ export class Outward {
     if (order.keep && input.wasKept && waitsAfter.has(code)) this.#violate('a kept text did not wait', name);
     const isLookedFor = order.keep && order.key === undefined && order.hasOwnId && order.resolveMs > 0;
     // Of the others only the status says whether it is unknown.
-    if (isLookedFor && code !== 'SMS_SERVICE' && unknown.has(code) && !looked)
+    if (isLookedFor && code !== 'SMS_SERVICE' && unknown.has(code) && !searched)
       this.#violate('nobody looked for evidence', name);
     if (code === 'SMS_EXPIRED' && order.expireMs === 0) this.#violate('expired and has no end', name);
     if (code === 'SMS_LIMIT' && (!this.#plan.limits || order.unlimited)) this.#violate('limited without a limit', name);
   }
 
-  #examineSent({ text, order }: Input, { duplicate }: OutcomeNews, outcome: Exclude<Outcome, { code: string }>): void {
+  #examineSent({ text, order }: Input, { duplicate }: OutcomeEvent, outcome: Exclude<Outcome, { code: string }>): void {
     const { accepted, failed, resolvedBy, withheld = [] } = outcome;
     const { name } = text;
     const told = new Set([

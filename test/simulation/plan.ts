@@ -76,7 +76,7 @@ export interface Plan {
   concurrency: number;
   queueLimit: number;
   pauseMs: number;
-  drain: number;
+  parallelPolls: number;
   /** The service is close by, and the machines take their time for a turn of the event loop. */
   isNear?: true;
   nodes: NodePlan[];
@@ -162,7 +162,7 @@ export function createPlan(seed: number, { stores = allStores, way = 'in', scene
     concurrency: random.pick([1, 2, 8]),
     queueLimit: random.pick([1, 100, 10_000]),
     pauseMs: random.pick([0, 1_000, 30_000]),
-    drain: random.pick([1, 1, 1, 3, 16]),
+    parallelPolls: random.pick([1, 1, 1, 3, 16]),
     nodes,
     ...(outward && { outward }),
     happenings,

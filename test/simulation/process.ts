@@ -265,7 +265,7 @@ export class Process implements Callee, Surrounding {
       forMs,
       () => {
         this.#isDeployingNode = false;
-        // What no node has taken for so long is set aside: it goes to the one that comes after what is being taken in then.
+        // What no node has taken for so long is unhandled: it goes to the one that comes after what is being taken in then.
         if (forMs > longestDeploymentMs) for (const message of this.#open) message.isOutOfOrder = true;
         for (const { id } of closing) this.#addNode(id);
       },
@@ -484,12 +484,12 @@ export class Process implements Callee, Surrounding {
 
   /** Says what is wrong with what is under way now. */
   examineRequests(): void {
-    const { drain } = this.world.plan;
+    const { parallelPolls } = this.world.plan;
     for (const login of this.#dispatchers.length > 1
       ? new Set(this.#dispatchers.map((one) => one.login))
       : [this.#login]) {
-      this.#examinePolls(login, '/api/1/sms/in', drain);
-      this.#examinePolls(login, '/api/1/sms/status', drain);
+      this.#examinePolls(login, '/api/1/sms/in', parallelPolls);
+      this.#examinePolls(login, '/api/1/sms/status', parallelPolls);
       this.#examinePolls(login, '/api/3/sms/out/poll', 1);
       this.#examineAhead(login, 'incoming', '/api/1/sms/in');
       this.#examineAhead(login, 'status', '/api/1/sms/status');
@@ -512,8 +512,8 @@ export class Process implements Callee, Surrounding {
     const dispatchers = this.#dispatchers.filter((one) => one.login === login);
     const polling = dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
     // What the polls of another login still bring is held with it.
-    const others = this.#dispatchers.some((one) => one.login !== login) ? this.world.plan.drain + mostAhead : 0;
-    const most = this.world.plan.drain + mostAhead + others;
+    const others = this.#dispatchers.some((one) => one.login !== login) ? this.world.plan.parallelPolls + mostAhead : 0;
+    const most = this.world.plan.parallelPolls + mostAhead + others;
     const where = `of ${path} in ${this.name}`;
     // Replies that are held back until it is known what they answer make room for others.
     const areHeldBack = kind === 'incoming' && this.world.outward?.hasOpen === true;
@@ -603,7 +603,7 @@ export class Process implements Callee, Surrounding {
   #settings(): AccountSettings {
     const { plan } = this.world;
     const login = this.#login;
-    const { method, timeoutMs, concurrency, queueLimit, pauseMs, drain } = plan;
+    const { method, timeoutMs, concurrency, queueLimit, pauseMs, parallelPolls } = plan;
     return {
       id: 'account',
       baseUrl: 'http://service.test',
@@ -613,7 +613,7 @@ export class Process implements Callee, Surrounding {
       concurrency,
       queueLimit,
       pauseMs,
-      drain,
+      parallelPolls,
       dedupe: true,
       dedupeMs,
       storeName: plan.store,

@@ -54,7 +54,7 @@ const inward: readonly Scene[] = [
   // A backlog is fetched from close by, one message after the other.
   (plan, random) => {
     plan.isNear = true;
-    plan.drain = 1;
+    plan.parallelPolls = 1;
     return several(random.between(1, 3), () => messages(random, random.below(1_000), 20));
   },
 ];

@@ -26,7 +26,7 @@ export class SendingNode {
       parts: 1,
       options: { retries, retryUncertain, resolveMs: 0, priority: 0, unlimited: false },
       origin: text,
-      carried: () => text.name,
+      flowMessage: () => text.name,
     });
   }
 

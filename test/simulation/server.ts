@@ -1,4 +1,4 @@
-import type { Changes, Item, Leftovers, Remembered, Store, StoreEvents } from '../../src/store/store';
+import type { Changes, Item, RecoveredState, Remembered, Store, StoreEvents } from '../../src/store/store';
 import { type Circumstances, Copies, failure, findRemains, type Place, type PlaceStore, Readiness } from './place';
 import type { StoreTrouble } from './plan';
 import type { Random } from './random';
@@ -240,7 +240,7 @@ class ServerModel implements Store, PlaceStore {
     return 0;
   }
 
-  open(events: StoreEvents): Promise<Leftovers> {
+  open(events: StoreEvents): Promise<RecoveredState> {
     this.#session = undefined;
     return this.#call('open', () => {
       const { timeline } = this.#space.world;

@@ -53,7 +53,7 @@ function* smaller(plan: Plan): Generator<Plan> {
     const one: Happening = { ...happening, count: happening.count > 2 ? Math.floor(happening.count / 2) : 1 };
     yield { ...plan, happenings: happenings.map((other, at) => (at === index ? one : other)) };
   }
-  if (plan.drain > 1) yield { ...plan, drain: 1 };
+  if (plan.parallelPolls > 1) yield { ...plan, parallelPolls: 1 };
 }
 
 /** Says a finding in words. */

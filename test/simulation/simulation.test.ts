@@ -167,7 +167,7 @@ const sceneFindings: readonly (readonly [
   ['out', 705396, 'a text that became uncertain while its store could not be opened asked for ever', 9],
   ['in', 1719397, 'what a power cut brought back to two logins was given by both', 8],
   ['out', 748755429, 'a reply was forgotten whose commit had seemed to fail', 0],
-  ['out', 9910070, 'what a text carried was gone before the last of its questions, and a kill came in between', 9],
+  ['out', 9910070, 'what a text flowMessage was gone before the last of its questions, and a kill came in between', 9],
   ['in', 9508533, 'what a flow had not taken while the store failed counted as seen when that was back', 8],
   ['in', 9514854, 'the same, as the store failed after it had written', 8],
   ['in', 3318287, 'a rule had a slow store count what was given just before a kill', 8],

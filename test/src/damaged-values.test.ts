@@ -34,7 +34,7 @@ describe('a remembered value that is damaged', () => {
       assert.deepEqual(side.faults, []);
       assert.ok(node.ends.includes(`to ${handset} friends`) && node.ends.includes(`to ${handset}`), String(node.ends));
       assert.equal(side.received.length, 7);
-      assert.equal(side.outbox.admin.state.asking, 0);
+      assert.equal(side.outbox.admin.state.awaitingReply, 0);
       assert.equal(store.disk.entries.size, 0);
       await side.close();
     });

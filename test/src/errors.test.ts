@@ -33,31 +33,31 @@ describe('SmsError', () => {
       errorCode: undefined,
       messageId: 'm1',
       waiting: 0,
-      looked: ['feed', 'status'],
+      searched: ['feed', 'status'],
     });
-    const { code, statusCode, messageId, waiting, looked } = full;
+    const { code, statusCode, messageId, waiting, searched } = full;
     assert.deepEqual(
-      { code, statusCode, messageId, waiting, looked },
+      { code, statusCode, messageId, waiting, searched },
       {
         code: 'SMS_SERVICE',
         statusCode: 503,
         messageId: 'm1',
         waiting: 0,
-        looked: ['feed', 'status'],
+        searched: ['feed', 'status'],
       },
     );
     assert.ok(!Object.hasOwn(full, 'errorCode') && !Object.hasOwn(full, 'field'));
   });
 
   it('travels as a plain object with what is known, and without its cause', () => {
-    const plain = new SmsError('onceTaken', { field: 'once', messageId: 'm1', looked: ['feed'], waiting: 3, cause });
+    const plain = new SmsError('onceTaken', { field: 'once', messageId: 'm1', searched: ['feed'], waiting: 3, cause });
     assert.deepEqual(JSON.parse(JSON.stringify(plain)), {
       code: 'SMS_INPUT',
       message: plain.message,
       field: 'once',
       messageId: 'm1',
       waiting: 3,
-      looked: ['feed'],
+      searched: ['feed'],
     });
   });
 

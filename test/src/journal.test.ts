@@ -6,8 +6,8 @@ import {
   type Changes,
   formatRemembered,
   type Item,
+  type ItemKind,
   type Look,
-  type Part,
   type Store,
   StoreConflict,
   type StoreEvents,
@@ -16,7 +16,7 @@ import {
 import { settle, VirtualClock } from '../virtual-clock';
 import { FailingServer, FailingStore, FakeDisk } from './store/failing-store';
 
-function item(id: string, part: Part = 'ledger'): Item {
+function item(id: string, part: ItemKind = 'ledger'): Item {
   return { id, part, subscribers: [`node ${id}`], attempts: 0 };
 }
 
@@ -88,14 +88,14 @@ describe('Journal', () => {
     for (const journal of journals) await journal.close();
   });
 
-  function create(keptIn: Store = store, participants: Partial<Record<Part, Participant>> = {}): Journal {
+  function create(keptIn: Store = store, participants: Partial<Record<ItemKind, Participant>> = {}): Journal {
     const journal = new Journal({
       store: keptIn,
       clock,
       onStore: (error: SmsError | undefined) => states.push(error?.code),
       onDamaged: ({ params }) => unreadable.push(String(params.place)),
     });
-    for (const [part, participant] of Object.entries(participants)) journal.join(part as Part, participant);
+    for (const [part, participant] of Object.entries(participants)) journal.join(part as ItemKind, participant);
     journals.push(journal);
     return journal;
   }
@@ -620,7 +620,7 @@ describe('Journal', () => {
       const journal = create(store, { inbox: participant });
       await journal.run(keep('waited'));
       assert.deepEqual([...store.disk.entries.keys()], ['one', 'two', 'waited']);
-      assert.deepEqual([unreadable, disk.aside, states], [['a place'], ['bad'], []]);
+      assert.deepEqual([unreadable, disk.quarantined, states], [['a place'], ['bad'], []]);
       await settle();
       assert.equal(disk.held.size, 0);
     });
@@ -656,7 +656,10 @@ describe('Journal', () => {
       const later = create(store, { ledger: new Notes(), inbox: participant });
       await later.ready();
       assert.deepEqual(seen, ['asked', 'bad', 'not mine']);
-      assert.deepEqual([kept(), [...disk.held.values()], disk.aside], [['asked', 'committed'], ['not mine'], ['bad']]);
+      assert.deepEqual(
+        [kept(), [...disk.held.values()], disk.quarantined],
+        [['asked', 'committed'], ['not mine'], ['bad']],
+      );
     });
 
     it('of a step taken without the store stays where a kill does not reach it until the store has it', async () => {

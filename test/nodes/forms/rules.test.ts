@@ -348,11 +348,14 @@ describe('The rules of the forms', () => {
   });
 
   it('name the end of a range only where a person would want to know it', () => {
-    const { drain, concurrency, timeout } = limits['sms-account'];
-    assert.deepEqual(checkNumber(17, drain), { key: 'sms-account.form.wholeBetween', params: { min: 1, max: 16 } });
+    const { parallelPolls, concurrency, timeout } = limits['sms-account'];
+    assert.deepEqual(checkNumber(17, parallelPolls), {
+      key: 'sms-account.form.wholeBetween',
+      params: { min: 1, max: 16 },
+    });
     assert.equal(checkNumber(0, concurrency)?.key, 'sms-account.form.wholeFrom');
     assert.equal(checkNumber(0, timeout)?.key, 'sms-account.form.numberBetween');
-    assert.throws(() => parseNumber('drain', 17, drain));
+    assert.throws(() => parseNumber('parallelPolls', 17, parallelPolls));
   });
 });
 

@@ -16,11 +16,11 @@ import { type Connections, createConnections } from '../../../src/http/connectio
 import type { Entry } from '../../../src/inbox/entries';
 import { QuietHours } from '../../../src/message/times';
 import type { IncomingRecord, OutboxRecord } from '../../../src/model';
-import type { OutcomeNews } from '../../../src/outbox/sender-registrations';
+import type { OutcomeEvent } from '../../../src/outbox/sender-registrations';
 import type { PollState } from '../../../src/polling/poll-loop';
 import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';
-import type { Changes, Leftovers, StoreEvents } from '../../../src/store/store';
+import type { Changes, RecoveredState, StoreEvents } from '../../../src/store/store';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
@@ -99,7 +99,7 @@ describe('Account', () => {
       concurrency: 8,
       queueLimit: 100,
       pauseMs: 0,
-      drain: 1,
+      parallelPolls: 1,
       dedupe: true,
       dedupeMs: 1_000_000,
       storeName: 'memory',
@@ -319,7 +319,7 @@ describe('Account', () => {
             parts: 1,
             options: { retries: 0, retryUncertain: false, resolveMs: 0, priority: 0, unlimited: false },
             origin: undefined,
-            carried: () => '',
+            flowMessage: () => '',
           });
         });
       const [first, second] = [send(one, '1'), send(two, '2')];
@@ -508,7 +508,7 @@ describe('Account', () => {
     subscribe(member, a);
     receive('1');
     await until(() => a.deliveries.length === 1);
-    assert.deepEqual([places, disk.aside.length], [['a place'], 1]);
+    assert.deepEqual([places, disk.quarantined.length], [['a place'], 1]);
     const { store } = member.state();
     assert.deepEqual([store.ok, store.error?.reason], [true, 'storeUnreadable']);
   });
@@ -857,7 +857,7 @@ describe('Account', () => {
     });
 
     const read = () => simulator.incoming.filter((message) => message.read).length;
-    /** `drain` + 2. */
+    /** `parallelPolls` + 2. */
     const mostUnderWay = 3;
 
     it('that is slow to write has the next polled meanwhile, a few at most, and all come in order', async () => {
@@ -904,7 +904,7 @@ describe('Account', () => {
       const { stores, changes } = failing(new FakeDisk());
       const a = new Listener('a');
       a.acknowledge = 'flow';
-      subscribe(enter({ ...changes, drain: 4 }), a);
+      subscribe(enter({ ...changes, parallelPolls: 4 }), a);
       await until(isPolling);
       for (const store of stores) store.turns = 20;
       for (let index = 0; index < maxOutstanding + 20; index++) receive(`${index}`);
@@ -1105,7 +1105,7 @@ describe('Account', () => {
 
     /** A node that sends, and what it is told. */
     function attachSender(membership: JoinedMembership, { id = 'send', usesStore = true } = {}) {
-      const outcomes: OutcomeNews[] = [];
+      const outcomes: OutcomeEvent[] = [];
       const node = membership.attachSender({
         id,
         usesStore,
@@ -1130,7 +1130,7 @@ describe('Account', () => {
         const before = outcomes.length;
         sendText({ node }, 'x', { to: ['6421555001'] });
         await until(() => outcomes.length > before);
-        return codeOf(outcomes.at(-1) as OutcomeNews);
+        return codeOf(outcomes.at(-1) as OutcomeEvent);
       };
       let settle = () => {};
       const returning = () =>
@@ -1191,7 +1191,7 @@ describe('Account', () => {
     /** Settings with a store for each login, in which everything takes its time, what is handed over too. */
     const onSlowDisk = () => onDisk(20);
 
-    const codeOf = ({ outcome }: OutcomeNews) => ('code' in outcome ? outcome.code : undefined);
+    const codeOf = ({ outcome }: OutcomeEvent) => ('code' in outcome ? outcome.code : undefined);
 
     describe('a kept text', () => {
       const minute = 60_000;
@@ -1365,7 +1365,7 @@ describe('Account', () => {
             class Server extends FailingServer {
               readonly #own = new Set<string>();
 
-              override async open(events: StoreEvents): Promise<Leftovers> {
+              override async open(events: StoreEvents): Promise<RecoveredState> {
                 const { items, ...rest } = await super.open(events);
                 const wanted = new Set(events.wanted());
                 const found = items.filter(
@@ -1454,7 +1454,7 @@ describe('Account', () => {
           const { outcomes } = attachSender(two.membership);
           await clock.advance(5 * minute);
           assert.deepEqual(
-            outcomes.map((news) => [codeOf(news), news.origin, news.carried]),
+            outcomes.map((news) => [codeOf(news), news.origin, news.flowMessage]),
             [['SMS_EXPIRED', awayMs < minute ? { body: 'x' } : undefined, '{"payload":"x"}']],
           );
           await two.leave();

@@ -14,7 +14,7 @@ import { Closing } from '../closing';
 
 const count = 3_000;
 
-describe('with drain 1, messages enter the flow in the order in which a service close by answered', function () {
+describe('with parallelPolls 1, messages enter the flow in the order in which a service close by answered', function () {
   this.timeout(60_000);
   const closing = new Closing();
   afterEach(() => closing.run());
@@ -45,7 +45,7 @@ describe('with drain 1, messages enter the flow in the order in which a service 
         concurrency: 8,
         queueLimit: 100,
         pauseMs: 0,
-        drain: 1,
+        parallelPolls: 1,
         dedupe: true,
         dedupeMs: 1_000_000,
         storeName: name,

@@ -41,7 +41,7 @@ describe('what goes on in an account', () => {
       concurrency: 8,
       queueLimit: 100,
       pauseMs: 0,
-      drain: 1,
+      parallelPolls: 1,
       dedupe: true,
       dedupeMs: 1_000_000,
       storeName: 'disk /somewhere',
@@ -84,8 +84,8 @@ describe('what goes on in an account', () => {
     const { counts, ...rest } = enter().state();
     assert.deepEqual(rest, {
       polls: [],
-      inbox: { undelivered: 0, setAside: 0 },
-      sends: { inFlight: 0, waiting: 0, kept: 0, scheduled: 0, uncertain: 0, asking: 0, reporting: 0 },
+      inbox: { undelivered: 0, unhandled: 0 },
+      sends: { inFlight: 0, waiting: 0, kept: 0, scheduled: 0, uncertain: 0, awaitingReply: 0, awaitingReport: 0 },
       consent: { optedOut: 0 },
       store: { kind: 'disk', ok: true },
     });
@@ -154,19 +154,19 @@ describe('what goes on in an account', () => {
       const membership = enter();
       const deliveries = listen(membership);
       receive('hello');
-      await until(() => membership.state().inbox.setAside === 1);
-      const [entry] = membership.entries('aside', 200).entries;
+      await until(() => membership.state().inbox.unhandled === 1);
+      const [entry] = membership.entries('unhandled', 200).entries;
       assert.ok(entry);
       return { membership, deliveries, id: entry.id };
     }
 
     it('is an entry with what somebody needs to decide', async () => {
       const { membership } = await giveUp();
-      const { entries, total } = membership.entries('aside', 200);
+      const { entries, total } = membership.entries('unhandled', 200);
       const [entry] = entries;
       const { id: _, at = 0, error, ...rest } = entry ?? {};
       assert.deepEqual(rest, {
-        state: 'aside',
+        state: 'unhandled',
         node: 'node',
         to: ['642100000001'],
         from: '6421555001',
@@ -175,8 +175,8 @@ describe('what goes on in an account', () => {
       assert.equal(error?.code, 'SMS_UNDELIVERED');
       assert.ok(at > Date.now() - 20_000);
       assert.equal(total, 1);
-      const { setAside, redelivered } = membership.state().counts;
-      assert.deepEqual([setAside, redelivered], [1, 1]);
+      const { unhandled, redelivered } = membership.state().counts;
+      assert.deepEqual([unhandled, redelivered], [1, 1]);
     });
 
     it('is delivered again, as redelivered', async () => {
@@ -191,7 +191,7 @@ describe('what goes on in an account', () => {
       const { membership, id } = await giveUp();
       assert.equal(await membership.act(id, 'discard'), 'done');
       assert.deepEqual(discarded, ['node']);
-      assert.deepEqual(membership.entries('aside', 200), { entries: [], total: 0 });
+      assert.deepEqual(membership.entries('unhandled', 200), { entries: [], total: 0 });
       for (const action of ['deliver', 'discard', 'send'] as const)
         assert.equal(await membership.act(id, action), 'gone');
     });
@@ -200,20 +200,20 @@ describe('what goes on in an account', () => {
       const { membership, id } = await giveUp();
       subscription.close();
       assert.equal(await membership.act(id, 'deliver'), 'unfit');
-      assert.deepEqual(membership.state().inbox, { undelivered: 0, setAside: 1 });
+      assert.deepEqual(membership.state().inbox, { undelivered: 0, unhandled: 1 });
       assert.equal(await membership.act(id, 'discard'), 'done');
     });
 
     it('is no text that could be sent', async () => {
       const { membership, id } = await giveUp();
       assert.equal(await membership.act(id, 'send'), 'unfit');
-      assert.equal(membership.state().inbox.setAside, 1);
+      assert.equal(membership.state().inbox.unhandled, 1);
     });
   });
 
   it('has no entry, and takes no decision, before a node uses it', async () => {
     const membership = enter();
-    for (const state of ['kept', 'uncertain', 'aside'] as const) {
+    for (const state of ['kept', 'uncertain', 'unhandled'] as const) {
       assert.deepEqual(membership.entries(state, 200), { entries: [], total: 0 });
     }
     assert.equal(await membership.act('none', 'send'), 'gone');
@@ -247,7 +247,7 @@ describe('what goes on in an account', () => {
     closing.add(sender, (it) => it.close());
     const submit = (to: string[], changes: object = {}): void => {
       const message = { to, body: 'hello' };
-      const request = { message, encoding: 'GSM-7' as const, parts: 1, origin: undefined, carried: () => '' };
+      const request = { message, encoding: 'GSM-7' as const, parts: 1, origin: undefined, flowMessage: () => '' };
       sender.send({ ...request, options: { ...options, ...changes } });
     };
     const send = async (to: string[], changes: object = {}): Promise<void> => {
@@ -266,10 +266,10 @@ describe('what goes on in an account', () => {
     await until(() => membership.entries('kept', 1).total === 401);
     await until(() => membership.state().sends.failing !== undefined && membership.state().sends.inFlight === 0);
     assert.equal(await membership.actOnAll('kept', 'deliver'), 'unfit');
-    assert.equal(await membership.actOnAll('kept', 'sent'), 'unfit');
+    assert.equal(await membership.actOnAll('kept', 'markSent'), 'unfit');
     assert.deepEqual(await membership.actOnAll('kept', 'discard'), { done: 401, left: 0 });
     assert.deepEqual(membership.entries('kept', 1), { entries: [], total: 0 });
-    assert.deepEqual(await membership.actOnAll('aside', 'deliver'), { done: 0, left: 0 });
+    assert.deepEqual(await membership.actOnAll('unhandled', 'deliver'), { done: 0, left: 0 });
     assert.equal(discarded.length, 401);
   });
 

@@ -13,8 +13,8 @@ describe('what an account counts', () => {
     assert.deepEqual([stats.counts.sent, stats.counts.redelivered], [3, 1]);
     assert.deepEqual([stats.countsToday.sent, stats.countsToday.redelivered], [0, 0]);
     stats.sends.sent += 2;
-    stats.receives.setAside++;
-    assert.deepEqual([stats.counts.sent, stats.countsToday.sent, stats.countsToday.setAside], [5, 2, 1]);
+    stats.receives.unhandled++;
+    assert.deepEqual([stats.counts.sent, stats.countsToday.sent, stats.countsToday.unhandled], [5, 2, 1]);
     await clock.advance(24 * 3_600_000);
     assert.deepEqual([stats.counts.sent, stats.countsToday.sent], [5, 0]);
   });

@@ -11,7 +11,7 @@ import {
   type OptOutPage,
   type OptOutQuery,
 } from '../../../src/consent/opt-outs';
-import type { Wish } from '../../../src/consent/words';
+import type { ConsentChange } from '../../../src/consent/words';
 import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';
 import { createChanges, type Look, type Remembered, type Store, type StoreEvents } from '../../../src/store/store';
@@ -48,7 +48,7 @@ class List {
     }
   }
 
-  async change(wish: Wish, msisdns: readonly string[], at = 1): Promise<number> {
+  async change(wish: ConsentChange, msisdns: readonly string[], at = 1): Promise<number> {
     const { changed, changes } = await this.decide((look) => {
       const changes = createChanges();
       const lookAgain: Look = (key) => (changes.remember.has(key) ? changes.remember.get(key) : look(key));

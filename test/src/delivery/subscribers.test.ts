@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import type { Timer } from '../../../src/clock';
 import { type OutboxBatch, OutboxSubscription } from '../../../src/delivery/outbox-subscription';
-import type { Given, InboxSubscriber, Slice } from '../../../src/delivery/subscribers';
+import type { BatchSlice, Given, InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { Correlator } from '../../../src/inbox/correlator';
 import type { Entry } from '../../../src/inbox/entries';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord, OutboxRecord } from '../../../src/model';
-import type { Changes, Item, Leftovers, Remembered, Store, StoreEvents } from '../../../src/store/store';
+import type { Changes, Item, RecoveredState, Remembered, Store, StoreEvents } from '../../../src/store/store';
 import { until } from '../../until';
 import { settle, VirtualClock } from '../../virtual-clock';
 import { createInboxOn, release } from '../inbox/inbox-on';
@@ -49,7 +49,7 @@ class FullStore implements Store {
     this.#items = items;
   }
 
-  open(events: StoreEvents): Promise<Leftovers> {
+  open(events: StoreEvents): Promise<RecoveredState> {
     this.events = events;
     return Promise.resolve({ items: this.#items, held: [] });
   }
@@ -96,7 +96,7 @@ class Node implements InboxSubscriber {
   readonly taken: string[] = [];
   /** How much in each turn. */
   readonly gifts: number[] = [];
-  readonly slices: (Slice | undefined)[] = [];
+  readonly slices: (BatchSlice | undefined)[] = [];
   onTake: (taken: readonly Entry[]) => void = () => {};
 
   constructor(
@@ -104,7 +104,7 @@ class Node implements InboxSubscriber {
     readonly path = '/sms',
   ) {}
 
-  take(given: readonly Given[], _context?: unknown, slice?: Slice): void {
+  take(given: readonly Given[], _context?: unknown, slice?: BatchSlice): void {
     const entries = given.map(({ entry }) => entry);
     this.slices.push(slice);
     this.gifts.push(entries.length);

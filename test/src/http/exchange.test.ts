@@ -476,7 +476,7 @@ describe('http', () => {
         const pump = () => {
           while (!outgoing.destroyed && outgoing.write(chunk));
         };
-        outgoing.on('drain', pump);
+        outgoing.on('parallelPolls', pump);
         pump();
       });
       const error = await failure(call(baseUrl));

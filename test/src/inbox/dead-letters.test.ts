@@ -82,16 +82,16 @@ describe('what was given up', () => {
   /** It is there until the hour in which its time is over, and no longer. */
   async function assertEndsAfter(inbox: Inbox, leftMs: number): Promise<void> {
     await clock.advance(leftMs - 3_600_000);
-    assert.equal(inbox.state.setAside, 1);
+    assert.equal(inbox.state.unhandled, 1);
     await clock.advance(2 * 3_600_000);
-    assert.equal(inbox.state.setAside, 0);
+    assert.equal(inbox.state.unhandled, 0);
   }
 
   it('is kept with its node and its time, and is undelivered no more', async () => {
     const { inbox } = await giveUp();
     const { kind, record, node, at, attempts } = inbox.deadLetters.page(200).items[0] ?? {};
     assert.deepEqual([kind, record?.body, node, at, attempts], ['incoming', 'hello', 'node', clock.now(), 1]);
-    assert.deepEqual(inbox.state, { undelivered: 0, setAside: 1 });
+    assert.deepEqual(inbox.state, { undelivered: 0, unhandled: 1 });
   });
 
   it('is kept for each node that gave it up, and for none that took it', async () => {
@@ -120,10 +120,10 @@ describe('what was given up', () => {
       ],
     );
     assert.equal(other.length, 0);
-    assert.deepEqual([inbox.state.undelivered, inbox.state.setAside], [1, 0]);
+    assert.deepEqual([inbox.state.undelivered, inbox.state.unhandled], [1, 0]);
     // The flow does not take it this time either.
     await clock.advance(60_000);
-    assert.deepEqual(inbox.state, { undelivered: 0, setAside: 1 });
+    assert.deepEqual(inbox.state, { undelivered: 0, unhandled: 1 });
     assert.equal(inbox.deadLetters.deliver(id), false);
   });
 
@@ -132,7 +132,7 @@ describe('what was given up', () => {
     const next = await restart(inbox);
     attach(next, 'other');
     assert.equal(next.deadLetters.deliver(id), false);
-    assert.deepEqual(next.state, { undelivered: 0, setAside: 1 });
+    assert.deepEqual(next.state, { undelivered: 0, unhandled: 1 });
     const sent = attach(next);
     assert.equal(next.deadLetters.deliver(id), true);
     await clock.advance(0);
@@ -151,7 +151,7 @@ describe('what was given up', () => {
     const other = attach(next, 'other');
     await clock.advance(0);
     await next.journal.flush();
-    assert.deepEqual([next.state, other], [{ undelivered: 0, setAside: 1 }, []]);
+    assert.deepEqual([next.state, other], [{ undelivered: 0, unhandled: 1 }, []]);
     const last = await restart(next);
     const sent = attach(last);
     const [item] = last.deadLetters.page(1).items;
@@ -202,7 +202,7 @@ describe('what was given up', () => {
     await receive(inbox, 'hello');
     store.failing.add('commit');
     await clock.advance(60_000);
-    assert.equal(inbox.state.setAside, 1);
+    assert.equal(inbox.state.unhandled, 1);
     store.failing.clear();
     await clock.advance(60_000);
     await inbox.journal.flush();
@@ -210,7 +210,7 @@ describe('what was given up', () => {
       [...disk.entries.values()].map((text) => JSON.parse(text).part),
       ['deadLetter'],
     );
-    assert.equal(inbox.state.setAside, 1);
+    assert.equal(inbox.state.unhandled, 1);
   });
 
   it('is listed by when it was given up, page by page, though what was shown has gone meanwhile', async () => {
@@ -283,11 +283,11 @@ describe('what was given up', () => {
     }
     // At most 100 are out at a time.
     for (let round = 0; round < 100; round++) await clock.advance(60_000);
-    assert.deepEqual([inbox.state.setAside, timesFull], [10_000, 0]);
+    assert.deepEqual([inbox.state.unhandled, timesFull], [10_000, 0]);
     await receive(inbox, 'more', 'and more');
     await clock.advance(60_000);
     await inbox.journal.flush();
-    assert.deepEqual([inbox.state.setAside, timesFull], [10_000, 1]);
+    assert.deepEqual([inbox.state.unhandled, timesFull], [10_000, 1]);
     assert.equal(inbox.deadLetters.page(1).items[0]?.record.body, '2');
     assert.equal(disk.entries.size, 10_000);
   });
@@ -297,7 +297,7 @@ describe('what was given up', () => {
     const heir = createInbox(new FakeDisk());
     await handOver(inbox, heir, { isLast: true });
     assert.equal(heir.deadLetters.get(id)?.node, 'node');
-    assert.equal(inbox.state.setAside, 0);
+    assert.equal(inbox.state.unhandled, 0);
     assert.equal(disk.entries.size, 0);
   });
 
@@ -311,6 +311,6 @@ describe('what was given up', () => {
     }
     const next = createInbox();
     await next.journal.ready();
-    assert.equal(next.state.setAside, 1);
+    assert.equal(next.state.unhandled, 1);
   });
 });

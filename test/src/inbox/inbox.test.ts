@@ -7,7 +7,7 @@ import type { Entry } from '../../../src/inbox/entries';
 import type { Acceptance, Arrival, Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord, OutboxRecord, StatusRecord, Via } from '../../../src/model';
 import { MemoryStore } from '../../../src/store/memory';
-import type { Leftovers, Store } from '../../../src/store/store';
+import type { RecoveredState, Store } from '../../../src/store/store';
 import { formatRemembered, parseRemembered, StoreLapse } from '../../../src/store/store';
 import { copyDisk } from '../sending/sending-side';
 import { FailingStore, FakeDisk } from '../store/failing-store';
@@ -1465,7 +1465,7 @@ describe('Inbox', () => {
         readonly shared = true;
         isReset = false;
 
-        override async open(): Promise<Leftovers> {
+        override async open(): Promise<RecoveredState> {
           return { ...(await super.open()), isReset: this.isReset };
         }
       }

@@ -80,7 +80,7 @@ describe('unknown outcomes', () => {
     const [news] = node.outcomes;
     assert.ok(news?.outcome instanceof SmsError);
     assert.equal(news.outcome.code, 'SMS_UNCERTAIN');
-    assert.deepEqual(news.outcome.looked, ['feed', 'status']);
+    assert.deepEqual(news.outcome.searched, ['feed', 'status']);
     assert.equal(news.outcome.messageId, messageId);
   });
 
@@ -301,7 +301,7 @@ describe('unknown outcomes', () => {
     assert.equal(former.outbox.isSettled && heir.outbox.isSettled, true);
   });
 
-  describe('of a text for whose evidence is looked as its flow is redeployed', () => {
+  describe('of a text for whose evidence is searched as its flow is redeployed', () => {
     /** Redeploys while evidence is looked for, which the feed has. */
     async function redeploy(store: FailingStore | MemoryStore, retryUncertain: boolean, isAsker = false) {
       const side = new SendingSide({ store, isAsker });
@@ -350,12 +350,12 @@ describe('unknown outcomes', () => {
           await side.pass(60_000);
           const outcome = node.outcomes[0]?.outcome;
           assert.ok(outcome instanceof SmsError);
-          assert.deepEqual(outcome.toJSON(), error.with({ messageId, looked: ['feed', 'status'] }).toJSON());
+          assert.deepEqual(outcome.toJSON(), error.with({ messageId, searched: ['feed', 'status'] }).toJSON());
         });
       }
     }
 
-    it('it is not sent again unlooked for, though its node was not there when the account looked', async () => {
+    it('it is not sent again unlooked for, though its node was not there when the account searched', async () => {
       const side = await redeploy(new MemoryStore(), true, true);
       side.outbox.open();
       await side.pass(30_000);

@@ -292,7 +292,7 @@ describe('a text and the limits of its account', () => {
     const { side, node } = createSide({ perDay: 1 });
     sendText(node, 'question', { to: [a, b], waitMs: hourMs, messageId: 'm' });
     await side.pass(0);
-    assert.equal(side.outbox.admin.state.asking, 1);
+    assert.equal(side.outbox.admin.state.awaitingReply, 1);
     await side.pass(hourMs);
     assert.deepEqual(
       node.answers.map(({ recipient }) => recipient),

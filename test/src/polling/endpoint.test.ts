@@ -50,7 +50,7 @@ describe('Endpoint', () => {
         return serviceFailure ? Promise.reject(serviceFailure) : Promise.resolve([]);
       },
     };
-    member = { settings: { pauseMs: 30_000, drain: 1 } as AccountSettings, client: client as Client } as Member;
+    member = { settings: { pauseMs: 30_000, parallelPolls: 1 } as AccountSettings, client: client as Client } as Member;
     members = new Set([member]);
     const inbox = { journal: { ready: () => Promise.resolve() } } as Inbox;
     const host: EndpointHost = {

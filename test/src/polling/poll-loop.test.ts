@@ -22,7 +22,7 @@ class Bench {
   mostAtOnce = 0;
   pauseMs = 30_000;
   ahead = 3;
-  drain = 1;
+  parallelPolls = 1;
   readonly loop: PollLoop;
 
   constructor(readonly clock: VirtualClock) {
@@ -37,9 +37,9 @@ class Bench {
             this.mostAtOnce = Math.max(this.mostAtOnce, this.pending.length);
           });
         },
-        mostUnderWay: () => this.drain + this.ahead,
+        mostUnderWay: () => this.parallelPolls + this.ahead,
         pauseMs: () => this.pauseMs,
-        drain: () => this.drain,
+        parallelPolls: () => this.parallelPolls,
       },
       (state) => this.states.push(state),
       clock,
@@ -507,7 +507,7 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 2);
     });
 
-    it('asks for none with no more under way than drain', async () => {
+    it('asks for none with no more under way than parallelPolls', async () => {
       bench.ahead = 0;
       bench.loop.start();
       await bench.hold();
@@ -517,7 +517,7 @@ describe('PollLoop', () => {
     });
 
     it('starts helpers, and has no more under way in all, in flight or held', async () => {
-      bench.drain = 4;
+      bench.parallelPolls = 4;
       bench.loop.start();
       for (let index = 0; index < 20 && bench.pending.length > 0; index++) await bench.hold();
       assert.deepEqual([bench.held.length, bench.mostAtOnce], [7, 4]);
@@ -526,7 +526,7 @@ describe('PollLoop', () => {
     });
 
     it('asks for none that could not be taken, and goes on when it can', async () => {
-      bench.drain = 4;
+      bench.parallelPolls = 4;
       bench.loop.start();
       await bench.hold();
       bench.ahead = -3;
@@ -606,7 +606,7 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('drain', () => {
+  describe('parallelPolls', () => {
     it('keeps one poll at a time with 1', async () => {
       bench.loop.start();
       for (let index = 0; index < 10; index++) await bench.answer('new');
@@ -614,7 +614,7 @@ describe('PollLoop', () => {
     });
 
     it('starts one further poll with each 200, up to the number', async () => {
-      bench.drain = 4;
+      bench.parallelPolls = 4;
       bench.loop.start();
       await bench.answer('new');
       assert.equal(bench.pending.length, 2);
@@ -626,7 +626,7 @@ describe('PollLoop', () => {
     });
 
     it('ends each helper at its first 204, and the last one pauses', async () => {
-      bench.drain = 3;
+      bench.parallelPolls = 3;
       bench.loop.start();
       await bench.answer('new', 'new', 'new');
       assert.equal(bench.pending.length, 3);
@@ -640,7 +640,7 @@ describe('PollLoop', () => {
     });
 
     it('pauses all the same when the last ones end in one turn', async () => {
-      bench.drain = 3;
+      bench.parallelPolls = 3;
       bench.loop.start();
       await bench.answer('new', 'new', 'new');
       const { polls } = bench;
@@ -651,7 +651,7 @@ describe('PollLoop', () => {
     });
 
     it('backs off when the last ones fail in one turn', async () => {
-      bench.drain = 3;
+      bench.parallelPolls = 3;
       bench.loop.start();
       await bench.answer('new', 'new', 'new');
       const { polls } = bench;
@@ -662,17 +662,17 @@ describe('PollLoop', () => {
     });
 
     it('shrinks as soon as the number does', async () => {
-      bench.drain = 3;
+      bench.parallelPolls = 3;
       bench.loop.start();
       await bench.answer('new', 'new', 'new');
-      bench.drain = 1;
+      bench.parallelPolls = 1;
       await bench.answer('empty', 'empty');
       await bench.answer('new', 'new', 'new');
       assert.equal(bench.pending.length, 1);
     });
 
     it('stops them all', async () => {
-      bench.drain = 3;
+      bench.parallelPolls = 3;
       bench.loop.start();
       await bench.answer('new', 'new', 'new');
       bench.loop.stop();

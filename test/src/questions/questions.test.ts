@@ -81,7 +81,7 @@ describe('conversations', () => {
       [{ body: 'so?' }, { body: 'well?' }],
     );
     assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555123: timeout']);
-    assert.equal(side.outbox.admin.state.asking, 0);
+    assert.equal(side.outbox.admin.state.awaitingReply, 0);
   });
 
   describe('what a reply or status answers', () => {
@@ -216,7 +216,7 @@ describe('conversations', () => {
       const { side, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
       await side.pass(100);
-      assert.deepEqual([node.state?.asking, side.asking], [2, true]);
+      assert.deepEqual([node.state?.awaitingReply, side.asking], [2, true]);
       await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       await side.incoming('6421555123', 'or no', { inReplyToId: 'q1' });
       assert.deepEqual(answersOf(node), ['6421555123: yes']);
@@ -226,7 +226,7 @@ describe('conversations', () => {
       );
       await side.pass(hour);
       assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555124: timeout']);
-      assert.deepEqual([node.state?.asking, side.asking], [0, false]);
+      assert.deepEqual([node.state?.awaitingReply, side.asking], [0, false]);
       assert.deepEqual(node.answers[1]?.origin, { body: 'Come?' });
       assert.equal(side.outbox.isSettled, true);
     });
@@ -240,7 +240,7 @@ describe('conversations', () => {
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
       sendText(node, 'Come?', { messageId: 'q2', waitMs: hour });
       await side.pass(100);
-      assert.equal(node.state?.asking, 1);
+      assert.equal(node.state?.awaitingReply, 1);
       await side.pass(hour);
       assert.deepEqual(answersOf(node), ['6421555123: timeout']);
     });
@@ -503,10 +503,10 @@ describe('conversations', () => {
       store.failing.add('commit').add('open').add('recall');
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await side.pass(100);
-      assert.deepEqual([node.ends, node.state?.asking], [['to 6421555123'], 1]);
+      assert.deepEqual([node.ends, node.state?.awaitingReply], [['to 6421555123'], 1]);
       store.failing.clear();
       await side.pass(60_000);
-      assert.equal(node.state?.asking, 1);
+      assert.equal(node.state?.awaitingReply, 1);
       await side.pass(hour);
       assert.deepEqual(answersOf(node), ['6421555123: timeout']);
     });
@@ -540,7 +540,7 @@ describe('conversations', () => {
       // The store is opened again 10 ms after the text has expired, which is not written by then.
       await side.pass(60_000);
       assert.deepEqual([node.ends, side.service.taken.length], [['SMS_EXPIRED'], 0]);
-      assert.deepEqual([answersOf(node), node.state?.asking, store.disk.entries.size], [[], 0, 0]);
+      assert.deepEqual([answersOf(node), node.state?.awaitingReply, store.disk.entries.size], [[], 0, 0]);
     });
 
     it('a text whose outcome became unknown while its store could not be opened asks nobody', async () => {
@@ -558,7 +558,7 @@ describe('conversations', () => {
       store.failing.clear();
       await side.pass(60_000);
       assert.deepEqual([...node.ends, ...back.ends], ['SMS_UNCERTAIN']);
-      assert.deepEqual([answersOf(back), back.state?.asking], [[], 0]);
+      assert.deepEqual([answersOf(back), back.state?.awaitingReply], [[], 0]);
       assert.deepEqual(
         store.disk.items.map((item) => 'kind' in item && item.kind),
         ['text'],
@@ -584,7 +584,7 @@ describe('conversations', () => {
       await restarted.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       assert.deepEqual([node.ends, second.ends], [['to 6421555123'], []]);
       assert.deepEqual(
-        third.answers.map(({ carried }) => carried),
+        third.answers.map(({ flowMessage }) => flowMessage),
         ['{"payload":"Come?"}'],
       );
     });
@@ -748,13 +748,13 @@ describe('conversations', () => {
       side.attach('other');
       await Promise.all([node.node.close(), side.pass(0)]);
       await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      assert.deepEqual([side.asking, side.outbox.admin.state.asking], [true, 1]);
+      assert.deepEqual([side.asking, side.outbox.admin.state.awaitingReply], [true, 1]);
       await side.pass(hour);
-      assert.deepEqual([side.asking, side.outbox.admin.state.asking], [false, 0]);
+      assert.deepEqual([side.asking, side.outbox.admin.state.awaitingReply], [false, 0]);
       const next = side.restart(copyDisk(store.disk));
       next.attach('other');
       await next.pass(1_000);
-      assert.deepEqual([next.asking, next.outbox.admin.state.asking], [false, 0]);
+      assert.deepEqual([next.asking, next.outbox.admin.state.awaitingReply], [false, 0]);
       await next.pass(6 * 24 * hour);
       const back = next.attach();
       await next.pass(100);
@@ -796,7 +796,7 @@ describe('conversations', () => {
       await next.pass(hour);
       assert.deepEqual(answersOf(back), ['6421555123: yes', '6421555124: timeout']);
       assert.deepEqual(
-        back.answers.map(({ carried }) => carried),
+        back.answers.map(({ flowMessage }) => flowMessage),
         ['{"payload":"Come?"}', '{"payload":"Come?"}'],
       );
     });
@@ -804,7 +804,7 @@ describe('conversations', () => {
     for (const [kind, more] of [
       ['a text', {}],
       ['a kept text', { keep: forever }],
-      ['a kept text with a long message', { keep: forever, carried: 'x'.repeat(5_000) }],
+      ['a kept text with a long message', { keep: forever, flowMessage: 'x'.repeat(5_000) }],
     ] as const) {
       it(`and however long nothing ran: a question and a report of ${kind}`, async () => {
         const { side, node, store } = beginReceiving();
@@ -816,10 +816,10 @@ describe('conversations', () => {
         const back = next.attach();
         await next.pass(61_000);
         assert.deepEqual(answersOf(back), ['6421555123: timeout']);
-        const carried = 'carried' in more ? more.carried : '{"payload":"Come?"}';
+        const flowMessage = 'flowMessage' in more ? more.flowMessage : '{"payload":"Come?"}';
         assert.deepEqual(
-          [...back.answers, ...back.reports].map((news) => news.carried),
-          [carried, carried],
+          [...back.answers, ...back.reports].map((news) => news.flowMessage),
+          [flowMessage, flowMessage],
         );
         const left = [...disk.remembered.keys()].filter((key) => key.startsWith(unsweptPrefix));
         assert.deepEqual(left, [], 'nothing would ever sweep it');
@@ -973,7 +973,7 @@ describe('conversations', () => {
         sendText(node, 'Come?', { once: 'a', messageId: 'q1', waitMs: hour });
         await side.pass(100);
       }
-      assert.equal(node.state?.asking, 1);
+      assert.equal(node.state?.awaitingReply, 1);
       await side.pass(hour);
       assert.equal(node.answers.length, 1);
     });
@@ -1001,7 +1001,7 @@ describe('conversations', () => {
         const fail = side.service.holdNext({ error: createError('uncertain') });
         sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: [first, second], keep: forever });
         await side.pass(100);
-        const decide = async (from: SendingSide, action: 'sent' | 'send' | 'discard') => {
+        const decide = async (from: SendingSide, action: 'markSent' | 'send' | 'discard') => {
           const [entry] = from.outbox.admin.entries('uncertain', 1).entries;
           await Promise.all([from.outbox.admin.act(entry?.id ?? '', action), from.pass(100)]);
         };
@@ -1029,9 +1029,9 @@ describe('conversations', () => {
             side.received.map(({ awaited }) => awaited),
             [isBefore ? true : undefined],
           );
-          await decide(side, 'sent');
+          await decide(side, 'markSent');
           assert.deepEqual(node.ends, ['SMS_UNCERTAIN', `to ${first} ${second} again`]);
-          assert.deepEqual([answersOf(node), node.state?.asking], [[`${first}: yes`], 1]);
+          assert.deepEqual([answersOf(node), node.state?.awaitingReply], [[`${first}: yes`], 1]);
           await side.incoming(first, 'and more', { inReplyToId: 'q1' });
           await side.pass(hour);
           assert.deepEqual(answersOf(node), [`${first}: yes`, `${second}: timeout`]);
@@ -1057,7 +1057,7 @@ describe('conversations', () => {
         const next = side.restart(copyDisk(store.disk));
         const back = next.attach();
         await next.pass(100);
-        await decide(next, 'sent');
+        await decide(next, 'markSent');
         await next.pass(2 * hour);
         assert.deepEqual(answersOf(back), [`${first}: yes`, `${second}: timeout`]);
       });
@@ -1065,7 +1065,7 @@ describe('conversations', () => {
       it('nothing is asked, polled or told when it is discarded', async () => {
         const { side, node, decide, fail } = await begin();
         await fail();
-        assert.deepEqual([side.asking, node.state?.asking], [false, 0]);
+        assert.deepEqual([side.asking, node.state?.awaitingReply], [false, 0]);
         await side.incoming(first, 'yes', { inReplyToId: 'q1' });
         await decide(side, 'discard');
         await side.incoming(second, 'yes', { inReplyToId: 'q1' });
@@ -1077,7 +1077,7 @@ describe('conversations', () => {
         const { side, node, decide, fail } = await begin();
         await fail();
         await side.status(first, 'EXP', 'q1');
-        await decide(side, 'sent');
+        await decide(side, 'markSent');
         assert.deepEqual(answersOf(node), [`${first}: undelivered EXP`]);
       });
     });
@@ -1222,13 +1222,13 @@ describe('conversations', () => {
       const seen = new Set<number>();
       const nextTurn = next.clock.nextTurn.bind(next.clock);
       next.clock.nextTurn = (callback) => {
-        seen.add(next.outbox.admin.state.asking);
+        seen.add(next.outbox.admin.state.awaitingReply);
         return nextTurn(callback);
       };
       const back = next.attach();
       await next.pass(1_000);
       assert.ok([...seen].some((asking) => asking > 0 && asking < 3_000));
-      assert.equal(back.state?.asking, 3_000);
+      assert.equal(back.state?.awaitingReply, 3_000);
       await next.pass(2 * hour);
       assert.equal(new Set(back.answers.map(({ recipient }) => recipient)).size, 3_000);
       assert.ok(back.replies.every((answer) => answer === 'timeout'));

@@ -38,7 +38,7 @@ describe('a report of what became of a text', () => {
 
   it('comes once, when all that were accepted have a final status, with what the node gave', async () => {
     const { side, node } = await begin();
-    assert.deepEqual([side.outbox.admin.state.reporting, side.reporting, side.asking], [1, true, false]);
+    assert.deepEqual([side.outbox.admin.state.awaitingReport, side.reporting, side.asking], [1, true, false]);
     await side.status(first, 'SNT', 'm1');
     await side.status(first, 'RCV', 'm1');
     assert.deepEqual(reportsOf(node), []);
@@ -53,9 +53,9 @@ describe('a report of what became of a text', () => {
         origin: { body: 'hello' },
       },
     ]);
-    assert.deepEqual([side.outbox.admin.state.reporting, side.reporting, side.outbox.isSettled], [0, false, true]);
+    assert.deepEqual([side.outbox.admin.state.awaitingReport, side.reporting, side.outbox.isSettled], [0, false, true]);
     assert.equal(side.outbox.hasMessages, false);
-    assert.equal(node.state?.asking, 0);
+    assert.equal(node.state?.awaitingReply, 0);
   });
 
   it('says undelivered when none has got it, partly when some have, with the code and what it means', async () => {
@@ -114,7 +114,7 @@ describe('a report of what became of a text', () => {
       side.service.script.push({ takes: true, error: createError(error) });
       sendText(node, 'hello', { messageId: 'm1', reportMs: hour });
       await side.pass(100);
-      assert.deepEqual([node.ends.length, side.outbox.admin.state.reporting, side.reporting], [1, 0, false]);
+      assert.deepEqual([node.ends.length, side.outbox.admin.state.awaitingReport, side.reporting], [1, 0, false]);
       await side.status('6421555123', 'RCV', 'm1');
       await side.pass(hour);
       assert.deepEqual([reportsOf(node), side.outbox.hasMessages], [[], false]);
@@ -273,16 +273,16 @@ describe('a report of what became of a text', () => {
       await next.status(second, 'RCV', 'm1');
       assert.deepEqual(reportsOf(node), []);
       assert.deepEqual(reportsOf(back), [`delivered: ${first} ${second} |  | `]);
-      assert.deepEqual(back.reports[0]?.carried, JSON.stringify({ payload: 'hello' }));
+      assert.deepEqual(back.reports[0]?.flowMessage, JSON.stringify({ payload: 'hello' }));
     });
 
     it('it with a message that is too long to be written at every step', async () => {
-      const carried = 'x'.repeat(5_000);
-      const { side, store } = await begin({ keep: forever, carried });
+      const flowMessage = 'x'.repeat(5_000);
+      const { side, store } = await begin({ keep: forever, flowMessage });
       const next = side.restart(copyDisk(store.disk));
       const back = next.attach();
       await next.pass(hour + 60_000);
-      assert.equal(back.reports[0]?.carried, carried);
+      assert.equal(back.reports[0]?.flowMessage, flowMessage);
     });
 
     it('it when all is known and it has not entered the flow, which it then may have done before', async () => {
@@ -346,7 +346,7 @@ describe('a report of what became of a text', () => {
       await handing;
       await heir.status(second, 'EXP', 'm1');
       assert.deepEqual(reportsOf(back), [`partly: ${first} | EXP ${second} | `]);
-      assert.deepEqual([side.outbox.admin.state.reporting, heir.outbox.isSettled], [0, true]);
+      assert.deepEqual([side.outbox.admin.state.awaitingReport, heir.outbox.isSettled], [0, true]);
     });
   });
 
@@ -386,7 +386,7 @@ describe('a report of what became of a text', () => {
     const { side, node } = await begin({ to: [first], once: 'key' });
     sendText(node, 'hello', { to: [first], once: 'key', reportMs: hour });
     await side.pass(100);
-    assert.deepEqual([node.ends.length, side.outbox.admin.state.reporting], [2, 1]);
+    assert.deepEqual([node.ends.length, side.outbox.admin.state.awaitingReport], [2, 1]);
     await side.status(first, 'RCV', 'm1');
     await side.pass(2 * hour);
     assert.equal(node.reports.length, 1);
@@ -410,10 +410,10 @@ describe('a report of what became of a text', () => {
     await side.status(first, 'RCV', 'm1');
     const [uncertain] = side.outbox.admin.entries('uncertain', 10).entries;
     assert.equal(
-      uncertain && (await Promise.all([side.outbox.admin.act(uncertain.id, 'sent'), side.pass(100)]))[0],
+      uncertain && (await Promise.all([side.outbox.admin.act(uncertain.id, 'markSent'), side.pass(100)]))[0],
       'done',
     );
-    assert.equal(side.outbox.admin.state.reporting, 1);
+    assert.equal(side.outbox.admin.state.awaitingReport, 1);
     await side.status(second, 'RCV', 'm1');
     assert.deepEqual(reportsOf(node), [`delivered: ${first} ${second} |  | `]);
   });

@@ -38,7 +38,7 @@ describe('who was not asked', () => {
 
       it('a message without an id answers the question before', async () => {
         const { side, node } = await wait();
-        assert.equal(side.outbox.admin.state.asking, 1);
+        assert.equal(side.outbox.admin.state.awaitingReply, 1);
         await side.incoming(a, 'yes');
         assert.deepEqual([lastOf(side), answersOf(node)], [['q1', true], [`${a}: yes`]]);
         await side.pass(2 * hour);
@@ -53,7 +53,7 @@ describe('who was not asked', () => {
         await side.incoming(a, 'yes');
         await side.incoming(a, 'to the first');
         assert.deepEqual(answersOf(node), [`${a}: yes`, `${a}: to the first`]);
-        assert.equal(side.outbox.admin.state.asking, 0);
+        assert.equal(side.outbox.admin.state.awaitingReply, 0);
       });
     });
   }
@@ -70,7 +70,7 @@ describe('who was not asked', () => {
       const [entry] = side.outbox.admin.entries('kept', 10).entries;
       assert.equal(await side.outbox.admin.act(entry?.id ?? '', 'discard'), 'done');
       await side.pass(100);
-      assert.deepEqual([side.outbox.admin.state.asking, side.asking, questionsIn(store)], [0, false, 0]);
+      assert.deepEqual([side.outbox.admin.state.awaitingReply, side.asking, questionsIn(store)], [0, false, 0]);
       await side.incoming(a, 'something else');
       assert.equal(lastOf(side)[1], undefined);
     });
@@ -96,7 +96,7 @@ describe('who was not asked', () => {
     await side.pass(100);
     await node.node.close();
     await side.pass(48 * hour);
-    assert.deepEqual([side.abandoned, side.outbox.admin.state.asking, questionsIn(store)], [['send'], 0, 0]);
+    assert.deepEqual([side.abandoned, side.outbox.admin.state.awaitingReply, questionsIn(store)], [['send'], 0, 0]);
   });
 
   for (const [name, options] of Object.entries({ 'only sent': {}, kept: { keep }, 'with a key': { once: 'key' } })) {
@@ -109,7 +109,7 @@ describe('who was not asked', () => {
       fail();
       await side.pass(100);
       assert.deepEqual([node.ends, answersOf(node)], [['SMS_UNCERTAIN'], [`${a}: yes`]]);
-      assert.deepEqual([side.outbox.admin.state.asking, questionsIn(store)], [0, 0]);
+      assert.deepEqual([side.outbox.admin.state.awaitingReply, questionsIn(store)], [0, 0]);
     });
   }
 

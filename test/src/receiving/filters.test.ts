@@ -93,13 +93,13 @@ for (const [name, createStore] of [
     }
 
     /** It is polled for somebody who asks, and there is no node yet. */
-    async function setAside(): Promise<void> {
+    async function quarantine(): Promise<void> {
       isAsking = true;
       inbox.journal.open();
       await poll();
       inbox.drained('incoming');
       await clock.advance(30);
-      assert.equal(inbox.state.setAside, 1);
+      assert.equal(inbox.state.unhandled, 1);
     }
 
     for (const [how, messageId] of [
@@ -203,21 +203,21 @@ for (const [name, createStore] of [
     });
 
     it('stays set aside until a node comes that wants it', async () => {
-      await setAside();
+      await quarantine();
       const some = listen(isUnasked);
       await clock.advance(30);
-      assert.deepEqual([inbox.state.setAside, inbox.state.undelivered], [1, 0]);
+      assert.deepEqual([inbox.state.unhandled, inbox.state.undelivered], [1, 0]);
       const all = listen(() => true, 'all');
       await clock.advance(30);
-      assert.deepEqual([some.sent, all.sent, inbox.state.setAside], [[], ['yes'], 0]);
+      assert.deepEqual([some.sent, all.sent, inbox.state.unhandled], [[], ['yes'], 0]);
     });
 
     it('goes from where it is set aside to the node that is called back with it', async () => {
-      await setAside();
+      await quarantine();
       const [some, called] = [listen(isUnasked), serve()];
       await clock.advance(30);
       assert.equal(await called.call('m1'), true);
-      assert.deepEqual([some.sent, called.sent, inbox.state.setAside], [[], ['yes'], 0]);
+      assert.deepEqual([some.sent, called.sent, inbox.state.unhandled], [[], ['yes'], 0]);
     });
   });
 }

@@ -107,7 +107,7 @@ describe('what is polled and no node takes', () => {
     await receive(inbox, 'one', 'two');
     const [item] = inbox.deadLetters.page(1).items;
     assert.deepEqual([item?.node, item?.at, item?.attempts], ['', clock.now(), 0]);
-    assert.deepEqual([inbox.state, bodiesAside(inbox)], [{ undelivered: 0, setAside: 2 }, ['one', 'two']]);
+    assert.deepEqual([inbox.state, bodiesAside(inbox)], [{ undelivered: 0, unhandled: 2 }, ['one', 'two']]);
     assert.equal(disk.entries.size, 2);
   });
 
@@ -120,7 +120,7 @@ describe('what is polled and no node takes', () => {
     await come();
     node.detach();
     await receive(inbox, 'three');
-    assert.deepEqual([told, inbox.state.setAside], [['incoming'], 0]);
+    assert.deepEqual([told, inbox.state.unhandled], [['incoming'], 0]);
     await clock.advance(20_000);
     await come();
     assert.deepEqual([told, bodiesAside(inbox)], [['incoming', 'incoming'], ['three']]);
@@ -141,7 +141,7 @@ describe('what is polled and no node takes', () => {
     );
     const late = attach(inbox, 'late');
     await come();
-    assert.deepEqual([late.sent, inbox.state, disk.entries.size], [[], { undelivered: 0, setAside: 0 }, 0]);
+    assert.deepEqual([late.sent, inbox.state, disk.entries.size], [[], { undelivered: 0, unhandled: 0 }, 0]);
   });
 
   it('goes to no node of another kind', async () => {
@@ -158,7 +158,7 @@ describe('what is polled and no node takes', () => {
       { messageId: 's1', from: '6421555001', statusCode: 'RCV', final: true, via: 'poll' },
     ];
     await Promise.all([inbox.accept({ kind: 'status', via: 'poll', records }), clock.advance(0)]);
-    assert.deepEqual([told, inbox.state.setAside], [['status'], 1]);
+    assert.deepEqual([told, inbox.state.unhandled], [['status'], 1]);
     const node = attach(inbox, 'status', 'status');
     await come();
     assert.deepEqual(node.sent, ['RCV']);
@@ -173,7 +173,7 @@ describe('what is polled and no node takes', () => {
     assert.deepEqual([told, inbox.state.undelivered], [[], 1]);
     const node = attach(inbox);
     await come();
-    assert.deepEqual([node.sent, inbox.state], [['one'], { undelivered: 0, setAside: 0 }]);
+    assert.deepEqual([node.sent, inbox.state], [['one'], { undelivered: 0, unhandled: 0 }]);
   });
 
   it('waits as undelivered while nobody asks, and is set aside when somebody does', async () => {
@@ -186,7 +186,7 @@ describe('what is polled and no node takes', () => {
     isAsking = true;
     next.drained('incoming');
     await come();
-    assert.deepEqual([told, next.state], [['incoming'], { undelivered: 0, setAside: 1 }]);
+    assert.deepEqual([told, next.state], [['incoming'], { undelivered: 0, unhandled: 1 }]);
   });
 
   it('may be given again when a node that had it is gone, marked', async () => {
@@ -206,10 +206,10 @@ describe('what is polled and no node takes', () => {
     const inbox = createInbox();
     await receive(inbox, 'one');
     await clock.advance(7 * dayMs - 3_600_000);
-    assert.equal(inbox.state.setAside, 1);
+    assert.equal(inbox.state.unhandled, 1);
     await clock.advance(2 * 3_600_000);
     await inbox.journal.flush();
-    assert.deepEqual([inbox.state.setAside, disk.entries.size], [0, 0]);
+    assert.deepEqual([inbox.state.unhandled, disk.entries.size], [0, 0]);
   });
 
   it('is at most 10,000, of which the oldest goes, and says so once', async () => {
@@ -218,12 +218,12 @@ describe('what is polled and no node takes', () => {
       await receive(inbox, ...Array.from({ length: 500 }, (_, index) => String(start + index)));
     }
     await inbox.journal.flush();
-    assert.deepEqual([inbox.state, timesFull, told], [{ undelivered: 0, setAside: 10_000 }, 1, ['incoming']]);
+    assert.deepEqual([inbox.state, timesFull, told], [{ undelivered: 0, unhandled: 10_000 }, 1, ['incoming']]);
     assert.equal(inbox.deadLetters.page(1).items[0]?.record.body, '500');
     assert.equal(disk.entries.size, 10_000);
     const node = attach(inbox);
     for (let turn = 0; turn < 100; turn++) await come();
-    assert.deepEqual([node.sent.length, node.sent[0], inbox.state.setAside], [10_000, '500', 0]);
+    assert.deepEqual([node.sent.length, node.sent[0], inbox.state.unhandled], [10_000, '500', 0]);
   });
 
   it('can be discarded, and cannot be delivered to nobody', async () => {
@@ -255,7 +255,7 @@ describe('what is polled and no node takes', () => {
         assert.deepEqual(bodiesAside(next), ['one']);
         const node = attach(next);
         await come();
-        assert.deepEqual([node.sent, next.state], [['one'], { undelivered: 0, setAside: 0 }]);
+        assert.deepEqual([node.sent, next.state], [['one'], { undelivered: 0, unhandled: 0 }]);
       });
     }
 
@@ -292,7 +292,7 @@ describe('what is polled and no node takes', () => {
     const node = attach(heir);
     await Promise.all([handOver(inbox, heir, { isLast: true }), come()]);
     await come();
-    assert.deepEqual([node.sent, inbox.state.setAside, disk.entries.size], [['one'], 0, 0]);
+    assert.deepEqual([node.sent, inbox.state.unhandled, disk.entries.size], [['one'], 0, 0]);
   });
 
   describe('on a store that others share', () => {
@@ -326,7 +326,7 @@ describe('what is polled and no node takes', () => {
       await next.journal.ready();
       server.takeOver(items);
       await come();
-      assert.deepEqual([node.sent, next.state], [['one'], { undelivered: 0, setAside: 0 }]);
+      assert.deepEqual([node.sent, next.state], [['one'], { undelivered: 0, unhandled: 0 }]);
     });
   });
 
@@ -335,10 +335,10 @@ describe('what is polled and no node takes', () => {
       const inbox = createInbox();
       const called = attach(inbox, 'callback', 'callback');
       await receive(inbox, 'one');
-      assert.equal(inbox.state.setAside, 1);
+      assert.equal(inbox.state.unhandled, 1);
       assert.equal(await callBack(inbox, 'one'), true);
       await inbox.journal.flush();
-      assert.deepEqual([called.sent, inbox.state, disk.entries.size], [['one'], { undelivered: 0, setAside: 0 }, 0]);
+      assert.deepEqual([called.sent, inbox.state, disk.entries.size], [['one'], { undelivered: 0, unhandled: 0 }, 0]);
       const node = attach(inbox);
       await come();
       assert.deepEqual([node.sent, await callBack(inbox, 'one'), called.sent], [[], true, ['one']]);
@@ -362,7 +362,7 @@ describe('what is polled and no node takes', () => {
     const records: InboxRecord[] = [incoming('one')];
     await Promise.all([inbox.accept({ kind: 'incoming', via: 'poll', records: records as IncomingRecord[] }), come()]);
     await come();
-    assert.equal(inbox.state.setAside, 1);
+    assert.equal(inbox.state.unhandled, 1);
     store.failing.clear();
     await clock.advance(60_000);
     await inbox.journal.flush();

@@ -72,9 +72,9 @@ describe('sending, when everything comes at once', () => {
         await side.pass(minuteMs);
         const back = side.restart(disk).attach();
         await side.pass(minuteMs);
-        const looked = resolveMs === 0 ? {} : { looked: ['feed', 'status'] };
+        const searched = resolveMs === 0 ? {} : { searched: ['feed', 'status'] };
         const { code, message } = failed;
-        const expected = { code, message, statusCode: 500, messageId: 'm1', ...looked };
+        const expected = { code, message, statusCode: 500, messageId: 'm1', ...searched };
         assert.deepEqual([errorOf(node), errorOf(back)], [expected, expected]);
       });
     }

@@ -625,14 +625,14 @@ describe('kept texts', () => {
   });
 
   describe('of which what it carries is long', () => {
-    const carried = JSON.stringify({ payload: 'x'.repeat(250_000) });
+    const flowMessage = JSON.stringify({ payload: 'x'.repeat(250_000) });
 
     async function strandLong(options: Partial<SendOptions> = {}) {
       const store = new FailingStore();
       const side = new SendingSide({ store });
       const node = side.attach();
       side.service.otherwise = { unreachable: true };
-      sendText(node, 'hello', { keep: forever, carried, ...options });
+      sendText(node, 'hello', { keep: forever, flowMessage, ...options });
       await side.pass(60_000);
       return { store, side, node };
     }
@@ -642,7 +642,7 @@ describe('kept texts', () => {
       const disk = copyDisk(store.disk);
       assert.deepEqual(
         [...disk.remembered.keys()].map((key) => key.replace(/[^:]+$/, '')),
-        ['~carried:'],
+        ['~flowMessage:'],
       );
       assert.ok([...disk.entries.values()].every(({ length }) => length < 1_000));
       side.service.otherwise = { takes: true };
@@ -650,7 +650,7 @@ describe('kept texts', () => {
       const back = next.attach();
       await next.pass(100);
       assert.deepEqual(back.ends, ['to 6421555123']);
-      assert.equal(back.outcomes[0]?.carried, carried);
+      assert.equal(back.outcomes[0]?.flowMessage, flowMessage);
       await next.close();
       assert.deepEqual([disk.entries.size, disk.remembered.size], [0, 0]);
     });
@@ -664,8 +664,8 @@ describe('kept texts', () => {
       await next.pass(60_000);
       await next.pass(3_600_000);
       assert.deepEqual(
-        back.answers.map((news) => news.carried),
-        [carried],
+        back.answers.map((news) => news.flowMessage),
+        [flowMessage],
       );
       const other = await strandLong();
       const [entry] = other.side.outbox.admin.entries('kept', 1).entries;
@@ -684,7 +684,7 @@ describe('kept texts', () => {
       await next.pass(100);
       assert.deepEqual(back.ends, ['to 6421555123']);
       assert.equal(back.outcomes[0]?.origin, undefined);
-      assert.equal(back.outcomes[0]?.carried, '{"payload":"hello"}');
+      assert.equal(back.outcomes[0]?.flowMessage, '{"payload":"hello"}');
       assert.deepEqual(side.service.bodies, ['hello']);
     });
 
@@ -935,7 +935,7 @@ describe('kept texts', () => {
     await side.pass(100);
     const { admin } = side.outbox;
     const [entry] = admin.entries('uncertain', 1).entries;
-    const confirmed = admin.act(entry?.id ?? '', 'sent');
+    const confirmed = admin.act(entry?.id ?? '', 'markSent');
     await side.pass(100);
     assert.equal(await confirmed, 'done');
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'to 6421555123 6421555124 again']);
@@ -961,7 +961,7 @@ describe('kept texts', () => {
     sendText(node, 'hello', { keep });
     await side.pass(100);
     const { admin } = side.outbox;
-    assert.equal(await admin.act(admin.entries('kept', 1).entries[0]?.id ?? '', 'sent'), 'unfit');
+    assert.equal(await admin.act(admin.entries('kept', 1).entries[0]?.id ?? '', 'markSent'), 'unfit');
   });
 
   it('tells why texts wait, since when, and when the next one tries', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { isOptedOut, keyOfOptOut, listOptOuts, optOutPrefix } from '../../../src/consent/opt-outs';
-import type { Wish } from '../../../src/consent/words';
+import type { ConsentChange } from '../../../src/consent/words';
 import { createOptOutStep } from '../../../src/inbox/correlator';
 import { abandon, adopt, Copies } from '../../../src/journal/move';
 import { createReading, type Participant } from '../../../src/journal/step';
@@ -68,7 +68,7 @@ describe('what a login takes over of another', () => {
     const former = new SendingSide();
     const heir = new SendingSide({ clock: former.clock, store: new FailingStore() });
     /** Changes who is on the list of one of them, and results in who is by then. */
-    const change = async ({ journal }: SendingSide, wish: Wish, msisdns: readonly string[]) => {
+    const change = async ({ journal }: SendingSide, wish: ConsentChange, msisdns: readonly string[]) => {
       journal.open();
       const changing = journal
         .run(createOptOutStep({ msisdns, wish, at: former.clock.now(), via: 'person' }, 'refuse'))
@@ -105,7 +105,7 @@ describe('what a login takes over of another', () => {
     await Promise.all([former.handOverTo(heir, { isLast: true }), heir.pass(11_000)]);
     const asking = disks.filter(({ entries }) => entries.size > 0);
     assert.ok(asking.length > 0);
-    for (const disk of asking) assert.ok([...disk.remembered.keys()].some((key) => key.includes('carried:')));
+    for (const disk of asking) assert.ok([...disk.remembered.keys()].some((key) => key.includes('flowMessage:')));
   });
 
   it('is no key of a text that has ended here unsent, where a kill left it with the former', async () => {
@@ -169,7 +169,7 @@ describe('what a login takes over of another', () => {
     await later.pass(100);
     await later.incoming('6421555123', 'yes', { inReplyToId: 'asked' });
     assert.deepEqual(
-      node.answers.map(({ carried }) => carried),
+      node.answers.map(({ flowMessage }) => flowMessage),
       [JSON.stringify({ payload: 'Come?' })],
     );
   });
@@ -198,8 +198,8 @@ describe('what a login takes over of another', () => {
     sendText(former.attach(), 'Come?', { messageId: 'asked', waitMs: 1_000, keep: forever });
     await former.pass(100);
     const disk = copyDisk(store.disk);
-    const [[key, carried] = []] = [...disk.remembered].filter(([name]) => name.includes('carried:'));
-    assert.ok(key !== undefined && carried !== undefined);
+    const [[key, flowMessage] = []] = [...disk.remembered].filter(([name]) => name.includes('flowMessage:'));
+    assert.ok(key !== undefined && flowMessage !== undefined);
     disk.remembered.delete(key);
     const back = former.restart(disk);
     let give = () => {};
@@ -209,11 +209,11 @@ describe('what a login takes over of another', () => {
     const node = back.attach();
     await back.pass(61_000);
     assert.equal(node.answers.length, 0);
-    disk.remembered.set(key, carried);
+    disk.remembered.set(key, flowMessage);
     give();
     await back.pass(100);
     assert.deepEqual(
-      node.answers.map((news) => news.carried),
+      node.answers.map((news) => news.flowMessage),
       ['{"payload":"Come?"}'],
     );
   });
@@ -462,11 +462,11 @@ describe('what a login takes over of another', () => {
   it('is nothing of what was copied before somebody came back to the login', async () => {
     const former = new SendingSide();
     former.service.otherwise = { unreachable: true };
-    sendText(former.attach(), 'hello', { once: 'key', keep: forever, carried: 'x'.repeat(2_000) });
+    sendText(former.attach(), 'hello', { once: 'key', keep: forever, flowMessage: 'x'.repeat(2_000) });
     await former.pass(100);
     const store = new FailingStore();
     const heir = new SendingSide({ clock: former.clock, store });
-    const copied = () => [...store.disk.remembered.keys()].filter((key) => /once:|carried:/.test(key)).length;
+    const copied = () => [...store.disk.remembered.keys()].filter((key) => /once:|flowMessage:/.test(key)).length;
     let mostCopied = 0;
     const isWanted = () => {
       mostCopied = Math.max(mostCopied, copied());

@@ -14,9 +14,9 @@ import { Outage } from '../../../src/outbox/outage';
 import { Outbox } from '../../../src/outbox/outbox';
 import { SendQueue } from '../../../src/outbox/queue';
 import type {
-  AnswerNews,
-  OutcomeNews,
-  ReportNews,
+  AnswerEvent,
+  OutcomeEvent,
+  ReportEvent,
   SendHandler,
   SendHandlerState,
   SendingNode,
@@ -126,9 +126,9 @@ function aborted(signal: AbortSignal | undefined): Promise<never> {
 
 /** A node that notes what it is told. */
 export class FakeNode implements SendHandler {
-  readonly outcomes: OutcomeNews[] = [];
-  readonly answers: AnswerNews[] = [];
-  readonly reports: ReportNews[] = [];
+  readonly outcomes: OutcomeEvent[] = [];
+  readonly answers: AnswerEvent[] = [];
+  readonly reports: ReportEvent[] = [];
   readonly outages: SmsError[] = [];
   /** What works again that it was told of. */
   readonly recoveries: string[] = [];
@@ -145,19 +145,19 @@ export class FakeNode implements SendHandler {
     readonly usesStore = true,
   ) {}
 
-  async onOutcome(news: OutcomeNews): Promise<boolean> {
+  async onOutcome(news: OutcomeEvent): Promise<boolean> {
     if (this.fault) throw this.fault;
     if (this.isFlowing) this.outcomes.push(news);
     return this.isFlowing;
   }
 
-  async onAnswer(news: AnswerNews): Promise<boolean> {
+  async onAnswer(news: AnswerEvent): Promise<boolean> {
     if (this.fault) throw this.fault;
     if (this.isFlowing) this.answers.push(news);
     return this.isFlowing;
   }
 
-  async onReport(news: ReportNews): Promise<boolean> {
+  async onReport(news: ReportEvent): Promise<boolean> {
     if (this.fault) throw this.fault;
     if (this.isFlowing) this.reports.push(news);
     return this.isFlowing;
@@ -393,9 +393,9 @@ export function sendText(
   {
     to = ['6421555123'],
     messageId,
-    carried = JSON.stringify({ payload: body }),
+    flowMessage = JSON.stringify({ payload: body }),
     ...options
-  }: Partial<SendOptions> & { to?: string[]; messageId?: string; carried?: string } = {},
+  }: Partial<SendOptions> & { to?: string[]; messageId?: string; flowMessage?: string } = {},
 ): void {
   node.send({
     message: { to, body, ...(messageId === undefined ? undefined : { messageId }) },
@@ -403,7 +403,7 @@ export function sendText(
     parts: 1,
     options: { ...plain, ...options },
     origin: { body },
-    carried: () => carried,
+    flowMessage: () => flowMessage,
   });
 }
 

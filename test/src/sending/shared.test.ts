@@ -209,7 +209,7 @@ describe('sending from several processes on one Redis', () => {
     await sleep(700);
     assert.equal(node.answers.length, 20);
     assert.equal(other.answers.length, 0);
-    assert.equal(asking.outbox.admin.state.asking, 0);
+    assert.equal(asking.outbox.admin.state.awaitingReply, 0);
     assert.ok(polling.received.every((record) => 'awaited' in record && record.awaited === true));
   });
 
@@ -256,7 +256,7 @@ describe('sending from several processes on one Redis', () => {
     await until(() => next.answers.length === 2);
     await sleep(700);
     assert.deepEqual(next.replies, ['yes', 'timeout']);
-    assert.equal(next.answers[0]?.carried, '{"payload":"well?"}');
+    assert.equal(next.answers[0]?.flowMessage, '{"payload":"well?"}');
   });
 
   it('an open question that a process has found is no longer its own when another has taken it over', async () => {
@@ -269,14 +269,14 @@ describe('sending from several processes on one Redis', () => {
     const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
     const second = create(service, { url: `redis://127.0.0.1:${proxy.port}` });
     second.attach();
-    await until(() => second.outbox.admin.state.asking === 1);
+    await until(() => second.outbox.admin.state.awaitingReply === 1);
     proxy.cut();
     const third = create(service);
     third.attach();
-    await until(() => third.outbox.admin.state.asking === 1);
+    await until(() => third.outbox.admin.state.awaitingReply === 1);
     proxy.restore();
-    await until(() => second.outbox.admin.state.asking === 0);
-    assert.equal(third.outbox.admin.state.asking, 1);
+    await until(() => second.outbox.admin.state.awaitingReply === 0);
+    assert.equal(third.outbox.admin.state.awaitingReply, 1);
   });
 
   it('a report is made of statuses that another polls, by the one that sent its text', async () => {
@@ -295,7 +295,7 @@ describe('sending from several processes on one Redis', () => {
     const { result, delivered, undelivered } = node.reports[0]?.report ?? {};
     assert.deepEqual([result, delivered?.length, undelivered?.length], ['partly', 10, 10]);
     assert.deepEqual([node.reports.length, other.reports.length], [1, 0]);
-    assert.equal(reporting.outbox.admin.state.reporting, 0);
+    assert.equal(reporting.outbox.admin.state.awaitingReport, 0);
     assert.equal(polling.received.length, 20);
   });
 
@@ -315,7 +315,7 @@ describe('sending from several processes on one Redis', () => {
     const next = create(service).attach();
     await until(() => next.reports.length === 1);
     assert.equal(next.reports[0]?.report.result, 'delivered');
-    assert.equal(next.reports[0]?.carried, '{"payload":"hello"}');
+    assert.equal(next.reports[0]?.flowMessage, '{"payload":"hello"}');
   });
 
   it('five of a hundred leave that come at once at three', async () => {

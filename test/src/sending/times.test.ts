@@ -76,7 +76,7 @@ describe('a text with a time of its own', () => {
     const again = after.attach();
     await after.pass(1_000);
     assert.deepEqual(after.service.bodies, ['in 1 h']);
-    assert.equal(again.outcomes[0]?.carried, JSON.stringify({ payload: 'in 1 h' }));
+    assert.equal(again.outcomes[0]?.flowMessage, JSON.stringify({ payload: 'in 1 h' }));
     assert.equal(again.state?.nextAt, noon + 30 * hourMs);
   });
 

@@ -331,7 +331,7 @@ function testDiskStore(engine: Engine): void {
       await store.close();
       await writeFile(join(folder, 'store', 'held-broken'), '{"kind":"incoming","records":[{"mess\n');
       const [broken] = (await store.open(events)).held;
-      const place = broken?.setAside() ?? '';
+      const place = broken?.quarantine() ?? '';
       assert.equal(await readFile(place, 'utf8'), '{"kind":"incoming","records":[{"mess\n');
       await store.close();
       assert.deepEqual((await store.open(events)).held, []);
@@ -357,7 +357,7 @@ function testDiskStore(engine: Engine): void {
       assert.equal(await readFile(join(location, second), 'utf8'), 'two\n');
       await mkdir(join(location, `unreadable-${second}`));
       assert.deepEqual(
-        held.map(({ setAside }) => setAside()),
+        held.map(({ quarantine }) => quarantine()),
         [join(location, `unreadable-${first}`), join(location, second)],
       );
     });

@@ -1,11 +1,11 @@
 import {
   type Changes,
   formatRemembered,
-  type Hold,
   type Item,
   isFlushed,
-  type Leftovers,
+  type PendingWrite,
   parseRemembered,
+  type RecoveredState,
   type Remembered,
   type Store,
   type StoreEvents,
@@ -19,7 +19,7 @@ export class FakeDisk {
   readonly entries = new Map<string, string>();
   readonly remembered = new Map<string, string>();
   readonly held = new Map<number, string>();
-  readonly aside: string[] = [];
+  readonly quarantined: string[] = [];
   /** Only the process that opened it last may use it. */
   owner: object | undefined;
   /** How to take back each commit that was not flushed, the latest last. */
@@ -86,7 +86,7 @@ export class FailingStore implements Store {
     return this.disk.entries.size > 0;
   }
 
-  async open(_events?: Partial<StoreEvents>): Promise<Leftovers> {
+  async open(_events?: Partial<StoreEvents>): Promise<RecoveredState> {
     return this.#call('open', () => {
       if (this.disk.owner && this.disk.owner !== this) throw failure('LEVEL_LOCKED');
       this.disk.owner = this;
@@ -94,18 +94,18 @@ export class FailingStore implements Store {
       const found = [...this.disk.held].filter(([key]) => !this.#own.has(key));
       const held = found.map(([key, text]) => {
         const letGo = () => void this.disk.held.delete(key);
-        const setAside = () => {
+        const quarantine = () => {
           letGo();
-          this.disk.aside.push(text);
+          this.disk.quarantined.push(text);
           return 'a place';
         };
-        return { text, letGo, setAside };
+        return { text, letGo, quarantine };
       });
       return { items: this.disk.items, held };
     });
   }
 
-  hold(text: string): Hold | undefined {
+  hold(text: string): PendingWrite | undefined {
     if (!this.isOpen || this.failing.has('commit')) return undefined;
     const key = this.disk.hold(text);
     this.#own.add(key);
@@ -188,7 +188,7 @@ export class FailingServer extends FailingStore {
   readonly shared = true as const;
   #events: Partial<StoreEvents> | undefined;
 
-  override open(events?: Partial<StoreEvents>): Promise<Leftovers> {
+  override open(events?: Partial<StoreEvents>): Promise<RecoveredState> {
     this.#events = events;
     return super.open(events);
   }

@@ -15,7 +15,7 @@ const unkept = new Set(['req', 'res']);
  * and `res`, and without a property that JSON cannot carry. Of one over 256 KiB only `_msgid`, what it acknowledges and `topic`, however
  * large a list of recipients that is.
  */
-export function formatCarried(message: NodeMessage): string {
+export function formatFlowMessage(message: NodeMessage): string {
   return write(message, largestBytes) ?? write(leastOf(message), Number.POSITIVE_INFINITY) ?? '{}';
 }
 
@@ -61,11 +61,11 @@ function leastBytes(value: unknown): number {
 }
 
 /**
- * Reads what {@link formatCarried} wrote. What cannot be read is an empty message, lest what became of the text be lost with it.
+ * Reads what {@link formatFlowMessage} wrote. What cannot be read is an empty message, lest what became of the text be lost with it.
  *
  * @param onUnreadable called when it cannot be read
  */
-export function parseCarried(text: string | undefined, onUnreadable: () => void): NodeMessage {
+export function parseFlowMessage(text: string | undefined, onUnreadable: () => void): NodeMessage {
   if (text === undefined) return {};
   try {
     const { message } = restoreAll({ message: JSON.parse(text) as unknown });
@@ -81,7 +81,7 @@ export function parseCarried(text: string | undefined, onUnreadable: () => void)
  * Reads what several answers to one text carry once for all of them, as long as they come in one turn of the event loop: it may be a list of
  * thousands of recipients, each with an answer. Whoever reads it leaves it as it is.
  */
-export class CarriedMessage<Message> {
+export class StoredFlowMessage<Message> {
   readonly #parse: (text: string | undefined) => Message;
   #last: { text: string | undefined; message: Message } | undefined;
 

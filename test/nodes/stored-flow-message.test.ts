@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
-import { CarriedMessage, formatCarried, parseCarried } from '../../nodes/runtime/carried-message';
+import { formatFlowMessage, parseFlowMessage, StoredFlowMessage } from '../../nodes/runtime/stored-flow-message';
 
 describe('a message that answers carry', () => {
   it('is read once for all that come in one turn of the event loop, and anew in another', async () => {
     let parsed = 0;
-    const carried = new CarriedMessage((text) => {
+    const flowMessage = new StoredFlowMessage((text) => {
       parsed++;
-      return parseCarried(text, () => assert.fail('unreadable'));
+      return parseFlowMessage(text, () => assert.fail('unreadable'));
     });
-    const texts = ['a', 'b'].map((topic) => formatCarried({ _msgid: topic, topic } as never));
-    const read = () => texts.flatMap((text) => [carried.read(text), carried.read(text)]);
+    const texts = ['a', 'b'].map((topic) => formatFlowMessage({ _msgid: topic, topic } as never));
+    const read = () => texts.flatMap((text) => [flowMessage.read(text), flowMessage.read(text)]);
     const first = read();
     assert.deepEqual(
       first.map((message) => (message as { topic?: string }).topic),
@@ -17,7 +17,7 @@ describe('a message that answers carry', () => {
     );
     assert.equal(parsed, 2);
     await new Promise(setImmediate);
-    assert.notEqual(carried.read(texts[1]), first[3]);
+    assert.notEqual(flowMessage.read(texts[1]), first[3]);
     assert.equal(parsed, 3);
   });
 });
@@ -30,8 +30,8 @@ describe('a message written down, however deep it is', () => {
       let deep: object = bottom();
       for (let level = 0; level < depth; level++) deep = { deep };
       const rest = { _msgid: '1', topic: 't', payload: 'x' };
-      const text = formatCarried({ ...rest, deep } as never);
-      const { deep: back, ...read } = parseCarried(text, () => assert.fail('unreadable')) as { deep?: unknown };
+      const text = formatFlowMessage({ ...rest, deep } as never);
+      const { deep: back, ...read } = parseFlowMessage(text, () => assert.fail('unreadable')) as { deep?: unknown };
       assert.deepEqual(read, rest);
       let inner = back;
       while (Object.hasOwn(Object(inner), 'deep')) inner = (inner as { deep: unknown }).deep;
@@ -42,7 +42,7 @@ describe('a message written down, however deep it is', () => {
   it('comes back whatever its levels, once it is written', () => {
     const levels = 200_000;
     const text = `{"_msgid":"1","deep":${'['.repeat(levels)}{"$sms":"Date","value":"1970-01-01"}${']'.repeat(levels)}}`;
-    let { deep: inner } = parseCarried(text, () => assert.fail('unreadable')) as { deep?: unknown };
+    let { deep: inner } = parseFlowMessage(text, () => assert.fail('unreadable')) as { deep?: unknown };
     while (Array.isArray(inner)) [inner] = inner;
     assert.deepEqual(inner, new Date(0));
   });
@@ -50,7 +50,7 @@ describe('a message written down, however deep it is', () => {
   it('comes back without the holes of its list of recipients', () => {
     const topic: string[] = [];
     topic[2_125_551_234] = '64215551234';
-    const back = parseCarried(formatCarried({ _msgid: '1', topic } as never), () => assert.fail('unreadable'));
+    const back = parseFlowMessage(formatFlowMessage({ _msgid: '1', topic } as never), () => assert.fail('unreadable'));
     assert.deepEqual(back, { _msgid: '1', topic: ['64215551234'] });
   });
 });
