@@ -186,7 +186,7 @@ async function untilReady(url: string, ended: Promise<unknown>): Promise<true | 
   });
   const deadline = Date.now() + startLimitMs;
   while (!over) {
-    // Asked for its flows before it has read them, Node-RED would log an error.
+    // FollowUp for its flows before it has read them, Node-RED would log an error.
     const answer = await fetch(`${url}/settings`).catch(() => undefined);
     await answer?.body?.cancel();
     if (answer) return true;

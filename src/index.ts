@@ -75,9 +75,9 @@ export type {
 export type { Evidence, Outcome, SendCounts, SendOptions, Sent, TextEntryState } from './outbox/text';
 export type { PollSummary, Watcher } from './polling/endpoint';
 export { type PollEvents, PollLoop, type PollOutcome, type PollSource, type PollState } from './polling/poll-loop';
-export type { NoReply } from './questions/question';
-export type { DeliveryReport } from './questions/report';
 export { reasons } from './reasons';
+export type { NoReply } from './replies/reply-request';
+export type { DeliveryReport } from './replies/report';
 export { DiskStore } from './store/disk';
 export { MemoryStore } from './store/memory';
 export { RedisStore, type RedisStoreOptions, type RedisTiming } from './store/redis';

@@ -43,7 +43,7 @@ export interface IncomingRecord extends Parameters {
   displayName?: string;
   /** The text that it answers. */
   sent?: SentText;
-  /** It is the first reply to a question that was open. */
+  /** It is the first reply to a reply request that was open. */
   awaited?: true;
   /** It is one of the words of consent: the handset wants no more texts, or texts again. */
   optOut?: 'out' | 'in';

@@ -78,7 +78,7 @@ const metrics: readonly Metric[] = [
     sends.failing ? 1 : 0,
   ),
   gauge('sends_uncertain', 'Texts whose outcome is unknown.', ({ sends }) => sends.uncertain),
-  gauge('sends_awaiting_reply', 'Questions that wait for a reply.', ({ sends }) => sends.awaitingReply),
+  gauge('sends_awaiting_reply', 'Replies that wait for a reply.', ({ sends }) => sends.awaitingReply),
   gauge('sends_awaiting_report', 'Texts of which a report is to be made.', ({ sends }) => sends.awaitingReport),
   gauge('opted_out_numbers', 'Numbers that want no more texts.', ({ consent }) => consent.optedOut),
   {

@@ -45,7 +45,7 @@ export class AccountData {
     this.journal = journal;
     const correlator = withConsent({
       journal,
-      correlator: (news) => this.outbox.questions.correlationOf(news),
+      correlator: (news) => this.outbox.replies.correlationOf(news),
       now: () => options.clock.now(),
       wishOf: options.wishOf,
       onChanged: options.onOptOut,

@@ -13,10 +13,10 @@ import { SendQueue } from '../outbox/queue';
 import type { RuleSettings } from '../outbox/rules';
 import { closeGraceMs, type SendHandler, type SendingNode } from '../outbox/sender-registrations';
 import { Endpoint, type EndpointHost, type Endpoints, Polls } from '../polling/endpoint';
-import type { PolledFor } from '../questions/question';
+import type { PolledFor } from '../replies/reply-request';
 import { AccountData, AccountStores, type AccountStoresHost } from './account-data';
 import { type FormerPlace, JoinedMembership, type MembershipHost } from './membership';
-import { QuestionPoll } from './question-poll';
+import { ReplyPoll } from './reply-poll';
 import type { AccountSettings, Member } from './settings';
 import type { Stats } from './stats';
 
@@ -63,7 +63,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   readonly #options: AccountOptions;
   readonly stores = new AccountStores(this);
   /** For replies, and for statuses. */
-  readonly #questionPolls: Readonly<Record<PolledFor, QuestionPoll>>;
+  readonly #replyPolls: Readonly<Record<PolledFor, ReplyPoll>>;
   readonly #queue: SendQueue;
   #opened: Connections | undefined;
   /** What clients send by, whoever is the first. */
@@ -103,18 +103,18 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     };
     // What both fail for is one outage to a node that waits for replies and statuses alike.
     const createPoll = (kind: PolledFor, other: PolledFor) =>
-      new QuestionPoll({
+      new ReplyPoll({
         endpoint: this.endpoints[kind],
         member: () => [...this.members][0],
         onFailing: (node, error) => {
-          if (this.#questionPolls[other].hasTold(node, error)) return true;
+          if (this.#replyPolls[other].hasTold(node, error)) return true;
           return this.data?.outbox.registrations.onPollFailing(node, error) ?? false;
         },
         onRecovered: (nodes) => {
-          if (!this.#questionPolls[other].isFailing) this.data?.outbox.registrations.onPollRecovered(nodes);
+          if (!this.#replyPolls[other].isFailing) this.data?.outbox.registrations.onPollRecovered(nodes);
         },
       });
-    this.#questionPolls = { incoming: createPoll('incoming', 'status'), status: createPoll('status', 'incoming') };
+    this.#replyPolls = { incoming: createPoll('incoming', 'status'), status: createPoll('status', 'incoming') };
   }
 
   get data(): AccountData | undefined {
@@ -136,7 +136,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
 
   onDrained(kind: Kind): void {
     this.data?.inbox.drained(kind);
-    this.data?.outbox.questions.onDrained(kind);
+    this.data?.outbox.replies.onDrained(kind);
   }
 
   /**
@@ -188,7 +188,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   /** Who wants no more texts says so in a message, which is polled for as long as a node sends. */
   #listen(): void {
     const nodes = this.#wishOf && this.data?.outbox.registrations.nodes;
-    this.#questionPolls.incoming.listen(new Set(nodes));
+    this.#replyPolls.incoming.listen(new Set(nodes));
   }
 
   attachSender(member: Member, handler: Omit<SendHandler, 'client'>): SendingNode {
@@ -265,9 +265,9 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
       onFault: (error) => (this.settings ?? settings).onFault?.(error),
       onAbandoned: (node) => this.settings?.onAbandoned?.(node),
       onDiscarded: (node) => this.settings?.onDiscarded?.(node),
-      onOpenQuestions: (node, kind, areOpen) => isUsed() && this.#questionPolls[kind].set(node, areOpen),
-      onQuestionsRest: () => {
-        if (isUsed()) for (const poll of Object.values(this.#questionPolls)) poll.rest();
+      onOpenRequests: (node, kind, areOpen) => isUsed() && this.#replyPolls[kind].set(node, areOpen),
+      onRequestsRest: () => {
+        if (isUsed()) for (const poll of Object.values(this.#replyPolls)) poll.rest();
       },
       // There is one memory of what was seen for all loops; that of the messages decides.
       dedupe: () => endpoints.incoming.settings?.dedupe ?? settings.dedupe,

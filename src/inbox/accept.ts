@@ -239,7 +239,7 @@ function correlate(
 
 /**
  * Whether none of the nodes that take what is polled wants it, here or where it is handed over to. Where there are none, it is so of the answer to
- * a question, and of a status that is reported: they go to whoever waits for them.
+ * a reply request, and of a status that is reported: they go to whoever waits for them.
  */
 export function isForNobody({ subscribers, replacedBy }: InboxParts, kind: Kind, known: Answering): boolean {
   const isTaken = known.record.awaited === true || known.isTaken === true || subscribers.expects(kind);

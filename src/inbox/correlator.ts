@@ -52,7 +52,7 @@ export function withConsent({ journal, correlator, now, wishOf, onChanged }: Con
     const wish = news.kind === 'incoming' ? wishOf(news.record.body) : undefined;
     const msisdn = wish && String(news.record.from ?? '').replace(formatting, '');
     if (!wish || !msisdn || !digits.test(msisdn)) return correlator(news);
-    // The wish goes along to whoever keeps the record as the answer to a question.
+    // The wish goes along to whoever keeps the record as the answer to a reply request.
     const known = correlator({ ...news, record: { ...news.record, optOut: wish } } as RecordOfKind);
     return {
       ...known,

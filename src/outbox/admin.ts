@@ -26,7 +26,7 @@ export interface SendState {
   oldestKeptAt?: number;
   /** Texts with an unknown outcome that somebody may decide about. */
   uncertain: number;
-  /** Questions that wait for a reply. */
+  /** Replies that wait for a reply. */
   awaitingReply: number;
   /** Reports that wait for statuses. */
   awaitingReport: number;
@@ -99,8 +99,8 @@ export class Admin {
       kept,
       scheduled,
       uncertain: texts.page('uncertain', 0).total,
-      awaitingReply: ledger.questions.open.question.total,
-      awaitingReport: ledger.questions.open.report.total,
+      awaitingReply: ledger.followUps.open.replyRequest.total,
+      awaitingReport: ledger.followUps.open.report.total,
       ...present({ oldestKeptAt: page[0]?.place.at, failing }),
     };
   }

@@ -112,7 +112,7 @@ export class Dispatcher implements TurnSource {
       // One that nobody wants any more is tried to its end.
       waiting: Math.max(0, size - tried),
       ...(nextAt === undefined ? undefined : { nextAt }),
-      awaitingReply: ledger.questions.open.question.get(node) ?? 0,
+      awaitingReply: ledger.followUps.open.replyRequest.get(node) ?? 0,
       ...(error && size > (scheduled?.size ?? 0) && { outage: error }),
     };
   }

@@ -3,8 +3,8 @@ import type { SmsError, Told } from '../errors';
 import type { Client } from '../http/client';
 import type { Journal } from '../journal/journal';
 import { createChange, createReading, type Step } from '../journal/step';
-import { type Asked, flowMessageKey, type PolledFor, QuestionBook, TextsInTransit } from '../questions/question';
-import { hasSentIndex, type Memory } from '../questions/sent-index';
+import { type FollowUp, FollowUpBook, flowMessageKey, type PolledFor, TextsInTransit } from '../replies/reply-request';
+import { hasSentIndex, type Memory } from '../replies/sent-index';
 import { type Item, keepItem } from '../store/store';
 import { keysOfOnce } from './once';
 import type { Outage } from './outage';
@@ -61,12 +61,12 @@ export interface OutboxOptions {
   /** Somebody has discarded a text of a node. */
   onDiscarded(node: string): void;
   /**
-   * A node has questions or reports for whose replies (`incoming`) or statuses (`status`) the account has to poll, or has come back to them;
+   * A node has reply requests or reports for whose replies (`incoming`) or statuses (`status`) the account has to poll, or has come back to them;
    * or its last one has ended.
    */
-  onOpenQuestions(node: string, kind: PolledFor, areOpen: boolean): void;
-  /** Nobody is here who sends: the questions that are open wait for whoever comes. */
-  onQuestionsRest(): void;
+  onOpenRequests(node: string, kind: PolledFor, areOpen: boolean): void;
+  /** Nobody is here who sends: the reply requests that are open wait for whoever comes. */
+  onRequestsRest(): void;
   /** A node has thrown, or something that nobody waits for has failed. */
   onFault(error: unknown): void;
   /** See {@link Participant.wanted}, for what it takes over until it is handed over itself; `undefined`: it is for its own nodes. */
@@ -80,9 +80,9 @@ export interface OutboxOptions {
 /** What the ledger stands on. */
 export interface LedgerOptions extends OutboxOptions {
   /** What an earlier process left, or a dead one held, has been found. */
-  onFound(texts: readonly Text[], questions: readonly Asked[]): void;
-  /** A node has more or fewer open questions or reports. */
-  onCount(node: string, kind: Asked['kind']): void;
+  onFound(texts: readonly Text[], followUps: readonly FollowUp[]): void;
+  /** A node has more or fewer open reply requests or reports. */
+  onCount(node: string, kind: FollowUp['kind']): void;
 }
 
 /** How a text waits for the one that has its key. */
@@ -109,7 +109,7 @@ class Line extends SendQueue {
 const otherInstanceMs = 1_000;
 const longestSilenceMs = 60_000;
 
-/** Questions found in one turn of the event loop: a store may have a hundred thousand. */
+/** Replies found in one turn of the event loop: a store may have a hundred thousand. */
 const mostInTurn = 1_000;
 
 /**
@@ -118,8 +118,8 @@ const mostInTurn = 1_000;
  */
 export class Ledger {
   readonly texts: TextBook;
-  /** Questions and reports that have not entered the flow. */
-  readonly questions: QuestionBook;
+  /** Replies and reports that have not entered the flow. */
+  readonly followUps: FollowUpBook;
   readonly inTransit: TextsInTransit;
   /** Whether texts have been remembered that what comes may answer; `undefined`: that is not known yet. */
   remembers: boolean | undefined;
@@ -138,7 +138,7 @@ export class Ledger {
 
   constructor(options: LedgerOptions) {
     this.#options = options;
-    this.questions = new QuestionBook(options.onCount);
+    this.followUps = new FollowUpBook(options.onCount);
     this.inTransit = new TextsInTransit(options.clock);
     this.#origin = Math.floor(options.clock.random() * 2 ** 48).toString(36);
     this.texts = new TextBook(options.clock, (text) => void this.discard(text));
@@ -147,20 +147,20 @@ export class Ledger {
 
   /** Whether nothing would be lost by forgetting it: what is in a durable store is found again. */
   get isSettled(): boolean {
-    return this.texts.size === 0 && this.questions.size === 0 && this.#refused.size === 0;
+    return this.texts.size === 0 && this.followUps.size === 0 && this.#refused.size === 0;
   }
 
   /** See {@link Participant.found}. */
   async found(items: readonly Item[], isOpening: boolean): Promise<void> {
     // The store has written a text that it would not take: its node has been told that nothing is sent.
     for (const item of items) if (this.#refused.has(item.id)) void this.discard(item as Text);
-    const found = (items as readonly (Text | Asked)[]).filter(({ id }) => !this.#refused.has(id));
+    const found = (items as readonly (Text | FollowUp)[]).filter(({ id }) => !this.#refused.has(id));
     if (isOpening) this.#refused.clear();
     const texts = found.filter((item) => item.kind === 'text').filter(({ id }) => !this.texts.has(id));
-    const questions = found
-      .filter((item) => item.kind === 'question' || item.kind === 'report')
+    const followUps = found
+      .filter((item) => item.kind === 'replyRequest' || item.kind === 'report')
       .filter((item) => {
-        const own = this.questions.get(item.id);
+        const own = this.followUps.get(item.id);
         // The commit in which it was answered may have seemed to fail.
         return !own || (item.answer !== undefined && own.answer === undefined);
       });
@@ -168,10 +168,10 @@ export class Ledger {
     const { clock, onFound } = this.#options;
     // No step is taken before all of them are known.
     if (texts.length > 0) onFound(texts, []);
-    for (let start = 0; start < questions.length; start += mostInTurn) {
+    for (let start = 0; start < followUps.length; start += mostInTurn) {
       if (start > 0) await nextTurn(clock);
-      const some = questions.slice(start, start + mostInTurn);
-      for (const question of some) this.questions.put(question);
+      const some = followUps.slice(start, start + mostInTurn);
+      for (const followUp of some) this.followUps.put(followUp);
       onFound([], some);
     }
   }
@@ -294,7 +294,7 @@ export class Ledger {
   async leave(text: Text): Promise<Text | undefined> {
     // A reply may come as soon as the first byte has gone.
     this.inTransit.add(text);
-    const step = leave(text, this.#memory(text), this.questions);
+    const step = leave(text, this.#memory(text), this.followUps);
     let moved: Moved | undefined;
     try {
       moved = await this.texts.whileWritten(text.id, () => this.journal.run(step));
@@ -306,7 +306,7 @@ export class Ledger {
 
   /** Nothing of it was sent. */
   async putBack(text: Text): Promise<Text> {
-    return this.#move(await this.journal.run(putBack(text, this.#memory(), this.questions)));
+    return this.#move(await this.journal.run(putBack(text, this.#memory(), this.followUps)));
   }
 
   /** It may have been sent, as its outcome says, and is to be sent again: what was counted stays so. */
@@ -315,7 +315,7 @@ export class Ledger {
   }
 
   async settle(text: Text, outcome: Outcome): Promise<Text> {
-    const settled = await this.journal.run(settle(text, outcome, this.#memory(text), this.questions));
+    const settled = await this.journal.run(settle(text, outcome, this.#memory(text), this.followUps));
     this.lineOf(text)?.onEnded();
     return this.#move(settled);
   }
@@ -326,18 +326,18 @@ export class Ledger {
     // At once: whoever has been told looks for it, and nobody is to take it up again while it is being written.
     if (uncertain) this.texts.put(uncertain);
     else this.texts.delete(text.id);
-    await this.journal.run(delivered(text, uncertain, this.questions));
+    await this.journal.run(delivered(text, uncertain, this.followUps));
   }
 
   /** @throws SmsError `SMS_STORE` when it is to be refused while that cannot be written: it stays as it is then */
   async discard(text: Text, whileFailing: 'refuse' | 'apply' = 'apply'): Promise<void> {
     if (whileFailing === 'apply') this.texts.delete(text.id);
-    const step = discard(text, this.#memory(), whileFailing, this.questions);
+    const step = discard(text, this.#memory(), whileFailing, this.followUps);
     const { asked, closedRequests } = await this.journal.run(step);
     this.texts.delete(text.id);
     this.inTransit.delete(text.id);
-    for (const question of asked) this.questions.put(question);
-    for (const id of closedRequests) this.questions.delete(id);
+    for (const followUp of asked) this.followUps.put(followUp);
+    for (const id of closedRequests) this.followUps.delete(id);
     this.lineOf(text)?.onEnded();
   }
 
@@ -349,7 +349,7 @@ export class Ledger {
   }
 
   /** What a text carries, for it or for what it asks, as far as it is known. */
-  async flowMessageOf(item: Text | Asked): Promise<string | undefined> {
+  async flowMessageOf(item: Text | FollowUp): Promise<string | undefined> {
     if (item.kind === 'text' && !item.isFlowMessageApart) return item.flowMessage;
     const key = flowMessageKey(item.kind === 'text' ? item.id : item.text);
     const read = () => this.journal.run(createReading('postpone', (look) => look(key)?.value));
@@ -373,26 +373,26 @@ export class Ledger {
   #move({ text, asked, closedRequests }: Moved): Text {
     if (text.state !== 'leaving') this.inTransit.delete(text.id);
     if (isTracked(text)) this.texts.put(text);
-    for (const question of asked) {
+    for (const followUp of asked) {
       // Another step of the same commit may have answered it.
-      const { answer } = this.questions.get(question.id) ?? {};
-      this.questions.put(answer ? ({ ...question, answer } as Asked) : question);
+      const { answer } = this.followUps.get(followUp.id) ?? {};
+      this.followUps.put(answer ? ({ ...followUp, answer } as FollowUp) : followUp);
     }
-    for (const id of closedRequests) this.questions.delete(id);
+    for (const id of closedRequests) this.followUps.delete(id);
     return text;
   }
 }
 
 /** What is done with an item of each kind whatever its state, as it may be. */
-const examples: Readonly<Record<Asked['kind'] | 'text', object>> = {
+const examples: Readonly<Record<FollowUp['kind'] | 'text', object>> = {
   text: { state: '', node: '', message: { to: [], body: '' }, options: {}, arrivedAt: 0 },
-  question: { node: '', text: '', recipient: '', reference: '', waitMs: 0 },
+  replyRequest: { node: '', text: '', recipient: '', reference: '', waitMs: 0 },
   report: { node: '', text: '', recipients: [], reference: '', waitMs: 0, askedAt: 0 },
 };
 
 /** Says whether the ledger can make something of an item in the store, which may be damaged. What another version has put there is left alone. */
 export function isLedgerItem(item: Item): boolean {
-  return isLike(item, examples[(item as Text | Asked).kind] ?? {});
+  return isLike(item, examples[(item as Text | FollowUp).kind] ?? {});
 }
 
 function isLike(value: unknown, example: unknown): boolean {

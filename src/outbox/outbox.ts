@@ -2,11 +2,11 @@ import { wait } from '../clock';
 import { movedOptOuts } from '../consent/opt-outs';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Participant } from '../journal/journal';
-import { type Asked, awaited, movedFlowMessages } from '../questions/question';
-import { movedReplies } from '../questions/question-steps';
-import { Questions } from '../questions/questions';
-import { movedStatuses } from '../questions/report';
-import { movedSent } from '../questions/sent-index';
+import { Replies } from '../replies/replies';
+import { awaited, type FollowUp, movedFlowMessages } from '../replies/reply-request';
+import { movedReplies } from '../replies/reply-steps';
+import { movedStatuses } from '../replies/report';
+import { movedSent } from '../replies/sent-index';
 import type { Item, MovedValues } from '../store/store';
 import { Admin, type AdminOptions } from './admin';
 import { Dispatcher } from './dispatcher';
@@ -56,7 +56,7 @@ export const outboxValues: readonly MovedValues[] = [
 ];
 
 /** What a text may ask. */
-const kinds = ['question', 'report'] as const;
+const kinds = ['replyRequest', 'report'] as const;
 
 /**
  * The sending side of an account: takes texts in, has them sent as their options say, clears up unknown outcomes, waits
@@ -71,7 +71,7 @@ export class Outbox implements Participant {
   readonly admin: Admin;
   /** The nodes that send. */
   readonly registrations: SenderRegistrations;
-  readonly questions: Questions;
+  readonly replies: Replies;
   readonly #parts: AdminOptions;
   /** Ids of texts that this process will tell of by itself, though they are found in the store, which was closed meanwhile. */
   readonly #underWay = new Set<string>();
@@ -82,9 +82,9 @@ export class Outbox implements Participant {
     const { journal } = options;
     const ledger = new Ledger({
       ...options,
-      onFound: (texts, questions) => this.#resume(texts, questions),
+      onFound: (texts, followUps) => this.#resume(texts, followUps),
       onCount: (node, kind) => {
-        this.#tellOpenQuestions(node, kind);
+        this.#tellOpenRequests(node, kind);
         registrations.tellState(node);
       },
     });
@@ -93,13 +93,13 @@ export class Outbox implements Participant {
     const base = { ...options, ledger, registrations, origins: new Map<string, unknown>(), handlerOf };
     const absences = new Absences(base);
     const reconciliations = new Reconciliations(base);
-    const questions = new Questions({ ...base, reconciliations });
-    const settling = { ...base, absences, questions, reconciliations };
+    const replies = new Replies({ ...base, reconciliations });
+    const settling = { ...base, absences, replies, reconciliations };
     const settlement = new Settlement(settling);
     const dispatcher = new Dispatcher({ ...settling, settlement });
     this.#parts = { ...settling, settlement, dispatcher };
     this.registrations = registrations;
-    this.questions = questions;
+    this.replies = replies;
     this.admin = new Admin(this.#parts);
     journal.join('ledger', this);
   }
@@ -114,7 +114,7 @@ export class Outbox implements Participant {
     return this.#parts.ledger.isSettled;
   }
 
-  /** Whether messages of the flow are here, as they came, whose texts or questions are open: a store has only what can be written of them. */
+  /** Whether messages of the flow are here, as they came, whose texts or reply requests are open: a store has only what can be written of them. */
   get hasMessages(): boolean {
     return this.#parts.origins.size > 0;
   }
@@ -131,7 +131,7 @@ export class Outbox implements Participant {
     this.#running.add(running);
     this.#begin();
     this.#nodeChanged(id);
-    for (const kind of kinds) this.#tellOpenQuestions(id, kind);
+    for (const kind of kinds) this.#tellOpenRequests(id, kind);
     // Texts of nodes that have gone are to be given up by whoever is here; on a shared store others that have the node come first.
     if (handler.usesStore || (!journal.isShared && journal.mayHold)) journal.open();
     registrations.greet(registration);
@@ -164,8 +164,8 @@ export class Outbox implements Participant {
   async close(graceMs = closeGraceMs): Promise<void> {
     this.#parts.ledger.isClosed = true;
     this.#parts.ledger.closing.abort();
-    for (const part of [this.#parts.settlement.redelivery, this.questions]) part.close();
-    this.#parts.onQuestionsRest();
+    for (const part of [this.#parts.settlement.redelivery, this.replies]) part.close();
+    this.#parts.onRequestsRest();
     // Whoever comes back meanwhile is not waited for.
     const running = [...this.#running].map((one) => one.idle());
     await Promise.all([this.#parts.dispatcher.close(graceMs), ...running]);
@@ -194,28 +194,28 @@ export class Outbox implements Participant {
 
   /** See {@link Participant.itemOf}. */
   itemOf(id: string): Item | undefined {
-    return this.#parts.ledger.texts.get(id) ?? this.#parts.ledger.questions.get(id);
+    return this.#parts.ledger.texts.get(id) ?? this.#parts.ledger.followUps.get(id);
   }
 
   /** See {@link Participant.forget}. */
   forget(id: string): void {
-    const { texts, questions } = this.#parts.ledger;
+    const { texts, followUps } = this.#parts.ledger;
     texts.delete(id);
-    questions.delete(id);
+    followUps.delete(id);
   }
 
   /** See {@link Participant.kept}. What the service wanted, it may not want of another login, which may be at another service. */
   kept(): Item[] {
-    const { texts, questions } = this.#parts.ledger;
+    const { texts, followUps } = this.#parts.ledger;
     const forAnyService = (text: Text) => (text.retryAfter ? { ...text, retryAfter: undefined } : text);
-    return [...[...texts.values()].map(forAnyService), ...questions.values()];
+    return [...[...texts.values()].map(forAnyService), ...followUps.values()];
   }
 
   /** See {@link Participant.letGo}. */
   letGo(): void {
-    const { texts, questions } = this.#parts.ledger;
+    const { texts, followUps } = this.#parts.ledger;
     for (const id of [...texts.keys()]) texts.delete(id);
-    questions.clear();
+    followUps.clear();
   }
 
   /** Goes on after {@link close}. */
@@ -226,21 +226,21 @@ export class Outbox implements Participant {
     ledger.closing = new AbortController();
     dispatcher.open();
     // What is in no store is still in hand.
-    this.#resume([...ledger.texts.values()], [...ledger.questions.values()]);
+    this.#resume([...ledger.texts.values()], [...ledger.followUps.values()]);
   }
 
   /** Takes up what an earlier process, or another instance, has left. */
-  #resume(texts: readonly Text[], questions: readonly Asked[]): void {
+  #resume(texts: readonly Text[], followUps: readonly FollowUp[]): void {
     if (texts.length > 0) this.#parts.dispatcher.gather();
     for (const text of texts) void this.#takeUp(text).catch(this.#parts.onFault);
-    this.questions.resume(questions);
-    for (const node of new Set(questions.map((question) => question.node))) {
-      for (const kind of kinds) this.#tellOpenQuestions(node, kind);
+    this.replies.resume(followUps);
+    for (const node of new Set(followUps.map((followUp) => followUp.node))) {
+      for (const kind of kinds) this.#tellOpenRequests(node, kind);
     }
   }
 
-  #tellOpenQuestions(node: string, kind: Asked['kind']): void {
-    this.#parts.onOpenQuestions(node, awaited[kind], this.#parts.ledger.questions.open[kind].has(node));
+  #tellOpenRequests(node: string, kind: FollowUp['kind']): void {
+    this.#parts.onOpenRequests(node, awaited[kind], this.#parts.ledger.followUps.open[kind].has(node));
   }
 
   async #takeUp(text: Text): Promise<void> {
@@ -258,7 +258,7 @@ export class Outbox implements Participant {
   #nodeChanged(node: string): void {
     this.#parts.absences.nodeChanged(node);
     this.#parts.settlement.redelivery.nodeChanged(node);
-    this.questions.redelivery.nodeChanged(node);
+    this.replies.redelivery.nodeChanged(node);
     this.#parts.dispatcher.nodeChanged(node);
   }
 

@@ -2,7 +2,7 @@ import { wait } from '../clock';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Feed, RecordOfKind } from '../model';
-import { isHandset } from '../questions/sent-index';
+import { isHandset } from '../replies/sent-index';
 import { normaliseRecipient } from '../wire/fields';
 import type { OutboxOptions } from './ledger';
 import { UnderWay } from './queue';

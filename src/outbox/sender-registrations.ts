@@ -3,8 +3,8 @@ import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { CheckedDraft } from '../message/draft';
 import type { IncomingRecord } from '../model';
-import type { NoReply } from '../questions/question';
-import type { DeliveryReport } from '../questions/report';
+import type { NoReply } from '../replies/reply-request';
+import type { DeliveryReport } from '../replies/report';
 import type { OutboxOptions } from './ledger';
 import type { UnderWay } from './queue';
 import type { Outcome, SendOptions } from './text';
@@ -29,7 +29,7 @@ interface LaterEvent extends Pick<OutcomeEvent, 'origin' | 'flowMessage' | 'rede
   messageId?: string;
 }
 
-/** What a node is told of a question. */
+/** What a node is told of a reply request. */
 export interface AnswerEvent extends LaterEvent {
   recipient: string;
   answer: { reply: IncomingRecord } | NoReply;
@@ -48,7 +48,7 @@ export interface SendHandlerState {
   waiting: number;
   /** When the first of them may leave that may not yet; ms since 1970. */
   nextAt?: number;
-  /** Its open questions. */
+  /** Its open reply requests. */
   awaitingReply: number;
   /** Why its kept texts wait, or none can be kept, if so. */
   outage?: SmsError;
@@ -65,14 +65,14 @@ export interface SendHandler {
   onOutcome(news: OutcomeEvent): Promise<boolean>;
   /** An outcome that is in no store did not get into the flow, which was stopped meanwhile. Absent: then it is gone. */
   onMissed?(news: OutcomeEvent): void;
-  /** Sends the end of a question into the flow, as an outcome. */
+  /** Sends the end of a reply request into the flow, as an outcome. */
   onAnswer(news: AnswerEvent): Promise<boolean>;
   /** Sends a report into the flow, as an outcome. */
   onReport(news: ReportEvent): Promise<boolean>;
   /** A text that the node gave with this has been discarded: nothing comes of it. */
   onDiscarded(origin: unknown): void;
   /**
-   * Its kept texts have begun to wait, no replies to its questions can be polled, or the store fails that its texts need: an outage,
+   * Its kept texts have begun to wait, no replies to its reply requests can be polled, or the store fails that its texts need: an outage,
    * told once for each, with the number of texts that wait.
    */
   onOutage(error: SmsError): void;
@@ -182,7 +182,7 @@ export class SenderRegistrations {
   }
 
   /**
-   * Replies to a node's questions cannot be polled. An outage that its kept texts have told of is not told again, nor is the store's
+   * Replies to a node's reply requests cannot be polled. An outage that its kept texts have told of is not told again, nor is the store's
    * failure, which each node is told that needs it.
    *
    * @returns whether the node is told

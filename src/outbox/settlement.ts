@@ -1,7 +1,7 @@
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Client } from '../http/client';
-import { NodeCounts } from '../questions/question';
-import type { Questions } from '../questions/questions';
+import type { Replies } from '../replies/replies';
+import { NodeCounts } from '../replies/reply-request';
 import { type Absences, endOfOutcome } from './expiry';
 import type { Ledger, OutboxOptions } from './ledger';
 import type { Reconciliations } from './reconciliation';
@@ -34,7 +34,7 @@ export interface SettlementOptions extends OutboxOptions {
   /** What nodes gave with texts that may outlast the call that gave it. It is in no store, and a node may come back for it. */
   origins: Map<string, unknown>;
   absences: Absences;
-  questions: Questions;
+  replies: Replies;
   reconciliations: Reconciliations;
 }
 
@@ -231,11 +231,11 @@ export class Settlement {
    * @throws SmsError `SMS_STORE` when that cannot be written now: it stays
    */
   async discard(text: Text): Promise<void> {
-    const { ledger, questions, registrations, onDiscarded } = this.#options;
+    const { ledger, replies, registrations, onDiscarded } = this.#options;
     const { id, node } = text;
     await ledger.discard(text, 'refuse');
     const origin = this.forget(id);
-    questions.begin(id);
+    replies.begin(id);
     onDiscarded(node);
     if (origin !== undefined) registrations.handlerOf(node)?.onDiscarded(origin);
     registrations.tellState(node);
@@ -253,12 +253,12 @@ export class Settlement {
 
   /** The outcome of a text has entered the flow, or never will. */
   #delivered({ id, options, outcome }: Text): void {
-    const { journal, ledger, questions } = this.#options;
+    const { journal, ledger, replies } = this.#options;
     if (asks({ options })) {
-      questions.begin(id);
-      // A redeploy may have closed the store that has its questions.
+      replies.begin(id);
+      // A redeploy may have closed the store that has its reply requests.
       const mayAsk = journal.mode !== 'open' && outcome !== undefined && 'sent' in outcome;
-      if (mayAsk || ledger.questions.hasOf(id)) return;
+      if (mayAsk || ledger.followUps.hasOf(id)) return;
     }
     this.forget(id);
   }

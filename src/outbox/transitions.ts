@@ -1,25 +1,23 @@
 import { SmsError } from '../errors';
 import { createChange, type Step } from '../journal/step';
-import { type Asked, flowMessageKey, keepFlowMessage, type Question, type QuestionBook } from '../questions/question';
 import {
-  ask,
-  beginReport,
-  endUnaccepted,
-  questionsOf,
-  takeAnswer,
-  unanswered,
-  unask,
-} from '../questions/question-steps';
-import { expectStatuses } from '../questions/report';
+  type FollowUp,
+  type FollowUpBook,
+  flowMessageKey,
+  keepFlowMessage,
+  type ReplyRequest,
+} from '../replies/reply-request';
+import { ask, beginReport, endUnaccepted, requestsOf, takeAnswer, unanswered, unask } from '../replies/reply-steps';
+import { expectStatuses } from '../replies/report';
 import {
   durationOf,
   forgetSent,
   type Memory,
-  openQuestions,
+  openRequests,
   referenceOf,
   remember,
   sentKeysOf,
-} from '../questions/sent-index';
+} from '../replies/sent-index';
 import { type Changes, dropItem, keepItem } from '../store/store';
 import { giveBack } from './limits';
 import { guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict } from './once';
@@ -43,11 +41,11 @@ import {
 /** What a text carries is a part of it up to so many characters. */
 const longestInline = 1_024;
 
-/** Where a text stands after a step, and its questions with it. */
+/** Where a text stands after a step, and its requests with it. */
 export interface Moved {
   text: Text;
-  asked: readonly Asked[];
-  /** Ids of questions that are asked no more. */
+  asked: readonly FollowUp[];
+  /** Ids of requests that are asked no more. */
   closedRequests: readonly string[];
 }
 
@@ -97,7 +95,7 @@ export function judge(text: Text, memory: Memory): Step<Verdict> {
  * waiting → leaving: the connection stands, and the first byte goes out when this is written. Results in `undefined`, and
  * changes nothing, when a rule withholds somebody by now, or has the text wait: it is to be judged anew.
  */
-export function leave(text: Text, memory: Memory, known: QuestionBook): Step<Moved | undefined> {
+export function leave(text: Text, memory: Memory, known: FollowUpBook): Step<Moved | undefined> {
   const { messageId } = text.message;
   const submitted = submittedOf(text);
   const leaving = { ...memory, text, recipients: submitted };
@@ -110,11 +108,11 @@ export function leave(text: Text, memory: Memory, known: QuestionBook): Step<Mov
       if (!passRules(leaving, look, changes)) return () => undefined;
       const countedAt = holdsAny(memory.rules) ? { countedAt: memory.moment } : undefined;
       const left = keepText({ ...text, state: 'leaving', leftAt: memory.now, ...countedAt }, memory.now, changes);
-      const asked = keys ? ask(left, keys, submitted, questionsOf(text, known, changes)) : [];
+      const asked = keys ? ask(left, keys, submitted, requestsOf(text, known, changes)) : [];
       // The first reply counts.
       const open = asksAgain ? unanswered(asked, look, changes) : asked;
       if (keys) remember({ text: left, to: submitted, keys, open, isAccepted: false }, memory, look, changes);
-      for (const question of asked) keepItem(changes, question);
+      for (const request of asked) keepItem(changes, request);
       if (asked.length > 0) keepFlowMessage(left, memory.now, changes);
       if (messageId !== undefined && text.options.reportMs !== undefined) {
         expectStatuses(text, { reference: referenceOf(messageId, text), askedAt: memory.now, known }, look, changes);
@@ -125,7 +123,7 @@ export function leave(text: Text, memory: Memory, known: QuestionBook): Step<Mov
 }
 
 /** leaving → waiting: nothing of it was sent after all. */
-export function putBack(text: Text, memory: Memory, known: ReadonlyMap<string, Asked>): Step<Moved> {
+export function putBack(text: Text, memory: Memory, known: ReadonlyMap<string, FollowUp>): Step<Moved> {
   const submitted = submittedOf(text);
   // What an earlier try has asked may be answered yet.
   const takesBack = text.previousAttempt === undefined;
@@ -140,7 +138,7 @@ export function putBack(text: Text, memory: Memory, known: ReadonlyMap<string, A
       // Nobody is asked, and nobody has got it.
       const { messageId, to } = text.message;
       if (messageId !== undefined && isRemembered(text)) forgetSent(referenceOf(messageId, text), to, look, changes);
-      const closedRequests = unask(unanswered(questionsOf(text, known, changes), look, changes), look, changes);
+      const closedRequests = unask(unanswered(requestsOf(text, known, changes), look, changes), look, changes);
       dropUnkept(text, changes);
       return () => ({ text: back, asked: [], closedRequests });
     },
@@ -148,7 +146,12 @@ export function putBack(text: Text, memory: Memory, known: ReadonlyMap<string, A
 }
 
 /** → settled: its outcome is known, or is known to be unknown. */
-export function settle(text: Text, outcome: Outcome, memory: Memory, known: ReadonlyMap<string, Asked>): Step<Moved> {
+export function settle(
+  text: Text,
+  outcome: Outcome,
+  memory: Memory,
+  known: ReadonlyMap<string, FollowUp>,
+): Step<Moved> {
   const { to } = text.message;
   const sent = isAccepted(outcome) ? outcome : undefined;
   const messageId = text.message.messageId ?? sent?.messageId;
@@ -158,17 +161,17 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Read
   return {
     whileFailing: 'apply',
     decide(look, changes) {
-      const questions = questionsOf(text, known, changes);
+      const requests = requestsOf(text, known, changes);
       if (text.countedAt)
         giveBack({ ...memory, text, recipients: uncountedBy(text, outcome) }, text.countedAt, look, changes);
-      const waitsFor = keys ? ask(text, keys, accepted, questions) : [];
-      const begun = waitsFor.map((question) => ({
-        ...question,
-        ...(text.isManuallyResent && takeAnswer(question, look, changes)),
+      const waitsFor = keys ? ask(text, keys, accepted, requests) : [];
+      const begun = waitsFor.map((request) => ({
+        ...request,
+        ...(text.isManuallyResent && takeAnswer(request, look, changes)),
         askedAt: memory.now,
       }));
       const idsOfBegun = new Set(begun.map(({ id }) => id));
-      const rest = questions.filter(({ id }) => !idsOfBegun.has(id));
+      const rest = requests.filter(({ id }) => !idsOfBegun.has(id));
       const mayBeDecided = !sent && isTracked(text) && isUnknown(outcome);
       const { replied, closedRequests } = endUnaccepted(rest, { now: memory.now, mayBeDecided }, look, changes);
       const answered = [...(text.answered ?? []), ...replied.map(({ recipient }) => recipient)];
@@ -189,12 +192,12 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Read
         const unreached = to.filter((recipient) => !reached.has(recipient));
         forgetSent(keys.reference, unreached, look, changes);
         const open = unanswered(begun, look, changes);
-        openQuestions(open, {}, durationOf(text, memory), changes);
+        openRequests(open, {}, durationOf(text, memory), changes);
       } else if (keys && sent) {
         if (begun.length > 0) keepFlowMessage(settled, memory.now, changes);
         remember({ text: settled, to: concernedBy(text), keys, open: begun, isAccepted: true }, memory, look, changes);
       }
-      for (const question of begun) keepItem(changes, question);
+      for (const request of begun) keepItem(changes, request);
       const isReported = sent && text.options.reportMs !== undefined;
       const reports = isReported ? [beginReport(settled, sent, memory, changes)] : [];
       if (!isOwn) for (const report of reports) expectStatuses(settled, report, look, changes);
@@ -225,7 +228,7 @@ export function undecided(text: Text, { now }: Pick<Memory, 'now'>): Text | unde
 }
 
 /** settled → gone, or → uncertain: its outcome has entered the flow, or nobody has been there to be told it. See {@link undecided}. */
-export function delivered(text: Text, uncertain: Text | undefined, known: QuestionBook): Step<void> {
+export function delivered(text: Text, uncertain: Text | undefined, known: FollowUpBook): Step<void> {
   // What stays is known already as it will be, and found where the store is opened meanwhile.
   if (uncertain) return createChange((changes) => keepItem(changes, uncertain));
   // What goes later may be in a later commit, which a kill may come before.
@@ -242,8 +245,8 @@ export function discard(
   text: Text,
   memory: Pick<Memory, 'now' | 'dedupeMs'>,
   whileFailing: 'refuse' | 'apply',
-  known: QuestionBook,
-): Step<{ asked: readonly Question[]; closedRequests: readonly string[] }> {
+  known: FollowUpBook,
+): Step<{ asked: readonly ReplyRequest[]; closedRequests: readonly string[] }> {
   return {
     whileFailing,
     drops: [text.id],
@@ -253,8 +256,8 @@ export function discard(
         const outcome = text.previousAttempt ? parseOutcome(text.previousAttempt.outcome) : new SmsError('closed');
         noteOutcome(text, outcome, { look, changes }, memory);
       }
-      const questions = questionsOf(text, known, changes).filter(({ askedAt }) => askedAt === undefined);
-      const { replied, closedRequests } = endUnaccepted(questions, memory, look, changes);
+      const requests = requestsOf(text, known, changes).filter(({ askedAt }) => askedAt === undefined);
+      const { replied, closedRequests } = endUnaccepted(requests, memory, look, changes);
       dropText(text, () => known.of(text.id).length > closedRequests.length, changes);
       changes.firm = true;
       return () => ({ asked: replied, closedRequests });

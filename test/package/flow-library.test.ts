@@ -33,7 +33,7 @@ class Registry {
   constructor() {
     for (const lock of ['package-lock.json', 'test/node-red-5/package-lock.json']) this.#read(lock);
     this.#server = createServer((request, response) => {
-      // Asked as a registry by path, and as a proxy by whole addresses.
+      // FollowUp as a registry by path, and as a proxy by whole addresses.
       const { pathname } = new URL(request.url ?? '', 'http://registry');
       this.asked.push(pathname);
       const answer = pathname === '/catalogue.json' ? catalogue : this.#packuments.get(name(pathname));

@@ -216,7 +216,7 @@ function replyInTime(plan: Plan, random: Random, process: number): Happening[] {
   ];
 }
 
-/** Questions are open, and the node that receives is away for longer than any deployment takes: messages come that no node takes. */
+/** Replies are open, and the node that receives is away for longer than any deployment takes: messages come that no node takes. */
 function awayForLong(plan: Plan, random: Random, process: number): Happening[] {
   // What one of two has taken, the other misses.
   plan.nodes = plan.nodes.filter(({ id }) => id !== 'in b');

@@ -1554,7 +1554,7 @@ describe('Account', () => {
     it('replies to an open question go on being polled for while a former store cannot be read', async () => {
       const member = enter();
       const { node, outcomes } = attachSender(member);
-      sendText({ node }, 'question', { waitMs: 60_000 });
+      sendText({ node }, 'replyRequest', { waitMs: 60_000 });
       await until(() => outcomes.length === 1 && isPolling());
       const store = new FailingStore();
       store.failing.add('open');

@@ -394,7 +394,7 @@ describe('Subscribers', () => {
       keys: [],
       correlate: () => {
         asked.push(String(record.via));
-        return { record: { ...record, sent: { messageId: 'question' }, awaited: true } as never, effect: () => {} };
+        return { record: { ...record, sent: { messageId: 'replyRequest' }, awaited: true } as never, effect: () => {} };
       },
     });
     const { inbox } = createInbox(0, { correlator });
@@ -416,7 +416,7 @@ describe('Subscribers', () => {
     for (let turn = 0; turn < 5; turn++) await settle();
     await inbox.accept({ kind: 'incoming', via: 'poll', records: [incoming('1')] });
     assert.deepEqual(asked, ['callback']);
-    assert.deepEqual(taken?.record, { ...incoming('1'), sent: { messageId: 'question' }, awaited: true });
+    assert.deepEqual(taken?.record, { ...incoming('1'), sent: { messageId: 'replyRequest' }, awaited: true });
   });
 
   describe('a node that throws as it is given something', () => {

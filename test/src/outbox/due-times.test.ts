@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import type { Step } from '../../../src/journal/journal';
 import type { Ledger } from '../../../src/outbox/ledger';
 import { DueTimes, OrderedMap } from '../../../src/outbox/queue';
-import type { Question } from '../../../src/questions/question';
-import { Questions } from '../../../src/questions/questions';
+import { Replies } from '../../../src/replies/replies';
+import type { ReplyRequest } from '../../../src/replies/reply-request';
 import { createChanges } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
 
@@ -70,23 +70,23 @@ describe('DueTimes', () => {
         ({
           ...{
             id: String(index).padStart(3, '0'),
-            kind: 'question',
+            kind: 'replyRequest',
             text: 't',
             reference: String(index),
             recipient: '64',
           },
           ...{ askedAt: clock.now(), waitMs: 60_000 },
-        }) as Question,
+        }) as ReplyRequest,
     );
     const run = ({ decide }: Step<void>) => {
-      decide((key) => void (key.startsWith('question:') && ended.push(key)), createChanges());
+      decide((key) => void (key.startsWith('request:') && ended.push(key)), createChanges());
       return Promise.resolve([]);
     };
     const ledger = {
       questions: { size: asked.length, get: (id: string) => asked[Number(id)], of: () => asked },
       journal: { run },
     } as unknown as Ledger;
-    const questions = new Questions({
+    const questions = new Replies({
       clock,
       ledger,
       handlerOf: () => undefined,

@@ -21,7 +21,7 @@ const entry = (more: Partial<FeedEntry>): FeedEntry => ({ categories: [], fields
 
 describe('unknown outcomes', () => {
   function observe(side: SendingSide, witness: RecordOfKind): void {
-    side.outbox.questions
+    side.outbox.replies
       .correlationOf(witness)
       .correlate(() => undefined, createChanges())
       .effect();

@@ -124,7 +124,7 @@ describe('a text and the limits of its account', () => {
           await side.pass(8_000);
           assert.deepEqual(service.taken.at(-1)?.to, [b, c]);
           const witness = { kind: 'status', record: { inReplyToId: 'm1', from: a, statusCode: 'SNT' } } as const;
-          side.outbox.questions
+          side.outbox.replies
             .correlationOf(witness as never)
             .correlate(() => undefined, createChanges())
             .effect();
@@ -290,7 +290,7 @@ describe('a text and the limits of its account', () => {
 
   it('is remembered, and asks, only for those whom it went to', async () => {
     const { side, node } = createSide({ perDay: 1 });
-    sendText(node, 'question', { to: [a, b], waitMs: hourMs, messageId: 'm' });
+    sendText(node, 'replyRequest', { to: [a, b], waitMs: hourMs, messageId: 'm' });
     await side.pass(0);
     assert.equal(side.outbox.admin.state.awaitingReply, 1);
     await side.pass(hourMs);

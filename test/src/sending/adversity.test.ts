@@ -632,7 +632,7 @@ describe('sending, when everything comes at once', () => {
     // What may be a reply waits for the store.
     await Promise.all([side.incoming('6421555999', 'something else'), side.pass(minuteMs)]);
     assert.equal(side.journal.failure, undefined);
-    assert.deepEqual(store.disk.items.map((item) => 'kind' in item && item.kind).sort(), ['question', 'text']);
+    assert.deepEqual(store.disk.items.map((item) => 'kind' in item && item.kind).sort(), ['replyRequest', 'text']);
     side.service.otherwise = { takes: true };
     await side.pass(10 * minuteMs);
     await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });

@@ -28,7 +28,7 @@ describe('an item of the ledger', () => {
   it('is readable as it was written', async () => {
     const items = await createItems();
     assert.deepEqual(items.map(({ kind, state }) => [kind, state].filter(Boolean).join(' ')).sort(), [
-      'question',
+      'replyRequest',
       'report',
       'text settled',
       'text waiting',

@@ -7,9 +7,9 @@ import { createReading, type Participant } from '../../../src/journal/step';
 import type { IncomingRecord } from '../../../src/model';
 import { outboxValues } from '../../../src/outbox/outbox';
 import type { Text } from '../../../src/outbox/text';
-import type { Question } from '../../../src/questions/question';
-import { leaveReply, replyKey } from '../../../src/questions/question-steps';
-import { match, recordKeysOf, remember, sentKeysOf } from '../../../src/questions/sent-index';
+import type { ReplyRequest } from '../../../src/replies/reply-request';
+import { leaveReply, replyKey } from '../../../src/replies/reply-steps';
+import { match, recordKeysOf, remember, sentKeysOf } from '../../../src/replies/sent-index';
 import { type Changes, createChanges, type Item, type Look, type Remembered } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
@@ -548,7 +548,7 @@ describe('what a login takes over of another', () => {
         const message = { to: [recipient], body: 'Come?' };
         const text = { id: `text ${index}`, node: 'send', message, options: {} } as unknown as Text;
         const keys = sentKeysOf(text, messageId, [recipient]);
-        const open = [{ id: `${index}`, recipient, reference: keys.reference } as Question];
+        const open = [{ id: `${index}`, recipient, reference: keys.reference } as ReplyRequest];
         const sent = { text, to: [recipient], keys, open, isAccepted: false };
         remember(sent, { now: 1_000 + index, sentMs: 600_000 }, look, changes);
       }
@@ -563,7 +563,7 @@ describe('what a login takes over of another', () => {
     const look: Look = (key) => own.remember.get(key);
     for (let index = 0; index < 300; index++) {
       const record = { from: '6421555123', body: 'yes', inReplyToId: `q${index}` } as IncomingRecord;
-      assert.equal(match('incoming', record, recordKeysOf(record), look)?.question?.id, `${index}`);
+      assert.equal(match('incoming', record, recordKeysOf(record), look)?.request?.id, `${index}`);
     }
   });
 

@@ -266,11 +266,11 @@ export class SendingSide {
       onAbandoned: (node) => this.abandoned.push(node),
       onFault: (error) => this.faults.push(error),
       onDiscarded: () => {},
-      onOpenQuestions: (node, kind, isAsking) => {
+      onOpenRequests: (node, kind, isAsking) => {
         if (isAsking) this.#asking[kind].add(node);
         else this.#asking[kind].delete(node);
       },
-      onQuestionsRest: () => {
+      onRequestsRest: () => {
         for (const nodes of Object.values(this.#asking)) nodes.clear();
       },
       wanted: () => this.replacedBy?.outbox.wanted(),
@@ -282,7 +282,7 @@ export class SendingSide {
       clock: this.clock,
       dedupe: () => true,
       dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
-      correlator: (news) => this.outbox.questions.correlationOf(news),
+      correlator: (news) => this.outbox.replies.correlationOf(news),
       replacedBy: () => this.replacedBy?.inbox,
     });
   }

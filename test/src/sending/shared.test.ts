@@ -252,7 +252,7 @@ describe('sending from several processes on one Redis', () => {
     await until(() => next.answers.length === 1);
     await sleep(2_000);
     assert.deepEqual(next.replies, ['yes'], 'the service may have another');
-    second.outbox.questions.onDrained('incoming');
+    second.outbox.replies.onDrained('incoming');
     await until(() => next.answers.length === 2);
     await sleep(700);
     assert.deepEqual(next.replies, ['yes', 'timeout']);

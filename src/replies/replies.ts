@@ -8,13 +8,13 @@ import { Redelivery } from '../outbox/redelivery';
 import type { SendHandler } from '../outbox/sender-registrations';
 import { type Changes, keepItem, type Look } from '../store/store';
 import { present } from '../wire/fields';
-import { type Answer, type Asked, awaited, type Question, questionGraceMs } from './question';
-import { endAsked, forgetQuestion, latest, leaveReply } from './question-steps';
+import { type Answer, awaited, type FollowUp, type ReplyRequest, requestGraceMs } from './reply-request';
+import { endAsked, forgetFollowUp, latest, leaveReply } from './reply-steps';
 import { describeReport, keysOfStatus, noteStatus } from './report';
 import { keysOfMatch, match, type RecordKeys, recordKeysOf } from './sent-index';
 
-/** What open questions need. */
-export interface QuestionsOptions {
+/** What open reply requests need. */
+export interface RepliesOptions {
   clock: Clock;
   ledger: Ledger;
   handlerOf(node: string): SendHandler | undefined;
@@ -30,18 +30,18 @@ export interface QuestionsOptions {
 const readFirstMs = 60_000;
 const collectIntervalMs = 500;
 
-/** So many questions are looked for elsewhere at a time: of more the next ones follow. */
+/** So many reply requests are looked for elsewhere at a time: of more the next ones follow. */
 const mostCollected = 1_000;
 
 /**
- * Says what records answer, within the step that takes them in. Waits for the replies to questions, and for the statuses of reports: for each
+ * Says what records answer, within the step that takes them in. Waits for the replies to reply requests, and for the statuses of reports: for each
  * recipient exactly one of reply and no reply enters the flow, and for each text that is reported its report, at least once, and after the
  * outcome of the text.
  */
-export class Questions {
-  readonly #options: QuestionsOptions;
+export class Replies {
+  readonly #options: RepliesOptions;
   /** Tells the flow of those that have ended. */
-  readonly redelivery: Redelivery<Asked>;
+  readonly redelivery: Redelivery<FollowUp>;
   /** The deadlines of those that are open. */
   readonly #deadlines: DueTimes;
   /** They have run out, before or after the start, and there may be replies or statuses yet that the service has had since before. */
@@ -52,17 +52,17 @@ export class Questions {
   /** How many of the open ones have had their turn. */
   #collected = 0;
 
-  constructor(options: QuestionsOptions) {
+  constructor(options: RepliesOptions) {
     const { clock, ledger, handlerOf, origins } = options;
     this.#options = options;
     this.#deadlines = new DueTimes(clock, 'elapsed', (id) => this.#onDeadline(id));
     this.redelivery = new Redelivery({
       ...options,
-      items: ledger.questions,
+      items: ledger.followUps,
       // Its answer follows the outcome of its text.
       handlerOf: ({ text, node }) => (ledger.texts.isOutcomeComing(text) ? undefined : handlerOf(node)),
       // Its node may be about to be deployed.
-      patienceMs: (question) => Math.max(longestDeploymentMs, remainingMs(question, clock, questionGraceMs)),
+      patienceMs: (followUp) => Math.max(longestDeploymentMs, remainingMs(followUp, clock, requestGraceMs)),
       tell: async (handler, asked, mayBeKnown) => {
         const { text, messageId } = asked;
         const origin = origins.get(text);
@@ -74,53 +74,53 @@ export class Questions {
       },
       ended: async (asked) => {
         await this.#drop(asked);
-        if (!ledger.questions.hasOf(asked.text)) origins.delete(asked.text);
+        if (!ledger.followUps.hasOf(asked.text)) origins.delete(asked.text);
       },
     });
   }
 
   /** The outcome of a text has entered the flow: the wait for what it asks goes on. */
   begin(text: string): void {
-    const { questions } = this.#options.ledger;
-    if (questions.size === 0) return;
-    const asked = questions.of(text);
-    for (const question of asked) {
+    const { followUps } = this.#options.ledger;
+    if (followUps.size === 0) return;
+    const asked = followUps.of(text);
+    for (const followUp of asked) {
       // Its text was not accepted: a store that had seemed to fail had it, and it was found after that was settled.
-      if (question.askedAt === undefined) void this.#drop(question);
-      else if (question.answer) void this.redelivery.deliver(question, false);
-      else this.#await(question);
+      if (followUp.askedAt === undefined) void this.#drop(followUp);
+      else if (followUp.answer) void this.redelivery.deliver(followUp, false);
+      else this.#await(followUp);
     }
     void this.#end(asked.filter(({ kind }) => kind === 'report'));
     this.#collect();
   }
 
   /** An earlier process has asked. */
-  resume(questions: readonly Asked[]): void {
+  resume(followUps: readonly FollowUp[]): void {
     const { clock, ledger, origins } = this.#options;
     // Whoever goes on with the ledger, or takes over from it, finds them there.
     if (ledger.isClosed) return;
     // One that is in no store is known by its origin alone. The outcome of an uncertain one has been told.
-    const isUnderWay = ({ text: id }: Asked) => {
+    const isUnderWay = ({ text: id }: FollowUp) => {
       const text = ledger.texts.get(id);
       return text ? text.state !== 'uncertain' : origins.get(id) !== undefined;
     };
-    for (const question of questions) {
-      if (question.answer) {
-        this.#stopWaiting(question.id);
-        if (question.askedAt !== undefined || !isUnderWay(question)) void this.redelivery.deliver(question, true);
-      } else if (question.askedAt === undefined) {
+    for (const followUp of followUps) {
+      if (followUp.answer) {
+        this.#stopWaiting(followUp.id);
+        if (followUp.askedAt !== undefined || !isUnderWay(followUp)) void this.redelivery.deliver(followUp, true);
+      } else if (followUp.askedAt === undefined) {
         // Whether its text was accepted is known to nobody, or will be when the text is settled.
-        if (!isUnderWay(question)) void this.#drop(question);
+        if (!isUnderWay(followUp)) void this.#drop(followUp);
       } else {
-        const kind = awaited[question.kind];
+        const kind = awaited[followUp.kind];
         if (!this.#patience.has(kind)) {
           const timer = clock.after(readFirstMs, () => this.onDrained(kind), true);
           this.#patience.set(kind, { timer, since: clock.now() });
         }
-        this.#await(question);
+        this.#await(followUp);
       }
     }
-    void this.#end(questions);
+    void this.#end(followUps);
     this.#collect();
   }
 
@@ -148,7 +148,7 @@ export class Questions {
         const effect = () => {
           observe();
           if (answered) this.#ended(answered);
-          if (reported !== undefined) void this.#end(ledger.questions.of(reported));
+          if (reported !== undefined) void this.#end(ledger.followUps.of(reported));
         };
         return { record: answering, ...(reported !== undefined && { isTaken: true as const }), effect };
       },
@@ -160,18 +160,18 @@ export class Questions {
     keys: RecordKeys,
     look: Look,
     changes: Changes,
-  ): { record: IncomingRecord | StatusRecord; answered?: Question | undefined } {
+  ): { record: IncomingRecord | StatusRecord; answered?: ReplyRequest | undefined } {
     const found = match(passing.kind, passing.record, keys, look);
     if (!found) return passing;
-    const open = found.question;
-    // It is remembered longer than it is known, for the sake of its questions.
+    const open = found.request;
+    // It is remembered longer than it is known, for the sake of its reply requests.
     if (!open && found.knownUntil <= this.#options.clock.now()) return passing;
     const record = { ...passing.record, sent: found.sent };
     const isStatus = passing.kind === 'status';
     // Such a status says that no reply will come.
     const isEnd = isStatus && passing.record.final === true && passing.record.statusCode !== 'RCV';
     if (!open || (isStatus && !isEnd)) return { record };
-    const known = this.#options.ledger.questions.get(open.id) as Question | undefined;
+    const known = this.#options.ledger.followUps.get(open.id) as ReplyRequest | undefined;
     const own = known && !open.isUndecided ? latest(known, changes) : undefined;
     changes.remember.set(open.key, undefined);
     const answer: Answer = isEnd
@@ -188,23 +188,23 @@ export class Questions {
   /** The service has no more replies, or statuses, for now: what is overdue ends without. */
   onDrained(kind: Kind): void {
     const { clock, ledger } = this.#options;
-    const { questions } = ledger;
+    const { followUps } = ledger;
     this.#patience.get(kind)?.timer.cancel();
     this.#patience.delete(kind);
     for (const id of this.#overdue) {
-      const asked = questions.get(id);
+      const asked = followUps.get(id);
       if (asked && awaited[asked.kind] !== kind) continue;
       this.#overdue.delete(id);
       this.#deadlines.set(id, clock.elapsed());
     }
   }
 
-  /** The end of a question or report is written down. */
-  #ended(asked: Asked): void {
-    const { questions } = this.#options.ledger;
-    const former = questions.get(asked.id);
+  /** The end of a reply request or report is written down. */
+  #ended(asked: FollowUp): void {
+    const { followUps } = this.#options.ledger;
+    const former = followUps.get(asked.id);
     if (!former) return;
-    questions.put(asked);
+    followUps.put(asked);
     this.#stopWaiting(asked.id);
     // Before its text is known to be accepted, which it is not yet where that is in the same commit, the outcome comes first.
     if (former.askedAt !== undefined) void this.redelivery.deliver(asked, false);
@@ -221,13 +221,13 @@ export class Questions {
     this.#collecting = undefined;
   }
 
-  #await(question: Asked): void {
+  #await(followUp: FollowUp): void {
     const { clock } = this.#options;
-    this.#deadlines.set(question.id, clock.elapsed() + remainingMs(question, clock));
+    this.#deadlines.set(followUp.id, clock.elapsed() + remainingMs(followUp, clock));
   }
 
   #onDeadline(id: string): void {
-    const asked = this.#options.ledger.questions.get(id);
+    const asked = this.#options.ledger.followUps.get(id);
     const { since = 0 } = (asked && this.#patience.get(awaited[asked.kind])) ?? {};
     if (asked && (asked.askedAt ?? 0) < since) this.#overdue.add(id);
     else if (asked) void this.#end([asked], true);
@@ -242,32 +242,32 @@ export class Questions {
    * Ends those of which all is known, here or to others who have read it, or, since their time is up, all of them; and tells of it. What the
    * store does not tell now is asked of it when it is back.
    */
-  async #end(asked: readonly Asked[], isOver = false): Promise<void> {
-    const { journal, questions } = this.#options.ledger;
+  async #end(asked: readonly FollowUp[], isOver = false): Promise<void> {
+    const { journal, followUps } = this.#options.ledger;
     const open = asked.filter(({ answer }) => !answer);
     if (open.length === 0) return;
     // When the store fails it tells that by itself.
-    const ended = await journal.run(endAsked(open, questions, isOver)).catch(() => []);
+    const ended = await journal.run(endAsked(open, followUps, isOver)).catch(() => []);
     for (const one of ended) this.#ended(one);
   }
 
-  #drop(asked: Asked): Promise<void> {
-    const { journal, questions, texts } = this.#options.ledger;
+  #drop(asked: FollowUp): Promise<void> {
+    const { journal, followUps, texts } = this.#options.ledger;
     const { id, text } = asked;
-    questions.delete(id);
-    return journal.run(forgetQuestion(asked, () => !questions.hasOf(text) && !texts.has(text)));
+    followUps.delete(id);
+    return journal.run(forgetFollowUp(asked, () => !followUps.hasOf(text) && !texts.has(text)));
   }
 
   /** Replies and statuses may have been read elsewhere, as long as something is asked. */
   #collect(): void {
     const { clock, ledger } = this.#options;
     if (!ledger.journal.isShared || this.#collecting || ledger.isClosed) return;
-    if (Object.values(ledger.questions.open).every(({ total }) => total === 0)) return;
+    if (Object.values(ledger.followUps.open).every(({ total }) => total === 0)) return;
     this.#collecting = clock.after(
       collectIntervalMs,
       () => {
         this.#collecting = undefined;
-        const open = [...ledger.questions.values()].filter(({ answer }) => !answer);
+        const open = [...ledger.followUps.values()].filter(({ answer }) => !answer);
         // Others each time, until all have had their turn.
         const start = this.#collected < open.length ? this.#collected : 0;
         this.#collected = start + mostCollected;
@@ -283,7 +283,7 @@ export class Questions {
  *
  * @param graceMs how long it stays after its time
  */
-function remainingMs({ askedAt, waitMs }: Asked, clock: Clock, graceMs = 0): number {
+function remainingMs({ askedAt, waitMs }: FollowUp, clock: Clock, graceMs = 0): number {
   const wholeMs = waitMs + graceMs;
   if (askedAt === undefined) return wholeMs;
   const endsAt = ClockSkew.of(clock).timeOf(askedAt) + wholeMs;

@@ -4,37 +4,37 @@ import { type Changes, dropItem, keepItem, type Look, type MovedValues, parseRem
 import { present } from '../wire/fields';
 import {
   type Answer,
-  type Asked,
+  type FollowUp,
   flowMessageKey,
   keepFlowMessage,
-  type Question,
-  questionGraceMs,
+  type ReplyRequest,
   type Report,
-} from './question';
+  requestGraceMs,
+} from './reply-request';
 import { statusesOf } from './report';
-import { closeQuestion, type Memory, referenceOf, type SentKeys } from './sent-index';
+import { closeRequest, type Memory, referenceOf, type SentKeys } from './sent-index';
 
 const replyPrefix = 'reply:';
 
-/** The key under which an instance leaves the reply that it has read to a question of another. */
-export function replyKey(question: string): string {
-  return replyPrefix + question;
+/** The key under which an instance leaves the reply that it has read to a reply request of another. */
+export function replyKey(request: string): string {
+  return replyPrefix + request;
 }
 
 /** What another instance has left. */
-export function readReply(question: string, look: Look): Answer | undefined {
-  return parseRememberedValue(look(replyKey(question)), isAnswer);
+export function readReply(request: string, look: Look): Answer | undefined {
+  return parseRememberedValue(look(replyKey(request)), isAnswer);
 }
 
-/** Leaves a reply. It closes the question in the same commit, so that no other comes. */
-export function leaveReply(question: string, answer: Answer, at: number, changes: Changes): void {
-  changes.remember.set(replyKey(question), { at, forMs: questionGraceMs, value: JSON.stringify(answer) });
+/** Leaves a reply. It closes the reply request in the same commit, so that no other comes. */
+export function leaveReply(request: string, answer: Answer, at: number, changes: Changes): void {
+  changes.remember.set(replyKey(request), { at, forMs: requestGraceMs, value: JSON.stringify(answer) });
 }
 
-/** Those questions that nobody has answered, here or elsewhere, by the time that the changes are written. */
-export function unanswered(questions: readonly Question[], look: Look, changes: Changes): Question[] {
-  for (const { id } of questions) changes.compare.add(replyKey(id));
-  return questions.filter(({ id, answer }) => answer === undefined && readReply(id, look) === undefined);
+/** Those reply requests that nobody has answered, here or elsewhere, by the time that the changes are written. */
+export function unanswered(requests: readonly ReplyRequest[], look: Look, changes: Changes): ReplyRequest[] {
+  for (const { id } of requests) changes.compare.add(replyKey(id));
+  return requests.filter(({ id, answer }) => answer === undefined && readReply(id, look) === undefined);
 }
 
 /** Each reply that lies there for either login. */
@@ -45,8 +45,8 @@ function isAnswer(value: unknown): value is Answer {
   return typeof reason === 'string' || (typeof reply === 'object' && reply !== null);
 }
 
-/** How the questions to the recipients of a text are called: by their places in its list. */
-function questionIds({ id, message }: Text): (recipient: string) => string {
+/** How the reply requests to the recipients of a text are called: by their places in its list. */
+function requestIds({ id, message }: Text): (recipient: string) => string {
   const places = new Map(message.to.map((recipient, index) => [recipient, index]));
   return (recipient) => `${id}-${places.get(recipient)}`;
 }
@@ -65,35 +65,35 @@ function commonOf(text: Text, { reference, messageId }: Pick<SentKeys, 'referenc
   };
 }
 
-/** A question or report as the steps before it in the same commit leave it. */
-export function latest<One extends Asked>(asked: One, changes: Changes): One {
+/** A reply request or report as the steps before it in the same commit leave it. */
+export function latest<One extends FollowUp>(asked: One, changes: Changes): One {
   return (changes.keep.get(asked.id) as One | undefined) ?? asked;
 }
 
 /** What a text asks, as it stands now: its mark may be written, or a reply come, in the same commit. */
-export function questionsOf(text: Text, known: ReadonlyMap<string, Asked>, changes: Changes): Question[] {
+export function requestsOf(text: Text, known: ReadonlyMap<string, FollowUp>, changes: Changes): ReplyRequest[] {
   if (text.options.waitMs === undefined) return [];
   return text.message.to
-    .map(questionIds(text))
-    .flatMap((id) => ((changes.keep.get(id) ?? known.get(id)) as Question | undefined) ?? []);
+    .map(requestIds(text))
+    .flatMap((id) => ((changes.keep.get(id) ?? known.get(id)) as ReplyRequest | undefined) ?? []);
 }
 
-/** Those of the questions of a text that are to these recipients, and new ones to whom there is none yet: none to who has answered. */
+/** Those of the reply requests of a text that are to these recipients, and new ones to whom there is none yet: none to who has answered. */
 export function ask(
   text: Text,
   keys: SentKeys,
   recipients: readonly string[],
-  questions: readonly Question[],
-): Question[] {
+  requests: readonly ReplyRequest[],
+): ReplyRequest[] {
   const { waitMs } = text.options;
   if (waitMs === undefined) return [];
-  const known = new Map(questions.map((question) => [question.recipient, question]));
-  const idOf = questionIds(text);
+  const known = new Map(requests.map((request) => [request.recipient, request]));
+  const idOf = requestIds(text);
   const common = commonOf(text, keys, waitMs);
   const answered = new Set(text.answered);
   return recipients
     .filter((recipient) => !answered.has(recipient))
-    .map((recipient) => known.get(recipient) ?? { ...common, kind: 'question', id: idOf(recipient), recipient });
+    .map((recipient) => known.get(recipient) ?? { ...common, kind: 'replyRequest', id: idOf(recipient), recipient });
 }
 
 /** Keeps the report to be on a text that was accepted, with the message of the flow. */
@@ -108,8 +108,8 @@ export function beginReport(text: Text, sent: Sent, memory: Memory, changes: Cha
   return report;
 }
 
-/** The answer to a question, which may have been left for it: that is taken. */
-export function takeAnswer({ id, answer }: Question, look: Look, changes: Changes): Pick<Question, 'answer'> {
+/** The answer to a reply request, which may have been left for it: that is taken. */
+export function takeAnswer({ id, answer }: ReplyRequest, look: Look, changes: Changes): Pick<ReplyRequest, 'answer'> {
   const left = readReply(id, look);
   if (left) changes.remember.set(replyKey(id), undefined);
   return present({ answer: answer ?? left });
@@ -122,42 +122,46 @@ export function takeAnswer({ id, answer }: Question, look: Look, changes: Change
  * @param mayBeDecided somebody may say yet that it has arrived: a reply is left until then
  */
 export function endUnaccepted(
-  questions: readonly Question[],
+  requests: readonly ReplyRequest[],
   { now, mayBeDecided }: { now: number; mayBeDecided?: boolean },
   look: Look,
   changes: Changes,
-): { replied: Question[]; closedRequests: string[] } {
-  const replied: Question[] = [];
-  const silent: Question[] = [];
-  for (const question of questions) {
-    const { answer } = takeAnswer(question, look, changes);
-    if (answer && 'reply' in answer) replied.push({ ...question, answer, askedAt: now });
-    else silent.push(question);
+): { replied: ReplyRequest[]; closedRequests: string[] } {
+  const replied: ReplyRequest[] = [];
+  const silent: ReplyRequest[] = [];
+  for (const request of requests) {
+    const { answer } = takeAnswer(request, look, changes);
+    if (answer && 'reply' in answer) replied.push({ ...request, answer, askedAt: now });
+    else silent.push(request);
   }
-  for (const question of replied) keepItem(changes, question);
+  for (const request of replied) keepItem(changes, request);
   return { replied, closedRequests: unask(silent, look, changes, mayBeDecided) };
 }
 
-/** Asks no more. Returns the ids of the questions. */
-export function unask(questions: readonly Question[], look: Look, changes: Changes, mayBeDecided = false): string[] {
-  for (const question of questions) {
-    dropItem(changes, question.id, 'ledger');
-    closeQuestion(question, look, changes, mayBeDecided);
+/** Asks no more. Returns the ids of the reply requests. */
+export function unask(requests: readonly ReplyRequest[], look: Look, changes: Changes, mayBeDecided = false): string[] {
+  for (const request of requests) {
+    dropItem(changes, request.id, 'ledger');
+    closeRequest(request, look, changes, mayBeDecided);
   }
-  return questions.map(({ id }) => id);
+  return requests.map(({ id }) => id);
 }
 
 /**
- * Ends questions with the replies that other instances have left for them, and reports of which all is known; not before that is written,
+ * Ends reply requests with the replies that other instances have left for them, and reports of which all is known; not before that is written,
  * since a reply may come after a kill. Results in those that have ended by this: what is answered already stays as it is.
  *
  * @param isOver their time is up: those end too of which that is not so
  */
-export function endAsked(asked: readonly Asked[], known: ReadonlyMap<string, Asked>, isOver = false): Step<Asked[]> {
+export function endAsked(
+  asked: readonly FollowUp[],
+  known: ReadonlyMap<string, FollowUp>,
+  isOver = false,
+): Step<FollowUp[]> {
   return {
     whileFailing: 'postpone',
     decide(look, changes) {
-      const ended: Asked[] = [];
+      const ended: FollowUp[] = [];
       for (const { id } of asked) {
         const own = changes.drop.has(id) ? undefined : known.get(id);
         const current = own && latest(own, changes);
@@ -171,7 +175,7 @@ export function endAsked(asked: readonly Asked[], known: ReadonlyMap<string, Ask
           const answer = reply ?? (isOver ? { reason: 'timeout' as const } : undefined);
           if (!answer || current.answer) continue;
           // It may be open again by now, where its text has left once more since that was read.
-          closeQuestion(current, look, changes);
+          closeRequest(current, look, changes);
           ended.push({ ...current, answer });
         }
       }
@@ -182,12 +186,12 @@ export function endAsked(asked: readonly Asked[], known: ReadonlyMap<string, Ask
 }
 
 /**
- * The end of a question or report has entered the flow.
+ * The end of a reply request or report has entered the flow.
  *
  * @param isLast nothing else needs what its text carries
  */
-export function forgetQuestion(asked: Asked, isLast: () => boolean): Step<void> {
-  const closedRequests = asked.kind === 'question' && asked.askedAt === undefined ? asked : undefined;
+export function forgetFollowUp(asked: FollowUp, isLast: () => boolean): Step<void> {
+  const closedRequests = asked.kind === 'replyRequest' && asked.askedAt === undefined ? asked : undefined;
   // Those that go later may be in a later commit, which a kill may come before.
   const wasLast = isLast();
   return {
@@ -195,7 +199,7 @@ export function forgetQuestion(asked: Asked, isLast: () => boolean): Step<void> 
     drops: [asked.id],
     decide(look, changes) {
       dropItem(changes, asked.id, 'ledger');
-      if (closedRequests) closeQuestion(closedRequests, look, changes);
+      if (closedRequests) closeRequest(closedRequests, look, changes);
       if (wasLast && isLast()) changes.remember.set(flowMessageKey(asked.text), undefined);
       return () => {};
     },

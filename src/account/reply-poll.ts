@@ -2,8 +2,8 @@ import { type SmsError, Told } from '../errors';
 import type { Endpoint } from '../polling/endpoint';
 import type { Member } from './settings';
 
-/** What the polling for questions, or for reports, needs of its account. */
-export interface QuestionPollHost {
+/** What the polling for reply requests, or for reports, needs of its account. */
+export interface ReplyPollHost {
   /** Where replies, or statuses, come from. */
   readonly endpoint: Endpoint;
   /** In whose name to poll; `undefined`: nobody is here. */
@@ -15,12 +15,12 @@ export interface QuestionPollHost {
 }
 
 /**
- * Has incoming messages polled while questions are open, and where people may opt out of what nodes send, as for nodes that receive them; or
+ * Has incoming messages polled while reply requests are open, and where people may opt out of what nodes send, as for nodes that receive them; or
  * statuses while reports are.
  */
-export class QuestionPoll {
-  readonly #host: QuestionPollHost;
-  /** Those with open questions, or reports. */
+export class ReplyPoll {
+  readonly #host: ReplyPollHost;
+  /** Those with open reply requests, or reports. */
   readonly #waiting = new Set<string>();
   /** Those whose recipients may opt out. */
   #listening: ReadonlySet<string> = new Set();
@@ -31,11 +31,11 @@ export class QuestionPoll {
   #hasServiceFailed = false;
   #unwatch: (() => void) | undefined;
 
-  constructor(host: QuestionPollHost) {
+  constructor(host: ReplyPollHost) {
     this.#host = host;
   }
 
-  /** A node has questions, or reports, or has come to hear of failures; or it has none any more. */
+  /** A node has reply requests, or reports, or has come to hear of failures; or it has none any more. */
   set(node: string, isWaiting: boolean): void {
     if (isWaiting) this.#waiting.add(node);
     else this.#waiting.delete(node);

@@ -303,11 +303,11 @@ describe('a report of what became of a text', () => {
       const back = next.attach();
       next.receive();
       await next.pass(10_000);
-      next.outbox.questions.onDrained('incoming');
+      next.outbox.replies.onDrained('incoming');
       await next.pass(100);
       assert.deepEqual(reportsOf(back), []);
       await next.status(first, 'RCV', 'm1');
-      next.outbox.questions.onDrained('status');
+      next.outbox.replies.onDrained('status');
       await next.pass(100);
       assert.deepEqual(reportsOf(back), [`unknown: ${first} |  | ${second}`]);
     });

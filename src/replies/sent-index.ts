@@ -14,7 +14,7 @@ import {
   type Remembered,
 } from '../store/store';
 import { isBlank, normaliseRecipient } from '../wire/fields';
-import { type Question, questionGraceMs } from './question';
+import { type ReplyRequest, requestGraceMs } from './reply-request';
 
 /** Under this key stands that texts have been remembered, in which case what comes may answer one. */
 const sentIndexKey = 'remembers';
@@ -31,17 +31,17 @@ export function hasSentIndex(look: Look): boolean {
 
 /** A text as it is remembered: under its messageId, found by that or by the handsets that it went to. */
 interface StoredText extends Omit<SentText, 'matchedBy'> {
-  /** For how long it is known, where that is less than it is remembered for the sake of its questions. */
+  /** For how long it is known, where that is less than it is remembered for the sake of its reply requests. */
   knownMs?: number;
 }
 
 /** What a record answers. */
 export interface Match {
   sent: SentText;
-  /** Until when it is known to what answers no open question, in ms. */
+  /** Until when it is known to what answers no open reply request, in ms. */
   knownUntil: number;
-  /** The open question that it answers, or whose wait it ends, and the key that is there while it is open. */
-  question?: OpenQuestion & { key: string };
+  /** The open reply request that it answers, or whose wait it ends, and the key that is there while it is open. */
+  request?: OpenRequest & { key: string };
 }
 
 const sentPrefix = 'sent:';
@@ -52,37 +52,37 @@ export function referenceOf(messageId: string | undefined, text: Pick<Text, 'id'
   return messageId === undefined ? digest('text', text.id) : digest('messageId', messageId.trim());
 }
 
-/** What is to be known of a question: to whom it is, and by what its text is remembered. */
-type Open = Pick<Question, 'id' | 'recipient' | 'reference'>;
+/** What is to be known of a reply request: to whom it is, and by what its text is remembered. */
+type Open = Pick<ReplyRequest, 'id' | 'recipient' | 'reference'>;
 
 /**
- * Opens questions to replies.
+ * Opens reply requests to replies.
  *
  * @param pending what is not known of their texts yet
  */
-export function openQuestions(
-  questions: readonly Open[],
-  pending: Omit<OpenQuestion, 'id'>,
+export function openRequests(
+  requests: readonly Open[],
+  pending: Omit<OpenRequest, 'id'>,
   { at, forMs }: Duration,
   changes: Changes,
 ): void {
-  for (const { id, recipient, reference } of questions) {
-    const value = JSON.stringify({ id, ...pending } satisfies OpenQuestion);
-    changes.remember.set(questionKey(reference, recipientDigest(recipient)), { at, forMs, value });
+  for (const { id, recipient, reference } of requests) {
+    const value = JSON.stringify({ id, ...pending } satisfies OpenRequest);
+    changes.remember.set(requestKey(reference, recipientDigest(recipient)), { at, forMs, value });
   }
 }
 
 /**
- * Closes a question that is not open to a reply any more. Another text with its messageId may have asked since.
+ * Closes a reply request that is not open to a reply any more. Another text with its messageId may have asked since.
  *
  * @param mayBeDecided a reply is left for whoever says that the text has arrived
  */
-export function closeQuestion(question: Open, look: Look, changes: Changes, mayBeDecided = false): void {
-  const open = readQuestion(question.reference, recipientDigest(question.recipient), look);
-  if (open?.id !== question.id) return;
+export function closeRequest(request: Open, look: Look, changes: Changes, mayBeDecided = false): void {
+  const open = readOpenRequest(request.reference, recipientDigest(request.recipient), look);
+  if (open?.id !== request.id) return;
   const duration = look(open.key);
   if (!mayBeDecided || !duration) changes.remember.set(open.key, undefined);
-  else openQuestions([question], { isPending: true, isUndecided: true }, duration, changes);
+  else openRequests([request], { isPending: true, isUndecided: true }, duration, changes);
 }
 
 /** By what it is looked for what a record answers. */
@@ -101,13 +101,13 @@ export function recordKeysOf({ inReplyToId, from }: { inReplyToId?: unknown; fro
 
 /** What {@link match} looks at in any case. */
 export function keysOfMatch(kind: 'incoming' | 'status', { reference, sender }: RecordKeys): string[] {
-  if (reference !== undefined) return [sentKey(reference), questionKey(reference, sender)];
+  if (reference !== undefined) return [sentKey(reference), requestKey(reference, sender)];
   return kind === 'incoming' ? [handsetKey(sender)] : [];
 }
 
 /**
  * Finds the text that a record answers: by messageId, or an incoming message without one by its handset: then the
- * latest open question to it, else the latest text.
+ * latest open reply request to it, else the latest text.
  */
 export function match(
   kind: 'incoming' | 'status',
@@ -118,28 +118,28 @@ export function match(
   if (reference === undefined) {
     const known = kind === 'incoming' ? parseReferences(look(handsetKey(sender))) : [];
     const openTo = ({ sent, asks }: Reference) => {
-      const open = asks && readQuestion(sent, sender, look);
+      const open = asks && readOpenRequest(sent, sender, look);
       return open?.isPending ? undefined : open;
     };
     const latest = [...known].reverse().find(openTo) ?? known.at(-1);
     const sent = latest && readSent(latest.sent, look);
-    const question = latest && openTo(latest);
-    return sent && { ...publicMatch(sent, 'handset'), ...(question && { question }) };
+    const request = latest && openTo(latest);
+    return sent && { ...publicMatch(sent, 'handset'), ...(request && { request }) };
   }
   const sent = readSent(reference, look);
   if (!sent) return undefined;
-  let question = readQuestion(reference, sender, look);
-  if (!question && kind === 'incoming' && !sent.to.includes(normaliseRecipient(from))) {
+  let request = readOpenRequest(reference, sender, look);
+  if (!request && kind === 'incoming' && !sent.to.includes(normaliseRecipient(from))) {
     // Whoever replies with the messageId answers for a contact or group that it asks.
     const items = sent.to.filter((item) => !isHandset(item));
-    const answers = items.map((item) => readQuestion(reference, recipientDigest(item), look));
-    question = answers.find((open) => open !== undefined);
+    const answers = items.map((item) => readOpenRequest(reference, recipientDigest(item), look));
+    request = answers.find((open) => open !== undefined);
   }
-  return { ...publicMatch(sent, 'messageId'), ...(question && { question }) };
+  return { ...publicMatch(sent, 'messageId'), ...(request && { request }) };
 }
 
-/** What stands under the key of an open question. */
-interface OpenQuestion {
+/** What stands under the key of an open reply request. */
+interface OpenRequest {
   id: string;
   /** Nobody knows yet whether its text was accepted: it is answered by messageId alone. */
   isPending?: true;
@@ -148,14 +148,18 @@ interface OpenQuestion {
 }
 
 /** @param recipient see {@link recipientDigest} */
-function readQuestion(reference: string, recipient: string, look: Look): (OpenQuestion & { key: string }) | undefined {
-  const key = questionKey(reference, recipient);
-  const open = parseRememberedValue(look(key), isOpenQuestion);
+function readOpenRequest(
+  reference: string,
+  recipient: string,
+  look: Look,
+): (OpenRequest & { key: string }) | undefined {
+  const key = requestKey(reference, recipient);
+  const open = parseRememberedValue(look(key), isOpenRequest);
   return open && { ...open, key };
 }
 
-function isOpenQuestion(value: unknown): value is OpenQuestion {
-  return typeof (value as OpenQuestion | null)?.id === 'string';
+function isOpenRequest(value: unknown): value is OpenRequest {
+  return typeof (value as OpenRequest | null)?.id === 'string';
 }
 
 /** A text, and until when it is known. */
@@ -190,16 +194,16 @@ interface Reference {
 /** So many texts to one handset are known that ask nothing; the latest is the one that counts. */
 const referencesPerHandset = 8;
 /** So many texts that asked are known by the handset alone: more than a person can answer. By messageId all are. */
-const questionsPerHandset = 50;
+const maxRequestsPerHandset = 50;
 
 const handsetPrefix = 'handset:';
-const questionPrefix = 'question:';
+const requestPrefix = 'request:';
 
 /** What stands for a recipient, or a sender, in keys. */
 const recipientDigest = (recipient: unknown) => digest(normaliseRecipient(recipient));
 const handsetKey = (recipient: string) => handsetPrefix + recipient;
-/** The key of a question, which is there while it is open. */
-const questionKey = (reference: string, recipient: string) => `${questionPrefix}${reference}:${recipient}`;
+/** The key of a reply request, which is there while it is open. */
+const requestKey = (reference: string, recipient: string) => `${requestPrefix}${reference}:${recipient}`;
 
 /** Says whether a recipient is a number, rather than a contact or group. */
 export function isHandset(recipient: string): boolean {
@@ -220,7 +224,7 @@ function isReferences(value: unknown): value is Reference[] {
 function writeReferences(key: string, references: readonly Reference[], changes: Changes): void {
   const asking = references.filter(({ asks }) => asks);
   const others = references.filter(({ asks }) => !asks);
-  const known = new Set([...asking.slice(-questionsPerHandset), ...others.slice(-referencesPerHandset)]);
+  const known = new Set([...asking.slice(-maxRequestsPerHandset), ...others.slice(-referencesPerHandset)]);
   const kept = references.filter((reference) => known.has(reference));
   const at = Math.max(...kept.map((reference) => reference.at));
   const until = Math.max(...kept.map((reference) => reference.until));
@@ -256,7 +260,7 @@ export interface Memory extends KeyMemory {
 /** From when on, and for how long, a text is remembered that is accepted or leaves now. */
 export function durationOf({ options }: Text, { now, sentMs }: Pick<Memory, 'now' | 'sentMs'>): Duration {
   const waitsMs = [options.waitMs, options.reportMs].filter((waitMs) => waitMs !== undefined);
-  return { at: now, forMs: Math.max(sentMs, ...waitsMs.map((waitMs) => waitMs + questionGraceMs)) };
+  return { at: now, forMs: Math.max(sentMs, ...waitsMs.map((waitMs) => waitMs + requestGraceMs)) };
 }
 
 /** By what a text is remembered, as it leaves or is accepted. */
@@ -282,8 +286,8 @@ interface Remembering {
   /** Whom it goes to. */
   to: string[];
   keys: SentKeys;
-  /** Its questions that a reply may answer yet. */
-  open: readonly Question[];
+  /** Its reply requests that a reply may answer yet. */
+  open: readonly ReplyRequest[];
   /** Whether it is known to be accepted. */
   isAccepted: boolean;
 }
@@ -318,13 +322,13 @@ export function remember(
     const others = parseReferences(look(key)).filter((other) => other.sent !== reference);
     writeReferences(key, [...others, added], changes);
   }
-  openQuestions(open, isAccepted ? {} : { isPending: true }, duration, changes);
+  openRequests(open, isAccepted ? {} : { isPending: true }, duration, changes);
 }
 
 /** What is known of a handset is put together. */
 export const movedSent: readonly MovedValues[] = [
   { prefix: sentPrefix },
-  { prefix: questionPrefix },
+  { prefix: requestPrefix },
   { prefix: handsetPrefix, merge: mergeReferences },
   { prefix: sentIndexKey },
 ];

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
-import { QuestionPoll } from '../../../src/account/question-poll';
+import { ReplyPoll } from '../../../src/account/reply-poll';
 import type { Member } from '../../../src/account/settings';
 import { SmsError } from '../../../src/errors';
 import type { Endpoint, Watcher } from '../../../src/polling/endpoint';
 
-describe('QuestionPoll (polling for the replies to open questions)', () => {
+describe('ReplyPoll (polling for the replies to open questions)', () => {
   let watchers: Set<Watcher>;
   let answers: number;
   let isHere: boolean;
   /** Nodes that are deployed. */
   let deployed: Set<string>;
   let told: string[];
-  let poll: QuestionPoll;
+  let poll: ReplyPoll;
 
   beforeEach(() => {
     watchers = new Set();
@@ -28,7 +28,7 @@ describe('QuestionPoll (polling for the replies to open questions)', () => {
         return answers;
       },
     };
-    poll = new QuestionPoll({
+    poll = new ReplyPoll({
       endpoint: endpoint as Endpoint,
       member: () => (isHere ? ({} as Member) : undefined),
       onFailing: (node, { code }) => {

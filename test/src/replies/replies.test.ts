@@ -4,8 +4,8 @@ import type { Entry } from '../../../src/inbox/entries';
 import { moveAll } from '../../../src/journal/move';
 import type { InboxRecord, IncomingRecord, SentText } from '../../../src/model';
 import type { Text } from '../../../src/outbox/text';
-import { ask } from '../../../src/questions/question-steps';
-import { sentKeysOf } from '../../../src/questions/sent-index';
+import { ask } from '../../../src/replies/reply-steps';
+import { sentKeysOf } from '../../../src/replies/sent-index';
 import { MemoryStore } from '../../../src/store/memory';
 import { unsweptPrefix } from '../../../src/store/store';
 import { answersOf, beginReceiving, copyDisk, forever, SendingSide, sendText } from '../sending/sending-side';
@@ -52,7 +52,7 @@ describe('conversations', () => {
     store.turns = 0;
     await side.pass(1_000);
     assert.equal(side.service.tries, 2);
-    const questions = store.disk.items.filter((item) => 'kind' in item && item.kind === 'question');
+    const questions = store.disk.items.filter((item) => 'kind' in item && item.kind === 'replyRequest');
     assert.deepEqual(
       questions.map((item) => 'answer' in item),
       [true],
@@ -135,7 +135,7 @@ describe('conversations', () => {
 
     it('and to the latest open question before that', async () => {
       const { side, node } = beginReceiving();
-      sendText(node, 'question', { remember: { value: 'q' }, waitMs: hour });
+      sendText(node, 'replyRequest', { remember: { value: 'q' }, waitMs: hour });
       await side.pass(1_000);
       sendText(node, 'news', { remember: { value: 'n' } });
       await side.pass(1_000);
@@ -264,7 +264,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node).slice(-2), ['6421555123: yes 999', '6421555123: timeout']);
       assert.equal(node.answers.length, 1_000);
       assert.deepEqual(
-        [...store.disk.remembered.keys()].filter((key) => key.startsWith('question:')),
+        [...store.disk.remembered.keys()].filter((key) => key.startsWith('request:')),
         [],
       );
     }).timeout(20_000);
@@ -867,7 +867,7 @@ describe('conversations', () => {
       await next.pass(10_000);
       assert.deepEqual(answersOf(back), []);
       await next.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      next.outbox.questions.onDrained('incoming');
+      next.outbox.replies.onDrained('incoming');
       await next.pass(100);
       assert.deepEqual(answersOf(back), ['6421555123: yes', '6421555124: timeout']);
     });
@@ -886,7 +886,7 @@ describe('conversations', () => {
       // Nothing from before the start answers what was asked after it.
       assert.deepEqual([answersOf(back), next.asking], [['6421555125: timeout'], true]);
       await next.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      next.outbox.questions.onDrained('incoming');
+      next.outbox.replies.onDrained('incoming');
       await next.pass(100);
       const ends = ['6421555123: yes', '6421555124: timeout', '6421555125: timeout'];
       assert.deepEqual(answersOf(back).sort(), ends);

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
 import type { Sent, Text } from '../../../src/outbox/text';
 import { settle, leave as textLeaves } from '../../../src/outbox/transitions';
-import { type Asked, type Question, QuestionBook } from '../../../src/questions/question';
-import { endAsked, leaveReply, readReply, replyKey } from '../../../src/questions/question-steps';
+import { type FollowUp, FollowUpBook, type ReplyRequest } from '../../../src/replies/reply-request';
+import { endAsked, leaveReply, readReply, replyKey } from '../../../src/replies/reply-steps';
 import {
-  closeQuestion,
+  closeRequest,
   type Memory,
   match,
   recordKeysOf,
   referenceOf,
   remember as rememberSent,
   sentKeysOf,
-} from '../../../src/questions/sent-index';
+} from '../../../src/replies/sent-index';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
 
 const handset = '6421555123';
@@ -29,10 +29,10 @@ const memory: Memory = {
   dedupeMs: () => 0,
   sentMs: 600_000,
 };
-const question: Question = {
+const question: ReplyRequest = {
   id: 'text-0',
   part: 'ledger',
-  kind: 'question',
+  kind: 'replyRequest',
   subscribers: ['node send'],
   attempts: 0,
   node: 'send',
@@ -72,17 +72,17 @@ describe('replies that other instances have read', () => {
     );
   const leave = (body: string) =>
     write((changes) => {
-      closeQuestion(question, look, changes);
+      closeRequest(question, look, changes);
       leaveReply(question.id, { reply: reply(body) }, 2_000, changes);
     });
   const known = (one = question) => {
-    const book = new QuestionBook(() => {});
+    const book = new FollowUpBook(() => {});
     book.put(one);
     return book;
   };
   const isOpen = () => {
     const again = reply('again');
-    return match('incoming', again, recordKeysOf(again), look)?.question !== undefined;
+    return match('incoming', again, recordKeysOf(again), look)?.request !== undefined;
   };
 
   beforeEach(() => {
@@ -101,7 +101,7 @@ describe('replies that other instances have read', () => {
 
   it('answer it once', () => {
     leave('yes');
-    let answered: readonly Asked[] = [];
+    let answered: readonly FollowUp[] = [];
     write((changes) => {
       answered = endAsked([question], known()).decide(look, changes)(true);
     });
@@ -119,7 +119,7 @@ describe('replies that other instances have read', () => {
   it('answer it as the steps before in the same commit have left it', () => {
     leave('yes');
     const changes = createChanges();
-    changes.keep.set(question.id, { ...question, askedAt: 1_500 } as Question);
+    changes.keep.set(question.id, { ...question, askedAt: 1_500 } as ReplyRequest);
     const [answered] = endAsked([question], known()).decide(look, changes)(true);
     assert.equal(answered?.askedAt, 1_500);
   });
@@ -155,7 +155,7 @@ describe('replies that other instances have read', () => {
       looked.push(key);
       return look(key);
     };
-    textLeaves(text, memory, new QuestionBook(() => {})).decide(note, createChanges());
+    textLeaves(text, memory, new FollowUpBook(() => {})).decide(note, createChanges());
     assert.ok(looked.length > 0 && !looked.includes(replyKey(question.id)));
   });
 

@@ -3,7 +3,7 @@ import type { Text } from '../outbox/text';
 import { type Changes, type Look, type MovedValues, parseRememberedValue, type Remembered } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
 import { statusCodes } from '../wire/status';
-import { type QuestionBook, questionGraceMs, type Report, type Statuses } from './question';
+import { type FollowUpBook, type Report, requestGraceMs, type Statuses } from './reply-request';
 import { isHandset, noteSentIndex, type RecordKeys } from './sent-index';
 
 /** What became of a text that was accepted. */
@@ -40,7 +40,7 @@ export const movedStatuses: MovedValues = {
 /** Statuses to a text count from now on. What is known of its recipients by an earlier text with this messageId does not. */
 export function expectStatuses(
   { message, options, leftAt }: Text,
-  { reference, askedAt, known }: Pick<Report, 'reference' | 'askedAt'> & { known?: QuestionBook },
+  { reference, askedAt, known }: Pick<Report, 'reference' | 'askedAt'> & { known?: FollowUpBook },
   look: Look,
   changes: Changes,
 ): void {
@@ -52,7 +52,7 @@ export function expectStatuses(
   const others = new Set(hasItems ? known?.of(reference).flatMap((one) => (one as Report).recipients) : []);
   const isKnown = (msisdn: string) => !recipients.has(msisdn) && (!hasItems || others.has(msisdn));
   const statuses = parse(former).filter(([msisdn]) => isKnown(msisdn));
-  const until = Math.max(askedAt + (options.reportMs ?? 0) + questionGraceMs, former ? former.at + former.forMs : 0);
+  const until = Math.max(askedAt + (options.reportMs ?? 0) + requestGraceMs, former ? former.at + former.forMs : 0);
   noteSentIndex(askedAt, look, changes);
   changes.remember.set(key, { at: askedAt, forMs: until - askedAt, value: JSON.stringify(statuses) });
 }

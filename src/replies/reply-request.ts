@@ -7,7 +7,7 @@ import { normaliseRecipient } from '../wire/fields';
 /** Why no reply comes. */
 export type NoReply = { reason: 'timeout' | 'undelivered'; statusCode?: string };
 
-/** How a question ended: with its first reply, or with none. */
+/** How a reply request ended: with its first reply, or with none. */
 export type Answer = { reply: IncomingRecord } | NoReply;
 
 /** What waits for something to come of a text. */
@@ -23,9 +23,9 @@ interface Waiting extends Item {
   waitMs: number;
 }
 
-/** A question to one recipient. Plain data. */
-export interface Question extends Waiting {
-  kind: 'question';
+/** A reply request to one recipient. Plain data. */
+export interface ReplyRequest extends Waiting {
+  kind: 'replyRequest';
   recipient: string;
   /** When the wait began, in ms; absent while the text's outcome is not known. */
   askedAt?: number;
@@ -47,16 +47,16 @@ export interface Report extends Waiting {
 export type Statuses = readonly (readonly [msisdn: string, statusCode: string])[];
 
 /** All that a text may ask. */
-export type Asked = Question | Report;
+export type FollowUp = ReplyRequest | Report;
 
 /** What is polled for a node, since it waits for that. */
 export type PolledFor = 'incoming' | 'status';
 
-/** What questions and reports wait for. */
-export const awaited: Readonly<Record<Asked['kind'], PolledFor>> = { question: 'incoming', report: 'status' };
+/** What reply requests and reports wait for. */
+export const awaited: Readonly<Record<FollowUp['kind'], PolledFor>> = { replyRequest: 'incoming', report: 'status' };
 
-/** A question and what the flow sent with it stay for so long after its time, should nobody be there to take its end. */
-export const questionGraceMs = 7 * 24 * 3_600_000;
+/** A reply request and what the flow sent with it stay for so long after its time, should nobody be there to take its end. */
+export const requestGraceMs = 7 * 24 * 3_600_000;
 
 const flowMessagePrefix = `${unsweptPrefix}flowMessage:`;
 
@@ -77,22 +77,25 @@ export function keepFlowMessage(
   if (flowMessage !== undefined) changes.remember.set(flowMessageKey(id), { at, forMs: foreverMs, value: flowMessage });
 }
 
-/** The questions and reports of this process that have not entered the flow, found by id, text and reference. */
-export class QuestionBook extends Map<string, Asked> {
+/** The reply requests and reports of this process that have not entered the flow, found by id, text and reference. */
+export class FollowUpBook extends Map<string, FollowUp> {
   /** Those of each node that have no answer yet. */
-  readonly open: Readonly<Record<Asked['kind'], NodeCounts>> = { question: new NodeCounts(), report: new NodeCounts() };
+  readonly open: Readonly<Record<FollowUp['kind'], NodeCounts>> = {
+    replyRequest: new NodeCounts(),
+    report: new NodeCounts(),
+  };
   /** Ids by text, and of reports by reference, too, which no text is called by. */
   readonly #ids = new Map<string, Set<string>>();
-  readonly #onCount: (node: string, kind: Asked['kind']) => void;
+  readonly #onCount: (node: string, kind: FollowUp['kind']) => void;
 
   /** @param onCount a node has more or fewer open ones of a kind */
-  constructor(onCount: (node: string, kind: Asked['kind']) => void) {
+  constructor(onCount: (node: string, kind: FollowUp['kind']) => void) {
     super();
     this.#onCount = onCount;
   }
 
   /** Those of a text; or, by the reference of texts, the reports that a status to them may end. */
-  of(textOrReference: string): Asked[] {
+  of(textOrReference: string): FollowUp[] {
     return [...(this.#ids.get(textOrReference) ?? [])].flatMap((id) => this.get(id) ?? []);
   }
 
@@ -101,27 +104,27 @@ export class QuestionBook extends Map<string, Asked> {
     return this.#ids.has(text);
   }
 
-  /** Adds a question, or puts it in the place of an earlier state of it. */
-  put(question: Asked): void {
-    const { id, text, reference } = question;
+  /** Adds a reply request, or puts it in the place of an earlier state of it. */
+  put(request: FollowUp): void {
+    const { id, text, reference } = request;
     const former = this.get(id);
-    this.set(id, question);
-    for (const key of question.kind === 'report' ? [text, reference] : [text]) {
+    this.set(id, request);
+    for (const key of request.kind === 'report' ? [text, reference] : [text]) {
       this.#ids.set(key, (this.#ids.get(key) ?? new Set()).add(id));
     }
-    this.#count(question, openness(question) - openness(former));
+    this.#count(request, openness(request) - openness(former));
   }
 
   override delete(id: string): boolean {
-    const question = this.get(id);
-    if (!question) return false;
+    const request = this.get(id);
+    if (!request) return false;
     super.delete(id);
-    for (const key of [question.text, question.reference]) {
+    for (const key of [request.text, request.reference]) {
       const ids = this.#ids.get(key);
       ids?.delete(id);
       if (ids?.size === 0) this.#ids.delete(key);
     }
-    this.#count(question, -openness(question));
+    this.#count(request, -openness(request));
     return true;
   }
 
@@ -131,19 +134,19 @@ export class QuestionBook extends Map<string, Asked> {
     super.clear();
     this.#ids.clear();
     for (const counts of Object.values(this.open)) counts.clear();
-    for (const node of nodes) for (const kind of ['question', 'report'] as const) this.#onCount(node, kind);
+    for (const node of nodes) for (const kind of ['replyRequest', 'report'] as const) this.#onCount(node, kind);
   }
 
-  #count({ kind, node }: Asked, more: number): void {
+  #count({ kind, node }: FollowUp, more: number): void {
     if (more === 0) return;
     this.open[kind].add(node, more);
     this.#onCount(node, kind);
   }
 }
 
-/** As how many open ones a question counts. */
-function openness(question: Asked | undefined): number {
-  return question && !question.answer ? 1 : 0;
+/** As how many open ones a reply request counts. */
+function openness(request: FollowUp | undefined): number {
+  return request && !request.answer ? 1 : 0;
 }
 
 const longestInTransitMs = 60_000;

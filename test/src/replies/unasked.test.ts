@@ -9,7 +9,7 @@ const hour = 3_600_000;
 const [a, b] = ['6421555123', '6421555124'] as const;
 const keep = forever;
 
-/** Questions whose text was not accepted, or not yet. */
+/** Replies whose text was not accepted, or not yet. */
 describe('who was not asked', () => {
   /** What the last message that was received answers, and whether it was awaited. */
   const lastOf = (side: SendingSide) => {
@@ -17,8 +17,8 @@ describe('who was not asked', () => {
     return [sent?.messageId, awaited];
   };
 
-  const questionsIn = ({ disk }: FailingStore) =>
-    disk.items.filter((item) => 'kind' in item && item.kind === 'question').length;
+  const requestsIn = ({ disk }: FailingStore) =>
+    disk.items.filter((item) => 'kind' in item && item.kind === 'replyRequest').length;
 
   const unavailable = () => new SmsError('serverError', { statusCode: 503, params: { status: 503 } });
   const outages = { 503: unavailable, 401: () => createError('unauthorized'), unreachable: undefined };
@@ -70,7 +70,7 @@ describe('who was not asked', () => {
       const [entry] = side.outbox.admin.entries('kept', 10).entries;
       assert.equal(await side.outbox.admin.act(entry?.id ?? '', 'discard'), 'done');
       await side.pass(100);
-      assert.deepEqual([side.outbox.admin.state.awaitingReply, side.asking, questionsIn(store)], [0, false, 0]);
+      assert.deepEqual([side.outbox.admin.state.awaitingReply, side.asking, requestsIn(store)], [0, false, 0]);
       await side.incoming(a, 'something else');
       assert.equal(lastOf(side)[1], undefined);
     });
@@ -96,7 +96,7 @@ describe('who was not asked', () => {
     await side.pass(100);
     await node.node.close();
     await side.pass(48 * hour);
-    assert.deepEqual([side.abandoned, side.outbox.admin.state.awaitingReply, questionsIn(store)], [['send'], 0, 0]);
+    assert.deepEqual([side.abandoned, side.outbox.admin.state.awaitingReply, requestsIn(store)], [['send'], 0, 0]);
   });
 
   for (const [name, options] of Object.entries({ 'only sent': {}, kept: { keep }, 'with a key': { once: 'key' } })) {
@@ -109,7 +109,7 @@ describe('who was not asked', () => {
       fail();
       await side.pass(100);
       assert.deepEqual([node.ends, answersOf(node)], [['SMS_UNCERTAIN'], [`${a}: yes`]]);
-      assert.deepEqual([side.outbox.admin.state.awaitingReply, questionsIn(store)], [0, 0]);
+      assert.deepEqual([side.outbox.admin.state.awaitingReply, requestsIn(store)], [0, 0]);
     });
   }
 
