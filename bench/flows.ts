@@ -3,7 +3,7 @@ import type { FlowNode } from '../test/node-red-process';
 const tab: FlowNode = { id: 'tab', type: 'tab', label: 'bench' };
 const place = { z: 'tab', x: 100, y: 100 };
 
-/** The account of this package, with the defaults of its form but for what a row changes. */
+/** An account with the defaults of its form, apart from `properties`. */
 function createAccount(baseUrl: string, apiKey: string, properties: object = {}): FlowNode {
   return {
     id: 'account',
@@ -32,7 +32,7 @@ function createXml(id: string, next: string): FlowNode {
   return { id, type: 'xml', ...place, property: 'payload', attr: '', chr: '', wires: [[next]] };
 }
 
-/** Checks a message as `sms-send` does and makes the form that it posts. */
+/** Function node: checks a message as `sms-send` does and formats the request body. */
 const checkAndFormat = (apiKey: string) => `
 const recipients = new Set();
 for (const item of Array.isArray(msg.topic) ? msg.topic : String(msg.topic ?? '').split(/[\\s,;]+/)) {
@@ -69,7 +69,7 @@ msg.payload = form.toString();
 msg.headers = { authorization: ${JSON.stringify(`Bearer ${apiKey}`)}, 'content-type': 'application/x-www-form-urlencoded' };
 return msg;`;
 
-/** Reads the outcome as `sms-send` does. */
+/** Function node: reads the answer as `sms-send` does. */
 const readDelivery = `
 const { draft } = msg;
 if (msg.statusCode !== 200) { node.error('status ' + msg.statusCode, msg); return; }
@@ -93,7 +93,7 @@ delete msg.headers;
 node.status({ fill: 'green', shape: 'dot', text: 'sent' });
 return msg;`;
 
-/** Reads one incoming message as `sms-in` does, but neither keeps it nor knows whether it came before. */
+/** Function node: reads one incoming message as `sms-in` does, but does not store it or recognise duplicates. */
 const readIncoming = (apiKey: string) => `
 const headers = { authorization: ${JSON.stringify(`Bearer ${apiKey}`)}, 'content-type': 'application/x-www-form-urlencoded' };
 if (msg.statusCode === undefined) return [null, { headers, payload: '' }];
@@ -103,7 +103,7 @@ const isReply = (record.inReplyToId ?? '').trim() !== '';
 const message = { payload: record.body, topic: record.from, sms: { ...record, isReply, via: 'poll' } };
 return [message, { headers, payload: '' }];`;
 
-/** Reads one callback in XMLv3 (§6.4) as `sms-callback-in` does, but neither keeps it nor knows whether it came before. */
+/** Function node: reads one XMLv3 callback (§6.4) as `sms-callback-in` does, but does not store it or recognise duplicates. */
 const readCallback = `
 const root = msg.payload['inbound-message'];
 const recipient = root?.recipient?.[0];
@@ -114,44 +114,22 @@ const { req, res } = msg;
 const message = { payload: record.body, topic: record.from, sms: { ...record, isReply, via: 'callback', query: req.query } };
 return [message, { req, res, statusCode: 200, payload: 'OK' }];`;
 
-/** Sends: this package from `sms-probe`, the rival from `rival-probe`. */
+/** Sends with this package from `package-probe`, and with core nodes from `hand-probe`. */
 export function createSendFlows(baseUrl: string): FlowNode[] {
   return [
     tab,
-    createAccount(baseUrl, 'sms'),
-    createProbe('sms-probe', ['send']),
-    { id: 'send', type: 'sms-send', ...place, account: 'account', wires: [['sms-probe'], []] },
-    createProbe('rival-probe', ['format']),
-    createFunction('format', checkAndFormat('rival'), [['request']]),
+    createAccount(baseUrl, 'package'),
+    createProbe('package-probe', ['send']),
+    { id: 'send', type: 'sms-send', ...place, account: 'account', wires: [['package-probe'], []] },
+    createProbe('hand-probe', ['format']),
+    createFunction('format', checkAndFormat('hand'), [['request']]),
     createHttpRequest('request', `${baseUrl}/api/3/sms/out`, 'xml'),
     createXml('xml', 'read'),
-    createFunction('read', readDelivery, [['rival-probe']]),
+    createFunction('read', readDelivery, [['hand-probe']]),
   ];
 }
 
-/** Limits that are never reached. */
-export const counted = { perHandset: 1_000, perDay: 100_000_000 };
-
-/** Those, a list of nobody, a prefix that all numbers have, and quiet hours on the other side of the day. */
-export function createConsent(): object {
-  const hour = new Date().getUTCHours();
-  const at = (hours: number) => `${String((hour + hours) % 24).padStart(2, '0')}:00`;
-  return { ...counted, optOut: true, prefixes: '64', quietFrom: at(10), quietTo: at(14), timeZone: 'UTC' };
-}
-
-/** Sends from `on-probe` by an account with the settings `on`, and from `off-probe` by one with the settings `off`. */
-export function createTwoSendFlows(baseUrl: string, on: object, off: object): FlowNode[] {
-  return [
-    tab,
-    ...Object.entries({ on, off }).flatMap(([name, settings]): FlowNode[] => [
-      createAccount(baseUrl, name, { id: `${name}-account`, ...settings }),
-      createProbe(`${name}-probe`, [`${name}-send`]),
-      { id: `${name}-send`, type: 'sms-send', ...place, account: `${name}-account`, wires: [[`${name}-probe`], []] },
-    ]),
-  ];
-}
-
-/** Writes a text to a file and flushes it before it goes on, as a flow of core nodes would keep it. */
+/** Function node: appends a message to a file and flushes the file before it sends the message on. */
 const writeFirst = (file: string) => `
 const handle = context.get('handle') ?? fs.openSync(${JSON.stringify(file)}, 'a');
 context.set('handle', handle);
@@ -160,84 +138,63 @@ fs.write(handle, JSON.stringify({ topic: msg.topic, payload: msg.payload }) + '\
   fs.fsync(handle, (problem) => { if (problem) node.error(problem, msg); else node.send(msg); });
 });`;
 
-/** Sends from `on-probe` what is kept, from `off-probe` what is not, and from `rival-probe` what was written to a file first. */
-export function createKeptSendFlows(baseUrl: string, file: string): FlowNode[] {
+/** Sends stored messages from `package-probe`. The flow from `hand-probe` flushes each message to a file first. */
+export function createStoredSendFlows(baseUrl: string, file: string): FlowNode[] {
   const libs = [{ var: 'fs', module: 'fs' }];
   return [
     tab,
-    createAccount(baseUrl, 'sms'),
-    createProbe('on-probe', ['on-send']),
-    { id: 'on-send', type: 'sms-send', ...place, account: 'account', keep: true, wires: [['on-probe'], []] },
-    createProbe('off-probe', ['off-send']),
-    { id: 'off-send', type: 'sms-send', ...place, account: 'account', wires: [['off-probe'], []] },
-    createProbe('rival-probe', ['write']),
+    createAccount(baseUrl, 'package'),
+    createProbe('package-probe', ['send']),
+    { id: 'send', type: 'sms-send', ...place, account: 'account', keep: true, wires: [['package-probe'], []] },
+    createProbe('hand-probe', ['write']),
     { ...createFunction('write', writeFirst(file), [['format']]), libs },
-    createFunction('format', checkAndFormat('rival'), [['request']]),
+    createFunction('format', checkAndFormat('hand'), [['request']]),
     createHttpRequest('request', `${baseUrl}/api/3/sms/out`, 'xml'),
     createXml('xml', 'read'),
-    createFunction('read', readDelivery, [['rival-probe']]),
+    createFunction('read', readDelivery, [['hand-probe']]),
   ];
 }
 
-/** Keeps so many texts that cannot leave: nobody listens where the service should be. */
-export function createWaitingFlows(count: number): FlowNode[] {
-  return [
-    tab,
-    createAccount('http://127.0.0.1:1', 'sms', { store: 'memory', queueLimit: count + 1 }),
-    createProbe('probe', ['send']),
-    { id: 'send', type: 'sms-send', ...place, account: 'account', keep: true, wires: [[], []] },
-  ];
-}
-
-/** Receives by polling: this package to `sms-probe`, the rival, which `rival-probe` starts, to `rival-probe`. */
+/** Receives by polling. `hand-probe` starts the flow of core nodes. */
 export function createReceiveFlows(baseUrl: string, parallelPolls: number): FlowNode[] {
   return [
     tab,
-    createAccount(baseUrl, 'sms', { parallelPolls }),
-    { id: 'in', type: 'sms-in', ...place, account: 'account', wires: [['sms-probe']] },
-    createProbe('sms-probe'),
-    createProbe('rival-probe', ['read']),
+    createAccount(baseUrl, 'package', { parallelPolls }),
+    { id: 'in', type: 'sms-in', ...place, account: 'account', wires: [['package-probe']] },
+    createProbe('package-probe'),
+    createProbe('hand-probe', ['read']),
     createHttpRequest('request', `${baseUrl}/api/1/sms/in`, 'read'),
-    createFunction('read', readIncoming('rival'), [['rival-probe'], ['request']]),
+    createFunction('read', readIncoming('hand'), [['hand-probe'], ['request']]),
   ];
 }
 
-/** Receives by polling with so many nodes on one account; the first of them leads to `sms-probe`. */
-export function createManyReceivers(baseUrl: string, nodes: number): FlowNode[] {
-  const receivers = Array.from(
-    { length: nodes },
-    (_, index): FlowNode => ({
-      id: `in-${index}`,
-      type: 'sms-in',
-      ...place,
-      account: 'account',
-      wires: [[index === 0 ? 'sms-probe' : 'other-probe']],
-    }),
-  );
-  const probes = [createProbe('sms-probe'), createProbe('other-probe')];
-  return [tab, createAccount(baseUrl, 'sms', { parallelPolls: 8 }), ...receivers, ...probes];
-}
-
-/** Receives callbacks at `/sms` with this package, and at `/rival`. */
+/** Receives callbacks at `/package` with this package, and at `/hand` with core nodes. */
 export function createCallbackFlows(baseUrl: string): FlowNode[] {
   return [
     tab,
-    createAccount(baseUrl, 'sms'),
-    { id: 'callback', type: 'sms-callback-in', ...place, account: 'account', path: '/sms', wires: [['sms-probe'], []] },
-    createProbe('sms-probe'),
-    { id: 'http', type: 'http in', ...place, url: '/rival', method: 'post', upload: false, wires: [['xml']] },
+    createAccount(baseUrl, 'package'),
+    {
+      id: 'callback',
+      type: 'sms-callback-in',
+      ...place,
+      account: 'account',
+      path: '/package',
+      wires: [['package-probe'], []],
+    },
+    createProbe('package-probe'),
+    { id: 'http', type: 'http in', ...place, url: '/hand', method: 'post', upload: false, wires: [['xml']] },
     createXml('xml', 'read'),
-    createFunction('read', readCallback, [['rival-probe'], ['answer']]),
+    createFunction('read', readCallback, [['hand-probe'], ['answer']]),
     { id: 'answer', type: 'http response', ...place, statusCode: '', headers: {}, wires: [] },
-    createProbe('rival-probe'),
+    createProbe('hand-probe'),
   ];
 }
 
-/** Sends and receives at once. */
+/** Sends and receives at the same time. */
 export function createSoakFlows(baseUrl: string): FlowNode[] {
   return [
     tab,
-    createAccount(baseUrl, 'sms', { parallelPolls: 8 }),
+    createAccount(baseUrl, 'package', { parallelPolls: 8 }),
     { id: 'in', type: 'sms-in', ...place, account: 'account', wires: [['in-probe']] },
     createProbe('in-probe'),
     createProbe('out-probe', ['send']),
@@ -245,15 +202,5 @@ export function createSoakFlows(baseUrl: string): FlowNode[] {
   ];
 }
 
-/** So many accounts, each of which polls incoming messages and status updates. */
-export function createIdleFlows(baseUrl: string, accounts: number, pauseSeconds: number): FlowNode[] {
-  const perAccount = Array.from({ length: accounts }, (_, index): FlowNode[] => [
-    { ...createAccount(baseUrl, `idle-${index}`, { pause: pauseSeconds }), id: `account-${index}` },
-    { id: `in-${index}`, type: 'sms-in', ...place, account: `account-${index}`, wires: [[]] },
-    { id: `status-${index}`, type: 'sms-status', ...place, account: `account-${index}`, wires: [[]] },
-  ]);
-  return [tab, ...perAccount.flat()];
-}
-
-/** Nothing at all. */
+/** An empty tab. */
 export const noFlows: FlowNode[] = [tab];

@@ -1,16 +1,16 @@
 import { createConnection, type Socket } from 'node:net';
 
-/** What a load has met. */
+/** Times of a load. */
 export interface LoadResult {
   wallMs: number;
-  /** From the request to the end of its answer, one for each request. */
+  /** Time from each request to the end of its answer. */
   delaysMs: number[];
 }
 
 /**
- * Posts `count` bodies over so many kept connections, on each the next when the last is answered.
+ * Posts `count` bodies over `connections` persistent connections. Each connection has one request in flight.
  *
- * @throws Error for any answer but 200
+ * @throws Error for any answer other than 200
  */
 export async function postAll(
   url: URL,
@@ -64,7 +64,7 @@ function post(socket: Socket, url: URL, body: string): Promise<void> {
   });
 }
 
-/** Every answer here has a length. */
+/** Says whether an answer is complete. Every answer here has a Content-Length. */
 function isWhole(received: string): boolean {
   const end = received.indexOf('\r\n\r\n');
   if (end === -1) return false;

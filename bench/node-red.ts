@@ -1,85 +1,60 @@
-import { symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { createUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../test/node-red-process';
-import { copyVersion, type Version } from './version';
+import { createUserDir, type NodeRedProcess, startNodeRed } from '../test/node-red-process';
+import { type ServiceProcess, startService } from './service-process';
 
 const root = join(__dirname, '..');
 
-/** What a number of messages have cost the process of Node-RED. */
-export interface Cost {
-  count: number;
-  /** CPU time of the whole process: every thread, user and system. */
-  cpuMs: number;
-  wallMs: number;
-  /** From the service's answer to the message in the flow, where that was asked for. */
-  delaysMs: number[];
-  /** Memory after a garbage collection, where that was asked for. */
-  samples: (Memory & { count: number })[];
+/** A service and a Node-RED that have seen nothing else. */
+export interface Bench {
+  service: ServiceProcess;
+  nodeRed: NodeRedProcess;
+  /** Gives the probe inside Node-RED an order, see `probe/bench-probe.js`. */
+  order<Result>(order: string, parameters?: object): Promise<Result>;
 }
 
-/** Memory after a garbage collection, in bytes. */
-export interface Memory {
-  rss: number;
-  heapUsed: number;
-  external: number;
-  arrayBuffers: number;
+/** Runs `work` with a new service and a new Node-RED, and stops both afterwards. */
+export async function withBench<T>(work: (bench: Bench) => Promise<T>): Promise<T> {
+  const service = await startService();
+  try {
+    const nodeRed = await startNodeRed({
+      userDir: createBenchUserDir(),
+      // Because the editor has a root of its own, every HTTP node gets its requests unparsed.
+      settings: { httpAdminRoot: '/admin', logging: { console: { level: 'info' } } },
+    });
+    try {
+      const order = <Result>(name: string, parameters: object = {}) =>
+        giveOrder<Result>(nodeRed, { order: name, ...parameters });
+      await order('connect', { baseUrl: service.baseUrl });
+      return await work({ service, nodeRed, order });
+    } finally {
+      await nodeRed.stop();
+    }
+  } finally {
+    service.stop();
+  }
 }
 
-/** A Node-RED with the built package and the probe. */
-export interface BenchNodeRed {
-  readonly process: NodeRedProcess;
-  deploy(flows: FlowNode[]): Promise<void>;
-  /** Gives the probe an order; see `probe/bench-probe.js`. */
-  order<Result = object>(order: string, parameters?: object): Promise<Result>;
-  stop(): Promise<void>;
-}
-
-/** What is slower than usual. */
-export interface BenchNodeRedOptions {
-  /** By how much each flush of the store takes longer. */
-  flushDelayMs?: number;
-}
-
-/**
- * Starts Node-RED on a copy of a built version. The editor has a root of its own, so that every HTTP node gets its
- * requests unparsed.
- */
-export async function startBenchNodeRed(
-  version: Version,
-  { flushDelayMs }: BenchNodeRedOptions = {},
-): Promise<BenchNodeRed> {
+/** Copies the built package, so that a build during the run disturbs nothing, and links the probe. */
+function createBenchUserDir(): string {
   const userDir = createUserDir();
   const modules = join(userDir, 'node_modules');
-  copyVersion(version, join(modules, '@messaging-service', 'node-red-sms'));
+  const target = join(modules, '@messaging-service', 'node-red-sms');
+  mkdirSync(target, { recursive: true });
+  for (const part of ['package.json', 'dist']) cpSync(join(root, part), join(target, part), { recursive: true });
+  symlinkSync(join(root, 'node_modules'), join(target, 'node_modules'), 'junction');
   symlinkSync(join(root, 'bench', 'probe'), join(modules, 'bench-probe'), 'junction');
-  const nodeRed = await startNodeRed({
-    userDir,
-    settings: { httpAdminRoot: '/admin', logging: { console: { level: 'info' } } },
-    ...(flushDelayMs === undefined ? undefined : { env: delayFlushes(version, flushDelayMs) }),
-  });
-  return {
-    process: nodeRed,
-    deploy: (flows) => nodeRed.deploy(flows),
-    async order<Result>(order: string, parameters: object = {}) {
-      const response = await fetch(`${nodeRed.url}/admin/bench`, {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json' },
-        body: JSON.stringify({ order, ...parameters }),
-        signal: AbortSignal.timeout(900_000),
-      });
-      const result = (await response.json()) as Result & { error?: string };
-      if (!response.ok) throw new Error(`The probe could not do ${order}: ${result.error}\n${nodeRed.log}`);
-      return result;
-    },
-    stop: () => nodeRed.stop(),
-  };
+  return userDir;
 }
 
-function delayFlushes({ folder }: Version, flushDelayMs: number): NodeJS.ProcessEnv {
-  const preload = join(root, 'bench', 'probe', 'delayed-flush.js');
-  return {
-    BENCH_FLUSH_DELAY_MS: String(flushDelayMs),
-    BENCH_PACKAGE: join(folder, 'package.json'),
-    NODE_OPTIONS: `--require ${JSON.stringify(preload)}`,
-  };
+async function giveOrder<Result>(nodeRed: NodeRedProcess, order: { order: string }): Promise<Result> {
+  const response = await fetch(`${nodeRed.url}/admin/bench`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(order),
+    signal: AbortSignal.timeout(900_000),
+  });
+  const result = (await response.json()) as Result & { error?: string };
+  if (!response.ok) throw new Error(`The probe failed at ${order.order}: ${result.error}\n${nodeRed.log}`);
+  return result;
 }

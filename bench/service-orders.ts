@@ -1,13 +1,11 @@
-/** What waits at one endpoint for one login. */
+/** The state of one endpoint for one login. */
 export interface Mailbox {
-  /** Messages still to be polled. */
+  /** Number of unread messages. */
   unread: number;
-  /** Taken before each answer. */
+  /** Delay before each answer. */
   latencyMs: number;
-  /** Whether an empty poll waits as §8 says, or is answered 204 at once. */
+  /** If set, a poll without unread messages waits (§8). Otherwise the service answers 204 immediately. */
   waits: boolean;
-  /** Whether the text of a message is the time of its answer, in ns of `process.hrtime`. */
-  stamped: boolean;
 }
 
 /** Changes a mailbox. */
@@ -18,5 +16,5 @@ export interface ServiceOrder {
   mailbox: Partial<Mailbox>;
 }
 
-/** What the service tells of itself. */
+/** Message from the service's process. */
 export type ServiceEvent = { type: 'listening'; port: number } | { type: 'done'; id: number };

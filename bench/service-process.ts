@@ -2,19 +2,18 @@ import { fork } from 'node:child_process';
 import { join } from 'node:path';
 import type { Mailbox, ServiceEvent, ServiceOrder } from './service-orders';
 
-/** The service in a process of its own. */
+/** The service, in a separate process. */
 export interface ServiceProcess {
   readonly baseUrl: string;
-  /** Changes what waits for a login at the endpoint of incoming messages; polls that wait are answered. */
+  /** Changes the unread messages of a login and answers its waiting polls. */
   fill(apiKey: string, mailbox: Partial<Mailbox>): Promise<void>;
-  /** Has each text of a login answered so much later. */
+  /** Delays the answer to each send of a login. */
   delaySends(apiKey: string, latencyMs: number): Promise<void>;
   stop(): void;
 }
 
 /**
- * Starts the service of the benchmark: it speaks the protocol with ready-made answers, so that a client is what is
- * measured.
+ * Starts the service of the benchmark. It sends ready-made answers, so that the benchmark measures the client.
  */
 export async function startService(): Promise<ServiceProcess> {
   const child = fork(join(__dirname, 'service.ts'), { execArgv: ['--require', require.resolve('tsx/cjs')] });

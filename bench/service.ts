@@ -15,20 +15,20 @@ interface Box extends Mailbox {
 }
 
 const boxes = new Map<string, Box>();
-let brought = 0;
+let lastNumber = 0;
 
 function boxOf(key: string): Box {
   const existing = boxes.get(key);
   if (existing) return existing;
-  const box: Box = { unread: 0, latencyMs: 0, waits: true, stamped: false, waiting: new Set() };
+  const box: Box = { unread: 0, latencyMs: 0, waits: true, waiting: new Set() };
   boxes.set(key, box);
   return box;
 }
 
-/** An incoming message (§2.3) that no other is like. */
-function formatMessage(stamped: boolean): string {
-  const number = ++brought;
-  const body = stamped ? process.hrtime.bigint() : `Reply+number+${number}+to+your+message%3A+yes%2C+I+will+be+there`;
+/** Formats a unique incoming message (§2.3). */
+function formatMessage(): string {
+  const number = ++lastNumber;
+  const body = `Reply+number+${number}+to+your+message%3A+yes%2C+I+will+be+there`;
   return (
     `messageId=in-${process.pid}-${number}&from=64215${100000 + (number % 900000)}&inReplyToId=default&body=${body}` +
     `&messageDate=${encodeURIComponent(new Date().toISOString())}&contentType=text%2Fplain`
@@ -40,7 +40,7 @@ function answerPoll(request: IncomingMessage, response: ServerResponse): void {
   const answer = () => {
     if (box.unread > 0) {
       box.unread--;
-      const form = formatMessage(box.stamped);
+      const form = formatMessage();
       response.writeHead(200, {
         'Content-Type': 'application/x-www-form-urlencoded',
         'Content-Length': Buffer.byteLength(form),

@@ -1,8 +1,5 @@
-// A node that drives a flow and counts what comes out of it, and the bare loops that stand for the limit. All of it
-// runs in the process of Node-RED, whose CPU time it measures; `POST /bench` gives the orders.
-const { writeFileSync } = require('node:fs');
-const { Session } = require('node:inspector');
-const { monitorEventLoopDelay } = require('node:perf_hooks');
+// A node that sends messages into a flow and counts the messages that come out, and the bare loops for comparison.
+// Everything runs in the process of Node-RED, whose CPU time it measures. `POST /bench` gives the orders.
 const { setFlagsFromString } = require('node:v8');
 const { runInNewContext } = require('node:vm');
 const { Pool } = require('undici');
@@ -10,52 +7,48 @@ const { Pool } = require('undici');
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc');
 
-const texts = [
+const bodies = [
   'Your appointment is tomorrow at 10:30. Reply YES to confirm.',
   'Pump 3 at the north well is over 80 °C since 14:05; the relay has switched it off.',
-  'Code 482913. It is valid for ten minutes. Tell it to nobody.',
+  'Code 482913. It is valid for ten minutes. Do not share it.',
 ];
-/** A message of a length and an alphabet that are usual. */
+/** Creates a message of usual length. */
 const createMessage = (number) => ({
   topic: `64215${100000 + (number % 900000)}`,
-  payload: `${texts[number % texts.length]} #${number}`,
+  payload: `${bodies[number % bodies.length]} #${number}`,
 });
 
 module.exports = (RED) => {
   /** Probe nodes by id. */
   const probes = new Map();
   let pool;
-  let hasLimitRoute = false;
-  let session;
-  let loopDelay;
+  let hasLoopRoute = false;
 
   function BenchProbe(config) {
     RED.nodes.createNode(this, config);
     const probe = { node: this, received: () => {} };
     probes.set(config.id, probe);
-    this.on('input', (message, _send, done) => {
-      probe.received(message);
+    this.on('input', (_message, _send, done) => {
+      probe.received();
       done();
     });
     this.on('close', () => probes.delete(config.id));
   }
   RED.nodes.registerType('bench-probe', BenchProbe);
 
-  /** Resolves with the cost of `work` when it has said of each of `count` messages that it is done. */
+  /** Resolves with the cost of `work` after `work` has called `tick` for each of `count` messages. */
   const measure = (count, work) =>
     new Promise((resolve, reject) => {
       let left = count;
-      const delaysMs = [];
       const samples = [];
       const cpu = process.cpuUsage();
       const startedAt = process.hrtime.bigint();
-      const tick = (delayMs) => {
-        if (delayMs !== undefined) delaysMs.push(delayMs);
+      const tick = () => {
         left--;
         if (left > 0) return;
         const { user, system } = process.cpuUsage(cpu);
         const wallMs = Number(process.hrtime.bigint() - startedAt) / 1e6;
-        resolve({ count, cpuMs: (user + system) / 1e3, wallMs, delaysMs, samples });
+        resolve({ count, cpuMs: (user + system) / 1e3, wallMs, delaysMs: [], samples });
       };
       Promise.resolve(work(tick, samples)).catch(reject);
     });
@@ -68,8 +61,8 @@ module.exports = (RED) => {
 
   const memory = () => {
     collectGarbage();
-    const { rss, heapUsed, external, arrayBuffers } = process.memoryUsage();
-    return { rss, heapUsed, external, arrayBuffers };
+    const { rss, heapUsed } = process.memoryUsage();
+    return { rss, heapUsed };
   };
 
   const post = async (path, body, headers) => {
@@ -78,7 +71,7 @@ module.exports = (RED) => {
   };
 
   const orders = {
-    /** Sends messages into a flow, so many at a time, each when one has come back. */
+    /** Sends messages into a flow. Sends the next one when one comes back, with `concurrency` in flight. */
     drive(order) {
       const { count, concurrency, sampleEvery = 0 } = order;
       const probe = probeOf(order);
@@ -98,49 +91,28 @@ module.exports = (RED) => {
       });
     },
 
-    /** Sends messages into a flow, however many are on their way. */
-    async flood(order) {
-      const probe = probeOf(order);
-      for (let sent = 0; sent < order.count; sent++) {
-        probe.node.send(createMessage(sent));
-        if (sent % 100 === 99) await new Promise(setImmediate);
-      }
-    },
-
-    /** Begins to look how long the event loop is held up. */
-    watchLoop() {
-      loopDelay = monitorEventLoopDelay({ resolution: 1 });
-      loopDelay.enable();
-    },
-
-    /** The longest that it was since then. */
-    watchedLoop() {
-      loopDelay.disable();
-      return { longestMs: loopDelay.max / 1e6 };
-    },
-
-    /** Begins to count what comes out of a flow; `kick` starts a flow that does not start by itself. */
+    /** Starts to count the messages that come out of a flow. `kick` starts a flow that needs an input. */
     expect(order) {
-      const { count, kick = false, stamped = false, sampleEvery = 0 } = order;
+      const { count, kick = false, sampleEvery = 0 } = order;
       const probe = probeOf(order);
       probe.expected = measure(count, (tick, samples) => {
         let arrived = 0;
-        probe.received = (message) => {
+        probe.received = () => {
           arrived++;
           if (sampleEvery && arrived % sampleEvery === 0) samples.push({ count: arrived, ...memory() });
-          tick(stamped ? Number(process.hrtime.bigint() - BigInt(message.payload)) / 1e6 : undefined);
+          tick();
         };
         if (kick) probe.node.send({ payload: '' });
       });
     },
 
-    /** Waits until all that was expected has come. */
+    /** Waits until all expected messages have arrived. */
     collect(order) {
       return probeOf(order).expected;
     },
 
-    /** Posts the same forms as a flow that sends, and reads the answers. */
-    limitSend({ count, concurrency, apiKey }) {
+    /** Posts the same requests as a sending flow and reads the answers. */
+    loopSend({ count, concurrency, apiKey }) {
       const headers = {
         authorization: `Bearer ${apiKey}`,
         'content-type': 'application/x-www-form-urlencoded',
@@ -160,8 +132,8 @@ module.exports = (RED) => {
       return measure(count, (tick) => Promise.all(Array.from({ length: concurrency }, () => loop(tick))));
     },
 
-    /** Polls, in so many loops, and reads the answers. */
-    limitReceive({ count, loops, apiKey }) {
+    /** Polls in one loop and reads the answers. */
+    loopReceive({ count, apiKey }) {
       const headers = {
         authorization: `Bearer ${apiKey}`,
         'content-type': 'application/x-www-form-urlencoded',
@@ -169,14 +141,14 @@ module.exports = (RED) => {
       const loop = async (tick) => {
         while ((await post('/api/1/sms/in', '', headers)).statusCode === 200) tick();
       };
-      return measure(count, (tick) => Promise.all(Array.from({ length: loops }, () => loop(tick))));
+      return measure(count, loop);
     },
 
-    /** Answers at `/limit` with the express of Node-RED, as soon as the body is read. */
-    limitRoute() {
-      if (hasLimitRoute) return;
-      hasLimitRoute = true;
-      RED.httpNode.post('/limit', (request, response) => {
+    /** Adds the route `/loop` to Node-RED's Express app. It answers as soon as the body is read. */
+    addLoopRoute() {
+      if (hasLoopRoute) return;
+      hasLoopRoute = true;
+      RED.httpNode.post('/loop', (request, response) => {
         const chunks = [];
         request.on('data', (chunk) => chunks.push(chunk));
         request.once('end', () => {
@@ -191,39 +163,9 @@ module.exports = (RED) => {
       pool = new Pool(baseUrl, { connections: 64, headersTimeout: 0, bodyTimeout: 0 });
     },
 
-    async disconnect() {
-      await pool?.destroy();
-      pool = undefined;
-    },
-
     usage() {
       const { user, system } = process.cpuUsage();
       return { cpuMs: (user + system) / 1e3 };
-    },
-
-    memory,
-
-    resources() {
-      const counts = {};
-      for (const name of process.getActiveResourcesInfo()) counts[name] = (counts[name] ?? 0) + 1;
-      return counts;
-    },
-
-    profileStart() {
-      session = new Session();
-      session.connect();
-      return new Promise((resolve) => session.post('Profiler.enable', () => session.post('Profiler.start', resolve)));
-    },
-
-    profileStop({ file }) {
-      return new Promise((resolve, reject) =>
-        session.post('Profiler.stop', (error, result) => {
-          session.disconnect();
-          if (error) return reject(error);
-          writeFileSync(file, JSON.stringify(result.profile));
-          resolve();
-        }),
-      );
     },
   };
 

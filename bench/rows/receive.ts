@@ -1,87 +1,54 @@
 import { createReceiveFlows } from '../flows';
-import { compare, createCostLines, type Line, type Row } from '../row';
-import { type Surroundings, withSurroundings } from '../surroundings';
+import { compare, createCostLines, type Line, type Row } from '../measure';
+import { type Bench, withBench } from '../node-red';
 
-const backlog = 20_000;
+const latencyMs = 20;
 
-/** Of the rate. */
-const rateAims: ReadonlyMap<string, string> = new Map([
-  ['receive, 20 ms at the service, parallelPolls 1', 'limit ≥ 0.95'],
-  ['receive, 20 ms at the service, parallelPolls 8', 'limit ≥ 7.3'],
-  ['receive, 20 ms at the service, parallelPolls 1, each flush 25 ms longer', 'limit ≥ 0.9'],
-  ['receive, 20 ms at the service, parallelPolls 8, each flush 25 ms longer', 'limit ≥ 4'],
-]);
-
-/** Draining a backlog at a service that answers after 20 ms, the inbox on disk; and what a message costs this package by itself. */
+/** Polls a backlog from a service that answers after 20 ms. The account stores each message on disk. */
 export const receive: Row = {
   name: 'receive',
-  run: async (options) => {
+  run: async ({ quick }) => {
     const lines: Line[] = [];
     for (const parallelPolls of [1, 8]) {
-      await withSurroundings(options, async (surroundings) => {
-        await surroundings.nodeRed.deploy(createReceiveFlows(surroundings.service.baseUrl, parallelPolls));
-        if (parallelPolls === 1)
-          lines.push(...(await drainBacklog(surroundings, { parallelPolls, latencyMs: 0 })).slice(0, 1));
-        lines.push(...(await drainBacklog(surroundings, { parallelPolls, latencyMs: 20 })));
-      });
+      lines.push(...(await withBench((bench) => pollBacklog(bench, parallelPolls, quick))));
     }
     return lines;
   },
 };
 
-/** The same after 20 ms, on a disk that takes 25 ms longer for each flush. */
-export const slowDisk: Row = {
-  name: 'slow-disk',
-  run: async (options) => {
-    const lines: Line[] = [];
-    for (const parallelPolls of [1, 8]) {
-      const work = async (surroundings: Surroundings) => {
-        await surroundings.nodeRed.deploy(createReceiveFlows(surroundings.service.baseUrl, parallelPolls));
-        lines.push(...(await drainBacklog(surroundings, { parallelPolls, latencyMs: 20, flushDelayMs: 25 })));
-      };
-      await withSurroundings(options, work, { flushDelayMs: 25 });
-    }
-    return lines;
-  },
-};
-
-interface Circumstances {
-  parallelPolls: number;
-  latencyMs: number;
-  flushDelayMs?: number;
-}
-
-async function drainBacklog(
-  { service, nodeRed, contestant, options }: Surroundings,
-  { parallelPolls, latencyMs, flushDelayMs }: Circumstances,
-): Promise<Line[]> {
-  const rounds = options.quick ? 2 : 5;
-  // The rounds share the backlog. With latency the rate is known long before the backlog is drained.
-  const slowly = latencyMs === 0 ? backlog / rounds : 120;
-  const count = Math.round(slowly / (options.quick ? 3 : 1));
-  const ownCount = latencyMs === 0 ? count : count * parallelPolls;
-  const fill = (apiKey: string, unread: number) => service.fill(apiKey, { latencyMs, waits: apiKey === 'sms', unread });
+async function pollBacklog({ service, nodeRed, order }: Bench, parallelPolls: number, quick: boolean): Promise<Line[]> {
+  await nodeRed.deploy(createReceiveFlows(service.baseUrl, parallelPolls));
+  const count = quick ? 40 : 120;
+  const ownCount = count * parallelPolls;
+  const fill = (apiKey: string, unread: number) =>
+    service.fill(apiKey, { latencyMs, waits: apiKey === 'package', unread });
   const results = await compare(
     [
-      contestant('sms', async () => {
-        await nodeRed.order('expect', { probe: 'sms-probe', count: ownCount });
-        await fill('sms', ownCount);
-        return nodeRed.order('collect', { probe: 'sms-probe' });
-      }),
-      contestant('rival', async () => {
-        await fill('rival', count);
-        await nodeRed.order('expect', { probe: 'rival-probe', count, kick: true });
-        return nodeRed.order('collect', { probe: 'rival-probe' });
-      }),
-      contestant('limit', async () => {
-        await fill('limit', count);
-        return nodeRed.order('limitReceive', { loops: 1, apiKey: 'limit', count });
-      }),
+      {
+        name: 'package',
+        round: async () => {
+          await order('expect', { probe: 'package-probe', count: ownCount });
+          await fill('package', ownCount);
+          return order('collect', { probe: 'package-probe' });
+        },
+      },
+      {
+        name: 'by hand',
+        round: async () => {
+          await fill('hand', count);
+          await order('expect', { probe: 'hand-probe', count, kick: true });
+          return order('collect', { probe: 'hand-probe' });
+        },
+      },
+      {
+        name: 'bare loop',
+        round: async () => {
+          await fill('loop', count);
+          return order('loopReceive', { apiKey: 'loop', count });
+        },
+      },
     ],
-    // Where messages are few, V8 compiles for several rounds.
-    { rounds, warmUps: latencyMs === 0 || parallelPolls > 1 || options.quick ? 2 : 4 },
+    { rounds: quick ? 2 : 5, warmUps: 4 },
   );
-  const flushes = flushDelayMs === undefined ? '' : `, each flush ${flushDelayMs} ms longer`;
-  const work = `receive, ${latencyMs} ms at the service, parallelPolls ${parallelPolls}${flushes}`;
-  return createCostLines(work, results, { rate: rateAims.get(work) });
+  return createCostLines(`receive, ${latencyMs} ms at the service, parallelPolls ${parallelPolls}`, results);
 }

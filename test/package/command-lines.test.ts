@@ -16,7 +16,7 @@ describe('a command of the project', function () {
   this.timeout(60_000);
 
   for (const [program, usage] of [
-    ['bench/index.ts', /^Usage: npm run bench .*send, kept, .*start\n$/],
+    ['bench/index.ts', /^Usage: npm run bench .*send, stored, .*soak\n$/],
     ['scripts/simulate.ts', /^Usage: npm run simulate /],
     ['scripts/start.ts', /^Usage: npm start /],
     ['simulator/cli.ts', /^Usage: sms-simulator /],
@@ -31,7 +31,6 @@ describe('a command of the project', function () {
   for (const [words, why] of [
     ['bench/index.ts --fast', "Unknown option '--fast'"],
     ['bench/index.ts nothing', 'There is no row nothing.'],
-    ['bench/index.ts --compare no-such-commit send', 'Git knows no commit no-such-commit.'],
     ['scripts/simulate.ts --fast', "Unknown option '--fast'"],
     ['scripts/simulate.ts --runs many', '--runs must be a whole number, not "many".'],
     ['scripts/simulate.ts --store tape', '--store must be one of memory, disk, shared, not "tape".'],

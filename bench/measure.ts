@@ -1,0 +1,115 @@
+/** The cost of a number of messages to the process of Node-RED. */
+export interface Cost {
+  count: number;
+  /** CPU time of the whole process: every thread, user and system. */
+  cpuMs: number;
+  wallMs: number;
+  /** Time from each request to its answer, if the row measures it. */
+  delaysMs: number[];
+  /** Memory after a garbage collection, in bytes, if the row asked for samples. */
+  samples: { count: number; rss: number; heapUsed: number }[];
+}
+
+/** One way to do the work of a row: this package, the flow of core nodes that a user would wire, or a bare loop. */
+export interface Contestant {
+  name: 'package' | 'by hand' | 'bare loop';
+  /** Does the work once. */
+  round(): Promise<Cost>;
+}
+
+/** One figure of the printed table. */
+export interface Line {
+  work: string;
+  measure: string;
+  /** Figure of this package divided by that of the flow by hand, in each round. */
+  ratios?: readonly number[];
+  figures: string;
+}
+
+export interface BenchOptions {
+  /** Fewer messages and rounds: for development, too coarse to quote. */
+  quick: boolean;
+}
+
+/** A row of the table: the work that one user would do. */
+export interface Row {
+  name: string;
+  run(options: BenchOptions): Promise<Line[]>;
+}
+
+export type Results = ReadonlyMap<Contestant['name'], readonly Cost[]>;
+
+/**
+ * Lets the contestants work in turns, so that other load on the machine affects all of them. Each round starts with
+ * another contestant. The first rounds warm up and do not count.
+ */
+export async function compare(
+  contestants: readonly Contestant[],
+  { rounds, warmUps = 2 }: { rounds: number; warmUps?: number },
+): Promise<Results> {
+  const costs = new Map<Contestant['name'], Cost[]>(contestants.map(({ name }) => [name, []]));
+  for (let round = -warmUps; round < rounds; round++) {
+    for (let index = 0; index < contestants.length; index++) {
+      const contestant = contestants[(index + Math.max(round, 0)) % contestants.length];
+      if (!contestant) continue;
+      const cost = await contestant.round();
+      if (round >= 0) costs.get(contestant.name)?.push(cost);
+    }
+  }
+  return costs;
+}
+
+/** Reads a figure from the cost of one round. */
+type Reader = (cost: Cost) => number;
+
+export const perSecond: Reader = ({ count, wallMs }) => (count / wallMs) * 1_000;
+export const cpuMicrosPerMessage: Reader = ({ count, cpuMs }) => (cpuMs / count) * 1_000;
+export const p99Delay: Reader = ({ delaysMs }) => percentile(delaysMs, 0.99);
+
+/** Makes one line: the ratio of this package to the flow by hand, and the medians of all contestants. */
+export function createLine(results: Results, read: Reader, unit: string, line: Pick<Line, 'work' | 'measure'>): Line {
+  const own = results.get('package') ?? [];
+  const byHand = results.get('by hand') ?? [];
+  const ratios = own.map((cost, index) => read(cost) / (byHand[index] ? read(byHand[index]) : Number.NaN));
+  const figures = [...results]
+    .map(([name, costs]) => `${name} ${formatNumber(percentile(costs.map(read), 0.5))} ${unit}`)
+    .join(', ');
+  return { ...line, ratios, figures };
+}
+
+/** The two lines that most rows have. */
+export function createCostLines(work: string, results: Results): Line[] {
+  return [
+    createLine(results, cpuMicrosPerMessage, 'µs', { work, measure: 'CPU time per message' }),
+    createLine(results, perSecond, '/s', { work, measure: 'rate' }),
+  ];
+}
+
+/** Formats the lines as a Markdown table. */
+export function formatTable(lines: readonly Line[]): string {
+  return [
+    '| work | measure | package ÷ by hand | figures |',
+    '|---|---|---|---|',
+    ...lines.map(
+      ({ work, measure, ratios, figures }) => `| ${work} | ${measure} | ${formatRatios(ratios)} | ${figures} |`,
+    ),
+  ].join('\n');
+}
+
+/** The median of the ratios, with the middle half of the rounds in brackets. */
+function formatRatios(ratios: readonly number[] | undefined): string {
+  if (!ratios) return '';
+  const [low, middle, high] = [0.25, 0.5, 0.75].map((share) => formatNumber(percentile(ratios, share)));
+  return `${middle}× (${low}–${high})`;
+}
+
+/** Three significant digits, or a whole number from 100. */
+export function formatNumber(value: number): string {
+  return value >= 100 ? Math.round(value).toLocaleString('en-US') : String(Number(value.toPrecision(3)));
+}
+
+/** The value below which the given share of a list lies. */
+function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((one, other) => one - other);
+  return sorted[Math.round((sorted.length - 1) * share)] ?? Number.NaN;
+}
