@@ -1,8 +1,22 @@
-/** Bundles the form of a type. */
-export function bundleForm(type: string): Promise<{ script: string; map: string }>;
+import type { reasons } from '../src/reasons.js';
+
+/** A script for the editor with its source map. */
+interface Built {
+  script: string;
+  map: string;
+}
+
+/** The errors of the compiled library by their reasons. */
+export function readReasons(): typeof reasons;
+
+/** Bundles the editor plugin. */
+export function bundlePlugin(): Promise<Built>;
+
+/** Compiles the form of a type. */
+export function compileForm(type: string): Promise<Built>;
 
 /** Puts the rows that forms share into a template. */
 export function fillTemplate(template: string): string;
 
-/** Builds the forms of all types into dist/nodes/. */
+/** Writes the pages of the plugin and of all types into dist/nodes/. */
 export function buildForms(): Promise<void>;

@@ -1,41 +1,46 @@
-// Makes dist/nodes/X.html, which is all that the editor gets of a node, of the template nodes/X.html and the form
-// nodes/X.form.ts: the script goes inline with all that it imports, so that each form works whichever is loaded first.
+// Builds the pages that the editor loads from dist/nodes/: the plugin sms-editor, which holds the code and styles that
+// forms share and the sidebar, and one page per node with its template (nodes/X.html) and its form (nodes/X.form.ts).
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { build, transform } from 'esbuild';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const nodes = join(root, 'nodes');
 const rows = join(nodes, 'forms', 'rows');
-
-/** The form that every flow with one of the nodes needs, and which brings the styles of all. */
-const styled = 'sms-account';
+const plugin = 'sms-editor';
 const styles = ['forms/forms.css', 'sidebar/sidebar.css'];
+const target = 'es2022';
 
-/** In a package of type commonjs, esbuild wraps what exports nothing as if it could be required. */
-const asModule = {
-  name: 'as-module',
+/** Leaves out the English texts of errors: the editor has them in its catalogs. */
+const withoutErrorTexts = {
+  name: 'without-error-texts',
   setup({ onLoad }) {
-    onLoad({ filter: /\.form\.ts$/ }, ({ path }) => ({
-      contents: `${readFileSync(path, 'utf8')}export {};\n`,
-      loader: 'ts',
-    }));
+    onLoad({ filter: /\/src\/reasons\.ts$/ }, () => {
+      const codes = Object.entries(readReasons()).map(([reason, [code]]) => [reason, [code, '']]);
+      return { contents: `export const reasons = ${JSON.stringify(Object.fromEntries(codes))};`, loader: 'js' };
+    });
   },
 };
 
-/** Bundles the form of a type. The map is for whoever wants to know which lines ran. */
-export async function bundleForm(type) {
+/** The errors of the library by their reasons: code and English text. tsc must have compiled them. */
+export function readReasons() {
+  return createRequire(import.meta.url)(join(root, 'dist', 'src', 'reasons.js')).reasons;
+}
+
+/** Bundles the plugin: a script, and its source map for the measurement of coverage. */
+export async function bundlePlugin() {
   const { outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: [`nodes/${type}.form.ts`],
-    outfile: `nodes/${type}.form.js`,
+    entryPoints: [`nodes/${plugin}.plugin.ts`],
+    outfile: `nodes/${plugin}.js`,
     bundle: true,
     platform: 'browser',
     format: 'iife',
-    target: 'es2022',
+    target,
     tsconfig: 'nodes/forms/tsconfig.json',
-    plugins: [asModule],
+    plugins: [withoutErrorTexts],
     charset: 'utf8',
     sourcemap: 'external',
     write: false,
@@ -45,10 +50,46 @@ export async function bundleForm(type) {
   return { script: script.text, map: map.text };
 }
 
-/** Puts rows of nodes/forms/rows/ where a line such as `<!-- row acknowledge texts="sms-account" -->` stands, and in them what it gives. */
+/** Compiles the form of a type, which takes from the plugin what it imports. */
+export async function compileForm(type) {
+  const file = `nodes/${type}.form.ts`;
+  const { code, map } = await transform(readFileSync(join(root, file), 'utf8'), {
+    loader: 'ts',
+    sourcefile: file,
+    target,
+    charset: 'utf8',
+    sourcemap: 'external',
+  });
+  const script = code.replace(/^import (\{[^}]*\}) from ("[^"]+");$/gm, 'const $1 = modules[$2];');
+  if (/^import\b/m.test(script)) throw new Error(`${file} has an import that the build cannot take from the plugin`);
+  return { script, map };
+}
+
+/**
+ * Starts a form as soon as the plugin is there. The plugin comes first when the editor is opened, but it can come second
+ * when the package is installed into an open editor.
+ */
+function startAfterPlugin(script) {
+  return `(() => {
+let isStarted = false;
+const start = () => {
+  const plugin = RED.plugins.getPlugin("${plugin}");
+  if (isStarted || !plugin) return;
+  isStarted = true;
+  register(plugin);
+};
+const register = ({ modules }) => {
+${script}};
+RED.events.on("registry:plugin-added", start);
+start();
+})();
+`;
+}
+
+/** Fills in rows of nodes/forms/rows/ for lines such as `<!-- row acknowledge texts="sms-account" -->`, with their values. */
 export function fillTemplate(template) {
-  return template.replace(/^( *)<!-- row (\w+)(.*) -->$/gm, (_line, indent, name, given) => {
-    const values = new Map([...given.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, value]) => [key, value]));
+  return template.replace(/^( *)<!-- row (\w+)(.*) -->$/gm, (_line, indent, name, attributes) => {
+    const values = new Map([...attributes.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, value]) => [key, value]));
     return readFileSync(join(rows, `${name}.html`), 'utf8')
       .trimEnd()
       .replace(/\{\{(\w+)\}\}/g, (_place, key) => values.get(key))
@@ -56,22 +97,22 @@ export function fillTemplate(template) {
   });
 }
 
-/** Builds the forms of all types into dist/nodes/. */
+/** Writes the pages of the plugin and of all types into dist/nodes/. */
 export async function buildForms() {
   const folder = join(root, 'dist', 'nodes');
   mkdirSync(folder, { recursive: true });
-  const types = readdirSync(nodes)
-    .filter((name) => name.endsWith('.html'))
-    .map((name) => basename(name, '.html'));
-  for (const type of types) {
-    const parts = [
+  const write = (name, parts) => writeFileSync(join(folder, `${name}.html`), parts.join('\n'));
+  const sheets = styles.map((name) => readFileSync(join(nodes, name), 'utf8'));
+  write(plugin, [
+    `<style>\n${sheets.join('')}</style>\n`,
+    `<script type="text/javascript">\n${(await bundlePlugin()).script}</script>\n`,
+  ]);
+  const templates = readdirSync(nodes).filter((name) => name.endsWith('.html'));
+  for (const type of templates.map((name) => basename(name, '.html'))) {
+    const { script } = await compileForm(type);
+    write(type, [
       `<script type="text/html" data-template-name="${type}">\n${fillTemplate(readFileSync(join(nodes, `${type}.html`), 'utf8'))}</script>\n`,
-      `<script type="text/javascript">\n${(await bundleForm(type)).script}</script>\n`,
-    ];
-    if (type === styled) {
-      const sheets = styles.map((name) => readFileSync(join(nodes, name), 'utf8'));
-      parts.unshift(`<style>\n${sheets.join('')}</style>\n`);
-    }
-    writeFileSync(join(folder, `${type}.html`), parts.join('\n'));
+      `<script type="text/javascript">\n${startAfterPlugin(script)}</script>\n`,
+    ]);
   }
 }

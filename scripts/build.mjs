@@ -1,11 +1,11 @@
-// Compiles src/ and nodes/ into dist/ and puts beside the built nodes what Node-RED looks for there:
-// the forms, the icons and the locales. The simulator goes into dist/simulator/ as a command of the package.
+// Compiles src/ and nodes/ into dist/ and puts forms, icons and locales beside the built nodes, where Node-RED looks for
+// them. The simulator goes into dist/simulator/ as a command of the package.
 import { execFileSync } from 'node:child_process';
-import { cpSync, rmSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { buildForms } from './build-forms.mjs';
+import { buildForms, readReasons } from './build-forms.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const require = createRequire(import.meta.url);
@@ -14,8 +14,22 @@ const tsc = join(dirname(require.resolve('typescript/package.json')), 'bin', 'ts
 rmSync(join(root, 'dist'), { recursive: true, force: true });
 execFileSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json')], { stdio: 'inherit', cwd: root });
 await buildForms();
-// The glossary is for those who translate.
+const locales = join(root, 'dist', 'nodes', 'locales');
+// The glossary is for translators.
 const isShipped = (file) => !file.endsWith('.md');
-cpSync(join(root, 'nodes', 'locales'), join(root, 'dist', 'nodes', 'locales'), { recursive: true, filter: isShipped });
+cpSync(join(root, 'nodes', 'locales'), locales, { recursive: true, filter: isShipped });
+addErrorTexts();
 cpSync(join(root, 'icons'), join(root, 'dist', 'nodes', 'icons'), { recursive: true });
 await import('./bundle-simulator.mjs');
+
+/** Puts the English error texts of the library into the English catalog, with places as Node-RED writes them. */
+function addErrorTexts() {
+  const file = join(locales, 'en-US', 'sms-account.json');
+  const catalog = JSON.parse(readFileSync(file, 'utf8'));
+  const texts = Object.entries(readReasons()).map(([reason, [, text]]) => [
+    reason,
+    text.replaceAll(/\{\{(\w+)\}\}/g, '__$1__'),
+  ]);
+  catalog['sms-account'].errors = Object.fromEntries(texts);
+  writeFileSync(file, `${JSON.stringify(catalog, null, 2)}\n`);
+}

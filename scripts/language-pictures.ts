@@ -1,5 +1,5 @@
-import { mkdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Locator, Page, Route } from 'playwright-core';
 import {
   type AccountsReport,
@@ -10,12 +10,12 @@ import {
   type PollReport,
   type StateReport,
 } from '../nodes/runtime/account-report';
+import { readTexts } from '../test/catalogs';
 import { startBrowser } from '../test/editor/browser';
 import { Editor } from '../test/editor/editor';
 import { unfold } from '../test/editor/form-texts';
 import { type FlowNode, startNodeRed } from '../test/node-red-process';
 
-const locales = join(dirname(__dirname), 'nodes', 'locales');
 const types = ['sms-send', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
 const width = 1400;
 
@@ -326,10 +326,11 @@ interface Statuses {
 
 /** The texts of errors in a language, with something in their places. */
 function readErrors(language: string): (key: string) => string {
-  const source = readFileSync(join(locales, language, 'sms-account.json'), 'utf8');
-  const { errors } = (JSON.parse(source) as { 'sms-account': { errors: Record<string, string> } })['sms-account'];
+  const texts = readTexts(language);
   return (key) =>
-    (errors[key] ?? '').replaceAll(/__(\w+)__/g, (_place, name: string) => (name === 'status' ? '500' : name));
+    (texts.get(`sms-account.errors.${key}`) ?? '').replaceAll(/__(\w+)__/g, (_place, name: string) =>
+      name === 'status' ? '500' : name,
+    );
 }
 
 function answer(route: Route, statuses: Statuses, say: (key: string) => string): Promise<void> {

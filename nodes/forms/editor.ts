@@ -110,6 +110,7 @@ interface SuggestedFlow {
 /** Node-RED's editor, as far as the forms use it. */
 interface Editor {
   _(key: string, params?: TextParams): string;
+  plugins: { registerPlugin(id: string, definition: object): void };
   nodes: {
     registerType(type: string, definition: NodeDefinition): void;
     node(id: string): EditorNode | null | undefined;

@@ -216,7 +216,7 @@ function explain(node: EditorNode, definition: PropertyDefinition | CredentialDe
     if (isBlank(value) || value === toBeAdded) return text('sms-account.form.accountMissing');
     const config = RED.nodes.node(String(value));
     if (!config) return isEnv(value) ? '' : text('sms-account.form.accountMissing');
-    if (config.d) return text('sms-account.sidebar.disabled');
+    if (config.d) return text('sms-editor.disabled');
     return config.valid === false ? text('sms-account.form.accountInvalid') : '';
   }
   const result = validate ? validate.call(node, value, {}) : true;

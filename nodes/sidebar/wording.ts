@@ -7,7 +7,7 @@ const dayMs = 24 * hourMs;
 
 /** A text of the sidebar. */
 export function say(key: string, params?: TextParams): string {
-  return text(`sms-account.sidebar.${key}`, params);
+  return text(`sms-editor.${key}`, params);
 }
 
 /** A number as the editor's language writes it. */

@@ -27,7 +27,7 @@ export async function writeCoverage(page: Page): Promise<void> {
   const scripts = new Map<string, Int32Array>();
   for (const entry of await page.coverage.stopJSCoverage()) {
     const { source = '' } = entry;
-    if (!/RED\.nodes\.registerType\("sms-/.test(source)) continue;
+    if (nameOf(source) === undefined) continue;
     const counts = scripts.get(source) ?? new Int32Array(source.length);
     countsOf(entry).forEach((count, offset) => {
       counts[offset] = Math.max(counts[offset] ?? 0, count);
@@ -49,13 +49,18 @@ function countsOf({ source = '', functions }: Entry): Int32Array {
   return counts;
 }
 
-/** Counts lines of the sources by what was made of them. A line of which nothing was made is in no count. */
+/** The plugin or the node type that a script registers. */
+function nameOf(source: string): string | undefined {
+  return /RED\.(?:nodes\.registerType|plugins\.registerPlugin)\("(sms-[^"]+)"/.exec(source)?.[1];
+}
+
+/** Adds the counts of a script to the lines of the sources that it was built from. */
 async function addHits(hits: Map<string, Map<number, number>>, source: string, counts: Int32Array): Promise<void> {
-  const type = /RED\.nodes\.registerType\("([^"]+)"/.exec(source)?.[1] ?? '';
-  const { bundleForm } = await import('../../scripts/build-forms.mjs');
-  const { script, map } = await bundleForm(type);
+  const name = nameOf(source) ?? '';
+  const { bundlePlugin, compileForm } = await import('../../scripts/build-forms.mjs');
+  const { script, map } = await (name === 'sms-editor' ? bundlePlugin() : compileForm(name));
   const begin = source.indexOf(script.trim());
-  if (begin < 0) throw new Error(`The form of ${type} is not built of this source`);
+  if (begin < 0) throw new Error(`The script of ${name} is not built from this source`);
   const sourceMap = new SourceMap(JSON.parse(map));
   let line = 0;
   let column = 0;
@@ -67,7 +72,7 @@ async function addHits(hits: Map<string, Map<number, number>>, source: string, c
     }
     if (character.trim() !== '') {
       const entry = sourceMap.findEntry(line, column);
-      const file = 'originalSource' in entry ? join('nodes', entry.originalSource) : '';
+      const file = 'originalSource' in entry ? pathOf(entry.originalSource) : '';
       if ('originalLine' in entry && formSource.test(file)) {
         const lines = hits.get(file) ?? new Map<number, number>();
         lines.set(entry.originalLine, Math.max(lines.get(entry.originalLine) ?? 0, counts[begin + index] ?? 0));
@@ -76,6 +81,11 @@ async function addHits(hits: Map<string, Map<number, number>>, source: string, c
     }
     column++;
   }
+}
+
+/** The path of a source from the root: the plugin names it from `nodes/`. */
+function pathOf(source: string): string {
+  return source.startsWith('nodes/') ? source : join('nodes', source);
 }
 
 /** The form in which V8 reports, as if it had run the source itself: one block for each line that did not run. */

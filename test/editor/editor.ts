@@ -44,7 +44,7 @@ const doubleClickLimitMs = 5000;
 
 /** What stands on screen in the place of a text that no catalog holds. */
 export const unresolvedText =
-  /sms-(account|send|in|status|outbox|feed|callback-in)\.\w|__\w+__|node-red:|\bundefined\b/;
+  /sms-(account|send|ask|in|status|outbox|feed|callback-in|editor)\.\w|__\w+__|node-red:|\bundefined\b/;
 
 export interface EditorOptions {
   theme?: Theme;

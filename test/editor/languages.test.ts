@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
+import { readTexts as readCatalogs } from '../catalogs';
 import { languages } from '../languages';
 import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { startBrowser } from './browser';
@@ -15,24 +16,6 @@ const screenshots = join(root, '.cache', 'screenshots');
 const pictured = ['en-US', 'de', 'ja'];
 const paletteTypes = ['sms-send', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
 const allTypes = ['sms-account', ...paletteTypes];
-
-type Catalog = { [key: string]: string | Catalog };
-
-function* textsOf(catalog: Catalog, prefix = ''): Generator<[key: string, text: string]> {
-  for (const [key, value] of Object.entries(catalog)) {
-    if (typeof value === 'string') yield [`${prefix}${key}`, value];
-    else yield* textsOf(value, `${prefix}${key}.`);
-  }
-}
-
-/** The texts of a language by their full keys, such as `sms-send.label.to`. */
-function readCatalogs(language: string): Map<string, string> {
-  return new Map(
-    allTypes.flatMap((type) => [
-      ...textsOf(JSON.parse(readFileSync(join(locales, language, `${type}.json`), 'utf8')) as Catalog),
-    ]),
-  );
-}
 
 /** A key without what i18next adds to it for the number that the text agrees with. */
 function nameOf(key: string): string {

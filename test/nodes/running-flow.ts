@@ -1,9 +1,7 @@
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import type { Node, NodeAPI, NodeInitializer, NodeStatus } from 'node-red';
 import helper from 'node-red-node-test-helper';
 import smsAccount from '../../nodes/sms-account';
@@ -14,6 +12,7 @@ import smsOutbox from '../../nodes/sms-outbox';
 import smsSend from '../../nodes/sms-send';
 import smsStatus from '../../nodes/sms-status';
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
+import { readCatalog } from '../catalogs';
 import type { DeploymentType, FlowNode } from '../node-red-process';
 import { until } from '../until';
 
@@ -39,7 +38,6 @@ type Credentials = Record<string, Record<string, string>>;
 
 const nodeRed = process.env.NR ?? require.resolve('node-red');
 const { hooks } = createRequire(nodeRed)('@node-red/util') as { hooks: Hooks };
-const locales = join(__dirname, '..', '..', 'nodes', 'locales', 'en-US');
 /** Node-RED's level `debug`: traces and metrics are left out. */
 const lowestLevel = 50;
 const smsNodes = [smsAccount, smsSend, smsIn, smsStatus, smsOutbox, smsFeed, smsCallbackIn];
@@ -82,7 +80,7 @@ export function coreNode(name: string): NodeInitializer {
 function translate(key: string, params: Record<string, unknown> = {}): string {
   const [, file, path = ''] = /^@messaging-service\/node-red-sms\/([\w-]+):(.*)$/.exec(key) ?? [];
   if (file === undefined) return key;
-  let found: unknown = JSON.parse(readFileSync(join(locales, `${file}.json`), 'utf8'));
+  let found: unknown = readCatalog('en-US', file);
   for (const part of path.split('.')) found = (found as Record<string, unknown> | undefined)?.[part];
   if (typeof found !== 'string') return path;
   return found.replace(/__(\w+?)__/g, (_, name: string) => String(params[name]));

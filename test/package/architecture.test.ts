@@ -115,7 +115,7 @@ describe('the rooms of the source', () => {
   const library = readAll('src');
   const nodes = readAll('nodes');
   const files = new Map([...library, ...nodes].map((file) => [file.path, file]));
-  const forms = nodes.map(({ path }) => path).filter((path) => path.endsWith('.form.ts'));
+  const forms = nodes.map(({ path }) => path).filter((path) => /\.(form|plugin)\.ts$/.test(path));
 
   it('are all known here', () => {
     const rooms = new Set(library.map(({ path }) => roomOf(path)).filter((room) => room !== 'index'));

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Script } from 'node:vm';
+import { reasons } from '../../src/reasons';
 import { type PackageJson, readJson, root } from './packed';
 
 const { 'node-red': nodeRed } = readJson<PackageJson>(join(root, 'package.json'));
@@ -34,6 +35,9 @@ function readLiteral(definition: string, property: string): string | undefined {
   return match?.[1] ?? match?.[2];
 }
 
+/** Gives a function for every name that a form takes from a module of the plugin, at any depth. */
+const anyModules: object = new Proxy(() => anyModules, { get: () => anyModules });
+
 describe("the forms, as the flow library's scanner reads them", () => {
   for (const type of Object.keys(nodeRed.nodes)) {
     describe(type, () => {
@@ -59,10 +63,26 @@ describe("the forms, as the flow library's scanner reads them", () => {
         });
       }
 
-      it('works whichever form is loaded first: it reaches into no other and imports nothing', () => {
+      it('reaches into no other form and imports nothing', () => {
         for (const script of readInlineScripts(type)) {
           assert.doesNotMatch(script, /getType\(|\brequire\(|\bimport\(|\bprocess\.|\bBuffer\b/);
         }
+      });
+
+      it('waits for the plugin if its page is loaded first', () => {
+        const registered: string[] = [];
+        const listeners: (() => void)[] = [];
+        let plugin: object | undefined;
+        const RED = {
+          plugins: { getPlugin: () => plugin },
+          events: { on: (_event: string, listener: () => void) => listeners.push(listener) },
+          nodes: { registerType: (name: string) => registered.push(name) },
+        };
+        for (const script of readInlineScripts(type)) new Script(script).runInNewContext({ RED });
+        assert.deepEqual(registered, []);
+        plugin = { modules: anyModules };
+        for (const _installation of [1, 2]) for (const listener of listeners) listener();
+        assert.deepEqual(registered, [type]);
       });
 
       it('has an edit template in which no row is left to be put in', () => {
@@ -72,4 +92,15 @@ describe("the forms, as the flow library's scanner reads them", () => {
       });
     });
   }
+
+  it('take what they share from the plugin, which has no English texts of errors', () => {
+    const [plugin = ''] = readInlineScripts('sms-editor');
+    new Script(plugin);
+    assert.match(plugin, /RED\.plugins\.registerPlugin\("sms-editor"/);
+    assert.doesNotMatch(plugin, /registerType|\brequire\(|\bimport\(|\bprocess\.|\bBuffer\b/);
+    assert.equal(nodeRed.plugins['sms-editor'], 'dist/nodes/sms-editor.html');
+    const pages = [...Object.keys(nodeRed.nodes), 'sms-editor'].map(readForm).join('');
+    assert.equal(pages.split('function isBlank(').length, 2);
+    assert.ok(!pages.includes(reasons.bodyEmpty[1]));
+  });
 });

@@ -1,27 +1,12 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { readTexts } from '../catalogs';
 import { languages } from '../languages';
 
 const root = join(__dirname, '..', '..');
 const locales = join(root, 'nodes', 'locales');
 const [words = '', places = '', others = ''] = readFileSync(join(locales, 'GLOSSARY.md'), 'utf8').split(/^## /m);
-
-type Catalog = { [key: string]: string | Catalog };
-
-/** The texts of a language by their full keys, without what i18next adds for numbers. */
-function readTexts(language: string): Map<string, string> {
-  const texts = new Map<string, string>();
-  const add = (catalog: Catalog, prefix: string): void => {
-    for (const [key, value] of Object.entries(catalog)) {
-      if (typeof value === 'string') texts.set(prefix + key, value);
-      else add(value, `${prefix}${key}.`);
-    }
-  };
-  for (const file of readdirSync(join(locales, language)).filter((name) => name.endsWith('.json')))
-    add(JSON.parse(readFileSync(join(locales, language, file), 'utf8')) as Catalog, '');
-  return texts;
-}
 
 function readHelp(language: string): string {
   const files = readdirSync(join(locales, language)).filter((name) => name.endsWith('.html'));

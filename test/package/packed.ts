@@ -19,7 +19,7 @@ export interface PackageJson {
   scripts: Record<string, string>;
   dependencies: Record<string, string>;
   engines: { node: string };
-  'node-red': { version: string; nodes: Record<string, string> };
+  'node-red': { version: string; nodes: Record<string, string>; plugins: Record<string, string> };
 }
 
 /** What these tests read of package-lock.json: installed packages by their folder. */

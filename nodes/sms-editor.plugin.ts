@@ -1,0 +1,26 @@
+import * as login from '../src/login';
+import * as gsm from '../src/message/gsm';
+import * as fields from '../src/wire/fields';
+import * as messageProperties from './forms/message-properties';
+import * as rules from './forms/rules';
+import * as shared from './forms/shared';
+import * as limits from './limits';
+import * as accountReport from './runtime/account-report';
+import * as callbackPath from './runtime/callback-path';
+import * as tab from './sidebar/tab';
+
+/** The editor plugin, loaded once: the modules that the forms import, by the names under which they import them. */
+RED.plugins.registerPlugin('sms-editor', {
+  modules: {
+    '../src/login': login,
+    '../src/message/gsm': gsm,
+    '../src/wire/fields': fields,
+    './forms/message-properties': messageProperties,
+    './forms/rules': rules,
+    './forms/shared': shared,
+    './limits': limits,
+    './runtime/account-report': accountReport,
+    './runtime/callback-path': callbackPath,
+    './sidebar/tab': tab,
+  },
+});
