@@ -1,10 +1,11 @@
-export const parts: readonly string[];
-
-/** Every test file as `test/src/clock.test.ts`. */
+export const parts: string[];
+export const secondGeneration: string[];
 export function listTestFiles(root: string): string[];
-
-/** Says whether a file is, or is in, what is named from test/ on: `nodes`, `src/wire`, `test/src/clock.test.ts`. */
 export function isIn(file: string, name: string): boolean;
-
-/** Says whether a file runs on the second generation of Node-RED, too. */
 export function isOnEveryGeneration(file: string): boolean;
+export function isOnSecondGeneration(file: string): boolean;
+export function isSelfContained(file: string): boolean;
+export function planProcesses(
+  files: string[],
+  secondsOf: Record<string, number>,
+): { name: string; files: string[]; seconds: number }[];

@@ -1,14 +1,11 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The parts of the test: the folders of test/ that hold test files, in the order in which they are begun: long ones first. */
+/** The folders of test/ that hold test files. */
 export const parts = ['reliability', 'rig', 'examples', 'editor', 'simulation', 'package', 'nodes', 'src', 'simulator'];
 
-/**
- * What meets Node-RED, a browser, or what a Node brings of its own (SQLite, HTTP) runs on every generation. All else runs once,
- * and so does test/package but for one file: it is about the files of the package.
- */
-const onEveryGeneration = [
+/** Files and folders that can run on any generation of Node-RED. All other files run on the installed Node only. */
+const everyGeneration = [
   'reliability',
   'rig',
   'examples',
@@ -16,13 +13,46 @@ const onEveryGeneration = [
   'nodes',
   'src/store',
   'src/http',
+  'package/install.test.ts',
   'package/without-leveldb.test.ts',
 ];
 
-/** Of those, what no generation of Node-RED has a part in, though it is opened in a browser. */
-const once = ['editor/simulator-page.test.ts'];
+/** Exceptions from {@link everyGeneration}: this page belongs to the simulator, not to Node-RED. */
+const installedOnly = ['editor/simulator-page.test.ts'];
 
-/** Every test file as `test/src/clock.test.ts`, in the order of {@link parts}. */
+/**
+ * Files that `npm test` runs on the second generation too, because their subject depends on the versions of Node-RED or Node.js:
+ * installation, a whole flow, deploys, the callback route, TLS, SQLite, and the editor. `--generation 5` runs all files.
+ */
+export const secondGeneration = [
+  'editor/every-form.test.ts',
+  'nodes/sms-callback-in.test.ts',
+  'nodes/whole-flow.test.ts',
+  'package/install.test.ts',
+  'package/without-leveldb.test.ts',
+  'reliability/redeploy.test.ts',
+  'src/http/connections.test.ts',
+  'src/store/disk.test.ts',
+  'src/store/engines.test.ts',
+];
+
+/** Folders whose files share a few processes. Files in other folders, and those in {@link alone}, have a process each. */
+const groups = [
+  { name: 'src', maxProcesses: 3 },
+  { name: 'nodes', maxProcesses: 4 },
+  { name: 'package', maxProcesses: 3 },
+  { name: 'simulator', maxProcesses: 1 },
+];
+
+/** Files that use TLS, measure the heap or open native databases. */
+const alone = ['src/store', 'src/http', 'nodes/sms-account.test.ts'];
+
+/** A group gets a further process for each such number of seconds. */
+const secondsPerProcess = 5;
+/** Seconds of a file that was not measured yet. */
+const defaultSeconds = 4;
+
+/** Lists every test file, as `test/src/clock.test.ts`. */
 export function listTestFiles(root) {
   return parts.flatMap((part) =>
     readdirSync(join(root, 'test', part), { recursive: true })
@@ -32,13 +62,62 @@ export function listTestFiles(root) {
   );
 }
 
-/** Says whether a file is, or is in, what is named from test/ on: `nodes`, `src/wire`, `test/src/clock.test.ts`. */
+/** Checks whether a file is `name`, or lies in it. Names start below test/: `nodes`, `src/wire`, `src/clock.test.ts`. */
 export function isIn(file, name) {
   const path = `test/${name.replace(/^test\/|\/$/g, '')}`;
   return file === path || file.startsWith(`${path}/`);
 }
 
+function isInAny(file, names) {
+  return names.some((name) => isIn(file, name));
+}
+
 export function isOnEveryGeneration(file) {
-  const isAmong = (names) => names.some((name) => isIn(file, name));
-  return isAmong(onEveryGeneration) && !isAmong(once);
+  return isInAny(file, everyGeneration) && !isInAny(file, installedOnly);
+}
+
+export function isOnSecondGeneration(file) {
+  return isInAny(file, secondGeneration);
+}
+
+/** Checks whether a file needs no program and no package besides the project's own, so that it can start immediately. */
+export function isSelfContained(file) {
+  return isInAny(file, ['src/wire', 'src/message', 'src/consent', 'src/http', 'simulation', 'nodes/forms']);
+}
+
+/**
+ * Distributes files over processes.
+ *
+ * @param files the files to run on one generation
+ * @param secondsOf recorded seconds by file
+ * @returns one entry per process: its name, its files and its expected seconds
+ */
+export function planProcesses(files, secondsOf) {
+  const measure = (file) => secondsOf[file] ?? defaultSeconds;
+  const processes = [];
+  const grouped = new Set();
+  for (const { name, maxProcesses } of groups) {
+    const members = files.filter((file) => isIn(file, name) && !isInAny(file, alone));
+    if (members.length === 0) continue;
+    const total = members.reduce((sum, file) => sum + measure(file), 0);
+    const count = Math.min(maxProcesses, members.length, Math.ceil(total / secondsPerProcess));
+    const shares = Array.from({ length: count }, () => ({ files: [], seconds: 0 }));
+    for (const file of members.toSorted((one, other) => measure(other) - measure(one))) {
+      const share = shares.reduce((least, other) => (other.seconds < least.seconds ? other : least));
+      share.files.push(file);
+      share.seconds += measure(file);
+      grouped.add(file);
+    }
+    for (const [index, share] of shares.entries()) {
+      const hasOneFile = share.files.length === 1;
+      processes.push({
+        ...share,
+        name: hasOneFile ? share.files[0] : `test/${name}, process ${index + 1} of ${count}`,
+      });
+    }
+  }
+  for (const file of files) {
+    if (!grouped.has(file)) processes.push({ name: file, files: [file], seconds: measure(file) });
+  }
+  return processes;
 }

@@ -1,60 +1,86 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { inspect } from 'node:util';
-import { type MochaOptions, type Runner, reporters, type Test } from 'mocha';
+import { type MochaOptions, type Runner, reporters, type Suite, type Test } from 'mocha';
+import { reasonOf } from './skip';
 
-/** What one run of mocha came to. */
+/** Result of one mocha process. */
 interface TestResult {
   passed: number;
   failed: number;
-  skipped: number;
-  /** Of each test that failed: its file, its full title and the error with its stack. */
+  /** One entry per failed test: file, full title, and error with stack. */
   failures: string[];
-  /** Processor time of this process and of those that it has started and that have ended. */
+  /** One entry per skipped test: file, full title and reason. */
+  skips: string[];
+  /** Seconds of each file, hooks included. */
+  secondsOf: Record<string, number>;
+  /** Processor time of this process and of the processes that it has started and that have ended. */
   processorSeconds: number;
 }
 
-/** Where a caller that adds up several runs wants the result, as JSON. */
+/** `scripts/test.mjs` sets this to the file that it reads the result from. */
 const { TEST_RESULT: resultFile } = process.env;
 
 /**
- * Mocha's spec report, closed by the plain line `N passed, N failed`.
- * A caller that adds up several runs sets `TEST_RESULT` to the name of a file: the result goes there instead, and nothing is
- * printed but what the tests themselves print.
+ * Mocha's spec report with the closing line `N passed, N failed, N skipped`.
+ *
+ * If `TEST_RESULT` is set, it writes the result to that file instead, and prints nothing. While a test runs, its title stands in
+ * `TEST_RESULT` + `.running`, so that the caller can name the test if the process ends early.
  */
 class PlainReporter extends (resultFile ? reporters.Base : reporters.Spec) {
   constructor(runner: Runner, options: MochaOptions) {
     super(runner, options);
     const failures: string[] = [];
-    runner.on('fail', (test: Test, error: unknown) => failures.push(describeFailure(test, error)));
-    // Listeners run in the order they were added: this one comes after the closing of the spec report.
+    const skips: string[] = [];
+    const secondsOf: Record<string, number> = {};
+    let began = 0;
+    runner.on('fail', (test: Test, error: unknown) => failures.push(`${describeTest(test)}\n${inspect(error)}`));
+    runner.on('pending', (test: Test) => {
+      const reason = reasonOf(test);
+      if (reason === undefined)
+        failures.push(`${describeTest(test)}\nIt is skipped without a reason: use test/skip.ts.`);
+      else skips.push(`${describeTest(test)}: ${reason}`);
+    });
+    runner.on('suite', (suite: Suite) => {
+      if (suite.parent?.root) began = performance.now();
+    });
+    runner.on('suite end', (suite: Suite) => {
+      if (!suite.parent?.root) return;
+      const file = relative(process.cwd(), suite.file ?? '');
+      secondsOf[file] = (secondsOf[file] ?? 0) + (performance.now() - began) / 1_000;
+    });
+    if (resultFile) runner.on('test', (test: Test) => writeFileSync(`${resultFile}.running`, describeTest(test)));
+    // Because listeners run in the order in which they were added, this one prints below the spec report.
     runner.once('end', () => {
-      const { passes: passed, failures: failed, pending: skipped } = this.stats;
-      if (!resultFile) return console.log(formatCounts({ passed, failed, skipped }));
-      const result: TestResult = { passed, failed, skipped, failures, processorSeconds: readProcessorSeconds() };
-      writeFileSync(resultFile, JSON.stringify(result));
+      const { passes: passed } = this.stats;
+      const result: TestResult = {
+        passed,
+        failed: failures.length,
+        failures,
+        skips,
+        secondsOf,
+        processorSeconds: readProcessorSeconds(),
+      };
+      if (resultFile) return writeFileSync(resultFile, JSON.stringify(result));
+      for (const skip of skips) console.log(`Skipped: ${skip}`);
+      console.log(`${passed} passed, ${failures.length} failed, ${skips.length} skipped`);
     });
   }
 }
 
-function describeFailure(test: Test, error: unknown): string {
-  const file = relative(process.cwd(), test.file ?? '');
-  return `${file}: ${test.fullTitle()}\n${inspect(error)}`;
-}
-
-function formatCounts({ passed, failed, skipped }: Pick<TestResult, 'passed' | 'failed' | 'skipped'>): string {
-  return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
+function describeTest(test: Test): string {
+  return `${relative(process.cwd(), test.file ?? '')}: ${test.fullTitle()}`;
 }
 
 function readProcessorSeconds(): number {
   const { user, system } = process.cpuUsage();
-  const own = (user + system) / 1_000_000;
-  if (process.platform !== 'linux') return own;
-  // Of the children, in hundredths of a second, behind the name of the program, which may hold spaces.
+  const ownSeconds = (user + system) / 1_000_000;
+  if (process.platform !== 'linux') return ownSeconds;
+  // Time of the children, in hundredths of a second. It follows the name of the program, which can contain spaces.
   const fields = readFileSync('/proc/self/stat', 'utf8')
     .replace(/^.*\) /s, '')
     .split(' ');
-  return own + (Number(fields[13]) + Number(fields[14])) / 100;
+  return ownSeconds + (Number(fields[13]) + Number(fields[14])) / 100;
 }
 
 export = PlainReporter;

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { limits } from '../../nodes/limits';
 import { type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { skip } from '../skip';
 import { root } from './packed';
 
 const run = promisify(execFile);
@@ -86,7 +87,7 @@ describe('docs/proxies.md', () => {
         assert.equal(await statusOf('the-token', '/flows'), '404', 'the editor');
       } catch (error) {
         if ((error as { code?: unknown }).code !== 127) throw error;
-        this.skip();
+        skip(this, 'curl is not installed');
       }
     });
   }

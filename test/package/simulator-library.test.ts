@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { startSimulator } from '../../simulator';
+import { skip } from '../skip';
 import { installPackage, root } from './packed';
 
 const run = promisify(execFile);
@@ -74,7 +75,7 @@ export async function run(): Promise<Text | undefined> {
       assert.equal(simulator.incoming.length, 0);
     } catch (error) {
       if ((error as { code?: unknown }).code !== 127) throw error;
-      this.skip();
+      skip(this, 'curl is not installed');
     } finally {
       await simulator.close();
     }

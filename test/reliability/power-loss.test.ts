@@ -9,6 +9,7 @@ import { type Simulator, startSimulator } from '../../simulator';
 import { levelDb } from '../../src/store/leveldb';
 import type { Engine, Operation } from '../../src/store/store';
 import { isLong, random } from '../long';
+import { skip } from '../skip';
 import { waitUntil } from './instances';
 import { canMountDisks, createImager, ImagedDisk, MountedDisk, observeFlushes, type PoweredDisk } from './power';
 import type { Entry, Order } from './power-machine';
@@ -46,9 +47,9 @@ describe('a power cut', function () {
       disks.push(disk);
       return disk;
     };
-    describe(can ? name : `${name} (left out: no right to mount ext4 here)`, () => {
+    describe(name, () => {
       before(function () {
-        if (!can) this.skip();
+        if (!can) skip(this, 'this user cannot mount ext4');
       });
 
       it('loses what was not flushed, and nothing that was', async () => {

@@ -8,6 +8,7 @@ import { ClassicLevel } from 'classic-level';
 import { type Simulator, startSimulator } from '../../simulator';
 import { joinAccount, MemoryStore } from '../../src';
 import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { skip } from '../skip';
 import { createAccount, readCounts } from './flows';
 import { badgesOf, crash, createObservers, errorsOf, inject, waitUntil } from './recorder';
 
@@ -272,14 +273,10 @@ describe('a store that cannot be used', function () {
     assert.doesNotMatch(nodeRed.log, crash);
   }
 
-  /** A title that says why a test is left out. */
-  const titled = (title: string, can: boolean, means: string) =>
-    can ? title : `${title} (left out: no ${means} here)`;
-
   for (const { name, mounts } of faults) {
     const title = `${name}: one SMS_STORE, no polls, 503, sends go on, and so does all when it is gone`;
-    it(titled(title, canMount || !mounts, 'right to mount'), async function () {
-      if (mounts && !canMount) return void this.skip();
+    it(title, async function () {
+      if (mounts && !canMount) skip(this, 'this user cannot mount a file system');
       const story = stories.get(name);
       assert.ok(story);
       check(await story);
@@ -294,15 +291,15 @@ describe('a store that cannot be used', function () {
     assert.match(seen?.error?.message ?? '', /is gone: its files were deleted or moved/);
   });
 
-  it(titled(`${fillsUp}: ${inHand}`, canMount, 'right to mount'), async function () {
-    if (!canMount) return void this.skip();
+  it(`${fillsUp}: ${inHand}`, async function () {
+    if (!canMount) skip(this, 'this user cannot mount a file system');
     const story = stories.get(fillsUp);
     assert.ok(story);
     check(await story);
   });
 
-  it(titled(`${limited}: ${inHand}`, hasPrlimit(), 'prlimit'), async function () {
-    if (!hasPrlimit()) return void this.skip();
+  it(`${limited}: ${inHand}`, async function () {
+    if (!hasPrlimit()) skip(this, 'prlimit is not installed');
     await Promise.allSettled(stories.values());
     // It meets every store of the process, so it comes last.
     const happen = async () => {

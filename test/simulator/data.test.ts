@@ -14,6 +14,7 @@ import {
   type SimulatorOptions,
   startSimulator,
 } from '../../simulator';
+import { skip } from '../skip';
 import { readForm, ServiceCalls } from './service-calls';
 
 const handset = '6421555123';
@@ -165,7 +166,7 @@ describe('simulator: --data', () => {
     });
 
     it('says why nothing is kept any more when the folder cannot be written, and goes on', async function () {
-      if (process.platform === 'win32') this.skip();
+      if (process.platform === 'win32') skip(this, 'Windows has no ulimit');
       const client = await startCommand('sh', '-c', 'ulimit -f 40; trap "" XFSZ; exec "$0" "$@"');
       assert.equal((await client.state(1)).dataProblem, null);
       for (let index = 0; index < 20; index += 1) {

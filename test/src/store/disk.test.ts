@@ -18,6 +18,7 @@ import { sqlite } from '../../../src/store/sqlite';
 import type { Database, Engine } from '../../../src/store/store';
 import { createChanges, type Remembered, type StoreEvents } from '../../../src/store/store';
 import { hasSqlite } from '../../has-sqlite';
+import { skip } from '../../skip';
 import { until } from '../../until';
 import { Closing } from '../closing';
 import { createInboxOn } from '../inbox/inbox-on';
@@ -63,8 +64,8 @@ function testDiskStore(engine: Engine): void {
   const closing = new Closing();
   let folder: string;
   const { NODE_OPTIONS } = process.env;
-  before(async function () {
-    if (!(await engine.load())) this.skip();
+  before(async () => {
+    assert.ok(await engine.load(), `${engine.name} cannot be loaded`);
     // A thread reads TypeScript only when it is told to.
     process.env.NODE_OPTIONS = `${NODE_OPTIONS ?? ''} --require=${require.resolve('tsx/cjs')}`;
   });
@@ -657,7 +658,7 @@ function testDiskStore(engine: Engine): void {
     it('recovers from a full disk by itself and has lost nothing', async function () {
       this.timeout(60_000);
       const location = await mountSmallDisk(closing, join(folder, 'small'));
-      if (!location) return this.skip();
+      if (!location) return skip(this, 'this user cannot mount a file system');
       const states: (string | undefined)[] = [];
       mock.timers.enable({ apis: ['setTimeout'] });
       try {
