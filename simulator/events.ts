@@ -102,7 +102,7 @@ export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void
     timer ??= setTimeout(flush, gatherMs);
     settingsTimer ??= setTimeout(flushSettings, change.kind === 'settings' ? gatherMs : settingsGatherMs);
   });
-  outgoing.on('parallelPolls', () => {
+  outgoing.on('drain', () => {
     isFull = false;
     timer ??= setTimeout(flush, gatherMs);
     settingsTimer ??= setTimeout(flushSettings, settingsGatherMs);

@@ -476,7 +476,7 @@ describe('http', () => {
         const pump = () => {
           while (!outgoing.destroyed && outgoing.write(chunk));
         };
-        outgoing.on('parallelPolls', pump);
+        outgoing.on('drain', pump);
         pump();
       });
       const error = await failure(call(baseUrl));
