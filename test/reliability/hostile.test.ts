@@ -155,9 +155,8 @@ describe('hostile input to a real Node-RED', function () {
     ],
   ] as const) {
     it(`__proto__ in a ${format} callback reaches no record`, async () => {
-      const status = await callBack(body);
-      assert.ok(status === 200 || status === 400, String(status));
-      if (status === 200) await waitUntil(() => readCallbacks(polluted).length === 1, 'the callback');
+      assert.equal(await callBack(body), 200);
+      await waitUntil(() => readCallbacks(polluted).length === 1, 'the callback');
       assert.equal(await callBack(createForm(`after ${format}`)), 200);
       await waitUntil(() => readCallbacks(`after ${format}`).length === 1, 'the next callback');
       assertUnpolluted(received);
@@ -169,8 +168,7 @@ describe('hostile input to a real Node-RED', function () {
     const shared = await startNodeRed({ flows: createFlows(simulator, file, join(folder, 'shared-observed.jsonl')) });
     try {
       for (const name of ['__proto__', '__proto__[polluted]', 'a[__proto__][polluted]', 'constructor[prototype][b]']) {
-        const status = await callBackForm(shared, `${createForm('parsed')}&${name}=polluted`);
-        assert.ok(status === 200 || status === 400, String(status));
+        assert.equal(await callBackForm(shared, `${createForm('parsed')}&${name}=polluted`), 200, name);
       }
       assert.equal(await callBackForm(shared, createForm('afterwards')), 200);
       await waitUntil(
