@@ -2,12 +2,22 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** The folders of test/ that hold test files. */
-export const parts = ['reliability', 'rig', 'examples', 'editor', 'simulation', 'package', 'nodes', 'src', 'simulator'];
+export const parts = [
+  'reliability',
+  'chaos',
+  'examples',
+  'editor',
+  'simulation',
+  'package',
+  'nodes',
+  'src',
+  'simulator',
+];
 
 /** Files and folders that can run on any generation of Node-RED. All other files run on the installed Node only. */
 const everyGeneration = [
   'reliability',
-  'rig',
+  'chaos',
   'examples',
   'editor',
   'nodes',

@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import type { RunningFlow } from '../nodes/running-flow';
-import { record, reportFunctions, type Walk } from './recorder';
+import { type CodePath, record, reportFunctions } from './recorder';
 
-/** One of the ways that a newcomer follows, in a flow that runs and has been that way before. */
-interface Way {
+/** A flow and the message that it handles. */
+interface Scenario {
   nodes: FlowNode[];
-  /** Goes that way, for the `count`-th time, and resolves when its message has reached the end of the flow. */
-  go(flow: RunningFlow, sim: Simulator, count: number): Promise<unknown>;
+  /** Sends the `count`-th message, and resolves when it reaches the end of the flow. */
+  run(flow: RunningFlow, sim: Simulator, count: number): Promise<unknown>;
 }
 
 const handset = '64215551234';
@@ -22,13 +22,13 @@ function sender(properties: Record<string, unknown>): FlowNode {
   return { id: 'send', type: 'sms-send', name: '', account: 'account', ...fields, wires, ...properties };
 }
 
-async function sendText(flow: RunningFlow, count: number): Promise<void> {
+async function sendMessage(flow: RunningFlow, count: number): Promise<void> {
   flow.send('send', { payload: 'The boiler is off.', topic: handset });
   await flow.messages('sent', count);
 }
 
-const ways: Readonly<Record<string, Way>> = {
-  'a plain text': { nodes: [sender({})], go: (flow, _, count) => sendText(flow, count) },
+const scenarios: Readonly<Record<string, Scenario>> = {
+  'a plain message': { nodes: [sender({})], run: (flow, _, count) => sendMessage(flow, count) },
   'a polled message': {
     nodes: [
       {
@@ -41,23 +41,23 @@ const ways: Readonly<Record<string, Way>> = {
         wires: [['got', 'in']],
       },
     ],
-    go: (flow, sim, count) => {
+    run: (flow, sim, count) => {
       sim.receive({ from: handset, to: '642100', body: `Message ${count}` });
       return flow.messages('got', count);
     },
   },
-  'a kept text': { nodes: [sender({ keep: true })], go: (flow, _, count) => sendText(flow, count) },
-  'a question and its reply': {
+  'a stored message': { nodes: [sender({ keep: true })], run: (flow, _, count) => sendMessage(flow, count) },
+  'a reply request and its reply': {
     nodes: [sender({ wait: '5', waitType: 'num', outputs: 4 })],
-    go: async (flow, sim, count) => {
-      await sendText(flow, count);
+    run: async (flow, sim, count) => {
+      await sendMessage(flow, count);
       sim.reply({ from: handset, body: `Yes ${count}` });
       await flow.messages('reply', count);
     },
   },
   'a callback': {
     nodes: [{ id: 'in', type: 'sms-callback-in', name: '', account: 'account', path: '/sms', wires: [['got'], []] }],
-    go: async (flow, _, count) => {
+    run: async (flow, _, count) => {
       const reply = { messageId: `reply-${count}`, from: handset, to: '642100', body: `Message ${count}` };
       const answer = await fetch(`${await flow.serve()}/sms`, { method: 'POST', body: new URLSearchParams(reply) });
       assert.equal(answer.status, 200);
@@ -66,40 +66,40 @@ const ways: Readonly<Record<string, Way>> = {
   },
 };
 
-/** Goes each way in a flow of its own, with a store on disk, and returns how it went through the library. */
-export async function runWays(): Promise<Map<string, Walk>> {
+/** Runs each scenario in its own flow, with a store on disk, and returns its path through the library. */
+export async function runScenarios(): Promise<Map<string, CodePath>> {
   reportFunctions();
-  // Loaded only now, so that its functions report.
+  // It is loaded here so that the functions of src/ report.
   const { RunningFlow, account, catcher, sink, startService, stopEverything } =
     require('../nodes/running-flow') as typeof import('../nodes/running-flow');
-  const folder = mkdtempSync(join(tmpdir(), 'sms-walks-'));
-  const walks = new Map<string, Walk>();
+  const folder = mkdtempSync(join(tmpdir(), 'sms-code-paths-'));
+  const paths = new Map<string, CodePath>();
   try {
-    for (const [name, { nodes, go }] of Object.entries(ways)) {
+    for (const [name, { nodes, run }] of Object.entries(scenarios)) {
       const sim = await startService({ waitMs: 5_000 });
       const sinks = ['sent', 'failed', 'reply', 'noReply', 'got'].map(sink);
       const flow = await RunningFlow.start(
         [account(sim, { store: 'disk', pause: '30' }), ...nodes, ...sinks, ...catcher()],
         { settings: { userDir: join(folder, name) } },
       );
-      const goToItsEnd = async (count: number) => {
-        await go(flow, sim, count);
-        // What follows on the outcome belongs to the way: it is written, and the next poll leaves.
+      const runToItsEnd = async (count: number) => {
+        await run(flow, sim, count);
+        // The path includes the steps after the outcome: the store writes it, and the next poll leaves.
         await new Promise((resolve) => setTimeout(resolve, 200));
       };
-      await goToItsEnd(1);
-      await goToItsEnd(2);
-      // On a busy machine a timer of something else may come in between.
-      const gone: Walk[] = [];
-      for (const count of [3, 4, 5]) gone.push(await record(() => goToItsEnd(count)));
-      walks.set(
+      await runToItsEnd(1);
+      await runToItsEnd(2);
+      // The shortest of three paths counts, because an unrelated timer can fire during a run.
+      const recorded: CodePath[] = [];
+      for (const count of [3, 4, 5]) recorded.push(await record(() => runToItsEnd(count)));
+      paths.set(
         name,
-        gone.reduce((shortest, walk) => (walk.moves < shortest.moves ? walk : shortest)),
+        recorded.reduce((shortest, path) => (path.moves < shortest.moves ? path : shortest)),
       );
       await stopEverything();
     }
   } finally {
     rmSync(folder, { recursive: true });
   }
-  return walks;
+  return paths;
 }

@@ -2,7 +2,7 @@
 const { appendFileSync, readFileSync } = require('node:fs');
 const { monitorEventLoopDelay } = require('node:perf_hooks');
 
-const file = process.env.RIG_PROBE_FILE;
+const file = process.env.CHAOS_PROBE_FILE;
 const resolution = 10;
 if (file && require('node:worker_threads').isMainThread) {
   const delay = monitorEventLoopDelay({ resolution });

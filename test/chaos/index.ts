@@ -13,7 +13,7 @@ import { type Account, judge } from './rules';
 import { Service } from './service';
 import { Traffic } from './traffic';
 
-export interface RigOptions {
+export interface ChaosOptions {
   seed: number;
   minutes: number;
   /** A folder with a built package, in the place of this one's. */
@@ -33,15 +33,15 @@ const takeOverMs = 75_000;
 const quietMs = 4_000;
 
 /** Runs Node-RED against a service, breaks what the seed says, and judges what came of it. */
-export async function runRig({
+export async function runChaos({
   seed,
   minutes,
   packageFolder,
   generation,
   tell = () => {},
-}: RigOptions): Promise<Account> {
-  const random = new Random(seed, 'rig');
-  const folder = mkdtempSync(join(tmpdir(), 'sms-rig-'));
+}: ChaosOptions): Promise<Account> {
+  const random = new Random(seed, 'chaos');
+  const folder = mkdtempSync(join(tmpdir(), 'sms-chaos-'));
   const files = { seen: join(folder, 'seen'), probe: join(folder, 'probe'), control: join(folder, 'control') };
   const begun = now();
   const say = (line: string) => tell(`${((now() - begun) / 1_000).toFixed(1).padStart(7)}  ${line}`);
@@ -137,7 +137,7 @@ async function startRedis(): Promise<{ server: RedisServer; proxy: TcpProxy }> {
 /** A process that does nothing: what its event loop suffers is the machine's doing. */
 function startControl(file: string): ChildProcess {
   const args = ['--require', join(__dirname, 'probe.js'), '-e', 'setInterval(() => {}, 1_000)'];
-  return spawn(process.execPath, args, { env: { ...process.env, RIG_PROBE_FILE: file }, stdio: 'ignore' });
+  return spawn(process.execPath, args, { env: { ...process.env, CHAOS_PROBE_FILE: file }, stdio: 'ignore' });
 }
 
 /** Says whether the account has nothing to do any more. */

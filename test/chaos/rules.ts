@@ -806,7 +806,7 @@ function first({ story }: World, { body, from }: Feed): number {
   return story.feeds.find((one) => one.body === body)?.from ?? from;
 }
 
-/** As the flow of the rig does. */
+/** As the flow of this test does. */
 function isRefusedAtFirst({ key }: Event): boolean {
   return [...key].reduce((sum, one) => sum + one.charCodeAt(0), 0) % 20 < 2;
 }

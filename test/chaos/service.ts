@@ -78,9 +78,9 @@ const longestWaitMs = 2_500;
 const mostStatuses = 4;
 
 export class Service {
-  readonly apiKeys = ['key-of-the-rig-1', 'key-of-the-rig-2'];
-  readonly userId = 'rig';
-  readonly password = 'pass word&of=the+rig';
+  readonly apiKeys = ['key-of-the-test-1', 'key-of-the-test-2'];
+  readonly userId = 'chaos';
+  readonly password = 'pass word&of=the+test';
   readonly texts = new Map<string, SentText>();
   readonly events: Event[] = [];
   /** The address that events are called back at. */

@@ -42,7 +42,7 @@ export const reportSeconds = 10;
 export const ackSeconds = 6;
 export const timeoutSeconds = 6;
 const filler = 'filler';
-const token = 'token-of-the-rig';
+const token = 'token-of-the-test';
 const faketime = '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1';
 
 /** Says whether clocks of single processes can be set on this machine. */
@@ -119,7 +119,7 @@ export class NodeRed {
       ...(this.#generation && { generation: this.#generation }),
       env: {
         NODE_OPTIONS: `--require ${join(__dirname, 'probe.js')}`,
-        RIG_PROBE_FILE: this.#surroundings.probeFile,
+        CHAOS_PROBE_FILE: this.#surroundings.probeFile,
         ...(canSetClock() && {
           LD_PRELOAD: faketime,
           FAKETIME_TIMESTAMP_FILE: this.#clockFile,

@@ -4,25 +4,25 @@ import { type Node, parse } from 'acorn';
 
 const source = join(__dirname, '..', '..', 'src');
 
-/** What a way through `src/` took. Arrow functions belong to the function in which they stand, where they are read. */
-export interface Walk {
-  /** Files of which a function was entered, in the order in which they were first entered. */
+/** Path of one scenario through `src/`. An arrow function counts as part of the function that contains it. */
+export interface CodePath {
+  /** Files with an entered function, in the order of their first entry. */
   files: string[];
-  /** Different functions that were entered. */
+  /** Number of different functions that were entered. */
   functions: number;
   calls: number;
-  /** How often a function was entered that stands in another file than the one that was entered before it. */
+  /** Number of entries into a function of another file than that of the previously entered function. */
   moves: number;
 }
 
-/** Where each function stands, by the number under which it reports. */
+/** File of each function. The index is the number that the function reports. */
 const fileOf: string[] = [];
 let entered: number[] | undefined;
 
 const reporter = 'reportEnteredFunction';
 Object.assign(globalThis, { [reporter]: (id: number) => entered?.push(id) });
 
-/** Has each function of `src/` that is loaded from now on report when it is entered. */
+/** Makes each function of `src/` that is loaded later report when it is entered. */
 export function reportFunctions(): void {
   const prototype = Module.prototype as unknown as { _compile(code: string, file: string): unknown };
   const compile = prototype._compile;
@@ -32,8 +32,8 @@ export function reportFunctions(): void {
   };
 }
 
-/** Runs something, and returns how it went through the library. */
-export async function record(run: () => Promise<void>): Promise<Walk> {
+/** Runs a function and returns its path through the library. */
+export async function record(run: () => Promise<void>): Promise<CodePath> {
   entered = [];
   try {
     await run();
@@ -45,7 +45,7 @@ export async function record(run: () => Promise<void>): Promise<Walk> {
   }
 }
 
-/** The code of a file, with a report at the beginning of each function. */
+/** Adds a report to the beginning of each function of a file. */
 function withReports(code: string, file: string): string {
   const beginnings: { at: number; id: number }[] = [];
   const visit = (value: unknown): void => {

@@ -1,0 +1,19 @@
+// Counts the files, functions and calls of src/ that a message passes through in five scenarios.
+import { parseArgs } from 'node:util';
+import { runScenarios } from '../test/code-paths/scenarios';
+
+const { values } = parseArgs({ options: { files: { type: 'boolean' }, json: { type: 'boolean' } } });
+
+void runScenarios().then((paths) => {
+  if (values.json) {
+    console.log(JSON.stringify(Object.fromEntries(paths)));
+    return;
+  }
+  const row = (...cells: (string | number)[]) =>
+    console.log(cells.map((cell, at) => (at === 0 ? String(cell).padEnd(34) : String(cell).padStart(10))).join(''));
+  row('scenario', 'files', 'functions', 'calls', 'moves');
+  for (const [scenario, { files, functions, calls, moves }] of paths) {
+    row(scenario, files.length, functions, calls, moves);
+    if (values.files) console.log(`  ${files.join(', ')}\n`);
+  }
+});

@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { isLong, readSeed } from '../long';
+import { runChaos } from '.';
+
+const fixedSeeds = [1];
+const minutes = isLong ? 10 : 0.4;
+const runs = isLong ? 12 : 0;
+
+describe('Node-RED beside a service that follows the specification, under random faults', function () {
+  // After the faults, a run waits up to three minutes for the last messages.
+  this.timeout(minutes * 60_000 + 280_000);
+
+  for (const seed of fixedSeeds) {
+    it(`keeps every promise with the seed ${seed}`, () => run(seed));
+  }
+
+  const firstSeed = runs > 0 ? readSeed() : 0;
+  for (let index = 0; index < runs; index++) {
+    it(`keeps every promise with a new seed, ${index + 1} of ${runs}`, () => run(firstSeed + index));
+  }
+});
+
+async function run(seed: number): Promise<void> {
+  const lines: string[] = [];
+  const { failures, counts } = await runChaos({ seed, minutes, tell: (line) => lines.push(line) });
+  const broken = failures.map(({ atSeconds, rule, what }) => `${atSeconds} s: ${rule}: ${what}`);
+  if (broken.length > 0) console.log(lines.join('\n'));
+  assert.deepEqual(broken, []);
+  assert.ok((counts.messages ?? 0) > 20 && (counts.texts ?? 0) > 20, 'too little traffic');
+}

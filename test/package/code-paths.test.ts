@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { CodePath } from '../code-paths/recorder';
+import { root } from './packed';
+
+/** Maximum files and moves of each scenario, from the table in docs/architecture.md. */
+const budgets = [
+  ...readFileSync(join(root, 'docs', 'architecture.md'), 'utf8').matchAll(/^\| (a [a-z ]+) \| (\d+) \| (\d+) \|$/gm),
+].map(([, scenario = '', files, moves]) => ({ scenario, maxFiles: Number(files), maxMoves: Number(moves) }));
+
+describe('the path of a message through src/', function () {
+  this.timeout(120_000);
+  let paths: Record<string, CodePath> = {};
+
+  before(() => {
+    const script = join(root, 'scripts', 'code-paths.ts');
+    const printed = execFileSync(process.execPath, ['--require', 'tsx/cjs', script, '--json'], { cwd: root });
+    paths = JSON.parse(printed.toString());
+  });
+
+  it('has a budget for every scenario in docs/architecture.md', () => {
+    assert.deepEqual(
+      budgets.map(({ scenario }) => scenario),
+      Object.keys(paths),
+    );
+  });
+
+  for (const { scenario, maxFiles, maxMoves } of budgets) {
+    it(`enters at most ${maxFiles} files in ${maxMoves} moves for ${scenario}`, () => {
+      const path = paths[scenario] ?? assert.fail('this scenario did not run');
+      assert.ok(path.files.length <= maxFiles, `${path.files.length} files: ${path.files.join(', ')}`);
+      assert.ok(path.moves <= maxMoves, `${path.moves} moves`);
+      assert.ok(path.calls > 0 && path.functions <= path.calls);
+    });
+  }
+});
