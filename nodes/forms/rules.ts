@@ -1,7 +1,7 @@
 import { parsePrefixes } from '../../src/consent/prefixes';
 import { isSmsError, type SmsErrorReason } from '../../src/errors';
 import { isLoopback, parseBaseUrl, parseRedisUrl } from '../../src/login';
-import { parseFragmentationLimit, parseMessageId, planTravel } from '../../src/message/gsm';
+import { parseFragmentationLimit, parseMessageId, planEncoding } from '../../src/message/gsm';
 import { parseRecipients } from '../../src/message/recipients';
 import { parseAt, parseQuietHours, parseTimeOfDay, parseTimeZone } from '../../src/message/times';
 import { formatCallbackUrl } from '../../src/wire/callback-url';
@@ -118,7 +118,7 @@ export function checkText(
   const { fragmentationLimit, maxLength } = limits;
   if (isEnv(fragmentationLimit) || checkFragmentationLimit(fragmentationLimit)) return undefined;
   return judge(body, () =>
-    planTravel(body, isBlank(contentType) ? undefined : contentType, {
+    planEncoding(body, isBlank(contentType) ? undefined : contentType, {
       fragmentationLimit: isBlank(fragmentationLimit) ? undefined : parseFragmentationLimit(fragmentationLimit),
       maxLength: isInRange(maxLength, lengths) ? Number(maxLength) : undefined,
     }),

@@ -10,13 +10,13 @@ import type {
   StatusRecord,
 } from '../model';
 import { readCallbackTokens } from '../wire/callback-url';
+import type { Encoded } from '../wire/charset';
 import { parseFeed } from '../wire/feed';
 import { normaliseRecipient, present } from '../wire/fields';
 import { parseIncoming } from '../wire/incoming';
 import { parseOutbox } from '../wire/outbox';
 import { formatOutboundMessage, parseSendResponse } from '../wire/send';
 import { parseStatuses } from '../wire/status';
-import type { Encoded } from '../wire/text';
 import { type Answer, type Call, type CallOptions, createExchange, type Target } from './exchange';
 import { createUnread } from './failure';
 import { createRedactor, type Redact } from './redact';

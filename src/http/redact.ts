@@ -1,6 +1,6 @@
 import type { Authentication } from '../login';
+import { decodeBytes } from '../wire/charset';
 import { decodeHtmlEntities } from '../wire/entities';
-import { decodeBytes } from '../wire/text';
 
 const mark = '•••';
 /** Shorter ones are found in everything. */

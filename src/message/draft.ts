@@ -3,33 +3,37 @@ import type { OutboundMessage } from '../model';
 import { formatCallbackUrl } from '../wire/callback-url';
 import { isBlank, present } from '../wire/fields';
 import { parameterNames } from '../wire/send';
-import { type Encoding, parseFragmentationLimit, parseMessageId, parseText, planTravel } from './gsm';
+import { type Encoding, parseFragmentationLimit, parseMessageId, parseText, planEncoding } from './gsm';
 import { parseRecipients } from './recipients';
 
-/** A message as somebody wrote it: any field may be anything. */
+/** An unchecked message: each field can have any value. */
 export interface Draft {
   to: unknown;
   body: unknown;
   from?: unknown;
   messageId?: unknown;
   fragmentationLimit?: unknown;
-  /** `auto`: UTF-16 when the text needs it. */
+  /** `auto`: UTF-16 if the body needs it. `gsm`: the same, after typographic look-alikes are replaced. */
   contentType?: unknown;
   callbackUrl?: unknown;
   callbackStatusUrl?: unknown;
 }
 
-/** A draft that was found in order, and how its text travels. */
+/** A draft that has passed all checks, with its encoding. */
 export interface CheckedDraft {
   message: OutboundMessage;
   encoding: Encoding;
   parts: number;
+  /** Number of characters that content type `gsm` has replaced; absent if none. */
+  replacements?: number;
+  /** The body before the replacements; absent if there are none. */
+  originalBody?: string;
 }
 
 /**
- * Checks a draft field by field (§2.1, §8) and leaves out what is blank.
+ * Checks a draft field by field (§2.1, §8) and leaves out blank fields.
  *
- * @param maxLength longest body in characters (Unicode code points) when there is no fragmentation limit
+ * @param maxLength maximum length of the body in characters (Unicode code points), if there is no fragmentation limit
  * @throws SmsError `SMS_INPUT` whose `field` names the first field at fault
  *
  * @example
@@ -42,25 +46,31 @@ export interface CheckedDraft {
  * ```
  */
 export function checkDraft(draft: Draft, maxLength: number | undefined): CheckedDraft {
-  const given: Partial<Draft> = {};
-  for (const name of parameterNames) if (!isBlank(draft[name])) given[name] = draft[name];
-  const to = parseRecipients(given.to);
-  const body = parseBody(given.body);
-  const from = parseText(given.from, 'from');
-  const messageId = parseMessageId(given.messageId);
-  const fragmentationLimit = parseFragmentationLimit(given.fragmentationLimit);
-  const { contentType, encoding, parts } = planTravel(body, given.contentType, { fragmentationLimit, maxLength });
-  const callbackUrl = formatCallbackUrl(given.callbackUrl, 'callbackUrl');
-  const callbackStatusUrl = formatCallbackUrl(given.callbackStatusUrl, 'callbackStatusUrl');
-  const others = present({ from, messageId, fragmentationLimit, contentType, callbackUrl, callbackStatusUrl });
-  return { message: { to, body, ...others }, encoding, parts };
+  const values: Partial<Draft> = {};
+  for (const name of parameterNames) if (!isBlank(draft[name])) values[name] = draft[name];
+  const to = parseRecipients(values.to);
+  const originalBody = parseBody(values.body);
+  const from = parseText(values.from, 'from');
+  const messageId = parseMessageId(values.messageId);
+  const fragmentationLimit = parseFragmentationLimit(values.fragmentationLimit);
+  const plan = planEncoding(originalBody, values.contentType, { fragmentationLimit, maxLength });
+  const { body, contentType, encoding, parts, replacements } = plan;
+  const callbackUrl = formatCallbackUrl(values.callbackUrl, 'callbackUrl');
+  const callbackStatusUrl = formatCallbackUrl(values.callbackStatusUrl, 'callbackStatusUrl');
+  const options = present({ from, messageId, fragmentationLimit, contentType, callbackUrl, callbackStatusUrl });
+  const message = { to, body, ...options };
+  return { message, encoding, parts, ...(replacements && { replacements, originalBody }) };
 }
 
-function parseBody(value: unknown): string {
-  if (typeof value === 'string') return value;
+/**
+ * Reads a body: a number or a boolean becomes text, a Buffer is read as UTF-8, and a leading BOM is dropped.
+ *
+ * @throws SmsError `SMS_INPUT` with the field `body`, for a blank body or any other value
+ */
+export function parseBody(value: unknown): string {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  const body = Buffer.isBuffer(value) ? value.toString('utf8') : value;
-  if (isBlank(body)) throw new SmsError('bodyEmpty', { field: 'body' });
-  if (typeof body !== 'string') throw new SmsError('bodyType', { field: 'body' });
-  return body;
+  const text = Buffer.isBuffer(value) ? value.toString('utf8') : value;
+  if (isBlank(text)) throw new SmsError('bodyEmpty', { field: 'body' });
+  if (typeof text !== 'string') throw new SmsError('bodyType', { field: 'body' });
+  return text.replace(/^\ufeff/, '');
 }

@@ -1,32 +1,37 @@
 import { SmsError } from '../errors';
 import type { ContentType } from '../model';
 import { readWholeNumber } from '../wire/fields';
+import { replaceLookAlikes } from './replacements';
 
-/** How the network carries a text: in the default alphabet (GSM 03.38, also 3GPP TS 23.038), or as UTF-16 units. */
+/** Encoding of a message on the network: the default alphabet (GSM 03.38, also 3GPP TS 23.038) or UTF-16 units. */
 export type Encoding = 'GSM-7' | 'UCS-2';
 
-/** What a text takes to send. */
+/** Size of a message on the network. */
 export interface TextMeasure {
-  /** Unicode code points; a lone surrogate counts as one. */
+  /** Number of Unicode code points. A lone surrogate counts as one. */
   characters: number;
   encoding: Encoding;
-  /** SMS parts; 0 for an empty text. */
+  /** Number of SMS parts; 0 for an empty body. */
   parts: number;
-  /** Septets, escapes included, or UTF-16 units. */
+  /** Number of septets, with escapes, or of UTF-16 units. */
   units: number;
-  /** Septets or UTF-16 units that the last part has room for. */
+  /** Number of septets or UTF-16 units that still fit into the last part. */
   left: number;
 }
 
-/** How a text travels. */
-export interface Travel {
+/** A body as it is sent, and its encoding. */
+export interface EncodingPlan {
+  /** The body after the replacements of type `gsm`. */
+  body: string;
   encoding: Encoding;
   parts: number;
-  /** Absent: not sent. */
+  /** Value of the parameter `contentType`; absent: not sent. */
   contentType?: ContentType;
+  /** Number of characters that type `gsm` has replaced; absent if none. */
+  replacements?: number;
 }
 
-const longestMessageId = 36;
+const maxMessageIdLength = 36;
 const utf16: ContentType = 'text/plain; charset=UTF-16';
 const contentTypes: readonly ContentType[] = ['text/plain', utf16];
 
@@ -39,11 +44,11 @@ const limits = { 'GSM-7': { single: 160, part: 153 }, 'UCS-2': { single: 70, par
 const alphabet: ReadonlySet<string> = new Set(basicSet + extensionTable);
 
 /**
- * Counts the characters, units and parts of a text: 160 septets or 70 UTF-16 units in one part, 153 or 67 in each of
- * several. An escape sequence or a surrogate pair is never split over two parts, so a part may stay one unit short.
+ * Counts the characters, units and parts of a body: 160 septets or 70 UTF-16 units in a single part, 153 or 67 in each of
+ * several parts. An escape sequence or a surrogate pair is never split over two parts, so a part can stay one unit short.
  *
- * @param encoding `UCS-2` counts as for a message with the UTF-16 content type. `GSM-7` counts a unit outside the
- *   alphabet as one septet. When absent, the text's own: GSM-7 if every character is in it.
+ * @param encoding `UCS-2` counts as for a message with the UTF-16 content type. `GSM-7` counts a unit outside the alphabet
+ *   as one septet. If absent, the body decides: GSM-7 if every character is in the alphabet.
  *
  * @example
  * ```ts
@@ -76,18 +81,18 @@ export function measureText(text: string, encoding?: Encoding): TextMeasure {
   return { characters, encoding: used, parts, units, left: parts > 1 ? part - inPart : single - units };
 }
 
-/** The first characters of a text that are outside GSM 03.38 (basic set and extension table), each once, at most `most`. */
-export function charactersOutside(text: string, most: number): string[] {
-  const found = new Set<string>();
+/** Returns the characters outside GSM 03.38 (basic set and extension table), each once, at most `maxCount`. */
+export function charactersOutside(text: string, maxCount: number): string[] {
+  const outside = new Set<string>();
   for (const character of text) {
-    if (!alphabet.has(character)) found.add(character);
-    if (found.size === most) break;
+    if (!alphabet.has(character)) outside.add(character);
+    if (outside.size === maxCount) break;
   }
-  return [...found];
+  return [...outside];
 }
 
 /**
- * Reads text of one line (§2.1 `from`, `messageId`), without white space around it, if there is any.
+ * Reads a value of one line (§2.1 `from`, `messageId`) without white space around it. Returns `undefined` for `undefined`.
  *
  * @throws SmsError `SMS_INPUT` with the field
  */
@@ -99,20 +104,19 @@ export function parseText(value: unknown, field: 'from' | 'messageId'): string |
 }
 
 /**
- * Reads the identifier of a message (§2.1), of at most 36 characters, if there is one.
+ * Reads the identifier of a message (§2.1), at most 36 characters. Returns `undefined` for `undefined`.
  *
  * @throws SmsError `SMS_INPUT` with the field `messageId`
  */
 export function parseMessageId(value: unknown): string | undefined {
   const messageId = parseText(value, 'messageId');
-  // It may be hundreds of millions long.
   const { characters: length } = measureText(messageId ?? '', 'UCS-2');
-  if (length > longestMessageId) throw new SmsError('messageIdTooLong', { field: 'messageId', params: { length } });
+  if (length > maxMessageIdLength) throw new SmsError('messageIdTooLong', { field: 'messageId', params: { length } });
   return messageId;
 }
 
 /**
- * Reads the fragmentation limit (§2.1), if there is one.
+ * Reads the fragmentation limit (§2.1). Returns `undefined` for `undefined`.
  *
  * @throws SmsError `SMS_INPUT` with the field `fragmentationLimit`
  */
@@ -126,21 +130,25 @@ export function parseFragmentationLimit(value: unknown): number | undefined {
 }
 
 /**
- * Says how a text travels, and refuses one that is too long.
+ * Chooses the encoding of a body, and refuses a body that is too long.
  *
- * @param contentType one of the two of §2.1, or `auto` for UTF-16 when the text needs it; absent: none is sent
- * @param limits most parts, or else the longest text in characters (Unicode code points); without both, any length passes
+ * @param contentType one of the two values of §2.1; `auto`: UTF-16 if the body needs it; `gsm`: as `auto`, after typographic
+ *   look-alikes are replaced; absent: none is sent
+ * @param limits maximum number of parts, or else maximum number of characters (Unicode code points)
  * @throws SmsError `SMS_INPUT` with the field `contentType` or `body`
  */
-export function planTravel(
+export function planEncoding(
   body: string,
   contentType: unknown,
   limits: { fragmentationLimit: number | undefined; maxLength: number | undefined },
-): Travel {
-  const text = measureText(body);
-  const auto = text.encoding === 'UCS-2' ? utf16 : undefined;
-  const sent = contentType === 'auto' ? auto : parseContentType(contentType);
-  const { encoding, parts, characters } = sent === utf16 ? measureText(body, 'UCS-2') : text;
+): EncodingPlan {
+  const replaced = replaceLookAlikes(contentType === 'gsm' ? body : '');
+  const isReplaced = replaced.replacements > 0 && charactersOutside(replaced.body, 1).length === 0;
+  const sentBody = isReplaced ? replaced.body : body;
+  const own = measureText(sentBody);
+  const isAuto = contentType === 'auto' || contentType === 'gsm';
+  const sent = isAuto ? (own.encoding === 'UCS-2' ? utf16 : undefined) : parseContentType(contentType);
+  const { encoding, parts, characters } = sent === utf16 ? measureText(sentBody, 'UCS-2') : own;
   const { fragmentationLimit, maxLength } = limits;
   if (fragmentationLimit !== undefined) {
     if (parts > fragmentationLimit) {
@@ -149,18 +157,24 @@ export function planTravel(
   } else if (maxLength !== undefined && characters > maxLength) {
     throw new SmsError('bodyTooLong', { field: 'body', params: { length: characters, limit: maxLength } });
   }
-  return { encoding, parts, ...(sent === undefined ? undefined : { contentType: sent }) };
+  return {
+    body: sentBody,
+    encoding,
+    parts,
+    ...(sent && { contentType: sent }),
+    ...(isReplaced && { replacements: replaced.replacements }),
+  };
 }
 
 /**
- * Reads a content type (§2.1), if there is one.
+ * Reads a content type (§2.1). Returns `undefined` for `undefined`.
  *
  * @throws SmsError `SMS_INPUT` with the field `contentType`
  */
 function parseContentType(value: unknown): ContentType | undefined {
   if (value === undefined) return undefined;
-  const given = typeof value === 'string' ? value.replace(/\s+/g, '').toLowerCase() : undefined;
-  const known = contentTypes.find((contentType) => contentType.replace(' ', '').toLowerCase() === given);
-  if (!known) throw new SmsError('contentType', { field: 'contentType' });
-  return known;
+  const compact = typeof value === 'string' ? value.replace(/\s+/g, '').toLowerCase() : undefined;
+  const contentType = contentTypes.find((known) => known.replace(' ', '').toLowerCase() === compact);
+  if (!contentType) throw new SmsError('contentType', { field: 'contentType' });
+  return contentType;
 }

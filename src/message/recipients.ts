@@ -1,25 +1,32 @@
 import { SmsError } from '../errors';
 
+/** Maximum number of different recipients of one message (contract §4). */
+const maxRecipients = 5_000;
+/** Maximum number of items in a list, including repeated items. Bounds the time that a huge list takes. */
+const maxItems = 100_000;
+
 const separators = /[\s,;]+/;
-/** Digits, with formatting characters around and between them, or those alone. White space gets this far in list items only. */
+/** Separators between items, without white space that can also stand inside a number. */
+const segmentSeparators = /[,;\r\n]+/;
+const invisibleMarks = /\p{Cf}/gu;
+/** Digits with formatting characters around and between them, or formatting characters alone. */
 const numberLike = /^\+?[\d()./\s-]*$/;
 const formatting = /[()./\s+-]/g;
 const msisdn = /^[1-9]\d{6,14}$/;
-const listIndex = /^\d+$/;
-/** Of a text. More of them would hold up the process while each is looked up, counted and remembered. */
-const mostRecipients = 5_000;
-/** Repetitions and all. To read more of them would, too. */
-const mostRead = 100_000;
+/** `64211234567.0`, `6.42e10`: without the point, such a text would be the number of another person. */
+const decimalNumber = /^\+?(?:\d+\.\d+|(?:\d+\.?\d*|\.\d+)e[+-]?\d+|[\d\s]+\.0+)$/i;
 
 /**
- * Reads the recipients of a message (§2.1 `to`): text, whose items are separated by white space, commas or semicolons,
- * or a number, or a list of texts and numbers, one item each.
+ * Reads the recipients of a message (§2.1 `to`): a string with items separated by white space, commas or semicolons, or
+ * a number, or an array of strings and numbers with one item each.
  *
- * An item of digits is an MSISDN: a leading `+` and formatting characters are dropped, and 7 to 15 digits without
- * a leading zero must remain; one of formatting characters alone is refused. Any other item names a contact or a group and stays as it is. Repeated items
- * are given once, in the order of their first appearance; there may be 5,000 different ones, and 100,000 in all.
+ * - Invisible marks (Unicode category Cf) are dropped.
+ * - An item of digits of any script is an MSISDN: a leading `+` and formatting characters are dropped, and 7 to 15
+ *   digits without a leading zero must remain. An item that reads as a decimal number is refused.
+ * - Any other item names a contact or a group and stays as it is.
+ * - Repeated items are returned once, in the order of their first appearance.
  *
- * @throws SmsError `SMS_INPUT` with the field `to`
+ * @throws SmsError `SMS_INPUT` with the field `to`, also for more than 5,000 recipients or 100,000 items
  *
  * @example
  * ```ts
@@ -31,19 +38,20 @@ const mostRead = 100_000;
  */
 export function parseRecipients(to: unknown): string[] {
   const recipients = new Set<string>();
-  let count = 0;
-  for (const item of itemsOf(to)) {
-    const text = textOf(item);
-    if (text !== '') recipients.add(parseItem(text));
-    if (recipients.size > mostRecipients || ++count > mostRead)
-      throw new SmsError('recipientsTooMany', { field: 'to' });
+  const items = readItems(to);
+  if (items.length > maxItems) throw new SmsError('recipientsTooMany', { field: 'to' });
+  for (const item of items) {
+    const text = readText(item);
+    if (text !== '') recipients.add(parseItem(text, to));
+    if (recipients.size > maxRecipients) throw new SmsError('recipientsTooMany', { field: 'to' });
   }
   if (recipients.size === 0) throw new SmsError('recipientsEmpty', { field: 'to' });
   return [...recipients];
 }
 
 /**
- * The number that a text is, without the formatting characters among its digits; `undefined`: it is none.
+ * Reads a number: drops invisible marks, formatting characters and a leading `+`, and reads digits of any script.
+ * Returns `undefined` if the text is not an MSISDN.
  *
  * @example
  * ```ts
@@ -54,24 +62,34 @@ export function parseRecipients(to: unknown): string[] {
  * ```
  */
 export function parseMsisdn(text: string): string | undefined {
-  const digits = text.replace(formatting, '');
+  const plain = toAscii(text.replace(invisibleMarks, '')).trim();
+  if (decimalNumber.test(plain)) return undefined;
+  const digits = plain.replace(formatting, '');
   return msisdn.test(digits) ? digits : undefined;
 }
 
-function itemsOf(to: unknown): Iterable<unknown> {
-  if (typeof to === 'string') return to.split(separators, mostRead + 1);
-  return Array.isArray(to) ? presentItems(to) : [to];
+/**
+ * Refuses an answer to a sender's name: a received message from `NZ Post` must not reach the contacts `NZ` and `Post`.
+ *
+ * @param from sender of the received message (`msg.sms.from`)
+ * @throws SmsError `SMS_INPUT` with the field `to`, if `to` is this sender, or an array with it, and not a number
+ */
+export function refuseSenderName(to: unknown, from: unknown): void {
+  if (typeof from !== 'string' || from.trim() === '' || parseMsisdn(from) !== undefined) return;
+  const isSender = (item: unknown) => typeof item === 'string' && item.trim() === from.trim();
+  if (isSender(to) || (Array.isArray(to) && to.some(isSender))) throw refusal('recipientSender', from.trim());
 }
 
-/** The items of a list without its holes. There may be thousands of millions of them, so that none is looked at. */
-function* presentItems(list: readonly unknown[]): Iterable<unknown> {
-  for (const name of Object.keys(list)) if (listIndex.test(name)) yield list[Number(name)];
+function readItems(to: unknown): readonly unknown[] {
+  // Marks go first, because JavaScript takes one of them, the BOM, for white space.
+  if (typeof to === 'string') return to.replace(invisibleMarks, '').split(separators, maxItems + 1);
+  return Array.isArray(to) ? to : [to];
 }
 
-function textOf(item: unknown): string {
-  if (typeof item === 'string') return item.trim();
+function readText(item: unknown): string {
+  if (typeof item === 'string') return item.replace(invisibleMarks, '').trim();
   if (typeof item === 'number') {
-    // The sign and the point of a number would pass for formatting.
+    // As text, the sign and the point of a number would pass for formatting characters.
     if (!Number.isSafeInteger(item) || item < 0) throw refusal('recipientNumber', String(item));
     return String(item);
   }
@@ -79,18 +97,56 @@ function textOf(item: unknown): string {
   throw new SmsError('recipientsType', { field: 'to' });
 }
 
-function parseItem(item: string): string {
-  if (item.lastIndexOf('+') > 0) throw refusal('recipientPlus', item);
-  if (numberLike.test(item)) {
-    const digits = parseMsisdn(item);
-    if (digits === undefined) throw refusal('recipientNumber', item);
+function parseItem(item: string, to: unknown): string {
+  const plain = toAscii(item);
+  if (plain.lastIndexOf('+') > 0) throw refusal('recipientPlus', item);
+  if (decimalNumber.test(plain)) throw refusal('recipientDecimal', item);
+  if (numberLike.test(plain)) {
+    const digits = parseMsisdn(plain);
+    if (digits === undefined) throw refuseNumber(item, to);
     return digits;
   }
   if (/\s/.test(item)) throw refusal('recipientSpace', item);
   return item;
 }
 
-function refusal(reason: 'recipientNumber' | 'recipientPlus' | 'recipientSpace', item: string): SmsError {
-  const quoted = JSON.stringify(item.length > 40 ? `${item.slice(0, 39)}…` : item);
-  return new SmsError(reason, { field: 'to', params: { item: quoted } });
+/** Refuses a number. If white space has split it into several items, the error quotes it whole and says how to write it. */
+function refuseNumber(item: string, to: unknown): SmsError {
+  const segments = typeof to === 'string' ? to.replace(invisibleMarks, '').split(segmentSeparators) : [];
+  const whole = segments.find((segment) => segment.trim().split(/\s+/).includes(item))?.trim();
+  if (whole === undefined || !/\s/.test(whole) || !numberLike.test(toAscii(whole))) {
+    return refusal('recipientNumber', item);
+  }
+  const joined = parseMsisdn(whole);
+  return joined === undefined
+    ? refusal('recipientNumber', whole)
+    : new SmsError('recipientSplit', { field: 'to', params: { item: quote(whole), joined } });
+}
+
+/** Writes digits of all scripts, full-width characters and dashes in ASCII. */
+function toAscii(text: string): string {
+  // Most texts are plain already.
+  if (/^[\0-\x7f]*$/.test(text)) return text;
+  return text
+    .replace(/[\uff01-\uff5e]/g, (character) => String.fromCharCode(character.charCodeAt(0) - 0xfee0))
+    .replace(/\p{Pd}/gu, '-')
+    .replace(/\p{Nd}/gu, (digit) => String(readDigit(digit)));
+}
+
+/** Returns the value of a decimal digit: in Unicode, the digits of each script stand in rows from 0 to 9. */
+function readDigit(digit: string): number {
+  const code = digit.codePointAt(0) ?? 0;
+  let position = 0;
+  while (/\p{Nd}/u.test(String.fromCodePoint(code - position - 1))) position++;
+  return position % 10;
+}
+
+type RefusalReason = 'recipientNumber' | 'recipientDecimal' | 'recipientPlus' | 'recipientSpace' | 'recipientSender';
+
+function refusal(reason: RefusalReason, item: string): SmsError {
+  return new SmsError(reason, { field: 'to', params: { item: quote(item) } });
+}
+
+function quote(item: string): string {
+  return JSON.stringify(item.length > 40 ? `${item.slice(0, 39)}…` : item);
 }

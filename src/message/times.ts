@@ -2,12 +2,12 @@ import { SmsError } from '../errors';
 import { readIsoDate } from '../wire/date';
 import { isBlank } from '../wire/fields';
 
-/** Every day between two times of a zone: no text leaves then. */
+/** Daily quiet hours of a time zone, in which no message leaves. */
 export interface QuietSettings {
-  /** Minutes since midnight. Later than {@link to}: over midnight. Never equal to it. */
+  /** Minutes since midnight. If later than {@link to}, the quiet hours span midnight. Never equal to {@link to}. */
   from: number;
   to: number;
-  /** An IANA name. */
+  /** IANA name. */
   timeZone: string;
 }
 
@@ -15,21 +15,24 @@ const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 
-/** How far ahead a text may be meant to leave. */
-const furthestMs = 366 * dayMs;
+/** Maximum time between now and `at`. */
+const maxAheadMs = 366 * dayMs;
 
-/** No zone is as far from UTC. */
-const furthestOffsetMs = 15 * hourMs;
+/** Numbers below this are seconds since 1970, not milliseconds: as milliseconds they would be before March 1973. */
+const minMilliseconds = 100_000_000_000;
 
-/** Quiet hours that leave no moment of a day free are looked through so far, and then asked again. */
-const mostPeriods = 32;
+/** Every time zone is closer to UTC than this. */
+const maxOffsetMs = 15 * hourMs;
+
+/** Maximum number of quiet periods in a row that {@link nextAllowed} passes over. */
+const maxPeriods = 32;
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
 /**
- * Reads the name of a zone; blank: the machine's.
+ * Reads the name of a time zone. Blank: the zone of the machine.
  *
- * @throws SmsError `SMS_CONFIG` when there is no such zone
+ * @throws SmsError `SMS_CONFIG` if the zone does not exist
  *
  * @example
  * ```ts
@@ -50,9 +53,9 @@ export function parseTimeZone(value: unknown): string {
 }
 
 /**
- * Reads quiet hours, each of the two times as `HH:MM`; both blank: `undefined`.
+ * Reads quiet hours from two times of the form `HH:MM`. Both blank: `undefined`.
  *
- * @throws SmsError `SMS_CONFIG` when one is no such time, when one alone is blank, or when they are equal
+ * @throws SmsError `SMS_CONFIG` if a time has another form, if only one is blank, or if both are equal
  *
  * @example
  * ```ts
@@ -73,7 +76,7 @@ export function parseQuietHours(quietFrom: unknown, quietTo: unknown, timeZone: 
 }
 
 /**
- * Reads a time of day, `HH:MM`, as minutes since midnight; blank: `undefined`.
+ * Reads a time of day of the form `HH:MM`, in minutes since midnight. Blank: `undefined`.
  *
  * @throws SmsError `SMS_CONFIG` that names the setting
  */
@@ -85,10 +88,11 @@ export function parseTimeOfDay(setting: string, value: unknown): number | undefi
 }
 
 /**
- * Reads when a text may leave, in ms since 1970: a Date, ms since 1970, or ISO 8601, which without a zone is in `timeZone`. A
- * bare date is its first moment, and what is past is now. Blank: `undefined`.
+ * Reads the earliest time at which a message can leave: a Date, milliseconds since 1970, or ISO 8601. ISO 8601 without a zone
+ * is in `timeZone`, and a date without a time means its first moment. Returns ms since 1970, `now` for a time in the past,
+ * and `undefined` for a blank value.
  *
- * @throws SmsError `SMS_INPUT` with the field `at`, when it is no time or more than 366 days after `now`
+ * @throws SmsError `SMS_INPUT` with the field `at`, if the value is not a time, is in seconds, or is more than 366 days ahead
  *
  * @example
  * ```ts
@@ -101,16 +105,18 @@ export function parseTimeOfDay(setting: string, value: unknown): number | undefi
  */
 export function parseAt(value: unknown, timeZone: string, now: number): number | undefined {
   if (isBlank(value)) return undefined;
+  const isNumber = typeof value === 'number' || (typeof value === 'string' && /^\s*\d{9,11}\s*$/.test(value));
+  if (isNumber && Number(value) < minMilliseconds) throw new SmsError('atSeconds', { field: 'at' });
   const at = readInstant(value, timeZone);
   if (at === undefined || !Number.isFinite(at)) throw new SmsError('atInvalid', { field: 'at' });
-  if (at - now > furthestMs) throw new SmsError('atTooFar', { field: 'at' });
+  if (at - now > maxAheadMs) throw new SmsError('atTooFar', { field: 'at' });
   return Math.max(at, now);
 }
 
-/** The first moment from `instant` on, in ms since 1970, at which none of the quiet hours hold. */
+/** Returns the first time from `instant` on, in ms since 1970, that is outside all quiet hours. */
 export function nextAllowed(instant: number, quietHours: readonly QuietHours[]): number {
   let moment = instant;
-  for (let periods = 0; periods < mostPeriods; periods++) {
+  for (let periods = 0; periods < maxPeriods; periods++) {
     const until = Math.max(...quietHours.map((hours) => hours.endOf(moment) ?? moment));
     if (until <= moment) return moment;
     moment = until;
@@ -119,29 +125,29 @@ export function nextAllowed(instant: number, quietHours: readonly QuietHours[]):
 }
 
 /**
- * Quiet hours as they are in a zone, where its clock changes too: they begin at the first and end at the last of two equal
- * times, and at the next time that exists where theirs is skipped.
+ * Quiet hours in a time zone, through its clock changes. If a local time comes twice, quiet hours begin at the first and end at
+ * the last. If a local time is skipped, the next time that exists applies.
  */
 export class QuietHours {
   readonly settings: QuietSettings;
-  /** Between these moments nothing changes: most are asked for the present, over and over. */
-  #known = { from: 0, until: 0, isQuiet: false };
+  /** Last result, which holds between its two times. Most callers ask for the present again and again. */
+  #lastSpan = { from: 0, until: 0, isQuiet: false };
 
   constructor(settings: QuietSettings) {
     this.settings = settings;
   }
 
-  /** When those end that hold at a moment; `undefined`: none do. */
+  /** Returns the end of the quiet hours that contain a time, or `undefined` if the time is outside quiet hours. */
   endOf(instant: number): number | undefined {
-    if (instant < this.#known.from || instant >= this.#known.until) this.#known = this.#spanAt(instant);
-    return this.#known.isQuiet ? this.#known.until : undefined;
+    if (instant < this.#lastSpan.from || instant >= this.#lastSpan.until) this.#lastSpan = this.#spanAt(instant);
+    return this.#lastSpan.isQuiet ? this.#lastSpan.until : undefined;
   }
 
   #spanAt(instant: number): { from: number; until: number; isQuiet: boolean } {
     const { from, to, timeZone } = this.settings;
     const today = Math.floor((instant + offsetAt(instant, timeZone)) / dayMs) * dayMs;
     const days = [today - dayMs, today, today + dayMs];
-    // What begins on a later day is not looked at.
+    // The next two days are enough: a later call computes the rest.
     let until = instantOf(today + 2 * dayMs, timeZone);
     for (const day of days) {
       const begin = instantOf(day + from * minuteMs, timeZone);
@@ -154,22 +160,24 @@ export class QuietHours {
 }
 
 /**
- * When a clock on the wall of a zone shows a time: the first such moment, or, where it skips that time, the next that exists.
+ * Returns the time at which the clock of a zone shows a local time: the first if the local time comes twice, and the time of
+ * the clock change if the local time is skipped.
  *
- * @param local ms since 1970 as if that clock were on UTC
+ * @param local local time, in ms since 1970 as if the zone were UTC
  */
 export function instantOf(local: number, timeZone: string): number {
   return instantsOf(local, timeZone)[0] ?? local;
 }
 
-/** All moments at which it shows that time, in order; at least one, see {@link instantOf}. */
+/** Returns all times at which the clock of a zone shows a local time, in order. At least one, see {@link instantOf}. */
 function instantsOf(local: number, timeZone: string): number[] {
-  const [earliest, latest] = [local - furthestOffsetMs, local + furthestOffsetMs];
+  const [earliest, latest] = [local - maxOffsetMs, local + maxOffsetMs];
   const [before, after] = [offsetAt(earliest, timeZone), offsetAt(latest, timeZone)];
   if (before === after) return [local - before];
-  const found = [local - before, local - after].filter((instant) => instant + offsetAt(instant, timeZone) === local);
-  if (found.length > 0) return found.sort((a, b) => a - b);
-  // It skips that time: the next is the moment of the change.
+  const candidates = [local - before, local - after];
+  const instants = candidates.filter((instant) => instant + offsetAt(instant, timeZone) === local);
+  if (instants.length > 0) return instants.sort((a, b) => a - b);
+  // The local time is skipped: search for the time of the clock change.
   let [old, changed] = [earliest, latest];
   while (changed - old > 1) {
     const middle = Math.floor((old + changed) / 2);
@@ -179,7 +187,7 @@ function instantsOf(local: number, timeZone: string): number[] {
   return [changed];
 }
 
-/** How far ahead of UTC the clock of a zone is at a moment, in ms. */
+/** Returns the offset of a zone from UTC at a time, in ms. */
 function offsetAt(instant: number, timeZone: string): number {
   const parts: Partial<Record<Intl.DateTimeFormatPartTypes, number>> = {};
   for (const { type, value } of formatOf(timeZone).formatToParts(instant)) parts[type] = Number(value);
@@ -199,7 +207,7 @@ function formatOf(timeZone: string): Intl.DateTimeFormat {
   return format;
 }
 
-/** An offset such as `+05:00`, which newer runtimes take, is no name. */
+/** Offsets such as `+05:00`, which newer versions of Node.js accept, are not names. */
 function isTimeZone(name: string): boolean {
   if (!/^[a-z]/i.test(name)) return false;
   try {
@@ -212,13 +220,13 @@ function isTimeZone(name: string): boolean {
 
 function readInstant(value: unknown, timeZone: string): number | undefined {
   if (typeof value === 'number') return value;
-  // One that a function node has made is of another realm.
+  // Dates of function nodes come from another realm, so `instanceof` does not see them.
   if (Object.prototype.toString.call(value) === '[object Date]') return Number(value);
   if (typeof value !== 'string') return undefined;
   const text = value.trim();
-  // Ms since 1970, as an environment variable gives them: no ISO 8601 looks so.
+  // Environment variables hold milliseconds as text. ISO 8601 never has 13 digits in a row.
   if (/^\d{13}$/.test(text)) return Number(text);
-  const read = readIsoDate(text);
-  if (read === undefined) return undefined;
-  return read.isLocal ? instantOf(read.instant, timeZone) : read.instant;
+  const date = readIsoDate(text);
+  if (date === undefined) return undefined;
+  return date.isLocal ? instantOf(date.instant, timeZone) : date.instant;
 }

@@ -1,19 +1,19 @@
 import { SmsError } from '../errors';
 
-/** The variables that the service replaces at runtime (§6.2), whatever their case. */
+/** Variables that the service replaces at runtime (§6.2), in any case. */
 const variables = /(\{!(?:messageId|body|recipient\.msisdn|recipient\.displayname|status)\})/i;
-/** Nothing that a header or a request line could be split at. */
+/** Characters that could split a header or a request line. */
 const unsafeCharacters = /[\s\p{Cc}\p{Zl}\p{Zp}]/u;
 const webUrl = /^https?:\/\/[^/?#]/i;
 const mailtoUrl = /^mailto:[^@?]+@[^@?]+/i;
 const address = /^[^\s\p{Cc}@,;:<>()[\]\\"]+@[^\s\p{Cc}@,;:<>()[\]\\"]+$/u;
 
 /**
- * Writes a callback URL for the send request (§6). Blank: `undefined`. A URL goes unchanged but for white space around it. An object
- * becomes a mailto URL with its parameters encoded once (§6.3); the form encoding of the request is the second time. The
- * variables of §6.2 stay literally in place.
+ * Writes a callback URL for the send request (§6). A URL loses the white space around it. An object becomes a mailto URL whose
+ * parameters are encoded once (§6.3); the form of the request encodes them again. Variables (§6.2) stay as they are. Blank:
+ * `undefined`.
  *
- * @throws SmsError `SMS_INPUT` with the field, when it is neither
+ * @throws SmsError `SMS_INPUT` with the field, for any other value
  *
  * @example
  * ```ts
@@ -31,15 +31,15 @@ export function formatCallbackUrl(value: unknown, field: 'callbackUrl' | 'callba
     if (url === '') return undefined;
     const isWeb = webUrl.test(url) && URL.canParse(url);
     if (unsafeCharacters.test(url) || !(isWeb || (field === 'callbackUrl' && mailtoUrl.test(url)))) {
-      throw notUsable(field);
+      throw unusable(field);
     }
     return url;
   }
-  if (typeof value !== 'object' || field === 'callbackStatusUrl' || Array.isArray(value)) throw notUsable(field);
+  if (typeof value !== 'object' || field === 'callbackStatusUrl' || Array.isArray(value)) throw unusable(field);
   return formatMailto(value, field);
 }
 
-/** What the parameter `token` of a callback URL says, by which its callbacks are let in. */
+/** Returns the tokens of a callback URL (query parameter `token`), which must not appear in errors. */
 export function readCallbackTokens(url = ''): string[] {
   const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(url) ?? [];
   return query === '' ? [] : new URLSearchParams(query).getAll('token');
@@ -52,7 +52,7 @@ function formatMailto(value: { mailto?: unknown; subject?: unknown; body?: unkno
   if (!addresses.every((item) => address.test(item))) throw new SmsError('mailto', { field, params: { field } });
   const parameters: string[] = [];
   for (const [name, parameter] of [
-    // A line break in a subject would begin another header.
+    // A line break in a subject would start another header.
     ['Subject', parameterText(subject, field)?.replace(/[\s\p{Cc}]+/gu, ' ')],
     ['Body', parameterText(body, field)?.replace(/\r\n?/g, '\n')],
   ] as const) {
@@ -79,7 +79,7 @@ function encode(text: string): string {
     .join('');
 }
 
-function notUsable(field: 'callbackUrl' | 'callbackStatusUrl'): SmsError {
+function unusable(field: 'callbackUrl' | 'callbackStatusUrl'): SmsError {
   const schemes = field === 'callbackUrl' ? 'http/https/mailto' : 'http/https';
   return new SmsError('callbackUrl', { field, params: { field, schemes } });
 }

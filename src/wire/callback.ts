@@ -1,34 +1,34 @@
 import { isSmsError } from '../errors';
 import type { IncomingRecord, StatusRecord } from '../model';
+import { decodeText } from './charset';
 import { type Field, isBlank, readFields, unreadable } from './fields';
 import { decodeMarked, flattenForm, parseForm } from './form';
 import { createIncoming } from './incoming';
 import { createStatus } from './status';
-import { decodeText } from './text';
 import { contentOf, parseXml, type XmlElement } from './xml';
 
-/** A real one has one. Each gets all that they have in common. */
+/** Maximum number of recipients in a reply. The service sends one. */
 const maxRecipients = 30;
 
-/** What a callback endpoint has received. */
+/** Request body at a callback endpoint. */
 export interface CallbackRequest {
-  /** The Content-Type header. */
+  /** Content-Type header. */
   contentType?: string | undefined;
   bytes?: Uint8Array;
-  /** What another body parser made of a form, when it ran first and took the bytes. */
+  /** Form that another body parser has read before, instead of the bytes. */
   form?: Readonly<Record<string, unknown>>;
 }
 
-/** What the service has called about (§6). */
+/** Records of a callback (§6). */
 export type CallbackEvent =
   | { kind: 'incoming'; records: IncomingRecord[] }
   | { kind: 'status'; records: StatusRecord[] };
 
 /**
- * Reads a callback in XMLv3 or FORMv1 (§6.4, §6.5). The body alone says which it is; the content type gives the charset only.
- * Each recipient of an XMLv3 reply gives a record. A reply has a sender and a status a status code, neither of them blank.
+ * Reads a callback in XMLv3 or FORMv1 (§6.4, §6.5). The request body alone decides which; the content type gives only the
+ * charset. Each recipient of an XMLv3 reply becomes a record. A reply needs a sender, and a status needs a status code.
  *
- * @throws SmsError `SMS_RESPONSE` (reason `callbackUnreadable`), whose message is one line that says why
+ * @throws SmsError `SMS_RESPONSE` (reason `callbackUnreadable`) whose message is one line that says why
  *
  * @example
  * ```ts
@@ -47,7 +47,7 @@ export function parseCallback({ contentType, bytes, form }: CallbackRequest): Ca
     if (text.startsWith('<')) return readXml(bytes, contentType);
     if (text.startsWith('{') || text.startsWith('['))
       throw unreadable('callback', 'JSON is not accepted; send XMLv3 or FORMv1');
-    return readForm(ofCallback(() => parseForm(bytes, contentType)));
+    return readForm(asCallback(() => parseForm(bytes, contentType)));
   }
   const fields = [...flattenForm(form)].map(readParsed);
   const [first] = fields;
@@ -56,7 +56,7 @@ export function parseCallback({ contentType, bytes, form }: CallbackRequest): Ca
   return readForm(fields);
 }
 
-/** White space around the form came with its first name or last value; what is no UTF-8 the other parser has left escaped. */
+/** Trims white space that surrounded the form, and decodes values that the other parser has left escaped. */
 function readParsed([name, value]: Field): Field {
   return [name.trim(), name.trim() === 'body' ? decodeMarked(value) : decodeMarked(value).trim()];
 }
@@ -70,14 +70,14 @@ function readForm(fields: readonly Field[]): CallbackEvent {
 }
 
 function readXml(bytes: Uint8Array, contentType: string | undefined): CallbackEvent {
-  const root = ofCallback(() => parseXml(bytes, contentType));
+  const root = asCallback(() => parseXml(bytes, contentType));
   if (root.name === 'inbound-message') return { kind: 'incoming', records: readReplies(root) };
   if (root.name === 'status-update') return { kind: 'status', records: [readStatus(root)] };
   throw unreadable('callback', 'the root element is neither inbound-message nor status-update');
 }
 
-/** Parses what elsewhere is an answer of the service, and says of a fault that it is the callback's. */
-function ofCallback<Parsed>(parse: () => Parsed): Parsed {
+/** Turns the error of an unreadable answer into the error of an unreadable callback. */
+function asCallback<Parsed>(parse: () => Parsed): Parsed {
   try {
     return parse();
   } catch (error) {
@@ -88,7 +88,7 @@ function ofCallback<Parsed>(parse: () => Parsed): Parsed {
 
 function readReplies(root: XmlElement): IncomingRecord[] {
   const recipients = root.children.filter(({ name }) => name === 'recipient');
-  const shared = [
+  const sharedFields = [
     ...rename(Object.entries(root.attributes), { messageId: 'inReplyToId', receivedDate: 'messageDate' }),
     ...childrenOf(root).filter(([name]) => name !== 'recipient'),
   ];
@@ -96,15 +96,15 @@ function readReplies(root: XmlElement): IncomingRecord[] {
   const records: IncomingRecord[] = [];
   for (const recipient of recipients) {
     const body = recipient.children.find(({ name }) => name === 'body');
-    const own = [...rename(Object.entries(recipient.attributes), { msisdn: 'from' }), ...childrenOf(recipient)];
-    // An identifier that every reply to one message shares must not pass for the reply's own.
-    const fields = [...own, ...shared].filter(([name]) => name !== 'messageId' && name !== 'body');
+    const ownFields = [...rename(Object.entries(recipient.attributes), { msisdn: 'from' }), ...childrenOf(recipient)];
+    // All replies to one message have the same messageId here, so it does not identify a reply.
+    const fields = [...ownFields, ...sharedFields].filter(([name]) => name !== 'messageId' && name !== 'body');
     const text = body === undefined ? '' : contentOf(body);
     const record = createIncoming([['body', text], ...fields], 'callback');
     if (!isBlank(record.from)) records.push(record);
-    // A 400 makes the service keep the text, which would be lost if the others were accepted without it.
+    // After a 400 the service keeps the message. Accepting only the other recipients would lose it.
     else if (!isBlank(record.body))
-      throw unreadable('callback', 'a recipient of the inbound-message has a text but no msisdn');
+      throw unreadable('callback', 'a recipient of the inbound-message has a body but no msisdn');
   }
   if (records.length === 0) throw unreadable('callback', 'the inbound-message has no recipient with msisdn');
   return records;
@@ -121,7 +121,7 @@ function childrenOf(element: XmlElement): Field[] {
   return element.children.map((child) => [child.name, contentOf(child).trim()]);
 }
 
-/** @param names what polled records call it, by what XMLv3 does */
+/** @param names maps names of XMLv3 to names of polled records */
 function rename(fields: readonly Field[], names: Readonly<Record<string, string>>): Field[] {
   return fields.map(([name, value]) => [Object.hasOwn(names, name) ? (names[name] ?? name) : name, value]);
 }

@@ -1,4 +1,4 @@
-/** The five entities of XML, by their names. */
+/** Names and characters of the five XML entities. */
 const xmlEntities: ReadonlyMap<string, string> = new Map([
   ['amp', '&'],
   ['lt', '<'],
@@ -7,11 +7,10 @@ const xmlEntities: ReadonlyMap<string, string> = new Map([
   ['apos', "'"],
 ]);
 
-/** Names of the characters from U+00A0 to U+00FF, in their order. */
+/** Entity names of the characters from U+00A0 to U+00FF, in order. */
 const latin1Names =
   'nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml';
 
-/** What the names of {@link decodeHtmlEntities} stand for. */
 const htmlEntities: ReadonlyMap<string, string> = new Map([
   ...xmlEntities,
   ...latin1Names.split(' ').map((name, index): [string, string] => [name, String.fromCharCode(0xa0 + index)]),
@@ -25,12 +24,12 @@ const htmlEntities: ReadonlyMap<string, string> = new Map([
   ['rdquo', '”'],
 ]);
 
-/** Decodes the five entities of XML and references to characters, each once; the rest stays as it is. */
+/** Decodes the five XML entities and character references, each once. Other entities stay as they are. */
 export function decodeXmlEntities(text: string): string {
   return decode(text, xmlEntities);
 }
 
-/** Decodes what XML has and the names that HTML gives to the characters of Latin-1 and a few more, likewise. */
+/** Decodes XML entities, the HTML entities of Latin-1 and some more HTML entities, each once. */
 export function decodeHtmlEntities(text: string): string {
   return decode(text, htmlEntities);
 }

@@ -1,25 +1,22 @@
 import type { Feed, FeedAccount, FeedEntry, FeedFormat } from '../model';
+import type { Encoded } from './charset';
 import { readDate } from './date';
 import { isBlank, isUnsafeKey, present, trimmed, unreadable } from './fields';
-import type { Encoded } from './text';
 import { contentOf, parseXml, type XmlElement } from './xml';
 
-/** The service gives 300 at most (§8). */
-const maxEntries = 10_000;
-
 /**
- * Reads a feed of recent messages (§2.6) in ATOM 1.0 or RSS 2.0; the same data give the same entries.
+ * Reads a feed of recent messages (§2.6) in ATOM 1.0 or RSS 2.0. The same data give the same entries.
  *
- * - Dates are ISO 8601 UTC; one that cannot be read is none, and stays among the `fields`. When only one of `published` and
- *   `updated` is told, it stands for both.
- * - `body` is the content, else, where that is blank, the summary or description. HTML stays HTML, unescaped once; XHTML is the markup inside
- *   its `div`, and text with elements in it is its markup. An entry without an author has the feed's.
- * - `fields` holds the other elements of an entry by local name. One that has only text is that text, trimmed; any
- *   other is an object of its attributes and child elements by local name, in the same way, with its own text, if any,
- *   as `text`. What comes several times under one name is an array.
- * - The account details are found at feed level by local name, whatever the case: as elements, as attributes, or, before all others, in an element named like `account`.
+ * - Dates become ISO 8601 UTC. A date that cannot be read stays in `fields`. If only one of `published` and `updated` is
+ *   present, both have its value.
+ * - `body` is the content or, if the content is blank, the summary or description. HTML stays HTML, unescaped once. XHTML becomes
+ *   the markup inside its `div`. An entry without an author has the author of the feed.
+ * - `fields` holds all other elements by local name. An element that has only text becomes this text, trimmed. Any other element
+ *   becomes an object of its attributes, its child elements and its own text (`text`). Repeated elements become an array.
+ * - Account details are found at feed level by local name, in any case: first in an element with a name like `account`, then as
+ *   elements, then as attributes.
  *
- * @throws SmsError `SMS_RESPONSE` when it is no such feed, or one of more than 10,000 entries
+ * @throws SmsError `SMS_RESPONSE` if the bytes are not such a feed
  */
 export function parseFeed(...encoded: Encoded): Feed {
   const root = parseXml(...encoded);
@@ -29,13 +26,12 @@ export function parseFeed(...encoded: Encoded): Feed {
   throw unreadable('answer', 'neither an ATOM nor an RSS feed');
 }
 
-/** @param frames the elements that hold what is at feed level: in RSS the channel and the root around it */
+/** @param frames elements whose children and attributes are at feed level: in RSS the channel and the root */
 function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
   const entryName = format === 'ATOM' ? 'entry' : 'item';
   const children = frames.flatMap((frame) => frame.children).filter((child) => !frames.includes(child));
   const entries = children.filter(({ name }) => name === entryName);
   const feedLevel = children.filter(({ name }) => name !== entryName);
-  if (entries.length > maxEntries) throw unreadable('answer', 'a feed with too many entries');
   const parts = new Parts(feedLevel, frames[0]?.prefix);
   const author = authorIn(parts, format);
   return {
@@ -49,15 +45,15 @@ function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
   };
 }
 
-/** @param feedAuthor whose the entry is when it does not say */
+/** @param feedAuthor author of an entry without an author of its own */
 function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string | undefined): FeedEntry {
   const parts = new Parts(entry.children, entry.prefix);
   const isAtom = format === 'ATOM';
   const own = [...parts.own('content'), ...parts.own('summary')];
-  // Under another prefix that is ATOM's, too, which an extension's without content is not taken for.
+  // ATOM can have another prefix. An empty element of an extension is not the body.
   const others = own.length > 0 ? [] : [...parts.named('content'), ...parts.named('summary')].filter(hasContent);
   const bodies = isAtom ? [...own, ...others] : [...parts.named('encoded'), ...parts.own('description')];
-  // Content that lies elsewhere says nothing here.
+  // Content with `src` is at another address.
   const body = bodies.find(hasContent) ?? bodies.find(({ attributes }) => attributes.src === undefined);
   const published = parts.date(['pubDate', 'published']);
   const updated = parts.date(['updated', 'date']);
@@ -79,47 +75,47 @@ function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string |
   };
 }
 
-/** The child elements of an entry or a feed, each of which has one place in the record. */
+/** Child elements of an entry or a feed. Each element is used for one field of the record. */
 class Parts {
   readonly #elements: readonly XmlElement[];
   readonly #prefix: string;
   readonly #placed = new Set<XmlElement | undefined>();
 
-  /** @param prefix of the parent; children with the same one are the format's own, not an extension's */
+  /** @param prefix prefix of the parent; children with another prefix belong to an extension */
   constructor(elements: readonly XmlElement[], prefix = '') {
     this.#elements = elements;
     this.#prefix = prefix;
   }
 
-  /** All elements of this name. */
+  /** Returns all elements of a name. */
   named(name: string): XmlElement[] {
     return this.#elements.filter((element) => element.name === name);
   }
 
-  /** All elements of this name that are the format's own. */
+  /** Returns all elements of a name without those of extensions. */
   own(name: string): XmlElement[] {
     return this.named(name).filter(({ prefix }) => prefix === this.#prefix);
   }
 
-  /** Notes that an element has its place. */
+  /** Marks an element as used. */
   place(element: XmlElement | undefined): XmlElement | undefined {
     this.#placed.add(element);
     return element;
   }
 
-  /** The first element of this name, rather the format's own than an extension's. */
+  /** Uses the first element of a name; an element of an extension only if there is no other. */
   take(name: string): XmlElement | undefined {
     return this.place(this.#all(name)[0]);
   }
 
-  /** All elements of this name that are the format's own; when there are none, all of this name. */
+  /** Uses all elements of a name without those of extensions, or else those of extensions. */
   takeAll(name: string): XmlElement[] {
     const elements = this.#all(name);
     for (const element of elements) this.place(element);
     return elements;
   }
 
-  /** The first of these names that has a date that can be read; the others stay for {@link rest}. */
+  /** Uses the first of these names with a readable date. Unreadable dates stay for {@link rest}. */
   date(names: readonly string[]): string | undefined {
     for (const name of names) {
       const text = trimmed(this.#all(name)[0]?.text);
@@ -130,7 +126,7 @@ class Parts {
     return undefined;
   }
 
-  /** What has no place. */
+  /** Returns all elements that are not used. */
   rest(): Record<string, unknown> {
     const fields: Record<string, unknown> = {};
     for (const element of this.#elements) {
@@ -167,7 +163,7 @@ function hasContent({ children, text }: XmlElement): boolean {
   return children.length > 0 || !isBlank(text);
 }
 
-/** A text construct of ATOM: as {@link contentOf} gives it, but of XHTML the markup inside its `div`. */
+/** Returns the content of an ATOM text construct, see {@link contentOf}. For XHTML, the markup inside its `div`. */
 function markupOf(element: XmlElement | undefined): string | undefined {
   if (element === undefined) return undefined;
   const [child] = element.children;
@@ -181,11 +177,11 @@ function authorIn(parts: Parts, format: FeedFormat): string | undefined {
   const names = elements.map((element) => element.children.find(({ name }) => name === 'name') ?? element);
   const author = names.map(({ text }) => trimmed(text)).find((name) => name !== undefined);
   if (isAtom || author === undefined) return author;
-  // RSS 2.0 has authors as `bob@example.com (Bob)`.
+  // RSS 2.0 writes authors as `bob@example.com (Bob)`.
   return trimmed(/^[^\s()@]+@[^\s()@]+\s*\((.+)\)$/.exec(author)?.[1]) ?? author;
 }
 
-/** The address of an alternate link, else of any. */
+/** Returns the address of an alternate link, or else of the first link. */
 function linkOf(elements: readonly XmlElement[]): string | undefined {
   const addressOf = ({ attributes, text }: XmlElement) => trimmed(attributes.href ?? text);
   const links = elements.filter((link) => addressOf(link) !== undefined);
@@ -195,49 +191,49 @@ function linkOf(elements: readonly XmlElement[]): string | undefined {
 
 type AccountDetail = 'balance' | 'type' | 'currency';
 
-/** Which detail of the account a name stands for, if any, whatever its case. */
+/** Returns the account detail that a name stands for, in any case. */
 function detailOf(name: string): AccountDetail | undefined {
   return /^(?:account)?(balance|type|currency)$/.exec(name.toLowerCase())?.[1] as AccountDetail | undefined;
 }
 
 /**
- * What stands in an element named like an account comes before what merely lies about; of each, elements before attributes, and
- * the attributes of the feed itself last. Among equals the first holds.
+ * Finds the account details. Elements with a name like `account` take precedence over other elements, elements over attributes,
+ * and attributes of the feed itself come last. Among equals, the first counts.
  */
 function findAccount(frames: readonly XmlElement[], feedLevel: readonly XmlElement[]): FeedAccount {
   const named = feedLevel.filter(({ name }) => /account/i.test(name));
   const others = feedLevel.filter((element) => detailOf(element.name) !== undefined || hasDetail(element));
-  const told = [...toldIn(named), ...toldIn(others), ...frames.flatMap(attributesOf)];
-  const found = new Map<AccountDetail, string>();
-  for (const [name, text] of told) {
+  const candidates = [...detailsIn(named), ...detailsIn(others), ...frames.flatMap(attributesOf)];
+  const details = new Map<AccountDetail, string>();
+  for (const [name, text] of candidates) {
     const [detail, value] = [detailOf(name), trimmed(text)];
-    if (detail !== undefined && value !== undefined && !found.has(detail)) found.set(detail, value);
+    if (detail !== undefined && value !== undefined && !details.has(detail)) details.set(detail, value);
   }
-  const balance = found.get('balance');
+  const balance = details.get('balance');
   return present({
     balance: balance === undefined ? undefined : readBalance(balance),
-    type: found.get('type'),
-    currency: found.get('currency'),
+    type: details.get('type'),
+    currency: details.get('currency'),
   });
 }
 
-type Told = [name: string, text: string];
+type Candidate = [name: string, text: string];
 
-/** What elements say, however deep. */
-function toldIn(elements: readonly XmlElement[]): Told[] {
+/** Returns names and values of elements and their descendants: first all elements, then all attributes. */
+function detailsIn(elements: readonly XmlElement[]): Candidate[] {
   const all = elements.flatMap(withDescendants);
-  return [...all.map(({ name, text }): Told => [name, text]), ...all.flatMap(attributesOf)];
+  return [...all.map(({ name, text }): Candidate => [name, text]), ...all.flatMap(attributesOf)];
 }
 
 function withDescendants(element: XmlElement): XmlElement[] {
   return [element, ...element.children.flatMap(withDescendants)];
 }
 
-function attributesOf({ attributes }: XmlElement): Told[] {
+function attributesOf({ attributes }: XmlElement): Candidate[] {
   return Object.entries(attributes);
 }
 
-/** `type` is an attribute of many elements of a feed, and tells of the account only where its other details are. */
+/** Whether an element has an account detail as an attribute. `type` alone does not count: many elements of a feed have it. */
 function hasDetail({ attributes }: XmlElement): boolean {
   return Object.keys(attributes).some((name) => name.toLowerCase() !== 'type' && detailOf(name) !== undefined);
 }

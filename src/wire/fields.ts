@@ -1,45 +1,45 @@
 import { SmsError } from '../errors';
 
-/** A parameter as received, by its name. */
+/** Name and value of a received parameter. */
 export type Field = readonly [name: string, value: string];
 
 const wholeNumber = /^-?\d+$/;
 const unsafeKeys: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
-/** Names that this library gives values to in every record that comes in, whatever the service sends under them. */
-const ownNames: ReadonlySet<string> = new Set(['messageId', 'from', 'via', 'redelivered', 'ackId', 'sent']);
+/** Names in every incoming or status record that parameters of the service never override (contract §2). */
+const reservedNames: ReadonlySet<string> = new Set('messageId from via redelivered ackId sent query'.split(' '));
 
-/** Says whether a value is absent, empty or only white space. */
+/** Whether a value is absent, empty or only white space. */
 export function isBlank(value: unknown): value is '' | null | undefined {
   return value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
 }
 
-/** An object of JSON. */
+/** A JSON object. */
 export type JsonObject = Record<string, unknown>;
 
-/** Says whether a value is one. */
+/** Whether a value is an object and not an array. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A text without the white space around it; `undefined` when it is blank. */
+/** Returns a text without the white space around it, or `undefined` if the text is blank. */
 export function trimmed(text: string | undefined): string | undefined {
   return isBlank(text) ? undefined : text.trim();
 }
 
-/** Brings a recipient into the form in which it is kept: a `+` more or a space around it is still the same one (§2.2). */
+/** Drops a leading `+` and white space around a recipient, so that the submitted and the reported form are equal (§2.2). */
 export function normaliseRecipient(recipient: unknown): string {
   return String(recipient ?? '')
     .trim()
     .replace(/^\+/, '');
 }
 
-/** Says whether a name must never become a key of a record, because it could reach the record's prototype. */
+/** Whether a name must not become a key of a record, because it could change the record's prototype. */
 export function isUnsafeKey(name: string): boolean {
   return unsafeKeys.has(name);
 }
 
-/** Gathers fields by name; the first of several values of one name holds. */
+/** Maps names to values. If a name repeats, the first value counts. */
 export function readFields(fields: Iterable<Field>): Map<string, string> {
   const byName = new Map<string, string>();
   for (const [name, value] of fields) {
@@ -50,51 +50,50 @@ export function readFields(fields: Iterable<Field>): Map<string, string> {
 
 type Present<Values> = { [Key in keyof Values]?: Exclude<Values[Key], undefined> };
 
-/** The properties that are not `undefined`. */
+/** Returns the properties that are not `undefined`. */
 export function present<Values extends object>(values: Values): Present<Values> {
-  const kept: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(values)) if (value !== undefined) kept[name] = value;
-  return kept as Present<Values>;
+  const defined: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(values)) if (value !== undefined) defined[name] = value;
+  return defined as Present<Values>;
 }
 
-/** The given fields that are not blank, as properties. */
+/** Returns the fields of these names that are not blank, as properties. */
 export function presentFields<Name extends string>(
   fields: ReadonlyMap<string, string>,
   names: readonly Name[],
 ): { [Key in Name]?: string } {
-  const given = names.map((name) => [name, fields.get(name)]).filter(([, value]) => !isBlank(value));
-  return Object.fromEntries(given);
+  return Object.fromEntries(names.map((name) => [name, fields.get(name)]).filter(([, value]) => !isBlank(value)));
 }
 
-/** An `errorCode` as records have it: a number when it reads as a whole number, else the text as received. */
+/** Reads an `errorCode`: a number if it reads as a whole number, otherwise the text as received. */
 export function readErrorCode(text: string): number | string {
   return readWholeNumber(text) ?? text;
 }
 
-/** The whole number that a text is in decimal digits, white space around it aside; `undefined` when it is none, or too large to be exact. */
+/** Reads a whole number in decimal digits. Returns `undefined` for any other text, and for a number that is too large to be exact. */
 export function readWholeNumber(text: string): number | undefined {
   const trimmed = text.trim();
   const number = Number(trimmed);
   return wholeNumber.test(trimmed) && Number.isSafeInteger(number) ? number : undefined;
 }
 
-/** The fields that the service may have added since (§1), as received but for an `errorCode`: all but those in `known` and those of every record. */
+/** Returns the parameters that the service has added (§1): all except known and reserved names. Reads an `errorCode`. */
 export function additionalFields(
   fields: ReadonlyMap<string, string>,
   known: ReadonlySet<string>,
 ): Record<string, string | number> {
   const additional: Record<string, string | number> = {};
   for (const [name, value] of fields) {
-    if (name === '' || ownNames.has(name) || known.has(name) || isUnsafeKey(name)) continue;
+    if (name === '' || reservedNames.has(name) || known.has(name) || isUnsafeKey(name)) continue;
     additional[name] = name === 'errorCode' ? readErrorCode(value) : value;
   }
   return additional;
 }
 
 /**
- * The error of bytes that cannot be read: of an answer of the service, or of a callback.
+ * Creates the error of an answer or a callback that cannot be read.
  *
- * @param detail why, in a few words, and with nothing of what the bytes say
+ * @param detail reason in a few words, without received data
  */
 export function unreadable(what: 'answer' | 'callback', detail: string): SmsError {
   return new SmsError(what === 'answer' ? 'responseUnreadable' : 'callbackUnreadable', { params: { detail } });

@@ -1,34 +1,30 @@
+import { charsetOf, decodeBytes, decodeText, type Encoded } from './charset';
 import { unreadable } from './fields';
-import { charsetOf, decodeBytes, decodeText, type Encoded } from './text';
 
-/** More than 8 MiB of status updates have; without a limit, that much of empty parameters takes 760 MB. */
+/** Maximum number of parameters. Without a limit, 8 MiB of empty parameters take 760 MB of memory. */
 const maxParameters = 500_000;
-/** Far more than the service has, while a record of hundreds of thousands takes more than a second. */
-const maxNames = 20_000;
 
 /**
- * Reads an `application/x-www-form-urlencoded` body or query string: name and value pairs in their order, repeated
- * names as often as they come. Escapes give bytes, which are decoded value by value as {@link decodeBytes} says, so that one may be in
- * UTF-16 with its byte order mark (§2.3), as the form as a whole may be. Malformed escapes stay as they are. A line break at the very end is no part of the last
- * value, nor are a byte order mark and white space at the beginning part of the first name.
+ * Reads an `application/x-www-form-urlencoded` body or query string into names and values, in their order. Names can repeat.
  *
- * @throws SmsError `SMS_RESPONSE` when there are more than half a million pairs or 20,000 names, and for nothing else
+ * Each value is decoded on its own, see {@link decodeBytes}, because a value can be in UTF-16 with a byte order mark (§2.3).
+ * Malformed escapes stay as they are. Leading white space, a leading byte order mark and trailing line breaks are dropped.
+ *
+ * @throws SmsError `SMS_RESPONSE` for more than 500,000 parameters
  */
 export function parseForm(...encoded: Encoded): [name: string, value: string][] {
   const charset = charsetOf(...encoded);
   const isUtf16 = encoded[0].subarray(0, 4).includes(0);
-  // One character for each byte.
+  // Latin-1 keeps each byte as one character.
   const form = Buffer.from(isUtf16 ? decodeText(...encoded) : encoded[0])
     .toString('latin1')
     .replace(/^(?:\xef\xbb\xbf)?\s*/, '');
   const pairs: [string, string][] = [];
-  const names = new Set<string>();
   for (const [pair] of form.replace(/(?<![\r\n])[\r\n]+$/, '').matchAll(/[^&]+/g)) {
     const end = `${pair}=`.indexOf('=');
     const name = decodePart(pair.slice(0, end), charset);
     pairs.push([name, decodePart(pair.slice(end + 1), charset)]);
     if (pairs.length > maxParameters) throw unreadable('answer', 'a form with too many parameters');
-    if (names.add(name).size > maxNames) throw unreadable('answer', 'a form with too many names');
   }
   return pairs;
 }
@@ -40,12 +36,12 @@ function decodePart(part: string, charset: string | undefined): string {
   return /^[\0-\x7f]*$/.test(unescaped) ? unescaped : decodeBytes(Buffer.from(unescaped, 'latin1'), charset);
 }
 
-/** Decodes a value that another parser has left escaped since it is in UTF-16, with its mark; any other stays as it is. */
+/** Decodes a UTF-16 value with a byte order mark that another form parser has left escaped. Other values stay as they are. */
 export function decodeMarked(value: string): string {
   return /^%(?:FE%FF|FF%FE)/i.test(value) ? decodePart(value.replaceAll('+', '%2B'), undefined) : value;
 }
 
-/** Names and values of a form that another parser has read, in which repeated names have become lists, and `a[b]` objects. */
+/** Yields the names and values of a form that another parser has read into arrays (repeated names) and objects (`a[b]`). */
 export function* flattenForm(value: unknown, name = ''): Generator<[name: string, value: string]> {
   if (Array.isArray(value)) {
     for (const item of value) yield* flattenForm(item, name);
@@ -56,15 +52,12 @@ export function* flattenForm(value: unknown, name = ''): Generator<[name: string
   }
 }
 
-/** Whether what was read as a form is a page, a document or JSON with an ampersand in it: no parameter has such a name. */
-export function isOtherwise([first]: readonly (readonly [name: string, value: string])[]): boolean {
+/** Whether bytes that were read as a form are HTML, XML or JSON: no parameter has a name that begins so. */
+export function isOtherFormat([first]: readonly (readonly [name: string, value: string])[]): boolean {
   return first !== undefined && /^\s*[<{[]/.test(first[0]);
 }
 
-/**
- * Writes parameters as an `application/x-www-form-urlencoded` body or query string in UTF-8, as a browser does. Decoding it once
- * gives every name and value back as it was; only a lone surrogate becomes U+FFFD.
- */
+/** Writes an `application/x-www-form-urlencoded` body or query string in UTF-8. A lone surrogate becomes U+FFFD. */
 export function formatForm(parameters: Iterable<[string, string]>): string {
   return new URLSearchParams([...parameters]).toString();
 }

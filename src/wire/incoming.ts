@@ -1,36 +1,35 @@
 import type { IncomingRecord, Via } from '../model';
+import type { Encoded } from './charset';
 import { additionalFields, type Field, isBlank, presentFields, readFields, unreadable } from './fields';
-import { isOtherwise, parseForm } from './form';
-import type { Encoded } from './text';
+import { isOtherFormat, parseForm } from './form';
 
 const optionalFields = ['messageId', 'to', 'inReplyToId', 'messageDate', 'contentType', 'displayName'] as const;
-/** A message has at least one of them. */
-const neededFields: ReadonlySet<string> = new Set(['messageId', 'from', 'body']);
-/** Names that this library gives values to, beside those of every record. */
+/** An incoming message has at least one of these fields. */
+const identifyingFields: ReadonlySet<string> = new Set(['messageId', 'from', 'body']);
+/** Names that are no additional parameters, beside the reserved names. */
 const knownFields: ReadonlySet<string> = new Set([...optionalFields, 'body', 'isReply', 'awaited', 'optOut']);
 
 /**
- * Reads the answer to a poll for an incoming message (§2.3), of which the service may send some fields only.
+ * Reads the answer to a poll for an incoming message (§2.3). The service can leave out fields.
  *
- * @throws SmsError `SMS_RESPONSE` when it has neither a messageId nor a sender nor a body
+ * @throws SmsError `SMS_RESPONSE` if messageId, sender and body are all missing
  */
 export function parseIncoming(...encoded: Encoded): IncomingRecord {
   const fields = parseForm(...encoded);
-  if (isOtherwise(fields) || !fields.some(([name, value]) => neededFields.has(name) && !isBlank(value))) {
+  if (isOtherFormat(fields) || !fields.some(([name, value]) => identifyingFields.has(name) && !isBlank(value))) {
     throw unreadable('answer', 'no incoming message in it');
   }
   return createIncoming(fields, 'poll');
 }
 
 /**
- * Makes the record of an incoming message from its fields under the names of §2.3. Blank optional fields are left out,
- * `from` and `body` are empty when missing, additional parameters are those of {@link additionalFields}. Of a repeated name
- * the first value holds.
+ * Creates the record of an incoming message from its fields under the names of §2.3, with {@link additionalFields}. Blank
+ * optional fields are left out; `from` and `body` are empty if they are missing. If a name repeats, the first value counts.
  */
 export function createIncoming(fields: Iterable<Field>, via: Via): IncomingRecord {
   const byName = readFields(fields);
   const present = presentFields(byName, optionalFields);
-  const own = { from: byName.get('from') ?? '', body: byName.get('body') ?? '' };
-  const told = { isReply: present.inReplyToId !== undefined, via };
-  return Object.assign(present, own, additionalFields(byName, knownFields), told);
+  const required = { from: byName.get('from') ?? '', body: byName.get('body') ?? '' };
+  const derived = { isReply: present.inReplyToId !== undefined, via };
+  return Object.assign(present, required, additionalFields(byName, knownFields), derived);
 }

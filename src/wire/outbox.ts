@@ -1,6 +1,6 @@
 import type { OutboxRecipient, OutboxRecord } from '../model';
+import { decodeText, type Encoded } from './charset';
 import { isBlank, isObject, isUnsafeKey, type JsonObject, present, readErrorCode, unreadable } from './fields';
-import { decodeText, type Encoded } from './text';
 
 const recordNames: ReadonlySet<string> = new Set(
   'messageId body recipientCount recipients messageDate statusCode deleted recipientsList'.split(' '),
@@ -8,11 +8,10 @@ const recordNames: ReadonlySet<string> = new Set(
 const recipientNames: ReadonlySet<string> = new Set(['from', 'to', 'name', 'statusCode', 'channel']);
 
 /**
- * Reads the answer to a poll for outgoing messages (§2.4): a JSON list. Entries with nothing that
- * a message has are passed over. Blank text fields are left out; what the service added since stays as received, but for
- * an `errorCode`, which is a number when it reads as one.
+ * Reads the answer to a poll for outgoing messages (§2.4): a JSON list. Entries without any field of a message are left out,
+ * and so are blank text fields. Additional fields stay as received, except that an `errorCode` is read as a number.
  *
- * @throws SmsError `SMS_RESPONSE` when it is not JSON, is nested more than 100 deep, holds no list, or a list of something else
+ * @throws SmsError `SMS_RESPONSE` if the bytes are not JSON, are nested more than 100 deep, or hold no list of messages
  */
 export function parseOutbox(...encoded: Encoded): OutboxRecord[] {
   const list = parseJson(decodeText(...encoded));
@@ -26,33 +25,33 @@ export function parseOutbox(...encoded: Encoded): OutboxRecord[] {
   return records;
 }
 
-/** A text of JSON with such a name, as it is or escaped: of others no member needs a look, which takes a second for a million. */
-const mayBeUnsafe = /__proto__|constructor|prototype|\\u/;
+/** Matches JSON that might contain an unsafe key. Other JSON needs no reviver, which takes a second for a million members. */
+const mayHaveUnsafeKeys = /__proto__|constructor|prototype|\\u/;
 
 function parseJson(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
-    // Identifiers of more digits than a number holds would otherwise fall together.
+    // Identifiers of 16 and more digits would lose digits as numbers.
     const exact = /\d{16}/.test(text) ? quoteLongIntegers(text) : text;
-    if (mayBeUnsafe.test(text)) return JSON.parse(exact, withoutUnsafeKeys);
+    if (mayHaveUnsafeKeys.test(text)) return JSON.parse(exact, dropUnsafeKeys);
     return exact === text ? value : JSON.parse(exact);
   } catch {
     throw unreadable('answer', 'not JSON');
   }
 }
 
-/** Says whether lists and objects are in each other more than so many deep. */
+/** Whether lists and objects are nested deeper than `levels`. */
 function isTooDeep(value: unknown, levels = 100): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return levels === 0 || Object.values(value).some((inner) => isTooDeep(inner, levels - 1));
 }
 
-/** Takes out of a JSON value, however deep, what could reach the prototype of an object. */
-function withoutUnsafeKeys(key: string, value: unknown): unknown {
+/** Reviver that drops keys which could change the prototype of an object. */
+function dropUnsafeKeys(key: string, value: unknown): unknown {
   return isUnsafeKey(key) ? undefined : value;
 }
 
-/** Puts whole numbers of 16 digits and more of a valid JSON text into quotes. */
+/** Puts whole numbers of 16 and more digits into quotes. The JSON must be valid. */
 function quoteLongIntegers(json: string): string {
   let isText = false;
   return json.replace(/\\.|"|-?\d[\d.e+-]*/gi, (token) => {
@@ -61,18 +60,18 @@ function quoteLongIntegers(json: string): string {
   });
 }
 
-/** A message without a messageId is kept all the same: the service has moved its date on and will not give it again. */
+/** Creates a record, also without a messageId: the service has advanced its poll date and will not return the message again. */
 function createRecord(entry: JsonObject): OutboxRecord | undefined {
   const { messageId, body, recipientCount, recipients, messageDate, statusCode, deleted, recipientsList } = entry;
   const isDeleted = /^\s*(?:true|1)\s*$/i.test(String(deleted));
-  const known = {
+  const fields = {
     ...presentTexts({ messageId, body, recipients, messageDate, statusCode }),
     ...present({ recipientCount: numberOf(recipientCount), deleted: isBlank(deleted) ? undefined : isDeleted }),
   };
   const list = [recipientsList].flat().filter(isObject).map(createRecipient);
-  if (Object.keys(known).length === 0 && list.length === 0) return undefined;
-  const own = { ...known, body: typeof body === 'string' ? body : (known.body ?? ''), recipientsList: list };
-  return addAdditional(own, entry, recordNames);
+  if (Object.keys(fields).length === 0 && list.length === 0) return undefined;
+  const record = { ...fields, body: typeof body === 'string' ? body : (fields.body ?? ''), recipientsList: list };
+  return addAdditional(record, entry, recordNames);
 }
 
 function createRecipient(entry: JsonObject): OutboxRecipient {
@@ -80,14 +79,14 @@ function createRecipient(entry: JsonObject): OutboxRecipient {
   return addAdditional(presentTexts({ from, to, name, statusCode, channel }), entry, recipientNames);
 }
 
-/** Adds what the service may have added since (§1), as received but for an `errorCode`. Each copy more of 400,000 names takes 0.4 s. */
-function addAdditional<Own extends object>(own: Own, entry: JsonObject, known: ReadonlySet<string>): Own {
-  const all: JsonObject = own as JsonObject;
+/** Adds the additional fields (§1) to a record, in place: another copy of 400,000 names takes 0.4 s. */
+function addAdditional<T extends object>(record: T, entry: JsonObject, known: ReadonlySet<string>): T {
+  const all: JsonObject = record as JsonObject;
   for (const name in entry) {
     if (!known.has(name)) all[name] = entry[name];
   }
   if (typeof all.errorCode === 'string') all.errorCode = readErrorCode(all.errorCode);
-  return own;
+  return record;
 }
 
 function presentTexts<Name extends string>(values: Record<Name, unknown>): { [Key in Name]?: string } {

@@ -1,10 +1,10 @@
 import type { OutboundMessage, RecipientResult, SendResponse } from '../model';
+import { decodeText, type Encoded } from './charset';
 import { decodeHtmlEntities } from './entities';
 import { isBlank, readErrorCode, unreadable } from './fields';
-import { decodeText, type Encoded } from './text';
 import { parseXml, type XmlElement } from './xml';
 
-/** The parameters of a message, in the order of §2.1. */
+/** Names of the parameters of a message, in the order of §2.1. */
 export const parameterNames = [
   'to',
   'body',
@@ -16,13 +16,11 @@ export const parameterNames = [
   'callbackStatusUrl',
 ] as const satisfies readonly (keyof OutboundMessage)[];
 
-const headingLength = 500;
-/** An error page with its heading further down is not one that is worth the search. */
+const maxHeadingLength = 500;
+/** Number of characters of an error page that are searched for its heading. */
 const headingSearchLength = 65_536;
-/**
- * Gives the parameters of a message (§2.1) in the order of the specification, not yet form encoded and without credentials. What
- * is blank is left out.
- */
+
+/** Returns the parameters of a message (§2.1), without credentials and not yet form encoded. Blank parameters are left out. */
 export function formatOutboundMessage(message: OutboundMessage): [string, string][] {
   const parameters: [string, string][] = [];
   for (const name of parameterNames) {
@@ -34,9 +32,9 @@ export function formatOutboundMessage(message: OutboundMessage): [string, string
 }
 
 /**
- * Reads the XML answer to a send (§2.2). An `errorCode` is a number when it reads as a whole number.
+ * Reads the XML answer to a send (§2.2). An `errorCode` is a number if it reads as a whole number.
  *
- * @throws SmsError `SMS_RESPONSE` when the bytes are not XML or have another root element
+ * @throws SmsError `SMS_RESPONSE` if the bytes are not XML, or have another root element
  */
 export function parseSendResponse(...encoded: Encoded): SendResponse {
   const root = parseXml(...encoded);
@@ -50,21 +48,21 @@ export function parseSendResponse(...encoded: Encoded): SendResponse {
   return { ...readResult(root), recipients, ...(messageId?.trim() && { messageId }) };
 }
 
-/** What is told of a message as of each of its recipients. */
+/** Reads the result of the message or of a recipient. An `errorCode` without `isError` is an error. */
 function readResult({ attributes }: XmlElement): Omit<RecipientResult, 'msisdn'> {
   const { isError, errorCode, errorMessage } = attributes;
   return {
-    isError: isError?.trim().toLowerCase() === 'true',
+    isError: isBlank(isError) ? !isBlank(errorCode) : /^\s*(?:true|1)\s*$/i.test(isError),
     ...(errorCode?.trim() && { errorCode: readErrorCode(errorCode) }),
     ...(errorMessage?.trim() && { errorMessage }),
   };
 }
 
 /**
- * Finds the text of the first `<h1>` of an HTML error page (§7.1): without tags, entities decoded, white space collapsed,
- * at most 500 characters. `undefined` when there is none, or it has no text. Never throws.
+ * Returns the first `<h1>` of an HTML error page (§7.1) as text of at most 500 characters, or `undefined` if the page has none.
+ * Never throws.
  *
- * @param clean takes out of the text what must not be in it, before it is cut
+ * @param clean removes secrets from the text, before the text is cut
  */
 export function parseErrorHeading(
   bytes: Uint8Array,
@@ -75,5 +73,5 @@ export function parseErrorHeading(
   const [, heading = ''] = /<h1\b[^<>]*>(.*?)(?:<\/(?:h1|body|html)|$)/is.exec(html) ?? [];
   const text = decodeHtmlEntities(heading.replace(/<br[^<>]*>/gi, ' ').replace(/<[^<>]*>/g, ''));
   const cleaned = clean(text.replace(/\s+/g, ' ').trim());
-  return cleaned === '' ? undefined : [...cleaned].slice(0, headingLength).join('');
+  return cleaned === '' ? undefined : [...cleaned].slice(0, maxHeadingLength).join('');
 }

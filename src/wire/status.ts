@@ -1,12 +1,12 @@
 import type { StatusRecord, Via } from '../model';
+import type { Encoded } from './charset';
 import { additionalFields, type Field, isBlank, presentFields, readFields, unreadable } from './fields';
-import { isOtherwise, parseForm } from './form';
-import type { Encoded } from './text';
+import { isOtherFormat, parseForm } from './form';
 
-/** What is known of a status code. */
+/** Meaning of a status code. */
 type StatusCode = Required<Pick<StatusRecord, 'description' | 'final'>>;
 
-/** The known status codes. */
+/** Known status codes (contract §2). */
 export const statusCodes: ReadonlyMap<string, StatusCode> = new Map([
   ['SNT', { description: 'passed to the network', final: false }],
   ['RCV', { description: 'received by the handset', final: true }],
@@ -19,21 +19,23 @@ export const statusCodes: ReadonlyMap<string, StatusCode> = new Map([
 ]);
 
 const optionalFields = ['inReplyToId', 'to', 'statusDate', 'error'] as const;
-/** A record has one of each. */
-const ownFields: ReadonlySet<string> = new Set([...optionalFields, 'messageId', 'from', 'statusCode']);
-/** Names that this library gives values to, beside those of every record. */
+/** Fields of which a record has at most one each. */
+const singleFields: ReadonlySet<string> = new Set([...optionalFields, 'messageId', 'from', 'statusCode']);
+/** Names that are no additional parameters, beside the reserved names. */
 const knownFields: ReadonlySet<string> = new Set([...optionalFields, 'statusCode', 'description', 'final']);
 
 /**
- * Reads the answer to a poll for status updates (§2.5), which may carry several; then names repeat. Where another name follows
- * before the first one comes again, or the messageId where only the first record has that name, each first name starts a record, and so
- * does a name of §2.5 that the record has already. Where names come in blocks, the n-th values make the n-th record.
+ * Reads the answer to a poll for status updates (§2.5). Repeated names separate the records of one answer (contract §5):
  *
- * @throws SmsError `SMS_RESPONSE` when no record has a messageId or a statusCode
+ * - Row by row: if another name follows before the first name repeats, each first name starts a record. A name of §2.5 that
+ *   the record already has starts a record too.
+ * - In blocks: the n-th values of all names make the n-th record.
+ *
+ * @throws SmsError `SMS_RESPONSE` if no record has a messageId or a statusCode
  */
 export function parseStatuses(...encoded: Encoded): StatusRecord[] {
   const fields = parseForm(...encoded);
-  const rows = isOtherwise(fields) ? [] : isInBlocks(fields) ? gatherRows(fields) : splitRows(fields);
+  const rows = isOtherFormat(fields) ? [] : isInBlocks(fields) ? gatherRows(fields) : splitRows(fields);
   const readable = rows.filter((row) =>
     row.some(([name, value]) => (name === 'messageId' || name === 'statusCode') && !isBlank(value)),
   );
@@ -41,13 +43,13 @@ export function parseStatuses(...encoded: Encoded): StatusRecord[] {
   return readable.map((row) => createStatus(row, 'poll'));
 }
 
-/** Whether a name follows itself at once: the first one, or the messageId where that comes no more. */
+/** Whether the first name is repeated immediately. If the first name occurs once, the messageId decides. */
 function isInBlocks(fields: readonly Field[]): boolean {
   const gap = gapOf(fields, fields[0]?.[0]) ?? gapOf(fields, 'messageId');
   return gap === undefined || gap === 1;
 }
 
-/** How far the second field of a name is from its first. */
+/** Returns the distance between the first two fields of a name, or `undefined` if it does not repeat. */
 function gapOf(fields: readonly Field[], wanted: string | undefined): number | undefined {
   const first = fields.findIndex(([name]) => name === wanted);
   const second = fields.findIndex(([name], index) => index > first && name === wanted);
@@ -59,7 +61,7 @@ function splitRows(fields: readonly Field[]): Field[][] {
   for (const field of fields) {
     const [name] = field;
     const row = rows.at(-1);
-    const isSecond = ownFields.has(name) && row?.some(([known]) => known === name);
+    const isSecond = singleFields.has(name) && row?.some(([rowName]) => rowName === name);
     if (row === undefined || name === fields[0]?.[0] || isSecond) rows.push([field]);
     else row.push(field);
   }
@@ -79,14 +81,14 @@ function gatherRows(fields: readonly Field[]): Field[][] {
 }
 
 /**
- * Makes the record of a status update from its fields under the names of §2.5. Blank optional fields are left out,
- * `messageId`, `from` and `statusCode` are empty when missing, additional parameters are those of {@link additionalFields}.
- * A `statusCode` has no white space around it. Of a repeated name the first value holds.
+ * Creates the record of a status update from its fields under the names of §2.5, with {@link additionalFields}. Blank optional
+ * fields are left out; `messageId`, `from` and `statusCode` are empty if they are missing. If a name repeats, the first value
+ * counts.
  */
 export function createStatus(fields: Iterable<Field>, via: Via): StatusRecord {
   const byName = readFields(fields);
   const statusCode = byName.get('statusCode')?.trim() ?? '';
-  const own = { messageId: byName.get('messageId') ?? '', from: byName.get('from') ?? '', statusCode };
-  const told = { ...statusCodes.get(statusCode), via };
-  return Object.assign(own, presentFields(byName, optionalFields), additionalFields(byName, knownFields), told);
+  const required = { messageId: byName.get('messageId') ?? '', from: byName.get('from') ?? '', statusCode };
+  const derived = { ...statusCodes.get(statusCode), via };
+  return Object.assign(required, presentFields(byName, optionalFields), additionalFields(byName, knownFields), derived);
 }

@@ -531,7 +531,7 @@ describe('The forms in the editor', function () {
     await form.locator('#node-input-keep').uncheck();
     assert.equal(await editor.complaint('expire'), '', 'a text that is not kept does not expire');
     await editor.chooseType('body', 'str');
-    assert.match(await editor.complaint('body'), /no text to send/);
+    assert.match(await editor.complaint('body'), /body of the message is blank/);
     await editor.chooseType('callbackUrl', 'node');
     assert.match(await editor.complaint('callbackUrl'), /no public URL/);
     await editor.save();

@@ -549,7 +549,7 @@ describe('The sidebar tab SMS', function () {
     const [seen, lists] = await Promise.all([content().boundingBox(), shelf('unhandled', 2).boundingBox()]);
     assert.ok(seen && lists && lists.y + lists.height <= seen.y + seen.height, 'both lists are in sight');
     await shelf('uncertain', 1).click();
-    await says(card(), 'The service failed with status 500; the message may have been sent. Check with the service');
+    await says(card(), 'The service failed with status 500. The message might have been sent. Check with the service');
   });
 
   it('can be read in light and dark themes, narrow and wide, with every list open', async () => {

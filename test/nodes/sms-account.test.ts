@@ -315,7 +315,7 @@ describe('sms-account', () => {
         const { code, message } = error as { code: string; message: string };
         assert.equal(code, 'SMS_UNREACHABLE');
         assert.match(message, words);
-        assert.doesNotMatch(message, /nothing was sent/);
+        assert.doesNotMatch(message, /Nothing was sent/);
         flow.send('feed');
         await flow.badge('feed', { fill: 'red', shape: 'ring', text: badge });
       });
@@ -493,7 +493,7 @@ describe('sms-account', () => {
         caught.map(({ error, sms }) => [error?.source.id, sms?.error?.code]).sort(),
         choices.map((choice) => [choice.join(' '), 'SMS_CONFIG']).sort(),
       );
-      const text = 'The setting "Acknowledge" is not usable. Give one of these values: auto, flow.';
+      const text = 'The setting "Acknowledge" has an unknown value. Use one of these values: auto, flow.';
       assert.equal(caught.filter(({ error }) => error?.message?.endsWith(text)).length, 3);
     });
 
@@ -523,7 +523,7 @@ describe('sms-account', () => {
         caught.map(({ error, sms }) => [error?.source.id, sms?.error?.code]),
         flags.map((flag) => [`${flag} yes`, 'SMS_CONFIG']),
       );
-      assert.match(String(caught[0]?.error?.message), /Give one of these values: true, false\.$/);
+      assert.match(String(caught[0]?.error?.message), /Use one of these values: true, false\.$/);
     });
 
     it('is the error of every node without an account', async () => {

@@ -968,7 +968,7 @@ describe('sms-callback-in', () => {
         [
           'SMS_CONFIG',
           'callbackUrl',
-          'Another sms callback node already answers at /sms/callback. Give one of the two another path.',
+          'Another sms callback node already has the path /sms/callback. Change one of the two paths.',
         ],
       );
       assert.equal(sim.messages.length, 0);

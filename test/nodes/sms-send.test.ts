@@ -699,8 +699,13 @@ describe('sms-send', () => {
         { code: 'SMS_RESPONSE' },
         /8 MiB/,
       ],
-      ['SMS_UNCERTAIN when the connection breaks', { drop: 'after' }, { code: 'SMS_UNCERTAIN' }, /may have been sent/],
-      ['SMS_UNCERTAIN when the answer is cut off', { half: true }, { code: 'SMS_UNCERTAIN' }, /may have been sent/],
+      [
+        'SMS_UNCERTAIN when the connection breaks',
+        { drop: 'after' },
+        { code: 'SMS_UNCERTAIN' },
+        /might have been sent/,
+      ],
+      ['SMS_UNCERTAIN when the answer is cut off', { half: true }, { code: 'SMS_UNCERTAIN' }, /might have been sent/],
       ['SMS_UNCERTAIN when nothing comes in time', { hang: true }, { code: 'SMS_UNCERTAIN' }, /timed out/],
     ];
     for (const [what, fault, expected, message] of cases) {

@@ -22,7 +22,7 @@ describe('SmsError', () => {
     });
     assert.match(
       message,
-      /\(Redis: OOM .*\); nothing was sent\. Check free space and permissions, or the Redis server/,
+      /\(Redis: OOM .*\)\. Nothing was sent\. Check free space and permissions, or the Redis server/,
     );
   });
 

@@ -360,7 +360,7 @@ describe('Client', () => {
         for (const name of names) {
           const error = await failure(calls[name](createClient(baseUrl)));
           assert.equal(error.reason, name === 'send' ? reason : 'serverError', `${name} ${status}`);
-          assert.equal(/may have been sent/.test(error.message), error.reason === 'serverErrorUncertain');
+          assert.equal(/might have been sent/.test(error.message), error.reason === 'serverErrorUncertain');
         }
       }
     });
@@ -600,7 +600,10 @@ describe('Client', () => {
         for (const name of names) {
           const error = await failure(calls[name](createClient(simulator.baseUrl)));
           assert.deepEqual([error.code, error.statusCode], ['SMS_RESPONSE', 200], name);
-          assert.match(error.message, name === 'send' ? /could not be read.*may have been sent/ : /Check the base URL/);
+          assert.match(
+            error.message,
+            name === 'send' ? /could not be read.*might have been sent/ : /Check the base URL/,
+          );
         }
       }
     });

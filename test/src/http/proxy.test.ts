@@ -62,7 +62,7 @@ describe('the proxy on the way out', () => {
       });
       const error = await failure(call('https://sms.test', open('https://sms.test', proxy.baseUrl)));
       assert.deepEqual([error.code, error.params.detail], ['SMS_UNREACHABLE', `HTTP ${status} of the proxy`]);
-      const wishes: Record<number, RegExp> = { 403: /does not allow this address/, 407: /wants a user name/ };
+      const wishes: Record<number, RegExp> = { 403: /does not allow this address/, 407: /needs a user name/ };
       assert.match(error.message, wishes[status] ?? /Check the base URL, the network and the proxy/);
       if (wishes[status]) assert.doesNotMatch(error.message, /base URL|network/);
       const [socket] = proxy.connections;

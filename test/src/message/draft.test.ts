@@ -93,6 +93,8 @@ describe('checkDraft (§2.1)', () => {
         [false, 'false'],
         [Buffer.from('grüße ✓'), 'grüße ✓'],
         [' spaces stay ', ' spaces stay '],
+        ['\ufeffhello', 'hello'],
+        [Buffer.from('\ufeffhello'), 'hello'],
       ] as const) {
         assert.equal(check({ body }).message.body, text);
       }
@@ -103,6 +105,7 @@ describe('checkDraft (§2.1)', () => {
         ...blanks,
         Buffer.alloc(0),
         Buffer.from('  '),
+        '\ufeff',
         {},
         [],
         ['hello'],
@@ -230,6 +233,13 @@ describe('checkDraft (§2.1)', () => {
       }
       assert.equal(check({ from: 642100000001 }).message.from, '642100000001');
     });
+  });
+
+  it('returns the body before the replacements of content type gsm', () => {
+    const checked = check({ contentType: 'gsm', body: '“hello”' });
+    assert.equal(checked.message.body, '"hello"');
+    assert.deepEqual([checked.originalBody, checked.replacements], ['“hello”', 2]);
+    assert.equal(check({ contentType: 'gsm', body: 'hello' }).originalBody, undefined);
   });
 
   describe('callbackUrl, callbackStatusUrl', () => {

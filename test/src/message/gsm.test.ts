@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { SegmentedMessage } from 'sms-segments-calculator';
-import { charactersOutside, type Encoding, measureText, planTravel } from '../../../src/message/gsm';
+import { charactersOutside, type Encoding, measureText, planEncoding } from '../../../src/message/gsm';
 
 /** GSM 03.38 as 3GPP TS 23.038 prints it: rows of the basic set by code, then the extension table. */
 const basicCodePoints = [
@@ -165,7 +165,7 @@ describe('the parts of a text (length)', () => {
 
 describe('a content type (§2.1)', () => {
   const plan = (contentType: unknown) =>
-    planTravel('hello', contentType, { fragmentationLimit: undefined, maxLength: undefined });
+    planEncoding('hello', contentType, { fragmentationLimit: undefined, maxLength: undefined });
 
   it('is refused when it is not text, whatever text could be made of it', () => {
     const trap = () => {
@@ -175,5 +175,65 @@ describe('a content type (§2.1)', () => {
       assert.throws(() => plan(value), { name: 'SmsError', code: 'SMS_INPUT', field: 'contentType' });
     }
     assert.equal(plan('text/plain').contentType, 'text/plain');
+  });
+});
+
+describe('content type gsm', () => {
+  const plan = (body: string, limits: { fragmentationLimit?: number; maxLength?: number } = {}) =>
+    planEncoding(body, 'gsm', { fragmentationLimit: undefined, maxLength: undefined, ...limits });
+
+  const replaced: [title: string, body: string, sentBody: string, replacements: number][] = [
+    ['curly quotes', '“It’s ‘fine’”', "\"It's 'fine'\"", 5],
+    ['low and angle quotes', '„a“ «b» ‹c›', '"a" "b" \'c\'', 6],
+    ['primes', '5′ 3″', '5\' 3"', 2],
+    ['dashes', 'a – b — c ‑ d − e', 'a - b - c - d - e', 4],
+    ['an ellipsis', 'so…', 'so...', 1],
+    ['spaces', 'a\u00a0b\u202fc\u2009d\te', 'a b c d e', 4],
+    ['line separators', 'a\u2028b', 'a\nb', 1],
+    ['bullets', '• one', '* one', 1],
+    ['ligatures', 'oﬃce ﬁle', 'office file', 2],
+    ['invisible marks', 'a\u200bb\u00adc', 'abc', 2],
+    ['look-alikes beside accents of GSM 03.38', 'Zoë – café'.replace('ë', 'é'), 'Zoé - café', 1],
+  ];
+  for (const [title, body, sentBody, replacements] of replaced) {
+    it(`replaces ${title}`, () => {
+      assert.deepEqual(plan(body), { body: sentBody, encoding: 'GSM-7', parts: 1, replacements });
+    });
+  }
+
+  it('sends a body unchanged as UTF-16 if one character has no replacement', () => {
+    for (const body of ['“Привет”', '“ok” 👍', 'naïve – œuvre']) {
+      const { contentType, encoding, ...rest } = plan(body);
+      assert.deepEqual([contentType, encoding], ['text/plain; charset=UTF-16', 'UCS-2']);
+      assert.deepEqual(rest, { body, parts: 1 });
+    }
+  });
+
+  it('has no replacements for a body of GSM 03.38', () => {
+    assert.deepEqual(plan('plain €'), { body: 'plain €', encoding: 'GSM-7', parts: 1 });
+  });
+
+  it('applies the limits to the body that is sent', () => {
+    assert.equal(plan('“'.repeat(160), { fragmentationLimit: 1 }).parts, 1);
+    assert.throws(() => plan('…'.repeat(60), { fragmentationLimit: 1 }), { reason: 'bodyTooManyParts' });
+    assert.throws(() => plan('…'.repeat(4), { maxLength: 10 }), {
+      reason: 'bodyTooLong',
+      params: { length: 12, limit: 10 },
+    });
+  });
+
+  it('replaces by characters of GSM 03.38 only, and never replaces letters', () => {
+    for (let code = 0x80; code <= 0xffff; code++) {
+      const character = String.fromCharCode(code);
+      const { body, replacements } = planEncoding(character, 'gsm', {
+        fragmentationLimit: undefined,
+        maxLength: undefined,
+      });
+      assert.equal(
+        charactersOutside(body, 1).length === 0,
+        replacements === 1 || (body === character && charactersOutside(character, 1).length === 0),
+      );
+      if (replacements) assert.doesNotMatch(character, /(?![\ufb00-\ufb06])\p{L}/u, `U+${code.toString(16)}`);
+    }
   });
 });

@@ -219,8 +219,8 @@ describe('parseAt', () => {
     assert.equal(parseAt('2027-10-31', 'Atlantic/Azores', now), Date.parse('2027-10-31T00:00:00Z'));
   });
 
-  it('takes what is past for now', () => {
-    for (const value of [now, now - 1, 0, -1, new Date(0), '2026-11-26', '1999-01-01T00:00Z']) {
+  it('takes a time in the past for now', () => {
+    for (const value of [now, now - 1, 100_000_000_000, new Date(0), '2026-11-26', '1999-01-01T00:00Z']) {
       assert.equal(read(value), new Date(now).toISOString(), String(value));
     }
   });
@@ -241,7 +241,16 @@ describe('parseAt', () => {
     }
   });
 
-  it('refuses what is no time', () => {
+  it('refuses a number of seconds', () => {
+    for (const value of [now / 1_000, String(now / 1_000), 99_999_999_999, 0, -1]) {
+      assert.deepEqual(
+        refused(() => read(value)),
+        { code: 'SMS_INPUT', field: 'at', reason: 'atSeconds' },
+      );
+    }
+  });
+
+  it('refuses a value that is not a time', () => {
     const values = [
       ...[
         'tomorrow',

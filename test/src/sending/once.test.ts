@@ -144,7 +144,7 @@ describe('once', () => {
       await side.pass(100);
       const { outcome } = node.outcomes[0] ?? {};
       assert.ok(outcome instanceof SmsError && outcome.code === 'SMS_STORE');
-      assert.match(outcome.message, /nothing was sent/);
+      assert.match(outcome.message, /Nothing was sent/);
       assert.deepEqual(side.service.bodies, []);
     });
   }

@@ -87,11 +87,22 @@ describe('the answer to a send (§2.2)', () => {
     });
   });
 
-  it('§2.2 isError in any case and with white space around it', () => {
+  it('§2.2 reads isError true and 1, in any case, and nothing else as an error', () => {
     const isError = (value: string) => parseDelivery(`isError="${value}"`).isError;
-    assert.deepEqual([' TRUE ', 'True', 'true'].map(isError), [true, true, true]);
-    assert.deepEqual(['false', '', 'yes', 'truely'].map(isError), [false, false, false, false]);
+    assert.deepEqual([' TRUE ', 'True', 'true', '1', ' 1 '].map(isError), [true, true, true, true, true]);
+    assert.deepEqual(['false', '', 'yes', 'truely', '0', '11'].map(isError), Array(6).fill(false));
     assert.equal(parseDelivery('').isError, false);
+  });
+
+  it('§2.2 takes an errorCode without isError for an error, of the root and of a recipient', () => {
+    assert.equal(parseDelivery('errorCode="401"').isError, true);
+    assert.equal(parseDelivery('isError="" errorCode="401"').isError, true);
+    assert.equal(parseDelivery('isError="false" errorCode="401"').isError, false);
+    const recipients = '<recipient msisdn="a" errorCode="403"/><recipient msisdn="b" isError="1"/>';
+    assert.deepEqual(
+      parseDelivery('', recipients).recipients.map((recipient) => recipient.isError),
+      [true, true],
+    );
   });
 
   it('errorCode is a number when it reads as a whole number, else text as received', () => {

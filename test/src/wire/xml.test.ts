@@ -103,13 +103,20 @@ describe('XML, read', () => {
     assert.equal('polluted' in {}, false);
   });
 
-  it('reads attributes by the thousand and values by the megabyte', () => {
-    const attributes = Array.from({ length: 49_998 }, (_, index) => `a${index}="${index}"`).join(' ');
-    assert.equal(Object.keys(parseXml(`<a ${attributes}/>`).attributes).length, 49_998);
+  it('reads 1,000 attributes in each tag, and values of a megabyte', () => {
+    const attributes = Array.from({ length: 1_000 }, (_, index) => `a${index}="${index}=="`).join(' ');
+    const root = parseXml(`<a ${attributes}><b ${attributes}/></a>`);
+    assert.equal(Object.keys(root.attributes).length, 1_000);
+    assert.equal(Object.keys(root.children[0]?.attributes ?? {}).length, 1_000);
     const value = '&amp;'.repeat(200_000);
-    const root = parseXml(`<a b="${value}">${value}</a>`);
-    assert.equal(root.attributes.b?.length, 200_000);
-    assert.equal(root.text.length, 200_000);
+    const long = parseXml(`<a b="${value}">${value}</a>`);
+    assert.equal(long.attributes.b?.length, 200_000);
+    assert.equal(long.text.length, 200_000);
+  });
+
+  it('reads 5,000 elements with 20 attributes each', () => {
+    const attributes = Array.from({ length: 20 }, (_, index) => `a${index}="${index}"`).join(' ');
+    assert.equal(parseXml(`<a>${`<b ${attributes}/>`.repeat(5_000)}</a>`).children.length, 5_000);
   });
 
   it('gives back any text and attribute that was escaped', () => {
@@ -160,13 +167,10 @@ describe('XML, refused', () => {
     ['HTML', '<html><body><br></body></html>'],
     ['JSON', '{"a":1}'],
     ['101 levels', `${'<a>'.repeat(101)}${'</a>'.repeat(101)}`, /deep/],
-    ['more than 50,000 marks', `<a>${'<b/>'.repeat(49_999)}</a>`, /too many elements/],
-    ['more than 50,000 marks, in text among them', `<a>${'='.repeat(49_999)}</a>`, /too many elements/],
+    ['1,001 attributes in one tag', `<a>x<b${' c=""'.repeat(1_001)}/></a>`, /1,000 attributes/],
     ['more than 2 MiB', `<a>${'x'.repeat(2 * 1024 * 1024 - 6)}</a>`, /2 MiB/],
-    ['a million levels', '<a>'.repeat(600_000), /too many/],
-    ['a million names without a value', `<a${' b'.repeat(1_000_000)}/>`, /white space/],
-    ['names without a value behind a quoted >', `<a c=">"${' b'.repeat(50_000)}/>`, /white space/],
-    ['names without a value behind a quoted <', `<a c='"<' ${' b'.repeat(50_000)}/>`, /white space/],
+    ['a million levels', '<a>'.repeat(600_000)],
+    ['a million names without a value', `<a${' b'.repeat(1_000_000)}/>`],
     ['a million empty quotes', `<a${'""'.repeat(1_000_000)}/>`],
     ['a million unclosed quotes', `<a b="${"'".repeat(1_000_000)}`],
     ['a million beginnings of comments', `<a>${'<!--'.repeat(250_000)}</a>`],
@@ -180,18 +184,9 @@ describe('XML, refused', () => {
     });
   }
 
-  it('takes 50,000 marks, and 2 MiB', () => {
-    assert.equal(parseXml(`<a>${'<b/>'.repeat(49_998)}</a>`).children.length, 49_998);
-    assert.equal(parseXml(`<a>${'='.repeat(49_998)}</a>`).text.length, 49_998);
+  it('accepts 2 MiB of text or of elements', () => {
     assert.equal(parseXml(`<a>${'x'.repeat(2 * 1024 * 1024 - 7)}</a>`).text.length, 2 * 1024 * 1024 - 7);
-  });
-
-  it('takes any white space of texts, CDATA, comments and values', () => {
-    const words = 'x '.repeat(200_000);
-    const root = parseXml(`<!--${words}--><a b="${words}" c='${words}'>"${words}'<![CDATA[${words}]]></a >`);
-    assert.equal(root.text, `"${words}'${words}`);
-    assert.equal(root.attributes.b?.length, words.length);
-    assert.equal(parseXml(`<a>${'<b c="d e f g h" />'.repeat(16_000)}</a>`).children.length, 16_000);
+    assert.equal(parseXml(`<a>${'<b/>'.repeat(500_000)}</a>`).children.length, 500_000);
   });
 
   it('takes 100 levels', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { decodeText } from '../../../src/wire/text';
+import { decodeText } from '../../../src/wire/charset';
 import { hostileBytes } from './hostile';
 
 function utf16be(text: string): Buffer {
