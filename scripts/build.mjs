@@ -1,7 +1,7 @@
-// Compiles src/ and nodes/ into dist/ and puts forms, icons and locales beside the built nodes, where Node-RED looks for
-// them. The simulator goes into dist/simulator/ as a command of the package.
+// Compiles src/, nodes/ and simulator/ into dist/. Copies the forms, icons and catalogs beside the built nodes, where
+// Node-RED looks for them, and the simulator's page beside the built simulator.
 import { execFileSync } from 'node:child_process';
-import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -20,7 +20,8 @@ const isShipped = (file) => !file.endsWith('.md');
 cpSync(join(root, 'nodes', 'locales'), locales, { recursive: true, filter: isShipped });
 addErrorTexts();
 cpSync(join(root, 'icons'), join(root, 'dist', 'nodes', 'icons'), { recursive: true });
-await import('./bundle-simulator.mjs');
+cpSync(join(root, 'simulator', 'page'), join(root, 'dist', 'simulator', 'page'), { recursive: true });
+chmodSync(join(root, 'dist', 'simulator', 'cli.js'), 0o755);
 
 /** Puts the English error texts of the library into the English catalog, with places as Node-RED writes them. */
 function addErrorTexts() {

@@ -92,16 +92,6 @@ async function requireFree(port: number, user: string, option: string): Promise<
   await once(server, 'close');
 }
 
-/** Without it, the simulator keeps its texts in memory alone. */
-function hasLevelDb(): boolean {
-  try {
-    createRequire(__filename)('classic-level');
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 function buildPackage(): void {
   const { status } = spawnSync(process.execPath, [join(__dirname, 'build.mjs')], { cwd: root, stdio: 'inherit' });
   if (status !== 0) throw new StartError('The build failed; see above.');
@@ -213,7 +203,7 @@ async function run(options: Options): Promise<void> {
   });
   const simulator = await startSimulator({
     port: simulatorPort,
-    ...(hasLevelDb() && { dataFolder: join(userDir, 'simulator') }),
+    dataFolder: join(userDir, 'simulator'),
   }).catch((error: Error) => {
     throw new StartError(error.message);
   });

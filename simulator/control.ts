@@ -1,6 +1,4 @@
-import type { HttpBindings } from '@hono/node-server';
-import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
-import { Hono, type MiddlewareHandler } from 'hono';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { readBody } from './body';
 import { ControlError, ControlInput } from './control-input';
 import { ControlQuery } from './control-query';
@@ -172,70 +170,74 @@ const actions: Readonly<Record<string, Action>> = {
   },
 };
 
+/** The paths that are read with GET, each with the answer to a query. */
+const views: Readonly<Record<string, (simulator: Simulator, query: ControlQuery) => object>> = {
+  state: (simulator, query) => simulator.describe(query.size('limit', defaultStateSize, maxStateSize)),
+  handsets: (simulator, query) =>
+    simulator.handsets({
+      search: query.text('search'),
+      offset: query.whole('offset', 0),
+      limit: query.size('limit', defaultStateSize, maxStateSize),
+    }),
+  texts: (simulator, query) =>
+    simulator.texts(query.msisdn('msisdn'), {
+      before: query.key('before'),
+      after: query.key('after'),
+      around: query.key('around'),
+      limit: query.size('limit', defaultStateSize, maxStateSize),
+    }),
+  log: (simulator, query) =>
+    simulator.log({
+      before: query.key('before'),
+      group: query.choice('group', logGroups),
+      limit: query.size('limit', defaultStateSize, maxStateSize),
+    }),
+};
+
 /**
- * The control API: JSON in, JSON out, one path per power, and `events`. Wrong input gets 400 with one line in `error`.
- * @param guard runs before every answer
+ * Serves the control API below `/control/`: JSON in, JSON out, one path for each action, and `events`. Bad input gets 400
+ * with one line in `error`.
  */
-export function createControl(
+export async function serveControl(
   simulator: Simulator,
-  guard: MiddlewareHandler<{ Bindings: HttpBindings }>,
-): Hono<{ Bindings: HttpBindings }> {
-  const control = new Hono<{ Bindings: HttpBindings }>();
-  control.use(guard);
-  control.get('/state', (context) => {
-    const limit = new ControlQuery(context.req.query()).size('limit', defaultStateSize, maxStateSize);
-    return context.json(simulator.describe(limit));
-  });
-  control.get('/handsets', (context) => {
-    const query = new ControlQuery(context.req.query());
-    return context.json(
-      simulator.handsets({
-        search: query.text('search'),
-        offset: query.whole('offset', 0),
-        limit: query.size('limit', defaultStateSize, maxStateSize),
-      }),
-    );
-  });
-  control.get('/texts', (context) => {
-    const query = new ControlQuery(context.req.query());
-    return context.json(
-      simulator.texts(query.msisdn('msisdn'), {
-        before: query.key('before'),
-        after: query.key('after'),
-        around: query.key('around'),
-        limit: query.size('limit', defaultStateSize, maxStateSize),
-      }),
-    );
-  });
-  control.get('/log', (context) => {
-    const query = new ControlQuery(context.req.query());
-    return context.json(
-      simulator.log({
-        before: query.key('before'),
-        group: query.choice('group', logGroups),
-        limit: query.size('limit', defaultStateSize, maxStateSize),
-      }),
-    );
-  });
-  control.get('/events', (context) => {
-    sendEvents(simulator, context.env.outgoing);
-    return RESPONSE_ALREADY_SENT;
-  });
-  for (const [name, { fields, run }] of Object.entries(actions)) {
-    control.post(`/${name}`, async (context) => {
-      // Hono's own limit makes a new Request of a body in chunks, which fails on the one that its Node server hands out.
-      const body = await readBody(context.env.incoming, maxInputBytes);
-      if (body === undefined) return RESPONSE_ALREADY_SENT;
-      if (body.length > maxInputBytes) return context.json({ error: 'The input is too large' }, 413);
-      const answered = new Promise<void>((resolve) => context.env.outgoing.once('close', resolve));
-      const input = ControlInput.parse(new TextDecoder().decode(body), fields);
-      return context.json((await run(simulator, input, answered)) ?? {});
-    });
-  }
-  control.onError((error, context) => {
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  { pathname, searchParams }: URL,
+): Promise<void> {
+  const name = pathname.slice('/control/'.length);
+  try {
+    if (incoming.method === 'GET' && name === 'events') {
+      sendEvents(simulator, outgoing);
+      return;
+    }
+    const view = views[name];
+    if (incoming.method === 'GET' && view && Object.hasOwn(views, name)) {
+      writeJson(outgoing, 200, view(simulator, new ControlQuery(Object.fromEntries(searchParams))));
+      return;
+    }
+    const action = actions[name];
+    if (incoming.method !== 'POST' || !action || !Object.hasOwn(actions, name)) {
+      writeJson(outgoing, 404, { error: `There is no ${incoming.method} ${pathname}` });
+      return;
+    }
+    const body = await readBody(incoming, maxInputBytes);
+    if (body === undefined) return;
+    if (body.length > maxInputBytes) {
+      writeJson(outgoing, 413, { error: 'The input is too large' });
+      return;
+    }
+    const answered = new Promise<void>((resolve) => outgoing.once('close', resolve));
+    const input = ControlInput.parse(new TextDecoder().decode(body), action.fields);
+    writeJson(outgoing, 200, (await action.run(simulator, input, answered)) ?? {});
+  } catch (error) {
     const isInput = error instanceof ControlError || error instanceof RangeError;
-    return context.json({ error: isInput ? error.message : 'The simulator failed' }, isInput ? 400 : 500);
-  });
-  control.all('*', (context) => context.json({ error: `There is no ${context.req.method} ${context.req.path}` }, 404));
-  return control;
+    writeJson(outgoing, isInput ? 400 : 500, { error: isInput ? error.message : 'The simulator failed' });
+  }
+}
+
+/** Writes a JSON answer. */
+export function writeJson(outgoing: ServerResponse, status: number, value: object): void {
+  if (outgoing.destroyed) return;
+  outgoing.writeHead(status, { 'content-type': 'application/json' });
+  outgoing.end(JSON.stringify(value));
 }

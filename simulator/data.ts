@@ -1,4 +1,6 @@
-import type { ClassicLevel } from 'classic-level';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Account, SavedAccount } from './account';
 import type { Changes } from './changes';
 import { type History, isMessage, isOutbound } from './history';
@@ -7,14 +9,21 @@ import type { Messaging } from './messaging';
 import type { Change, IncomingMessage, OutboundMessage, StatusUpdate } from './model';
 import type { UnreadQueue } from './unread';
 
-/** Changes are gathered for so long; what a kill can take along. */
-const gatherMs = 100;
-const settingsKey = 'settings';
-const keyDigits = 15;
-const kept: readonly Change['kind'][] = ['message', 'incoming', 'read', 'forgotten'];
+/** Changes are collected for this time, and a killed process loses them. */
+const collectMs = 200;
+/** Requests, callbacks and e-mails are not saved. */
+const savedKinds: readonly Change['kind'][] = [
+  'message',
+  'incoming',
+  'status',
+  'read',
+  'forgotten',
+  'settings',
+  'reset',
+];
 
-/** What is kept, and where it goes at the start. */
-export interface DataSurroundings {
+/** The parts of the simulator that are saved. */
+export interface SavedParts {
   account: Account;
   changes: Changes;
   history: History;
@@ -23,131 +32,96 @@ export interface DataSurroundings {
   statuses: UnreadQueue<StatusUpdate>;
 }
 
-interface SavedSettings {
+type SavedRecord = OutboundMessage | IncomingMessage | StatusUpdate;
+
+interface SavedState {
   account: SavedAccount;
   polledUpTo: number;
   removed: [msisdn: string, upTo: number][];
+  records: [key: number, record: SavedRecord][];
 }
 
-type Level = ClassicLevel<string, unknown>;
-
-/** Keeps the texts, the address book and the settings in a folder, and gives them back at the next start. */
+/** Saves messages, address book and settings as one JSON file in a folder, and reads them at the next start. */
 export class Data {
-  readonly #level: Level;
-  readonly #surroundings: DataSurroundings;
-  readonly #stop: () => void;
-  /** Undefined: it is to be deleted. */
-  readonly #due = new Map<string, object | undefined>();
-  #isEmptied = false;
+  readonly #file: string;
+  readonly #parts: SavedParts;
+  readonly #stopListening: () => void;
   #problem: string | undefined;
+  #isReporting = false;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  private constructor(level: Level, surroundings: DataSurroundings) {
-    this.#level = level;
-    this.#surroundings = surroundings;
-    this.#stop = surroundings.changes.listen((change) => this.#note(change));
-  }
-
   /**
-   * Fills the surroundings with what is in the folder, and keeps what changes from then on.
-   * @throws when the folder cannot be used, another simulator uses it, or this machine has no LevelDB
+   * Restores the saved state and saves every change from then on.
+   *
+   * @throws if the folder or its file cannot be read
    */
-  static async open(folder: string, surroundings: DataSurroundings): Promise<Data> {
-    // Loaded only here: it is missing on some machines, where everything else works.
-    const module = await import('classic-level').catch((error: unknown) => {
-      throw new Error(`The folder ${folder} cannot be used for data: LevelDB does not run on this machine`, {
-        cause: error,
-      });
-    });
-    const level: Level = new module.ClassicLevel(folder, { valueEncoding: 'json' });
+  constructor(folder: string, parts: SavedParts) {
+    this.#file = join(folder, 'simulator.json');
+    this.#parts = parts;
     try {
-      await level.open();
+      mkdirSync(folder, { recursive: true });
+      restore(JSON.parse(readFileSync(this.#file, 'utf8')) as SavedState, parts);
     } catch (error) {
-      const cause = (error as Error).cause as NodeJS.ErrnoException | undefined;
-      const why = cause?.code === 'LEVEL_LOCKED' ? 'another simulator uses it' : (cause?.message ?? String(error));
-      throw new Error(`The folder ${folder} cannot be used for data: ${why}`, { cause: error });
+      const { code, message } = error as NodeJS.ErrnoException;
+      if (code !== 'ENOENT')
+        throw new Error(`The folder ${folder} cannot be used for data: ${message}`, { cause: error });
     }
-    await restore(level, surroundings);
-    return new Data(level, surroundings);
+    this.#stopListening = parts.changes.listen(({ kind }) => {
+      if (savedKinds.includes(kind) && !this.#isReporting) this.#timer ??= setTimeout(() => this.#save(), collectMs);
+    });
   }
 
-  /** Why the last changes could not be written. They are lost to the folder, and nothing else is. */
+  /** Why the last changes could not be saved. The next change tries again. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** Writes what is due and closes the folder. */
+  /** Saves unsaved changes. */
   async close(): Promise<void> {
-    this.#stop();
-    clearTimeout(this.#timer);
-    this.#write();
+    this.#stopListening();
+    if (this.#timer) this.#save();
     await this.#writing;
-    await this.#level.close();
   }
 
-  #note({ kind, record }: Change): void {
-    const { history } = this.#surroundings;
-    if (kind === 'reset') {
-      this.#due.clear();
-      this.#isEmptied = true;
-    } else if (kind === 'status' && record !== undefined) {
-      const message = history.find((record as StatusUpdate).inReplyToId);
-      if (message !== undefined) this.#due.set(placeOf(message), message);
-      this.#due.set(placeOf(record), record);
-    } else if (record !== undefined && kept.includes(kind)) {
-      // What has gone to make room stays here until polling has returned it.
-      const isNeeded = history.has(record) || ('read' in record && record.read === false);
-      this.#due.set(placeOf(record), isNeeded ? record : undefined);
-    }
-    if (kind === 'settings' || kind === 'message' || kind === 'reset') this.#due.set(settingsKey, {});
-    if (this.#due.size > 0) this.#timer ??= setTimeout(() => this.#write(), gatherMs);
-  }
-
-  #write(): void {
+  #save(): void {
+    clearTimeout(this.#timer);
     this.#timer = undefined;
-    const isEmptied = this.#isEmptied;
-    const operations = [...this.#due].map(([key, record]) => {
-      if (record === undefined) return { type: 'del' as const, key };
-      return { type: 'put' as const, key, value: key === settingsKey ? this.#settings() : structuredClone(record) };
-    });
-    this.#due.clear();
-    this.#isEmptied = false;
+    const { account, history, messaging } = this.#parts;
+    const records = [...history.messages, ...history.incoming, ...history.statuses];
+    const state: SavedState = {
+      account: account.save(),
+      polledUpTo: messaging.polledUpTo,
+      removed: history.removed,
+      records: records.map((record) => [keyOf(record), record]),
+    };
+    const json = JSON.stringify(state);
     this.#writing = this.#writing.then(async () => {
       try {
-        if (isEmptied) await this.#level.clear();
-        await this.#level.batch(operations);
-        this.#tell(undefined);
+        await writeFile(`${this.#file}.new`, json);
+        await rename(`${this.#file}.new`, this.#file);
+        this.#report(undefined);
       } catch (error) {
-        this.#tell(error instanceof Error ? error.message : String(error));
+        this.#report(error instanceof Error ? error.message : String(error));
       }
     });
   }
 
-  #tell(problem: string | undefined): void {
+  #report(problem: string | undefined): void {
     if (problem === this.#problem) return;
     this.#problem = problem;
-    this.#surroundings.changes.emit('settings');
-  }
-
-  #settings(): SavedSettings {
-    const { account, history, messaging } = this.#surroundings;
-    return structuredClone({ account: account.save(), polledUpTo: messaging.polledUpTo, removed: history.removed });
+    this.#isReporting = true;
+    this.#parts.changes.emit('settings');
+    this.#isReporting = false;
   }
 }
 
-async function restore(level: Level, surroundings: DataSurroundings): Promise<void> {
-  const { account, history, incoming, messaging, statuses } = surroundings;
-  const settings = (await level.get(settingsKey)) as SavedSettings | undefined;
-  if (settings !== undefined) {
-    account.restore(settings.account);
-    messaging.polledUpTo = settings.polledUpTo;
-    history.restoreRemoved(settings.removed);
-  }
-  // Texts stand before statuses, and each kind in its order.
-  for await (const [place, value] of level.iterator({ gt: 'record/', lt: 'record0' })) {
-    const record = value as OutboundMessage | IncomingMessage | StatusUpdate;
-    restoreKey(record, Number(place.slice(-keyDigits)));
+function restore(state: SavedState, { account, history, incoming, messaging, statuses }: SavedParts): void {
+  account.restore(state.account);
+  messaging.polledUpTo = state.polledUpTo;
+  history.restoreRemoved(state.removed);
+  for (const [key, record] of [...state.records].sort(([one], [other]) => one - other)) {
+    restoreKey(record, key);
     if (!isMessage(record)) {
       history.addStatus(record);
       if (!record.read) statuses.add(record);
@@ -158,8 +132,4 @@ async function restore(level: Level, surroundings: DataSurroundings): Promise<vo
       if (!record.read) incoming.add(record);
     }
   }
-}
-
-function placeOf(record: object): string {
-  return `record/${isMessage(record) ? '1-text' : '2-status'}/${String(keyOf(record)).padStart(keyDigits, '0')}`;
 }

@@ -1,7 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { HttpBindings } from '@hono/node-server';
-import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
-import type { Context } from 'hono';
 import { type Answer, createErrorAnswer, createRefusal, writeAnswer, writeFirstBytes } from './answer';
 import { readBody } from './body';
 import type { Faults } from './faults';
@@ -35,7 +32,8 @@ export interface ExchangeSurroundings {
   faults: Faults;
 }
 
-type NodeContext = Context<{ Bindings: HttpBindings }>;
+/** Answers one request. */
+export type Handler = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>;
 
 /** Carries requests from the socket to the endpoints and answers back, and makes the faults happen on the way. */
 export class Exchange {
@@ -51,13 +49,11 @@ export class Exchange {
     this.#lastGood.clear();
   }
 
-  /** A route handler. Without an endpoint there are no faults. */
-  handler(endpoint: Endpoint | undefined, work: Work): (context: NodeContext) => Promise<Response> {
-    return async (context) => {
-      const { incoming, outgoing } = context.env;
-      const apiVersion = Number(/\/api\/(\d+)\//.exec(context.req.path)?.[1] ?? 0);
-      await this.#serve(incoming, outgoing, { endpoint, apiVersion, work });
-      return RESPONSE_ALREADY_SENT;
+  /** Creates the handler of an endpoint, or of requests to no endpoint, which have no faults. */
+  handler(endpoint: Endpoint | undefined, work: Work): Handler {
+    return (incoming, outgoing) => {
+      const apiVersion = Number(/\/api\/(\d+)\//.exec(incoming.url ?? '')?.[1] ?? 0);
+      return this.#serve(incoming, outgoing, { endpoint, apiVersion, work });
     };
   }
 

@@ -4,16 +4,14 @@
  * @module @messaging-service/node-red-sms/simulator
  */
 
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { getRequestListener, type HttpBindings } from '@hono/node-server';
-import { Hono } from 'hono';
 import { Account } from './account';
 import { createUnauthorized } from './answer';
 import { Callbacks } from './callbacks';
 import { Changes } from './changes';
 import { createRealClock } from './clock';
-import { createControl } from './control';
+import { serveControl, writeJson } from './control';
 import { Data } from './data';
 import { createFeedWork } from './endpoints/feed';
 import { createIncomingWork, createOutboxWork, createStatusWork, withAuthentication } from './endpoints/polls';
@@ -24,9 +22,9 @@ import { History } from './history';
 import { Listener } from './listener';
 import { Messaging } from './messaging';
 import type { IncomingMessage, SimulatorOptions, StatusUpdate } from './model';
-import { createPage } from './page';
+import { servePage } from './page';
 import { RequestLog } from './request-log';
-import { onlySameSite } from './same-site';
+import { isSameSite } from './same-site';
 import { createService } from './service';
 import { Simulator } from './simulator';
 import { UnreadQueue } from './unread';
@@ -64,7 +62,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   };
   const incoming = new UnreadQueue<IncomingMessage>({ waitMs, onRead });
   const statuses = new UnreadQueue<StatusUpdate>({ waitMs, onRead });
-  const history = new History(options.keepTexts ?? 100_000, (record) => changes.emit('forgotten', record));
+  const history = new History(options.keepTexts ?? 10_000, (record) => changes.emit('forgotten', record));
   const faults = new Faults();
   const log = new RequestLog(keepRequests, changes);
   const { organisation } = account;
@@ -77,12 +75,23 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   const data =
     options.dataFolder === undefined
       ? undefined
-      : await Data.open(options.dataFolder, { account, changes, history, incoming, messaging, statuses });
+      : new Data(options.dataFolder, { account, changes, history, incoming, messaging, statuses });
   messaging.resume();
 
-  const app = new Hono<{ Bindings: HttpBindings }>();
-  // The name is for requests of HTTP/1.0, which may have none; who is let in is judged by what they do name.
-  const serve = getRequestListener(app.fetch, { overrideGlobalObjects: false, hostname: 'localhost' });
+  const serve: RequestListener = (request, response) => {
+    const url = new URL((request.url ?? '/').replace(/^\/*/, '/'), 'http://localhost');
+    const { pathname } = url;
+    const isPage = pathname === '/' && request.method === 'GET';
+    if (!isPage && !pathname.startsWith('/control/')) {
+      const path = pathname.startsWith(`${basePath}/`) ? pathname.slice(basePath.length) : '';
+      const handler = findHandler(request.method ?? '', path) ?? exchange.handler(undefined, createUnauthorized);
+      void handler(request, response);
+    } else if (!isSameSite(request, listener.origin)) {
+      writeJson(response, 403, { error: 'The control API is not for pages of other sites' });
+    } else if (request.method !== 'GET' || !servePage(pathname, response)) {
+      void serveControl(simulator, request, response, url);
+    }
+  };
   const listenAt = (port: number): Listener =>
     new Listener(options.tls === undefined ? createServer(serve) : createTlsServer(options.tls, serve), host, port);
   const listener = listenAt(options.port ?? 0);
@@ -104,23 +113,16 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     standby: listenAt(0),
     statuses,
   });
-  const guard = onlySameSite(() => listener.origin);
-  app.route('/', createPage(guard));
-  app.route('/control', createControl(simulator, guard));
-  app.route(
-    basePath,
-    createService(exchange, {
-      send: createSendWork(account, messaging),
-      incoming: withAuthentication(account, createIncomingWork(incoming)),
-      status: withAuthentication(account, createStatusWork(statuses, statusBatch)),
-      outbox: withAuthentication(account, createOutboxWork(account, messaging)),
-      feed: withAuthentication(
-        account,
-        createFeedWork({ account, clock, history, place, link: () => `${baseUrl()}/api/2/sms/list` }),
-      ),
-    }),
-  );
-  app.notFound(exchange.handler(undefined, createUnauthorized));
+  const findHandler = createService(exchange, {
+    send: createSendWork(account, messaging),
+    incoming: withAuthentication(account, createIncomingWork(incoming)),
+    status: withAuthentication(account, createStatusWork(statuses, statusBatch)),
+    outbox: withAuthentication(account, createOutboxWork(account, messaging)),
+    feed: withAuthentication(
+      account,
+      createFeedWork({ account, clock, history, place, link: () => `${baseUrl()}/api/2/sms/list` }),
+    ),
+  });
   try {
     await listener.open();
   } catch (error) {

@@ -74,13 +74,13 @@ export interface SimulatorOptions {
   /** Bound of `requests`, `callbackLog`, `mailbox` and `undelivered`; the oldest go first. Default 10000. */
   keepRequests?: number;
   /**
-   * Bound of the texts, in and out; one to several handsets counts for each. The oldest go first, some of them at a time.
-   * What polling has not returned yet is returned all the same. As many statuses are kept. Default 100000.
+   * Maximum number of messages, in and out. A message to several handsets counts for each of them. The oldest are dropped
+   * first, but polls still return them if they are unread. The same number of statuses is kept. Default 10000.
    */
   keepTexts?: number;
   /**
-   * Folder in which texts, statuses, address book and settings outlive the process; made when it is not there. Faults, the
-   * log and retries of callbacks do not. Default none.
+   * Folder that keeps messages, statuses, address book and settings across restarts. It is created if it does not exist.
+   * Faults, the log and retries of callbacks are not saved. Default none.
    */
   dataFolder?: string;
 }

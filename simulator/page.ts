@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { extname, join } from 'node:path';
-import type { HttpBindings } from '@hono/node-server';
-import { type Context, Hono, type MiddlewareHandler } from 'hono';
 
 const folder = join(__dirname, 'page');
 
@@ -12,7 +11,7 @@ const contentTypes: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** The page loads nothing from elsewhere, and nobody frames it. */
+/** The page loads nothing from other origins and cannot be framed. */
 const headers = {
   'cache-control': 'no-store',
   'content-security-policy':
@@ -22,22 +21,21 @@ const headers = {
   'x-content-type-options': 'nosniff',
 };
 
-type PageContext = Context<{ Bindings: HttpBindings }>;
+const files: ReadonlyMap<string, string> = new Map([
+  ['/', 'index.html'],
+  ...readdirSync(folder).map((name): [string, string] => [`/control/page/${name}`, name]),
+]);
 
 /**
- * Serves the page at `/` and what it loads below `/control/page/`, where no path of the service can be.
- * @param guard runs before every answer
+ * Serves the page at `/` and its files below `/control/page/`, where the service has no paths.
+ *
+ * @returns false if there is no such file
  */
-export function createPage(guard: MiddlewareHandler<{ Bindings: HttpBindings }>): Hono<{ Bindings: HttpBindings }> {
-  const page = new Hono<{ Bindings: HttpBindings }>();
-  page.get('/', guard, (context) => serve(context, 'index.html'));
-  for (const name of readdirSync(folder)) {
-    if (name !== 'index.html') page.get(`/control/page/${name}`, guard, (context) => serve(context, name));
-  }
-  return page;
-}
-
-function serve(context: PageContext, name: string): Response {
+export function servePage(path: string, outgoing: ServerResponse): boolean {
+  const name = files.get(path);
+  if (name === undefined) return false;
   const contentType = contentTypes[extname(name)] ?? 'application/octet-stream';
-  return context.body(readFileSync(join(folder, name), 'utf8'), 200, { ...headers, 'content-type': contentType });
+  outgoing.writeHead(200, { ...headers, 'content-type': contentType });
+  outgoing.end(readFileSync(join(folder, name), 'utf8'));
+  return true;
 }

