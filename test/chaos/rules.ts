@@ -22,7 +22,7 @@ export interface Failure {
   atSeconds: number;
 }
 
-/** One promise of docs/promises.md. Tells of each message or text that it was broken for. */
+/** One promise of docs/delivery.md. Lists each message that breaks it. */
 interface Rule {
   name: string;
   check(world: World): Iterable<Finding>;

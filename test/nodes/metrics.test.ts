@@ -160,7 +160,7 @@ describe('metrics', () => {
   });
 
   for (const file of ['monitoring.md', 'grafana-dashboard.json']) {
-    it(`are all that docs/${file} speaks of`, () => {
+    it(`include every metric of docs/${file}`, () => {
       const { types } = parseMetrics(formatMetrics([]));
       const named =
         readFileSync(join(__dirname, '..', '..', 'docs', file), 'utf8').match(/node_red_sms_[a-z_]+/g) ?? [];

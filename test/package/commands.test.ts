@@ -1,17 +1,21 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { type PackageJson, readJson, root } from './packed';
 
-const { name, repository, scripts, devDependencies } = readJson<
-  PackageJson & { repository: { url: string }; devDependencies: Record<string, string> }
+const { name, repository, scripts, devDependencies, optionalDependencies } = readJson<
+  PackageJson & {
+    repository: { url: string };
+    devDependencies: Record<string, string>;
+    optionalDependencies: Record<string, string>;
+  }
 >(join(root, 'package.json'));
 
 /** The pages whose `curl` commands a test runs, with that test. */
 const curlIsRunBy: Record<string, string> = {
-  'docs/simulator.md': 'test/package/simulator-library.test.ts',
-  'docs/proxies.md': 'test/package/proxies.test.ts',
-  'docs/troubleshooting.md': 'test/package/proxies.test.ts',
+  'docs/reference/simulator.md': 'test/package/simulator-library.test.ts',
+  'docs/receiving.md': 'test/package/receiving.test.ts',
+  'docs/troubleshooting.md': 'test/package/receiving.test.ts',
 };
 
 const read = (file: string): string => readFileSync(join(root, file), 'utf8');
@@ -21,9 +25,9 @@ interface Command {
   line: string;
 }
 
-/** Every command that a page tells its readers to give: in blocks for a shell, and in the text. */
+/** Every command in the pages: in shell blocks and in code spans. */
 function listCommands(): Command[] {
-  const pages = ['', 'docs', 'docs/adr'].flatMap((folder) =>
+  const pages = ['', 'docs', 'docs/adr', 'docs/reference', 'test', 'bench'].flatMap((folder) =>
     readdirSync(join(root, folder))
       .filter((file) => file.endsWith('.md'))
       .map((file) => (folder ? `${folder}/${file}` : file)),
@@ -45,11 +49,11 @@ function listCommands(): Command[] {
   });
 }
 
-/** The options that a command gives, without their dashes. */
+/** The options of a command, without dashes. */
 const options = (words: readonly string[]): string[] =>
   words.filter((word) => word.startsWith('--') && word !== '--').map((word) => word.slice(2).replace(/=.*/, ''));
 
-/** What a program does not know of the options it is given, read off its source. */
+/** The options that do not occur in the source of a program. */
 function unknownOptions(file: string, words: readonly string[]): string[] {
   const source = read(file);
   return options(words).filter(
@@ -59,6 +63,7 @@ function unknownOptions(file: string, words: readonly string[]): string[] {
 
 const isPackage = (spec: string): boolean =>
   spec === name ||
+  spec in optionalDependencies ||
   spec === '<file>' ||
   spec.endsWith('messaging-service-node-red-sms-<version>.tgz') ||
   spec in devDependencies;
@@ -91,7 +96,7 @@ const programs: Record<string, (words: readonly string[], page: string) => Fault
   rm: (words) => (words.join(' ') === '-rf node_modules' ? undefined : 'removes something else'),
   bash: ([script = '']) => missing([script]),
   node: ([script = '']) => missing([script]),
-  // The names that it makes and the files that it takes are compared in test/package/containers.test.ts.
+  // test/package/containers.test.ts compares names and files.
   kubectl: ([verb = '']) => (['create', 'apply'].includes(verb) ? undefined : `what is kubectl ${verb}?`),
   docker: (words) => {
     if (words[0] === 'run') return sameImage(words);
@@ -102,13 +107,13 @@ const programs: Record<string, (words: readonly string[], page: string) => Fault
   },
   curl: (_, page) => {
     const test = curlIsRunBy[page];
-    return test !== undefined && existsSync(join(root, test)) && read(test).includes(page.slice(page.indexOf('/') + 1))
+    return test !== undefined && existsSync(join(root, test)) && read(test).includes(basename(page))
       ? undefined
       : 'no test runs it';
   },
 };
 
-/** The image of the Dockerfile is the one that makes the hash, so that one is downloaded. */
+/** A command uses the image of the Dockerfile, so Docker downloads only one. */
 function sameImage(words: readonly string[]): Fault {
   const [, image = ''] = /^FROM (\S+)$/m.exec(read('docs/containers/Dockerfile')) ?? [];
   return words.includes(image) ? undefined : `not the image ${image}`;
@@ -120,19 +125,19 @@ function missing(files: readonly string[]): Fault {
 }
 
 describe('the commands in README and docs', () => {
-  it('are run by a test, or name scripts, options, files and packages that are there', () => {
+  it('name existing scripts, options, files and packages, or run in a test', () => {
     const commands = listCommands();
     assert.ok(commands.length > 40, `${commands.length} commands`);
     const faults = commands.flatMap(({ page, line }) => {
       const [program = '', ...words] = line.split(/\s+/);
       const check = programs[program];
-      const fault = check === undefined ? 'a program that nobody checks' : check(words, page);
+      const fault = check === undefined ? 'a program without a check' : check(words, page);
       return fault === undefined ? [] : [`${page}: ${line}: ${fault}`];
     });
     assert.deepEqual(faults, []);
   });
 
-  it('would be missed if a script, an option or a file were gone', () => {
+  it('fail the check if a script, an option or a file is missing', () => {
     assert.equal(programs.npm?.(['run', 'nothing'], ''), 'no script nothing');
     assert.equal(programs.npm?.(['start', '--', '--no-such-port', '1'], ''), 'no option --no-such-port');
     assert.equal(programs.npm?.(['start', '--', '--simulator-port', '1'], ''), undefined);

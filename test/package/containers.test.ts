@@ -15,7 +15,7 @@ import { root } from './packed';
 const run = promisify(execFile);
 const folder = join(root, 'docs', 'containers');
 const read = (file: string): string => readFileSync(join(folder, file), 'utf8');
-const page = readFileSync(join(root, 'docs', 'containers.md'), 'utf8');
+const page = readFileSync(join(root, 'docs', 'deploying.md'), 'utf8');
 
 interface Service {
   build?: string;

@@ -11,7 +11,7 @@ const flows = [...page.matchAll(/^```json\n([\s\S]*?)^```$/gm)].map(
 );
 
 describe('docs/migrating.md', () => {
-  it('has a flow before and a flow after', () => {
+  it('has one flow of HTTP request nodes and one of SMS nodes', () => {
     const [before = [], after = []] = flows;
     assert.equal(flows.length, 2);
     assert.ok(
@@ -21,7 +21,7 @@ describe('docs/migrating.md', () => {
   });
 
   for (const [index, which] of ['before', 'after'].entries()) {
-    it(`has a flow ${which} that answers each text`, async function () {
+    it(`answers each message with the flow ${which} the change`, async function () {
       this.timeout(60_000);
       const simulator = await startSimulator({ waitMs: 100 });
       const apiKey = simulator.credentials.apiKey ?? '';

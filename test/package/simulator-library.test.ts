@@ -9,7 +9,7 @@ import { skip } from '../skip';
 import { installPackage, root } from './packed';
 
 const run = promisify(execFile);
-const page = readFileSync(join(root, 'docs', 'simulator.md'), 'utf8');
+const page = readFileSync(join(root, 'docs', 'reference', 'simulator.md'), 'utf8');
 const blocks = (language: string): string[] =>
   [...page.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].flatMap(([, name, code = '']) =>
     name === language ? [code] : [],

@@ -18,10 +18,10 @@ function blocks(language: string): string[] {
 
 describe('docs/testing-flows.md', function () {
   this.timeout(60_000);
-  // Within the project, the package is found by its own name. The suites of both generations run at once.
+  // Inside the project, the package finds itself by its own name. Both generations can run at the same time.
   const folder = join(root, '.cache', `testing-flows-${process.pid}`);
   const [flows = ''] = blocks('json');
-  const [ofOneFlow = '', ofWhatIsDeployed = ''] = blocks('js');
+  const [testOfOneFlow = '', testOfDeployedFlows = ''] = blocks('js');
 
   before(() => {
     mkdirSync(join(folder, 'test'), { recursive: true });
@@ -41,23 +41,23 @@ describe('docs/testing-flows.md', function () {
     return stdout;
   }
 
-  it('tests a flow by itself, and its tests pass', async () => {
-    assert.match(await test(ofOneFlow), /3 passing/);
+  it('has a test of one flow that passes', async () => {
+    assert.match(await test(testOfOneFlow), /3 passing/);
   });
 
-  it('has tests that fail when the flow does not do its work', async () => {
+  it('has a test of one flow that fails if the flow is wrong', async () => {
     writeFileSync(
       join(folder, 'flows.json'),
       flows.replace('Thank you', 'No thanks').replace('"keep": true', '"keep": false'),
     );
     try {
-      await assert.rejects(test(ofOneFlow), ({ stdout }: { stdout: string }) => /[123] failing/.test(stdout));
+      await assert.rejects(test(testOfOneFlow), ({ stdout }: { stdout: string }) => /[123] failing/.test(stdout));
     } finally {
       writeFileSync(join(folder, 'flows.json'), flows);
     }
   });
 
-  it('tests what is deployed, through a simulator that runs already', async () => {
+  it('has a test of deployed flows that passes', async () => {
     const simulator = await startSimulator({ waitMs: 100 });
     const deployed = (JSON.parse(flows) as FlowNode[]).map((node) =>
       // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
@@ -68,14 +68,14 @@ describe('docs/testing-flows.md', function () {
       env: { SMS_BASE_URL: simulator.baseUrl, SMS_API_KEY: simulator.credentials.apiKey ?? '' },
     });
     try {
-      assert.match(await test(ofWhatIsDeployed, { SIMULATOR_URL: simulator.pageUrl }), /1 passing/);
+      assert.match(await test(testOfDeployedFlows, { SIMULATOR_URL: simulator.pageUrl }), /1 passing/);
     } finally {
       await nodeRed.stop();
       await simulator.close();
     }
   });
 
-  it('names only methods that the simulator has', async () => {
+  it('names only methods of the simulator', async () => {
     const simulator = await startSimulator();
     await simulator.close();
     const named = [...page.matchAll(/\bsimulator\.(?!md)(\w+)/g)].map(([, name = '']) => name);
@@ -86,8 +86,8 @@ describe('docs/testing-flows.md', function () {
     );
   });
 
-  it('tells of nothing to try that a client of a running simulator has not', () => {
-    const [, table = ''] = /^## What to try$([\s\S]*?)^## /m.exec(page) ?? [];
+  it('names only situations that a client of a running simulator can cause', () => {
+    const [, table = ''] = /^## Situations to test$([\s\S]*?)^## /m.exec(page) ?? [];
     const named = [...table.matchAll(/\bsimulator\.(\w+)/g)].map(([, name = '']) => name);
     assert.ok(named.length > 9);
     assert.deepEqual(

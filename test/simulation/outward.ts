@@ -314,7 +314,7 @@ export class Outward {
     if (isUnsure) {
       for (const input of this.inputs) {
         input.mayRepeat = true;
-        // What has entered the flow comes once more, as unknown, and nothing is waited for (docs/promises.md).
+        // The outcome enters the flow again, as unknown (docs/delivery.md, limits of the promises).
         if (input.outcomes.length > 0) input.isUnasked = true;
       }
       for (const { message } of this.#replies) if (message.isUnkept) this.#unwritten.add(message);

@@ -44,7 +44,7 @@ class Commands {
 }
 
 /** No command of the store is sent before the last one is answered, so that each of them is a round trip. */
-describe('what a message asks of Redis (docs/scaling.md)', () => {
+describe('round trips to Redis', () => {
   const closing = new Closing();
   const clock = new VirtualClock(Date.UTC(2026, 10, 22));
   let commands: Commands;

@@ -180,10 +180,12 @@ for (const program of programs) {
       return count;
     }
 
-    /** The user of docs/scaling.md, who may not do one of the things that are granted there. */
+    /** The user of docs/deploying.md without one of its rights. */
     async function createUser(name: string, lacks = ''): Promise<string> {
-      const documented = /ACL SETUSER node-red (.*)/.exec(readFileSync(join(root, 'docs', 'scaling.md'), 'utf8'))?.[1];
-      assert.ok(documented, 'docs/scaling.md has no line ACL SETUSER');
+      const documented = /ACL SETUSER node-red (.*)/.exec(
+        readFileSync(join(root, 'docs', 'deploying.md'), 'utf8'),
+      )?.[1];
+      assert.ok(documented, 'docs/deploying.md has no line ACL SETUSER');
       const rights = documented.replace('PASSWORD', 's3cret').split(' ');
       assert.ok(lacks === '' || rights.includes(lacks), lacks);
       const given = rights.filter((right) => right !== lacks);
@@ -870,7 +872,7 @@ for (const program of programs) {
         assert.deepEqual(await other.store.recall(['a']), [undefined]);
       });
 
-      it('needs no more rights than docs/scaling.md says', async () => {
+      it('needs only the rights in docs/deploying.md', async () => {
         await server.client.call('ACL', ['LOG', 'RESET']);
         const url = await createUser('gateway');
         await createDead(entry('1'));

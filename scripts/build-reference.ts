@@ -1,0 +1,201 @@
+// Fills the generated parts of the pages in docs/reference/ from the forms, catalogs, help, ranges, errors and metrics.
+// A generated part stands between the lines "<!-- generated: NAME -->" and "<!-- end -->".
+// `npm run docs` writes the pages; test/package/reference-pages.test.ts compares them.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { limits } from '../nodes/limits';
+import { formatMetrics } from '../nodes/runtime/metrics';
+import { reasons } from '../src/reasons';
+import { fillTemplate } from './build-forms.mjs';
+import { formatHelp } from './help-to-markdown';
+
+const root = join(__dirname, '..');
+const folder = join(root, 'docs', 'reference');
+/** Pages of the folder that have generated parts. */
+export const pages = ['nodes.md', 'errors.md', 'admin.md'] as const;
+
+type Catalog = { [key: string]: string | Catalog };
+
+interface Definition {
+  defaults: Record<string, { value: unknown; type?: string }>;
+  credentials?: Record<string, { type: string }>;
+}
+
+interface Range {
+  byDefault?: number;
+  min: number;
+  max: number;
+  whole?: true;
+}
+
+const read = (...path: string[]): string => readFileSync(join(root, ...path), 'utf8');
+const readCatalog = (name: string): Catalog => JSON.parse(read('nodes', 'locales', 'en-US', `${name}.json`)) as Catalog;
+
+/** The node types of the package, in the order of the package file. */
+const types = Object.keys(
+  (JSON.parse(read('package.json')) as { 'node-red': { nodes: Record<string, string> } })['node-red'].nodes,
+);
+
+/** The part of a page between its marker and the next end marker. */
+const parts: Readonly<Record<string, () => string>> = {
+  nodes: () => types.map(formatNode).join('\n'),
+  errors: formatErrors,
+  metrics: formatMetricTable,
+};
+
+/** A page with all its generated parts up to date. */
+export function buildPage(page: (typeof pages)[number]): string {
+  const text = readFileSync(join(folder, page), 'utf8');
+  return text.replace(/(<!-- generated: (\w+) -->\n)[\s\S]*?(<!-- end -->)/g, (_part, start, name: string, end) => {
+    const build = parts[name];
+    if (!build) throw new Error(`${page} has an unknown part ${name}.`);
+    return `${start}\n${build().trim()}\n\n${end}`;
+  });
+}
+
+function formatNode(type: string): string {
+  return [`## ${type}`, formatHelp(read('nodes', 'locales', 'en-US', `${type}.html`)), formatProperties(type)].join(
+    '\n\n',
+  );
+}
+
+function formatProperties(type: string): string {
+  const { defaults, credentials = {} } = loadDefinition(type);
+  const template = fillTemplate(read('nodes', `${type}.html`));
+  const rows = Object.entries(defaults)
+    .filter(([name]) => !(name.endsWith('Type') && name.slice(0, -4) in defaults))
+    .map(([name, { value, type: reference }]) => {
+      const byDefault = defaults[`${name}Type`]?.value;
+      const isNumber = rangeOf(type, name) !== undefined;
+      const plain = isNumber ? 'number' : kindOf(value, choicesOf(template, name));
+      const kind = reference ?? (byDefault === undefined ? plain : 'TypedInput');
+      return [
+        `\`${name}\``,
+        labelOf(template, type, name),
+        kind,
+        formatDefault(value, byDefault),
+        formatRange(type, name, choicesOf(template, name)),
+      ];
+    });
+  const secrets = Object.entries(credentials).map(([name, { type: kind }]) => [
+    `\`${name}\``,
+    labelOf(template, type, name),
+    `credential (${kind})`,
+    '',
+    '',
+  ]);
+  return `**Properties in a flow file**\n\n${formatTable(['property', 'label', 'type', 'default', 'values'], [...rows, ...secrets])}\n`;
+}
+
+/** Evaluates the form of a type, with an editor that does nothing, and returns its registered definition. */
+function loadDefinition(type: string): Definition {
+  let definition: Definition | undefined;
+  const nothing: unknown = new Proxy(() => nothing, {
+    get: (_target, key) => (key === Symbol.toPrimitive ? () => '' : nothing),
+  });
+  const registerType = (_type: string, registered: Definition) => {
+    definition = registered;
+  };
+  const nodes = new Proxy(
+    { registerType },
+    { get: (target, key) => (key === 'registerType' ? target.registerType : nothing) },
+  );
+  const editor = new Proxy({ nodes }, { get: (target, key) => (key === 'nodes' ? target.nodes : nothing) });
+  const scope = globalThis as { RED?: unknown; $?: unknown };
+  const former = { RED: scope.RED, $: scope.$ };
+  Object.assign(scope, { RED: editor, $: nothing });
+  try {
+    const file = require.resolve(join(root, 'nodes', `${type}.form.ts`));
+    delete require.cache[file];
+    require(file);
+  } finally {
+    Object.assign(scope, former);
+  }
+  if (!definition) throw new Error(`The form of ${type} registers no type.`);
+  return definition;
+}
+
+function kindOf(value: unknown, choices: readonly string[]): string {
+  if (choices.length > 0) return 'choice';
+  if (Array.isArray(value)) return 'list';
+  return typeof value === 'boolean' ? 'boolean' : 'string';
+}
+
+function formatDefault(value: unknown, type: unknown): string {
+  const shown = value === '' || value === undefined ? '' : `\`${JSON.stringify(value).replace(/^"|"$/g, '')}\``;
+  if (type === undefined) return shown;
+  return shown === '' || type === 'none' ? `type \`${String(type)}\`` : `${shown}, type \`${String(type)}\``;
+}
+
+/** The numbers that a property accepts, or undefined if it is not a number. */
+const rangeOf = (type: string, name: string): Range | undefined =>
+  (limits as Record<string, Record<string, Range>>)[type]?.[name];
+
+function formatRange(type: string, name: string, choices: readonly string[]): string {
+  if (choices.length > 0) return choices.map((choice) => `\`${choice}\``).join(', ');
+  const range = rangeOf(type, name);
+  if (!range) return '';
+  const { min, max, whole } = range;
+  const end = max === 1_000_000_000 ? ' or more' : ` to ${max.toLocaleString('en-US')}`;
+  const start = !whole && min > 0 && min < 0.01 ? 'above 0' : String(min).replace('-', '−');
+  return start === 'above 0'
+    ? `${start}${end === ' or more' ? '' : `, up to ${max.toLocaleString('en-US')}`}`
+    : `${start}${end}`;
+}
+
+/** The values of the select element of a property. */
+function choicesOf(template: string, name: string): string[] {
+  const [, options = ''] =
+    new RegExp(`<select id="node-(?:config-)?input-${name}"[^>]*>([\\s\\S]*?)</select>`).exec(template) ?? [];
+  return [...options.matchAll(/<option value="([^"]*)"/g)].map(([, value = '']) => value);
+}
+
+/** The label of a property in the form, or blank if it has none. */
+function labelOf(template: string, type: string, name: string): string {
+  const [, inForm] =
+    new RegExp(`<label[^>]*for="node-(?:config-)?input-${name}"(?:(?!</label>)[\\s\\S])*?data-i18n="([^"]+)"`).exec(
+      template,
+    ) ?? [];
+  const key = inForm?.replace(/^.*:(?=[\w-]+\.)/, '') ?? `${type}.label.${name}`;
+  if (name === 'name') return 'Name';
+  return find(key) ?? find(`sms-account.label.${name}`) ?? '';
+}
+
+/** The English text of a catalog key such as `sms-send.label.to`. */
+function find(key: string): string | undefined {
+  const [name = '', ...path] = key.split('.');
+  let found: string | Catalog | undefined = [...types, 'sms-editor'].includes(name)
+    ? readCatalog(name)[name]
+    : undefined;
+  for (const step of path) found = typeof found === 'object' ? found[step] : undefined;
+  return typeof found === 'string' ? found : undefined;
+}
+
+function formatErrors(): string {
+  const codes = [...new Set(Object.values(reasons).map(([code]) => code))];
+  return codes
+    .map((code) => {
+      const badge = find(`sms-account.short.${code}`);
+      const messages = Object.values(reasons).filter(([of]) => of === code);
+      const lines = messages.map(([, text]) => `- ${text.replace(/\{\{(\w+)\}\}/g, '⟨$1⟩').replaceAll('<', '&lt;')}`);
+      return `### ${code}\n\nBadge: *${badge}*. [Cause and remedy](../troubleshooting.md#${code.toLowerCase()}).\n\n${lines.join('\n')}`;
+    })
+    .join('\n\n');
+}
+
+function formatMetricTable(): string {
+  const heads = formatMetrics([]).matchAll(/^# HELP (\S+) (.*)\n# TYPE \S+ (\w+)$/gm);
+  return formatTable(
+    ['metric', 'type', 'meaning'],
+    [...heads].map(([, name = '', help = '', type = '']) => [`\`${name}\``, type, help]),
+  );
+}
+
+function formatTable(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+  const format = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [format(headings), `|${headings.map(() => '---').join('|')}|`, ...rows.map(format)].join('\n');
+}
+
+if (require.main === module) {
+  for (const page of pages) writeFileSync(join(folder, page), buildPage(page));
+}
