@@ -196,7 +196,7 @@ export class Ledger {
     const decide: Step<TakenIn>['decide'] = (look, changes) => {
       mayBeWritten = true;
       // By the clock as it is then: whether its key is known still depends on that, and it may have been set meanwhile.
-      return takeIn(text, this.#memory(), this.followUps, missing === undefined, busy)(look, changes);
+      return takeIn(text, this.#memory(), this.followUps, { isKnown: missing === undefined, busy })(look, changes);
     };
     const step: Step<TakenIn> = { whileFailing: 'refuse', decide, bytes: text.flowMessage?.length };
     const taken = await this.journal.run(step).catch((error: unknown) => {

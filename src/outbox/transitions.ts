@@ -73,8 +73,7 @@ export function takeIn(
   text: Text,
   memory: Memory,
   known: FollowUpBook,
-  isKnown: boolean,
-  busy?: SmsError,
+  { isKnown, busy }: { isKnown: boolean; busy: SmsError | undefined },
 ): Step<TakenIn>['decide'] {
   return (look, changes) => {
     const verdict: OnceVerdict = isKnown ? judgeOnce(text, look, memory.now) : { type: 'underway' };
@@ -158,7 +157,7 @@ export function putBack(text: Text, memory: Memory, known: Pick<FollowUpBook, 'g
       // Nobody is asked, and nobody has got it.
       const { messageId, to } = text.message;
       if (messageId !== undefined && isRemembered(text))
-        forgetSent(text, referenceOf(messageId, text), to, look, changes);
+        forgetSent(text, { reference: referenceOf(messageId, text), recipients: to }, look, changes);
       const closedRequests = dropRequests(unanswered(requestsOf(text, known, changes), look, changes), look, changes);
       dropUnkept(text, changes);
       return () => ({ text: back, asked: [], closedRequests });
@@ -181,7 +180,8 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
       const requests = requestsOf(text, known, changes);
       if (text.countedAt)
         giveBack({ ...memory, text, recipients: uncountedBy(text, outcome) }, text.countedAt, look, changes);
-      const started = keys && completed ? beginRequests(text, completed, keys, requests, memory.now) : undefined;
+      const started =
+        keys && completed ? beginRequests(text, completed, { keys, requests, now: memory.now }) : undefined;
       const { failed = [] } = started ?? {};
       const begun = (started?.begun ?? []).map((request) =>
         text.isManuallyResent ? takeLeft(request, look, changes) : request,
@@ -206,11 +206,11 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
         const got = sent ? accepted : isUnknown(outcome) ? to : [];
         const reached = new Set([...got, ...(text.previousAttempt?.to ?? []), ...answerable]);
         const unreached = to.filter((recipient) => !reached.has(recipient));
-        forgetSent(text, keys.reference, unreached, look, changes);
-        if (sent) acceptSent(text, concernedBy(text), keys, memory, look, changes);
+        forgetSent(text, { reference: keys.reference, recipients: unreached }, look, changes);
+        if (sent) acceptSent({ text, to: concernedBy(text), keys }, memory, look, changes);
         const open = unanswered(begun, look, changes);
         const duration = durationOf(text, memory);
-        openRequests(open, {}, duration, look, changes);
+        openRequests(open, { duration }, look, changes);
         if (open.length > 0) keepAnswerRules(text, duration, changes);
       } else if (keys && sent) {
         remember({ text: settled, to: concernedBy(text), keys, open: begun, isAccepted: true }, memory, look, changes);

@@ -22,14 +22,14 @@ export function parseAnswers(value: unknown): AnswerChoice[] {
   if (isBlank(value)) return [];
   if (!Array.isArray(value) || value.length > maxAnswers) throw invalidAnswers();
   const answers = value.map(parseAnswer);
-  const valueOf = new Map<string, number>();
+  const indexOf = new Map<string, number>();
   for (const [index, { words }] of answers.entries()) {
     for (const word of words) {
       const key = formatWord(word);
-      if ((valueOf.get(key) ?? index) !== index) {
+      if ((indexOf.get(key) ?? index) !== index) {
         throw new SmsError('answerWordTwice', { params: { word } });
       }
-      valueOf.set(key, index);
+      indexOf.set(key, index);
     }
   }
   return answers;

@@ -51,12 +51,11 @@ export function requestKey(reference: string, recipient: string): string {
 /**
  * Opens requests to replies. A request that is open already keeps what is known of its handset.
  *
- * @param pending what is not known yet of the messages
+ * @param opening how long, and what is not known yet of the messages
  */
 export function openRequests(
   requests: readonly ReplyRequest[],
-  pending: Pick<OpenRequest, 'isPending' | 'isUndecided'>,
-  duration: Duration,
+  { duration, ...pending }: Pick<OpenRequest, 'isPending' | 'isUndecided'> & { duration: Duration },
   look: Look,
   changes: Changes,
 ): void {
@@ -90,7 +89,8 @@ export function closeRequest(request: ReplyRequest, look: Look, changes: Changes
   const remembered = look(key);
   const all = parseRequests(remembered);
   if (!remembered || !all.some(({ id }) => id === request.id)) return;
-  if (mayBeDecided) openRequests([request], { isPending: true, isUndecided: true }, remembered, look, changes);
+  if (mayBeDecided)
+    openRequests([request], { isPending: true, isUndecided: true, duration: remembered }, look, changes);
   else
     write(
       key,

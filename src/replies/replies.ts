@@ -201,7 +201,7 @@ export class Replies {
     const msisdn = normaliseRecipient(record.from);
     const handset = isHandset(msisdn) ? msisdn : undefined;
     if (!own) {
-      leaveUnclear(request.id, { body: record.body, handset }, clock.now(), look, changes);
+      leaveUnclear(request.id, { body: record.body, handset, at: clock.now() }, look, changes);
       return { record: awaited };
     }
     const changed = withUnclear(own, record.body, handset === undefined ? [] : [handset]);

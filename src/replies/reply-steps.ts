@@ -42,8 +42,7 @@ export function leaveResult(request: string, result: ReplyResult, at: number, ch
 /** Leaves an unclear reply, unless a result was left before. */
 export function leaveUnclear(
   request: string,
-  { body, handset }: { body: string; handset: string | undefined },
-  at: number,
+  { body, handset, at }: { body: string; handset: string | undefined; at: number },
   look: Look,
   changes: Changes,
 ): void {
@@ -135,9 +134,7 @@ export function createRequests(
 export function beginRequests(
   text: Text,
   sent: Sent,
-  keys: SentKeys,
-  requests: readonly ReplyRequest[],
-  now: number,
+  { keys, requests, now }: { keys: SentKeys; requests: readonly ReplyRequest[]; now: number },
 ): { begun: ReplyRequest[]; failed: ReplyRequest[] } {
   const failures = new Map(sent.failed.map((one) => [normaliseRecipient(one.msisdn), one]));
   const withheld = new Map(sent.withheld?.map((one) => [one.msisdn, one]));

@@ -196,8 +196,7 @@ function writeReferences(key: string, references: readonly Reference[], changes:
 /** Forgets a message that was remembered as it left, for the recipients that did not get it. */
 export function forgetSent(
   { id }: Pick<Text, 'id'>,
-  sent: string,
-  recipients: readonly string[],
+  { reference: sent, recipients }: { reference: string; recipients: readonly string[] },
   look: Look,
   changes: Changes,
 ): void {
@@ -282,7 +281,7 @@ export function remember(
     writeReferences(key, [...others, added], changes);
     if (text.again) openAlias(text.again, requestKey(reference, recipientDigest(msisdn)), duration, changes);
   }
-  openRequests(open, isAccepted ? {} : { isPending: true }, duration, look, changes);
+  openRequests(open, isAccepted ? { duration } : { duration, isPending: true }, look, changes);
   if (open.length > 0) keepAnswerRules(text, duration, changes);
 }
 
@@ -310,9 +309,7 @@ function rememberText(
 
 /** A message that was remembered as it left is accepted: it replaces an earlier message with its messageId. */
 export function acceptSent(
-  text: Text,
-  to: string[],
-  keys: SentKeys,
+  { text, to, keys }: Pick<Remembering, 'text' | 'to' | 'keys'>,
   memory: Pick<Memory, 'now' | 'sentMs'>,
   look: Look,
   changes: Changes,
