@@ -97,21 +97,20 @@ export function isEnv(value: unknown): boolean {
   return /^\$\{[^\s}]+\}$/.test(String(value));
 }
 
-const longestKey = 256;
+const maxKeyLength = 256;
 
 /**
- * Reads the key under which a text is sent once.
+ * Reads a key that a message has for its node.
  *
- * @throws SmsError `SMS_INPUT` with the field `once`
+ * @throws SmsError `SMS_INPUT` with the field
  */
-export function parseKey(value: unknown): string {
-  const field = 'once';
-  if (isBlank(value)) throw new SmsError('onceBlank', { field });
+export function parseKey(field: 'once' | 'replace', value: unknown): string {
+  if (isBlank(value)) throw new SmsError('keyBlank', { field, params: { field } });
   if (!['string', 'number', 'boolean'].includes(typeof value)) {
     throw new SmsError('textType', { field, params: { field } });
   }
   const key = String(value);
   const { characters: length } = measureText(key, 'UCS-2');
-  if (length > longestKey) throw new SmsError('onceLength', { field, params: { length } });
+  if (length > maxKeyLength) throw new SmsError('keyLength', { field, params: { field, length } });
   return key;
 }

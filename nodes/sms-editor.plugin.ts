@@ -1,8 +1,9 @@
 import * as login from '../src/login';
-import * as gsm from '../src/message/gsm';
 import * as fields from '../src/wire/fields';
+import * as callbacks from './forms/callbacks';
 import * as messageProperties from './forms/message-properties';
 import * as rules from './forms/rules';
+import * as sending from './forms/sending';
 import * as shared from './forms/shared';
 import * as limits from './limits';
 import * as accountReport from './runtime/account-report';
@@ -13,10 +14,11 @@ import * as tab from './sidebar/tab';
 RED.plugins.registerPlugin('sms-editor', {
   modules: {
     '../src/login': login,
-    '../src/message/gsm': gsm,
     '../src/wire/fields': fields,
+    './forms/callbacks': callbacks,
     './forms/message-properties': messageProperties,
     './forms/rules': rules,
+    './forms/sending': sending,
     './forms/shared': shared,
     './limits': limits,
     './runtime/account-report': accountReport,

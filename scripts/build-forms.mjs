@@ -10,6 +10,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const nodes = join(root, 'nodes');
 const rows = join(nodes, 'forms', 'rows');
 const plugin = 'sms-editor';
+const packageName = '@messaging-service/node-red-sms';
 const styles = ['forms/forms.css', 'sidebar/sidebar.css'];
 const target = 'es2022';
 
@@ -86,15 +87,20 @@ start();
 `;
 }
 
-/** Fills in rows of nodes/forms/rows/ for lines such as `<!-- row acknowledge texts="sms-account" -->`, with their values. */
+/**
+ * Fills in rows of nodes/forms/rows/ for lines such as `<!-- row acknowledge texts="sms-account" -->`, with their values,
+ * and names the catalog of each text: `sms-account.label.advanced` is in that of `sms-account`.
+ */
 export function fillTemplate(template) {
-  return template.replace(/^( *)<!-- row (\w+)(.*) -->$/gm, (_line, indent, name, attributes) => {
-    const values = new Map([...attributes.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, value]) => [key, value]));
-    return readFileSync(join(rows, `${name}.html`), 'utf8')
-      .trimEnd()
-      .replace(/\{\{(\w+)\}\}/g, (_place, key) => values.get(key))
-      .replace(/^/gm, indent);
-  });
+  return template
+    .replace(/^( *)<!-- row ([\w-]+)(.*) -->$/gm, (_line, indent, name, attributes) => {
+      const values = new Map([...attributes.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, value]) => [key, value]));
+      return readFileSync(join(rows, `${name}.html`), 'utf8')
+        .trimEnd()
+        .replace(/\{\{(\w+)\}\}/g, (_place, key) => values.get(key))
+        .replace(/^/gm, indent);
+    })
+    .replace(/(?<=data-i18n="(?:[^"]*[\];])?)(sms-[\w-]+)(?=\.)/g, `${packageName}/$1:$1`);
 }
 
 /** Writes the pages of the plugin and of all types into dist/nodes/. */

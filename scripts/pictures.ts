@@ -155,7 +155,7 @@ async function drawForms(editor: Editor): Promise<void> {
   await editor.chooseType('to', 'str');
   await editor.typed('to').fill('6421555123 oncall');
   await editor.chooseType('body', 'str');
-  await form.locator('#sms-send-body-text').fill('Pump 3 has stopped: 81 degrees.\nAnswer OK to take it.');
+  await form.locator('#sms-body-text').fill('Pump 3 has stopped: 81 degrees.\nAnswer OK to take it.');
   await drawTray(editor, 'send-form.png');
   const account = await editor.editAccount();
   await account.locator('#sms-account-advanced[open] > summary').click();

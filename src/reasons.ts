@@ -37,9 +37,6 @@ export const reasons = {
       'The environment variable {{variable}} is not set, or is blank. Set it for Node-RED, or enter the value itself.',
     variableOfSubflow:
       'The variable {{variable}} of the subflow has no value. Enter one in the properties of the subflow, or enter the value in the node.',
-    answersInvalid:
-      'The answers are not usable. Enter at most {{maxAnswers}} answers, each with a value of 1 to {{maxValue}} characters and 1 to {{maxWords}} words of at most {{maxWord}} characters.',
-    answerWordTwice: 'The word "{{word}}" stands for two answers. Remove it from one of them.',
     settingText: 'The setting "{{setting}}" is not text. Enter text, or a variable that holds text.',
     settingTooLong: 'The setting "{{setting}}" is longer than 100,000 characters. Shorten it.',
     settingChoice: 'The setting "{{setting}}" has an unknown value. Use one of these values: {{choices}}.',
@@ -113,8 +110,8 @@ export const reasons = {
     expression: 'The field "{{field}}" could not be evaluated: {{detail}}. Correct its expression.',
     template: 'The template in the field "{{field}}" cannot be read: {{detail}}. Nothing was sent. Correct its tags.',
     contextStore: 'The field "{{field}}" could not be read from its context store: {{detail}}. Check the store.',
-    onceBlank: 'The deduplication key is blank. Nothing was sent. Give 1 to 256 characters, or choose no key.',
-    onceLength: 'The deduplication key has {{length}} characters. Nothing was sent. Use at most 256.',
+    keyBlank: 'The field "{{field}}" is blank. Nothing was sent. Give 1 to 256 characters, or choose no key.',
+    keyLength: 'The field "{{field}}" has {{length}} characters. Nothing was sent. Use at most 256.',
     onceTaken:
       'The deduplication key already belongs to a message with another body or other recipients. Nothing was sent. Give each message a key of its own.',
     rememberType:

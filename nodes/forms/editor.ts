@@ -32,6 +32,7 @@ export interface NodeDefinition {
   /** Called for a node that comes from the palette or is pasted. */
   onadd?(this: EditorNode): void;
   oneditprepare?(this: EditorNode): void;
+  oneditsave?(this: EditorNode): void;
   /** Called when the type can be used in the editor, and when it no longer can. */
   onpaletteadd?(): void;
   onpaletteremove?(): void;

@@ -52,9 +52,12 @@ export const checkRedisUrl = judgeBy(parseRedisUrl);
 export const checkPrefixes = judgeBy(parsePrefixes);
 export const checkTimeZone = judgeBy(parseTimeZone);
 export const checkRecipients = judgeBy(parseRecipients);
-export const checkOnce = judgeBy(parseKey);
 export const checkMessageId = judgeGivenBy(parseMessageId);
 export const checkFragmentationLimit = judgeGivenBy(parseFragmentationLimit);
+
+export function checkKey(field: 'once' | 'replace', value: unknown): Verdict {
+  return judge(value, (text) => parseKey(field, text));
+}
 
 export function checkBaseUrl(value: unknown, allowHttp: boolean): Verdict {
   return judge(value, (text) => parseBaseUrl(text, allowHttp));

@@ -37,10 +37,12 @@ export function tell(verdict: Verdict): true | string {
   if (verdict === undefined) return true;
   const { key, params = {} } = verdict;
   // The errors name a field as the flow file does; a person reads what the form calls it.
-  return text(
+  const words = text(
     key,
     typeof params.field === 'string' ? { ...params, field: text(`sms-send.label.${params.field}`) } : params,
   );
+  // Errors of the runtime say so, but a form speaks before anything is sent.
+  return words.replace(text('sms-account.form.nothingSent'), '').replace('  ', ' ').trim();
 }
 
 /** A `validate` for a number. */
@@ -90,8 +92,13 @@ function defaultOf(node: EditorNode, property: string): PropertyDefinition['valu
 function openField(node: EditorNode, property: string): JQuery | undefined {
   const form = $(`.sms-form[data-sms-node="${node.id}"]`);
   if (form.length === 0) return undefined;
-  const field = form.find(`#${form.attr('data-sms-prefix')}-${property}`);
+  const field = findField(form, String(form.attr('data-sms-prefix')), property);
   return field.length === 0 ? undefined : field;
+}
+
+/** The field of a property: named by its id, or if the editor must not save the field itself, by an attribute. */
+function findField(form: JQuery, prefix: string, property: string): JQuery {
+  return form.find(`#${prefix}-${property}, [data-sms-property="${property}"]`);
 }
 
 /** Whether the runtime has `other` when it has `node`: neither is it disabled, nor its flow unless both stand there. */
@@ -139,7 +146,7 @@ export function prepare(node: EditorNode): void {
   form.attr({ 'data-sms-node': node.id, 'data-sms-prefix': prefix, lang: language() });
   const { defaults, credentials = {} } = node._def;
   const checks = [...Object.entries(defaults), ...Object.entries(credentials)].flatMap(([property, definition]) => {
-    const input = form.find(`#${prefix}-${property}`);
+    const input = findField(form, prefix, property);
     return input.length === 0 ? [] : prepareField(node, form, property, definition);
   });
   const explain = () => {
@@ -168,7 +175,7 @@ function prepareField(
   definition: PropertyDefinition | CredentialDefinition,
 ): () => void {
   const id = `${prefixOf(node)}-${property}`;
-  const input = form.find(`#${id}`);
+  const input = findField(form, prefixOf(node), property);
   const visible = focusTarget(input);
   const label = form.find(`label[for="${id}"]`).first();
   if (visible[0] !== input[0]) {

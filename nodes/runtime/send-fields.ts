@@ -26,6 +26,9 @@ const defaults = {
 
 type Field = keyof typeof defaults;
 
+/** The properties that hold the sms-callback-in node for a callback of type `node`. */
+const references = { callbackUrl: 'callbackNode', callbackStatusUrl: 'callbackStatusNode' } as const;
+
 /** What is the same for every message, or a number with a type of its own. */
 type Plain =
   | 'retries'
@@ -34,6 +37,8 @@ type Plain =
   | 'keep'
   | 'unlimited'
   | 'essential'
+  | 'callbackNode'
+  | 'callbackStatusNode'
   | `${'expire' | 'priority'}${'' | 'Type'}`;
 
 /** The configuration of `sms-send`. */
@@ -147,7 +152,7 @@ export class SendFields {
       if (isKept) options.keep = keep;
       if (at !== undefined) options.at = { time: at, keep };
     }
-    if (this.#typed.has('once')) options.once = parseKey(once);
+    if (this.#typed.has('once')) options.once = parseKey('once', once);
     if (this.#typed.has('remember')) options.remember = { value: parseRemembered(remember) };
     if (!isBlank(wait)) options.waitMs = parseInput('wait', wait) * minuteMs;
     if (!isBlank(report)) options.reportMs = parseInput('report', report) * 60 * minuteMs;
@@ -171,13 +176,13 @@ export class SendFields {
   #evaluate(input: TypedInput, message: SmsMessage): unknown {
     const { field, type, value } = input;
     if (type === 'uuid') return randomUUID();
-    if (type === 'node') return isBlank(value) ? undefined : this.#callbackUrl(field, String(value));
+    if (type === 'node') return this.#callbackUrl(field as keyof typeof references);
     if (type === 'mailto') return parseMailto(field, value);
     return evaluate(this.#RED, this.#node, input, message);
   }
 
-  #callbackUrl(field: string, id: string): string {
-    const node = this.#RED.nodes.getNode(id) as CallbackNode | null;
+  #callbackUrl(field: keyof typeof references): string {
+    const node = this.#RED.nodes.getNode(String(this.#config[references[field]] ?? '')) as CallbackNode | null;
     if (!isCallbackNode(node)) throw new SmsError('callbackNodeMissing', { field, params: { field } });
     try {
       const url = node.callbackUrl();
@@ -191,7 +196,7 @@ export class SendFields {
 
 function isConstant({ type, value }: TypedInput): boolean {
   if (type === 'none' || type === 'auto' || type === 'str' || type === 'num') return true;
-  return type !== 'uuid' && (value === undefined || value === '');
+  return type !== 'uuid' && type !== 'node' && (value === undefined || value === '');
 }
 
 function constantOf({ field, type, value }: TypedInput): unknown {

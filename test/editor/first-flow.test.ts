@@ -78,7 +78,7 @@ describe('The first flow of the README', function () {
     await choose('to', 'text');
     await editor.typed('to').fill('6421555123');
     await choose('body', 'text');
-    await page.locator('#sms-send-body-text').fill('Hello from Node-RED');
+    await page.locator('#sms-body-text').fill('Hello from Node-RED');
     await editor.save();
 
     await openDebug(debug);

@@ -57,6 +57,7 @@ const entries: Record<string, Entry[]> = {
     { property: 'retryUncertain', value: true },
     { property: 'keep', value: true },
     { property: 'expire', type: 'flow', value: 'patience' },
+    { property: 'replace', type: 'msg', value: 'order' },
     { property: 'once', type: 'msg', value: 'sms.messageId' },
     { property: 'resolve', value: '30' },
     { property: 'priority', type: 'msg', value: 'urgency' },
@@ -480,14 +481,14 @@ describe('The forms in the editor', function () {
       ['to', 'str', ' ', /no recipient/],
       ['to', 'msg', '', /name/],
       ['from', 'jsonata', '$x(', /xpression/],
-      ['to', 'str', '021 555 123', /"021" is not a number in international format/],
+      ['to', 'str', '021 555 123', /"021[^"]*" is not a number in international format/],
       ['to', 'str', '++64215551234', /has a \+ that is not in front/],
       ['to', 'str', '6421555123,12345', /"12345" is not a number/],
       ['messageId', 'str', 'x'.repeat(37), /37 characters. Use at most 36/],
       ['fragmentationLimit', 'num', '0', /whole number of 1 or more/],
       ['callbackUrl', 'str', 'flows.example.com', /http\/https\/mailto URL/],
       ['callbackStatusUrl', 'str', 'mailto:a@example.com', /http\/https URL/],
-      ['once', 'str', ' ', /key for sending once is blank/],
+      ['once', 'str', ' ', /"Send once per" is blank/],
       ['once', 'str', 'k'.repeat(257), /has 257 characters/],
       ['remember', 'json', '{', /JSON/],
       ['wait', 'num', '', /number from 0.001/],
@@ -502,7 +503,7 @@ describe('The forms in the editor', function () {
     ];
     await form.locator('#node-input-keep').check();
     await editor.chooseType('to', 'str');
-    const advice = form.locator('#sms-send-to-advice');
+    const advice = form.locator('#sms-to-advice');
     for (const [value, words] of [
       ['Anna Smith', '“Anna” and “Smith” are two recipients: a space separates them.'],
       ['６４２１５５５', '“６４２１５５５” has full-width digits and is taken for a contact. Write 6421555.'],
@@ -533,7 +534,7 @@ describe('The forms in the editor', function () {
     await editor.chooseType('body', 'str');
     assert.match(await editor.complaint('body'), /body of the message is blank/);
     await editor.chooseType('callbackUrl', 'node');
-    assert.match(await editor.complaint('callbackUrl'), /no public URL/);
+    assert.match(await editor.complaint('callbackNode'), /no public URL/);
     await editor.save();
     assert.equal((await editor.node('sms-send')).valid, false);
   });
@@ -542,8 +543,8 @@ describe('The forms in the editor', function () {
     await openEditor(account(), node('sms-send', { account: 'account' }));
     const form = await editor.openForm('sms-send');
     await editor.chooseType('body', 'str');
-    const text = form.locator('#sms-send-body-text');
-    const line = form.locator('#sms-send-measure');
+    const text = form.locator('#sms-body-text');
+    const line = form.locator('#sms-measure');
     const says = async (text_: string, expected: string): Promise<void> => {
       await text.fill(text_);
       assert.equal(await line.innerText(), expected);
@@ -570,12 +571,12 @@ describe('The forms in the editor', function () {
     await openEditor(account({ maxLength: 10 }), node('sms-send', { account: 'account' }));
     const form = await editor.openForm('sms-send');
     await editor.chooseType('body', 'str');
-    await form.locator('#sms-send-body-text').fill('Hello world');
+    await form.locator('#sms-body-text').fill('Hello world');
     assert.match(await editor.complaint('body'), /has 11 characters, more than the 10/);
     await unfold(form);
     await editor.typed('fragmentationLimit').fill('1');
     assert.equal(await editor.complaint('body'), '');
-    await form.locator('#sms-send-body-text').fill('x'.repeat(161));
+    await form.locator('#sms-body-text').fill('x'.repeat(161));
     assert.match(await editor.complaint('body'), /needs 2 parts/);
     await editor.chooseType('fragmentationLimit', 'msg');
     assert.equal(await editor.complaint('body'), '');
@@ -611,9 +612,9 @@ describe('The forms in the editor', function () {
     await editor.chooseType('to', 'str');
     assert.equal(await to.inputValue(), '6421555123');
     await editor.chooseType('body', 'str');
-    await form.locator('#sms-send-body-text:focus').waitFor();
+    await form.locator('#sms-body-text:focus').waitFor();
     await editor.page.keyboard.type('Hello');
-    assert.equal(await form.locator('#sms-send-body-text').inputValue(), 'Hello');
+    assert.equal(await form.locator('#sms-body-text').inputValue(), 'Hello');
   });
 
   for (const [lacking, given] of [
@@ -657,9 +658,9 @@ describe('The forms in the editor', function () {
     assert.equal((await editor.node('sms-send')).valid, false);
     const form = await editor.openForm('sms-send');
     assert.equal(await editor.typed('to').inputValue(), '');
-    assert.equal(await form.locator('#sms-send-body-text').inputValue(), '');
+    assert.equal(await form.locator('#sms-body-text').inputValue(), '');
     assert.match(await editor.complaint('to'), /no recipient/);
-    assert.match(await editor.complaint('body'), /no text/);
+    assert.match(await editor.complaint('body'), /is blank/);
   });
 
   it('of sms-send keeps numbers apart from names of properties, and offers the default where a number is blank', async () => {
@@ -731,17 +732,62 @@ describe('The forms in the editor', function () {
     assert.equal((await editor.node(String(answer?.id))).valid, false, 'it has no text yet');
   });
 
+  it('of sms-send writes a template, and counts its fixed characters', async () => {
+    await openEditor(account(), node('sms-send', { account: 'account' }));
+    const form = await editor.openForm('sms-send');
+    await editor.chooseType('body', 'template');
+    assert.match(await editor.complaint('body'), /is blank/);
+    const template = 'Pump {{payload.pump}} is at\n{{{payload.temperature}}} °C';
+    await form.locator('#sms-body-text').fill(template);
+    assert.equal(
+      await form.locator('#sms-measure').innerText(),
+      '15 / 70 · UTF-16 · 1 part · plus variables · UTF-16 because of ° (U+00B0)',
+    );
+    assert.equal(await form.locator('#sms-template-hint').isVisible(), true);
+    await editor.save();
+    await editor.deploy();
+    const saved = (await nodeRed.readFlows()).find(({ id }) => id === 'sms-send');
+    assert.deepEqual([saved?.body, saved?.bodyType], [template, 'template']);
+  });
+
+  it('of sms-send counts a body with and without replaced look-alikes', async () => {
+    const body = '“Pump” – stopped'.padEnd(80, '.');
+    await openEditor(
+      account(),
+      node('sms-send', { account: 'account', body, bodyType: 'str', contentTypeType: 'gsm' }),
+    );
+    const form = await editor.openForm('sms-send');
+    assert.equal(
+      await form.locator('#sms-measure').innerText(),
+      '80 / 134 · UTF-16 · 2 parts → 80 / 160 · GSM · 1 part',
+    );
+    await form.locator('#sms-body-text').fill('Привет – мир');
+    assert.match(await form.locator('#sms-measure').innerText(), /^12 \/ 70 · UTF-16 · 1 part · UTF-16 because of/);
+  });
+
+  it('of sms-send says that only messages that wait can be replaced', async () => {
+    await openEditor(account(), node('sms-send', { account: 'account' }));
+    const form = await editor.openForm('sms-send');
+    await unfold(form);
+    const warning = form.locator('#sms-replace-warning');
+    assert.equal(await warning.isVisible(), false);
+    await editor.chooseType('replace', 'msg');
+    assert.equal(await warning.isVisible(), true);
+    await form.locator('#node-input-keep').check();
+    assert.equal(await warning.isVisible(), false);
+  });
+
   it('of sms-send keeps a text of several lines', async () => {
     await openEditor(account(), node('sms-send', { account: 'account' }));
     const text = 'First line\nsecond line\n\nlast';
     let form = await editor.openForm('sms-send');
     await editor.chooseType('body', 'str');
-    await form.locator('#sms-send-body-text').fill(text);
+    await form.locator('#sms-body-text').fill(text);
     await editor.save();
     await editor.deploy();
     await editor.loadFlows();
     form = await editor.openForm('sms-send');
-    assert.equal(await form.locator('#sms-send-body-text').inputValue(), text);
+    assert.equal(await form.locator('#sms-body-text').inputValue(), text);
     await editor.save();
     const saved = (await nodeRed.readFlows()).find(({ id }) => id === 'sms-send');
     assert.deepEqual([saved?.body, saved?.bodyType], [text, 'str']);
@@ -820,18 +866,18 @@ describe('The forms in the editor', function () {
     let form = await editor.openForm('sms-send');
     await unfold(form);
     await editor.chooseType('callbackStatusUrl', 'node');
-    await editor.chooseOption('callbackStatusUrl', 'Front desk');
-    assert.equal(await editor.complaint('callbackStatusUrl'), '');
-    const hint = (id: string): Promise<boolean> => form.locator(`#sms-send-${id}-hint`).isVisible();
+    await form.locator('[data-sms-property="callbackStatusNode"]').selectOption({ label: 'Front desk (Flow)' });
+    assert.equal(await editor.complaint('callbackStatusNode'), '');
+    const hint = (id: string): Promise<boolean> => form.locator(`#sms-${id}-hint`).isVisible();
     assert.deepEqual([await hint('callback'), await hint('mail')], [true, false]);
     await editor.chooseType('callbackUrl', 'mailto');
     assert.deepEqual([await hint('callback'), await hint('mail')], [false, true]);
     assert.match(await editor.complaint('callbackUrl'), /e-mail address/);
-    await form.locator('#sms-send-mail-address').fill('not an address');
+    await form.locator('#sms-mail-address').fill('not an address');
     assert.match(await editor.complaint('callbackUrl'), /office@example\.com/);
-    await form.locator('#sms-send-mail-address').fill('desk@example.com');
-    await form.locator('#sms-send-mail-subject').fill('Reply from {!recipient.msisdn}');
-    await form.locator('#sms-send-mail-body').fill('It says:\n{!body}');
+    await form.locator('#sms-mail-address').fill('desk@example.com');
+    await form.locator('#sms-mail-subject').fill('Reply from {!recipient.msisdn}');
+    await form.locator('#sms-mail-body').fill('It says:\n{!body}');
     assert.equal(await editor.complaint('callbackUrl'), '');
     await editor.save();
     assert.equal((await editor.node('sms-send')).valid, true);
@@ -839,10 +885,10 @@ describe('The forms in the editor', function () {
 
     await editor.loadFlows();
     form = await editor.openForm('sms-send');
-    assert.equal(await form.locator('#sms-send-mail-body').inputValue(), 'It says:\n{!body}');
+    assert.equal(await form.locator('#sms-mail-body').inputValue(), 'It says:\n{!body}');
     await editor.save();
     const saved = (await nodeRed.readFlows()).find(({ id }) => id === 'sms-send');
-    assert.deepEqual([saved?.callbackStatusUrl, saved?.callbackStatusUrlType], ['hook', 'node']);
+    assert.deepEqual([saved?.callbackStatusNode, saved?.callbackStatusUrlType], ['hook', 'node']);
     assert.equal(saved?.callbackUrlType, 'mailto');
     assert.deepEqual(JSON.parse(String(saved?.callbackUrl)), {
       mailto: 'desk@example.com',
@@ -852,13 +898,14 @@ describe('The forms in the editor', function () {
   });
 
   it('of sms-send keeps the choice of a callback node that is gone, and says so', async () => {
-    const chosen = { account: 'account', callbackUrl: 'gone', callbackUrlType: 'node' };
+    const chosen = { account: 'account', callbackNode: 'gone', callbackUrlType: 'node' };
     await openEditor(account(), node('sms-send', chosen));
     assert.equal((await editor.node('sms-send')).valid, false);
     const form = await editor.openForm('sms-send');
-    assert.match(await editor.complaint('callbackUrl'), /Choose an sms callback node/);
-    assert.match(await form.innerText(), /a node that no longer exists/);
-    assert.equal(await form.locator('#node-input-callbackUrl').inputValue(), 'gone');
+    assert.match(await editor.complaint('callbackNode'), /Choose an sms callback node/);
+    const chosenNode = form.locator('[data-sms-property="callbackNode"]');
+    assert.equal(await chosenNode.locator('option:checked').innerText(), 'a node that no longer exists');
+    assert.equal(await chosenNode.inputValue(), 'gone');
   });
 
   it('of sms-send offers and takes the callback nodes that the runtime finds: none that is disabled or in a subflow', async () => {
@@ -873,11 +920,11 @@ describe('The forms in the editor', function () {
       hook('disabled', { d: true, y: 300 }),
       hook('inDisabledFlow', { z: 'off' }),
       hook('inSubflow', { z: 'sub' }),
-      node('sms-send', { ...chosen, callbackUrl: 'disabled' }),
-      node('sms-send', { ...chosen, id: 'besideIt', z: 'off', callbackUrl: 'inDisabledFlow' }),
-      node('sms-send', { ...chosen, id: 'within', z: 'sub', callbackUrl: 'inSubflow' }),
-      ...['inDisabledFlow', 'inSubflow', 'live'].map((callbackUrl, index) =>
-        node('sms-send', { ...chosen, id: `to-${callbackUrl}`, callbackUrl, y: 400 + 100 * index }),
+      node('sms-send', { ...chosen, callbackNode: 'disabled' }),
+      node('sms-send', { ...chosen, id: 'besideIt', z: 'off', callbackNode: 'inDisabledFlow' }),
+      node('sms-send', { ...chosen, id: 'within', z: 'sub', callbackNode: 'inSubflow' }),
+      ...['inDisabledFlow', 'inSubflow', 'live'].map((callbackNode, index) =>
+        node('sms-send', { ...chosen, id: `to-${callbackNode}`, callbackNode, y: 400 + 100 * index }),
       ),
     );
     const valid: Record<string, boolean> = {};
@@ -892,23 +939,48 @@ describe('The forms in the editor', function () {
       within: true,
     });
 
-    const form = await editor.openForm('sms-send');
-    assert.match(await editor.complaint('callbackUrl'), /does not exist or is disabled/);
-    assert.match(await form.innerText(), /disabled \(Flow\)/);
-    const offered = async (): Promise<string[]> => {
-      const arrow = '#node-input-callbackUrl + .red-ui-typedInput-container .red-ui-typedInput-option-trigger';
-      await editor.page.locator(arrow).click();
-      return editor.page.locator('.red-ui-typedInput-options:visible a').allInnerTexts();
-    };
+    await editor.openForm('sms-send');
+    assert.match(await editor.complaint('callbackNode'), /does not exist or is disabled/);
+    const choices = editor.page.locator('[data-sms-property="callbackNode"]');
+    const offered = (): Promise<string[]> => choices.locator('option').allInnerTexts();
+    assert.equal(await choices.inputValue(), 'disabled');
     assert.deepEqual(await offered(), ['live (Flow)', 'disabled (Flow)']);
-    await editor.page.locator('.red-ui-typedInput-options:visible a', { hasText: 'live' }).click();
-    assert.equal(await editor.complaint('callbackUrl'), '');
+    await choices.selectOption('live');
+    assert.equal(await editor.complaint('callbackNode'), '');
     await editor.save();
     assert.equal((await editor.node('sms-send')).valid, true);
 
     await editor.showFlow('sub');
     await editor.openForm('within');
     assert.deepEqual(await offered(), ['live (Flow)', 'inSubflow (Sub)']);
+  });
+
+  it('of sms-send keeps its callback nodes through a deploy, and a copied flow refers to its own copies', async () => {
+    const hook = node('sms-callback-in', { account: 'account', path: '/sms', publicUrl: 'https://a.example', y: 200 });
+    await openEditor(account(), hook, node('sms-send', { account: 'account' }));
+    const form = await editor.openForm('sms-send');
+    await unfold(form);
+    for (const [url, reference] of [
+      ['callbackUrl', 'callbackNode'],
+      ['callbackStatusUrl', 'callbackStatusNode'],
+    ] as const) {
+      await editor.chooseType(url, 'node');
+      await form.locator(`[data-sms-property="${reference}"]`).selectOption('sms-callback-in');
+    }
+    await editor.save();
+    await editor.deploy();
+    const saved = (await nodeRed.readFlows()).find(({ type }) => type === 'sms-send');
+    const references = ['callbackUrl', 'callbackNode', 'callbackStatusUrl', 'callbackStatusNode'];
+    assert.deepEqual(
+      references.map((property) => saved?.[property]),
+      ['', 'sms-callback-in', '', 'sms-callback-in'],
+    );
+    await editor.importCopy((await editor.flows()).filter(({ id, z }) => id === 'tab' || z === 'tab'));
+    const copies = (await editor.flows()).filter(({ z }) => z && z !== 'tab');
+    const copiedHook = copies.find(({ type }) => type === 'sms-callback-in')?.id;
+    const copiedSend = copies.find(({ type }) => type === 'sms-send');
+    assert.ok(copiedHook && copiedHook !== 'sms-callback-in');
+    assert.deepEqual([copiedSend?.callbackNode, copiedSend?.callbackStatusNode], [copiedHook, copiedHook]);
   });
 
   for (const type of ['sms-in', 'sms-status', 'sms-callback-in']) {
@@ -1132,7 +1204,7 @@ describe('The forms in the editor', function () {
       });
       await openEditor(account(), node('sms-send', { account: 'account', body: 'Hello', bodyType: 'str' }), hook);
       let form = await editor.openForm('sms-send');
-      await form.locator('#sms-send-measure', { hasText: '5 / 160' }).waitFor();
+      await form.locator('#sms-measure', { hasText: '5 / 160' }).waitFor();
       await editor.save();
       form = await editor.openForm('sms-callback-in');
       assert.equal(await form.locator('#sms-callback-in-address').innerText(), 'https://a.example/flows/sms');
@@ -1222,7 +1294,7 @@ describe('The forms in the editor', function () {
   it('are changed with the keyboard alone: a section unfolds, and the account opens', async () => {
     await openEditor(account(), node('sms-send', { account: 'account' }));
     const form = await editor.openForm('sms-send');
-    await form.locator('#sms-send-callbacks > summary').focus();
+    await form.locator('#sms-callbacks > summary').focus();
     await editor.page.keyboard.press('Enter');
     assert.equal(await form.locator('#node-input-messageId + .red-ui-typedInput-container').isVisible(), true);
     await editor.page.locator('#node-input-btn-account-edit').focus();
@@ -1240,7 +1312,7 @@ describe('The forms in the editor', function () {
     assert.equal(await complaint.getAttribute('role'), 'status');
     const described = async (): Promise<string[]> => ((await to.getAttribute('aria-describedby')) ?? '').split(' ');
     assert.ok((await described()).includes('node-input-to-error'));
-    assert.ok((await described()).includes('sms-send-to-hint'), 'a hint is read too');
+    assert.ok((await described()).includes('sms-to-hint'), 'a hint is read too');
     await to.fill('6421555123');
     assert.equal(await complaint.isVisible(), false);
     assert.equal(await to.getAttribute('aria-invalid'), 'false');
@@ -1280,7 +1352,7 @@ describe('The forms in the editor', function () {
         body: 'Pump 2 stopped at 21:40.\nReply OK to take the call.',
         bodyType: 'str',
         messageIdType: 'uuid',
-        callbackUrl: 'sms-callback-in',
+        callbackNode: 'sms-callback-in',
         callbackUrlType: 'node',
       },
       'sms-in': { acknowledge: 'flow', inputs: 1 },

@@ -72,7 +72,7 @@ describe('the outputs of sms-send', () => {
       createAnswerOutputs(RED, { topic, payload: 'hello' } as unknown as SmsMessage, {
         messageId: 'm',
         recipient,
-        result: { reason: 'timeout' },
+        answer: { reason: 'timeout' },
         redelivered: false,
       });
     }

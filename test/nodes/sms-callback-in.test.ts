@@ -290,7 +290,7 @@ describe('sms-callback-in', () => {
         const token = variable('SMS_TEST_TOKEN');
         if (value !== undefined) process.env.SMS_TEST_TOKEN = value;
         try {
-          const callback = { callbackUrl: 'callback', callbackUrlType: 'node' };
+          const callback = { callbackNode: 'callback', callbackUrlType: 'node' };
           const { flow, url } = await start({ credentials: { token }, publicUrl: 'https://flows.example.com' }, [
             {
               id: 'send',
@@ -819,7 +819,7 @@ describe('sms-callback-in', () => {
           type: 'sms-send',
           z: 'sub',
           account: 'account',
-          callbackUrl: 'callback',
+          callbackNode: 'callback',
           callbackUrlType: 'node',
           wires: [[], []],
         },
@@ -954,7 +954,7 @@ describe('sms-callback-in', () => {
           id: 'send',
           type: 'sms-send',
           account: 'account',
-          callbackUrl: 'second',
+          callbackNode: 'second',
           callbackUrlType: 'node',
           wires: [[], []],
         },
@@ -1233,7 +1233,7 @@ describe('sms-callback-in', () => {
     it('decides by the body alone with separate roots, under httpNodeRoot, at the URL that sms-send tells', async function () {
       this.timeout(60_000);
       const flows = processNodes({ publicUrl: 'http://127.0.0.1:1', credentials: { token: 't&t' } }).map((node) =>
-        node.id === 'echo' ? { ...node, callbackUrl: 'callback', callbackUrlType: 'node' } : node,
+        node.id === 'echo' ? { ...node, callbackNode: 'callback', callbackUrlType: 'node' } : node,
       );
       await startProcess({ httpAdminRoot: '/admin', httpNodeRoot: '/red' }, flows);
       const url = `${nodeRed.url}/red/sms/callback?token=t%26t`;

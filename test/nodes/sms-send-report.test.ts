@@ -111,7 +111,7 @@ describe('sms-send: the report of a text', () => {
   });
 
   it('takes a status that is called back', async () => {
-    const [accountNode, ...rest] = nodes({ ...day, callbackStatusUrl: 'callback', callbackStatusUrlType: 'node' });
+    const [accountNode, ...rest] = nodes({ ...day, callbackStatusNode: 'callback', callbackStatusUrlType: 'node' });
     const callback = {
       id: 'callback',
       type: 'sms-callback-in',

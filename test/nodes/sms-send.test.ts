@@ -498,9 +498,9 @@ describe('sms-send', () => {
       credentials: { token: 'a token&more' },
     };
     const byNode = {
-      callbackUrl: 'callback',
+      callbackNode: 'callback',
       callbackUrlType: 'node',
-      callbackStatusUrl: 'callback',
+      callbackStatusNode: 'callback',
       callbackStatusUrlType: 'node',
     };
 
@@ -523,12 +523,11 @@ describe('sms-send', () => {
     }
 
     for (const blank of ['', ' ', undefined]) {
-      it(`is not sent where the chosen node is ${JSON.stringify(blank)}`, async () => {
-        const type = { callbackUrlType: 'node', callbackStatusUrlType: 'node' };
-        await send(await start({ ...type, callbackUrl: blank, callbackStatusUrl: blank }));
-        const [request] = sim.requests;
-        assert.deepEqual([request?.params.callbackUrl, request?.params.callbackStatusUrl], [undefined, undefined]);
-        assert.equal(sim.messages.length, 1);
+      it(`is SMS_CONFIG if callbackStatusNode is ${JSON.stringify(blank)}`, async () => {
+        const flow = await start({ callbackStatusUrlType: 'node', callbackStatusNode: blank });
+        await send(flow);
+        const { code, field } = flow.received('caught')[0]?.sms?.error ?? {};
+        assert.deepEqual([code, field, sim.requests.length], ['SMS_CONFIG', 'callbackStatusUrl', 0]);
       });
     }
 
@@ -546,7 +545,7 @@ describe('sms-send', () => {
     for (const [what, change] of unusable) {
       it(`is SMS_CONFIG for a node ${what}`, async () => {
         const more = change ? [{ ...callback, ...change } as FlowNode] : [];
-        const flow = await start({ callbackUrl: 'callback', callbackUrlType: 'node' }, more);
+        const flow = await start({ callbackNode: 'callback', callbackUrlType: 'node' }, more);
         await send(flow);
         const errors = flow.received('caught').filter(({ error }) => error?.source.id === 'send');
         assert.deepEqual(

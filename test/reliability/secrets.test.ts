@@ -444,7 +444,7 @@ function createUsers(name: string): FlowNode[] {
   const account = `account-${name}`;
   const wires = [['seen']];
   // By GET, what is sent is part of the URL, the callback URL with its token too.
-  const callback = name.endsWith('POST') ? { callbackUrl: 'callback', callbackUrlType: 'node' } : undefined;
+  const callback = name.endsWith('POST') ? { callbackNode: 'callback', callbackUrlType: 'node' } : undefined;
   return [
     { id: `in-${name}`, type: 'sms-in', ...place, account, wires },
     { id: `status-${name}`, type: 'sms-status', ...place, account, wires },

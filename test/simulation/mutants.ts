@@ -404,14 +404,14 @@ export const mutants: readonly Mutant[] = [
   outward(
     'a question is closed twice',
     'replies/reply-steps.ts',
-    'if (current.result) continue;\n        const ended',
-    'const ended',
+    'if (!answer || current.answer) continue;',
+    'if (!answer) continue;',
   ),
   outward(
     'a question is closed by a reply that was not written',
     'replies/replies.ts',
-    'if (ended) keepItem(changes, ended);\n    else',
-    'if (!ended)',
+    'if (answered) keepItem(changes, answered);',
+    '',
   ),
   outward(
     'a question is taken for open when its text is accepted',

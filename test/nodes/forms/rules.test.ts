@@ -7,10 +7,10 @@ import {
   checkCallbackUrl,
   checkFragmentationLimit,
   checkGivenNumber,
+  checkKey,
   checkMail,
   checkMessageId,
   checkNumber,
-  checkOnce,
   checkPath,
   checkPublicUrl,
   checkQuietTime,
@@ -138,8 +138,8 @@ const questions: Record<string, Question<unknown>> = {
     wrong: [true],
   }),
   'a key for sending once': ask<string>({
-    form: checkOnce,
-    runtime: parseKey,
+    form: (value) => checkKey('once', value),
+    runtime: (value) => parseKey('once', value),
     right: ['k', ' k ', 'k'.repeat(256), '😀'.repeat(256)],
     wrong: ['', ' ', 'k'.repeat(257), ` ${'k'.repeat(255)} `],
   }),
@@ -289,7 +289,7 @@ describe('The rules of the forms', () => {
 
   it('refuse a key and a message ID that fill the memory, without a copy of each character', () => {
     const endless = 'x'.repeat(2 ** 27 + 1);
-    for (const refuse of [() => parseKey(endless), () => draft({ messageId: endless })]) {
+    for (const refuse of [() => parseKey('once', endless), () => draft({ messageId: endless })]) {
       assert.throws(refuse, (error) => isSmsError(error) && error.params.length === endless.length);
     }
   });

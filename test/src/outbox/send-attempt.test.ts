@@ -295,11 +295,8 @@ describe('a text and the limits of its account', () => {
     assert.equal(side.outbox.admin.state.awaitingReply, 1);
     await side.pass(hourMs);
     assert.deepEqual(
-      node.answers.map(({ recipient, result }) => [recipient, 'reason' in result && result.reason]),
-      [
-        [b, 'failed'],
-        [a, 'timeout'],
-      ],
+      node.answers.map(({ recipient }) => recipient),
+      [a],
     );
     await Promise.all([side.close(), side.pass(100)]);
   });

@@ -1,0 +1,75 @@
+import { charactersOutside, type Encoding, measureText, planEncoding } from '../../src/message/gsm';
+import { isEnv } from '../limits';
+import type { EditorNode } from './editor';
+import { text, typeIn, valueIn } from './shared';
+
+/** More characters outside the GSM alphabet than this are a text in another alphabet, which needs no explanation. */
+const maxNamed = 6;
+
+/** Prepares the area for a text or a template, and the counter below it. */
+export function prepareBody(node: EditorNode): void {
+  const area = $('#sms-body-text');
+  const line = $('#sms-measure');
+  const body = $('#node-input-body');
+  const typeOf = () => String($('#node-input-bodyType').val());
+  const isInArea = () => typeOf() === 'str' || typeOf() === 'template';
+  const oneLine = (value: string) => value.replace(/[\r\n]/g, '');
+  const written = () => String(area.val());
+  const measure = () => {
+    line.text(isInArea() && written() !== '' ? describe(node, written(), typeOf() === 'template') : '');
+  };
+
+  if (node.bodyType === 'str' || node.bodyType === 'template') area.val(String(node.body ?? ''));
+  body.on('change', () => {
+    $('#sms-body').toggle(isInArea());
+    $('#sms-template-hint').toggle(typeOf() === 'template');
+    if (!isInArea()) return;
+    const value = body.typedInput('value');
+    if (value !== oneLine(written())) area.val(value);
+    body.val(written());
+    measure();
+  });
+  body.on('typedinputtypechange', (_event, type: string) => {
+    if (type === 'msg' && body.typedInput('value') === '') body.typedInput('value', 'payload');
+    // The menu gives the focus back to its button first.
+    if (type === 'str' || type === 'template') setTimeout(() => area.trigger('focus'));
+  });
+  area.on('input change', () => body.typedInput('value', oneLine(written())));
+  $('#node-input-contentType').on('change', measure);
+  body.trigger('change');
+}
+
+const variable = /\{\{\{[^}]*\}\}\}|\{\{[^}]*\}\}/g;
+
+/** Says how many characters and parts a body has. Of a template, it counts the fixed characters. */
+function describe(node: EditorNode, written: string, isTemplate: boolean): string {
+  if (isEnv(written)) return text('sms-send.measure.later');
+  const body = isTemplate ? written.replaceAll(variable, '') : written;
+  const type = typeIn(node, 'contentType');
+  const isUtf16 = type === 'str' && /utf-16/i.test(String(valueIn(node, 'contentType')));
+  const noLimits = { fragmentationLimit: undefined, maxLength: undefined };
+  const sent = type === 'gsm' ? planEncoding(body, 'gsm', noLimits).body : body;
+  const counts = count(body, isUtf16 ? 'UCS-2' : undefined);
+  const words = [sent === body ? counts : `${counts} → ${count(sent)}`];
+  if (body !== written) words.push(text('sms-send.measure.variables'));
+  const outside = charactersOutside(sent, maxNamed + 1).map(nameCharacter);
+  if (outside.length > maxNamed) outside.splice(maxNamed, 1, '…');
+  if (outside.length > 0) words.push(text('sms-send.measure.outside', { characters: outside.join(', ') }));
+  return words.join(' · ');
+}
+
+/** Such as *5 / 160 · GSM · 1 part*. */
+function count(body: string, encoding?: Encoding): string {
+  const measured = measureText(body, encoding);
+  return text('sms-send.measure.counted', {
+    used: measured.units,
+    room: measured.units + measured.left,
+    alphabet: measured.encoding === 'GSM-7' ? 'GSM' : 'UTF-16',
+    parts: text('sms-send.measure.parts', { count: measured.parts }),
+  });
+}
+
+function nameCharacter(character: string): string {
+  const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
+  return `${character} (U+${code})`;
+}

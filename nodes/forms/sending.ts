@@ -1,0 +1,198 @@
+import { isBlank } from '../../src/wire/fields';
+import { limits } from '../limits';
+import { prepareBody } from './body';
+import { callbackTypes, checkCallback, prepareCallbacks } from './callbacks';
+import type { EditorNode, TypedInputType } from './editor';
+import { createMsgType } from './message-properties';
+import {
+  adviseRecipients,
+  checkAt,
+  checkFragmentationLimit,
+  checkKey,
+  checkMessageId,
+  checkNumber,
+  checkRecipients,
+  checkText,
+  type Verdict,
+} from './rules';
+import { checkTyped, fromFlow, tell, text, typeIn, valueIn } from './shared';
+
+export type Validate = (this: EditorNode, value: unknown, options: object) => true | string;
+
+/** The types of a TypedInput: names of Node-RED's own types, or types of this package. */
+export type Types = readonly (string | TypedInputType)[];
+
+const { expire, priority } = limits['sms-send'];
+
+/** A `validate` for a property whose fixed value, of the type `fixedType`, can be checked before a message comes. */
+export function fixed(
+  property: string,
+  fixedType: string,
+  check: (value: unknown, node: EditorNode) => Verdict,
+): Validate {
+  return function (value, _options) {
+    const type = typeIn(this, property);
+    return type === fixedType ? tell(check(value, this)) : checkTyped(value, type);
+  };
+}
+
+/** The `validate` functions of properties that sms-send and sms-ask have in common. */
+export const validate = {
+  to: fixed('to', 'str', checkRecipients),
+  body(value) {
+    const type = typeIn(this, 'body');
+    if (type === 'str') return tell(checkBody(String(value ?? ''), this));
+    if (type === 'template') return tell(isBlank(value) ? { key: 'sms-account.errors.bodyEmpty' } : undefined);
+    return checkTyped(value, type);
+  },
+  messageId: fixed('messageId', 'str', checkMessageId),
+  fragmentationLimit: fixed('fragmentationLimit', 'num', checkFragmentationLimit),
+  callbackUrl: checkCallback('callbackUrl'),
+  callbackStatusUrl: checkCallback('callbackStatusUrl'),
+  expire(value) {
+    const isStored = valueIn(this, 'keep') === true || typeIn(this, 'at') !== 'none';
+    if (!isStored) return true;
+    const type = typeIn(this, 'expire');
+    return type === 'num' ? tell(checkNumber(value, expire)) : checkTyped(value, type);
+  },
+  once: fixed('once', 'str', (value) => checkKey('once', value)),
+  replace: fixed('replace', 'str', (value) => checkKey('replace', value)),
+  at: fixed('at', 'str', checkAt),
+  priority: fixed('priority', 'num', (value) => checkNumber(value, priority)),
+} satisfies Record<string, Validate>;
+
+function checkBody(body: string, node: EditorNode): Verdict {
+  const account = RED.nodes.node(String(valueIn(node, 'account') ?? ''));
+  const isLimitKnown = typeIn(node, 'fragmentationLimit') === 'num';
+  const type = typeIn(node, 'contentType');
+  const contentType = type === 'str' ? valueIn(node, 'contentType') : type === 'gsm' ? type : 'auto';
+  return checkText(body, contentType, {
+    fragmentationLimit: isLimitKnown ? valueIn(node, 'fragmentationLimit') : undefined,
+    maxLength: isLimitKnown && account ? valueIn(account, 'maxLength') : undefined,
+  });
+}
+
+/** A type that stands for a choice without a value, such as *no key*. */
+export function choice(value: string, key: string, icon = 'fa fa-ban'): TypedInputType {
+  return { value, label: text(key), icon, hasValue: false };
+}
+
+/** The type of a number with its unit. */
+export function unit(key: 'minutes' | 'hours'): TypedInputType {
+  return { value: 'num', label: text(`sms-send.type.${key}`) };
+}
+
+const stringIcon = 'red/images/typedInput/az.svg';
+
+/**
+ * Prepares the rows that sms-send and sms-ask have in common. Call it in `oneditprepare`, after `fillDefaults`.
+ *
+ * @param ownTypes types of the TypedInputs that only this form has, by property
+ */
+export function prepareSending(node: EditorNode, ownTypes: Readonly<Record<string, Types>>): void {
+  const written = { value: 'str', label: RED._('common.type.string'), icon: stringIcon, hasValue: false };
+  const time: TypedInputType = { value: 'str', label: text('sms-send.type.time'), icon: 'fa fa-clock-o' };
+  const [message = 'msg', ...elsewhere] = fromFlow;
+  const template = choice('template', 'sms-send.type.template', 'fa fa-file-text-o');
+  const types: Record<string, Types> = {
+    to: [message, 'str', ...elsewhere],
+    // A text can have several lines, which the one line of a TypedInput would lose: it has an area of its own.
+    body: [message, template, written, ...elsewhere],
+    from: ['str', ...fromFlow],
+    messageId: [
+      choice('none', 'sms-send.type.none', 'fa fa-cloud'),
+      choice('uuid', 'sms-send.type.uuid', 'fa fa-magic'),
+      'str',
+      ...fromFlow,
+    ],
+    ...callbackTypes(),
+    fragmentationLimit: ['num', ...fromFlow],
+    once: [choice('none', 'sms-send.type.noKey'), message, 'str', ...elsewhere],
+    replace: [choice('none', 'sms-send.type.noKey'), message, 'str', ...elsewhere],
+    remember: [choice('none', 'sms-send.type.nothing'), 'str', 'num', 'bool', 'json', ...fromFlow],
+    expire: [unit('minutes'), ...fromFlow],
+    at: [choice('none', 'sms-send.type.now'), message, time, ...elsewhere],
+    priority: ['num', ...fromFlow],
+    contentType: [
+      choice('auto', 'sms-send.type.auto', 'fa fa-magic'),
+      choice('gsm', 'sms-send.type.gsm', 'fa fa-compress'),
+      {
+        value: 'str',
+        label: text('sms-send.type.fixed'),
+        icon: stringIcon,
+        options: [
+          { value: 'text/plain', label: text('sms-send.type.plain') },
+          { value: 'text/plain; charset=UTF-16', label: text('sms-send.type.utf16') },
+        ],
+      },
+      ...fromFlow,
+    ],
+    ...ownTypes,
+  };
+  const msg = createMsgType();
+  for (const [property, ofProperty] of Object.entries(types)) {
+    field(property).typedInput({
+      default: String(node._def.defaults[`${property}Type`]?.value),
+      typeField: `#node-input-${property}Type`,
+      types: ofProperty.map((type) => (type === 'msg' ? msg : type)),
+    });
+    if (property !== 'contentType' && ofProperty.some(isWritten)) keepApart(node, property);
+  }
+  prepareBody(node);
+  prepareCallbacks(node);
+  const update = () => updateRows(node);
+  field('to').closest('.sms-form').on('change input', update);
+  update();
+}
+
+export function field(property: string): JQuery {
+  return $(`#node-input-${property}`);
+}
+
+/** Shows what belongs to the choices in the common rows. */
+function updateRows(node: EditorNode): void {
+  $('#sms-to-hint').toggle(['msg', 'str'].includes(String(field('toType').val())));
+  const advice = field('toType').val() === 'str' ? adviseRecipients(String(field('to').val())) : undefined;
+  $('#sms-to-advice').toggle(advice !== undefined);
+  if (advice) $('#sms-to-advice span').text(text(advice.key, advice.params));
+  const isStored = valueIn(node, 'keep') === true || field('atType').val() !== 'none';
+  $('.sms-stored').toggle(isStored);
+  $('#sms-replace-warning').toggle(!isStored && field('replaceType').val() !== 'none');
+  $('#sms-encoding-hint').toggle(field('contentTypeType').val() === 'gsm');
+  $('#sms-uncertain-warning').toggle(field('retryUncertain').prop('checked'));
+}
+
+/** Whether a person writes the value of a type into the field: text or a number. */
+function isWritten(type: string | TypedInputType): boolean {
+  const name = typeof type === 'string' ? type : type.value;
+  return name === 'num' || name === 'str';
+}
+
+/** The property that a new node most often needs if the property is not used by default. */
+const usualNames: Readonly<Record<string, string>> = { once: 'sms.messageId', replace: 'id', at: 'at' };
+
+/** The number that a field without a default offers when a user chooses a number. */
+const usualNumbers: Readonly<Record<string, string>> = { wait: '60', report: '24' };
+
+/** Keeps fixed values apart from names of properties: a user who changes the type back finds the former value. */
+function keepApart(node: EditorNode, property: string): void {
+  const { defaults } = node._def;
+  const isNameByDefault = defaults[`${property}Type`]?.value === 'msg';
+  const values = { text: '', name: isNameByDefault ? String(defaults[property]?.value) : (usualNames[property] ?? '') };
+  let kind = kindOf(String(field(`${property}Type`).val()));
+  field(property).on('typedinputtypechange', (_event, type: string) => {
+    const next = kindOf(type);
+    if (next !== kind) {
+      values[kind] = field(property).typedInput('value');
+      kind = next;
+      field(property).typedInput('value', values[kind]);
+    }
+    const usual = usualNumbers[property];
+    if (usual && type === 'num' && field(property).typedInput('value') === '')
+      field(property).typedInput('value', usual);
+  });
+}
+
+function kindOf(type: string): 'text' | 'name' {
+  return fromFlow.includes(type) ? 'name' : 'text';
+}
