@@ -16,20 +16,20 @@ export function failForWarningsIn(output: string): void {
   for (const line of findProcessWarnings(output)) found.push(`${running}: in a process of its own: ${line}`);
 }
 
-/** By when the process has to be gone after its last test, unless `LEFT_OPEN_MS` says otherwise. */
-const leftOpenMs = Number(process.env.LEFT_OPEN_MS ?? 20_000);
+/** Time from the last test until the process must have ended, in ms. */
+const maxEndMs = 20_000;
 
 /** Ends the process with a failure if something keeps it alive: a server, a socket or a timer that a test has left. */
 function endWhatIsLeftOpen(): void {
   const failure = setTimeout(() => {
     const kinds = process.getActiveResourcesInfo().join(', ');
-    console.error(`All tests have ended, and ${leftOpenMs} ms later this still keeps the process alive: ${kinds}`);
+    console.error(`All tests have ended, and ${maxEndMs} ms later this still keeps the process alive: ${kinds}`);
     // Mocha sets the exit code as the process exits; this comes after it.
     process.once('exit', () => {
       process.exitCode = 1;
     });
     process.exit();
-  }, leftOpenMs);
+  }, maxEndMs);
   failure.unref();
 }
 

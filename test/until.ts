@@ -1,28 +1,28 @@
 import timers from 'node:timers/promises';
 
-/** A test may put its own in the place of Node's. */
+/** Node's timer, even if a test replaces it. */
 const { setTimeout: sleep } = timers;
 
-/** How long to wait for something, and how often to look. */
-export interface Patience {
-  /** Less than a test has where it does not say otherwise, so that it fails with words. */
-  limitMs?: number;
-  stepMs?: number;
-}
+const minStepMs = 2;
+const maxStepMs = 50;
 
 /**
- * Resolves when something is so.
+ * Resolves as soon as a condition holds. It checks often at first, and then every 50 ms.
  *
- * @param what what it was to come to; a function, to say why it has not
- * @throws what it has not come to, in time
+ * @param description the expected state, for the error; a function can also describe the actual state
+ * @param limitMs less than the time limit of a test, so that this error comes first
+ * @throws Error if the condition does not hold in time
  */
 export async function until(
   isTrue: () => boolean | Promise<boolean>,
-  what: string | (() => string) = String(isTrue),
-  { limitMs = 45_000, stepMs = 2 }: Patience = {},
+  description: string | (() => string) = String(isTrue),
+  { limitMs = 45_000 }: { limitMs?: number } = {},
 ): Promise<void> {
-  for (const deadline = performance.now() + limitMs; !(await isTrue()); await sleep(stepMs)) {
-    if (performance.now() <= deadline) continue;
-    throw new Error(`In ${limitMs} ms it did not come to this: ${typeof what === 'string' ? what : what()}`);
+  const deadline = performance.now() + limitMs;
+  for (let stepMs = minStepMs; !(await isTrue()); stepMs = Math.min(stepMs * 1.1, maxStepMs)) {
+    if (performance.now() > deadline) {
+      throw new Error(`Not within ${limitMs} ms: ${typeof description === 'string' ? description : description()}`);
+    }
+    await sleep(stepMs);
   }
 }

@@ -113,7 +113,7 @@ class Start {
 }
 
 function waitUntil(isTrue: () => boolean | Promise<boolean>, what: string | (() => string)): Promise<void> {
-  return until(isTrue, what, { limitMs: startLimitMs, stepMs: 50 });
+  return until(isTrue, what, { limitMs: startLimitMs });
 }
 
 async function isListening(port: number): Promise<boolean> {

@@ -111,18 +111,18 @@ function reach(start: Iterable<string>, files: ReadonlyMap<string, SourceFile>):
   return [...reached.values()];
 }
 
-describe('the rooms of the source', () => {
+describe('the folders of src/ and nodes/', () => {
   const library = readAll('src');
   const nodes = readAll('nodes');
   const files = new Map([...library, ...nodes].map((file) => [file.path, file]));
   const forms = nodes.map(({ path }) => path).filter((path) => /\.(form|plugin)\.ts$/.test(path));
 
-  it('are all known here', () => {
+  it('are all listed in this test', () => {
     const rooms = new Set(library.map(({ path }) => roomOf(path)).filter((room) => room !== 'index'));
     assert.deepEqual([...rooms].sort(), Object.keys(arrows).sort());
   });
 
-  it('use those only that they stand on', () => {
+  it('import only from their allowed folders', () => {
     const wrong = library.flatMap(({ path, files }) => {
       const room = roomOf(path);
       const allowed = arrows[room];
@@ -133,7 +133,7 @@ describe('the rooms of the source', () => {
     assert.deepEqual(wrong, []);
   });
 
-  it('of the library have no way to Node-RED, to the nodes or to the simulator', () => {
+  it('in src/ import neither Node-RED, nodes/ nor simulator/', () => {
     const wrong = library.flatMap(({ path, files, packages }) =>
       [...files.filter((other) => !other.startsWith('src/')), ...packages.filter((name) => /node-red/.test(name))].map(
         (other) => `${path} → ${other}`,
@@ -142,7 +142,7 @@ describe('the rooms of the source', () => {
     assert.deepEqual(wrong, []);
   });
 
-  it('are used by the nodes through their one door, and by the forms where they need neither Node nor packages', () => {
+  it('export to nodes through src/index.ts, and to forms if they are pure', () => {
     const ofForms = reach(forms, files);
     const inForms = new Set(ofForms.map(({ path }) => path));
     const pastTheDoor = nodes
@@ -159,17 +159,17 @@ describe('the rooms of the source', () => {
     assert.deepEqual(needy, []);
   });
 
-  it('show neither the inbox nor what it gives by their door', () => {
+  it('do not export the inbox from src/index.ts', () => {
     const door = files.get('src/index.ts')?.text ?? '';
     for (const name of ['Inbox', 'Taker', 'Entry', 'Journal', 'Ledger'])
       assert.doesNotMatch(door, RegExp(`\\b${name}\\b`));
   });
 
-  it('have no circle, of types neither', () => {
+  it('have no import cycle, not even of types', () => {
     assert.deepEqual(findCircles(files), []);
   });
 
-  it('have no file of more than 500 lines', () => {
+  it('have no file with more than 500 lines', () => {
     const long = library.map(({ path, text }) => ({ path, lines: text.split('\n').length - 1 }));
     assert.deepEqual(
       long.filter(({ lines }) => lines > 500),
@@ -177,7 +177,7 @@ describe('the rooms of the source', () => {
     );
   });
 
-  describe('are looked through by something that', () => {
+  describe('the search for imports', () => {
     it('finds every kind of import', () => {
       const text = [
         "import 'a';",
@@ -191,7 +191,7 @@ describe('the rooms of the source', () => {
       assert.deepEqual(importsOf(text.join('\n')).sort(), ['a', 'b', 'c', 'd', 'e', 'f', 'g']);
     });
 
-    it('finds a circle', () => {
+    it('finds an import cycle', () => {
       const file = (path: string, ...others: string[]): [string, SourceFile] => [
         path,
         { path, text: '', files: others, packages: [] },

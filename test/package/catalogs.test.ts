@@ -65,12 +65,12 @@ describe('English catalog', () => {
     uses = readUses(fillTemplate);
   });
 
-  it('holds a short text for every error code', () => {
+  it('has a short text for every error code', () => {
     const codes = new Set(Object.values(reasons).map(([code]) => code));
     for (const code of codes) assert.ok(texts.get(`sms-account.short.${code}`), code);
   });
 
-  it('knows no code that the library does not know', () => {
+  it('has no error code that the library does not have', () => {
     const codes = new Set<string>(Object.values(reasons).map(([code]) => code));
     for (const key of texts.keys()) {
       const [, group, name = ''] = key.split('.');
@@ -78,7 +78,7 @@ describe('English catalog', () => {
     }
   });
 
-  it('holds every key that a form or a runtime uses', () => {
+  it('has every key that a form or a runtime uses', () => {
     const missing = [...uses.keys].filter((key) => !names.has(key));
     assert.deepEqual(missing, []);
     const empty = [...uses.beginnings].filter(
@@ -87,7 +87,7 @@ describe('English catalog', () => {
     assert.deepEqual(empty, []);
   });
 
-  it('holds no key that nothing uses', () => {
+  it('has no unused key', () => {
     const unused = [...names].filter(
       (key) =>
         !uses.keys.has(key) &&
@@ -115,11 +115,11 @@ for (const language of languages) {
     const english = readTexts('en-US');
     const texts = readTexts(language);
 
-    it('have exactly the keys of the English ones', () => {
+    it('have the same keys as the English catalogs', () => {
       assert.deepEqual([...namesOf(texts.keys())].sort(), [...namesOf(english.keys())].sort());
     });
 
-    it('name Redis where the English ones do', () => {
+    it('name Redis in the same texts as the English catalogs', () => {
       const unnamed = [...english].filter(
         ([key, text]) => /Redis/.test(text) && !/Redis/.test(texts.get(key) ?? 'Redis'),
       );
@@ -129,7 +129,7 @@ for (const language of languages) {
       );
     });
 
-    it('have a text for every number, where it agrees with one', () => {
+    it('have a text for every plural form of the language', () => {
       const { pluralCategories } = new Intl.PluralRules(language).resolvedOptions();
       const plurals = [...texts.keys()].filter((key) => pluralSuffix.test(key));
       const expected = [...namesOf(plurals)].flatMap((name) =>
@@ -139,7 +139,7 @@ for (const language of languages) {
       assert.deepEqual(plurals.sort(), expected.sort());
     });
 
-    it('have the places of the English texts, and no empty text', () => {
+    it('have the placeholders of the English texts, and no empty text', () => {
       for (const [key, text] of texts) {
         assert.notEqual(text.trim(), '', key);
         const original = english.get(key) ?? english.get(key.replace(pluralSuffix, '_other')) ?? '';
@@ -147,7 +147,7 @@ for (const language of languages) {
       }
     });
 
-    it('have badges of fewer than 20 characters, or 34 where a badge says why it stays', () => {
+    it('have badges of fewer than 20 characters, or 34 with a reason', () => {
       const moments: Record<string, string> = { until: '14:05', next: '18:00' };
       const longer = /\.(paused|waitingUntil|quiet|limitHandset|limitDay)$/;
       const tooLong = [...texts]
@@ -159,14 +159,14 @@ for (const language of languages) {
 
     const marks = marksOf[language];
     if (marks) {
-      it('set their marks as the language does', () => {
+      it('use the punctuation of the language', () => {
         const helps = types.map((type) => readFileSync(join(locales, language, `${type}.html`), 'utf8'));
         const all = [...texts.values(), ...helps].join('\n');
         assert.deepEqual(all.match(marks) ?? [], []);
       });
     }
 
-    it('have a help for sms-send that names each setting which is the same for every message, as the form does', () => {
+    it('name each plain setting in the help of sms-send as in the form', () => {
       const help = readFileSync(join(locales, language, 'sms-send.html'), 'utf8');
       const beginning = help.slice(0, help.indexOf('<dl'));
       const labels = ['retries', 'keep', 'resolve', 'unlimited', 'essential'].map((name) =>
@@ -179,7 +179,7 @@ for (const language of languages) {
     });
 
     for (const type of types) {
-      it(`have a help for ${type} that explains the same properties`, () => {
+      it(`explain the same properties in the help of ${type}`, () => {
         const file = join(locales, language, `${type}.html`);
         assert.ok(existsSync(file), file);
         const help = readFileSync(file, 'utf8');

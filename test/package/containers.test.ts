@@ -76,20 +76,20 @@ const redJs = process.env.NR_RED_JS ?? require.resolve('node-red/red.js');
 const node = process.env.NR_NODE ?? process.execPath;
 
 describe('the compose file', () => {
-  it('keeps what Node-RED and Redis write on volumes that it declares', () => {
+  it('stores the data of Node-RED and Redis on declared volumes', () => {
     assert.deepEqual(nodeRedService.volumes, ['data:/data', './settings.js:/data/settings.js:ro']);
     assert.deepEqual(compose.services.redis.volumes, ['redis:/data']);
     assert.deepEqual(Object.keys(compose.volumes), ['data', 'redis']);
   });
 
-  it('names only files that are there, and mounts the settings where the image looks for them', () => {
+  it('mounts only existing files, and the settings at the path of the image', () => {
     assert.equal(nodeRedService.build, '.');
     assert.deepEqual(readdirSync(folder).sort(), ['Dockerfile', 'compose.yaml', 'kubernetes.yaml', 'settings.js']);
     for (const file of readdirSync(folder)) assert.ok(page.includes(`(containers/${file})`), file);
     assert.match(read('Dockerfile'), /^COPY messaging-service-node-red-sms-\*\.tgz \.\/$/m);
   });
 
-  it('hands on every variable that is needed, each explained by the page', () => {
+  it('passes every needed variable, which the page explains', () => {
     const env = /```dotenv\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
     assert.deepEqual(
       [...env.matchAll(/^(\w+)=/gm)].map(([, variable]) => variable),
@@ -104,7 +104,7 @@ describe('the compose file', () => {
     }
   });
 
-  it('gives Node-RED longer to stop than Node-RED gives its nodes', () => {
+  it('gives Node-RED more time to stop than Node-RED gives its nodes', () => {
     assert.ok(Number.parseInt(nodeRedService.stop_grace_period, 10) > nodeCloseSeconds);
   });
 });
@@ -113,7 +113,7 @@ describe('the manifest for Kubernetes', () => {
   const pod = statefulSet?.spec.template.spec;
   const [container] = pod?.containers ?? [];
 
-  it('runs one pod at a time, on a volume at /data that the user of the image may write', () => {
+  it('runs one pod at a time, on a writable volume at /data', () => {
     assert.equal(statefulSet?.kind, 'StatefulSet');
     assert.equal(statefulSet.spec.replicas, 1);
     assert.deepEqual(statefulSet.spec.selector.matchLabels, statefulSet.spec.template.metadata.labels);
@@ -136,7 +136,7 @@ describe('the manifest for Kubernetes', () => {
     assert.ok((pod?.terminationGracePeriodSeconds ?? 0) > nodeCloseSeconds);
   });
 
-  it('probes what the health check of the compose file asks for', () => {
+  it('probes the same address as the health check of the compose file', () => {
     const asked = /http:\/\/127\.0\.0\.1:(\d+)(\/\S*?)'/.exec(nodeRedService.healthcheck.test.join(' '));
     assert.ok(asked);
     for (const probe of [container?.startupProbe, container?.livenessProbe, container?.readinessProbe]) {
@@ -146,7 +146,7 @@ describe('the manifest for Kubernetes', () => {
     assert.deepEqual(nodeRedService.ports, [`${asked[1]}:${asked[1]}`]);
   });
 
-  it('takes the settings and the secrets that the commands of the page make', () => {
+  it('uses the settings and secrets that the commands of the page create', () => {
     const configMap = /kubectl create configmap (\S+) --from-file=(\S+)/.exec(page);
     assert.equal(pod?.volumes[0]?.configMap.name, configMap?.[1]);
     assert.equal(container?.volumeMounts[1]?.subPath, configMap?.[2]);
@@ -160,7 +160,7 @@ describe('the manifest for Kubernetes', () => {
   });
 });
 
-describe('what the containers run', function () {
+describe('the containers', function () {
   this.timeout(120_000);
   let simulator: Simulator;
   let redis: RedisServer;
@@ -178,14 +178,14 @@ describe('what the containers run', function () {
     await Promise.all([simulator?.close(), redis?.stop()]);
   });
 
-  it('a Redis that keeps its data and evicts nothing', async () => {
+  it('run a Redis server that saves its data and evicts nothing', async () => {
     const read = async (name: string) => ((await redis.client.config('GET', name)) as string[])[1];
     assert.equal(await read('appendonly'), 'yes');
     assert.equal(await read('appendfsync'), 'always');
     assert.equal(await read('maxmemory-policy'), 'noeviction');
   });
 
-  it('a Node-RED that finds its flows on the volume, takes its secrets from the environment, and is healthy', async () => {
+  it('run a healthy Node-RED with flows from the volume and env secrets', async () => {
     const secret = 'a long random text';
     const userDir = createLinkedUserDir();
     // What a person has deployed in a container before.
@@ -243,7 +243,7 @@ describe('what the containers run', function () {
     assert.ok(Date.now() - begun < Number.parseInt(nodeRedService.stop_grace_period, 10) * 1_000);
   });
 
-  it('a Node-RED that does not start without its secrets', async () => {
+  it('do not start Node-RED without its secrets', async () => {
     const { code, stderr } = (await run(node, [join(folder, 'settings.js')], { env: { PATH: process.env.PATH } }).catch(
       (error: { code: number; stderr: string }) => error,
     )) as { code: number; stderr: string };
@@ -263,7 +263,7 @@ describe('what the containers run', function () {
       assert.equal(child?.exitCode, null, log);
       return isTrue();
     };
-    return until(isSo, () => `${isTrue}: ${log}`, { limitMs: 60_000, stepMs: 200 });
+    return until(isSo, () => `${isTrue}: ${log}`, { limitMs: 60_000 });
   }
 });
 

@@ -27,7 +27,7 @@ describe('the package as npm would publish it', () => {
     packed = packPackage();
   });
 
-  it('holds the runtime and the form of every node type, under the base name of the type', () => {
+  it('has the runtime and the form of every node type', () => {
     const nodes = Object.entries(packed.json['node-red'].nodes);
     assert.ok(nodes.length > 0, 'package.json names no node');
     for (const [type, runtime] of nodes) {
@@ -37,7 +37,7 @@ describe('the package as npm would publish it', () => {
     }
   });
 
-  it('holds every icon and every language beside the built nodes, where Node-RED looks for them', () => {
+  it('has every icon and every language beside the built nodes', () => {
     const icons = readdirSync(join(root, 'icons'));
     assert.ok(icons.length > 0, 'there are no icons');
     for (const icon of icons) assert.ok(packed.files.includes(`dist/nodes/icons/${icon}`), `${icon} is missing`);
@@ -50,33 +50,33 @@ describe('the package as npm would publish it', () => {
     }
   });
 
-  it('holds every example', () => {
+  it('has every example', () => {
     const examples = readdirSync(join(root, 'examples'));
     assert.ok(examples.length > 0, 'there are no examples');
     for (const example of examples) assert.ok(packed.files.includes(`examples/${example}`), `${example} is missing`);
   });
 
-  it('holds README, LICENSE and CHANGELOG', () => {
+  it('has README, LICENSE and CHANGELOG', () => {
     for (const file of ['README.md', 'LICENSE', 'CHANGELOG.md']) {
       assert.ok(packed.files.includes(file), `${file} is missing`);
     }
   });
 
-  it('holds no source, no test and no other file that it does not need', () => {
+  it('has no source, no test and no other unneeded file', () => {
     assert.deepEqual(
       packed.files.filter((file) => !allowedFiles.some((pattern) => pattern.test(file))),
       [],
     );
   });
 
-  it('has no source map that points nowhere', () => {
+  it('has no source map without its file', () => {
     for (const file of packed.files.filter((name) => /\.(js|ts)$/.test(name))) {
       const map = /^\/\/[#@] sourceMappingURL=(\S+)/m.exec(readFileSync(join(packed.folder, file), 'utf8'))?.[1];
       assert.ok(map === undefined || existsSync(join(packed.folder, dirname(file), map)), `${file} names ${map}`);
     }
   });
 
-  it('holds every file that package.json names', () => {
+  it('has every file that package.json names', () => {
     const { main, types, exports, bin, 'node-red': nodeRed } = packed.json;
     const named = [
       main,
@@ -88,7 +88,7 @@ describe('the package as npm would publish it', () => {
     for (const file of named) assert.ok(existsSync(join(packed.folder, file)), `${file} is missing`);
   });
 
-  it('names in `files` only what exists', () => {
+  it('names only existing files in `files`', () => {
     for (const file of packed.json.files) assert.ok(existsSync(join(root, file)), `${file} is missing`);
   });
 
@@ -98,21 +98,21 @@ describe('the package as npm would publish it', () => {
     assert.deepEqual(messages, []);
   });
 
-  it('runs no script when it is installed', () => {
+  it('runs no script during its installation', () => {
     for (const script of ['preinstall', 'install', 'postinstall', 'prepare']) {
       assert.equal(packed.json.scripts[script], undefined);
     }
     assert.ok(!packed.files.includes('binding.gyp'));
   });
 
-  it('has a scoped name, at most six dependencies, and engines that allow Node 20.19 and Node 22.9', () => {
+  it('has a scoped name, at most six dependencies, and allows Node 20.19', () => {
     assert.match(packed.json.name, /^@[a-z-]+\/[a-z-]+$/);
     assert.ok(Object.keys(packed.json.dependencies).length <= 6);
     assert.equal(packed.json.engines.node, '>=20.19.0');
     assert.equal(packed.json['node-red'].version, '>=4.0.0');
   });
 
-  it('depends at run time on packages with permissive licences only', () => {
+  it('depends only on packages with permissive licences', () => {
     const paths = runtimeDependencies();
     const platforms = readFileSync(join(root, 'docs', 'platforms.md'), 'utf8');
     assert.equal(Number(/in (\d+) packages/.exec(platforms)?.[1]), paths.length + 1, 'as docs/platforms.md says');
@@ -157,7 +157,7 @@ describe('the library of the package, installed alone', () => {
     );
   });
 
-  it('loads with its nodes nothing that only some flows need', () => {
+  it('does not load optional packages with the nodes', () => {
     const { name, 'node-red': declared } = packPackage().json;
     const paths = Object.values(declared.nodes).map((path) => join(folder, 'node_modules', name, path));
     const script = `
@@ -175,7 +175,7 @@ describe('the library of the package, installed alone', () => {
     );
   });
 
-  it('is typed: a strict program compiles against it', () => {
+  it('compiles with a strict TypeScript program', () => {
     const { name } = packPackage().json;
     const tsc = join(dirname(require.resolve('typescript/package.json')), 'bin', 'tsc');
     writeFileSync(

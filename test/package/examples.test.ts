@@ -19,7 +19,7 @@ const examples = readdirSync(join(root, 'examples')).map((name) => ({
 
 describe('the examples', () => {
   for (const type of Object.keys(nodeRed.nodes)) {
-    it(`show ${type} in use`, () => {
+    it(`use ${type}`, () => {
       assert.ok(
         examples.some(({ nodes }) => nodes.some((node) => node.type === type)),
         `no example uses ${type}`,
@@ -29,7 +29,7 @@ describe('the examples', () => {
 
   for (const { name, nodes } of examples) {
     describe(name, () => {
-      it('is a whole flow: every wire ends at a node of its own, and no two nodes share an id', () => {
+      it('has unique ids, and every wire ends at one of its nodes', () => {
         const ids = nodes.map((node) => node.id);
         assert.equal(new Set(ids).size, ids.length);
         for (const target of nodes.flatMap((node) => node.wires?.flat() ?? [])) {
@@ -37,14 +37,14 @@ describe('the examples', () => {
         }
       });
 
-      it('explains itself in a comment node', () => {
+      it('has a comment node that explains it', () => {
         assert.ok(
           nodes.some((node) => node.type === 'comment'),
           'there is no comment node',
         );
       });
 
-      it('carries no credentials', () => {
+      it('has no credentials', () => {
         assert.deepEqual(
           nodes.filter((node) => node.credentials !== undefined).map((node) => node.id),
           [],

@@ -71,8 +71,8 @@ const name = (pathname: string) => decodeURIComponent(pathname.slice(1));
 
 const catalogue = { modules: [{ id: 'node-red-node-twilio', types: ['twilio-api', 'twilio out'] }] };
 
-describe('the check that the flow library runs over a package, node-red-dev', () => {
-  it('has no remark', async function () {
+describe('node-red-dev, the check of the flow library', () => {
+  it('reports no problem', async function () {
     this.timeout(60_000);
     const command = join(checks, 'node_modules', 'node-red-dev', 'bin', 'run');
     assert.ok(existsSync(command), 'Run `npm ci` in test/flow-library first; `npm test` does it.');

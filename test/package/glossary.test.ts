@@ -24,7 +24,7 @@ const columns = head?.slice(2, -2).split(' | ').slice(3) ?? [];
 const rows = readRows(words).map(([term = '', , key = '', ...cells]) => ({ term, key: key.slice(1, -1), cells }));
 
 describe('the glossary', () => {
-  it('has a column for each language, and a word in each cell', () => {
+  it('has a column for each language and no empty cell', () => {
     assert.deepEqual([...columns].sort(), languages);
     assert.ok(rows.length > 20);
     for (const { term, cells } of rows) {
@@ -33,7 +33,7 @@ describe('the glossary', () => {
     }
   });
 
-  it('is not shipped', () => {
+  it('is not in the package', () => {
     assert.ok(existsSync(join(root, 'dist', 'nodes', 'locales', 'en-US')), 'nothing is built');
     assert.ok(!existsSync(join(root, 'dist', 'nodes', 'locales', 'GLOSSARY.md')));
   });
@@ -41,11 +41,11 @@ describe('the glossary', () => {
   for (const [column, language] of columns.entries()) {
     const texts = readTexts(language);
 
-    it(`is kept to in ${language}`, () => {
+    it(`matches the catalogs in ${language}`, () => {
       for (const { term, key, cells } of rows) assert.equal(texts.get(key), cells[column], `${term} (${key})`);
     });
 
-    it(`has no word in ${language} that says something else`, () => {
+    it(`has no word in ${language} with another meaning`, () => {
       const all = `${[...texts.values()].join('\n')}\n${readHelp(language)}`.toLowerCase();
       for (const [, not = '', but] of readRows(others).filter(([one]) => one === language))
         assert.ok(!all.includes(not.toLowerCase()), `${not}: ${but}`);
@@ -53,7 +53,7 @@ describe('the glossary', () => {
 
     // In English a text is a message, too.
     if (language === 'en-US') continue;
-    it(`has the text of a message in ${language} only where its words are meant`, () => {
+    it(`has the body of a message in ${language} only for its words`, () => {
       const word = rows.find(({ term }) => term === 'text')?.cells[column] ?? '';
       // Other words end with it, such as that for a context; where no spaces are written none does. `text/plain` is a name.
       const isSpaced = /^[\p{Script=Latin}\p{Script=Cyrillic}]/u.test(word);

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { startSimulator } from '../../simulator/index';
 import { createUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { until } from '../until';
 import { installPackage, packPackage } from './packed';
 
 type Simulator = Awaited<ReturnType<typeof startSimulator>>;
 
 const handset = '64215551234';
 
-/** A flow that sends what a person injects, and answers every text that comes in. */
+/** A flow that sends a message for each HTTP request, and answers each incoming message. */
 function createFlows(sim: Simulator): FlowNode[] {
   return [
     { id: 'tab', type: 'tab', label: 'Send and answer' },
@@ -82,7 +82,7 @@ function createSend(id: string, properties: Record<string, unknown>): FlowNode {
   };
 }
 
-describe('the packed package, installed into the user directory of a real Node-RED', () => {
+describe('the packed package, installed into a real Node-RED', () => {
   let sim: Simulator;
   let nodeRed: NodeRedProcess;
 
@@ -111,7 +111,14 @@ describe('the packed package, installed into the user directory of a real Node-R
     );
   });
 
-  it('sends a text, receives the reply and answers it, as the record of the service shows', async () => {
+  it('runs on the generation of this test run', async () => {
+    const settings = (await (await fetch(`${nodeRed.url}/settings`)).json()) as { version: string };
+    const expected: { version(): string } = require(process.env.NR ?? 'node-red');
+    assert.equal(settings.version, expected.version());
+    assert.match(nodeRed.log, new RegExp(`Node.js  version: ${process.version}`));
+  });
+
+  it('sends a message, receives the reply and answers it', async () => {
     const response = await fetch(`${nodeRed.url}/send`, { method: 'POST' });
     assert.equal(response.status, 200, nodeRed.log);
     assert.deepEqual(
@@ -119,7 +126,10 @@ describe('the packed package, installed into the user directory of a real Node-R
       ['hello'],
     );
     sim.reply({ from: handset, body: 'yes please' });
-    for (const deadline = Date.now() + 15_000; sim.messages.length < 2 && Date.now() < deadline; ) await sleep(20);
+    await until(
+      () => sim.messages.length === 2,
+      () => nodeRed.log,
+    );
     assert.deepEqual(
       sim.messages.map(({ body }) => body),
       ['hello', 'You said: yes please'],

@@ -31,7 +31,7 @@ describe('the package in the palette manager', function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('is installed from its file, with every node type', async () => {
+  it('installs every node type from its file', async () => {
     const installed = await upload(packOlderVersion(folder));
     assert.equal(installed.version, olderVersion);
     assert.deepEqual(installed.nodes.flatMap(({ types }) => types).sort(), Object.keys(declared.nodes).sort());
@@ -41,7 +41,7 @@ describe('the package in the palette manager', function () {
     );
   });
 
-  it('is updated over an older version, and the flows are kept', async () => {
+  it('updates an older version and keeps the flows', async () => {
     const flows: FlowNode[] = [
       { id: 'tab', type: 'tab', label: 'flow' },
       { id: 'account', type: 'sms-account', baseUrl: 'http://127.0.0.1:9', authType: 'bearer', name: 'kept' },
@@ -59,7 +59,7 @@ describe('the package in the palette manager', function () {
     assert.doesNotMatch(running().log, /missing node types|Waiting for missing types/i);
   });
 
-  it('is uninstalled and leaves nothing of itself', async () => {
+  it('leaves no file after it is uninstalled', async () => {
     await running().deploy([]);
     const response = await fetch(`${running().url}/nodes/${name}`, { method: 'DELETE' });
     assert.equal(response.status, 204, await response.text());

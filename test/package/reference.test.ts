@@ -37,7 +37,7 @@ describe('the reference of the library', () => {
     });
   });
 
-  it('has a page for each export, and on each that a program can call or make an example', () => {
+  it('has a page for each export, with an example if a program calls it', () => {
     const { children: modules = [] } = readJson<Reflection>(join(root, '.cache', 'reference.json'));
     assert.deepEqual(
       modules.map(({ name }) => name),
@@ -66,7 +66,7 @@ describe('the reference of the library', () => {
       );
   });
 
-  it('has examples that compile against the published types, and run', async () => {
+  it('has examples that compile with the published types and run', async () => {
     assert.ok(examples.size > 30);
     mkdirSync(folder, { recursive: true });
     for (const [name, code] of examples) writeFileSync(join(folder, `${name}.mts`), code);

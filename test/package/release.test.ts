@@ -26,19 +26,19 @@ const { jobs: releaseJobs } = workflows.find(({ name }) => name === 'release.yml
 const sha256 = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex');
 
 describe('a release', () => {
-  it('is made by workflows that GitHub can read', async () => {
+  it('uses valid workflows', async () => {
     const lint = await createLinter();
     for (const { name, text } of workflows) assert.deepEqual(lint(text, `.github/workflows/${name}`), [], name);
   });
 
-  it('runs actions of one commit each, named with its version', () => {
+  it('pins each action to a commit and names its version', () => {
     for (const { name, text } of workflows) {
       for (const [line = '', use = ''] of text.matchAll(/uses: (\S+).*/g))
         assert.match(line, /@[\da-f]{40} # v\d+\.\d+\.\d+$/, `${name}: ${use}`);
     }
   });
 
-  it('gives each job what it needs, and the time that it may take', () => {
+  it('gives each job only its permissions, and a time limit', () => {
     for (const { name, workflow } of workflows) {
       assert.deepEqual(workflow.permissions, { contents: 'read' }, name);
       for (const [job, { 'timeout-minutes': minutes }] of Object.entries(workflow.jobs))
@@ -53,7 +53,7 @@ describe('a release', () => {
     assert.deepEqual(releaseJobs.publish?.permissions, { contents: 'write', 'id-token': 'write' });
   });
 
-  it('is published by the workflow alone, after the whole test', () => {
+  it('is published only by the workflow, after all tests', () => {
     const { scripts } = readJson<PackageJson>(join(root, 'package.json'));
     assert.deepEqual(
       Object.values(scripts).filter((script) => script.includes('npm publish')),
@@ -62,7 +62,7 @@ describe('a release', () => {
     assert.equal((releaseJobs.publish as { needs?: string }).needs, 'test');
   });
 
-  it('has a bill of materials that names what is installed with the package, with versions and licences', () => {
+  it('lists each installed package in the bill of materials', () => {
     const command = ['scripts/bill-of-materials.mjs'];
     const release = workflows.find(({ name }) => name === 'release.yml')?.text ?? '';
     assert.ok(release.includes(`node ${command}`));
@@ -81,7 +81,7 @@ describe('a release', () => {
     for (const { purl, licenses = [] } of bill.components) assert.ok(licenses.length > 0, purl);
   });
 
-  it('is the same to the byte when it is built and packed again', () => {
+  it('has the same bytes if it is built and packed again', () => {
     const copy = mkdtempSync(join(tmpdir(), 'sms-again-'));
     try {
       const left = ['.git', 'node_modules', 'dist', 'test', 'bench', '.cache', 'coverage', '.node-red'];

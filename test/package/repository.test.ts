@@ -28,7 +28,7 @@ describe('the files of the project', () => {
   for (const lock of ['', 'test/node-red-5/', 'test/flow-library/', 'test/reference/', 'test/example-packages/'].map(
     (folder) => `${folder}package-lock.json`,
   )) {
-    it(`install from whichever registry npm is configured for: ${lock} has no download address`, () => {
+    it(`have no download address in ${lock}`, () => {
       const { packages } = readJson<PackageLock>(join(root, lock));
       assert.ok(Object.keys(packages).length > 1);
       assert.deepEqual(
@@ -42,7 +42,7 @@ describe('the files of the project', () => {
     assert.deepEqual(findFilesWith(/registry\.(npmjs|yarnpkg|npmmirror)\.|npm\.pkg\.github\.|_authToken\s*=/), []);
   });
 
-  it('name no folder of the machine that they were written on', () => {
+  it('name no folder of a developer machine', () => {
     assert.ok(listProjectFiles().includes('package.json'));
     assert.deepEqual(findFilesWith(/(^|[\s"'`(=:])(\/(home|root|work|Users)\/\w|[A-Z]:\\Users\\)/m), []);
   });

@@ -16,7 +16,7 @@ const blocks = (language: string): string[] =>
   );
 
 describe('the simulator as a library of the package', () => {
-  it('is typed: a strict program compiles against it, with no other types than those of Node', () => {
+  it('compiles with a strict program that has only the types of Node', () => {
     const folder = mkdtempSync(join(tmpdir(), 'sms-simulator-types-'));
     try {
       installPackage(folder);
@@ -54,7 +54,7 @@ export async function run(): Promise<Text | undefined> {
     }
   });
 
-  it('has examples of its control interface that work', async function () {
+  it('has working examples of its control interface', async function () {
     const commands = blocks('sh').find((block) => block.includes('curl ')) ?? '';
     const simulator = await startSimulator();
     try {
@@ -81,7 +81,7 @@ export async function run(): Promise<Text | undefined> {
     }
   });
 
-  it('has every path and every fault of its control interface in the documentation', () => {
+  it('documents every path and fault of its control interface', () => {
     const read = (file: string) => readFileSync(join(root, 'simulator', file), 'utf8');
     const control = read('control.ts');
     const paths = [

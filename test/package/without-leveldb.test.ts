@@ -13,7 +13,7 @@ import { packPackage } from './packed';
  * The package as npm installs it where LevelDB has no binary and nothing to compile one with. Its other dependencies are
  * fetched from the registry.
  */
-describe('the package where LevelDB cannot be had', function () {
+describe('the package without LevelDB', function () {
   this.timeout(240_000);
   let simulator: Simulator;
   let userDir: string;
@@ -79,14 +79,14 @@ describe('the package where LevelDB cannot be had', function () {
     return join(inbox, key);
   };
 
-  it('is installed without it', () => {
+  it('installs', () => {
     assert.ok(existsSync(join(userDir, 'node_modules', packPackage().json.name, 'dist')));
     assert.ok(existsSync(join(userDir, 'node_modules', 'undici')));
     assert.equal(existsSync(join(userDir, 'node_modules', 'classic-level')), false);
   });
 
   if (hasSqlite) {
-    it('delivers what it has received over a kill of the process, from the SQLite of Node.js, and warns of nothing', async () => {
+    it('delivers received messages after a kill with SQLite, and does not warn', async () => {
       const first = await start();
       simulator.receive({ from: '64215550001', to: '64215559999', body: 'one' });
       await first.waitForLog(/received one first/);
@@ -99,7 +99,7 @@ describe('the package where LevelDB cannot be had', function () {
   }
 
   if (!hasSqlite) {
-    it('says once what to do where Node.js has no SQLite, and reads nothing from the service', async () => {
+    it('logs the remedy once and reads nothing if Node.js has no SQLite', async () => {
       const before = simulator.requests.length;
       simulator.receive({ from: '64215550001', to: '64215559999', body: 'two' });
       const process = await start();
@@ -112,7 +112,7 @@ describe('the package where LevelDB cannot be had', function () {
     });
   }
 
-  it('leaves an inbox of LevelDB as it is, says so, and reads nothing from the service', async () => {
+  it('does not change a LevelDB inbox, says so, and reads nothing', async () => {
     const former = await start();
     await former.waitForLog(hasSqlite ? /Started flows/ : /no LevelDB/);
     await former.stop();

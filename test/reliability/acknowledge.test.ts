@@ -29,7 +29,7 @@ describe('acknowledgement by the flow', function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('the example that stores before it acknowledges loses nothing when it is killed in the middle', async () => {
+  it('loses no message if the storing example is killed halfway', async () => {
     const seen = join(folder, 'seen.jsonl');
     const userDir = createLinkedUserDir();
     const stored = join(userDir, 'sms-received');
@@ -66,7 +66,7 @@ describe('acknowledgement by the flow', function () {
     );
   });
 
-  it('counts attempts over a kill, and gives up once, with the message at the Catch node', async () => {
+  it('counts attempts across a kill, then raises one error at the Catch node', async () => {
     const { seen, observed, start } = createTrial({ ackTimeout: 1.5, maxAttempts: 3 });
     nodeRed = await start();
     const message = receive(simulator, 'never');
@@ -94,7 +94,7 @@ describe('acknowledgement by the flow', function () {
     );
   });
 
-  it('takes the ackId of a message that was sent before a redeploy', async () => {
+  it('accepts an ackId from before a redeploy', async () => {
     const { seen, start, flows } = createTrial({ ackTimeout: 600 });
     nodeRed = await start();
     receive(simulator, 'kept');
@@ -113,7 +113,7 @@ describe('acknowledgement by the flow', function () {
     );
   });
 
-  it('pauses with a badge at 100 unacknowledged, also after a kill, and goes on when they are acknowledged', async () => {
+  it('pauses at 100 unacknowledged messages, also after a kill', async () => {
     const { seen, observed, start } = createTrial({ ackTimeout: 600 });
     const paused = 'blue ring paused: 100 unacknowledged';
     nodeRed = await start();

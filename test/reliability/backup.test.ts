@@ -70,7 +70,7 @@ describe('a copy of the user directory', function () {
   const sent = () => simulator.messages.map(({ body }) => body).sort();
   const all = [...kept].sort();
 
-  it('goes on where the folder was left: its kept texts are sent once, and what was not acknowledged comes again', async () => {
+  it('sends its stored messages once, and redelivers unacknowledged messages', async () => {
     const { userDir, copy } = await backUp();
     rmSync(userDir, { recursive: true });
     simulator.fault('send', null);
@@ -80,7 +80,7 @@ describe('a copy of the user directory', function () {
     assert.deepEqual(received(), [false, true]);
   });
 
-  it('sends again what was sent since, unless sms-inbox is left out of it', async () => {
+  it('sends messages from after the copy again, unless it lacks sms-inbox', async () => {
     const { userDir, copy } = await backUp();
     simulator.fault('send', null);
     nodeRed = await startNodeRed({ userDir });

@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Simulator, startSimulator } from '../../simulator';
 import { findFreePort } from '../free-port';
+import { isLong } from '../long';
 import { type DeploymentType, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { createAccount, createFeed } from './flows';
 import { createRecorder, readObservations, waitUntil } from './recorder';
 
-/** More by hand: `DEPLOYS=100 DEPLOY_TEXTS=2000 npm run test:one -- test/reliability/deploys.test.ts`. */
-const deploys = Number(process.env.DEPLOYS ?? 18);
-const texts = Number(process.env.DEPLOY_TEXTS ?? 180);
+const deploys = isLong ? 100 : 9;
+const texts = isLong ? 2_000 : 90;
 const handset = '64215550001';
 
 /** What a deploy changes; the login stays. */
@@ -20,7 +20,7 @@ const kinds = (['nodes', 'flows', 'full'] satisfies DeploymentType[]).flatMap((t
   (['account', 'sender', 'receiver'] satisfies Changed[]).map((changed) => ({ type, changed })),
 );
 
-describe('deploys while kept texts are sent', function () {
+describe('deploys while stored messages are sent', function () {
   this.timeout(60_000 + deploys * 5_000);
   let folder: string;
   let simulator: Simulator;
@@ -39,8 +39,8 @@ describe('deploys while kept texts are sent', function () {
   });
 
   for (const retryUncertain of [false, true]) {
-    const also = retryUncertain ? ', also where one that is unknown would be sent again' : '';
-    it(`sends each once, and knows what became of it${also}`, () => deployUnderTraffic(retryUncertain));
+    it(`send each message once with one outcome (retryUncertain ${retryUncertain})`, () =>
+      deployUnderTraffic(retryUncertain));
   }
 
   async function deployUnderTraffic(retryUncertain: boolean): Promise<void> {

@@ -7,16 +7,9 @@ import { type Simulator, startSimulator } from '../../simulator';
 import { isLong, random } from '../long';
 import type { FlowNode } from '../node-red-process';
 import { RedisServer } from '../redis-server';
+import { until } from '../until';
 import { createAccount } from './flows';
-import {
-  createRecorder,
-  type Delivered,
-  Instance,
-  otherGeneration,
-  RoundRobin,
-  readDeliveries,
-  waitUntil,
-} from './instances';
+import { createRecorder, type Delivered, Instance, otherGeneration, RoundRobin, readDeliveries } from './instances';
 
 const messages = isLong ? 20_000 : 1_500;
 const batch = 25;
@@ -39,7 +32,7 @@ describe('several instances on one account and one Redis (store redis)', functio
 
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  it('loses none and delivers none twice unmarked while instances are killed and Redis is cut off', async () => {
+  it('lose no message while instances are killed and Redis is cut off', async () => {
     const file = join(folder, 'chaos.txt');
     const simulator = await startSimulator({
       waitMs: 300,
@@ -109,10 +102,14 @@ describe('several instances on one account and one Redis (store redis)', functio
         const deliveries = readDeliveries(file);
         return expected.filter((id) => !deliveries.has(id));
       };
-      await waitUntil('every message is polled', claimLimitMs, () => simulator.incoming.every(({ read }) => read));
+      await until(() => simulator.incoming.every(({ read }) => read), 'every message is polled', {
+        limitMs: claimLimitMs,
+      });
       const findLost = () => findMissing().filter((id) => !isPolledOnly(id));
-      await waitUntil('every message that is called back is delivered', claimLimitMs, () => findLost().length === 0);
-      await waitUntil('nothing is held any more', claimLimitMs, isEmpty);
+      await until(() => findLost().length === 0, 'every message that is called back is delivered', {
+        limitMs: claimLimitMs,
+      });
+      await until(isEmpty, 'nothing is held any more', { limitMs: claimLimitMs });
 
       const missing = findMissing();
       const all = [...readDeliveries(file).values()];
@@ -147,7 +144,7 @@ describe('several instances on one account and one Redis (store redis)', functio
     }
   });
 
-  it('stops polling and refuses callbacks while Redis is gone, sends all the same, and goes on when it is back', async () => {
+  it('pause polling and answer 503, but still send, while Redis is gone', async () => {
     const file = join(folder, 'gone.txt');
     const badges = join(folder, 'badges.txt');
     const simulator = await startSimulator({ waitMs: 300, retryCallbacksMs: { firstMs: 250, maxMs: 1_000 } });
@@ -161,11 +158,11 @@ describe('several instances on one account and one Redis (store redis)', functio
       });
     try {
       simulator.receive({ from: '64215550001', to: '64215559999', body: 'before' });
-      await waitUntil('the message of before', recoveryLimitMs, () => readDeliveries(file).has('before'));
+      await until(() => readDeliveries(file).has('before'), 'the message of before', { limitMs: recoveryLimitMs });
 
       await redis.kill();
-      await waitUntil('a red badge', recoveryLimitMs, () => /"in".*"red"/.test(readFileSync(badges, 'utf8')));
-      await waitUntil('the last poll ends', recoveryLimitMs, () => simulator.polling('incoming') === 0);
+      await until(() => /"in".*"red"/.test(readFileSync(badges, 'utf8')), 'a red badge', { limitMs: recoveryLimitMs });
+      await until(() => simulator.polling('incoming') === 0, 'the last poll ends', { limitMs: recoveryLimitMs });
       simulator.setOrganisation({ callbackUrl: `${instance.url}/replies` });
       simulator.receive({ from: '64215550001', to: '64215559999', body: 'during' });
       assert.equal((await post('/replies', 'messageId=x&from=64215550001&body=posted')).status, 503);
@@ -180,9 +177,9 @@ describe('several instances on one account and one Redis (store redis)', functio
       assert.equal(readDeliveries(file).has('posted'), false);
 
       await redis.run();
-      await waitUntil('the message of the outage', recoveryLimitMs, () => readDeliveries(file).has('during'));
+      await until(() => readDeliveries(file).has('during'), 'the message of the outage', { limitMs: recoveryLimitMs });
       assert.equal((await post('/replies', 'messageId=x&from=64215550001&body=posted')).status, 200);
-      await waitUntil('the callback posted again', recoveryLimitMs, () => readDeliveries(file).has('posted'));
+      await until(() => readDeliveries(file).has('posted'), 'the callback posted again', { limitMs: recoveryLimitMs });
       assert.deepEqual(
         [...readDeliveries(file).values()].map((list) => list.length),
         [1, 1, 1],
@@ -196,7 +193,7 @@ describe('several instances on one account and one Redis (store redis)', functio
     }
   });
 
-  it('leaves to a live instance what its flow has not acknowledged for over 60 s, and claims it when that is dead', async () => {
+  it('claim unacknowledged messages only if their instance is dead', async () => {
     const { early, late, pids } = await holding;
     assert.equal(early.length, 1);
     assert.equal(early[0]?.redelivered, false);
@@ -226,11 +223,11 @@ async function holdAndKill(file: string): Promise<{ early: Delivered[]; late: De
     const pids = instances.map(({ pid }) => pid);
     simulator.receive({ from: '64215550001', to: '64215559999', body: 'held' });
     const delivered = () => readDeliveries(file).get('held') ?? [];
-    await waitUntil('the message is delivered', recoveryLimitMs, () => delivered().length > 0);
+    await until(() => delivered().length > 0, 'the message is delivered', { limitMs: recoveryLimitMs });
     await sleep(61_000);
     const early = delivered();
     await instances.find(({ pid }) => pid === early[0]?.pid)?.kill();
-    await waitUntil('the other instance claims it', claimLimitMs, () => delivered().length > 1);
+    await until(() => delivered().length > 1, 'the other instance claims it', { limitMs: claimLimitMs });
     return { early, late: delivered(), pids };
   } finally {
     await Promise.all(instances.map((instance) => instance.close()));

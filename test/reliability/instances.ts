@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import type { RedisServer } from '../redis-server';
 import { TcpProxy } from '../tcp-proxy';
-import { until } from '../until';
 
 /** One delivery into a flow, as the flow wrote it down. */
 export interface Delivered {
@@ -153,11 +152,6 @@ export function readDeliveries(file: string): Map<string, Delivered[]> {
     byId.set(delivered.id, [...(byId.get(delivered.id) ?? []), delivered]);
   }
   return byId;
-}
-
-/** Waits until `condition` holds, or fails after `limitMs` with what it waited for. */
-export function waitUntil(what: string, limitMs: number, condition: () => boolean | Promise<boolean>): Promise<void> {
-  return until(condition, what, { limitMs, stepMs: 50 });
 }
 
 /** Node-RED 4 beside this run's generation when that is another, since instances may differ. */

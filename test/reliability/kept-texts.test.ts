@@ -22,7 +22,7 @@ interface End {
   redelivered: boolean;
 }
 
-describe('kill -9 of Node-RED while texts are kept', function () {
+describe('kill -9 of Node-RED with stored messages', function () {
   this.timeout(60_000 + kills * 30_000);
   let simulator: Simulator;
   let nodeRed: NodeRedProcess | undefined;
@@ -51,7 +51,7 @@ describe('kill -9 of Node-RED while texts are kept', function () {
     ];
   };
 
-  it('sends each text once, or says that nobody knows', async () => {
+  it('sends each message once, or reports an unknown outcome', async () => {
     const userDir = createLinkedUserDir();
     nodeRed = await startNodeRed({ userDir, flows: flows(0) });
     const { port } = nodeRed;
@@ -83,7 +83,7 @@ describe('kill -9 of Node-RED while texts are kept', function () {
     };
     const what = () =>
       `each text, and each that was sent, has an outcome: not ${missing.length}, such as ${missing[0]}`;
-    await until(hasAll, what, { limitMs: isLong ? 300_000 : 60_000, stepMs: 100 });
+    await until(hasAll, what, { limitMs: isLong ? 300_000 : 60_000 });
     await sleep(500);
     const ends = readEnds(arrived);
     const counts = countBodies(simulator);

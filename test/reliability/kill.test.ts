@@ -31,7 +31,7 @@ describe('kill -9 of Node-RED while messages flow', function () {
   after(() => rmSync(folder, { recursive: true, force: true }));
 
   for (const parallelPolls of [1, 8]) {
-    it(`loses nothing that reached this machine with parallelPolls ${parallelPolls}`, async () => {
+    it(`loses no received message with parallelPolls ${parallelPolls}`, async () => {
       const userDir = createLinkedUserDir();
       const flows = [
         createAccount(simulator, { parallelPolls }),
@@ -42,7 +42,7 @@ describe('kill -9 of Node-RED while messages flow', function () {
       nodeRed = await startNodeRed({ userDir, flows });
       const { port } = nodeRed;
       let sent = 0;
-      // Of each poll under way at a kill nobody can say whether its answer reached this machine.
+      // If a poll was in flight at a kill, its answer might not have reached this machine.
       const inTransit = new Set<string>();
       for (let round = 0; round < kills; round++) {
         const target = Math.ceil((messages * (round + 1)) / kills);

@@ -14,7 +14,7 @@ const length = 250_000;
 const textsOfProcess = 1_000;
 const atOnce = 8;
 
-describe('kept texts whose messages are large', function () {
+describe('stored messages with large flow messages', function () {
   this.timeout(120_000 + texts * 100);
   let folder: string;
   let simulator: Simulator;
@@ -31,7 +31,7 @@ describe('kept texts whose messages are large', function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it(`${texts} of 250 KB are sent by a Node-RED with a heap of 256 MB, each with its message`, async () => {
+  it(`sends ${texts} messages of 250 KB with a heap of 256 MB`, async () => {
     const userDir = createLinkedUserDir();
     const arrived = join(folder, 'arrived.txt');
     const flows = createFlows(simulator, arrived);

@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { type Simulator, startSimulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { RedisServer } from '../redis-server';
+import { until } from '../until';
 import { createAccount } from './flows';
-import { Instance, otherGeneration, waitUntil } from './instances';
+import { Instance, otherGeneration } from './instances';
 
 const textsAtOnce = 34;
 
@@ -20,7 +21,7 @@ describe('limits of several instances on one Redis', function () {
 
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  it('lets 5 of 100 texts go that three instances send at once, and none more after one was killed', async () => {
+  it('send 5 of 100 messages, and no more after one is killed', async () => {
     const file = join(folder, 'outcomes.txt');
     const simulator = await startSimulator();
     const redis = await RedisServer.start();
@@ -36,7 +37,7 @@ describe('limits of several instances on one Redis', function () {
         instances.push(await Instance.start(redis, createFlows, generation));
       }
       await Promise.all(instances.map(press));
-      await waitUntil('every text has its outcome', 30_000, () => outcomes().length >= 3 * textsAtOnce);
+      await until(() => outcomes().length >= 3 * textsAtOnce, 'every text has its outcome', { limitMs: 30_000 });
       assert.equal(simulator.messages.length, 5);
       assert.deepEqual(
         outcomes().filter((outcome) => outcome !== 'SMS_LIMIT'),
@@ -46,7 +47,7 @@ describe('limits of several instances on one Redis', function () {
       await first.kill();
       await first.run();
       await press(first);
-      await waitUntil('every text has its outcome again', 30_000, () => outcomes().length >= 4 * textsAtOnce);
+      await until(() => outcomes().length >= 4 * textsAtOnce, 'every text has its outcome again', { limitMs: 30_000 });
       assert.equal(outcomes().length, 4 * textsAtOnce);
       assert.equal(simulator.messages.length, 5);
     } finally {

@@ -10,7 +10,7 @@ import { levelDb } from '../../src/store/leveldb';
 import type { Engine, Operation } from '../../src/store/store';
 import { isLong, random } from '../long';
 import { skip } from '../skip';
-import { waitUntil } from './instances';
+import { until } from '../until';
 import { canMountDisks, createImager, ImagedDisk, MountedDisk, observeFlushes, type PoweredDisk } from './power';
 import type { Entry, Order } from './power-machine';
 
@@ -52,7 +52,7 @@ describe('a power cut', function () {
         if (!can) skip(this, 'this user cannot mount ext4');
       });
 
-      it('loses what was not flushed, and nothing that was', async () => {
+      it('loses only unflushed data', async () => {
         const disk = add(can && name.startsWith('a store') ? new ImagedDisk(() => 0) : create());
         const open = async () => {
           const engine: Engine =
@@ -72,7 +72,7 @@ describe('a power cut', function () {
         await found.close();
       });
 
-      it('sends no text twice, loses none that was kept, and brings back nothing that was discarded', async () => {
+      it('sends no message twice, loses none, and revives no discarded one', async () => {
         const disk = add(create());
         const simulator = await startSimulator({ waitMs: 100, statusDelayMs: 0, balance: 1e9 });
         try {
@@ -131,11 +131,17 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
   const discarded = new Set(read(file, 'discarded').map(({ body }) => body));
   const kept = read(file, 'kept').filter(({ part, body }) => part === 'ledger' && !discarded.has(body));
   try {
-    await waitUntil('each kept text has its outcome', endLimitMs, () => {
-      const ended = new Set(read(file, 'outcome').map(({ body }) => body));
-      return kept.every(({ body }) => ended.has(body));
+    await until(
+      () => {
+        const ended = new Set(read(file, 'outcome').map(({ body }) => body));
+        return kept.every(({ body }) => ended.has(body));
+      },
+      'each kept text has its outcome',
+      { limitMs: endLimitMs },
+    );
+    await until(() => simulator.incoming.every((message) => message.read), 'each message is read', {
+      limitMs: endLimitMs,
     });
-    await waitUntil('each message is read', endLimitMs, () => simulator.incoming.every((message) => message.read));
     await sleep(500);
   } finally {
     machine.kill('SIGKILL');
@@ -178,11 +184,11 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
 /** Resolves as soon as somebody has been told that a text that waits is discarded. */
 async function discardLast(machine: ChildProcess, file: string, body: string): Promise<void> {
   const has = (what: Entry['what']) => () => read(file, what).some((entry) => entry.body === body);
-  await waitUntil('the text is kept, or has an outcome', endLimitMs, () => has('kept')() || has('outcome')());
+  await until(() => has('kept')() || has('outcome')(), 'the text is kept, or has an outcome', { limitMs: endLimitMs });
   const outcomes = read(file, 'outcome').filter((entry) => entry.body === body);
   assert.ok(has('kept')(), `the text was not kept: ${JSON.stringify(outcomes)}`);
   machine.send({ discard: body } satisfies Order);
-  await waitUntil('the text is discarded', endLimitMs, has('discarded'));
+  await until(has('discarded'), 'the text is discarded', { limitMs: endLimitMs });
 }
 
 async function startMachine(disk: PoweredDisk, { baseUrl, credentials }: Simulator, file: string) {
@@ -201,7 +207,7 @@ async function startMachine(disk: PoweredDisk, { baseUrl, credentials }: Simulat
 /** A signal takes a moment to stop all threads of a process. */
 async function stopped({ pid }: ChildProcess): Promise<void> {
   const state = () => /^State:\s+(\S)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-  if (process.platform === 'linux') await waitUntil('the machine stands still', 5_000, () => state() === 'T');
+  if (process.platform === 'linux') await until(() => state() === 'T', 'the machine stands still', { limitMs: 5_000 });
 }
 
 function read<What extends Entry['what']>(file: string, what: What): Extract<Entry, { what: What }>[] {

@@ -138,7 +138,7 @@ describe('a Prometheus that scrapes a running Node-RED', function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('has an answer to every query of the dashboard', async () => {
+  it('answers every query of the dashboard', async () => {
     const press = () => fetch(`${nodeRed.url}/inject/press`, { method: 'POST' });
     simulator.receive({ from: '64215550000', to: '642100000001', body: 'hello' });
     await press();
@@ -157,7 +157,7 @@ describe('a Prometheus that scrapes a running Node-RED', function () {
     assert.deepEqual((await ask('up{job="node-red-sms"} == 0')).data?.result, []);
   });
 
-  it('can list the accounts for the choice of the dashboard', async () => {
+  it('lists the accounts for the selection of the dashboard', async () => {
     const [, metric, label] =
       /^label_values\((\w+), (\w+)\)$/.exec(
         dashboard.templating.list.find(({ name }) => name === 'account')?.query ?? '',
@@ -169,7 +169,7 @@ describe('a Prometheus that scrapes a running Node-RED', function () {
     assert.deepEqual(((await response.json()) as { data: string[] }).data, ['account']);
   });
 
-  it('takes the metrics and the rules of the documentation without a remark', async () => {
+  it('accepts the metrics and the documented rules', async () => {
     const promtool = requireProgram('promtool', 'prometheus');
     const metrics = await (await fetch(`${nodeRed.url}/sms-account/metrics`)).text();
     const remarks = execFileSync(promtool, ['check', 'metrics'], { input: metrics, encoding: 'utf8', stdio: 'pipe' });
@@ -181,7 +181,7 @@ describe('a Prometheus that scrapes a running Node-RED', function () {
     for (const [, expr = ''] of rules.matchAll(/expr: (.*)/g)) assert.equal((await ask(expr)).status, 'success', expr);
   });
 
-  it('is alarmed by a poll that nobody answers, and not by one that waits for its hour', () => {
+  it('raises an alarm for an unanswered poll, not for a scheduled one', () => {
     const series = (account: string, name: string, labels: string, values: string) => ({
       series: `node_red_sms_poll_${name}{account="${account}",kind="outbox"${labels}}`,
       values,

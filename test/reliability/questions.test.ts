@@ -7,8 +7,9 @@ import { type IncomingMessage, type Simulator, startSimulator } from '../../simu
 import { isLong, random } from '../long';
 import type { FlowNode } from '../node-red-process';
 import { RedisServer } from '../redis-server';
+import { until } from '../until';
 import { createAccount, createFeed } from './flows';
-import { Instance, otherGeneration, waitUntil } from './instances';
+import { Instance, otherGeneration } from './instances';
 import { createRecorder, type Observation, readObservations } from './recorder';
 
 const questions = isLong ? 10_000 : 240;
@@ -43,7 +44,7 @@ const first = 64_215_000_000;
 const handsetOf = (question: number) => String(first + question);
 const habitOf = (handset: string): Habit => habits[(Number(handset) - first) % habits.length] ?? 'says nothing';
 
-describe('kill -9 of instances that ask questions, on one Redis', function () {
+describe('kill -9 of instances with reply requests on one Redis', function () {
   this.timeout(60_000 + askingMs + kills * 15_000 + endLimitMs);
   let folder: string;
   const file = (name: string) => join(folder, `${name}.txt`);
@@ -89,7 +90,7 @@ describe('kill -9 of instances that ask questions, on one Redis', function () {
     ];
   };
 
-  it('each recipient that was accepted replies or does not, once but for what is marked', async () => {
+  it('ends each reply request once, apart from marked redeliveries', async () => {
     for (const generation of [undefined, undefined, otherGeneration()]) {
       await begin(async () => {
         const instance = await Instance.start(redis, createFlows, generation);
@@ -146,14 +147,18 @@ describe('kill -9 of instances that ask questions, on one Redis', function () {
     assert.ok(isFed);
 
     const wanted = [...fed.keys()].filter((handset) => !fresh.has(handset));
-    await waitUntil('each question has its end', endLimitMs, async () => {
-      await sleep(isLong ? 2_000 : 100);
-      const { accepted, ends, uncertain } = readAll();
-      return (
-        wanted.every((handset) => accepted.has(handset) || uncertain.has(handset)) &&
-        [...accepted].every((handset) => ends.has(handset))
-      );
-    });
+    await until(
+      async () => {
+        await sleep(isLong ? 2_000 : 100);
+        const { accepted, ends, uncertain } = readAll();
+        return (
+          wanted.every((handset) => accepted.has(handset) || uncertain.has(handset)) &&
+          [...accepted].every((handset) => ends.has(handset))
+        );
+      },
+      'each question has its end',
+      { limitMs: endLimitMs },
+    );
     // Nothing more may come of what has its end.
     await sleep(isLong ? 60_000 : 2_000);
     const { accepted, ends, uncertain, errors } = readAll();
@@ -189,11 +194,15 @@ describe('kill -9 of instances that ask questions, on one Redis', function () {
     const findSigns = () => redis.client.keys('sms:*:alive:*');
     const others = await findSigns();
     const instance = await start();
-    await waitUntil('the instance gives a sign of life', 10_000, async () => {
-      const sign = (await findSigns()).find((one) => !others.includes(one));
-      if (sign !== undefined) signs.set(instance, sign);
-      return sign !== undefined;
-    });
+    await until(
+      async () => {
+        const sign = (await findSigns()).find((one) => !others.includes(one));
+        if (sign !== undefined) signs.set(instance, sign);
+        return sign !== undefined;
+      },
+      'the instance gives a sign of life',
+      { limitMs: 10_000 },
+    );
   }
 
   /** Everybody does what is his habit, once for each text that he gets, when the flow knows of its acceptance: before that no question is open. */

@@ -63,7 +63,7 @@ export function badgesOf(file: string, id: string): string[] {
 
 /** Waits until `isTrue` holds; `what` says in the error what did not come. */
 export function waitUntil(isTrue: () => boolean | Promise<boolean>, what: string | (() => string)): Promise<void> {
-  return until(isTrue, what, { limitMs: waitLimitMs, stepMs: 25 });
+  return until(isTrue, what, { limitMs: waitLimitMs });
 }
 
 /** Presses the button of an inject node, with further properties for its message. */

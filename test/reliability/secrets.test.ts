@@ -46,7 +46,7 @@ const faults: Fault[] = [
   { hang: true },
 ];
 
-describe('no secret shows anywhere', function () {
+describe('secrets', function () {
   this.timeout(180_000);
   let folder: string;
   let observed: string;
@@ -148,7 +148,7 @@ describe('no secret shows anywhere', function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('though each is in use, and everything fails in every way', () => {
+  it('are in use while everything fails', () => {
     for (const { authType, method, simulator } of logins) {
       const statuses = new Set(simulator.requests.map(({ status }) => status));
       for (const status of [200, 400, 401, 403, 500]) {
@@ -171,17 +171,17 @@ describe('no secret shows anywhere', function () {
     assert.doesNotMatch(nodeRed.log, crash);
   });
 
-  it('in whatever form it is looked for', () => {
+  it('are found by this test in every encoding', () => {
     for (const { secret, userId } of secrets) {
       for (const form of formsOf(secret, userId)) assert.ok(findSecrets(`... ${form} ...`).length > 0, form);
     }
   });
 
-  it('in the log at its lowest level, an answer of the admin API, the editor, a message, a badge, or a file', () => {
+  it('do not appear in logs, admin answers, messages, badges or files', () => {
     for (const [name, text] of places) assert.deepEqual(findSecrets(text), [], name);
   });
 
-  it('in the URL of a request, but for a login of type form by GET', () => {
+  it('do not appear in URLs, except for form credentials by GET', () => {
     for (const { authType, method, simulator } of logins) {
       const withSecret = simulator.requests.filter(
         ({ path, query }) => findSecrets(describeUrl(path, query)).length > 0,
@@ -197,7 +197,7 @@ describe('no secret shows anywhere', function () {
     }
   });
 
-  it('in a header other than Authorization, or a body other than that of a login of type form', () => {
+  it('appear only in Authorization headers and bodies of type form', () => {
     for (const { authType, simulator } of logins) {
       for (const { headers, body, params } of simulator.requests) {
         const { authorization = '', ...others } = headers;

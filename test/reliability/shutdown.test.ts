@@ -10,7 +10,7 @@ import { crash, createObservers, createRecorder, errorsOf, inject, readObservati
 
 const waiting = 5;
 
-describe('the end of the process and of a flow', function () {
+describe('a shutdown or a redeploy', function () {
   this.timeout(180_000);
   let folder: string;
   let arrived: string;
@@ -35,7 +35,7 @@ describe('the end of the process and of a flow', function () {
     return simulator;
   }
 
-  it('SIGINT while messages flow: each is delivered once, before or after', async () => {
+  it('delivers each message once if SIGINT comes while messages arrive', async () => {
     const sim = await start();
     const userDir = createLinkedUserDir();
     nodeRed = await startNodeRed({ userDir, flows: createReceivingFlow(sim, arrived) });
@@ -67,7 +67,7 @@ describe('the end of the process and of a flow', function () {
     );
   });
 
-  it('SIGTERM while an answer has half arrived: the rest is awaited and kept for the next start', async () => {
+  it('receives the rest of an answer after SIGTERM, for the next start', async () => {
     const sim = await start();
     const userDir = createLinkedUserDir();
     nodeRed = await startNodeRed({ userDir, flows: createReceivingFlow(sim, arrived) });
@@ -88,7 +88,7 @@ describe('the end of the process and of a flow', function () {
     assert.deepEqual([...(await waitForCounts(arrived, 1))], [['half', 1]]);
   });
 
-  it('an answer that is cut off in the middle is an error, never half a message', async () => {
+  it('raises an error for an answer that is cut off', async () => {
     const sim = await start();
     nodeRed = await startNodeRed({ flows: createReceivingFlow(sim, arrived, observed) });
     sim.fault('incoming', { half: true });
@@ -105,7 +105,7 @@ describe('the end of the process and of a flow', function () {
     );
   });
 
-  it('the process ends while a poll still waits at the service', async () => {
+  it('does not wait for a poll that the service holds', async () => {
     const sim = await start({ waitMs: 600_000 });
     nodeRed = await startNodeRed({ flows: createReceivingFlow(sim, arrived) });
     await waitUntil(() => sim.polling('incoming') === 1, 'a poll');
@@ -116,7 +116,7 @@ describe('the end of the process and of a flow', function () {
     assert.equal(poll?.status, undefined, 'the poll was answered before the process ended');
   });
 
-  it('a redeploy ends while a poll still waits at the service, and the new node gets what that poll brings', async () => {
+  it('gives the answer of a poll in flight to the redeployed node', async () => {
     const sim = await start({ waitMs: 600_000 });
     nodeRed = await startNodeRed({ flows: createReceivingFlow(sim, arrived) });
     await waitUntil(() => sim.polling('incoming') === 1, 'a poll');
@@ -131,7 +131,7 @@ describe('the end of the process and of a flow', function () {
     assert.equal(sim.requests.length, 2);
   });
 
-  it('SIGTERM while sends wait: the one in flight is finished, the others are SMS_CLOSED in the log', async () => {
+  it('finishes the send in flight after SIGTERM, and logs SMS_CLOSED', async () => {
     const sim = await start();
     nodeRed = await startNodeRed({ flows: createSendingFlow(sim, observed) });
     await pressWhileOneIsInFlight(sim, nodeRed);
@@ -150,7 +150,7 @@ describe('the end of the process and of a flow', function () {
     assert.doesNotMatch(nodeRed.log, crash);
   });
 
-  it('a redeploy of sms-send alone: each text is sent with its output, or SMS_CLOSED at the Catch node', async () => {
+  it('gives each message an output or SMS_CLOSED if sms-send is redeployed', async () => {
     const sim = await start();
     nodeRed = await startNodeRed({ flows: createSendingFlow(sim, observed) });
     await pressWhileOneIsInFlight(sim, nodeRed);
@@ -172,7 +172,7 @@ describe('the end of the process and of a flow', function () {
     await sendAfterwards(sim, nodeRed);
   });
 
-  it('a full redeploy, which takes the Catch node away too: the one in flight has its output, and the log tells how many were not sent', async () => {
+  it('logs the number of unsent messages after a full redeploy', async () => {
     const sim = await start();
     nodeRed = await startNodeRed({ flows: createSendingFlow(sim, observed) });
     await pressWhileOneIsInFlight(sim, nodeRed);
@@ -190,7 +190,7 @@ describe('the end of the process and of a flow', function () {
     await sendAfterwards(sim, nodeRed);
   });
 
-  it('a send that the service never answers does not keep the process beyond the time Node-RED gives', async () => {
+  it('does not delay the exit for a send that the service never answers', async () => {
     const sim = await start();
     nodeRed = await startNodeRed({ flows: createSendingFlow(sim, observed) });
     sim.fault('send', { hang: true });

@@ -12,18 +12,18 @@ import { skip } from '../skip';
 import { createAccount, readCounts } from './flows';
 import { badgesOf, crash, createObservers, errorsOf, inject, waitUntil } from './recorder';
 
-/** A way to make the store unusable. */
+/** A cause that makes the store unusable. */
 interface Fault {
   name: string;
-  /** Mounting takes rights that not everybody has. */
+  /** True if the fault mounts a file system, which needs rights. */
   mounts: boolean;
-  /** Makes it so in the folder of the store, before Node-RED starts. Returns how the cause goes away. */
+  /** Causes the fault in the folder of the store, before Node-RED starts. Returns a function that removes the cause. */
   cause(folder: string): Promise<() => void | Promise<void>> | (() => void | Promise<void>);
 }
 
 const badge = 'red ring store not writable';
 const filler = 'filler';
-/** Longer than the inbox waits between two tries. */
+/** Longer than the pause of the inbox between two tries, in ms. */
 const severalTriesMs = 6_000;
 const mounted = new Set<string>();
 process.once('exit', unmountAll);
@@ -85,17 +85,17 @@ const faults: Fault[] = [
   },
 ];
 
-const deleted = 'a folder that is deleted while messages flow';
-const fillsUp = 'a disk that fills up while messages flow';
-const limited = 'a limit on the size of files, set while messages flow';
+const deleted = 'a folder that is deleted';
+const fillsUp = 'a disk that fills up';
+const limited = 'a limit on the file size';
 const canMount = tryToMount();
 
-/** What was seen of one fault. */
+/** Observations of one fault. */
 interface Story {
   simulator: Simulator;
-  /** Ids of the nodes end so. */
+  /** Suffix of the node ids. */
   key: string;
-  /** Polls between the moment when the failure was seen and the one when its cause went away. */
+  /** Polls from the first error until the cause is removed. */
   pollsMeanwhile: number;
   readMeanwhile: number;
   callbackMeanwhile: number;
@@ -103,7 +103,7 @@ interface Story {
   callbackAfterwards: number;
 }
 
-describe('a store that cannot be used', function () {
+describe('a failing store', function () {
   this.timeout(180_000);
   let folder: string;
   let observed: string;
@@ -274,8 +274,7 @@ describe('a store that cannot be used', function () {
   }
 
   for (const { name, mounts } of faults) {
-    const title = `${name}: one SMS_STORE, no polls, 503, sends go on, and so does all when it is gone`;
-    it(title, async function () {
+    it(`pauses receiving, still sends, and recovers from ${name}`, async function () {
       if (mounts && !canMount) skip(this, 'this user cannot mount a file system');
       const story = stories.get(name);
       assert.ok(story);
@@ -283,25 +282,23 @@ describe('a store that cannot be used', function () {
     });
   }
 
-  const inHand = 'what was polled is delivered all the same, once';
-
-  it(`${deleted}: it is missed as the next message comes, and begun anew when that can be`, async () => {
+  it(`notices ${deleted}, and creates it again`, async () => {
     check((await stories.get(deleted)) ?? assert.fail());
     const [seen] = errorsOf(observed, `in-${keyOf(deleted)}`);
     assert.match(seen?.error?.message ?? '', /is gone: its files were deleted or moved/);
   });
 
-  it(`${fillsUp}: ${inHand}`, async function () {
+  it(`delivers each polled message once with ${fillsUp}`, async function () {
     if (!canMount) skip(this, 'this user cannot mount a file system');
     const story = stories.get(fillsUp);
     assert.ok(story);
     check(await story);
   });
 
-  it(`${limited}: ${inHand}`, async function () {
+  it(`delivers each polled message once with ${limited}`, async function () {
     if (!hasPrlimit()) skip(this, 'prlimit is not installed');
     await Promise.allSettled(stories.values());
-    // It meets every store of the process, so it comes last.
+    // The limit affects every store of the process, so this test comes last.
     const happen = async () => {
       await deliverSome(limited);
       setFileSizeLimit(nodeRed.pid, String(64 * 1024));

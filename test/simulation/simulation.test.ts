@@ -268,7 +268,7 @@ const randomSeconds = isLong ? 1_800 : 20;
 const fixedSchedules = 300;
 const fixedOutwardSchedules = 200;
 
-describe('The whole library on a virtual clock', function () {
+describe('the library on a virtual clock', function () {
   this.timeout((randomSeconds + 600) * 1_000);
   const library = loadLibrary();
 
@@ -280,7 +280,7 @@ describe('The whole library on a virtual clock', function () {
     if (failed) assert.fail(describeFinding(await shrink(library, failed)));
   }
 
-  it('keeps its promises where it once did not', async () => {
+  it('keeps its promises on schedules that found faults', async () => {
     await assertNothingFound(
       await runCampaign(library, { seeds: findings.map(([seed]) => seed), limits: { scenes: 0 } }),
     );
@@ -296,7 +296,7 @@ describe('The whole library on a virtual clock', function () {
     }
   });
 
-  it('keeps its promises on a fixed set of schedules', async () => {
+  it('keeps its promises on fixed schedules', async () => {
     await assertNothingFound(await runCampaign(library, { seeds: seedsFrom(1, fixedSchedules) }));
     for (const way of ['out', 'consent'] as const) {
       const seeds = seedsFrom(1, fixedOutwardSchedules);
@@ -304,7 +304,7 @@ describe('The whole library on a virtual clock', function () {
     }
   });
 
-  it('keeps its promises on schedules that nobody has seen before', async () => {
+  it('keeps its promises on new schedules', async () => {
     const first = readSeed();
     console.log(`      for ${randomSeconds} s`);
     for (const [way, share] of [
@@ -319,7 +319,7 @@ describe('The whole library on a virtual clock', function () {
     }
   });
 
-  it('tells the same story for the same seed', async () => {
+  it('repeats a schedule exactly for the same seed', async () => {
     const stories: string[] = [];
     for (const _ of [1, 2]) {
       const lines: string[] = [];
@@ -330,7 +330,7 @@ describe('The whole library on a virtual clock', function () {
     assert.equal(stories[0], stories[1]);
   });
 
-  it('tells a broken rule by no more than it takes to break it', async () => {
+  it('shrinks a schedule that breaks a rule', async () => {
     const mutant = mutants.find(({ name }) => name === 'an early acknowledgement');
     assert.ok(mutant);
     const broken = loadLibrary(mutant);
@@ -341,7 +341,7 @@ describe('The whole library on a virtual clock', function () {
     assert.match(describeFinding(finding), /breaks a rule: .*\n[\s\S]*the service has /);
   });
 
-  it('knows forty mistakes and more, each a line that is in the source once', () => {
+  it('has at least forty mutants, each of a line that occurs once', () => {
     assert.ok(mutants.length >= 40);
     for (const mutant of mutants) assert.notEqual(applyMutant(mutant), '');
     assert.equal(new Set(mutants.map(({ name }) => name)).size, mutants.length);
@@ -363,7 +363,7 @@ describe('The whole library on a virtual clock', function () {
     'a text leaves before its time',
     'quiet hours hold for nobody',
   ]) {
-    it(`finds out when ${name}`, async () => {
+    it(`finds the mutant: ${name}`, async () => {
       const mutant = mutants.find((one) => one.name === name);
       assert.ok(mutant);
       const { isCaught, by } = await hunt(mutant, 1_000);

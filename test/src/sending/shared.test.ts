@@ -189,7 +189,7 @@ describe('sending from several processes on one Redis', () => {
       sendText(node, 'hello', { keep, once: 'key' });
       return service.bodies.length > 1;
     };
-    await until(hasLeft, undefined, { stepMs: 200 });
+    await until(hasLeft);
     assert.deepEqual(service.bodies, ['first', 'hello']);
   });
 
