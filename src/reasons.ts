@@ -37,6 +37,9 @@ export const reasons = {
       'The environment variable {{variable}} is not set, or is blank. Set it for Node-RED, or enter the value itself.',
     variableOfSubflow:
       'The variable {{variable}} of the subflow has no value. Enter one in the properties of the subflow, or enter the value in the node.',
+    answersInvalid:
+      'The answers are not usable. Enter at most {{maxAnswers}} answers, each with a value of 1 to {{maxValue}} characters and 1 to {{maxWords}} words of at most {{maxWord}} characters.',
+    answerWordTwice: 'The word "{{word}}" stands for two answers. Remove it from one of them.',
     settingText: 'The setting "{{setting}}" is not text. Enter text, or a variable that holds text.',
     settingTooLong: 'The setting "{{setting}}" is longer than 100,000 characters. Shorten it.',
     settingChoice: 'The setting "{{setting}}" has an unknown value. Use one of these values: {{choices}}.',

@@ -90,16 +90,16 @@ function translateWithheld(RED: NodeAPI, sent: Sent): Sent {
 
 /** Output 3: a copy of the message with the reply. Output 4: one that says why none came. */
 export function createAnswerOutputs(RED: NodeAPI, message: SmsMessage, news: AnswerEvent): SendOutputs {
-  const { answer, recipient, messageId } = news;
+  const { result, recipient, messageId } = news;
   const copy = copyMessage(RED, message, own);
-  if ('reply' in answer) {
-    copy.payload = answer.reply.body;
-    copy.topic = answer.reply.from;
-    copy.sms = withMarks(copyRecord(answer.reply), news);
+  if (!('reason' in result)) {
+    copy.payload = result.reply.body;
+    copy.topic = result.reply.from;
+    copy.sms = withMarks(copyRecord(result.reply), news);
     return [null, [], copy];
   }
   copy.topic = recipient;
-  copy.sms = withMarks({ messageId, msisdn: recipient, ...answer }, news);
+  copy.sms = withMarks({ messageId, msisdn: recipient, ...result }, news);
   return [null, [], null, copy];
 }
 

@@ -13,7 +13,7 @@ import { SendQueue } from '../outbox/queue';
 import type { RuleSettings } from '../outbox/rules';
 import { closeGraceMs, type SendHandler, type SendingNode } from '../outbox/sender-registrations';
 import { Endpoint, type EndpointHost, type Endpoints, Polls } from '../polling/endpoint';
-import type { PolledFor } from '../replies/reply-request';
+import type { AwaitedKind } from '../replies/reply-request';
 import { AccountData, AccountStores, type AccountStoresHost } from './account-data';
 import { type FormerPlace, JoinedMembership, type MembershipHost } from './membership';
 import { ReplyPoll } from './reply-poll';
@@ -63,7 +63,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   readonly #options: AccountOptions;
   readonly stores = new AccountStores(this);
   /** For replies, and for statuses. */
-  readonly #replyPolls: Readonly<Record<PolledFor, ReplyPoll>>;
+  readonly #replyPolls: Readonly<Record<AwaitedKind, ReplyPoll>>;
   readonly #queue: SendQueue;
   #opened: Connections | undefined;
   /** What clients send by, whoever is the first. */
@@ -102,7 +102,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
       outbox: new Endpoint('outbox', this),
     };
     // What both fail for is one outage to a node that waits for replies and statuses alike.
-    const createPoll = (kind: PolledFor, other: PolledFor) =>
+    const createPoll = (kind: AwaitedKind, other: AwaitedKind) =>
       new ReplyPoll({
         endpoint: this.endpoints[kind],
         member: () => [...this.members][0],

@@ -98,9 +98,9 @@ export function parseConsentWords(outWords: string | undefined, inWords: string 
 function parseWords(wish: ConsentChange, text = ''): string[] {
   const own = text
     .split(separators)
-    .map(normalise)
+    .map(normaliseWord)
     .filter((word) => word !== '');
-  return own.length > 0 ? own : builtIn.flatMap((words) => words[wish].map(normalise));
+  return own.length > 0 ? own : builtIn.flatMap((words) => words[wish].map(normaliseWord));
 }
 
 /** Says what a text wishes, all of which has to be one of the words. */
@@ -112,11 +112,11 @@ export function createWishOf(settings: readonly ConsentSettings[]): WishOf {
   for (const wish of ['in', 'out'] as const) {
     for (const words of settings) for (const word of words[wish]) wishes.set(word, wish);
   }
-  return (text) => (text.length > longest ? undefined : wishes.get(normalise(text)));
+  return (text) => (text.length > longest ? undefined : wishes.get(normaliseWord(text)));
 }
 
-/** The form in which words are compared: without what surrounds them, in one case, with one space between. */
-function normalise(text: string): string {
+/** The form in which words are compared: NFKC, lower case, one space between words, without surrounding marks. */
+export function normaliseWord(text: string): string {
   const [word = ''] = surrounded.exec(text.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC')) ?? [];
   return word.replace(blanks, ' ');
 }

@@ -108,11 +108,11 @@ export class Dispatcher implements TurnSource {
     const nextAt = scheduled?.first;
     const { error } = outage;
     return {
-      sending: tried + (settlement.searching.get(node) ?? 0),
+      sending: tried + settlement.searching.of(node),
       // One that nobody wants any more is tried to its end.
       waiting: Math.max(0, size - tried),
       ...(nextAt === undefined ? undefined : { nextAt }),
-      awaitingReply: ledger.followUps.open.replyRequest.get(node) ?? 0,
+      awaitingReply: ledger.followUps.open.replyRequest.of(node),
       ...(error && size > (scheduled?.size ?? 0) && { outage: error }),
     };
   }

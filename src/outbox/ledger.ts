@@ -3,7 +3,9 @@ import type { SmsError, Told } from '../errors';
 import type { Client } from '../http/client';
 import type { Journal } from '../journal/journal';
 import { createChange, createReading, type Step } from '../journal/step';
-import { type FollowUp, FollowUpBook, flowMessageKey, type PolledFor, TextsInTransit } from '../replies/reply-request';
+import { FollowUpBook } from '../replies/follow-up-book';
+import { MessagesInTransit } from '../replies/in-transit';
+import { type AwaitedKind, type FollowUp, flowMessageKey } from '../replies/reply-request';
 import { hasSentIndex, type Memory } from '../replies/sent-index';
 import { type Item, keepItem } from '../store/store';
 import { keysOfOnce } from './once';
@@ -64,7 +66,7 @@ export interface OutboxOptions {
    * A node has reply requests or reports for whose replies (`incoming`) or statuses (`status`) the account has to poll, or has come back to them;
    * or its last one has ended.
    */
-  onOpenRequests(node: string, kind: PolledFor, areOpen: boolean): void;
+  onOpenRequests(node: string, kind: AwaitedKind, areOpen: boolean): void;
   /** Nobody is here who sends: the reply requests that are open wait for whoever comes. */
   onRequestsRest(): void;
   /** A node has thrown, or something that nobody waits for has failed. */
@@ -120,7 +122,7 @@ export class Ledger {
   readonly texts: TextBook;
   /** Replies and reports that have not entered the flow. */
   readonly followUps: FollowUpBook;
-  readonly inTransit: TextsInTransit;
+  readonly inTransit: MessagesInTransit;
   /** Whether texts have been remembered that what comes may answer; `undefined`: that is not known yet. */
   remembers: boolean | undefined;
   readonly journal: Journal;
@@ -139,7 +141,7 @@ export class Ledger {
   constructor(options: LedgerOptions) {
     this.#options = options;
     this.followUps = new FollowUpBook(options.onCount);
-    this.inTransit = new TextsInTransit(options.clock);
+    this.inTransit = new MessagesInTransit(options.clock);
     this.#origin = Math.floor(options.clock.random() * 2 ** 48).toString(36);
     this.texts = new TextBook(options.clock, (text) => void this.discard(text));
     this.journal = options.journal;
@@ -162,7 +164,7 @@ export class Ledger {
       .filter((item) => {
         const own = this.followUps.get(item.id);
         // The commit in which it was answered may have seemed to fail.
-        return !own || (item.answer !== undefined && own.answer === undefined);
+        return !own || (item.result !== undefined && own.result === undefined);
       });
     for (const text of texts) this.texts.put(text);
     const { clock, onFound } = this.#options;
@@ -194,7 +196,7 @@ export class Ledger {
     const decide: Step<TakenIn>['decide'] = (look, changes) => {
       mayBeWritten = true;
       // By the clock as it is then: whether its key is known still depends on that, and it may have been set meanwhile.
-      return takeIn(text, this.#memory(), missing === undefined, busy)(look, changes);
+      return takeIn(text, this.#memory(), this.followUps, { isKnown: missing === undefined, busy })(look, changes);
     };
     const step: Step<TakenIn> = { whileFailing: 'refuse', decide, bytes: text.flowMessage?.length };
     const taken = await this.journal.run(step).catch((error: unknown) => {
@@ -375,8 +377,8 @@ export class Ledger {
     if (isTracked(text)) this.texts.put(text);
     for (const followUp of asked) {
       // Another step of the same commit may have answered it.
-      const { answer } = this.followUps.get(followUp.id) ?? {};
-      this.followUps.put(answer ? ({ ...followUp, answer } as FollowUp) : followUp);
+      const { result } = this.followUps.get(followUp.id) ?? {};
+      this.followUps.put(result ? ({ ...followUp, result } as FollowUp) : followUp);
     }
     for (const id of closedRequests) this.followUps.delete(id);
     return text;

@@ -1,9 +1,10 @@
-import { wait } from '../clock';
+import { type Clock, wait } from '../clock';
 import { movedOptOuts } from '../consent/opt-outs';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Participant } from '../journal/journal';
+import { movedAnswerRules } from '../replies/again';
 import { Replies } from '../replies/replies';
-import { awaited, type FollowUp, movedFlowMessages } from '../replies/reply-request';
+import { awaitedKindOf, type FollowUp, movedFlowMessages, type ReplyRequest } from '../replies/reply-request';
 import { movedReplies } from '../replies/reply-steps';
 import { movedStatuses } from '../replies/report';
 import { movedSent } from '../replies/sent-index';
@@ -50,6 +51,7 @@ export const outboxValues: readonly MovedValues[] = [
   movedLimits,
   movedOptOuts,
   movedReplies,
+  movedAnswerRules,
   movedKeys,
   ...movedSent,
   movedStatuses,
@@ -75,6 +77,8 @@ export class Outbox implements Participant {
   readonly #parts: AdminOptions;
   /** Ids of texts that this process will tell of by itself, though they are found in the store, which was closed meanwhile. */
   readonly #underWay = new Set<string>();
+  /** Reply requests and handsets to which a message `again` is being sent. */
+  readonly #againUnderWay = new Set<string>();
   /** Texts that are being taken in, or sent without being kept, of each node that may be closed by now. */
   readonly #running = new Set<UnderWay>();
 
@@ -93,7 +97,8 @@ export class Outbox implements Participant {
     const base = { ...options, ledger, registrations, origins: new Map<string, unknown>(), handlerOf };
     const absences = new Absences(base);
     const reconciliations = new Reconciliations(base);
-    const replies = new Replies({ ...base, reconciliations });
+    const onAgainDue = (request: ReplyRequest) => void this.#sendAgain(request).catch(options.onFault);
+    const replies = new Replies({ ...base, reconciliations, onAgainDue });
     const settling = { ...base, absences, replies, reconciliations };
     const settlement = new Settlement(settling);
     const dispatcher = new Dispatcher({ ...settling, settlement });
@@ -134,6 +139,7 @@ export class Outbox implements Participant {
     for (const kind of kinds) this.#tellOpenRequests(id, kind);
     // Texts of nodes that have gone are to be given up by whoever is here; on a shared store others that have the node come first.
     if (handler.usesStore || (!journal.isShared && journal.mayHold)) journal.open();
+    this.replies.nodeAttached(id);
     registrations.greet(registration);
     return {
       send: (request) => void running.run(() => this.#submit(request, registration)),
@@ -240,7 +246,7 @@ export class Outbox implements Participant {
   }
 
   #tellOpenRequests(node: string, kind: FollowUp['kind']): void {
-    this.#parts.onOpenRequests(node, awaited[kind], this.#parts.ledger.followUps.open[kind].has(node));
+    this.#parts.onOpenRequests(node, awaitedKindOf[kind], this.#parts.ledger.followUps.open[kind].of(node) > 0);
   }
 
   async #takeUp(text: Text): Promise<void> {
@@ -262,10 +268,38 @@ export class Outbox implements Participant {
     this.#parts.dispatcher.nodeChanged(node);
   }
 
-  /** Resolves when the text is kept or has ended, which it does within 10 s once its node is closed. Never rejects: what goes wrong is an outcome. */
-  async #submit(request: SendRequest, from: SenderRegistration): Promise<void> {
-    const text = this.#createText(request, from.handler.id);
-    const given = { from, origin: request.origin };
+  /** Sends the message `again` of a reply request to the handsets that are still to get it, if the node is here. */
+  async #sendAgain(request: ReplyRequest): Promise<void> {
+    const { clock, registrations, ledger } = this.#parts;
+    const from = registrations.registrationOf(request.node);
+    const template = from && (await this.replies.againOf(request));
+    if (!template || from.stopped.aborted || ledger.isClosed) return;
+    const { id, recipient, reference, waitMs, againDue = [] } = request;
+    for (const handset of againDue) {
+      const key = `${id} ${handset}`;
+      if (this.#againUnderWay.has(key)) continue;
+      this.#againUnderWay.add(key);
+      const { hasOwnId, message, ...draft } = template;
+      const messageId = hasOwnId ? { messageId: createUuid(clock) } : undefined;
+      const order = { ...draft, message: { ...message, to: [handset], ...messageId } };
+      const text = this.#createText({ ...order, origin: undefined, flowMessage: () => '' }, request.node);
+      text.again = { request: id, recipient, reference, waitMs };
+      const sent = from.running.run(() => this.#submitText(text, { from, origin: undefined }));
+      void sent
+        .then(() => (from.stopped.aborted ? undefined : this.replies.againEnded(id, handset)))
+        .finally(() => this.#againUnderWay.delete(key));
+    }
+  }
+
+  #submit(request: SendRequest, from: SenderRegistration): Promise<void> {
+    return this.#submitText(this.#createText(request, from.handler.id), { from, origin: request.origin });
+  }
+
+  /**
+   * Resolves when the message is stored or has ended, which is within 10 s after its node is closed. Never rejects: each
+   * failure is an outcome.
+   */
+  async #submitText(text: Text, given: Given): Promise<void> {
     if (isTracked(text)) this.#underWay.add(text.id);
     try {
       assertAnyAllowed({ recipients: text.message.to, rules: this.#parts.rules, text });
@@ -407,6 +441,14 @@ export class Outbox implements Participant {
     }
     return text;
   }
+}
+
+/** A UUID of version 4. */
+function createUuid(clock: Clock): string {
+  const digits = (count: number) =>
+    Array.from({ length: count }, () => Math.floor(clock.random() * 16).toString(16)).join('');
+  const variant = '89ab'[Math.floor(clock.random() * 4)];
+  return `${digits(8)}-${digits(4)}-4${digits(3)}-${variant}${digits(3)}-${digits(12)}`;
 }
 
 /** Of a text that could not be written the store's own error would speak of polling, unless it knows what is to be done. */

@@ -2,8 +2,7 @@ import { nextTurn } from '../clock';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { CheckedDraft } from '../message/draft';
-import type { IncomingRecord } from '../model';
-import type { NoReply } from '../replies/reply-request';
+import type { ReplyResult } from '../replies/reply-request';
 import type { DeliveryReport } from '../replies/report';
 import type { OutboxOptions } from './ledger';
 import type { UnderWay } from './queue';
@@ -32,7 +31,7 @@ interface LaterEvent extends Pick<OutcomeEvent, 'origin' | 'flowMessage' | 'rede
 /** What a node is told of a reply request. */
 export interface AnswerEvent extends LaterEvent {
   recipient: string;
-  answer: { reply: IncomingRecord } | NoReply;
+  result: ReplyResult;
 }
 
 /** What a node is told once it is known what became of a text on all its handsets, or the time for that is up. */
@@ -125,6 +124,10 @@ export class SenderRegistrations {
   /** What to tell a node that is here. */
   handlerOf(node: string): SendHandler | undefined {
     return this.#byNode.get(node)?.handler;
+  }
+
+  registrationOf(node: string): SenderRegistration | undefined {
+    return this.#byNode.get(node);
   }
 
   /** Asks the service for a node, or for one that has not come yet: any of those that are here can, or the account; `undefined`: nobody. */

@@ -1,7 +1,7 @@
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Client } from '../http/client';
+import { NodeCounts } from '../replies/follow-up-book';
 import type { Replies } from '../replies/replies';
-import { NodeCounts } from '../replies/reply-request';
 import { type Absences, endOfOutcome } from './expiry';
 import type { Ledger, OutboxOptions } from './ledger';
 import type { Reconciliations } from './reconciliation';
@@ -64,6 +64,7 @@ export class Settlement {
       handlerOf: ({ node }) => registrations.handlerOf(node),
       patienceMs: (text) => absences.leftMs(text.node, endOfOutcome(text, clock)),
       tell: async (handler, text, mayBeKnown) => {
+        if (text.again) return true;
         const { id, outcome, isManuallyResent, sendNowAt, isDuplicate } = text;
         if (!outcome) throw new Error('not settled');
         const origin = origins.get(id);
@@ -243,6 +244,7 @@ export class Settlement {
 
   /** Tells a node an outcome that is in no store. Never rejects: a node that throws makes no other outcome of it. */
   async tell({ from, origin }: Given, text: Text, outcome: Outcome, duplicate = false): Promise<void> {
+    if (text.again) return;
     const news = createNews(text, { outcome, origin, flowMessage: text.flowMessage, redelivered: false, duplicate });
     try {
       if (!(await from.handler.onOutcome(news))) from.handler.onMissed?.(news);

@@ -4,6 +4,7 @@ import { leavesOpen } from '../http/failure';
 import { ClockSkew } from '../journal/clock-skew';
 import type { CheckedDraft } from '../message/draft';
 import type { Delivery } from '../model';
+import type { AnswerChoice } from '../replies/answers';
 import type { Item } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
 import type { Moment } from './limits';
@@ -55,8 +56,21 @@ export interface SendOptions extends TimeOptions {
   remember?: { value: unknown };
   /** How long to wait for a reply of each recipient. */
   waitMs?: number;
+  /** The answers that count; absent or empty: every reply is an answer. */
+  answers?: readonly AnswerChoice[];
+  /** The message that follows an unclear reply; its recipient and messageId are set for each handset. */
+  again?: CheckedDraft;
   /** How long to wait for the final statuses of all of them. */
   reportMs?: number;
+}
+
+/** Says which reply request a message `again` belongs to. A reply to the message belongs to that request, too. */
+export interface AgainLink {
+  /** Id of the reply request. */
+  request: string;
+  recipient: string;
+  reference: string;
+  waitMs: number;
 }
 
 /** A text on its way out. Plain data. */
@@ -94,6 +108,8 @@ export interface Text extends Item, CheckedDraft {
   isDuplicate?: true;
   /** When somebody had it sent before its time, in ms: it waits for nothing but its turn. */
   sendNowAt?: number;
+  /** The message follows an unclear reply: its outcome does not enter the flow. */
+  again?: AgainLink;
   /** Somebody had it sent again: what comes of it has entered the flow before in another form. */
   isManuallyResent?: true;
 }

@@ -1,19 +1,25 @@
 import { SmsError } from '../errors';
 import { createChange, type Step } from '../journal/step';
+import { keepAnswerRules, takeAgain } from '../replies/again';
+import type { FollowUpBook } from '../replies/follow-up-book';
+import { closeRequest, openRequests } from '../replies/open-requests';
+import { type FollowUp, flowMessageKey, keepFlowMessage, type ReplyRequest } from '../replies/reply-request';
 import {
-  type FollowUp,
-  type FollowUpBook,
-  flowMessageKey,
-  keepFlowMessage,
-  type ReplyRequest,
-} from '../replies/reply-request';
-import { ask, beginReport, endUnaccepted, requestsOf, takeAnswer, unanswered, unask } from '../replies/reply-steps';
+  beginReport,
+  beginRequests,
+  createRequests,
+  dropRequests,
+  endUnaccepted,
+  requestsOf,
+  takeLeft,
+  unanswered,
+} from '../replies/reply-steps';
 import { expectStatuses } from '../replies/report';
 import {
+  acceptSent,
   durationOf,
   forgetSent,
   type Memory,
-  openRequests,
   referenceOf,
   remember,
   sentKeysOf,
@@ -63,7 +69,12 @@ export interface TakenIn {
  * @param isKnown whether all is known here of its key; if not, another may be under way that has it
  * @param busy why it may not be kept, where that is so
  */
-export function takeIn(text: Text, memory: Memory, isKnown: boolean, busy?: SmsError): Step<TakenIn>['decide'] {
+export function takeIn(
+  text: Text,
+  memory: Memory,
+  known: FollowUpBook,
+  { isKnown, busy }: { isKnown: boolean; busy: SmsError | undefined },
+): Step<TakenIn>['decide'] {
   return (look, changes) => {
     const verdict: OnceVerdict = isKnown ? judgeOnce(text, look, memory.now) : { type: 'underway' };
     if (verdict.type === 'new' && !busy) guard(text, changes, memory);
@@ -75,7 +86,11 @@ export function takeIn(text: Text, memory: Memory, isKnown: boolean, busy?: SmsE
       };
     }
     const kept = isKept ? keepText(taken, memory.now, changes) : taken;
-    return () => ({ verdict, text: kept });
+    const onTaken = takeAgain(text, known, changes);
+    return () => {
+      onTaken();
+      return { verdict, text: kept };
+    };
   };
 }
 
@@ -108,7 +123,7 @@ export function leave(text: Text, memory: Memory, known: FollowUpBook): Step<Mov
       if (!passRules(leaving, look, changes)) return () => undefined;
       const countedAt = holdsAny(memory.rules) ? { countedAt: memory.moment } : undefined;
       const left = keepText({ ...text, state: 'leaving', leftAt: memory.now, ...countedAt }, memory.now, changes);
-      const asked = keys ? ask(left, keys, submitted, requestsOf(text, known, changes)) : [];
+      const asked = keys ? createRequests(left, keys, submitted, requestsOf(text, known, changes)) : [];
       // The first reply counts.
       const open = asksAgain ? unanswered(asked, look, changes) : asked;
       if (keys) remember({ text: left, to: submitted, keys, open, isAccepted: false }, memory, look, changes);
@@ -117,13 +132,17 @@ export function leave(text: Text, memory: Memory, known: FollowUpBook): Step<Mov
       if (messageId !== undefined && text.options.reportMs !== undefined) {
         expectStatuses(text, { reference: referenceOf(messageId, text), askedAt: memory.now, known }, look, changes);
       }
-      return () => ({ text: left, asked, closedRequests: [] });
+      const onLeft = takeAgain(text, known, changes);
+      return () => {
+        onLeft();
+        return { text: left, asked, closedRequests: [] };
+      };
     },
   };
 }
 
 /** leaving → waiting: nothing of it was sent after all. */
-export function putBack(text: Text, memory: Memory, known: ReadonlyMap<string, FollowUp>): Step<Moved> {
+export function putBack(text: Text, memory: Memory, known: Pick<FollowUpBook, 'get'>): Step<Moved> {
   const submitted = submittedOf(text);
   // What an earlier try has asked may be answered yet.
   const takesBack = text.previousAttempt === undefined;
@@ -137,8 +156,9 @@ export function putBack(text: Text, memory: Memory, known: ReadonlyMap<string, F
       if (!takesBack) return () => ({ text: back, asked: [], closedRequests: [] });
       // Nobody is asked, and nobody has got it.
       const { messageId, to } = text.message;
-      if (messageId !== undefined && isRemembered(text)) forgetSent(referenceOf(messageId, text), to, look, changes);
-      const closedRequests = unask(unanswered(requestsOf(text, known, changes), look, changes), look, changes);
+      if (messageId !== undefined && isRemembered(text))
+        forgetSent(text, { reference: referenceOf(messageId, text), recipients: to }, look, changes);
+      const closedRequests = dropRequests(unanswered(requestsOf(text, known, changes), look, changes), look, changes);
       dropUnkept(text, changes);
       return () => ({ text: back, asked: [], closedRequests });
     },
@@ -146,15 +166,11 @@ export function putBack(text: Text, memory: Memory, known: ReadonlyMap<string, F
 }
 
 /** → settled: its outcome is known, or is known to be unknown. */
-export function settle(
-  text: Text,
-  outcome: Outcome,
-  memory: Memory,
-  known: ReadonlyMap<string, FollowUp>,
-): Step<Moved> {
+export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick<FollowUpBook, 'get'>): Step<Moved> {
   const { to } = text.message;
+  const completed = outcome instanceof SmsError ? undefined : outcome;
   const sent = isAccepted(outcome) ? outcome : undefined;
-  const messageId = text.message.messageId ?? sent?.messageId;
+  const messageId = text.message.messageId ?? completed?.messageId;
   const isOwn = text.message.messageId !== undefined;
   const accepted = sent?.accepted ?? [];
   const keys = isRemembered(text) ? sentKeysOf(text, messageId, isOwn ? [] : accepted) : undefined;
@@ -164,13 +180,13 @@ export function settle(
       const requests = requestsOf(text, known, changes);
       if (text.countedAt)
         giveBack({ ...memory, text, recipients: uncountedBy(text, outcome) }, text.countedAt, look, changes);
-      const waitsFor = keys ? ask(text, keys, accepted, requests) : [];
-      const begun = waitsFor.map((request) => ({
-        ...request,
-        ...(text.isManuallyResent && takeAnswer(request, look, changes)),
-        askedAt: memory.now,
-      }));
-      const idsOfBegun = new Set(begun.map(({ id }) => id));
+      const started =
+        keys && completed ? beginRequests(text, completed, { keys, requests, now: memory.now }) : undefined;
+      const { failed = [] } = started ?? {};
+      const begun = (started?.begun ?? []).map((request) =>
+        text.isManuallyResent ? takeLeft(request, look, changes) : request,
+      );
+      const idsOfBegun = new Set([...begun, ...failed].map(({ id }) => id));
       const rest = requests.filter(({ id }) => !idsOfBegun.has(id));
       const mayBeDecided = !sent && isTracked(text) && isUnknown(outcome);
       const { replied, closedRequests } = endUnaccepted(rest, { now: memory.now, mayBeDecided }, look, changes);
@@ -190,18 +206,22 @@ export function settle(
         const got = sent ? accepted : isUnknown(outcome) ? to : [];
         const reached = new Set([...got, ...(text.previousAttempt?.to ?? []), ...answerable]);
         const unreached = to.filter((recipient) => !reached.has(recipient));
-        forgetSent(keys.reference, unreached, look, changes);
+        forgetSent(text, { reference: keys.reference, recipients: unreached }, look, changes);
+        if (sent) acceptSent({ text, to: concernedBy(text), keys }, memory, look, changes);
         const open = unanswered(begun, look, changes);
-        openRequests(open, {}, durationOf(text, memory), changes);
+        const duration = durationOf(text, memory);
+        openRequests(open, { duration }, look, changes);
+        if (open.length > 0) keepAnswerRules(text, duration, changes);
       } else if (keys && sent) {
-        if (begun.length > 0) keepFlowMessage(settled, memory.now, changes);
         remember({ text: settled, to: concernedBy(text), keys, open: begun, isAccepted: true }, memory, look, changes);
       }
-      for (const request of begun) keepItem(changes, request);
+      for (const request of [...begun, ...failed]) keepItem(changes, request);
+      for (const request of failed) closeRequest(request, look, changes);
+      if (!isOwn && idsOfBegun.size > 0) keepFlowMessage(settled, memory.now, changes);
       const isReported = sent && text.options.reportMs !== undefined;
       const reports = isReported ? [beginReport(settled, sent, memory, changes)] : [];
       if (!isOwn) for (const report of reports) expectStatuses(settled, report, look, changes);
-      const asked = [...begun, ...replied, ...reports];
+      const asked = [...begun, ...failed, ...replied, ...reports];
       if (keys && isOwn && asked.length === 0) dropUnkept(text, changes);
       return () => ({ text: settled, asked, closedRequests });
     },

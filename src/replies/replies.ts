@@ -1,5 +1,6 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import { ClockSkew } from '../journal/clock-skew';
+import { createReading } from '../journal/step';
 import type { IncomingRecord, Kind, RecordOfKind, StatusRecord } from '../model';
 import type { Ledger } from '../outbox/ledger';
 import { DueTimes } from '../outbox/queue';
@@ -7,230 +8,308 @@ import type { Reconciliations } from '../outbox/reconciliation';
 import { Redelivery } from '../outbox/redelivery';
 import type { SendHandler } from '../outbox/sender-registrations';
 import { type Changes, keepItem, type Look } from '../store/store';
-import { present } from '../wire/fields';
-import { type Answer, awaited, type FollowUp, type ReplyRequest, requestGraceMs } from './reply-request';
-import { endAsked, forgetFollowUp, latest, leaveReply } from './reply-steps';
+import { normaliseRecipient, present } from '../wire/fields';
+import { type AgainTemplate, readAgainTemplate, readAnswer, withoutDue, withUnclear } from './again';
+import { type FoundRequest, noteReceived, removeRequest } from './open-requests';
+import { awaitedKindOf, type FollowUp, followUpGraceMs, type ReplyRequest, type ReplyResult } from './reply-request';
+import { endFollowUps, forgetFollowUp, latest, leaveResult, leaveUnclear, textOfRequest } from './reply-steps';
 import { describeReport, keysOfStatus, noteStatus } from './report';
-import { keysOfMatch, match, type RecordKeys, recordKeysOf } from './sent-index';
+import { isHandset, keysOfMatch, match, type RecordKeys, recordKeysOf } from './sent-index';
 
-/** What open reply requests need. */
 export interface RepliesOptions {
   clock: Clock;
   ledger: Ledger;
   handlerOf(node: string): SendHandler | undefined;
-  /** Are told of what comes in. */
+  /** Gets every record, as evidence for messages with an unknown outcome. */
   reconciliations: Pick<Reconciliations, 'observe'>;
-  /** What nodes gave with texts. */
+  /** What nodes gave with their messages, by the ids of the messages. */
   origins: Map<string, unknown>;
+  /** A node that is no longer deployed loses a follow-up. */
+  onAbandoned(node: string): void;
+  /** A reply request has handsets that are to get the message `again`. */
+  onAgainDue(request: ReplyRequest): void;
   /** A node has thrown. */
   onFault(error: unknown): void;
 }
 
-/** From the start on none runs out before the replies or statuses that the service still has were read, or so long has passed. */
+/** How long after a start an overdue follow-up waits for the replies or statuses that the service still has. */
 const readFirstMs = 60_000;
 const collectIntervalMs = 500;
 
-/** So many reply requests are looked for elsewhere at a time: of more the next ones follow. */
-const mostCollected = 1_000;
+/** Follow-ups that are collected from other instances at a time. */
+const maxCollected = 1_000;
 
 /**
- * Says what records answer, within the step that takes them in. Waits for the replies to reply requests, and for the statuses of reports: for each
- * recipient exactly one of reply and no reply enters the flow, and for each text that is reported its report, at least once, and after the
- * outcome of the text.
+ * Matches records to messages within the step that accepts the records, and waits for the answers of reply requests and
+ * the statuses of reports. Each follow-up enters the flow at least once, after the outcome of its message.
  */
 export class Replies {
   readonly #options: RepliesOptions;
-  /** Tells the flow of those that have ended. */
+  /** Sends the follow-ups that have ended into the flow. */
   readonly redelivery: Redelivery<FollowUp>;
-  /** The deadlines of those that are open. */
+  /** The deadlines of open follow-ups. */
   readonly #deadlines: DueTimes;
-  /** They have run out, before or after the start, and there may be replies or statuses yet that the service has had since before. */
+  /** Ids of follow-ups whose time is up, while the service can still have a reply or a status from before. */
   readonly #overdue = new Set<string>();
-  /** There as long as such are waited for, for what was asked before. */
-  readonly #patience = new Map<Kind, { timer: Timer; since: number }>();
+  /** Set while the account first reads what the service still has. */
+  readonly #readingFirst = new Map<Kind, { timer: Timer; since: number }>();
   #collecting: Timer | undefined;
-  /** How many of the open ones have had their turn. */
+  /** Number of open follow-ups that were collected in this round. */
   #collected = 0;
 
   constructor(options: RepliesOptions) {
-    const { clock, ledger, handlerOf, origins } = options;
+    const { clock, ledger, handlerOf, origins, onAbandoned } = options;
     this.#options = options;
     this.#deadlines = new DueTimes(clock, 'elapsed', (id) => this.#onDeadline(id));
     this.redelivery = new Redelivery({
       ...options,
       items: ledger.followUps,
-      // Its answer follows the outcome of its text.
       handlerOf: ({ text, node }) => (ledger.texts.isOutcomeComing(text) ? undefined : handlerOf(node)),
-      // Its node may be about to be deployed.
-      patienceMs: (followUp) => Math.max(longestDeploymentMs, remainingMs(followUp, clock, requestGraceMs)),
-      tell: async (handler, asked, mayBeKnown) => {
-        const { text, messageId } = asked;
+      // The node can be about to be deployed.
+      patienceMs: (followUp) => Math.max(longestDeploymentMs, remainingMs(followUp, clock, followUpGraceMs)),
+      tell: async (handler, followUp, mayBeKnown) => {
+        const { text, messageId } = followUp;
         const origin = origins.get(text);
-        const flowMessage = origin === undefined ? await ledger.flowMessageOf(asked) : undefined;
-        const news = { redelivered: mayBeKnown, ...present({ messageId, origin, flowMessage }) };
-        if (asked.kind === 'report') return handler.onReport({ ...news, report: describeReport(asked) });
-        const { recipient, answer } = asked;
-        return answer ? handler.onAnswer({ ...news, recipient, answer }) : false;
+        const flowMessage = origin === undefined ? await ledger.flowMessageOf(followUp) : undefined;
+        const event = { redelivered: mayBeKnown, ...present({ messageId, origin, flowMessage }) };
+        if (followUp.kind === 'report') return handler.onReport({ ...event, report: describeReport(followUp) });
+        const { recipient, result } = followUp;
+        return result ? handler.onAnswer({ ...event, recipient, result }) : false;
       },
-      ended: async (asked) => {
-        await this.#drop(asked);
-        if (!ledger.followUps.hasOf(asked.text)) origins.delete(asked.text);
+      ended: async (followUp, isMissed) => {
+        await this.#drop(followUp);
+        if (!ledger.followUps.hasOf(followUp.text)) origins.delete(followUp.text);
+        if (isMissed) onAbandoned(followUp.node);
       },
     });
   }
 
-  /** The outcome of a text has entered the flow: the wait for what it asks goes on. */
+  /** Begins the wait for the follow-ups of a message whose outcome has entered the flow. */
   begin(text: string): void {
     const { followUps } = this.#options.ledger;
     if (followUps.size === 0) return;
-    const asked = followUps.of(text);
-    for (const followUp of asked) {
-      // Its text was not accepted: a store that had seemed to fail had it, and it was found after that was settled.
+    const ofText = followUps.of(text);
+    for (const followUp of ofText) {
+      // The message was not accepted: its mark was found in a store that had seemed to fail.
       if (followUp.askedAt === undefined) void this.#drop(followUp);
-      else if (followUp.answer) void this.redelivery.deliver(followUp, false);
+      else if (followUp.result) void this.redelivery.deliver(followUp, false);
       else this.#await(followUp);
     }
-    void this.#end(asked.filter(({ kind }) => kind === 'report'));
+    void this.#end(ofText.filter(({ kind }) => kind === 'report'));
     this.#collect();
   }
 
-  /** An earlier process has asked. */
-  resume(followUps: readonly FollowUp[]): void {
+  /** Resumes the follow-ups of an earlier process. */
+  resume(found: readonly FollowUp[]): void {
     const { clock, ledger, origins } = this.#options;
-    // Whoever goes on with the ledger, or takes over from it, finds them there.
     if (ledger.isClosed) return;
-    // One that is in no store is known by its origin alone. The outcome of an uncertain one has been told.
+    // A message that is in no store is known by its origin alone. The flow has the outcome of an undecided message.
     const isUnderWay = ({ text: id }: FollowUp) => {
       const text = ledger.texts.get(id);
       return text ? text.state !== 'uncertain' : origins.get(id) !== undefined;
     };
-    for (const followUp of followUps) {
-      if (followUp.answer) {
+    for (const followUp of found) {
+      if (followUp.result) {
         this.#stopWaiting(followUp.id);
         if (followUp.askedAt !== undefined || !isUnderWay(followUp)) void this.redelivery.deliver(followUp, true);
       } else if (followUp.askedAt === undefined) {
-        // Whether its text was accepted is known to nobody, or will be when the text is settled.
+        // While the message is under way, its outcome decides.
         if (!isUnderWay(followUp)) void this.#drop(followUp);
       } else {
-        const kind = awaited[followUp.kind];
-        if (!this.#patience.has(kind)) {
+        const kind = awaitedKindOf[followUp.kind];
+        if (!this.#readingFirst.has(kind)) {
           const timer = clock.after(readFirstMs, () => this.onDrained(kind), true);
-          this.#patience.set(kind, { timer, since: clock.now() });
+          this.#readingFirst.set(kind, { timer, since: clock.now() });
         }
         this.#await(followUp);
       }
     }
-    void this.#end(followUps);
+    void this.#end(found);
     this.#collect();
   }
 
-  /** What is known of a record that has come. */
+  /** Matches a record, see {@link Correlating}. */
   correlationOf(passing: RecordOfKind) {
     const { clock, reconciliations, ledger } = this.#options;
     const { kind, record } = passing;
     const observe = () => reconciliations.observe(passing);
     if (kind === 'outbox') return { mayAnswer: false, keys: [], correlate: () => ({ record, effect: observe }) };
     const keys = recordKeysOf(record);
-    // It may answer a text that is on its way to its handset, and names none.
     const isByHandset = kind === 'incoming' && keys.reference === undefined;
     return {
       mayAnswer: ledger.journal.isShared || ledger.remembers !== false,
       keys: [...keysOfMatch(kind, keys), ...(kind === 'status' ? keysOfStatus(keys) : [])],
       outcome: isByHandset ? ledger.inTransit.outcomesTo(record.from) : undefined,
-      /** The effect is to be run when the changes are written. */
       correlate: (look: Look, changes: Changes) => {
         const unexpired: Look = (key) => {
           const remembered = look(key);
           return remembered && remembered.at + remembered.forMs > clock.now() ? remembered : undefined;
         };
-        const { record: answering, answered } = this.#answer(passing, keys, unexpired, changes);
+        const { record: matched, changed } = this.#match(passing, keys, unexpired, changes);
         const reported = kind === 'status' ? noteStatus(record, keys, unexpired, changes) : undefined;
         const effect = () => {
           observe();
-          if (answered) this.#ended(answered);
+          if (changed) this.#onChanged(changed);
           if (reported !== undefined) void this.#end(ledger.followUps.of(reported));
         };
-        return { record: answering, ...(reported !== undefined && { isTaken: true as const }), effect };
+        return { record: matched, ...(reported !== undefined && { isTaken: true as const }), effect };
       },
     };
   }
 
-  #answer(
+  #match(
     passing: Extract<RecordOfKind, { kind: 'incoming' | 'status' }>,
     keys: RecordKeys,
     look: Look,
     changes: Changes,
-  ): { record: IncomingRecord | StatusRecord; answered?: ReplyRequest | undefined } {
+  ): { record: IncomingRecord | StatusRecord; changed?: ReplyRequest | undefined } {
+    const { clock } = this.#options;
     const found = match(passing.kind, passing.record, keys, look);
     if (!found) return passing;
-    const open = found.request;
-    // It is remembered longer than it is known, for the sake of its reply requests.
-    if (!open && found.knownUntil <= this.#options.clock.now()) return passing;
-    const record = { ...passing.record, sent: found.sent };
-    const isStatus = passing.kind === 'status';
-    // Such a status says that no reply will come.
-    const isEnd = isStatus && passing.record.final === true && passing.record.statusCode !== 'RCV';
-    if (!open || (isStatus && !isEnd)) return { record };
-    const known = this.#options.ledger.followUps.get(open.id) as ReplyRequest | undefined;
-    const own = known && !open.isUndecided ? latest(known, changes) : undefined;
-    changes.remember.set(open.key, undefined);
-    const answer: Answer = isEnd
-      ? { reason: 'undelivered', statusCode: passing.record.statusCode }
-      : { reply: { ...(record as IncomingRecord), awaited: true } };
-    if (!own) leaveReply(open.id, answer, this.#options.clock.now(), changes);
-    const answered = own && { ...own, answer };
-    if (answered) keepItem(changes, answered);
-    // In a store of one's own it may be asked nowhere any more, or by what is to be taken over yet.
-    const isAsked = own !== undefined || (this.#options.ledger.journal.isShared && !open.isUndecided);
-    return { record: isAsked && !isEnd ? { ...record, awaited: true } : record, answered };
+    const { request, sent, knownUntil } = found;
+    // A reply request can outlive the time for which its message is known.
+    if (!request && knownUntil <= clock.now()) return passing;
+    const record = { ...passing.record, sent };
+    if (!request) return { record };
+    if (passing.kind === 'incoming') return this.#reply({ ...passing.record, sent }, request, look, changes);
+    const { final, statusCode } = passing.record;
+    if (final !== true || request.isReceived) return { record };
+    if (statusCode !== 'RCV') {
+      return { record, changed: this.#endWith({ reason: 'undelivered', statusCode }, request, look, changes) };
+    }
+    noteReceived(request, look, changes);
+    return { record };
   }
 
-  /** The service has no more replies, or statuses, for now: what is overdue ends without. */
+  #reply(
+    record: IncomingRecord,
+    request: FoundRequest,
+    look: Look,
+    changes: Changes,
+  ): { record: IncomingRecord; changed?: ReplyRequest | undefined } {
+    const { clock, ledger } = this.#options;
+    const own = this.#own(request, changes);
+    // In a store of this process alone, another process can no longer have the request.
+    const isAwaited = own !== undefined || (ledger.journal.isShared && !request.isUndecided);
+    const awaited: IncomingRecord = isAwaited ? { ...record, awaited: true } : record;
+    const answer = request.hasAnswers ? readAnswer(textOfRequest(request.id), record.body, look) : undefined;
+    if (!request.hasAnswers || answer !== undefined) {
+      const reply: IncomingRecord = { ...record, awaited: true };
+      const result = answer === undefined ? { reply } : { reply, answer };
+      return { record: awaited, changed: this.#endWith(result, request, look, changes) };
+    }
+    const msisdn = normaliseRecipient(record.from);
+    const handset = isHandset(msisdn) ? msisdn : undefined;
+    if (!own) {
+      leaveUnclear(request.id, { body: record.body, handset, at: clock.now() }, look, changes);
+      return { record: awaited };
+    }
+    const changed = withUnclear(own, record.body, handset === undefined ? [] : [handset]);
+    keepItem(changes, changed);
+    return { record: awaited, changed };
+  }
+
+  /** Ends a request in the step that accepts a record. Returns the request if this process has it. */
+  #endWith(result: ReplyResult, request: FoundRequest, look: Look, changes: Changes): ReplyRequest | undefined {
+    const own = this.#own(request, changes);
+    removeRequest(request, look, changes);
+    const ended = own && { ...own, result };
+    if (ended) keepItem(changes, ended);
+    else leaveResult(request.id, result, this.#options.clock.now(), changes);
+    return ended;
+  }
+
+  #own({ id, isUndecided }: FoundRequest, changes: Changes): ReplyRequest | undefined {
+    const known = this.#options.ledger.followUps.get(id);
+    return known?.kind === 'replyRequest' && !isUndecided ? latest(known, changes) : undefined;
+  }
+
+  /** The service has no more replies, or statuses, for now: overdue follow-ups end. */
   onDrained(kind: Kind): void {
     const { clock, ledger } = this.#options;
-    const { followUps } = ledger;
-    this.#patience.get(kind)?.timer.cancel();
-    this.#patience.delete(kind);
+    this.#readingFirst.get(kind)?.timer.cancel();
+    this.#readingFirst.delete(kind);
     for (const id of this.#overdue) {
-      const asked = followUps.get(id);
-      if (asked && awaited[asked.kind] !== kind) continue;
+      const followUp = ledger.followUps.get(id);
+      if (followUp && awaitedKindOf[followUp.kind] !== kind) continue;
       this.#overdue.delete(id);
       this.#deadlines.set(id, clock.elapsed());
     }
   }
 
-  /** The end of a reply request or report is written down. */
-  #ended(asked: FollowUp): void {
-    const { followUps } = this.#options.ledger;
-    const former = followUps.get(asked.id);
-    if (!former) return;
-    followUps.put(asked);
-    this.#stopWaiting(asked.id);
-    // Before its text is known to be accepted, which it is not yet where that is in the same commit, the outcome comes first.
-    if (former.askedAt !== undefined) void this.redelivery.deliver(asked, false);
+  /** Reads the message that follows an unclear reply to a request. */
+  againOf({ text }: ReplyRequest): Promise<AgainTemplate | undefined> {
+    const { journal } = this.#options.ledger;
+    return journal.run(createReading('postpone', (look) => readAgainTemplate(text, look)));
   }
 
-  /** Nothing is told any more; the store has it. */
+  /** The message `again` needs no further try to a handset: it has left, or was refused. */
+  async againEnded(id: string, handset: string): Promise<void> {
+    const { journal, followUps } = this.#options.ledger;
+    const followUp = followUps.get(id);
+    if (followUp?.kind !== 'replyRequest' || !followUp.againDue?.includes(handset)) return;
+    followUps.put(withoutDue(followUp, handset));
+    await journal.run({
+      whileFailing: 'apply',
+      decide: (_look, changes) => {
+        const known = followUps.get(id);
+        if (known?.kind === 'replyRequest' && !changes.drop.has(id)) {
+          keepItem(changes, withoutDue(latest(known, changes), handset));
+        }
+        return () => {};
+      },
+    });
+  }
+
+  /** A changed reply request, or an ended follow-up, is written. */
+  #onChanged(changed: FollowUp): void {
+    const { followUps } = this.#options.ledger;
+    const former = followUps.get(changed.id);
+    if (!former) return;
+    followUps.put(changed);
+    // Until the outcome of its message is known, a follow-up waits for `begin`.
+    const hasBegun = former.askedAt !== undefined;
+    if (changed.result) {
+      this.#stopWaiting(changed.id);
+      if (hasBegun) void this.redelivery.deliver(changed, false);
+    } else if (hasBegun) this.#sendAgain(changed);
+  }
+
+  /** A node begins to send: the messages `again` leave for which it was missing. */
+  nodeAttached(node: string): void {
+    const { replyRequest } = this.#options.ledger.followUps.open;
+    if (replyRequest.of(node) === 0) return;
+    for (const followUp of this.#options.ledger.followUps.values()) {
+      if (followUp.node === node && !followUp.result && followUp.askedAt !== undefined) this.#sendAgain(followUp);
+    }
+  }
+
+  #sendAgain(followUp: FollowUp): void {
+    const isDue = followUp.kind === 'replyRequest' && (followUp.againDue?.length ?? 0) > 0;
+    if (isDue) this.#options.onAgainDue(followUp);
+  }
+
   close(): void {
     this.redelivery.close();
-    for (const { timer } of this.#patience.values()) timer.cancel();
+    for (const { timer } of this.#readingFirst.values()) timer.cancel();
     this.#collecting?.cancel();
     this.#deadlines.clear();
     this.#overdue.clear();
-    this.#patience.clear();
+    this.#readingFirst.clear();
     this.#collecting = undefined;
   }
 
   #await(followUp: FollowUp): void {
     const { clock } = this.#options;
     this.#deadlines.set(followUp.id, clock.elapsed() + remainingMs(followUp, clock));
+    this.#sendAgain(followUp);
   }
 
   #onDeadline(id: string): void {
-    const asked = this.#options.ledger.followUps.get(id);
-    const { since = 0 } = (asked && this.#patience.get(awaited[asked.kind])) ?? {};
-    if (asked && (asked.askedAt ?? 0) < since) this.#overdue.add(id);
-    else if (asked) void this.#end([asked], true);
+    const followUp = this.#options.ledger.followUps.get(id);
+    const { since = 0 } = (followUp && this.#readingFirst.get(awaitedKindOf[followUp.kind])) ?? {};
+    if (followUp && (followUp.askedAt ?? 0) < since) this.#overdue.add(id);
+    else if (followUp) void this.#end([followUp], true);
   }
 
   #stopWaiting(id: string): void {
@@ -239,26 +318,26 @@ export class Replies {
   }
 
   /**
-   * Ends those of which all is known, here or to others who have read it, or, since their time is up, all of them; and tells of it. What the
-   * store does not tell now is asked of it when it is back.
+   * Ends the follow-ups whose replies or statuses are complete, here or on other instances. If their time is up, ends
+   * all of them. If the store fails, the step waits for it.
    */
-  async #end(asked: readonly FollowUp[], isOver = false): Promise<void> {
-    const { journal, followUps } = this.#options.ledger;
-    const open = asked.filter(({ answer }) => !answer);
+  async #end(followUps: readonly FollowUp[], isOver = false): Promise<void> {
+    const { journal, followUps: known } = this.#options.ledger;
+    const open = followUps.filter(({ result }) => !result);
     if (open.length === 0) return;
-    // When the store fails it tells that by itself.
-    const ended = await journal.run(endAsked(open, followUps, isOver)).catch(() => []);
-    for (const one of ended) this.#ended(one);
+    // The journal reports a failure of the store itself.
+    const changed = await journal.run(endFollowUps(open, known, isOver)).catch(() => []);
+    for (const one of changed) this.#onChanged(one);
   }
 
-  #drop(asked: FollowUp): Promise<void> {
+  #drop(followUp: FollowUp): Promise<void> {
     const { journal, followUps, texts } = this.#options.ledger;
-    const { id, text } = asked;
+    const { id, text } = followUp;
     followUps.delete(id);
-    return journal.run(forgetFollowUp(asked, () => !followUps.hasOf(text) && !texts.has(text)));
+    return journal.run(forgetFollowUp(followUp, () => !followUps.hasOf(text) && !texts.has(text)));
   }
 
-  /** Replies and statuses may have been read elsewhere, as long as something is asked. */
+  /** Collects what other instances have read, as long as a follow-up is open. */
   #collect(): void {
     const { clock, ledger } = this.#options;
     if (!ledger.journal.isShared || this.#collecting || ledger.isClosed) return;
@@ -267,10 +346,9 @@ export class Replies {
       collectIntervalMs,
       () => {
         this.#collecting = undefined;
-        const open = [...ledger.followUps.values()].filter(({ answer }) => !answer);
-        // Others each time, until all have had their turn.
+        const open = [...ledger.followUps.values()].filter(({ result }) => !result);
         const start = this.#collected < open.length ? this.#collected : 0;
-        this.#collected = start + mostCollected;
+        this.#collected = start + maxCollected;
         void this.#end(open.slice(start, this.#collected)).then(() => this.#collect());
       },
       true,
@@ -279,9 +357,9 @@ export class Replies {
 }
 
 /**
- * How much of a wait is left, in ms. The clock may have been set before this process began: it is never more than the whole.
+ * The rest of a wait, in ms: never more than the whole, because the clock can have been set before this process began.
  *
- * @param graceMs how long it stays after its time
+ * @param graceMs how long a follow-up stays after its time
  */
 function remainingMs({ askedAt, waitMs }: FollowUp, clock: Clock, graceMs = 0): number {
   const wholeMs = waitMs + graceMs;

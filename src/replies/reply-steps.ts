@@ -1,57 +1,88 @@
 import type { Step } from '../journal/step';
 import type { Sent, Text } from '../outbox/text';
 import { type Changes, dropItem, keepItem, type Look, type MovedValues, parseRememberedValue } from '../store/store';
-import { present } from '../wire/fields';
+import { normaliseRecipient, present } from '../wire/fields';
+import { answerRulesKey, hasAnswers, withUnclear } from './again';
+import type { FollowUpBook } from './follow-up-book';
+import { closeRequest } from './open-requests';
 import {
-  type Answer,
   type FollowUp,
   flowMessageKey,
+  followUpGraceMs,
   keepFlowMessage,
   type ReplyRequest,
+  type ReplyResult,
   type Report,
-  requestGraceMs,
 } from './reply-request';
 import { statusesOf } from './report';
-import { closeRequest, type Memory, referenceOf, type SentKeys } from './sent-index';
+import { type Memory, referenceOf, type SentKeys } from './sent-index';
+
+/** What another instance has read for a reply request. */
+interface LeftReply {
+  result?: ReplyResult;
+  unclear?: { body: string; handsets: readonly string[] };
+}
 
 const replyPrefix = 'reply:';
 
-/** The key under which an instance leaves the reply that it has read to a reply request of another. */
+/** The key under which an instance leaves what it has read for a reply request of another instance. */
 export function replyKey(request: string): string {
   return replyPrefix + request;
 }
 
-/** What another instance has left. */
-export function readReply(request: string, look: Look): Answer | undefined {
-  return parseRememberedValue(look(replyKey(request)), isAnswer);
+export function readLeft(request: string, look: Look): LeftReply {
+  return parseRememberedValue(look(replyKey(request)), isLeftReply) ?? {};
 }
 
-/** Leaves a reply. It closes the reply request in the same commit, so that no other comes. */
-export function leaveReply(request: string, answer: Answer, at: number, changes: Changes): void {
-  changes.remember.set(replyKey(request), { at, forMs: requestGraceMs, value: JSON.stringify(answer) });
+/** Leaves a result. The request is closed in the same commit, so no second result comes. */
+export function leaveResult(request: string, result: ReplyResult, at: number, changes: Changes): void {
+  leave(request, { result }, at, changes);
 }
 
-/** Those reply requests that nobody has answered, here or elsewhere, by the time that the changes are written. */
+/** Leaves an unclear reply, unless a result was left before. */
+export function leaveUnclear(
+  request: string,
+  { body, handset, at }: { body: string; handset: string | undefined; at: number },
+  look: Look,
+  changes: Changes,
+): void {
+  const { result, unclear } = readLeft(request, look);
+  if (result) return;
+  const handsets = new Set([...(unclear?.handsets ?? []), ...(handset === undefined ? [] : [handset])]);
+  leave(request, { unclear: { body, handsets: [...handsets] } }, at, changes);
+}
+
+function leave(request: string, left: LeftReply, at: number, changes: Changes): void {
+  changes.remember.set(replyKey(request), { at, forMs: followUpGraceMs, value: JSON.stringify(left) });
+}
+
+/** Reply requests without a reply, here or on another instance, at the time of the commit. */
 export function unanswered(requests: readonly ReplyRequest[], look: Look, changes: Changes): ReplyRequest[] {
   for (const { id } of requests) changes.compare.add(replyKey(id));
-  return requests.filter(({ id, answer }) => answer === undefined && readReply(id, look) === undefined);
+  return requests.filter(({ id, result }) => result === undefined && readLeft(id, look).result === undefined);
 }
 
-/** Each reply that lies there for either login. */
 export const movedReplies: MovedValues = { prefix: replyPrefix };
 
-function isAnswer(value: unknown): value is Answer {
-  const { reply, reason } = Object(value) as { reply?: unknown; reason?: unknown };
+function isLeftReply(value: unknown): value is LeftReply {
+  const { result, unclear } = Object(value) as { result?: unknown; unclear?: { handsets?: unknown } };
+  if (unclear !== undefined) return Array.isArray(unclear.handsets);
+  const { reply, reason } = Object(result) as { reply?: unknown; reason?: unknown };
   return typeof reason === 'string' || (typeof reply === 'object' && reply !== null);
 }
 
-/** How the reply requests to the recipients of a text are called: by their places in its list. */
+/** The ids of the reply requests of a message, by the positions of its recipients. */
 function requestIds({ id, message }: Text): (recipient: string) => string {
   const places = new Map(message.to.map((recipient, index) => [recipient, index]));
   return (recipient) => `${id}-${places.get(recipient)}`;
 }
 
-/** What all that a text asks has in common. */
+/** The message of a reply request. */
+export function textOfRequest(request: string): string {
+  return request.slice(0, request.lastIndexOf('-'));
+}
+
+/** The fields that all follow-ups of a message share. */
 function commonOf(text: Text, { reference, messageId }: Pick<SentKeys, 'reference' | 'messageId'>, waitMs: number) {
   return {
     part: 'ledger' as const,
@@ -65,21 +96,21 @@ function commonOf(text: Text, { reference, messageId }: Pick<SentKeys, 'referenc
   };
 }
 
-/** A reply request or report as the steps before it in the same commit leave it. */
-export function latest<One extends FollowUp>(asked: One, changes: Changes): One {
-  return (changes.keep.get(asked.id) as One | undefined) ?? asked;
+/** A follow-up as the steps before this one in the same commit leave it. */
+export function latest<One extends FollowUp>(followUp: One, changes: Changes): One {
+  return (changes.keep.get(followUp.id) as One | undefined) ?? followUp;
 }
 
-/** What a text asks, as it stands now: its mark may be written, or a reply come, in the same commit. */
-export function requestsOf(text: Text, known: ReadonlyMap<string, FollowUp>, changes: Changes): ReplyRequest[] {
+/** The reply requests of a message, as the steps before this one in the same commit leave them. */
+export function requestsOf(text: Text, known: Pick<FollowUpBook, 'get'>, changes: Changes): ReplyRequest[] {
   if (text.options.waitMs === undefined) return [];
   return text.message.to
     .map(requestIds(text))
     .flatMap((id) => ((changes.keep.get(id) ?? known.get(id)) as ReplyRequest | undefined) ?? []);
 }
 
-/** Those of the reply requests of a text that are to these recipients, and new ones to whom there is none yet: none to who has answered. */
-export function ask(
+/** The reply requests of recipients: the existing ones, and new ones. A recipient that has answered gets no new one. */
+export function createRequests(
   text: Text,
   keys: SentKeys,
   recipients: readonly string[],
@@ -89,14 +120,38 @@ export function ask(
   if (waitMs === undefined) return [];
   const known = new Map(requests.map((request) => [request.recipient, request]));
   const idOf = requestIds(text);
-  const common = commonOf(text, keys, waitMs);
+  const common = { ...commonOf(text, keys, waitMs), ...(hasAnswers(text) && { hasAnswers: true as const }) };
   const answered = new Set(text.answered);
   return recipients
     .filter((recipient) => !answered.has(recipient))
     .map((recipient) => known.get(recipient) ?? { ...common, kind: 'replyRequest', id: idOf(recipient), recipient });
 }
 
-/** Keeps the report to be on a text that was accepted, with the message of the flow. */
+/**
+ * The reply requests that begin when the outcome of a message is known: one for each recipient that is not known to
+ * have failed, although evidence might not cover it. The request of a recipient that failed ends at once.
+ */
+export function beginRequests(
+  text: Text,
+  sent: Sent,
+  { keys, requests, now }: { keys: SentKeys; requests: readonly ReplyRequest[]; now: number },
+): { begun: ReplyRequest[]; failed: ReplyRequest[] } {
+  const failures = new Map(sent.failed.map((one) => [normaliseRecipient(one.msisdn), one]));
+  const withheld = new Map(sent.withheld?.map((one) => [one.msisdn, one]));
+  const hasFailed = (recipient: string) => failures.has(normaliseRecipient(recipient));
+  const { to } = text.message;
+  const waiting = sent.accepted.length === 0 ? [] : to.filter((recipient) => !hasFailed(recipient));
+  const begun = createRequests(text, keys, waiting, requests);
+  const failed = createRequests(text, keys, to.filter(hasFailed), requests).map((request): ReplyRequest => {
+    const { recipient } = request;
+    const { errorCode, errorMessage } = failures.get(normaliseRecipient(recipient)) ?? {};
+    const result = { reason: 'failed', ...present({ errorCode, errorMessage, withheld: withheld.get(recipient) }) };
+    return { ...request, askedAt: now, result: request.result ?? (result as ReplyResult) };
+  });
+  return { begun: begun.map((request) => ({ ...request, askedAt: now })), failed };
+}
+
+/** Stores a report to come, with the flow message. */
 export function beginReport(text: Text, sent: Sent, memory: Memory, changes: Changes): Report {
   const { id, message, options } = text;
   const messageId = message.messageId ?? sent.messageId;
@@ -108,18 +163,20 @@ export function beginReport(text: Text, sent: Sent, memory: Memory, changes: Cha
   return report;
 }
 
-/** The answer to a reply request, which may have been left for it: that is taken. */
-export function takeAnswer({ id, answer }: ReplyRequest, look: Look, changes: Changes): Pick<ReplyRequest, 'answer'> {
-  const left = readReply(id, look);
-  if (left) changes.remember.set(replyKey(id), undefined);
-  return present({ answer: answer ?? left });
+/** A reply request with what another instance has left for it, which is removed. */
+export function takeLeft(request: ReplyRequest, look: Look, changes: Changes): ReplyRequest {
+  const { result, unclear } = readLeft(request.id, look);
+  if (!result && !unclear) return request;
+  changes.remember.set(replyKey(request.id), undefined);
+  if (request.result) return request;
+  return result ? { ...request, result } : withUnclear(request, unclear?.body ?? '', unclear?.handsets ?? []);
 }
 
 /**
- * Nobody is asked whose text is not known to be accepted. Who has replied all the same has got it: that is what the wait was for, and is
- * told.
+ * Ends the reply requests of a message that is not known to be accepted. A recipient whose reply has come did get the
+ * message, so its request ends with the reply.
  *
- * @param mayBeDecided somebody may say yet that it has arrived: a reply is left until then
+ * @param mayBeDecided a user can still say that the message has arrived: a reply is left until then
  */
 export function endUnaccepted(
   requests: readonly ReplyRequest[],
@@ -127,19 +184,21 @@ export function endUnaccepted(
   look: Look,
   changes: Changes,
 ): { replied: ReplyRequest[]; closedRequests: string[] } {
-  const replied: ReplyRequest[] = [];
-  const silent: ReplyRequest[] = [];
-  for (const request of requests) {
-    const { answer } = takeAnswer(request, look, changes);
-    if (answer && 'reply' in answer) replied.push({ ...request, answer, askedAt: now });
-    else silent.push(request);
-  }
+  const current = requests.map((request) => takeLeft(request, look, changes));
+  const isReplied = ({ result }: ReplyRequest) => result !== undefined && !('reason' in result);
+  const replied = current.filter(isReplied).map((request) => ({ ...request, askedAt: now }));
+  const silent = current.filter((request) => !isReplied(request));
   for (const request of replied) keepItem(changes, request);
-  return { replied, closedRequests: unask(silent, look, changes, mayBeDecided) };
+  return { replied, closedRequests: dropRequests(silent, look, changes, mayBeDecided) };
 }
 
-/** Asks no more. Returns the ids of the reply requests. */
-export function unask(requests: readonly ReplyRequest[], look: Look, changes: Changes, mayBeDecided = false): string[] {
+/** Drops reply requests without a result. Returns their ids. */
+export function dropRequests(
+  requests: readonly ReplyRequest[],
+  look: Look,
+  changes: Changes,
+  mayBeDecided = false,
+): string[] {
   for (const request of requests) {
     dropItem(changes, request.id, 'ledger');
     closeRequest(request, look, changes, mayBeDecided);
@@ -148,59 +207,70 @@ export function unask(requests: readonly ReplyRequest[], look: Look, changes: Ch
 }
 
 /**
- * Ends reply requests with the replies that other instances have left for them, and reports of which all is known; not before that is written,
- * since a reply may come after a kill. Results in those that have ended by this: what is answered already stays as it is.
+ * Ends reply requests with the replies that other instances have left, and reports whose statuses are complete. Nothing
+ * ends while the store fails, because a reply could still come after a crash. Results in the changed follow-ups.
  *
- * @param isOver their time is up: those end too of which that is not so
+ * @param isOver the time of the follow-ups is up: all of them end
  */
-export function endAsked(
-  asked: readonly FollowUp[],
-  known: ReadonlyMap<string, FollowUp>,
+export function endFollowUps(
+  followUps: readonly FollowUp[],
+  known: Pick<FollowUpBook, 'get'>,
   isOver = false,
 ): Step<FollowUp[]> {
   return {
     whileFailing: 'postpone',
     decide(look, changes) {
-      const ended: FollowUp[] = [];
-      for (const { id } of asked) {
+      const changed: FollowUp[] = [];
+      for (const { id } of followUps) {
         const own = changes.drop.has(id) ? undefined : known.get(id);
         const current = own && latest(own, changes);
-        if (current?.kind === 'report') {
-          const statuses = current.answer ? undefined : statusesOf(current, isOver, look);
-          if (statuses) ended.push({ ...current, answer: { statuses } });
-        } else if (current) {
-          // The handset may have got so many texts since that nothing else tells of it. What another has by now it ends itself.
-          const reply = readReply(id, look);
-          if (reply) changes.remember.set(replyKey(id), undefined);
-          const answer = reply ?? (isOver ? { reason: 'timeout' as const } : undefined);
-          if (!answer || current.answer) continue;
-          // It may be open again by now, where its text has left once more since that was read.
-          closeRequest(current, look, changes);
-          ended.push({ ...current, answer });
+        if (!current) continue;
+        if (current.kind === 'report') {
+          if (current.result) continue;
+          const statuses = statusesOf(current, isOver, look);
+          if (statuses) changed.push({ ...current, result: { statuses } });
+          continue;
         }
+        // The handset might have got so many messages since that only this key leads to the reply.
+        const taken = takeLeft(current, look, changes);
+        if (current.result) continue;
+        const ended = taken.result || !isOver ? taken : { ...taken, result: createTimeout(taken) };
+        if (ended === current) continue;
+        // The request can be open again here, if its message has left again since another instance read the reply.
+        if (ended.result) closeRequest(current, look, changes);
+        changed.push(ended);
       }
-      for (const one of ended) keepItem(changes, one);
-      return () => ended;
+      for (const one of changed) keepItem(changes, one);
+      return () => changed;
     },
   };
 }
 
+function createTimeout({ unclear }: ReplyRequest): ReplyResult {
+  return unclear === undefined ? { reason: 'timeout' } : { reason: 'unclear', reply: unclear };
+}
+
 /**
- * The end of a reply request or report has entered the flow.
+ * Drops a follow-up whose result has entered the flow.
  *
- * @param isLast nothing else needs what its text carries
+ * @param isLast says whether nothing else needs the flow message
  */
-export function forgetFollowUp(asked: FollowUp, isLast: () => boolean): Step<void> {
-  const closedRequests = asked.kind === 'replyRequest' && asked.askedAt === undefined ? asked : undefined;
-  // Those that go later may be in a later commit, which a kill may come before.
+export function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<void> {
+  const unasked = followUp.kind === 'replyRequest' && followUp.askedAt === undefined ? followUp : undefined;
+  // Others that end later can be in a later commit, and a crash can come before it.
   const wasLast = isLast();
   return {
     whileFailing: 'apply',
-    drops: [asked.id],
+    drops: [followUp.id],
     decide(look, changes) {
-      dropItem(changes, asked.id, 'ledger');
-      if (closedRequests) closeRequest(closedRequests, look, changes);
-      if (wasLast && isLast()) changes.remember.set(flowMessageKey(asked.text), undefined);
+      dropItem(changes, followUp.id, 'ledger');
+      if (unasked) closeRequest(unasked, look, changes);
+      if (wasLast && isLast()) {
+        changes.remember.set(flowMessageKey(followUp.text), undefined);
+        if (followUp.kind === 'replyRequest' && followUp.hasAnswers) {
+          changes.remember.set(answerRulesKey(followUp.text), undefined);
+        }
+      }
       return () => {};
     },
   };

@@ -3,7 +3,8 @@ import type { Text } from '../outbox/text';
 import { type Changes, type Look, type MovedValues, parseRememberedValue, type Remembered } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
 import { statusCodes } from '../wire/status';
-import { type FollowUpBook, type Report, requestGraceMs, type Statuses } from './reply-request';
+import type { FollowUpBook } from './follow-up-book';
+import { followUpGraceMs, type Report, type Statuses } from './reply-request';
 import { isHandset, noteSentIndex, type RecordKeys } from './sent-index';
 
 /** What became of a text that was accepted. */
@@ -52,7 +53,7 @@ export function expectStatuses(
   const others = new Set(hasItems ? known?.of(reference).flatMap((one) => (one as Report).recipients) : []);
   const isKnown = (msisdn: string) => !recipients.has(msisdn) && (!hasItems || others.has(msisdn));
   const statuses = parse(former).filter(([msisdn]) => isKnown(msisdn));
-  const until = Math.max(askedAt + (options.reportMs ?? 0) + requestGraceMs, former ? former.at + former.forMs : 0);
+  const until = Math.max(askedAt + (options.reportMs ?? 0) + followUpGraceMs, former ? former.at + former.forMs : 0);
   noteSentIndex(askedAt, look, changes);
   changes.remember.set(key, { at: askedAt, forMs: until - askedAt, value: JSON.stringify(statuses) });
 }
@@ -91,8 +92,8 @@ export function statusesOf(report: Report, isOver: boolean, look: Look): Statuse
 }
 
 /** What a report says that has ended. */
-export function describeReport({ recipients, answer }: Report): DeliveryReport {
-  const codes = new Map(answer?.statuses);
+export function describeReport({ recipients, result }: Report): DeliveryReport {
+  const codes = new Map(result?.statuses);
   const pending = recipients.filter((recipient) => !codes.has(recipient));
   const delivered: DeliveryReport['delivered'] = [];
   const undelivered: DeliveryReport['undelivered'] = [];

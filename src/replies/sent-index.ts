@@ -14,100 +14,79 @@ import {
   type Remembered,
 } from '../store/store';
 import { isBlank, normaliseRecipient } from '../wire/fields';
-import { type ReplyRequest, requestGraceMs } from './reply-request';
+import { keepAnswerRules } from './again';
+import {
+  type FoundRequest,
+  findOwnRequest,
+  findRequest,
+  movedRequests,
+  openAlias,
+  openRequests,
+  recipientDigest,
+  requestKey,
+} from './open-requests';
+import { followUpGraceMs, type ReplyRequest } from './reply-request';
 
-/** Under this key stands that texts have been remembered, in which case what comes may answer one. */
+/** This key is set as soon as a message was remembered: from then on an incoming record can be a reply. */
 const sentIndexKey = 'remembers';
 
-/** Writes that down, where it is not yet. */
+/** Notes that messages are remembered. */
 export function noteSentIndex(at: number, look: Look, changes: Changes): void {
   if (!look(sentIndexKey)) changes.remember.set(sentIndexKey, { at, forMs: foreverMs, value: '' });
 }
 
-/** Says whether that is so. */
 export function hasSentIndex(look: Look): boolean {
   return look(sentIndexKey) !== undefined;
 }
 
-/** A text as it is remembered: under its messageId, found by that or by the handsets that it went to. */
+/** A remembered message, which stands under its reference. */
 interface StoredText extends Omit<SentText, 'matchedBy'> {
-  /** For how long it is known, where that is less than it is remembered for the sake of its reply requests. */
+  /** Id of the message. */
+  text?: string;
+  /** How long the message is known, in ms, if that is less than its reply requests need. */
   knownMs?: number;
 }
 
 /** What a record answers. */
 export interface Match {
   sent: SentText;
-  /** Until when it is known to what answers no open reply request, in ms. */
+  /** Until when the message is known to records that answer no open request, in ms. */
   knownUntil: number;
-  /** The open reply request that it answers, or whose wait it ends, and the key that is there while it is open. */
-  request?: OpenRequest & { key: string };
+  /** The open reply request to which the record belongs. */
+  request?: FoundRequest;
 }
 
 const sentPrefix = 'sent:';
 const sentKey = (reference: string) => sentPrefix + reference;
 
-/** Names a text among the remembered ones: by its messageId, or else by what the ledger calls it. */
+/** Names a message among the remembered ones: by its messageId, or else by its id. */
 export function referenceOf(messageId: string | undefined, text: Pick<Text, 'id'>): string {
   return messageId === undefined ? digest('text', text.id) : digest('messageId', messageId.trim());
 }
 
-/** What is to be known of a reply request: to whom it is, and by what its text is remembered. */
-type Open = Pick<ReplyRequest, 'id' | 'recipient' | 'reference'>;
-
-/**
- * Opens reply requests to replies.
- *
- * @param pending what is not known of their texts yet
- */
-export function openRequests(
-  requests: readonly Open[],
-  pending: Omit<OpenRequest, 'id'>,
-  { at, forMs }: Duration,
-  changes: Changes,
-): void {
-  for (const { id, recipient, reference } of requests) {
-    const value = JSON.stringify({ id, ...pending } satisfies OpenRequest);
-    changes.remember.set(requestKey(reference, recipientDigest(recipient)), { at, forMs, value });
-  }
-}
-
-/**
- * Closes a reply request that is not open to a reply any more. Another text with its messageId may have asked since.
- *
- * @param mayBeDecided a reply is left for whoever says that the text has arrived
- */
-export function closeRequest(request: Open, look: Look, changes: Changes, mayBeDecided = false): void {
-  const open = readOpenRequest(request.reference, recipientDigest(request.recipient), look);
-  if (open?.id !== request.id) return;
-  const duration = look(open.key);
-  if (!mayBeDecided || !duration) changes.remember.set(open.key, undefined);
-  else openRequests([request], { isPending: true, isUndecided: true }, duration, changes);
-}
-
-/** By what it is looked for what a record answers. */
+/** The keys by which the message is found that a record answers. */
 export interface RecordKeys {
-  /** Names the text that the record names, as {@link referenceOf} does; absent: it names none. */
+  /** The message that the record names, as {@link referenceOf} does. Absent: the record names none. */
   reference: string | undefined;
-  /** Stands for its sender in keys. */
+  /** Stands for the sender of the record. */
   sender: string;
 }
 
-/** Derives them. §2.3: `default` stands for a text that had no messageId. */
+/** Derives the keys of a record. `default` stands for a message without a messageId (§2.3). */
 export function recordKeysOf({ inReplyToId, from }: { inReplyToId?: unknown; from: unknown }): RecordKeys {
   const id = isBlank(inReplyToId) ? 'default' : String(inReplyToId).trim();
   return { sender: recipientDigest(from), reference: id === 'default' ? undefined : digest('messageId', id) };
 }
 
-/** What {@link match} looks at in any case. */
+/** The keys that {@link match} always reads. */
 export function keysOfMatch(kind: 'incoming' | 'status', { reference, sender }: RecordKeys): string[] {
   if (reference !== undefined) return [sentKey(reference), requestKey(reference, sender)];
   return kind === 'incoming' ? [handsetKey(sender)] : [];
 }
 
 /**
- * Finds the text that a record answers: by messageId, or an incoming message without one by its handset: then the
- * latest open reply request to it, else the latest text.
+ * Finds the message that a record answers, by messageId. An incoming message without one is matched by its handset: to
+ * the latest open reply request, or else to the latest message.
  */
 export function match(
   kind: 'incoming' | 'status',
@@ -115,54 +94,43 @@ export function match(
   { reference, sender }: RecordKeys,
   look: Look,
 ): Match | undefined {
-  if (reference === undefined) {
-    const known = kind === 'incoming' ? parseReferences(look(handsetKey(sender))) : [];
-    const openTo = ({ sent, asks }: Reference) => {
-      const open = asks && readOpenRequest(sent, sender, look);
-      return open?.isPending ? undefined : open;
-    };
-    const latest = [...known].reverse().find(openTo) ?? known.at(-1);
-    const sent = latest && readSent(latest.sent, look);
-    const request = latest && openTo(latest);
-    return sent && { ...publicMatch(sent, 'handset'), ...(request && { request }) };
-  }
+  if (reference === undefined) return kind === 'incoming' ? matchByHandset(sender, look) : undefined;
   const sent = readSent(reference, look);
   if (!sent) return undefined;
-  let request = readOpenRequest(reference, sender, look);
-  if (!request && kind === 'incoming' && !sent.to.includes(normaliseRecipient(from))) {
-    // Whoever replies with the messageId answers for a contact or group that it asks.
-    const items = sent.to.filter((item) => !isHandset(item));
-    const answers = items.map((item) => readOpenRequest(reference, recipientDigest(item), look));
-    request = answers.find((open) => open !== undefined);
-  }
+  const request =
+    kind === 'status' ? requestOfStatus(from, reference, look) : requestOfReply(from, sent.to, reference, look);
   return { ...publicMatch(sent, 'messageId'), ...(request && { request }) };
 }
 
-/** What stands under the key of an open reply request. */
-interface OpenRequest {
-  id: string;
-  /** Nobody knows yet whether its text was accepted: it is answered by messageId alone. */
-  isPending?: true;
-  /** Nor will it be known before somebody says so, if ever: its reply is an ordinary message, too. */
-  isUndecided?: true;
+function matchByHandset(sender: string, look: Look): Match | undefined {
+  const known = parseReferences(look(handsetKey(sender)));
+  const openTo = ({ sent, asks }: Reference) => {
+    const open = asks && findRequest(sent, sender, look);
+    return open?.isPending ? undefined : open;
+  };
+  const latest = [...known].reverse().find(openTo) ?? known.at(-1);
+  const sent = latest && readSent(latest.sent, look);
+  const request = latest && openTo(latest);
+  return sent && { ...publicMatch(sent, 'handset'), ...(request && { request }) };
 }
 
-/** @param recipient see {@link recipientDigest} */
-function readOpenRequest(
-  reference: string,
-  recipient: string,
-  look: Look,
-): (OpenRequest & { key: string }) | undefined {
-  const key = requestKey(reference, recipient);
-  const open = parseRememberedValue(look(key), isOpenRequest);
-  return open && { ...open, key };
+function requestOfReply(from: unknown, to: readonly string[], reference: string, look: Look): FoundRequest | undefined {
+  const request = findRequest(reference, recipientDigest(from), look);
+  if (request || to.includes(normaliseRecipient(from))) return request;
+  // Any other handset can be of an address-book item.
+  for (const item of to) {
+    const ofItem = isHandset(item) ? undefined : findRequest(reference, recipientDigest(item), look);
+    if (ofItem) return ofItem;
+  }
+  return undefined;
 }
 
-function isOpenRequest(value: unknown): value is OpenRequest {
-  return typeof (value as OpenRequest | null)?.id === 'string';
+/** A status never ends the request of an address-book item, and statuses of a message `again` count for no request. */
+function requestOfStatus(from: unknown, reference: string, look: Look): FoundRequest | undefined {
+  return isHandset(normaliseRecipient(from)) ? findOwnRequest(reference, recipientDigest(from), look) : undefined;
 }
 
-/** A text, and until when it is known. */
+/** A message, and until when it is known, in ms. */
 type KnownText = StoredText & { knownUntil: number };
 
 function readSent(reference: string, look: Look): KnownText | undefined {
@@ -177,35 +145,28 @@ function isStoredText(value: unknown): value is StoredText {
   return Array.isArray(to) && to.every((one) => typeof one === 'string') && typeof body === 'string';
 }
 
-function publicMatch({ knownMs: _, knownUntil, ...sent }: KnownText, matchedBy: MatchedBy): Match {
+function publicMatch({ text: _, knownMs: __, knownUntil, ...sent }: KnownText, matchedBy: MatchedBy): Match {
   return { sent: { ...sent, matchedBy }, knownUntil };
 }
 
-/** What is known of one handset: the texts that it got, the latest last. */
+/** A message that a handset got. */
 interface Reference {
-  /** The part of the key under which the text is remembered. */
+  /** The reference of the message. */
   sent: string;
   at: number;
   until: number;
-  /** It asked the handset. */
+  /** The handset has, or had, a reply request. */
   asks?: true;
 }
 
-/** So many texts to one handset are known that ask nothing; the latest is the one that counts. */
-const referencesPerHandset = 8;
-/** So many texts that asked are known by the handset alone: more than a person can answer. By messageId all are. */
+/** Bounds of the messages of one handset that a reply without a messageId can answer: without and with a reply request. */
+const maxMessagesPerHandset = 8;
 const maxRequestsPerHandset = 50;
 
 const handsetPrefix = 'handset:';
-const requestPrefix = 'request:';
-
-/** What stands for a recipient, or a sender, in keys. */
-const recipientDigest = (recipient: unknown) => digest(normaliseRecipient(recipient));
 const handsetKey = (recipient: string) => handsetPrefix + recipient;
-/** The key of a reply request, which is there while it is open. */
-const requestKey = (reference: string, recipient: string) => `${requestPrefix}${reference}:${recipient}`;
 
-/** Says whether a recipient is a number, rather than a contact or group. */
+/** Says whether a recipient is a number and not an address-book item. */
 export function isHandset(recipient: string): boolean {
   return /^\d+$/.test(recipient);
 }
@@ -220,11 +181,11 @@ function isReferences(value: unknown): value is Reference[] {
   );
 }
 
-/** @param references in the order in which their texts were sent, which says more than their times: the clock may have been set */
+/** @param references in the order in which the messages left; their times can differ from it, because clocks can be set */
 function writeReferences(key: string, references: readonly Reference[], changes: Changes): void {
   const asking = references.filter(({ asks }) => asks);
   const others = references.filter(({ asks }) => !asks);
-  const known = new Set([...asking.slice(-maxRequestsPerHandset), ...others.slice(-referencesPerHandset)]);
+  const known = new Set([...asking.slice(-maxRequestsPerHandset), ...others.slice(-maxMessagesPerHandset)]);
   const kept = references.filter((reference) => known.has(reference));
   const at = Math.max(...kept.map((reference) => reference.at));
   const until = Math.max(...kept.map((reference) => reference.until));
@@ -232,8 +193,15 @@ function writeReferences(key: string, references: readonly Reference[], changes:
   changes.remember.set(key, kept.length === 0 ? undefined : remembered);
 }
 
-/** It is known who has not got a text that was remembered as it left. */
-export function forgetSent(sent: string, recipients: readonly string[], look: Look, changes: Changes): void {
+/** Forgets a message that was remembered as it left, for the recipients that did not get it. */
+export function forgetSent(
+  { id }: Pick<Text, 'id'>,
+  { reference: sent, recipients }: { reference: string; recipients: readonly string[] },
+  look: Look,
+  changes: Changes,
+): void {
+  // An earlier message has the same messageId.
+  if (readSent(sent, look)?.text !== id) return;
   for (const key of handsetKeysOf(recipients).values()) {
     const references = parseReferences(look(key));
     const others = references.filter((reference) => reference.sent !== sent);
@@ -241,7 +209,7 @@ export function forgetSent(sent: string, recipients: readonly string[], look: Lo
   }
 }
 
-/** What two logins know of one handset, put together: in which order they have sent only their times tell. */
+/** Joins what two logins know of a handset. Only the times say in which order they sent. */
 function mergeReferences(own: Remembered, other: Remembered, key: string, changes: Changes): undefined {
   const known = parseReferences(own);
   const added = parseReferences(other).filter(({ sent }) => !known.some((reference) => reference.sent === sent));
@@ -250,25 +218,25 @@ function mergeReferences(own: Remembered, other: Remembered, key: string, change
   return undefined;
 }
 
-/** What steps go by: the time, and for how long the ledger remembers what, in ms. */
+/** The time and the settings of a step. Durations in ms. */
 export interface Memory extends KeyMemory {
   moment: Moment;
   rules: RuleSettings;
   sentMs: number;
 }
 
-/** From when on, and for how long, a text is remembered that is accepted or leaves now. */
-export function durationOf({ options }: Text, { now, sentMs }: Pick<Memory, 'now' | 'sentMs'>): Duration {
-  const waitsMs = [options.waitMs, options.reportMs].filter((waitMs) => waitMs !== undefined);
-  return { at: now, forMs: Math.max(sentMs, ...waitsMs.map((waitMs) => waitMs + requestGraceMs)) };
+/** Says how long a message is remembered that leaves or is accepted now. */
+export function durationOf({ options, again }: Text, { now, sentMs }: Pick<Memory, 'now' | 'sentMs'>): Duration {
+  const waitsMs = [options.waitMs, options.reportMs, again?.waitMs].filter((waitMs) => waitMs !== undefined);
+  return { at: now, forMs: Math.max(sentMs, ...waitsMs.map((waitMs) => waitMs + followUpGraceMs)) };
 }
 
-/** By what a text is remembered, as it leaves or is accepted. */
+/** The keys under which a message is remembered. */
 export interface SentKeys {
   messageId: string | undefined;
   /** See {@link referenceOf}. */
   reference: string;
-  /** Under these keys is what is known of the handsets that have got it, or may have, by their numbers. */
+  /** The keys of the handsets that got the message, or might have got it, by their numbers. */
   handsets: ReadonlyMap<string, string>;
 }
 
@@ -280,55 +248,79 @@ function handsetKeysOf(recipients: readonly string[]): ReadonlyMap<string, strin
   return new Map(recipients.filter(isHandset).map((msisdn) => [msisdn, handsetKey(recipientDigest(msisdn))]));
 }
 
-/** What is remembered of a text. */
+/** A message to be remembered. */
 interface Remembering {
   text: Text;
-  /** Whom it goes to. */
+  /** The recipients to which the message goes. */
   to: string[];
   keys: SentKeys;
-  /** Its reply requests that a reply may answer yet. */
+  /** The reply requests that a reply can still answer. */
   open: readonly ReplyRequest[];
-  /** Whether it is known to be accepted. */
+  /** Whether the message is known to be accepted. */
   isAccepted: boolean;
 }
 
-/** Remembers a text for the replies and statuses that answer it. */
+/** Remembers a message for the replies and statuses that answer it. */
 export function remember(
   { text, to, keys, open, isAccepted }: Remembering,
   memory: Pick<Memory, 'now' | 'sentMs'>,
   look: Look,
   changes: Changes,
 ): void {
-  const { body, from } = text.message;
-  const { messageId, reference, handsets } = keys;
-  const { sentMs } = memory;
+  const { reference, handsets } = keys;
   const duration = durationOf(text, memory);
   const { at, forMs } = duration;
-  const recipients = new Set(open.map(({ recipient }) => recipient));
+  const asked = new Set(text.again ? to : open.map(({ recipient }) => recipient));
   noteSentIndex(at, look, changes);
+  // An earlier message with this messageId stays until the new one is accepted.
+  const former = readSent(reference, look);
+  if (isAccepted || !former || former.text === text.id) rememberText({ text, to, keys }, memory, changes);
+  for (const [msisdn, key] of handsets) {
+    const added = { sent: reference, at, until: at + forMs, ...(asked.has(msisdn) && { asks: true as const }) };
+    const others = parseReferences(look(key)).filter((other) => other.sent !== reference);
+    writeReferences(key, [...others, added], changes);
+    if (text.again) openAlias(text.again, requestKey(reference, recipientDigest(msisdn)), duration, changes);
+  }
+  openRequests(open, isAccepted ? { duration } : { duration, isPending: true }, look, changes);
+  if (open.length > 0) keepAnswerRules(text, duration, changes);
+}
+
+function rememberText(
+  { text, to, keys: { messageId, reference } }: Pick<Remembering, 'text' | 'to' | 'keys'>,
+  memory: Pick<Memory, 'now' | 'sentMs'>,
+  changes: Changes,
+): void {
+  const { body, from } = text.message;
+  const { sentMs } = memory;
+  const duration = durationOf(text, memory);
   const remembered: StoredText = {
+    text: text.id,
     ...(messageId === undefined ? undefined : { messageId }),
     to,
     body,
     ...(from === undefined ? undefined : { from }),
-    sentAt: new Date(at).toISOString(),
+    sentAt: new Date(duration.at).toISOString(),
     node: text.node,
-    ...(sentMs < forMs ? { knownMs: sentMs } : undefined),
+    ...(sentMs < duration.forMs ? { knownMs: sentMs } : undefined),
     ...(text.options.remember === undefined ? undefined : { remembered: text.options.remember.value }),
   };
   changes.remember.set(sentKey(reference), { ...duration, value: JSON.stringify(remembered) });
-  for (const [msisdn, key] of handsets) {
-    const added = { sent: reference, at, until: at + forMs, ...(recipients.has(msisdn) && { asks: true as const }) };
-    const others = parseReferences(look(key)).filter((other) => other.sent !== reference);
-    writeReferences(key, [...others, added], changes);
-  }
-  openRequests(open, isAccepted ? {} : { isPending: true }, duration, changes);
 }
 
-/** What is known of a handset is put together. */
+/** A message that was remembered as it left is accepted: it replaces an earlier message with its messageId. */
+export function acceptSent(
+  { text, to, keys }: Pick<Remembering, 'text' | 'to' | 'keys'>,
+  memory: Pick<Memory, 'now' | 'sentMs'>,
+  look: Look,
+  changes: Changes,
+): void {
+  if (readSent(keys.reference, look)?.text !== text.id) rememberText({ text, to, keys }, memory, changes);
+}
+
+/** The references of a handset in two stores are merged. */
 export const movedSent: readonly MovedValues[] = [
   { prefix: sentPrefix },
-  { prefix: requestPrefix },
+  movedRequests,
   { prefix: handsetPrefix, merge: mergeReferences },
   { prefix: sentIndexKey },
 ];

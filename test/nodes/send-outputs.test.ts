@@ -72,7 +72,7 @@ describe('the outputs of sms-send', () => {
       createAnswerOutputs(RED, { topic, payload: 'hello' } as unknown as SmsMessage, {
         messageId: 'm',
         recipient,
-        answer: { reason: 'timeout' },
+        result: { reason: 'timeout' },
         redelivered: false,
       });
     }

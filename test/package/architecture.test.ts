@@ -68,7 +68,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   delivery: ['inbox', 'journal', 'store', 'wire', ...plain],
   message: ['journal', 'store', 'wire', 'outbox', ...plain],
   outbox: ['consent', 'replies', 'message', 'polling', 'inbox', 'journal', 'store', 'wire', 'http', ...plain],
-  replies: ['outbox', 'message', 'polling', 'inbox', 'journal', 'store', 'wire', 'http', ...plain],
+  replies: ['consent', 'outbox', 'message', 'polling', 'inbox', 'journal', 'store', 'wire', 'http', ...plain],
   account: [
     'consent',
     'delivery',

@@ -404,14 +404,14 @@ export const mutants: readonly Mutant[] = [
   outward(
     'a question is closed twice',
     'replies/reply-steps.ts',
-    'if (!answer || current.answer) continue;',
-    'if (!answer) continue;',
+    'if (current.result) continue;\n        const ended',
+    'const ended',
   ),
   outward(
     'a question is closed by a reply that was not written',
     'replies/replies.ts',
-    'if (answered) keepItem(changes, answered);',
-    '',
+    'if (ended) keepItem(changes, ended);\n    else',
+    'if (!ended)',
   ),
   outward(
     'a question is taken for open when its text is accepted',

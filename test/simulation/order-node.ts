@@ -31,7 +31,7 @@ export class OrderNode {
       onAnswer: (news) =>
         this.#send(() => {
           const input = this.#inputOf(news);
-          const what = 'reply' in news.answer ? 'a reply' : news.answer.reason;
+          const what = 'reason' in news.result ? news.result.reason : 'a reply';
           world.say(() => `${this.#process.name}: ${this.#id} has ${what} of ${news.recipient} to ${input?.text.name}`);
           outward?.answered(input, news, (record) => world.find('incoming', record as Record<string, unknown>));
         }),

@@ -241,7 +241,7 @@ export class Outward {
       if (!this.#mayBeTakenOver) this.#violate('an answer to no message', news.recipient);
       return;
     }
-    const { recipient, answer, redelivered } = news;
+    const { recipient, result, redelivered } = news;
     const name = `${nameOf(input)} to ${recipient}`;
     const answers = input.answers.get(recipient) ?? [];
     input.answers.set(recipient, [...answers, news]);
@@ -254,17 +254,18 @@ export class Outward {
     const isResolved = last !== undefined && !('code' in last) && last.resolvedBy !== undefined;
     // A try whose outcome is unknown may have reached somebody who is not sent to once more, or whom the next try is refused for.
     const hasArrived = input.order.retryUncertain && input.text.accepted.has(recipient);
-    const isUnsure = 'reply' in answer ? isUnknown || isResolved || hasArrived : isUnknown && input.mayRepeat;
-    if (!acceptedOf(input).includes(recipient) && !input.isAbandoned && !isUnsure)
+    const isUnsure = 'reason' in result ? isUnknown && input.mayRepeat : isUnknown || isResolved || hasArrived;
+    if ('reason' in result && result.reason === 'failed') return;
+    if (!acceptedOf(input).includes(recipient) && !input.isAbandoned && !isUnsure && !isResolved)
       this.#violate('an answer before its outcome', name);
-    if (!('reply' in answer)) {
-      if (answer.reason === 'timeout') this.#examineTimeout(input, recipient);
+    if ('reason' in result) {
+      if (result.reason === 'timeout') this.#examineTimeout(input, recipient);
       else if (!this.#undelivered.has(`${input.text.name} ${recipient}`))
         this.#violate('called undelivered and was not', name);
       return;
     }
-    const message = find(answer.reply);
-    if (!message || answer.reply.from !== recipient) this.#violate('answered by somebody else', name);
+    const message = find(result.reply);
+    if (!message || result.reply.from !== recipient) this.#violate('answered by somebody else', name);
     else if ((this.#repliesUsed.get(message) ?? name) !== name && !this.#isReadByBoth)
       this.#violate('one reply to two questions', name);
     else this.#repliesUsed.set(message, name);

@@ -83,7 +83,7 @@ describe('DueTimes', () => {
       return Promise.resolve([]);
     };
     const ledger = {
-      questions: { size: asked.length, get: (id: string) => asked[Number(id)], of: () => asked },
+      followUps: { size: asked.length, get: (id: string) => asked[Number(id)], of: () => asked },
       journal: { run },
     } as unknown as Ledger;
     const questions = new Replies({
@@ -92,6 +92,8 @@ describe('DueTimes', () => {
       handlerOf: () => undefined,
       reconciliations: { observe() {} },
       origins: new Map(),
+      onAbandoned: () => {},
+      onAgainDue: () => {},
       onFault: (error) => assert.ifError(error),
     });
     questions.begin('t');

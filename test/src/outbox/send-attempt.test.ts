@@ -295,8 +295,11 @@ describe('a text and the limits of its account', () => {
     assert.equal(side.outbox.admin.state.awaitingReply, 1);
     await side.pass(hourMs);
     assert.deepEqual(
-      node.answers.map(({ recipient }) => recipient),
-      [a],
+      node.answers.map(({ recipient, result }) => [recipient, 'reason' in result && result.reason]),
+      [
+        [b, 'failed'],
+        [a, 'timeout'],
+      ],
     );
     await Promise.all([side.close(), side.pass(100)]);
   });

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
 import type { Sent, Text } from '../../../src/outbox/text';
 import { settle, leave as textLeaves } from '../../../src/outbox/transitions';
-import { type FollowUp, FollowUpBook, type ReplyRequest } from '../../../src/replies/reply-request';
-import { endAsked, leaveReply, readReply, replyKey } from '../../../src/replies/reply-steps';
+import { FollowUpBook } from '../../../src/replies/follow-up-book';
+import { closeRequest } from '../../../src/replies/open-requests';
+import type { FollowUp, ReplyRequest } from '../../../src/replies/reply-request';
+import { endFollowUps, leaveResult, readLeft, replyKey } from '../../../src/replies/reply-steps';
 import {
-  closeRequest,
   type Memory,
   match,
   recordKeysOf,
@@ -73,7 +74,7 @@ describe('replies that other instances have read', () => {
   const leave = (body: string) =>
     write((changes) => {
       closeRequest(question, look, changes);
-      leaveReply(question.id, { reply: reply(body) }, 2_000, changes);
+      leaveResult(question.id, { reply: reply(body) }, 2_000, changes);
     });
   const known = (one = question) => {
     const book = new FollowUpBook(() => {});
@@ -94,7 +95,7 @@ describe('replies that other instances have read', () => {
     leave('yes');
     remember();
     assert.equal(isOpen(), true);
-    const step = endAsked([question], known());
+    const step = endFollowUps([question], known());
     write((changes) => step.decide(look, changes)(true));
     assert.equal(isOpen(), false);
   });
@@ -103,24 +104,24 @@ describe('replies that other instances have read', () => {
     leave('yes');
     let answered: readonly FollowUp[] = [];
     write((changes) => {
-      answered = endAsked([question], known()).decide(look, changes)(true);
+      answered = endFollowUps([question], known()).decide(look, changes)(true);
     });
     assert.deepEqual(
-      answered.map(({ answer }) => answer && 'reply' in answer && answer.reply.body),
+      answered.map(({ result }) => result && 'reply' in result && !('reason' in result) && result.reply.body),
       ['yes'],
     );
-    assert.deepEqual(endAsked([question], known()).decide(look, createChanges())(true), []);
+    assert.deepEqual(endFollowUps([question], known()).decide(look, createChanges())(true), []);
     leave('too late');
-    const step = endAsked([question], known({ ...question, answer: { reply: reply('yes') } }));
+    const step = endFollowUps([question], known({ ...question, result: { reply: reply('yes') } }));
     write((changes) => assert.deepEqual(step.decide(look, changes)(true), []));
-    assert.equal(readReply(question.id, look), undefined);
+    assert.equal(readLeft(question.id, look).result, undefined);
   });
 
   it('answer it as the steps before in the same commit have left it', () => {
     leave('yes');
     const changes = createChanges();
     changes.keep.set(question.id, { ...question, askedAt: 1_500 } as ReplyRequest);
-    const [answered] = endAsked([question], known()).decide(look, changes)(true);
+    const [answered] = endFollowUps([question], known()).decide(look, changes)(true);
     assert.equal(answered?.askedAt, 1_500);
   });
 
@@ -161,11 +162,11 @@ describe('replies that other instances have read', () => {
 
   it('end a question whose time is up', () => {
     leave('yes');
-    const step = endAsked([question], known(), true);
+    const step = endFollowUps([question], known(), true);
     write((changes) => {
       const [ended] = step.decide(look, changes)(true);
-      assert.ok(ended?.answer && 'reply' in ended.answer && ended.answer.reply.body === 'yes');
+      assert.deepEqual(ended?.result, { reply: reply('yes') });
     });
-    assert.equal(readReply(question.id, look), undefined);
+    assert.equal(readLeft(question.id, look).result, undefined);
   });
 });

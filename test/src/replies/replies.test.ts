@@ -4,7 +4,7 @@ import type { Entry } from '../../../src/inbox/entries';
 import { moveAll } from '../../../src/journal/move';
 import type { InboxRecord, IncomingRecord, SentText } from '../../../src/model';
 import type { Text } from '../../../src/outbox/text';
-import { ask } from '../../../src/replies/reply-steps';
+import { createRequests } from '../../../src/replies/reply-steps';
 import { sentKeysOf } from '../../../src/replies/sent-index';
 import { MemoryStore } from '../../../src/store/memory';
 import { unsweptPrefix } from '../../../src/store/store';
@@ -54,7 +54,7 @@ describe('conversations', () => {
     assert.equal(side.service.tries, 2);
     const questions = store.disk.items.filter((item) => 'kind' in item && item.kind === 'replyRequest');
     assert.deepEqual(
-      questions.map((item) => 'answer' in item),
+      questions.map((item) => 'result' in item),
       [true],
       'a crash would bring it back',
     );
@@ -220,10 +220,8 @@ describe('conversations', () => {
       await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       await side.incoming('6421555123', 'or no', { inReplyToId: 'q1' });
       assert.deepEqual(answersOf(node), ['6421555123: yes']);
-      assert.equal(
-        node.answers[0] && 'reply' in node.answers[0].answer && node.answers[0].answer.reply.sent?.body,
-        'Come?',
-      );
+      const [{ result } = assert.fail()] = node.answers;
+      assert.equal('reason' in result ? result.reason : result.reply.sent?.body, 'Come?');
       await side.pass(hour);
       assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555124: timeout']);
       assert.deepEqual([node.state?.awaitingReply, side.asking], [0, false]);
@@ -231,7 +229,7 @@ describe('conversations', () => {
       assert.equal(side.outbox.isSettled, true);
     });
 
-    it('asks only those who were accepted, and nobody when the text failed', async () => {
+    it('ends at once for a recipient that failed, and opens no request if the message failed', async () => {
       const { side, node } = beginReceiving();
       side.service.script.push(
         { takes: true, failed: [{ msisdn: '6421555124' }] },
@@ -242,7 +240,7 @@ describe('conversations', () => {
       await side.pass(100);
       assert.equal(node.state?.awaitingReply, 1);
       await side.pass(hour);
-      assert.deepEqual(answersOf(node), ['6421555123: timeout']);
+      assert.deepEqual(answersOf(node), ['6421555124: failed', '6421555123: timeout']);
     });
 
     it('a reply by messageId answers its question, however many are open to the handset', async () => {
@@ -269,15 +267,30 @@ describe('conversations', () => {
       );
     }).timeout(20_000);
 
-    it('a final status other than RCV ends the wait', async () => {
+    it('ends the wait if the first final status of the handset is not RCV', async () => {
       const { side, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await side.pass(100);
       await side.status('6421555123', 'SNT', 'q1');
-      await side.status('6421555123', 'RCV', 'q1');
+      await side.status('6421555123', 'XYZ', 'q1');
       assert.deepEqual(answersOf(node), []);
       await side.status('6421555123', 'EXP', 'q1');
       assert.deepEqual(answersOf(node), ['6421555123: undelivered EXP']);
+    });
+
+    it('does not end the wait by a later final status after RCV, also across a restart', async () => {
+      const { side, node, store } = beginReceiving();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await side.pass(100);
+      await side.status('6421555123', 'RCV', 'q1');
+      await side.status('6421555123', 'NRCV', 'q1');
+      const next = side.restart(copyDisk(store.disk));
+      const nextNode = next.attach();
+      next.receive();
+      await next.pass(100);
+      await next.status('6421555123', 'NRCV', 'q1');
+      await next.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      assert.deepEqual([answersOf(node), answersOf(nextNode)], [[], ['6421555123: yes']]);
     });
 
     it('a contact or group is answered by whoever replies with the messageId', async () => {
@@ -927,7 +940,7 @@ describe('conversations', () => {
       await side.pass(100);
       for (const body of ['yes', 'no']) await side.incoming('6421555123', body);
       assert.deepEqual(
-        node.answers.map(({ messageId, answer }) => [messageId, 'reply' in answer && answer.reply.body]),
+        node.answers.map(({ messageId }, index) => [messageId, node.replies[index]]),
         [
           ['q2', 'yes'],
           ['q1', 'no'],
@@ -1205,8 +1218,8 @@ describe('conversations', () => {
       const message = { to, body: 'Come?', messageId: 'q1' };
       const text = { id: 'text', node: 'send', message, options: { waitMs: hour }, subscribers: [] } as unknown as Text;
       const keys = sentKeysOf(text, 'q1', to);
-      const asked = ask(text, keys, to, []);
-      const begun = ask(text, keys, to, asked);
+      const asked = createRequests(text, keys, to, []);
+      const begun = createRequests(text, keys, to, asked);
       assert.deepEqual(
         [asked, begun].map((questions) => [questions.length, questions.at(-1)?.id, questions.at(-1)?.recipient]),
         [asked, begun].map(() => [5_000, 'text-4999', '64211004999']),

@@ -181,7 +181,7 @@ describe('sending, when everything comes at once', () => {
     store.failing.clear();
     await side.pass(minuteMs);
     assert.deepEqual(
-      node.answers.map(({ answer }) => 'reason' in answer && answer.reason),
+      node.answers.map(({ result }) => 'reason' in result && result.reason),
       ['timeout'],
     );
     assert.equal(node.ends.length, 1);

@@ -8,7 +8,7 @@ import type { IncomingRecord } from '../../../src/model';
 import { outboxValues } from '../../../src/outbox/outbox';
 import type { Text } from '../../../src/outbox/text';
 import type { ReplyRequest } from '../../../src/replies/reply-request';
-import { leaveReply, replyKey } from '../../../src/replies/reply-steps';
+import { leaveResult, replyKey } from '../../../src/replies/reply-steps';
 import { match, recordKeysOf, remember, sentKeysOf } from '../../../src/replies/sent-index';
 import { type Changes, createChanges, type Item, type Look, type Remembered } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
@@ -522,7 +522,7 @@ describe('what a login takes over of another', () => {
 
   it('is every reply that instances have left each other', () => {
     const left = createChanges();
-    leaveReply('a', { reason: 'undelivered', statusCode: 'NUR' }, 1_000, left);
+    leaveResult('a', { reason: 'undelivered', statusCode: 'NUR' }, 1_000, left);
     const step = adoptAt(2_000, [], [...left.remember] as [string, Remembered][]);
     const changes = createChanges();
     step.decide(() => undefined, changes);

@@ -181,7 +181,7 @@ export class FakeNode implements SendHandler {
 
   /** What was answered, or why nothing was. */
   get replies(): string[] {
-    return this.answers.map(({ answer }) => ('reply' in answer ? answer.reply.body : answer.reason));
+    return this.answers.map(({ result }) => ('reason' in result ? result.reason : result.reply.body));
   }
 
   /** The codes of its outcomes, or who was accepted. */
@@ -425,8 +425,8 @@ export function beginReceiving<S extends FailingStore>(store = new FailingStore(
 
 /** What came of the questions of a node: the reply, or why none. */
 export function answersOf({ answers }: FakeNode): string[] {
-  return answers.map(({ recipient, answer, redelivered }) => {
-    const end = 'reply' in answer ? answer.reply.body : [answer.reason, answer.statusCode].filter(Boolean).join(' ');
+  return answers.map(({ recipient, result, redelivered }) => {
+    const end = 'reason' in result ? [result.reason, result.statusCode].filter(Boolean).join(' ') : result.reply.body;
     return `${recipient}: ${end}${redelivered ? ' again' : ''}`;
   });
 }

@@ -259,6 +259,29 @@ describe('sending from several processes on one Redis', () => {
     assert.equal(next.answers[0]?.flowMessage, '{"payload":"well?"}');
   });
 
+  it('ends a request by the replies that another instance has read, with the message again', async () => {
+    const service = new FakeService();
+    const first = create(service);
+    const node = first.attach();
+    const answers = [{ value: 'YES', words: ['yes'] }];
+    const again = { message: { to: [], body: 'YES or NO?' }, encoding: 'GSM-7', parts: 1 } as const;
+    sendText(node, 'well?', { waitMs: 60_000, messageId: 'm1', answers, again });
+    await until(() => node.ends.length === 1);
+    const second = create(service);
+    second.receive();
+    await second.journal.ready();
+    await second.incoming('6421555123', 'who?', { inReplyToId: 'm1' });
+    await until(() => service.taken.length === 2);
+    const inReplyToId = service.taken[1]?.messageId ?? '';
+    await second.incoming('6421555123', 'Yes.', { inReplyToId });
+    await until(() => node.answers.length === 1);
+    assert.deepEqual(
+      node.answers.map(({ result }) => 'answer' in result && result.answer),
+      ['YES'],
+    );
+    assert.deepEqual(service.bodies, ['well?', 'YES or NO?']);
+  });
+
   it('an open question that a process has found is no longer its own when another has taken it over', async () => {
     const service = new FakeService();
     const first = create(service);

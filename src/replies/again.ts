@@ -1,0 +1,110 @@
+import type { CheckedDraft } from '../message/draft';
+import type { SendOptions, Text } from '../outbox/text';
+import {
+  type Changes,
+  type Duration,
+  keepItem,
+  type Look,
+  type MovedValues,
+  parseRememberedValue,
+} from '../store/store';
+import { type AnswerChoice, findAnswer } from './answers';
+import type { FollowUpBook } from './follow-up-book';
+import type { ReplyRequest } from './reply-request';
+
+/** The message that follows an unclear reply, without its recipient. */
+export interface AgainTemplate extends CheckedDraft {
+  options: SendOptions;
+  /** Whether each such message gets a UUID of its own. */
+  hasOwnId: boolean;
+}
+
+/** Which replies to a message are answers, and which message follows an unclear reply. */
+interface AnswerRules {
+  answers: readonly AnswerChoice[];
+  again?: AgainTemplate;
+}
+
+/** A group can have more handsets than a message has recipients. Beyond this number no handset gets `again`. */
+const maxAgainPerRequest = 10_000;
+
+const rulesPrefix = 'answers:';
+
+export const movedAnswerRules: MovedValues = { prefix: rulesPrefix };
+
+export function answerRulesKey(text: string): string {
+  return rulesPrefix + text;
+}
+
+export function hasAnswers({ options }: Pick<Text, 'options'>): boolean {
+  return options.answers !== undefined && options.answers.length > 0;
+}
+
+/** Stores the answer rules of a message once, because a message can have 5,000 reply requests. */
+export function keepAnswerRules(text: Text, { at, forMs }: Duration, changes: Changes): void {
+  if (!hasAnswers(text)) return;
+  const { answers = [], again, remember, retries, priority, unlimited, essential, keep } = text.options;
+  const rules: AnswerRules = { answers };
+  if (again) {
+    const options: SendOptions = {
+      retries,
+      retryUncertain: false,
+      resolveMs: 0,
+      priority,
+      unlimited,
+      ...(essential && { essential }),
+      ...(keep && { keep }),
+      remember: remember ?? { value: undefined },
+    };
+    rules.again = { ...again, options, hasOwnId: text.message.messageId !== undefined };
+  }
+  changes.remember.set(answerRulesKey(text.id), { at, forMs, value: JSON.stringify(rules) });
+}
+
+function readAnswerRules(text: string, look: Look): AnswerRules | undefined {
+  return parseRememberedValue(look(answerRulesKey(text)), isAnswerRules);
+}
+
+function isAnswerRules(value: unknown): value is AnswerRules {
+  const { answers } = Object(value) as { answers?: unknown };
+  return Array.isArray(answers) && answers.every((answer) => Array.isArray(answer?.words));
+}
+
+/** Returns the value of the answer that a reply gives, or `undefined` if the reply is unclear. */
+export function readAnswer(text: string, body: string, look: Look): string | undefined {
+  return findAnswer(readAnswerRules(text, look)?.answers ?? [], body);
+}
+
+export function readAgainTemplate(text: string, look: Look): AgainTemplate | undefined {
+  return readAnswerRules(text, look)?.again;
+}
+
+/** Records an unclear reply. Each handset gets the message `again` once. */
+export function withUnclear(request: ReplyRequest, body: string, handsets: readonly string[]): ReplyRequest {
+  const { againTo = [], againDue = [] } = request;
+  const added = handsets.filter((handset) => !againTo.includes(handset)).slice(0, maxAgainPerRequest - againTo.length);
+  if (added.length === 0) return { ...request, unclear: body };
+  return { ...request, unclear: body, againTo: [...againTo, ...added], againDue: [...againDue, ...added] };
+}
+
+/** Records that the message `again` needs no further try to a handset. */
+export function withoutDue(request: ReplyRequest, handset: string): ReplyRequest {
+  return { ...request, againDue: request.againDue?.filter((one) => one !== handset) ?? [] };
+}
+
+/**
+ * Records that a message `again` is stored or leaves, in the same commit, so that a crash neither loses the message nor
+ * repeats it. Returns the effect.
+ */
+export function takeAgain({ again, message }: Text, followUps: FollowUpBook, changes: Changes): () => void {
+  const [handset = ''] = message.to;
+  const known = again && followUps.get(again.request);
+  if (known?.kind !== 'replyRequest') return () => {};
+  const current = (changes.keep.get(known.id) as ReplyRequest | undefined) ?? known;
+  if (!current.againDue?.includes(handset)) return () => {};
+  keepItem(changes, withoutDue(current, handset));
+  return () => {
+    const latest = followUps.get(known.id);
+    if (latest?.kind === 'replyRequest') followUps.put(withoutDue(latest, handset));
+  };
+}

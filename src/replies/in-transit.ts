@@ -1,0 +1,54 @@
+import { type Clock, wait } from '../clock';
+import type { Text } from '../outbox/text';
+import { normaliseRecipient } from '../wire/fields';
+
+/** How long a reply by handset is held back for the outcome of a message (§4b). */
+const maxHeldBackMs = 60_000;
+
+/**
+ * Messages with reply requests that have left and whose outcome is not known yet. A reply by handset waits for that
+ * outcome, because the reply is an answer only if the message was accepted.
+ */
+export class MessagesInTransit {
+  readonly #clock: Clock;
+  readonly #messages = new Map<
+    string,
+    { recipients: readonly string[]; outcome: Promise<void>; end: AbortController }
+  >();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Adds a message that leaves. */
+  add({ id, message, options }: Text): void {
+    if (options.waitMs === undefined || this.#messages.has(id)) return;
+    const end = new AbortController();
+    const outcome = wait(this.#clock, maxHeldBackMs, end.signal).then(
+      () => this.delete(id),
+      () => {},
+    );
+    this.#messages.set(id, { recipients: message.to, outcome, end });
+  }
+
+  /** Removes a message whose outcome is written. */
+  delete(id: string): void {
+    this.#messages.get(id)?.end.abort();
+    this.#messages.delete(id);
+  }
+
+  clear(): void {
+    for (const id of [...this.#messages.keys()]) this.delete(id);
+  }
+
+  /**
+   * Resolves when the outcome of each message to a handset is known, or 60 s after the message left. `undefined` if no
+   * outcome is missing.
+   */
+  outcomesTo(handset: unknown): Promise<void> | undefined {
+    const msisdn = normaliseRecipient(handset);
+    const messages = [...this.#messages.values()].filter(({ recipients }) => recipients.includes(msisdn));
+    if (messages.length === 0) return undefined;
+    return Promise.all(messages.map(({ outcome }) => outcome)).then(() => {});
+  }
+}

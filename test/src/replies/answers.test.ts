@@ -1,0 +1,250 @@
+import assert from 'node:assert/strict';
+import { isSmsError } from '../../../src/errors';
+import type { IncomingRecord } from '../../../src/model';
+import type { SendOptions } from '../../../src/outbox/text';
+import { findAnswer, parseAnswers } from '../../../src/replies/answers';
+import { beginReceiving, copyDisk, type FakeNode, forever, type SendingSide, sendText } from '../sending/sending-side';
+import { createError } from '../some-error';
+import type { FailingStore } from '../store/failing-store';
+
+const handset = '6421555123';
+const hour = 3_600_000;
+const answers = [
+  { value: 'YES', words: ['yes', 'ja', '1', '👍'] },
+  { value: 'NO', words: ['no', 'not today'] },
+];
+const again: SendOptions['again'] = {
+  message: { to: [], body: 'Please answer YES or NO.' },
+  encoding: 'GSM-7',
+  parts: 1,
+};
+
+describe('parseAnswers', () => {
+  const refuses = (value: unknown, reason: string) =>
+    assert.throws(
+      () => parseAnswers(value),
+      (error) => isSmsError(error, 'SMS_CONFIG') && error.reason === reason,
+      JSON.stringify(value),
+    );
+
+  it('accepts no answers, and up to 20 answers with 20 words of 160 characters', () => {
+    const most = Array.from({ length: 20 }, (_, answer) => ({
+      value: 'v'.repeat(64),
+      words: Array.from({ length: 20 }, (_word, word) => `${answer} ${word} `.padEnd(160, '😀')).map((word) =>
+        [...word].slice(0, 160).join(''),
+      ),
+    }));
+    for (const value of [undefined, null, '', [], answers]) parseAnswers(value);
+    assert.equal(parseAnswers(most).length, 20);
+  });
+
+  it('refuses any other shape', () => {
+    const one = (change: object) => [{ value: 'YES', words: ['yes'], ...change }];
+    const long = 'x'.repeat(161);
+    for (const value of ['yes', {}, [null], ['yes'], Array(21).fill({ value: 'a', words: ['a'] })]) {
+      refuses(value, 'answersInvalid');
+    }
+    for (const value of ['', ' ', 1, 'x'.repeat(65)]) refuses(one({ value }), 'answersInvalid');
+    for (const words of [undefined, 'yes', [], [' '], [1], [long], Array(21).fill('yes')]) {
+      refuses(one({ words }), 'answersInvalid');
+    }
+  });
+
+  it('refuses one word in two answers, as words are compared', () => {
+    refuses([...answers, { value: 'LATER', words: ['(Yes!)'] }], 'answerWordTwice');
+    refuses([...answers, { value: 'LATER', words: ['👍 '] }], 'answerWordTwice');
+    assert.equal(parseAnswers([{ value: 'YES', words: ['yes', 'YES'] }]).length, 1);
+  });
+});
+
+describe('findAnswer', () => {
+  for (const [body, value] of [
+    ['YES', 'YES'],
+    [' "Yes"! ', 'YES'],
+    ['ｙｅｓ', 'YES'],
+    ['yes 👍', 'YES'],
+    ['1.', 'YES'],
+    ['👍', 'YES'],
+    ['Not \n today', 'NO'],
+    ['yes please', undefined],
+    ['👎', undefined],
+    ['👍👍', undefined],
+    ['?', undefined],
+    ['', undefined],
+  ] as const) {
+    it(`reads ${JSON.stringify(body)} as ${value ?? 'unclear'}`, () => {
+      assert.equal(findAnswer(answers, body), value);
+    });
+  }
+});
+
+describe('a reply request with answers', () => {
+  const ask = (
+    node: FakeNode & { node: Parameters<typeof sendText>[0]['node'] },
+    more: Parameters<typeof sendText>[2] = {},
+  ) => sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, answers, ...more });
+  const resultsOf = (node: FakeNode) =>
+    node.answers.map(({ result }) =>
+      'reason' in result ? result : { answer: result.answer, body: result.reply.body },
+    );
+  const awaitedOf = (side: SendingSide) => side.received.map(({ awaited }: Partial<IncomingRecord>) => awaited);
+
+  it('ends with the value of the answer', async () => {
+    const { side, node } = beginReceiving();
+    ask(node);
+    await side.pass(100);
+    await side.incoming(handset, 'Ja!', { inReplyToId: 'q1' });
+    assert.deepEqual(resultsOf(node), [{ answer: 'YES', body: 'Ja!' }]);
+    assert.deepEqual(awaitedOf(side), [true]);
+  });
+
+  it('does not end with an unclear reply, which is the last one if the time is up', async () => {
+    const { side, node } = beginReceiving();
+    ask(node);
+    await side.pass(100);
+    for (const body of ['who?', 'what?']) await side.incoming(handset, body, { inReplyToId: 'q1' });
+    assert.deepEqual(awaitedOf(side), [true, true]);
+    await side.pass(hour);
+    assert.deepEqual(resultsOf(node), [{ reason: 'unclear', reply: 'what?' }]);
+    assert.deepEqual(side.service.bodies, ['Come?']);
+  });
+
+  it('can be answered after an unclear reply', async () => {
+    const { side, node } = beginReceiving();
+    ask(node);
+    await side.pass(100);
+    for (const body of ['who?', 'no']) await side.incoming(handset, body);
+    assert.deepEqual(resultsOf(node), [{ answer: 'NO', body: 'no' }]);
+  });
+
+  it('survives a restart with an unclear reply', async () => {
+    const { side, node, store } = beginReceiving();
+    ask(node);
+    await side.pass(100);
+    await side.incoming(handset, 'who?', { inReplyToId: 'q1' });
+    const next = side.restart(copyDisk(store.disk));
+    const nextNode = next.attach();
+    await next.pass(2 * hour);
+    assert.deepEqual(resultsOf(nextNode), [{ reason: 'unclear', reply: 'who?' }]);
+  });
+
+  describe('with a message again', () => {
+    it('sends the message once per handset, with a UUID of its own', async () => {
+      const { side, node } = beginReceiving();
+      side.clock.random = Math.random;
+      ask(node, { again, to: [handset, '6421555124'] });
+      await side.pass(100);
+      for (const body of ['who?', 'what?']) await side.incoming(handset, body, { inReplyToId: 'q1' });
+      await side.incoming('6421555124', 'who?', { inReplyToId: 'q1' });
+      const sent = side.service.taken.slice(1);
+      assert.deepEqual(
+        sent.map(({ to, body }) => [to, body]),
+        [handset, '6421555124'].map((to) => [[to], 'Please answer YES or NO.']),
+      );
+      const uuid = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
+      assert.ok(sent.every(({ messageId }) => uuid.test(messageId ?? '')));
+      assert.notEqual(sent[0]?.messageId, sent[1]?.messageId);
+      assert.equal(node.ends.length, 1);
+    });
+
+    for (const messageId of ['q1', undefined]) {
+      it(`takes a reply to it as a reply to the request, ${messageId ? 'with' : 'without'} an own messageId`, async () => {
+        const { side, node } = beginReceiving();
+        const messages = messageId === undefined ? {} : { messageId };
+        sendText(node, 'Come?', { waitMs: hour, answers, again, remember: { value: 7 }, ...messages });
+        await side.pass(100);
+        await side.incoming(handset, 'who?');
+        const inReplyToId = side.service.taken[1]?.messageId ?? 'made-2';
+        await side.incoming(handset, 'yes', { inReplyToId });
+        const [{ result } = assert.fail()] = node.answers;
+        assert.ok(!('reason' in result));
+        assert.deepEqual([result.answer, result.reply.sent?.remembered], ['YES', 7]);
+        assert.equal(side.outbox.admin.state.awaitingReply, 0);
+        await side.incoming(handset, 'no', { inReplyToId });
+        assert.deepEqual(awaitedOf(side), [true, true, undefined]);
+      });
+    }
+
+    it('changes nothing if it is refused or not received', async () => {
+      const { side, node } = beginReceiving();
+      ask(node, { again });
+      await side.pass(100);
+      side.service.script.push({ error: createError('forbidden') });
+      await side.incoming(handset, 'who?', { inReplyToId: 'q1' });
+      assert.deepEqual([node.ends.length, node.answers.length], [1, 0]);
+      await side.incoming(handset, 'what?', { inReplyToId: 'q1' });
+      assert.equal(side.service.tries, 2);
+      await side.incoming(handset, 'yes', { inReplyToId: 'q1' });
+      assert.deepEqual(resultsOf(node), [{ answer: 'YES', body: 'yes' }]);
+    });
+
+    it('ignores statuses of the message again', async () => {
+      const { side, node } = beginReceiving();
+      ask(node, { again });
+      await side.pass(100);
+      await side.incoming(handset, 'who?', { inReplyToId: 'q1' });
+      await side.status(handset, 'NRCV', side.service.taken[1]?.messageId ?? '');
+      assert.deepEqual(node.answers, []);
+    });
+
+    it('sends it to each handset of a group that answers unclearly', async () => {
+      const { side, node } = beginReceiving();
+      ask(node, { again, to: ['nurses'] });
+      await side.pass(100);
+      for (const from of ['6421555777', '6421555778']) await side.incoming(from, 'who?', { inReplyToId: 'q1' });
+      const inReplyToId = side.service.taken[2]?.messageId ?? '';
+      assert.deepEqual(
+        side.service.taken.slice(1).map(({ to }) => to),
+        [['6421555777'], ['6421555778']],
+      );
+      await side.incoming('6421555778', 'no', { inReplyToId });
+      assert.deepEqual(resultsOf(node), [{ answer: 'NO', body: 'no' }]);
+    });
+
+    it('sends it after the outcome of the message is known', async () => {
+      const { side, node } = beginReceiving();
+      const accept = side.service.holdNext();
+      ask(node, { again });
+      await side.pass(100);
+      await side.incoming(handset, 'who?', { inReplyToId: 'q1' });
+      assert.equal(side.service.tries, 1);
+      accept();
+      await side.pass(100);
+      assert.deepEqual(side.service.bodies, ['Come?', 'Please answer YES or NO.']);
+    });
+
+    for (const keep of [undefined, forever]) {
+      it(`sends it once although the process dies, ${keep ? 'stored' : 'not stored'}`, async () => {
+        const { side, node, store } = beginReceiving();
+        ask(node, { again, ...(keep && { keep }) });
+        await side.pass(100);
+        const connects = new Promise(() => {});
+        side.service.script.push({ takes: true, connects });
+        await side.incoming(handset, 'who?', { inReplyToId: 'q1' });
+        assert.equal(side.service.taken.length, 1);
+        const next = side.restart(copyDisk(store.disk));
+        next.attach();
+        await next.pass(1_000);
+        assert.equal(next.service.taken.length, 2);
+        const last = next.restart(
+          copyDisk(next.options.store === undefined ? store.disk : (next.options.store as FailingStore).disk),
+        );
+        last.attach();
+        await last.pass(1_000);
+        assert.equal(last.service.taken.length, 2);
+      });
+    }
+
+    it('sends it when its node is back', async () => {
+      const { side, node } = beginReceiving();
+      ask(node, { again });
+      await side.pass(100);
+      await node.node.close();
+      await side.incoming(handset, 'who?', { inReplyToId: 'q1' });
+      assert.equal(side.service.tries, 1);
+      side.attach();
+      await side.pass(100);
+      assert.equal(side.service.tries, 2);
+    });
+  });
+});
