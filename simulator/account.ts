@@ -1,4 +1,4 @@
-import type { Credentials, Handset, Organisation, RecordIds, SimulatorOptions } from './model';
+import type { Credentials, Handset, Organisation, SimulatorOptions } from './model';
 
 const msisdnPattern = /^[1-9]\d{6,14}$/;
 const dayMs = 86_400_000;
@@ -14,7 +14,6 @@ export interface SavedAccount {
   balance: number;
   /** Null for none. */
   dailyLimit: number | null;
-  recordIds: RecordIds;
   organisation: Organisation;
   handsets: string[];
   contacts: [name: string, msisdn: string][];
@@ -30,10 +29,10 @@ export class Account {
   readonly type: string;
   readonly currency: string;
   readonly defaultSender: string;
+  readonly ownRecordIds: boolean;
   readonly organisation: Organisation = { callbackFormat: 'XMLv3' };
   /** Handsets that a person has added. */
   readonly handsets = new Set<string>();
-  recordIds: RecordIds = 'messageId';
   balance = 0;
   /** Recipients per UTC day. */
   dailyLimit = Number.POSITIVE_INFINITY;
@@ -52,14 +51,15 @@ export class Account {
     this.type = options.accountType ?? 'Prepaid';
     this.currency = options.currency ?? 'EUR';
     this.defaultSender = options.defaultSender ?? '642100000001';
+    this.ownRecordIds = options.ownRecordIds ?? false;
     this.#options = options;
     this.reset();
   }
 
   /** As at the start: nothing in the address book, one handset, the settings of the options. */
   reset(): void {
-    const { recordIds = 'messageId', balance = 1_000_000, dailyLimit = Number.POSITIVE_INFINITY } = this.#options;
-    Object.assign(this, { recordIds, balance, dailyLimit });
+    const { balance = 1_000_000, dailyLimit = Number.POSITIVE_INFINITY } = this.#options;
+    Object.assign(this, { balance, dailyLimit });
     for (const list of [this.handsets, this.#contacts, this.#groups, this.#names, this.#blocked, this.#outcomes]) {
       list.clear();
     }
@@ -200,7 +200,6 @@ export class Account {
     return {
       balance: this.balance,
       dailyLimit: Number.isFinite(this.dailyLimit) ? this.dailyLimit : null,
-      recordIds: this.recordIds,
       organisation: this.organisation,
       handsets: [...this.handsets],
       contacts: [...this.#contacts],
@@ -215,7 +214,6 @@ export class Account {
   restore(saved: SavedAccount): void {
     this.balance = saved.balance;
     this.dailyLimit = saved.dailyLimit ?? Number.POSITIVE_INFINITY;
-    this.recordIds = saved.recordIds;
     Object.assign(this.organisation, saved.organisation);
     this.handsets.clear();
     for (const msisdn of saved.handsets) this.handsets.add(msisdn);

@@ -13,8 +13,6 @@ Open the page that it names in a browser to write as a handset and to see what a
   --wait-ms <number>   how long a poll waits when nothing is unread (default 30000)
   --status-ms <number> time from submission to SNT, and again to RCV (default 1000)
   --balance <number>   credit at the start (default 1000000)
-  --record-ids <kind>  what outbox and feed call a text: messageId (the default), or an id of the service's own, and the
-                       messageId then in the feed's link, in a field, or in none
   --data <folder>      keep texts, address book and settings in this folder across restarts (default: in memory)
   --base-path <path>   path in front of /api (default none)
   --help               shows this text
@@ -28,7 +26,6 @@ async function run(): Promise<void> {
       'wait-ms': { type: 'string', default: '30000' },
       'status-ms': { type: 'string', default: '1000' },
       balance: { type: 'string', default: '1000000' },
-      'record-ids': { type: 'string', default: 'messageId' },
       data: { type: 'string' },
       'base-path': { type: 'string', default: '' },
       help: { type: 'boolean', default: false },
@@ -44,7 +41,6 @@ async function run(): Promise<void> {
     waitMs: readNumber('wait-ms', values['wait-ms']),
     statusDelayMs: readNumber('status-ms', values['status-ms']),
     balance: readNumber('balance', values.balance),
-    recordIds: readChoice('record-ids', values['record-ids'], ['messageId', 'link', 'field', 'none']),
     basePath: values['base-path'],
     ...(values.data !== undefined && { dataFolder: values.data }),
   });
@@ -71,12 +67,6 @@ function readNumber(name: string, text: string, most?: number): number {
   const range = most === undefined ? '' : ` up to ${most}`;
   if (!/^\d+$/.test(text) || isTooMuch) throw new Error(`--${name} must be a whole number${range}, not "${text}".`);
   return Number(text);
-}
-
-function readChoice<T extends string>(name: string, text: string, choices: readonly T[]): T {
-  const choice = choices.find((value) => value === text);
-  if (choice === undefined) throw new Error(`--${name} must be one of: ${choices.join(', ')}; not "${text}".`);
-  return choice;
 }
 
 function fail(error: unknown): void {

@@ -10,7 +10,6 @@ import type {
   IncomingMessage,
   LogEntry,
   OutboundMessage,
-  RecordIds,
   StatusUpdate,
   Text,
 } from './model';
@@ -22,7 +21,6 @@ export interface SimulatorState {
   baseUrl: string;
   /** Whether the service takes connections. */
   online: boolean;
-  recordIds: RecordIds;
   /** Why the last changes could not be written to the data folder; null when they could, or there is none. */
   dataProblem: string | null;
   /** ISO 8601 UTC, by the simulator's clock. */
@@ -135,10 +133,6 @@ export class SimulatorClient {
     callbackFormat?: CallbackFormat;
   }): Promise<void> {
     await this.#do('organisation', settings);
-  }
-
-  async setRecordIds(recordIds: RecordIds): Promise<void> {
-    await this.#do('record-ids', { recordIds });
   }
 
   async addContact(name: string, msisdn: string): Promise<void> {

@@ -5,13 +5,12 @@ import { ControlQuery } from './control-query';
 import { sendEvents } from './events';
 import { parseFault } from './fault-input';
 import { blockedOutcome, outcomes } from './messaging';
-import type { Endpoint, LogGroup, RecordIds } from './model';
+import type { Endpoint, LogGroup } from './model';
 import type { Simulator } from './simulator';
 
 const defaultStateSize = 100;
 const maxStateSize = 10_000;
 const maxInputBytes = 16 * 1_048_576;
-const recordIds: readonly RecordIds[] = ['messageId', 'link', 'field', 'none'];
 const logGroups: readonly LogGroup[] = ['send', 'poll', 'feed', 'callback', 'other'];
 const endpoints: readonly Endpoint[] = ['send', 'incoming', 'status', 'outbox', 'feed'];
 
@@ -99,12 +98,6 @@ const actions: Readonly<Record<string, Action>> = {
         ...input.givenOrNull('callbackUrl', 'callbackStatusUrl'),
         ...(input.has('callbackFormat') && { callbackFormat: input.choice('callbackFormat', ['XMLv3', 'FORMv1']) }),
       });
-    },
-  },
-  'record-ids': {
-    fields: ['recordIds'],
-    run: (simulator, input) => {
-      simulator.setRecordIds(input.choice('recordIds', recordIds));
     },
   },
   contacts: {

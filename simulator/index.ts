@@ -68,7 +68,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   const { organisation } = account;
   const retries = options.retryCallbacksMs ?? {};
   const callbacks = new Callbacks({ clock, changes, organisation, retries, keep: keepRequests });
-  const { statusDelayMs = 1000, statusBatch = 1, feedAccount: place = 'elements' } = options;
+  const { statusDelayMs = 1000, statusBatch = 1 } = options;
   const messaging = new Messaging({ account, clock, changes, callbacks, history, incoming, statuses, statusDelayMs });
   const exchange = new Exchange({ basePath, log, faults });
 
@@ -120,7 +120,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     outbox: withAuthentication(account, createOutboxWork(account, messaging)),
     feed: withAuthentication(
       account,
-      createFeedWork({ account, clock, history, place, link: () => `${baseUrl()}/api/2/sms/list` }),
+      createFeedWork({ account, clock, history, link: () => `${baseUrl()}/api/2/sms/list` }),
     ),
   });
   try {

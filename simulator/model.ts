@@ -7,18 +7,6 @@ export type Endpoint = 'send' | 'incoming' | 'status' | 'outbox' | 'feed';
 /** The two callback formats an organisation chooses from (§6.1). */
 export type CallbackFormat = 'XMLv3' | 'FORMv1';
 
-/**
- * Where the feed carries its account details (§2.6 leaves it open): elements of the feed, attributes of the feed
- * itself, elements inside `account`, or attributes of `account`.
- */
-export type FeedAccountPlace = 'elements' | 'attributes' | 'nested' | 'nestedAttributes';
-
-/**
- * What outbox and feed call a text (§2.4 and §2.6 leave it open): the messageId of the client, or an id of the service's
- * own; then the feed has the messageId in the entry's link, in a field of its own, or not at all.
- */
-export type RecordIds = 'messageId' | 'link' | 'field' | 'none';
-
 /** One login of the service, good for all three authentications (§5). */
 export interface Credentials {
   userId: string;
@@ -66,10 +54,8 @@ export interface SimulatorOptions {
   clock?: Clock;
   /** Most status updates in one answer of the status poll. Default 1. */
   statusBatch?: number;
-  /** Default `elements`. */
-  feedAccount?: FeedAccountPlace;
-  /** Default `messageId`. */
-  recordIds?: RecordIds;
+  /** If set, outbox and feed name each message by an id of the service (§2.4, §2.6). Default: by the client's messageId. */
+  ownRecordIds?: boolean;
   retryCallbacksMs?: Partial<CallbackRetries>;
   /** Bound of `requests`, `callbackLog`, `mailbox` and `undelivered`; the oldest go first. Default 10000. */
   keepRequests?: number;
@@ -138,7 +124,7 @@ export interface OutboundRecipient {
 /** One accepted outbound message (§2.1). */
 export interface OutboundMessage {
   messageId: string;
-  /** What the service calls it in outbox and feed, where `RecordIds` says so. */
+  /** Id of the message in outbox and feed if `ownRecordIds` is set. */
   recordId: string;
   /** Whether the client gave the messageId (else replies carry `default`, §2.3). */
   messageIdGiven: boolean;

@@ -22,7 +22,6 @@ import type {
   LoggedRequest,
   Mail,
   OutboundMessage,
-  RecordIds,
   StatusUpdate,
   Text,
   UndeliveredCallback,
@@ -90,11 +89,6 @@ export class Simulator {
 
   get balance(): number {
     return this.#parts.account.balance;
-  }
-
-  /** What outbox and feed call a text. */
-  get recordIds(): RecordIds {
-    return this.#parts.account.recordIds;
   }
 
   /** Every request to the service, in the order they were complete; bounded by `keepRequests`. */
@@ -190,11 +184,6 @@ export class Simulator {
   /** Recipients per UTC day of the clock; Infinity for none. */
   setDailyLimit(recipients: number): void {
     this.#parts.account.dailyLimit = recipients;
-    this.#parts.changes.emit('settings');
-  }
-
-  setRecordIds(recordIds: RecordIds): void {
-    this.#parts.account.recordIds = recordIds;
     this.#parts.changes.emit('settings');
   }
 
@@ -346,7 +335,6 @@ export class Simulator {
       faults: this.#parts.faults.describe(),
       online: this.#parts.listener.isOpen,
       now: new Date(this.clock.now()).toISOString(),
-      recordIds: this.recordIds,
       dataProblem: this.#dataProblem,
     };
   }
@@ -362,7 +350,6 @@ export class Simulator {
     return {
       baseUrl: this.baseUrl,
       online: listener.isOpen,
-      recordIds: this.recordIds,
       dataProblem: this.#dataProblem,
       now: new Date(this.clock.now()).toISOString(),
       account: account.describe(),

@@ -3,7 +3,6 @@ import { createErrorAnswer } from '../answer';
 import type { Clock } from '../clock';
 import type { Work } from '../exchange';
 import type { History } from '../history';
-import type { FeedAccountPlace } from '../model';
 import { type FeedItem, formatAtom, formatRss, toFeedItem, toReplyFeedItem } from '../wire/feed';
 
 const defaultSize = 8;
@@ -14,13 +13,12 @@ export interface FeedSurroundings {
   account: Account;
   clock: Clock;
   history: History;
-  place: FeedAccountPlace;
   /** Address of the feed. */
   link: () => string;
 }
 
 /** The feed of recent messages (§4.5): newest first; a size over 300 gives 300 (§8). */
-export function createFeedWork({ account, clock, history, place, link }: FeedSurroundings): Work {
+export function createFeedWork({ account, clock, history, link }: FeedSurroundings): Work {
   return ({ params }) => {
     const { format = 'ATOM', type, size = String(defaultSize) } = params;
     if (format !== 'ATOM' && format !== 'RSS') return createErrorAnswer(400, 'format must be ATOM or RSS');
@@ -32,14 +30,12 @@ export function createFeedWork({ account, clock, history, place, link }: FeedSur
     const sent = type === 'reply' ? [] : history.messages.slice(-count);
     const received = type === 'out' ? [] : history.incoming.slice(-count);
     const items: FeedItem[] = [
-      ...sent.map((message) =>
-        toFeedItem(message, account.defaultSender, { recordIds: account.recordIds, feed: link() }),
-      ),
+      ...sent.map((message) => toFeedItem(message, account)),
       ...received.map(toReplyFeedItem),
     ];
     items.sort((a, b) => (a.published < b.published ? 1 : a.published > b.published ? -1 : 0));
     const content = {
-      account: { balance: account.balance, type: account.type, currency: account.currency, place },
+      account: { balance: account.balance, type: account.type, currency: account.currency },
       items: items.slice(0, count),
       link: link(),
       updated: new Date(clock.now()).toISOString(),

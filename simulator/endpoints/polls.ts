@@ -46,6 +46,6 @@ export function createOutboxWork(account: Account, messaging: Messaging): Work {
   return () => ({
     status: 200,
     contentType: 'application/json; charset=UTF-8',
-    body: formatOutbox(messaging.takeSinceLastPoll(), account.defaultSender, account.recordIds),
+    body: formatOutbox(messaging.takeSinceLastPoll(), account),
   });
 }

@@ -5,15 +5,11 @@ import { ask } from './question.mjs';
 const minuteMs = 60_000;
 const timeFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'short' });
 
-/** Outage and clock, what outbox and feed call a text, whether texts are kept, and the way back to the beginning. */
+/** Outage, clock, problems of the data folder, and the reset. */
 export class ServicePanel {
-  #recordIds = findElement('record-ids', HTMLSelectElement);
   #outage = findElement('outage', HTMLInputElement);
 
   constructor() {
-    this.#recordIds.addEventListener('change', () => {
-      void reportIn(findElement('record-ids-error'), () => control('record-ids', { recordIds: this.#recordIds.value }));
-    });
     this.#outage.addEventListener('change', () => {
       void reportIn(findElement('faults-error'), () => setOutage(this.#outage.checked));
     });
@@ -25,7 +21,10 @@ export class ServicePanel {
     }
     findElement('reset').addEventListener('click', () => {
       void reportIn(findElement('reset-error'), async () => {
-        if (!(await ask('Empty all texts, the log and the address book?', 'Empty all'))) return;
+        if (
+          !(await ask('Delete all messages, the log and the address book, and reset all settings?', 'Reset everything'))
+        )
+          return;
         await control('reset', {});
         if (this.#outage.checked) await setOutage(false);
       });
@@ -33,17 +32,15 @@ export class ServicePanel {
   }
 
   /** @param {import('./state.mjs').Settings} settings */
-  update({ recordIds, dataProblem, online, now }) {
+  update({ dataProblem, online, now }) {
     this.#outage.checked = !online;
     const at = Date.parse(now);
     const isMoved = Math.abs(at - Date.now()) > minuteMs;
     setText(
       findElement('clock-state'),
-      isMoved ? `It was ${timeFormat.format(at)} when something was last set.` : 'It shows the real time.',
+      isMoved ? `Simulated time at the last change: ${timeFormat.format(at)}` : 'Simulated time is the real time.',
     );
-    this.#recordIds.value = recordIds;
-    this.#recordIds.classList.toggle('unusual', recordIds !== 'messageId');
-    setText(findElement('data-problem'), dataProblem === null ? '' : `Nothing is kept any more: ${dataProblem}`);
+    setText(findElement('data-problem'), dataProblem === null ? '' : `Changes cannot be saved: ${dataProblem}`);
   }
 }
 

@@ -7,7 +7,6 @@
  * @typedef {import('../model').Organisation} Organisation
  * @typedef {import('../model').Endpoint} Endpoint
  * @typedef {import('../model').Fault} Fault
- * @typedef {import('../model').RecordIds} RecordIds
  *
  * @typedef {object} Account
  * @property {number} balance
@@ -24,7 +23,6 @@
  * @property {Partial<Record<Endpoint, { fault: Fault, left: number | null }>>} faults
  * @property {boolean} online whether the service takes connections
  * @property {string} now ISO 8601 UTC, by the simulator's clock
- * @property {RecordIds} recordIds
  * @property {string | null} dataProblem
  *
  * @typedef {object} AddressBook

@@ -1,4 +1,5 @@
-import type { FeedAccountPlace, IncomingMessage, OutboundMessage, RecordIds } from '../model';
+import type { Account } from '../account';
+import type { IncomingMessage, OutboundMessage } from '../model';
 import { recordIdOf, summariseRecipients, summariseStatus } from './records';
 import { escapeText, formatAttributes, formatElement, xmlDeclaration } from './xml';
 
@@ -7,7 +8,6 @@ export interface FeedAccountDetails {
   balance: number;
   type: string;
   currency: string;
-  place: FeedAccountPlace;
 }
 
 /** One message as the feed shows it. */
@@ -21,10 +21,6 @@ export interface FeedItem {
   published: string;
   updated: string;
   statusCode?: string;
-  /** Address of the message, where the messageId stands in it. */
-  link?: string;
-  /** Where it stands in a field of its own. */
-  messageId?: string;
 }
 
 /** What a feed says, before its format is chosen. */
@@ -41,25 +37,15 @@ export interface FeedContent {
 const feedTitle = 'Recent messages';
 const namespace = ' xmlns:sms="urn:messaging-service:feed"';
 
-/**
- * An outbound message as a feed item.
- * @param where what it is called, and the address of the feed, which its link begins with
- */
-export function toFeedItem(
-  message: OutboundMessage,
-  sender: string,
-  where: { recordIds: RecordIds; feed: string },
-): FeedItem {
-  const messageId = encodeURIComponent(message.messageId);
+/** Describes an outbound message as a feed item. */
+export function toFeedItem(message: OutboundMessage, account: Account): FeedItem {
   const changes = message.recipients.flatMap(({ history }) => history.at(-1)?.date ?? []);
   return {
-    id: `urn:sms:out:${encodeURIComponent(recordIdOf(message, where.recordIds))}`,
-    ...(where.recordIds === 'link' && { link: `${where.feed}?messageId=${messageId}` }),
-    ...(where.recordIds === 'field' && { messageId: message.messageId }),
+    id: `urn:sms:out:${encodeURIComponent(recordIdOf(message, account))}`,
     type: 'out',
     title: `To ${summariseRecipients(message)}`,
     body: message.body,
-    author: message.from ?? sender,
+    author: message.from ?? account.defaultSender,
     published: message.messageDate,
     updated: changes.reduce((latest, date) => (date > latest ? date : latest), message.messageDate),
     statusCode: summariseStatus(message),
@@ -81,7 +67,7 @@ export function toReplyFeedItem(message: IncomingMessage): FeedItem {
 
 /** ATOM 1.0 (§2.6). */
 export function formatAtom({ account, items, link, updated }: FeedContent): string {
-  const { attributes, elements } = formatAccount(account);
+  const details = formatAccount(account);
   const entries = items.map((item) =>
     [
       '<entry>',
@@ -92,21 +78,19 @@ export function formatAtom({ account, items, link, updated }: FeedContent): stri
       `<author>${formatElement('name', item.author)}</author>`,
       `<category${formatAttributes({ term: item.type })}/>`,
       `<content type="text">${escapeText(item.body)}</content>`,
-      item.link === undefined ? '' : `<link${formatAttributes({ href: item.link })}/>`,
-      formatElement('sms:messageId', item.messageId),
       formatElement('sms:statusCode', item.statusCode),
       '</entry>',
     ].join(''),
   );
   return [
     xmlDeclaration,
-    `<feed xmlns="http://www.w3.org/2005/Atom"${namespace}${attributes}>`,
+    `<feed xmlns="http://www.w3.org/2005/Atom"${namespace}>`,
     formatElement('id', 'urn:sms:feed'),
     formatElement('title', feedTitle),
     formatElement('updated', updated),
     `<author>${formatElement('name', 'SMS simulator')}</author>`,
     `<link${formatAttributes({ rel: 'self', href: link })}/>`,
-    elements,
+    details,
     ...entries,
     '</feed>',
   ].join('');
@@ -114,19 +98,17 @@ export function formatAtom({ account, items, link, updated }: FeedContent): stri
 
 /** RSS 2.0 (§2.6). */
 export function formatRss({ account, items, link, updated }: FeedContent): string {
-  const { attributes, elements } = formatAccount(account);
+  const details = formatAccount(account);
   const entries = items.map((item) =>
     [
       '<item>',
       `<guid isPermaLink="false">${escapeText(item.id)}</guid>`,
       formatElement('title', item.title),
-      formatElement('link', item.link),
       formatElement('pubDate', new Date(item.published).toUTCString()),
       formatElement('atom:updated', item.updated),
       formatElement('dc:creator', item.author),
       formatElement('category', item.type),
       formatElement('description', item.body),
-      formatElement('sms:messageId', item.messageId),
       formatElement('sms:statusCode', item.statusCode),
       '</item>',
     ].join(''),
@@ -134,34 +116,21 @@ export function formatRss({ account, items, link, updated }: FeedContent): strin
   return [
     xmlDeclaration,
     `<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom" xmlns:dc="http://purl.org/dc/elements/1.1/"${namespace}>`,
-    `<channel${attributes}>`,
+    '<channel>',
     formatElement('title', feedTitle),
     formatElement('link', link),
     formatElement('description', 'Messages sent and received'),
     formatElement('lastBuildDate', new Date(updated).toUTCString()),
-    elements,
+    details,
     ...entries,
     '</channel></rss>',
   ].join('');
 }
 
-function formatAccount({ balance, type, currency, place }: FeedAccountDetails): {
-  attributes: string;
-  elements: string;
-} {
-  const names = { balance, accountType: type, currency };
-  const prefixed = Object.fromEntries(Object.entries(names).map(([name, value]) => [`sms:${name}`, value]));
-  const elements = Object.entries(prefixed)
-    .map(([name, value]) => formatElement(name, String(value)))
-    .join('');
-  switch (place) {
-    case 'elements':
-      return { attributes: '', elements };
-    case 'attributes':
-      return { attributes: formatAttributes(prefixed), elements: '' };
-    case 'nested':
-      return { attributes: '', elements: `<sms:account>${elements}</sms:account>` };
-    case 'nestedAttributes':
-      return { attributes: '', elements: `<sms:account${formatAttributes({ balance, type, currency })}/>` };
-  }
+function formatAccount({ balance, type, currency }: FeedAccountDetails): string {
+  return [
+    formatElement('sms:balance', String(balance)),
+    formatElement('sms:accountType', type),
+    formatElement('sms:currency', currency),
+  ].join('');
 }

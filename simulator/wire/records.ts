@@ -1,4 +1,5 @@
-import type { IncomingMessage, OutboundMessage, RecordIds, StatusUpdate } from '../model';
+import type { Account } from '../account';
+import type { IncomingMessage, OutboundMessage, StatusUpdate } from '../model';
 
 /** The form of one incoming message (§2.3). */
 export function formatIncoming(message: IncomingMessage): string {
@@ -37,14 +38,10 @@ export function formatForm(fields: readonly (readonly [string, string | undefine
 }
 
 /** The JSON list of outbound messages (§2.4). */
-export function formatOutbox(
-  messages: readonly OutboundMessage[],
-  defaultSender: string,
-  recordIds: RecordIds,
-): string {
+export function formatOutbox(messages: readonly OutboundMessage[], account: Account): string {
   return JSON.stringify(
     messages.map((message) => ({
-      messageId: recordIdOf(message, recordIds),
+      messageId: recordIdOf(message, account),
       body: message.body,
       recipientCount: message.recipients.length,
       recipients: summariseRecipients(message),
@@ -52,7 +49,7 @@ export function formatOutbox(
       statusCode: summariseStatus(message),
       deleted: message.deleted,
       recipientsList: message.recipients.map((recipient) => ({
-        from: message.from ?? defaultSender,
+        from: message.from ?? account.defaultSender,
         to: recipient.msisdn,
         name: recipient.name ?? '',
         statusCode: documented(recipient.statusCode),
@@ -62,9 +59,9 @@ export function formatOutbox(
   );
 }
 
-/** What outbox and feed call a text. */
-export function recordIdOf({ messageId, recordId }: OutboundMessage, recordIds: RecordIds): string {
-  return recordIds === 'messageId' ? messageId : recordId;
+/** Returns the id of a message in outbox and feed. */
+export function recordIdOf({ messageId, recordId }: OutboundMessage, { ownRecordIds }: Account): string {
+  return ownRecordIds ? recordId : messageId;
 }
 
 /** Names followed by a count of others (§2.4), e.g. `Anna, 642155512 and 3 others`. */

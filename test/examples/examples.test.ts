@@ -795,7 +795,7 @@ describe('the examples, deployed against the simulator', function () {
     });
 
     it('shows a message of which nobody knows whether it was answered, and lets it go', async () => {
-      await deploy('Answer once', { recordIds: 'none' }, (node) => {
+      await deploy('Answer once', { ownRecordIds: true }, (node) => {
         if (node.type === 'sms-in') return { maxAttempts: 1, ackTimeout: 3 };
         return node.type === 'sms-send' ? { resolve: 0.1 } : {};
       });

@@ -176,22 +176,20 @@ describe('sms-feed', () => {
       assert.deepEqual(flow.received('got2'), []);
     });
 
-    for (const feedAccount of ['elements', 'attributes', 'nested', 'nestedAttributes'] as const) {
-      it(`finds the account details as ${feedAccount}, in both formats`, async () => {
-        const service = await startService({ feedAccount, balance: 12.5 });
-        const flow = await RunningFlow.start([
-          account(service),
-          feedNode(),
-          feedNode({ id: 'rss', format: 'RSS' }),
-          sink('got'),
-        ]);
-        flow.send('feed');
-        flow.send('rss');
-        for (const { sms } of await flow.messages('got', 2)) {
-          assert.deepEqual(sms?.account, { ...accountDetails, balance: 12.5 });
-        }
-      });
-    }
+    it('finds the account details in both formats', async () => {
+      const service = await startService({ balance: 12.5 });
+      const flow = await RunningFlow.start([
+        account(service),
+        feedNode(),
+        feedNode({ id: 'rss', format: 'RSS' }),
+        sink('got'),
+      ]);
+      flow.send('feed');
+      flow.send('rss');
+      for (const { sms } of await flow.messages('got', 2)) {
+        assert.deepEqual(sms?.account, { ...accountDetails, balance: 12.5 });
+      }
+    });
 
     it('leaves the account details undefined when they are absent', async () => {
       const body = '<rss version="2.0"><channel><title>t</title></channel></rss>';

@@ -57,7 +57,6 @@ describe('simulator: --data', () => {
     simulator.block('6421555125');
     simulator.setOutcome(other, 'NUR');
     simulator.setDailyLimit(9);
-    simulator.setRecordIds('link');
     simulator.addHandset('6421555126');
     simulator.setOrganisation({ callbackStatusUrl: 'http://127.0.0.1:9/', callbackFormat: 'FORMv1' });
     simulator.setOrganisation({ callbackStatusUrl: null });

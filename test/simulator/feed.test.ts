@@ -1,11 +1,5 @@
 import assert from 'node:assert/strict';
-import {
-  createManualClock,
-  type FeedAccountPlace,
-  type ManualClock,
-  type Simulator,
-  startSimulator,
-} from '../../simulator';
+import { createManualClock, type ManualClock, type Simulator, startSimulator } from '../../simulator';
 import { ServiceCalls } from './service-calls';
 import { readXml, type XmlElement } from './xml-element';
 
@@ -15,9 +9,9 @@ describe('simulator: §2.6, §4.5 feed', () => {
   let simulator: Simulator;
   let calls: ServiceCalls;
   let clock: ManualClock;
-  const start = async (feedAccount?: FeedAccountPlace): Promise<void> => {
+  const start = async (): Promise<void> => {
     clock = createManualClock(Date.parse('2026-03-01T00:00:00.000Z'));
-    simulator = await startSimulator({ clock, balance: 50, ...(feedAccount !== undefined && { feedAccount }) });
+    simulator = await startSimulator({ clock, balance: 50 });
     calls = new ServiceCalls(simulator);
   };
   afterEach(async () => {
@@ -118,26 +112,6 @@ describe('simulator: §2.6, §4.5 feed', () => {
       assert.equal(root.child('sms:balance').text, '49');
       assert.equal(root.child('sms:accountType').text, 'Prepaid');
       assert.equal(root.child('sms:currency').text, 'EUR');
-    });
-
-    it(`carries the account details as attributes in ${format} on demand`, async () => {
-      await start('attributes');
-      const { attributes } = rootOf(await read({ format }));
-      assert.equal(attributes['sms:balance'], '50');
-      assert.equal(attributes['sms:accountType'], 'Prepaid');
-      assert.equal(attributes['sms:currency'], 'EUR');
-    });
-
-    it(`carries the account details inside an account element in ${format} on demand`, async () => {
-      await start('nested');
-      const account = rootOf(await read({ format })).child('sms:account');
-      assert.equal(account.child('sms:balance').text, '50');
-    });
-
-    it(`carries the account details as attributes of an account element in ${format} on demand`, async () => {
-      await start('nestedAttributes');
-      const account = rootOf(await read({ format })).child('sms:account');
-      assert.deepEqual(account.attributes, { balance: '50', type: 'Prepaid', currency: 'EUR' });
     });
   }
 });

@@ -211,7 +211,6 @@ describe('simulator: what it remembers', () => {
     simulator.setOrganisation({ callbackUrl: 'http://127.0.0.1:9/', callbackFormat: 'FORMv1' });
     simulator.addContact('Anna', other);
     simulator.setOutcome(handset, 'NUR');
-    simulator.setRecordIds('none');
     await calls.send({ to: handset, body: 'x', messageId: 'mine' });
     simulator.reply({ from: handset, body: 'x' });
     simulator.fault('feed', { status: 500 });
