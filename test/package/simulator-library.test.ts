@@ -86,7 +86,8 @@ export async function run(): Promise<Text | undefined> {
     const control = read('control.ts');
     const paths = [
       ...[...control.matchAll(/^ {2}'?([\w-]+)'?: \{$/gm)].map(([, name]) => name),
-      ...[...control.matchAll(/control\.get\('\/([\w-]+)'/g)].map(([, name]) => name),
+      ...[...control.matchAll(/^ {2}(\w+): \(simulator, query\)/gm)].map(([, name]) => name),
+      'events',
     ];
     assert.ok(paths.length > 20, paths.join());
     assert.deepEqual(
