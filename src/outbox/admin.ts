@@ -12,6 +12,7 @@ import {
   type TextEntryPlace,
   type TextEntryState,
 } from './text';
+import { stale } from './transitions';
 
 /** What goes on with texts that go out. */
 export interface SendState {
@@ -142,22 +143,26 @@ export class Admin {
     const { clock, dispatcher, ledger, registrations, settlement } = this.#options;
     if (action === 'discard') {
       if (isKept && !dispatcher.remove(text.id)) return false;
-      await settlement.discard(text).catch((error: unknown) => {
+      const isDiscarded = await settlement.discard(text).catch((error: unknown) => {
         if (isKept) dispatcher.admit(text);
         throw error;
       });
+      if (!isDiscarded) return false;
     } else if (isKept) {
       const mayLeave = action === 'send' && registrations.handlerOf(text.node) && !text.isDuplicate;
       if (!mayLeave || dispatcher.isTried(text.id)) return false;
-      await ledger.hasten(text);
-      return dispatcher.sendNow(text.id);
+      const isWritten = (await ledger.sendNow(text)) !== stale;
+      return isWritten && dispatcher.sendNow(text.id);
     } else if (action === 'markSent') {
       const sent = createResolved(text.message.messageId, concernedBy(text), 'person');
-      await settlement.end({ ...text, isManuallyResent: true }, sent);
+      return settlement.end(text, { by: 'markSent', outcome: sent, change: { isManuallyResent: true } });
     } else {
       const { node, outcome } = text;
       if (!registrations.handlerOf(node) || !outcome) return false;
-      dispatcher.admit(await ledger.sendAgain({ ...text, isManuallyResent: true, arrivedAt: clock.now() }, outcome));
+      const change = { isManuallyResent: true, arrivedAt: clock.now() } as const;
+      const again = await ledger.sendAgain(text, outcome, change);
+      if (again === stale) return false;
+      dispatcher.admit(again);
     }
     return true;
   }

@@ -9,6 +9,7 @@ import { isWithheldError, mayLeaveAt } from './rules';
 import type { SendHandlerState } from './sender-registrations';
 import type { Settlement, SettlementOptions } from './settlement';
 import { formatOutcome, isOutage, isUnknown, type Outcome, type Text } from './text';
+import { stale } from './transitions';
 
 /** What a dispatcher needs. */
 export interface DispatcherOptions extends SettlementOptions {
@@ -254,10 +255,10 @@ export class Dispatcher implements TurnSource {
   /** See {@link TurnSource}. */
   async take(first: string, giveBack: () => void): Promise<void> {
     const waiting = this.#ready.get(first);
-    if (!waiting) return;
+    if (!waiting || waiting.abort) return;
     const { outage, registrations, onFault } = this.#options;
     const { id, node } = waiting;
-    this.#ready.delete(first);
+    this.#unready(waiting);
     if (outage.error) outage.probe = id;
     const isTried = await this.#tries.run(() => this.#takeTurn(waiting)).catch(onFault);
     if (!isTried) giveBack();
@@ -282,7 +283,12 @@ export class Dispatcher implements TurnSource {
     texts.tried++;
     registrations.tellState(node);
     try {
-      const { text: tried, outcome } = await settlement.attempt(text, handler.client, abort.signal);
+      const attempt = await settlement.attempt(text, handler.client, abort.signal);
+      if (attempt === stale) {
+        if (this.#byId.get(id) === waiting && ledger.texts.get(id)?.state !== 'waiting') this.#forget(waiting);
+        return false;
+      }
+      const { text: tried, outcome } = attempt;
       const error = outcome instanceof SmsError ? outcome : undefined;
       // A rule of one's own keeps it back, or the store does: the service was not asked.
       const isKeptBack = error !== undefined && (error.code === 'SMS_STORE' || isWithheldError(error));
@@ -295,7 +301,7 @@ export class Dispatcher implements TurnSource {
         // Ended by somebody else meanwhile, or left for the next process when the account was closed.
         if (current && this.#byId.get(id) === waiting) {
           this.#forget(waiting);
-          void this.#end({ ...current, withheld: tried.withheld }, outcome).catch(onFault);
+          void this.#end(current, { withheld: tried.withheld }, outcome).catch(onFault);
         }
       }
       return !isKeptBack;
@@ -310,15 +316,15 @@ export class Dispatcher implements TurnSource {
     const text = ledger.texts.get(waiting.id);
     if (!text || this.#byId.get(waiting.id) !== waiting) return;
     if (isOutage(error)) outage.failed(text, error);
-    if (text.state === 'leaving') await ledger.putBack({ ...text, retryAfter: outage.stored });
+    if (text.state === 'leaving') await ledger.putBack(text, { retryAfter: outage.stored });
     // Its time may have ended while it could not be stopped.
     if (!ledger.isClosed) this.#endIfOver(waiting);
   }
 
-  async #end(text: Text, outcome: Outcome): Promise<void> {
+  async #end(text: Text, change: Partial<Text>, outcome: Outcome): Promise<void> {
     const { settlement } = this.#options;
     if (outcome instanceof Error && isUnknown(outcome)) this.sendAgain(await settlement.reconcile(text, outcome));
-    else await settlement.end(text, outcome);
+    else await settlement.end(text, { by: 'settle', outcome, change });
   }
 
   /** Has a text wait that is to be sent again after an unknown outcome. */
@@ -365,7 +371,7 @@ export class Dispatcher implements TurnSource {
       return true;
     }
     if (!registrations.handlerOf(node)) void settlement.abandon(text);
-    else void this.#end(text, createExpired(text)).catch(onFault);
+    else void settlement.end(text, { by: 'expire', outcome: createExpired(text) }).catch(onFault);
     registrations.tellState(node);
     return true;
   }

@@ -2,36 +2,32 @@ import { type Clock, nextTurn, wait } from '../clock';
 import type { SmsError, Told } from '../errors';
 import type { Client } from '../http/client';
 import type { Journal } from '../journal/journal';
-import { createChange, createReading, type Step } from '../journal/step';
+import { createReading, type Step } from '../journal/step';
 import { FollowUpBook } from '../replies/follow-up-book';
 import { MessagesInTransit } from '../replies/in-transit';
 import { type AwaitedKind, type FollowUp, flowMessageKey } from '../replies/reply-request';
-import { hasSentIndex, type Memory } from '../replies/sent-index';
-import { type Item, keepItem } from '../store/store';
+import { hasSentIndex } from '../replies/sent-index';
+import type { Item } from '../store/store';
 import { keysOfOnce } from './once';
 import type { Outage } from './outage';
 import { SendQueue } from './queue';
 import { holdsAny, type RuleSettings } from './rules';
-import {
-  afterUnknown,
-  type Evidence,
-  isFollowed,
-  isTracked,
-  type Outcome,
-  type SendCounts,
-  type StoredOutcome,
-  type Text,
-  TextBook,
-} from './text';
+import { type Evidence, isFollowed, isTracked, type SendCounts, type StoredOutcome, type Text, TextBook } from './text';
 import {
   delivered,
   discard,
+  type Ending,
   echo,
   judge,
   leave,
   type Moved,
   putBack,
+  type Stale,
+  type StepContext,
+  sendAgain,
+  sendNow,
   settle,
+  stale,
   type TakenIn,
   takeIn,
   undecided,
@@ -266,12 +262,9 @@ export class Ledger {
     return settled;
   }
 
-  /** @throws SmsError `SMS_STORE` when it cannot be written: the text goes on waiting for its time */
-  async hasten(text: Text): Promise<void> {
-    const hastened = { ...text, sendNowAt: this.#options.clock.now() };
-    const step = createChange((changes) => keepItem(changes, hastened));
-    await this.journal.run({ ...step, whileFailing: 'refuse' });
-    if (this.texts.get(text.id) === text) this.texts.put(hastened);
+  /** @throws SmsError `SMS_STORE` if it cannot be written: the message continues to wait for its time */
+  sendNow(text: Text): Promise<Text | Stale> {
+    return this.#move(sendNow(text, this.#memory()));
   }
 
   /** The text with those of its recipients that the rules withhold now, and when it may leave if not yet. Nothing is counted, or kept. */
@@ -289,37 +282,37 @@ export class Ledger {
   }
 
   /**
-   * Counts whom the text goes to, as it was judged. Results in `undefined` when it has to be judged anew.
+   * Marks that a message leaves, and counts its recipients. Results in `undefined` if the caller has to judge it again.
    *
-   * @throws SmsError `SMS_STORE` when a tracked text's mark cannot be written: it must not leave then
+   * @throws SmsError `SMS_STORE` if the mark of a tracked message cannot be written: it must not leave then
    */
-  async leave(text: Text): Promise<Text | undefined> {
+  async leave(text: Text): Promise<Text | Stale | undefined> {
     // A reply may come as soon as the first byte has gone.
     this.inTransit.add(text);
-    const step = leave(text, this.#memory(text), this.followUps);
-    let moved: Moved | undefined;
+    let left: Text | Stale | undefined;
     try {
-      moved = await this.texts.whileWritten(text.id, () => this.journal.run(step));
+      const step = leave(text, this.#memory(text));
+      left = await this.texts.whileWritten(text.id, () => this.#move(step));
     } finally {
-      if (!moved) this.inTransit.delete(text.id);
+      if (!left || left === stale) this.inTransit.delete(text.id);
     }
-    return moved && this.#move(moved);
+    return left;
   }
 
   /** Nothing of it was sent. */
-  async putBack(text: Text): Promise<Text> {
-    return this.#move(await this.journal.run(putBack(text, this.#memory(), this.followUps)));
+  putBack(text: Text, change: Partial<Text> = {}): Promise<Text | Stale> {
+    return this.#move(putBack(text, change, this.#memory()));
   }
 
-  /** It may have been sent, as its outcome says, and is to be sent again: what was counted stays so. */
-  sendAgain({ countedAt: _, ...text }: Text, outcome: StoredOutcome): Promise<Text> {
-    return this.putBack(afterUnknown(text, outcome));
+  /** It may have been sent, as its outcome says, and is to be sent again. */
+  sendAgain(text: Text, outcome: StoredOutcome, change: Partial<Text>): Promise<Text | Stale> {
+    return this.#move(sendAgain(text, { outcome, change }, this.#memory()));
   }
 
-  async settle(text: Text, outcome: Outcome): Promise<Text> {
-    const settled = await this.journal.run(settle(text, outcome, this.#memory(text), this.followUps));
-    this.lineOf(text)?.onEnded();
-    return this.#move(settled);
+  async settle(text: Text, ending: Ending): Promise<Text | Stale> {
+    const settled = await this.#move(settle(text, ending, this.#memory(text)));
+    if (settled !== stale) this.lineOf(text)?.onEnded();
+    return settled;
   }
 
   async delivered(text: Text): Promise<void> {
@@ -331,16 +324,24 @@ export class Ledger {
     await this.journal.run(delivered(text, uncertain, this.followUps));
   }
 
-  /** @throws SmsError `SMS_STORE` when it is to be refused while that cannot be written: it stays as it is then */
-  async discard(text: Text, whileFailing: 'refuse' | 'apply' = 'apply'): Promise<void> {
-    if (whileFailing === 'apply') this.texts.delete(text.id);
-    const step = discard(text, this.#memory(), whileFailing, this.followUps);
-    const { asked, closedRequests } = await this.journal.run(step);
-    this.texts.delete(text.id);
-    this.inTransit.delete(text.id);
-    for (const followUp of asked) this.followUps.put(followUp);
-    for (const id of closedRequests) this.followUps.delete(id);
-    this.lineOf(text)?.onEnded();
+  /**
+   * Removes a message. Says whether it stood where it can be removed.
+   *
+   * @throws SmsError `SMS_STORE` with `refuse`, if it cannot be written now: the message stays as it is
+   */
+  discard(text: Text, whileFailing: 'refuse' | 'apply' = 'apply'): Promise<boolean> {
+    const step = discard(text, this.#memory(), whileFailing);
+    return this.journal.run(
+      withEffect(step, (result) => {
+        if (result === stale) return false;
+        this.texts.delete(text.id);
+        this.inTransit.delete(text.id);
+        for (const followUp of result.asked) this.followUps.put(followUp);
+        for (const id of result.closedRequests) this.followUps.delete(id);
+        this.lineOf(text)?.onEnded();
+        return true;
+      }),
+    );
   }
 
   /** The store has been opened, or others have brought what they remember. */
@@ -363,16 +364,23 @@ export class Ledger {
   }
 
   /** @param remembered a text that may be remembered now */
-  #memory(remembered?: Text): Memory {
+  #memory(remembered?: Text): StepContext {
     const { clock, dedupeMs, sentMs, rules } = this.#options;
     const now = clock.now();
     const moment = { now, lead: Math.round(now - clock.elapsed()), origin: this.#origin };
     // Before a reply can come, which may be in the same commit.
     if (remembered && isFollowed(remembered)) this.remembers = true;
-    return { now, moment, rules, dedupeMs, sentMs: sentMs() };
+    return { now, moment, rules, dedupeMs, sentMs: sentMs(), books: this };
   }
 
-  #move({ text, asked, closedRequests }: Moved): Text {
+  /** Takes a step. The next step of the same commit sees where it has left the message. */
+  #move<Other extends Stale | undefined>(step: Step<Moved | Other>): Promise<Text | Other> {
+    return this.journal.run(
+      withEffect(step, (moved) => (moved === undefined || moved === stale ? moved : this.#apply(moved as Moved))),
+    ) as Promise<Text | Other>;
+  }
+
+  #apply({ text, asked, closedRequests }: Moved): Text {
     if (text.state !== 'leaving') this.inTransit.delete(text.id);
     if (isTracked(text)) this.texts.put(text);
     for (const followUp of asked) {
@@ -383,6 +391,17 @@ export class Ledger {
     for (const id of closedRequests) this.followUps.delete(id);
     return text;
   }
+}
+
+/** A step whose result is changed as soon as it is written. */
+function withEffect<Result, Changed>(step: Step<Result>, change: (result: Result) => Changed): Step<Changed> {
+  return {
+    ...step,
+    decide(look, changes) {
+      const effect = step.decide(look, changes);
+      return (isWritten) => change(effect(isWritten));
+    },
+  };
 }
 
 /** What is done with an item of each kind whatever its state, as it may be. */

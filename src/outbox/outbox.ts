@@ -28,7 +28,6 @@ import {
 } from './sender-registrations';
 import { type Given, Settlement } from './settlement';
 import {
-  afterUnknown,
   asks,
   formatOutcome,
   isKept,
@@ -40,6 +39,7 @@ import {
   type Text,
   withMessageId,
 } from './text';
+import { type Stale, stale } from './transitions';
 
 /** A text that is not kept is tried again after so long, then after twice as long each time, up to a limit. */
 const firstDelayMs = 200;
@@ -220,7 +220,8 @@ export class Outbox implements Participant {
   /** See {@link Participant.letGo}. */
   letGo(): void {
     const { texts, followUps } = this.#parts.ledger;
-    for (const id of [...texts.keys()]) texts.delete(id);
+    // The process brings those that it has in hand to their ends by itself.
+    for (const id of [...texts.keys()]) if (!this.#underWay.has(id)) texts.delete(id);
     followUps.clear();
   }
 
@@ -362,14 +363,17 @@ export class Outbox implements Participant {
     const { client } = handler;
     const { retries, retryUncertain, resolveMs, priority } = text.options;
     let current = text;
-    const end = (outcome: Outcome) => settlement.end(current, asUnsent(current, outcome), given);
+    const end = (outcome: Outcome) =>
+      settlement.end(current, { by: 'settle', outcome: asUnsent(current, outcome) }, given);
     let further = 0;
     /** Rejects when the flow is stopped before. */
     const waitForNext = () => wait(clock, Math.min(longestDelayMs, firstDelayMs * 2 ** further++), signal);
     /** Tries until the service is reached: nothing was sent before, so that the pace need not count it. */
-    const take = async (giveBack: () => void): Promise<Outcome> => {
+    const take = async (giveBack: () => void): Promise<Outcome | Stale> => {
       for (;;) {
-        const { text, outcome } = await settlement.attempt(current, client, givenUp);
+        const attempt = await settlement.attempt(current, client, givenUp);
+        if (attempt === stale) return stale;
+        const { text, outcome } = attempt;
         current = text;
         if (!(outcome instanceof SmsError)) return outcome;
         if (isWithheldError(outcome)) giveBack();
@@ -383,25 +387,29 @@ export class Outbox implements Participant {
     let uncertain: SmsError | undefined;
     for (;;) {
       const outcome = await queue.run(take, { signal, priority, ...(uncertain && { order }) }).catch(asSmsError);
-      if (!(outcome instanceof SmsError)) return end(outcome);
+      // Another instance has claimed it, and brings it to its end.
+      if (outcome === stale) return void settlement.forget(text.id);
+      if (!(outcome instanceof SmsError)) return void (await end(outcome));
       // An unknown outcome stays unknown; only what never left may be called unsent.
-      if (!isUnknown(outcome)) return end(isUnsent(outcome) ? (uncertain ?? outcome) : outcome);
-      if (retryUncertain) current = afterUnknown(current, formatOutcome(outcome));
+      if (!isUnknown(outcome)) return void (await end(isUnsent(outcome) ? (uncertain ?? outcome) : outcome));
       uncertain = outcome;
       // It has been collected since the text left.
       const evidence = reconciliations.open(current, client);
       try {
         if (evidence) {
           const { sent, searched } = await evidence.look(resolveMs, givenUp);
-          if (sent) return end(sent);
+          if (sent) return void (await end(sent));
           uncertain = outcome.with({ searched });
         }
-        if (!retryUncertain || further >= retries) return end(uncertain);
+        if (!retryUncertain || further >= retries) return void (await end(uncertain));
         await waitForNext();
       } catch {
         // The flow was stopped.
-        return end(uncertain);
+        return void (await end(uncertain));
       }
+      const again = await this.#parts.ledger.sendAgain(current, formatOutcome(outcome), {});
+      if (again === stale) return void settlement.forget(text.id);
+      current = again;
     }
   }
 

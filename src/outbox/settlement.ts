@@ -26,6 +26,7 @@ import {
   withMessageId,
   withWithheld,
 } from './text';
+import { type Ending, type Stale, stale } from './transitions';
 
 /** What brings texts to their end. */
 export interface SettlementOptions extends OutboxOptions {
@@ -102,9 +103,9 @@ export class Settlement {
    * its outcome is as `Client.send` says, or as the first rule does when nobody is left, or it may not leave yet.
    *
    * @param signal ends one that has not left
-   * @returns what came of it, and the text as it stands then: it may have left
+   * @returns what came of it, and the text as it stands then: it may have left; `stale` if another step has moved it
    */
-  async attempt(text: Text, client: Client, signal: AbortSignal): Promise<{ text: Text; outcome: Outcome }> {
+  async attempt(text: Text, client: Client, signal: AbortSignal): Promise<{ text: Text; outcome: Outcome } | Stale> {
     const { ledger, reconciliations, rules } = this.#options;
     const isWritten = () => isTracked(text) || isFollowed(text) || holdsAny(rules);
     const isMarked = isReconciled(text) || isWritten();
@@ -119,14 +120,14 @@ export class Settlement {
         const [first] = judged.withheld ?? [];
         if (first && to.length === 0) throw explainWithheld(first);
         if (notBefore !== undefined) throw createTooEarly(notBefore);
-        let marking: Promise<Text | undefined> | undefined;
+        let marking: Promise<Text | Stale | undefined> | undefined;
         let isOvertaken = false;
         const beforeLeaving = async () => {
           reconciliations.open(judged, client);
           marking = isWritten() ? ledger.leave(judged) : Promise.resolve(judged);
           const marked = await marking;
           isOvertaken = marked === undefined;
-          if (!marked) throw new Error('overtaken');
+          if (!marked || marked === stale) throw new Error('overtaken');
           current = marked;
         };
         try {
@@ -136,7 +137,12 @@ export class Settlement {
         } catch (error) {
           // The request may have been given up while the mark was being written.
           const marked = await marking?.catch(() => undefined);
-          if (marked && isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED')) current = await ledger.putBack(marked);
+          if (marked === stale) return stale;
+          if (marked && isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED')) {
+            const back = await ledger.putBack(marked);
+            if (back === stale) return stale;
+            current = back;
+          }
           if (!isOvertaken) throw error;
         }
       }
@@ -145,28 +151,36 @@ export class Settlement {
     }
   }
 
-  /** A text has its outcome. */
-  async end(text: Text, told: Outcome, given?: Given): Promise<void> {
+  /**
+   * A message ends, unless it stands where it cannot end so. Says whether it has ended.
+   */
+  async end(given: Text, ending: Ending, source?: Given): Promise<boolean> {
     const { ledger, reconciliations, counts } = this.#options;
+    const text = { ...given, ...ending.change };
+    const { outcome: told } = ending;
     // An earlier try may have been accepted, so it must not be called unsent.
     const known = text.previousAttempt && isUnsent(told) ? parseOutcome(text.previousAttempt.outcome) : told;
     const outcome = withMessageId(known instanceof SmsError ? known : withWithheld(known, text), text);
-    if (isReconciled(text)) reconciliations.close(text.id);
     const isWritten = isTracked(text) || isFollowed(text) || uncountedBy(text, outcome).length > 0;
-    counts.add(outcome, text.message.to.length, text.withheld);
     if (!isTracked(text) && asks(text)) ledger.texts.outcomesComing.add(text.id);
-    let settled = text;
+    let settled: Text | Stale = text;
     try {
-      if (isWritten) settled = await ledger.texts.whileWritten(text.id, () => ledger.settle(text, outcome));
+      if (isWritten) {
+        settled = await ledger.texts.whileWritten(text.id, () => ledger.settle(given, { ...ending, outcome }));
+      }
+      if (settled === stale) return false;
+      if (isReconciled(text)) reconciliations.close(text.id);
+      counts.add(outcome, text.message.to.length, text.withheld);
       if (isTracked(text)) {
         await this.redelivery.deliver(settled, false);
-        return;
+        return true;
       }
-      if (given) await this.tell(given, settled, outcome);
+      if (source) await this.tell(source, settled, outcome);
     } finally {
       ledger.texts.outcomesComing.delete(text.id);
     }
     this.#delivered(settled);
+    return true;
   }
 
   /** A text has the outcome of the one that has its key. */
@@ -210,36 +224,40 @@ export class Settlement {
       }
     }
     if (outcome instanceof SmsError && retryUncertain && keep) {
-      const again = { ...text, repeats: (text.repeats ?? 0) + 1 };
+      const repeats = { repeats: (text.repeats ?? 0) + 1 };
       const unknown = formatOutcome(outcome);
-      return ledger.texts.whileWritten(id, () => ledger.sendAgain(again, unknown));
+      const again = await ledger.texts.whileWritten(id, () => ledger.sendAgain(text, unknown, repeats));
+      return again === stale ? undefined : again;
     }
-    await this.end(text, outcome);
+    await this.end(text, { by: 'settle', outcome });
     return undefined;
   }
 
   /** The node of a text has not been here for too long. Never rejects. */
   async abandon(text: Text): Promise<void> {
-    const { ledger, onAbandoned, onFault } = this.#options;
+    const { ledger, reconciliations, onAbandoned, onFault } = this.#options;
     onAbandoned(text.node);
     this.forget(text.id);
+    reconciliations.close(text.id);
     await ledger.discard(text).catch(onFault);
   }
 
   /**
-   * Somebody does not want a text any more.
+   * A user discards a message. Says whether it could be discarded.
    *
-   * @throws SmsError `SMS_STORE` when that cannot be written now: it stays
+   * @throws SmsError `SMS_STORE` if that cannot be written now: the message stays
    */
-  async discard(text: Text): Promise<void> {
-    const { ledger, replies, registrations, onDiscarded } = this.#options;
+  async discard(text: Text): Promise<boolean> {
+    const { ledger, replies, reconciliations, registrations, onDiscarded } = this.#options;
     const { id, node } = text;
-    await ledger.discard(text, 'refuse');
+    if (!(await ledger.discard(text, 'refuse'))) return false;
+    reconciliations.close(id);
     const origin = this.forget(id);
     replies.begin(id);
     onDiscarded(node);
     if (origin !== undefined) registrations.handlerOf(node)?.onDiscarded(origin);
     registrations.tellState(node);
+    return true;
   }
 
   /** Tells a node an outcome that is in no store. Never rejects: a node that throws makes no other outcome of it. */

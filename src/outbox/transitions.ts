@@ -24,11 +24,12 @@ import {
   remember,
   sentKeysOf,
 } from '../replies/sent-index';
-import { type Changes, dropItem, keepItem } from '../store/store';
+import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { giveBack } from './limits';
 import { guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict } from './once';
 import { askedForConsent, askRules, holdsAny, passRules, type Verdict } from './rules';
 import {
+  afterUnknown,
   asks,
   concernedBy,
   formatOutcome,
@@ -41,13 +42,54 @@ import {
   type StoredOutcome,
   submittedOf,
   type Text,
+  type TextState,
   uncountedBy,
 } from './text';
 
 /** What a text carries is a part of it up to so many characters. */
 const longestInline = 1_024;
 
-/** Where a text stands after a step, and its requests with it. */
+/**
+ * The states from which each step can start. A step that finds the message elsewhere, or finds no message, results in {@link stale} and
+ * writes nothing.
+ */
+export const startsFrom = {
+  takeIn: [],
+  sendNow: ['waiting'],
+  leave: ['waiting'],
+  putBack: ['leaving'],
+  sendAgain: ['leaving', 'uncertain'],
+  settle: ['waiting', 'leaving'],
+  expire: ['waiting'],
+  markSent: ['uncertain'],
+  echo: ['waiting'],
+  delivered: ['settled'],
+  undecided: ['settled'],
+  discard: ['waiting', 'uncertain'],
+} as const satisfies Readonly<Record<string, readonly TextState[]>>;
+
+/** Another step has moved the message in the meantime: the caller has nothing more to do with it. */
+export const stale = 'stale';
+export type Stale = typeof stale;
+
+/** The messages and reply requests of this process, as the last commit left them. */
+export interface Books {
+  readonly texts: ReadonlyMap<string, Text>;
+  readonly followUps: FollowUpBook;
+}
+
+/** What a step goes by, as it is asked for. */
+export interface StepContext extends Memory {
+  books: Books;
+}
+
+/** What a step looks at, and what it changes. */
+interface Commit {
+  look: Look;
+  changes: Changes;
+}
+
+/** Where a text stands after a step, and its questions with it. */
 export interface Moved {
   text: Text;
   asked: readonly FollowUp[];
@@ -108,10 +150,12 @@ export function judge(text: Text, memory: Memory): Step<Verdict> {
 
 /**
  * waiting → leaving: the connection stands, and the first byte goes out when this is written. Results in `undefined`, and
- * changes nothing, when a rule withholds somebody by now, or has the text wait: it is to be judged anew.
+ * changes nothing, if a rule withholds a recipient by now or makes the message wait: the caller has to judge it again.
  */
-export function leave(text: Text, memory: Memory, known: FollowUpBook): Step<Moved | undefined> {
+export function leave(text: Text, memory: StepContext): Step<Moved | Stale | undefined> {
+  const { followUps } = memory.books;
   const { messageId } = text.message;
+  const { withheld } = text;
   const submitted = submittedOf(text);
   const leaving = { ...memory, text, recipients: submitted };
   const keys = messageId !== undefined && isRemembered(text) ? sentKeysOf(text, messageId, submitted) : undefined;
@@ -120,19 +164,23 @@ export function leave(text: Text, memory: Memory, known: FollowUpBook): Step<Mov
   return {
     whileFailing: isTracked(text) || askedForConsent(leaving).length > 0 ? 'refuse' : 'apply',
     decide(look, changes) {
+      const current = startFrom('leave', text, memory, changes);
+      if (!current) return () => stale;
       if (!passRules(leaving, look, changes)) return () => undefined;
       const countedAt = holdsAny(memory.rules) ? { countedAt: memory.moment } : undefined;
-      const left = keepText({ ...text, state: 'leaving', leftAt: memory.now, ...countedAt }, memory.now, changes);
-      const asked = keys ? createRequests(left, keys, submitted, requestsOf(text, known, changes)) : [];
+      const mark = { state: 'leaving', leftAt: memory.now, withheld, ...countedAt } as const;
+      const left = keepText({ ...current, ...mark }, memory.now, changes);
+      const asked = keys ? createRequests(left, keys, submitted, requestsOf(text, followUps, changes)) : [];
       // The first reply counts.
       const open = asksAgain ? unanswered(asked, look, changes) : asked;
       if (keys) remember({ text: left, to: submitted, keys, open, isAccepted: false }, memory, look, changes);
       for (const request of asked) keepItem(changes, request);
       if (asked.length > 0) keepFlowMessage(left, memory.now, changes);
       if (messageId !== undefined && text.options.reportMs !== undefined) {
-        expectStatuses(text, { reference: referenceOf(messageId, text), askedAt: memory.now, known }, look, changes);
+        const reference = referenceOf(messageId, text);
+        expectStatuses(text, { reference, askedAt: memory.now, known: followUps }, look, changes);
       }
-      const onLeft = takeAgain(text, known, changes);
+      const onLeft = takeAgain(text, followUps, changes);
       return () => {
         onLeft();
         return { text: left, asked, closedRequests: [] };
@@ -142,31 +190,80 @@ export function leave(text: Text, memory: Memory, known: FollowUpBook): Step<Mov
 }
 
 /** leaving → waiting: nothing of it was sent after all. */
-export function putBack(text: Text, memory: Memory, known: Pick<FollowUpBook, 'get'>): Step<Moved> {
-  const submitted = submittedOf(text);
-  // What an earlier try has asked may be answered yet.
-  const takesBack = text.previousAttempt === undefined;
+export function putBack(text: Text, change: Partial<Text>, memory: StepContext): Step<Moved | Stale> {
   return {
     whileFailing: 'apply',
     decide(look, changes) {
-      const { outcome: _, settledAt: __, withheld: ___, countedAt, ...rest } = text;
-      if (countedAt) giveBack({ ...memory, text, recipients: submitted }, countedAt, look, changes);
-      const back = keepText({ ...rest, state: 'waiting' }, memory.now, changes);
-      guardAgain(back, look, changes, memory);
-      if (!takesBack) return () => ({ text: back, asked: [], closedRequests: [] });
+      const current = startFrom('putBack', text, memory, changes);
+      if (!current) return () => stale;
+      const moved = returnToWaiting({ ...current, ...change }, memory, { look, changes });
+      // What an earlier try has asked may be answered yet.
+      if (text.previousAttempt) return () => moved;
       // Nobody is asked, and nobody has got it.
       const { messageId, to } = text.message;
-      if (messageId !== undefined && isRemembered(text))
+      if (messageId !== undefined && isRemembered(text)) {
         forgetSent(text, { reference: referenceOf(messageId, text), recipients: to }, look, changes);
-      const closedRequests = dropRequests(unanswered(requestsOf(text, known, changes), look, changes), look, changes);
+      }
+      const open = unanswered(requestsOf(text, memory.books.followUps, changes), look, changes);
+      const closedRequests = dropRequests(open, look, changes);
       dropUnkept(text, changes);
-      return () => ({ text: back, asked: [], closedRequests });
+      return () => ({ ...moved, closedRequests });
     },
   };
 }
 
+/**
+ * leaving or uncertain → waiting: its last try may have been accepted, as `outcome` says, and it is to be sent again. What was counted for
+ * limits stays counted.
+ */
+export function sendAgain(
+  text: Text,
+  { outcome, change }: { outcome: StoredOutcome; change: Partial<Text> },
+  memory: StepContext,
+): Step<Moved | Stale> {
+  return {
+    whileFailing: 'apply',
+    decide(look, changes) {
+      const current = startFrom('sendAgain', text, memory, changes);
+      if (!current) return () => stale;
+      const { countedAt: _, ...again } = afterUnknown({ ...current, ...change }, outcome);
+      const moved = returnToWaiting(again, memory, { look, changes });
+      return () => moved;
+    },
+  };
+}
+
+function returnToWaiting(text: Text, memory: Memory, { look, changes }: Commit): Moved {
+  const { outcome: _, settledAt: __, withheld: ___, countedAt, ...rest } = text;
+  if (countedAt) giveBack({ ...memory, text, recipients: submittedOf(text) }, countedAt, look, changes);
+  const back = keepText({ ...rest, state: 'waiting' }, memory.now, changes);
+  guardAgain(back, look, changes, memory);
+  return { text: back, asked: [], closedRequests: [] };
+}
+
+/** How a message ends. */
+export interface Ending {
+  /** After a try, because its time is over before it left, or because a user says that it has arrived. */
+  by: 'settle' | 'expire' | 'markSent';
+  outcome: Outcome;
+  /** What else is known of it by now. */
+  change?: Partial<Text>;
+}
+
 /** → settled: its outcome is known, or is known to be unknown. */
-export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick<FollowUpBook, 'get'>): Step<Moved> {
+export function settle(text: Text, { by, outcome, change }: Ending, memory: StepContext): Step<Moved | Stale> {
+  return {
+    whileFailing: 'apply',
+    decide(look, changes) {
+      const current = startFrom(by, text, memory, changes);
+      if (!current) return () => stale;
+      const moved = end({ ...current, ...change }, outcome, memory, { look, changes });
+      return () => moved;
+    },
+  };
+}
+
+function end(text: Text, outcome: Outcome, memory: StepContext, { look, changes }: Commit): Moved {
   const { to } = text.message;
   const completed = outcome instanceof SmsError ? undefined : outcome;
   const sent = isAccepted(outcome) ? outcome : undefined;
@@ -174,58 +271,86 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
   const isOwn = text.message.messageId !== undefined;
   const accepted = sent?.accepted ?? [];
   const keys = isRemembered(text) ? sentKeysOf(text, messageId, isOwn ? [] : accepted) : undefined;
+  const requests = requestsOf(text, memory.books.followUps, changes);
+  if (text.countedAt)
+    giveBack({ ...memory, text, recipients: uncountedBy(text, outcome) }, text.countedAt, look, changes);
+  const started = keys && completed ? beginRequests(text, completed, { keys, requests, now: memory.now }) : undefined;
+  const { failed = [] } = started ?? {};
+  const begun = (started?.begun ?? []).map((request) =>
+    text.isManuallyResent ? takeLeft(request, look, changes) : request,
+  );
+  const idsOfBegun = new Set([...begun, ...failed].map(({ id }) => id));
+  const rest = requests.filter(({ id }) => !idsOfBegun.has(id));
+  const mayBeDecided = !sent && isTracked(text) && isUnknown(outcome);
+  const { replied, closedRequests } = endUnaccepted(rest, { now: memory.now, mayBeDecided }, look, changes);
+  const answered = [...(text.answered ?? []), ...replied.map(({ recipient }) => recipient)];
+  const stored = {
+    outcome: formatOutcome(outcome),
+    settledAt: memory.now,
+    ...(answered.length > 0 && { answered }),
+  };
+  const ended: Text = { ...text, state: 'settled', ...stored };
+  // Should a power cut undo it, the text has left, and its outcome is unknown.
+  const settled = keepText(ended, memory.now, changes, text.state === 'leaving');
+  noteOutcome(text, outcome, { look, changes }, memory);
+  if (keys && isOwn) {
+    // Whom it asks, and who has replied, has got it, whatever else is known.
+    const answerable = [...replied, ...begun].map(({ recipient }) => recipient);
+    const got = sent ? accepted : isUnknown(outcome) ? to : [];
+    const reached = new Set([...got, ...(text.previousAttempt?.to ?? []), ...answerable]);
+    const unreached = to.filter((recipient) => !reached.has(recipient));
+    forgetSent(text, { reference: keys.reference, recipients: unreached }, look, changes);
+    if (sent) acceptSent({ text, to: concernedBy(text), keys }, memory, look, changes);
+    const open = unanswered(begun, look, changes);
+    const duration = durationOf(text, memory);
+    openRequests(open, { duration }, look, changes);
+    if (open.length > 0) keepAnswerRules(text, duration, changes);
+  } else if (keys && sent) {
+    remember({ text: settled, to: concernedBy(text), keys, open: begun, isAccepted: true }, memory, look, changes);
+  }
+  for (const request of [...begun, ...failed]) keepItem(changes, request);
+  for (const request of failed) closeRequest(request, look, changes);
+  if (!isOwn && idsOfBegun.size > 0) keepFlowMessage(settled, memory.now, changes);
+  const isReported = sent && text.options.reportMs !== undefined;
+  const reports = isReported ? [beginReport(settled, sent, memory, changes)] : [];
+  if (!isOwn) for (const report of reports) expectStatuses(settled, report, look, changes);
+  const asked = [...begun, ...failed, ...replied, ...reports];
+  if (keys && isOwn && asked.length === 0) dropUnkept(text, changes);
+  return { text: settled, asked, closedRequests };
+}
+
+/**
+ * A user sends a message before its time.
+ *
+ * @throws SmsError `SMS_STORE` if that cannot be written: the message continues to wait for its time
+ */
+export function sendNow(text: Text, memory: StepContext): Step<Moved | Stale> {
+  const { now } = memory;
   return {
-    whileFailing: 'apply',
-    decide(look, changes) {
-      const requests = requestsOf(text, known, changes);
-      if (text.countedAt)
-        giveBack({ ...memory, text, recipients: uncountedBy(text, outcome) }, text.countedAt, look, changes);
-      const started =
-        keys && completed ? beginRequests(text, completed, { keys, requests, now: memory.now }) : undefined;
-      const { failed = [] } = started ?? {};
-      const begun = (started?.begun ?? []).map((request) =>
-        text.isManuallyResent ? takeLeft(request, look, changes) : request,
-      );
-      const idsOfBegun = new Set([...begun, ...failed].map(({ id }) => id));
-      const rest = requests.filter(({ id }) => !idsOfBegun.has(id));
-      const mayBeDecided = !sent && isTracked(text) && isUnknown(outcome);
-      const { replied, closedRequests } = endUnaccepted(rest, { now: memory.now, mayBeDecided }, look, changes);
-      const answered = [...(text.answered ?? []), ...replied.map(({ recipient }) => recipient)];
-      const stored = {
-        outcome: formatOutcome(outcome),
-        settledAt: memory.now,
-        ...(answered.length > 0 && { answered }),
-      };
-      const ended: Text = { ...text, state: 'settled', ...stored };
-      // Should a power cut undo it, the text has left, and its outcome is unknown.
-      const settled = keepText(ended, memory.now, changes, text.state === 'leaving');
-      noteOutcome(text, outcome, { look, changes }, memory);
-      if (keys && isOwn) {
-        // Whom it asks, and who has replied, has got it, whatever else is known.
-        const answerable = [...replied, ...begun].map(({ recipient }) => recipient);
-        const got = sent ? accepted : isUnknown(outcome) ? to : [];
-        const reached = new Set([...got, ...(text.previousAttempt?.to ?? []), ...answerable]);
-        const unreached = to.filter((recipient) => !reached.has(recipient));
-        forgetSent(text, { reference: keys.reference, recipients: unreached }, look, changes);
-        if (sent) acceptSent({ text, to: concernedBy(text), keys }, memory, look, changes);
-        const open = unanswered(begun, look, changes);
-        const duration = durationOf(text, memory);
-        openRequests(open, { duration }, look, changes);
-        if (open.length > 0) keepAnswerRules(text, duration, changes);
-      } else if (keys && sent) {
-        remember({ text: settled, to: concernedBy(text), keys, open: begun, isAccepted: true }, memory, look, changes);
-      }
-      for (const request of [...begun, ...failed]) keepItem(changes, request);
-      for (const request of failed) closeRequest(request, look, changes);
-      if (!isOwn && idsOfBegun.size > 0) keepFlowMessage(settled, memory.now, changes);
-      const isReported = sent && text.options.reportMs !== undefined;
-      const reports = isReported ? [beginReport(settled, sent, memory, changes)] : [];
-      if (!isOwn) for (const report of reports) expectStatuses(settled, report, look, changes);
-      const asked = [...begun, ...failed, ...replied, ...reports];
-      if (keys && isOwn && asked.length === 0) dropUnkept(text, changes);
-      return () => ({ text: settled, asked, closedRequests });
+    whileFailing: 'refuse',
+    decide(_look, changes) {
+      const current = startFrom('sendNow', text, memory, changes);
+      if (!current) return () => stale;
+      const next = keepText({ ...current, sendNowAt: now }, now, changes);
+      return () => ({ text: next, asked: [], closedRequests: [] });
     },
   };
+}
+
+/**
+ * The message as the steps before this one leave it, if the step can start from there. A message in no store has one owner, who knows where it
+ * stands.
+ */
+function startFrom(
+  step: keyof typeof startsFrom,
+  text: Text,
+  { books: { texts } }: StepContext,
+  { keep, drop }: Changes,
+): Text | undefined {
+  if (!isTracked(text)) return text;
+  const current = drop.has(text.id) ? undefined : ((keep.get(text.id) as Text | undefined) ?? texts.get(text.id));
+  const states: readonly TextState[] = startsFrom[step];
+  return current && states.includes(current.state) ? current : undefined;
 }
 
 /** waiting → settled, of a text with a key that another has: its outcome is the same. */
@@ -263,14 +388,17 @@ export function delivered(text: Text, uncertain: Text | undefined, known: Follow
  */
 export function discard(
   text: Text,
-  memory: Pick<Memory, 'now' | 'dedupeMs'>,
+  memory: StepContext,
   whileFailing: 'refuse' | 'apply',
-  known: FollowUpBook,
-): Step<{ asked: readonly ReplyRequest[]; closedRequests: readonly string[] }> {
+): Step<{ asked: readonly ReplyRequest[]; closedRequests: readonly string[] } | Stale> {
+  const { texts, followUps: known } = memory.books;
   return {
     whileFailing,
     drops: [text.id],
     decide(look, changes) {
+      // The store may have written a message that it refused: this process does not know it.
+      const isUnknownHere = !texts.has(text.id) && !changes.keep.has(text.id);
+      if (!isUnknownHere && !startFrom('discard', text, memory, changes)) return () => stale;
       if (text.state === 'waiting') {
         // Only an earlier try may have reached anybody.
         const outcome = text.previousAttempt ? parseOutcome(text.previousAttempt.outcome) : new SmsError('closed');

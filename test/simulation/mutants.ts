@@ -301,8 +301,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what has left is tried again',
     'outbox/outbox.ts',
-    'if (!retryUncertain || further >= retries) return end(uncertain);',
-    'if (further >= retries) return end(uncertain);',
+    'if (!retryUncertain || further >= retries) return void (await end(uncertain));',
+    'if (further >= retries) return void (await end(uncertain));',
   ),
   mutant('what has left counts as unsent', 'http/exchange.ts', '    this.#hasLeft = true;\n    if', '    if'),
   mutant(
@@ -314,8 +314,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'one try too many',
     'outbox/outbox.ts',
-    'if (!retryUncertain || further >= retries) return end(uncertain);',
-    'if (!retryUncertain || further > retries) return end(uncertain);',
+    'if (!retryUncertain || further >= retries) return void (await end(uncertain));',
+    'if (!retryUncertain || further > retries) return void (await end(uncertain));',
   ),
   mutant(
     'a recipient that was refused is called accepted',
@@ -398,8 +398,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'what is unknown is called unsent',
     'outbox/settlement.ts',
-    'text.earlier && isUnsent(told) ?',
-    'text.earlier === null && isUnsent(told) ?',
+    'text.previousAttempt && isUnsent(told) ?',
+    'text.previousAttempt === null && isUnsent(told) ?',
   ),
   outward(
     'a question is closed twice',
@@ -452,8 +452,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'a text that follows another is sent after a crash',
     'outbox/dispatcher.ts',
-    'if (text.follows) {',
-    'if (text.follows && text.outcome) {',
+    'if (text.isDuplicate) {',
+    'if (text.isDuplicate && text.outcome) {',
   ),
   outward(
     'what is leaving expires',

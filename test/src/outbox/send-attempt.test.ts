@@ -140,7 +140,7 @@ describe('a text and the limits of its account', () => {
         await side.pass(0);
         assert.deepEqual(outcomesOf(node), [{ to: [a, b], not: [[c, 'SMS_LIMIT']] }]);
         const sent = node.outcomes[0]?.outcome as Sent;
-        assert.match(sent.failed[0]?.errorMessage ?? '', /texts in 24 hours \(2\) .*2026-01-02T00:00:00Z/);
+        assert.match(sent.failed[0]?.errorMessage ?? '', /messages in 24 hours \(2\) .*2026-01-02T00:00:00Z/);
         assert.deepEqual(
           sent.recipients.map(({ msisdn, isError }) => [msisdn, isError]),
           [

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
 import type { Sent, Text } from '../../../src/outbox/text';
-import { settle, leave as textLeaves } from '../../../src/outbox/transitions';
+import { type StepContext, settle, leave as textLeaves } from '../../../src/outbox/transitions';
 import { FollowUpBook } from '../../../src/replies/follow-up-book';
 import { closeRequest } from '../../../src/replies/open-requests';
 import type { FollowUp, ReplyRequest } from '../../../src/replies/reply-request';
 import { endFollowUps, leaveResult, readLeft, replyKey } from '../../../src/replies/reply-steps';
 import {
-  type Memory,
   match,
   recordKeysOf,
   referenceOf,
@@ -23,7 +22,7 @@ const text = {
   message: { to: [handset], body: 'Come?', messageId: 'q1' },
   options: { waitMs: 60_000 },
 } as unknown as Text;
-const memory: Memory = {
+const memory: Omit<StepContext, 'books'> = {
   now: 3_000,
   moment: { now: 3_000, lead: 0, origin: 'clock' },
   rules: { limits: [], quietHours: [], optOut: false, prefixes: new Map() },
@@ -81,6 +80,7 @@ describe('replies that other instances have read', () => {
     book.put(one);
     return book;
   };
+  const inBooks = (followUps: FollowUpBook): StepContext => ({ ...memory, books: { texts: new Map(), followUps } });
   const isOpen = () => {
     const again = reply('again');
     return match('incoming', again, recordKeysOf(again), look)?.request !== undefined;
@@ -127,14 +127,17 @@ describe('replies that other instances have read', () => {
 
   it('keep it closed as its text leaves once more before they are taken', () => {
     leave('yes');
-    const step = textLeaves({ ...text, leftAt: 1_000 }, memory, known());
+    const step = textLeaves({ ...text, leftAt: 1_000 }, inBooks(known()));
     write((changes) => step.decide(look, changes)(true));
     assert.equal(isOpen(), false);
   });
 
   it('keep it closed also where they are read as its text is settled, or leaves once more: that is decided anew', () => {
     const sent: Sent = { messageId: 'q1', recipients: [], accepted: [handset], failed: [] };
-    for (const step of [settle(text, sent, memory, known()), textLeaves({ ...text, leftAt: 1_000 }, memory, known())]) {
+    for (const step of [
+      settle(text, { by: 'settle', outcome: sent }, inBooks(known())),
+      textLeaves({ ...text, leftAt: 1_000 }, inBooks(known())),
+    ]) {
       remembered = new Map();
       remember();
       const looked = new Map<string, Remembered | undefined>();
@@ -156,7 +159,7 @@ describe('replies that other instances have read', () => {
       looked.push(key);
       return look(key);
     };
-    textLeaves(text, memory, new FollowUpBook(() => {})).decide(note, createChanges());
+    textLeaves(text, inBooks(new FollowUpBook(() => {}))).decide(note, createChanges());
     assert.ok(looked.length > 0 && !looked.includes(replyKey(question.id)));
   });
 

@@ -267,7 +267,7 @@ describe('kept texts', () => {
       sendText(node, 'hello', { keep: { expireMs: minutes * 60_000 } });
       await side.pass(3_700_000);
       const { outcome } = node.outcomes[0] ?? {};
-      assert.match(String(outcome), new RegExp(`could not leave within ${time} and was given up`));
+      assert.match(String(outcome), new RegExp(`could not leave within ${time} and has expired`));
     }
   });
 

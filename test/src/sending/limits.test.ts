@@ -561,8 +561,11 @@ describe('limits of one’s own (perHandset, perDay)', () => {
       explainWithheld(explainLimited({ ...limit, msisdn: '6421555001', until })),
     );
     assert.deepEqual([ofDay?.code, ofDay?.reason, ofHandset?.code], ['SMS_LIMIT', 'limitDay', 'SMS_LIMIT']);
-    assert.match(ofDay?.message ?? '', /^The limit of texts in 24 hours \(3\) .* 2026-01-01T12:00:01Z\.$/);
-    assert.match(ofHandset?.message ?? '', /^The limit of texts to one number \(1 in 60 min.* 2026-01-01T12:00:01Z\.$/);
+    assert.match(ofDay?.message ?? '', /^The limit of messages in 24 hours \(3\) .* 2026-01-01T12:00:01Z\.$/);
+    assert.match(
+      ofHandset?.message ?? '',
+      /^The limit of messages to one number \(1 in 60 min.* 2026-01-01T12:00:01Z\.$/,
+    );
     assert.doesNotMatch(`${ofDay?.message}${ofHandset?.message}`, /6421555/);
   });
 

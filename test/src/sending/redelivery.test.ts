@@ -166,7 +166,7 @@ describe('the outcome of a text whose node is gone', () => {
     await side.pass(10);
     answer();
     await side.pass(30 * dayMs);
-    assert.deepEqual([side.abandoned, store.disk.entries.size, side.outbox.isSettled], [['send'], 0, true]);
+    assert.deepEqual([side.abandoned, store.disk.entries.size, side.outbox.isSettled], [['send', 'send'], 0, true]);
     assert.equal(side.asking, false);
   });
 });

@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { forever, SendingSide, sendText } from './sending-side';
+
+describe('a stored message that several parties act on at the same time', () => {
+  /** A service that holds two plain requests, so that a stored message has to wait for its turn. */
+  async function createBusySide() {
+    const side = new SendingSide({ concurrency: 2 });
+    const node = side.attach();
+    const answers = [side.service.holdNext(), side.service.holdNext()];
+    sendText(node, 'plain 1');
+    sendText(node, 'plain 2');
+    await side.pass(10);
+    sendText(node, 'stored', { keep: forever });
+    await side.pass(10);
+    const [entry] = side.outbox.admin.entries('kept', 1).entries;
+    return { side, node, id: entry?.id ?? '', release: () => answers.map((answer) => answer()) };
+  }
+
+  it('is sent once if its node is registered again after "send now"', async () => {
+    const { side, id, release } = await createBusySide();
+    assert.equal(await side.outbox.admin.act(id, 'send'), 'done');
+    side.attach();
+    const answers = [side.service.holdNext(), side.service.holdNext()];
+    release();
+    await side.pass(100);
+    for (const answer of answers) answer();
+    await side.pass(100);
+    assert.deepEqual(side.service.bodies, ['plain 1', 'plain 2', 'stored']);
+  });
+});
