@@ -1,4 +1,4 @@
 import { isBuiltin } from 'node:module';
 
-/** Node.js brings it from 22.13 on. What is about it alone is no test where there is none. */
+/** True if Node.js has SQLite (from 22.13). Tests of SQLite exist only then. */
 export const hasSqlite = isBuiltin('node:sqlite');

@@ -81,7 +81,7 @@ process.once('exit', () => {
   for (const folder of madeFolders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** What somebody without a login has set in the editor. The tips of Node-RED 5 throw where its sidebar takes over a second to be drawn. */
+/** Settings of an editor user. Tips are off, because those of Node-RED 5 throw if its sidebar takes over a second to appear. */
 const userSettings = { _: { editor: { view: { 'view-show-tips': false } } } };
 
 /** Makes an empty user directory. It is removed when the test process ends, so that a killed Node-RED can be started on it again. */

@@ -1,6 +1,6 @@
 import type { Context } from 'mocha';
 
-/** What this run was warned of so far, each with the test that ran. */
+/** Warnings of this run, each with the test that ran. */
 const found: string[] = [];
 let running = 'before the first test';
 

@@ -42,7 +42,7 @@ export class TcpProxy {
     this.#muteFrom = from;
   }
 
-  /** Whatever the server says arrives so much later, until {@link restore}. */
+  /** Delays the data of the server, until {@link restore}. */
   delay(delayMs: number): void {
     this.#delayMs = delayMs;
   }
@@ -113,8 +113,8 @@ export class TcpProxy {
 interface Client {
   socket: Socket;
   server: Socket;
-  /** What the client has said, and the server has not heard. */
+  /** Data of the client that the server has not received. */
   keptBack: Buffer[] | undefined;
-  /** What the server has said, and the client has not heard. */
+  /** Data of the server that the client has not received. */
   unsaid: Buffer[];
 }

@@ -5,8 +5,8 @@ interface Due {
   callback: () => void;
 }
 
-/** Whoever reads the clock so often without an end lets no time pass. */
-const mostReads = 1_000_000;
+/** Maximum number of reads without a pause, so that an endless loop fails. */
+const maxReads = 1_000_000;
 
 /** Time that passes when a test says so, at once. */
 export class VirtualClock implements Clock {
@@ -25,7 +25,7 @@ export class VirtualClock implements Clock {
 
   elapsed(): number {
     // A test would hang here, and say nothing.
-    if (++this.#reads > mostReads) throw new Error('spins');
+    if (++this.#reads > maxReads) throw new Error('spins');
     return this.#elapsed;
   }
 

@@ -7,7 +7,7 @@ import { canSetClock, logins, type NodeRed, type Setup } from './node-red';
 import { type Happening, now } from './record';
 import { type Endpoint, type Service, troubles } from './service';
 
-/** What can be broken. */
+/** The parts that a fault can break. */
 export interface Machine {
   service: Service;
   nodeRed: NodeRed;
@@ -188,7 +188,7 @@ export async function disturb(machine: Machine, ms: number): Promise<void> {
   while (now() < end) {
     const possible = faults.filter(({ isPossible }) => isPossible?.(machine) ?? true);
     const first = random.weigh(possible.map((one) => [one, one.weight]));
-    // What breaks Node-RED itself is done by one at a time; the world around it breaks at any time.
+    // Faults of Node-RED itself happen one at a time. Faults of its surroundings can happen at any time.
     const second = outer.has(first.kind) ? random.weigh(possible.map((one) => [one, one.weight])) : undefined;
     const both = second && !outer.has(second.kind) && random.chance(0.5);
     await Promise.all([

@@ -27,9 +27,9 @@ export interface ChaosOptions {
 const restLimitMs = 180_000;
 /** A busy machine takes longer, as long as more comes. */
 const longestRestMs = 900_000;
-/** What a dead instance held in Redis is another's after 60 s, and its questions wait for their time. */
+/** An instance claims the items of a dead instance in Redis after 60 s, and overdue reply requests wait as long. */
 const takeOverMs = 75_000;
-/** For so long nothing may have come. */
+/** Time without an observation after which the run is at rest. */
 const quietMs = 4_000;
 
 /** Runs Node-RED against a service, breaks what the seed says, and judges what came of it. */
@@ -86,7 +86,7 @@ export async function runChaos({
     const calmAt = now();
     const hasTime = () => now() < Math.min(calmAt + longestRestMs, Math.max(calmAt, lastSeen()) + restLimitMs);
     const lastEnd = nodeRed.pids.at(-2)?.to;
-    // What a former login has in Redis is opened when that answers, again after a suspension, and looked at once more when every dead instance is known to be dead.
+    // The import from a former login waits for Redis, also after a suspension, and repeats when every dead instance is known.
     const lastMute = Math.max(0, ...happenings.filter(({ kind }) => /redis|suspend/.test(kind)).map(({ to }) => to));
     const isTakenOver = () =>
       lastEnd === undefined || !wasOnRedis || now() - Math.max(lastEnd, lastMute) > 2 * takeOverMs;

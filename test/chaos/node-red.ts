@@ -11,7 +11,7 @@ import {
 } from '../node-red-process';
 import { createRecorder, now, recorderOf, type Story } from './record';
 
-/** What a deployment may change. */
+/** Settings that a deploy can change. */
 export interface Setup {
   /** Raised by a deployment that changes the node. */
   sender: number;
@@ -19,7 +19,7 @@ export interface Setup {
   account: number;
   login: 'first key' | 'second key' | 'basic' | 'form';
   store: 'disk' | 'redis';
-  /** Who writes STOP gets no more texts. */
+  /** True if handsets can opt out with STOP. */
   optOut: boolean;
 }
 
@@ -333,7 +333,7 @@ if (kind === 1 && first) { msg.error = { message: 'the flow could not' }; return
 if (kind < 6) { setTimeout(() => node.send(msg), kind * 150); return; }
 return msg;`;
 
-/** What is written to a folder while it is deleted keeps it, and is deleted, too. */
+/** Deletes a folder repeatedly, because another process can still write files into it. */
 function deleteInUse(folder: string): void {
   for (let tries = 1; existsSync(folder); tries++) {
     try {

@@ -16,7 +16,7 @@ export interface Seen {
   output: number;
   payload?: unknown;
   topic?: unknown;
-  /** What was fed to the flow, for texts. */
+  /** Id of the input that the flow received, for outgoing messages. */
   feed?: string;
   sms?: {
     redelivered?: boolean;
@@ -124,7 +124,7 @@ export interface LoopWindow {
   heapBytes: number;
 }
 
-/** Of those that overlap a time. */
+/** Finds the faults of some kinds that overlap a period. */
 export function during(story: Story, kinds: RegExp, from: number, to: number): Happening[] {
   return story.happenings.filter((one) => kinds.test(one.kind) && one.from <= to && one.to >= from);
 }

@@ -4,11 +4,11 @@ import { ackSeconds, reportSeconds, timeoutSeconds, waitSeconds } from './node-r
 import { during, type Feed, type Happening, type Seen, type Story } from './record';
 import { type Event, isAccepted, isBlocked, type SentText, type Service, troubles } from './service';
 
-/** What a run came to. */
+/** Result of a run. */
 export interface Account {
   seed: number;
   failures: Failure[];
-  /** What is worth knowing and breaks no promise. */
+  /** Remarks about events that break no promise. */
   notes: string[];
   counts: Record<string, number>;
   log: string;
@@ -34,7 +34,7 @@ type Finding = readonly [at: number, what: string];
 const polledAt = { message: ['in', 'asked'], status: ['status'] } as const;
 const kept = new Set<Feed['node']>(['kept', 'once', 'ask', 'report']);
 const unknown = new Set(['SMS_UNCERTAIN', 'SMS_RESPONSE', 'SMS_SERVICE']);
-/** What was handed to a node so shortly before its process ended may not have been written down yet. */
+/** A node might not have stored a message that it received less than this before its process ended. */
 const freshMs = 1_500;
 
 /** After so long what a process has left in Redis is another's, and that has read what the service still had. */
@@ -54,10 +54,10 @@ const seenSeconds = 72 * 3_600;
 /** A store that has failed is tried again every five seconds, and a process may have tried just before it was back. */
 const reopenMs = 7_000;
 
-/** What a former login or store has is asked for again after so long, where one of them does not work. */
+/** Time between two tries of an import, if the former store fails. */
 const againMs = 12_000;
 
-/** What was seen, by what it is about. */
+/** Observations, grouped by their subject. */
 class World {
   readonly events: readonly Event[];
   readonly texts: ReadonlyMap<string, SentText>;
@@ -86,7 +86,7 @@ class World {
     return [...polledAt[event.kind], 'callback'].flatMap((node) => this.at(event, node)).sort(byTime);
   }
 
-  /** What came out of the node that a text was fed to, for that text. */
+  /** Outcomes of the node for one input. */
   outcomes({ id }: Feed): Seen[] {
     return this.#byFeed.get(id) ?? [];
   }
@@ -144,7 +144,7 @@ class World {
 
   /** Says whether what came then and was undelivered was deleted with the store, before the next process or another login had it. */
   wasDeletedUnread(at: number): boolean {
-    // One that ends too soon gives nothing on.
+    // A process that ends too early passes nothing on.
     const next = this.story.pids.find(({ from, to, listening }) => from > at && to > listening + findingMs);
     // Nor does one while flows are deployed.
     const deployed = next && this.happened(/deploy/, next.from, next.listening + findingMs).map(({ to }) => to);
@@ -199,7 +199,7 @@ class World {
     }, 0);
   }
 
-  /** What a process has in Redis as it ends, or had there until it was moved just then, is another's after up to a minute, behind what comes meanwhile. */
+  /** Checks whether a process left items in Redis, which another instance claims up to a minute later, after newer items. */
   wasLeftOnRedis(from: number, to: number): boolean {
     return this.ends(from, to).some((end) => {
       const storeIn = ({ what }: Happening) => /store: (redis|disk)/.exec(what)?.[1] ?? [];
@@ -305,11 +305,11 @@ const rules: readonly Rule[] = [
         const groups = [...polledAt[event.kind], 'callback'].map((node) => world.at(event, node));
         for (const [first, ...further] of groups) {
           const again = further.find(({ sms }) => !sms?.redelivered);
-          // What a dead process was called back with is new to another login until it is taken over.
+          // Until another login imports the callbacks of a dead process, it treats them as new.
           const isCalledAgain = again?.node === 'callback' && again.at - event.created < leftMs;
           if (first && isCalledAgain && world.wasWithDead(event, again.at)) continue;
           if (!first || !again || world.isSeenForgotten(event, first.at, again.at)) continue;
-          // What the former login, or store, has seen is known when that has been taken over, for which the store has to work.
+          // The identifiers of the former login or store are known after the import, for which the store must work.
           if (!world.isStuckMoving(first.at, again.at))
             yield [again.at, `doubled without a mark: the ${name(event)}, at ${first.node}`];
         }
@@ -336,7 +336,7 @@ const rules: readonly Rule[] = [
             const isSoon = second.at - first.at < leftMs + ackSeconds * 1_000;
             if (isSoon && world.wasWithDead(event, second.at)) continue;
             const isLate = second.at - first.at > ackSeconds * 1_000 - 250;
-            // What was suspended as it gave a message goes on with both.
+            // A process that was suspended while it delivered a message continues with both.
             const isUnsettled = world.happened(/deploy|suspend|disk|redis/, first.at - 500, second.at).length > 0;
             // The store knows when all nodes have taken a message, not who: what one has not acknowledged comes to the other again, too.
             const isShared = world
@@ -367,7 +367,7 @@ const rules: readonly Rule[] = [
             const first = world.at(event, node)[0];
             const { at } = event.answer ?? { at: 0 };
             if (first && world.wasLeftOnRedis(at, first.at)) return [];
-            // What comes to a new login does not wait for ever for what the former knows.
+            // A message of a new login does not wait forever for the data of the former login.
             if (first && world.isStuckMoving(at, first.at)) return [];
             // It is held back until the outcome of its text is known, and nothing else waits for that.
             if (world.isReplyOnTheWay(event)) return [];
@@ -440,9 +440,9 @@ const rules: readonly Rule[] = [
         const fedAt = world.story.feeds.find((feed) => isGuarded && feed.body === body)?.from;
         const from = fedAt ?? attempts[first]?.at ?? 0;
         if (first < 0 || !again || world.wasForgotten(from, again.at)) continue;
-        // Of one that nobody was accepted for, *once* says that it was not sent.
+        // If no recipient was accepted, *once* counts the message as not sent.
         if (isGuarded && to.every(isBlocked)) continue;
-        // What an earlier process has remembered is as old as the clock says.
+        // The age of stored data of an earlier process depends on the wall clock.
         if (isGuarded && world.wasClockWrong(from, again.at)) continue;
         const how = attempts[first]?.why || 'the service had taken it';
         const feeds = world.story.feeds.filter((feed) => feed.body === body);
@@ -487,7 +487,7 @@ const rules: readonly Rule[] = [
         if (world.wasForgotten(feed.from, last?.at ?? 0)) continue;
         const [before] = outcomes.slice(-2, -1);
         const isUnknown = last?.sms?.error?.code === 'SMS_UNCERTAIN';
-        // What the store is told and does not answer it may write all the same.
+        // A store that does not answer might still write the data.
         const isKeptAfterAll = before?.sms?.error?.code === 'SMS_STORE';
         if (before && (isUnknown || isKeptAfterAll) && world.wasUnwritten(before.at)) continue;
         if (unmarked.length > 1)
@@ -495,7 +495,7 @@ const rules: readonly Rule[] = [
         else if (new Set(outcomes.map(codeOf)).size > 1)
           yield [last?.at ?? 0, `two different outcomes: ${textOf(feed)}: ${told(outcomes)}`];
         const [first, second] = outcomes;
-        // Of what enters the flow while that is being replaced nobody knows whether it was passed on.
+        // If a message enters a flow during a deploy, it is unknown whether the flow passed it on.
         const wasReplaced = first && world.happened(/deploy/, first.at, first.at).length > 0;
         if (first && second?.sms?.redelivered && !wasReplaced && world.ends(first.at - 100, second.at).length === 0)
           yield [second.at, `told again without a reason: ${textOf(feed)}: ${told(outcomes)}`];
@@ -512,7 +512,7 @@ const rules: readonly Rule[] = [
           const from = first(world, feed);
           const attempts = world.texts.get(feed.body)?.attempts ?? [];
           const isTroubled = attempts.some(({ end, why }) => end === 'unclear' && troubles.some((one) => one === why));
-          // One that is guarded by the key of an earlier text is told what became of that, whenever it was.
+          // A duplicate gets the outcome of the earlier message with its key, however old that outcome is.
           const since = feed.from > from ? from : Math.max(from, at - timeoutSeconds * 1_000 - 3_000);
           const isDisturbed = world
             .happened(/^(service|refused)$/, since, at)
@@ -553,18 +553,18 @@ const rules: readonly Rule[] = [
       for (const { event, handset, heard } of words.filter(({ word }) => word === 'STOP')) {
         const [heardAt] = heard;
         if (heardAt === undefined) continue;
-        // What had been marked as leaving when it was committed still arrives.
+        // A message that was marked as leaving before the STOP was stored still arrives.
         const from = heardAt + leavingMs;
         const texts = [...world.texts.values()].filter(({ to }) => to.join() === handset);
         for (const { body, attempts } of texts) {
           for (const { at } of attempts.filter((attempt) => attempt.at > from && attempt.isSent)) {
-            // Of a START nobody knows when it was committed, but that it had been when the flow had it.
+            // The time at which a START was stored is unknown, but it was stored before the flow received it.
             const isBack = words.some(
               (one) =>
                 one.word === 'START' &&
                 one.handset === handset &&
                 one.event.created < at &&
-                // One that was heard before is heard once more where that was forgotten.
+                // A word that was received before counts again if its identifier was forgotten.
                 (one.heard.length === 0 || one.heard.some((again) => again > heardAt - leavingMs)),
             );
             const isHeldUp = world.happened(/suspend|redis/, heardAt - leavingMs, at).length > 0;

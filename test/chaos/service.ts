@@ -9,7 +9,7 @@ import { now } from './record';
 // The messaging service as its HTTP interface is specified (§), written from that document alone: a misreading here and one in the
 // simulator or in the library do not meet.
 
-/** What the service does to requests instead of answering them. */
+/** Behaviour of the service towards a request, instead of an answer. */
 export type Trouble =
   | 'reset before it is read'
   | 'reset after it was read'
@@ -63,7 +63,7 @@ export interface Event {
   created: number;
   /** The poll that it was handed out by (§3: it counts as read then). */
   answer: { number: number; at: number; isWhole: boolean; why: string } | undefined;
-  /** What the client answered to each callback; 0 for no answer. */
+  /** Status of the client for each callback, or 0 without an answer. */
   callbacks: { at: number; status: number }[];
   isCalledBack: boolean;
 }

@@ -14,7 +14,7 @@ const habits = [
   'answers late',
 ] as const;
 
-/** What becomes of a text of which a report is to be made. */
+/** Behaviour of a handset that receives a message with a report. */
 const fates = [
   'has it',
   'is away',
@@ -27,7 +27,7 @@ const fates = [
 /** Handsets that are sent to until they write STOP. */
 export const listeners: readonly string[] = ['6421556001', '6421556002', '6421556003'];
 
-/** What goes on while things break: handsets that write, flows that send, texts that are reported on and answered. */
+/** Traffic during the faults: handsets write, flows send, and the service reports statuses and replies. */
 export class Traffic {
   readonly feeds: Feed[] = [];
   readonly #service: Service;
@@ -136,7 +136,7 @@ export class Traffic {
     }
   }
 
-  /** What comes of a text that the service has sent: its statuses, and what those say who got it. */
+  /** Sends the statuses and replies that follow a message. */
   #follow({ body, messageId, to }: SentText): void {
     for (const handset of to) {
       if (isBlocked(handset)) continue;

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { root } from './packed';
 
-/** What one file imports, types included. */
+/** Imports of one file, including types. */
 interface SourceFile {
   /** From the root of the repository. */
   path: string;
@@ -25,7 +25,7 @@ function read(path: string): SourceFile {
   return { path, text, files, packages };
 }
 
-/** Whatever is imported, exported from elsewhere, required or loaded later. */
+/** Finds all imports, re-exports, `require` calls and dynamic imports. */
 function importsOf(text: string): string[] {
   const code = text.replace(/^ *(?:\/?\*|\/\/).*$/gm, '');
   const found = code.matchAll(/(?:^(?:import|export|\}).*\bfrom |^import |\bimport\(|\brequire\()'([^']+)'/gm);
@@ -51,7 +51,7 @@ function roomOf(path: string): string {
 
 const plain = ['clock', 'errors', 'login', 'model', 'reasons'];
 
-/** What the files of each room may import besides those of their own. */
+/** Folders that the files of each folder can import, besides their own folder. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   clock: [],
   model: [],

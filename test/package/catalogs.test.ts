@@ -9,7 +9,7 @@ const root = join(__dirname, '..', '..');
 const locales = join(root, 'nodes', 'locales');
 const types = ['sms-account', 'sms-send', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
 
-/** What i18next adds to a key for the numbers that a text agrees with. */
+/** Suffix that i18next adds to a key for a plural form. */
 const pluralSuffix = /_(zero|one|two|few|many|other)$/;
 
 /** The keys as forms and runtimes name them, each once. */

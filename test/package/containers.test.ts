@@ -68,9 +68,9 @@ const [statefulSet, service] = parseAllDocuments(read('kubernetes.yaml')).map((d
   return document.toJS() as StatefulSet;
 });
 
-/** What the settings read of the environment, and what the flows read in the examples of the page. */
+/** Environment variables of the settings and of the flows on the page. */
 const needed = ['CREDENTIAL_SECRET', 'ADMIN_PASSWORD_HASH', 'SMS_BASE_URL', 'SMS_API_KEY'];
-/** What Node-RED gives its nodes to close. */
+/** Time that Node-RED gives its nodes to close. */
 const nodeCloseSeconds = 15;
 const redJs = process.env.NR_RED_JS ?? require.resolve('node-red/red.js');
 const node = process.env.NR_NODE ?? process.execPath;
@@ -188,7 +188,7 @@ describe('the containers', function () {
   it('run a healthy Node-RED with flows from the volume and env secrets', async () => {
     const secret = 'a long random text';
     const userDir = createLinkedUserDir();
-    // What a person has deployed in a container before.
+    // Flows that a user deployed in a container earlier.
     const former = await startNodeRed({ userDir, settings: { credentialSecret: secret }, flows });
     await former.stop();
     copyFileSync(join(folder, 'settings.js'), join(userDir, 'settings.js'));
@@ -267,7 +267,7 @@ describe('the containers', function () {
   }
 });
 
-/** What Node-RED replaces by a variable of its environment. */
+/** Returns the notation that Node-RED replaces with an environment variable. */
 const environment = (variable: string) => `\${${variable}}`;
 
 /** Sends a text by each of two accounts as soon as it runs, as the page says that they are filled in. */

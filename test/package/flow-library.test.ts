@@ -11,14 +11,14 @@ import { installPackage, type PackageLock, readJson, root } from './packed';
 const run = promisify(execFile);
 const checks = join(root, 'test', 'flow-library');
 
-/** What the check asks a registry about a package. */
+/** Answer of a registry about a package. */
 interface Packument {
   name: string;
   'dist-tags': Record<string, string>;
   versions: Record<string, object>;
 }
 
-/** What it writes down: the rules of the flow library by their numbers. */
+/** Result of the check: the rules of the flow library by number. */
 type Scorecard = Record<string, { test?: boolean; [detail: string]: unknown }>;
 
 /**

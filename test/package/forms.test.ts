@@ -7,7 +7,7 @@ import { type PackageJson, readJson, root } from './packed';
 
 const { 'node-red': nodeRed } = readJson<PackageJson>(join(root, 'package.json'));
 
-/** What the editor gets of a node: template and script as the build has joined them. */
+/** Reads the template and the script of a node, as the build joins them for the editor. */
 function readForm(type: string): string {
   return readFileSync(join(root, 'dist', 'nodes', `${type}.html`), 'utf8');
 }
@@ -19,7 +19,7 @@ function readInlineScripts(type: string): string[] {
     .map(([, , script = '']) => script);
 }
 
-/** What follows `registerType('<type>',` in the one script that has it. */
+/** Returns the code after `registerType('<type>',` in the script that has it. */
 function readDefinition(type: string): string {
   const call = new RegExp(`RED\\.nodes\\.registerType\\(\\s*"${type}",\\s*(?={)`);
   const definitions = readInlineScripts(type).flatMap((script) => script.split(call).slice(1));

@@ -6,7 +6,7 @@ import { join, sep } from 'node:path';
 /** The root of the checkout. */
 export const root = join(__dirname, '..', '..');
 
-/** What these tests read of package.json. */
+/** Properties of package.json that these tests read. */
 export interface PackageJson {
   name: string;
   version: string;
@@ -22,7 +22,7 @@ export interface PackageJson {
   'node-red': { version: string; nodes: Record<string, string>; plugins: Record<string, string> };
 }
 
-/** What these tests read of package-lock.json: installed packages by their folder. */
+/** Installed packages of package-lock.json, by folder. */
 export interface PackageLock {
   packages: Record<string, LockedPackage>;
 }
@@ -48,7 +48,7 @@ export interface PackedPackage {
 
 let packed: PackedPackage | undefined;
 
-/** Packs the built package, once per run of the tests. What is built in `dist/` is packed as it is. */
+/** Packs the built package, once per run of the tests. It does not build `dist/`. */
 export function packPackage(): PackedPackage {
   if (packed) return packed;
   if (!existsSync(join(root, 'dist'))) throw new Error('There is nothing to pack. Run `npm run build` first.');

@@ -8,7 +8,7 @@ import { readJson, root } from './packed';
 
 const run = promisify(execFile);
 
-/** What TypeDoc found: an export, or a call of one that is a function. */
+/** An export that TypeDoc found, or the signature of an exported function. */
 interface Reflection {
   name: string;
   kind: number;

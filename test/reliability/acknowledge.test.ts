@@ -76,7 +76,7 @@ describe('acknowledgement by the flow', function () {
     await waitUntil(() => errorsOf(observed, 'in').length > 0, 'an error');
     await nodeRed.stop();
     nodeRed = await start();
-    // What is undelivered comes before what is new.
+    // Undelivered messages come before new messages.
     receive(simulator, 'next');
     await waitUntil(() => readObservations(seen).some(({ payload }) => payload === 'next'), 'the next message');
     assert.deepEqual(

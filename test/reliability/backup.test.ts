@@ -14,7 +14,6 @@ import { createRecorder, readObservations, waitUntil } from './recorder';
 
 const kept = ['one', 'two', 'three'];
 
-/** What docs/platforms.md says of the backup of a user directory. */
 describe('a copy of the user directory', function () {
   this.timeout(120_000);
   let simulator: Simulator;

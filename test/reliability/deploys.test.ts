@@ -14,7 +14,7 @@ const deploys = isLong ? 100 : 9;
 const texts = isLong ? 2_000 : 90;
 const handset = '64215550001';
 
-/** What a deploy changes; the login stays. */
+/** The node that a deploy changes. */
 type Changed = 'account' | 'sender' | 'receiver';
 const kinds = (['nodes', 'flows', 'full'] satisfies DeploymentType[]).flatMap((type) =>
   (['account', 'sender', 'receiver'] satisfies Changed[]).map((changed) => ({ type, changed })),
@@ -66,7 +66,7 @@ describe('deploys while stored messages are sent', function () {
       const { type, changed } = kinds[round % kinds.length] as (typeof kinds)[number];
       revisions[changed]++;
       const deployed = nodeRed.deploy(flows(), type);
-      // What comes while it deploys may find nobody, so as many come when it has.
+      // During a deploy, an input might find no node, so the same number follows after it.
       await feedUntil((texts * (round + 0.5)) / deploys);
       await deployed;
       await feedUntil((texts * (round + 1)) / deploys);

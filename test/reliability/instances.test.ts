@@ -15,7 +15,7 @@ const messages = isLong ? 20_000 : 1_500;
 const batch = 25;
 const batchPauseMs = 500;
 const kills = isLong ? 60 : 4;
-/** What a dead instance held is another's after so long. */
+/** Time until an instance claims the messages of a dead instance. */
 const claimLimitMs = 60_000;
 const recoveryLimitMs = 30_000;
 
@@ -124,10 +124,10 @@ describe('several instances on one account and one Redis (store redis)', functio
       const unmarked = twice.filter((list) => list.filter(({ redelivered }) => !redelivered).length > 1);
       assert.deepEqual(unmarked, [], 'delivered twice without a mark');
       const byOthers = twice.filter((list) => list.every(({ pid }) => !disturbed.has(pid)));
-      // An instance that was killed may have polled what another was delivering as it was called back. Who takes that over marks it.
+      // An instance that was killed may have polled what another was delivering as it was called back. The instance that claims such a message marks it.
       const isPolledByDead = ([first, ...copies]: Delivered[]) =>
         first?.via === 'callback' && copies.every(({ via, redelivered }) => via === 'poll' && redelivered);
-      // The third cut met them all. What was called back and refused before it, and polled while no store could be asked, may be called back again after it.
+      // The third cut affected all instances. A message that was refused as a callback before it and polled during it can come again as a callback.
       const isPolledInCut = (list: Delivered[]) => {
         const index = Number(list[0]?.id.replace(/^(m|sent-)/, ''));
         return index >= cut.from && index < cut.to && list.every(({ redelivered }) => redelivered);

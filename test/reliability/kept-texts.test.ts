@@ -13,10 +13,10 @@ import { createRecorder, readObservations } from './recorder';
 const kills = isLong ? 300 : 5;
 const texts = isLong ? 10_000 : 250;
 const handset = '64215550001';
-/** What was handed to the node so shortly before a kill may not have been written down yet. */
+/** The node might not have stored a message that it received less than this before a kill. */
 const freshMs = 1_500;
 
-/** What became of a text, as the flow saw it. */
+/** Outcome of a message in the flow. */
 interface End {
   name: string;
   redelivered: boolean;
@@ -101,7 +101,7 @@ describe('kill -9 of Node-RED with stored messages', function () {
     assert.deepEqual([twice, wrong, repeated], [[], [], []]);
   });
 
-  /** What the service does until the next kill. */
+  /** Sets the faults of the service until the next kill. */
   async function disturb(round: number): Promise<void> {
     simulator.fault('send', null);
     await simulator.setOnline(round % 3 !== 1);

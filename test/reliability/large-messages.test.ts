@@ -10,7 +10,7 @@ import { createAccount, createFeed, waitForCounts } from './flows';
 /** More by hand: `LARGE_TEXTS=10000 npm run test:one -- test/reliability/large-messages.test.ts`. */
 const texts = Number(process.env.LARGE_TEXTS ?? (isLong ? 10_000 : 500));
 const length = 250_000;
-/** What a process takes in stays in its memory as it came. */
+/** Messages per process, because a process keeps received flow messages in memory. */
 const textsOfProcess = 1_000;
 const atOnce = 8;
 

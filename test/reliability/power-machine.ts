@@ -7,10 +7,10 @@ import { DiskStore, joinAccount } from '../../src';
 import type { Item, Operation } from '../../src/store/store';
 import { createImager, observeFlushes } from './power';
 
-/** What it is told to do. */
+/** Command to the process. */
 export type Order = { send: string; once?: true } | { discard: string };
 
-/** What it writes down. */
+/** Line that the process writes. */
 export type Entry =
   | { what: 'keeping'; part: 'inbox' | 'ledger'; body: string }
   | { what: 'kept'; part: 'inbox' | 'ledger'; body: string }
@@ -56,7 +56,7 @@ const membership = joinAccount({
   dedupe: true,
   dedupeMs: hourMs,
   storeName: folder,
-  // What a power cut leaves is no damage.
+  // A power cut must not damage the data.
   onDamaged(error) {
     write({ what: 'damaged', body: error.message });
   },

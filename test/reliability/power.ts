@@ -24,14 +24,14 @@ export interface PoweredDisk {
   readonly folder: string;
   /** The process that uses it has been stopped in this moment: what it has not flushed is lost. */
   cut(): void;
-  /** That process is gone, and the disk is found as the cut has left it. */
+  /** Ends the process, and makes the disk readable in the state of the power cut. */
   powerOn(): void;
   remove(): void;
 }
 
 const sizesFile = 'sizes.json';
 
-/** Who is told of the flushes of a database. */
+/** Observes the flushes of a database. */
 export interface FlushObserver {
   /** These are about to be flushed. */
   onFlush?(operations: readonly Operation[]): void;
@@ -138,7 +138,7 @@ export class ImagedDisk implements PoweredDisk {
     for (const [name, size] of sizes) this.#copy(join(image, name), name, size);
   }
 
-  /** What was flushed of a file, and some of what was not. */
+  /** Copies the flushed part of a file, and a random part of the rest. */
   #copy(from: string, name: string, flushed: number): void {
     const content = readFileSync(from);
     const kept = flushed + Math.floor(this.#random() * (content.length - flushed + 1));

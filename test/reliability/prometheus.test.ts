@@ -19,7 +19,7 @@ interface Dashboard {
   templating: { list: { name: string; query: string }[] };
 }
 
-/** What Prometheus answers to a query. */
+/** Answer of Prometheus to a query. */
 interface QueryAnswer {
   status: string;
   error?: string;

@@ -17,12 +17,12 @@ const kills = isLong ? 30 : 3;
 const waitMs = isLong ? 20_000 : 4_000;
 /** How long the questions take to be asked. */
 const askingMs = isLong ? kills * 10_000 : 6_000;
-/** What was handed to a node so shortly before it was killed may not have been written down yet. */
+/** A node might not have stored a message that it received less than this before a kill. */
 const freshMs = 1_500;
-/** What a dead instance held is another's after 60 s, and overdue questions wait for as long for replies. */
+/** An instance claims the items of a dead instance after 60 s, and overdue reply requests wait as long. */
 const endLimitMs = 60_000 + 60_000 + waitMs;
 
-/** What somebody does when a question comes. */
+/** Behaviour of a recipient. */
 type Habit =
   | 'answers'
   | 'answers without an id'

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import type { FlowNode, NodeRedProcess } from '../node-red-process';
 import { until } from '../until';
 
-/** What a flow saw: a message, an error at its Catch node, or the badge of a node. */
+/** Observation of a flow: a message, an error at its Catch node, or the badge of a node. */
 export interface Observation {
   payload?: unknown;
   topic?: unknown;
@@ -82,5 +82,5 @@ export async function inject(
   if (!response.ok) throw new Error(`The inject node answered ${response.status}`);
 }
 
-/** What nothing that comes from outside may ever cause. */
+/** Log lines that no input from outside can cause. */
 export const crash = /uncaught|unhandled|TypeError|RangeError|ReferenceError|node:internal|heap out of memory/i;

@@ -128,7 +128,7 @@ describe('secrets', function () {
     await waitUntil(() => countErrors('right-') >= before + logins.length * onPress.length, 'nobody is reached');
 
     places.set('answers of the admin API', await askAdminApi());
-    // What is in the editor's queue is there when a status of now is.
+    // Because the editor gets events in order, a current status shows that all earlier events have arrived.
     await waitUntil(() => comms.includes('unreachable'), 'the editor is told');
     socket.close();
     await nodeRed.stop();

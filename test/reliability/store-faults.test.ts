@@ -183,7 +183,7 @@ describe('a failing store', function () {
     const key = keyOf(name);
     const goAway = await happen();
     await waitUntil(() => badgesOf(observed, `in-${key}`).at(-1) === badge, `a red badge with ${name}`);
-    // One that was asked for as the store failed may not have come here yet.
+    // A poll that was requested while the store failed might arrive later.
     let looks = 0;
     await waitUntil(() => {
       looks = simulator.polling('incoming') === 0 ? looks + 1 : 0;

@@ -11,7 +11,7 @@ import { Service } from './service';
 import { Network, type Trouble } from './transport';
 import { type Message, type Violation, World } from './world';
 
-/** What a run came to. */
+/** Result of a run. */
 export interface Result {
   plan: Plan;
   events: number;
