@@ -12,8 +12,7 @@ const allowedFiles = [
   /^dist\/nodes\/[^/]+\.html$/,
   /^dist\/nodes\/icons\/[^/]+\.svg$/,
   /^dist\/nodes\/locales\/[^/]+\/[^/]+\.(json|html)$/,
-  /^dist\/simulator\/(cli|index)\.js$/,
-  /^dist\/simulator\/.+\.d\.ts$/,
+  /^dist\/simulator\/.+\.(js|d\.ts)$/,
   /^dist\/simulator\/page\/[^/]+\.(html|css|mjs|svg)$/,
   /^examples\/[^/]+\.json$/,
 ];
@@ -114,8 +113,6 @@ describe('the package as npm would publish it', () => {
 
   it('depends only on packages with permissive licences', () => {
     const paths = runtimeDependencies();
-    const platforms = readFileSync(join(root, 'docs', 'platforms.md'), 'utf8');
-    assert.equal(Number(/in (\d+) packages/.exec(platforms)?.[1]), paths.length + 1, 'as docs/platforms.md says');
     assert.ok(paths.length >= Object.keys(packed.json.dependencies).length);
     for (const path of paths) {
       const { license } = readJson<{ license?: string }>(join(root, path, 'package.json'));

@@ -78,7 +78,7 @@ export class Callbacks {
         message.callback = 'accepted';
         const isDelivered = [...message.shares.values()].some(({ isDone }) => isDone);
         const isExcused = message.excuse !== undefined;
-        // What is polled and none of the nodes wants is new to the one that is called; where there are none it is set aside.
+        // If no polling node wants a message, it is new to the callback node. Without polling nodes, it becomes unhandled.
         const isWanted = this.#world.nodesFor(message).length > 0 || !this.#world.polls(message.kind);
         const isPolled = message.reachedAs !== undefined && isWanted;
         if (!isDelivered && !isPolled && !isExcused) {
@@ -96,7 +96,7 @@ export class Callbacks {
   }
 }
 
-/** What the service posts (§6.4, §6.5). */
+/** Body of a callback of the service (§6.4, §6.5). */
 function formatCallback({ kind, fields }: Message, format: Format): { body: string; contentType: string } {
   const { messageId = '', from = '', body = '', inReplyToId = '', messageDate = '', statusCode = '' } = fields;
   if (format === 'form') {

@@ -2,7 +2,7 @@ import type { Library } from './library';
 import { createPlan, type PlanLimits } from './plan';
 import { type Result, simulate } from './simulation';
 
-/** What many runs came to. */
+/** Result of many runs. */
 export interface Campaign {
   runs: number;
   events: number;

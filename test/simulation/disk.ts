@@ -49,7 +49,7 @@ export class Disk implements Place {
 
   isHeld(message: Message): boolean {
     const keeping = this.#foldersWith(message);
-    // What is in the store of another login is that one's, and noted there.
+    // A message in the store of another login belongs to that login.
     return [...this.#folders.values()].some(
       (folder) => folder.holds(message) && keeping.every((keeper) => keeper === folder),
     );
@@ -71,7 +71,7 @@ export class Disk implements Place {
     const isMoved = this.#folders.size > 1;
     for (const { entries, remembered, held, hasComeBack } of this.#folders.values()) {
       if (hasComeBack) continue;
-      // What a login takes over in several tries it may take once more.
+      // An import that takes several tries can copy an item twice.
       const flowMessage = [...remembered.keys()].filter(
         (key) => key.startsWith(`${unsweptPrefix}flowMessage:`) && !isMoved,
       );
@@ -107,7 +107,7 @@ export class Disk implements Place {
 class Folder {
   readonly entries = new Map<string, string>();
   readonly remembered = new Map<string, string>();
-  /** What a process holds until it is committed. */
+  /** Answers that a process holds until they are committed. */
   readonly held = new Map<number, string>();
   /** How to take back each commit that was not flushed, the latest last. */
   readonly unflushed: (() => void)[] = [];
@@ -123,7 +123,7 @@ class Folder {
     this.#copies = copies;
   }
 
-  /** What was taken over from it may be here again. */
+  /** True if items that were imported from here can be here again. */
   get hasComeBack(): boolean {
     return this.isAbandoned && this.#wasCut;
   }
@@ -217,7 +217,7 @@ class DiskModel implements Store, PlaceStore {
   /** Files that have held something: there is room in them on a disk that is full. */
   #freeFiles = 0;
   readonly #held = new Map<Kind, number>();
-  /** What it has held itself: it is not found. */
+  /** Answers that this process holds. It does not find them again. */
   readonly #own = new Set<number>();
   #underWay: Call | undefined;
   #committing: Changes | undefined;
@@ -313,7 +313,7 @@ class DiskModel implements Store, PlaceStore {
   }
 
   commit(changes: Changes): Promise<void> {
-    // What is to be written is what was there when the call was made.
+    // The store writes the data as it was at the time of the call.
     const step: Changes = {
       keep: new Map([...changes.keep].map(([id, entry]) => [id, structuredClone(entry)])),
       loose: new Set(changes.loose),

@@ -3,7 +3,7 @@ import type { FlowTrouble, NodePlan } from './plan';
 import type { Random } from './random';
 import type { Message, Share, World } from './world';
 
-/** What a node of the flows knows of the process that it runs in. */
+/** The process of a node, as the node knows it. */
 export interface Surrounding {
   readonly name: string;
   /** Tells this life of the process from its others. */
@@ -30,7 +30,7 @@ export interface DeployedNode {
 /** How a message comes out of a node. */
 export interface Delivery {
   redelivered: boolean;
-  /** What brings it back; absent when sending is delivering. */
+  /** Id for the acknowledgement. It is absent if a delivery is its own acknowledgement. */
   ackId?: string | undefined;
 }
 
@@ -141,7 +141,7 @@ export class Flow {
     message.isOutOfOrder = true;
     const share = world.shareOf(message, id);
     share.isOut = false;
-    // Whoever has refused it since, because another had it in hand, knows no more of it than before.
+    // A node that refused the message because another node had it knows no more than before.
     share.releasedIn = share.givenAs ?? era;
   }
 
@@ -169,9 +169,9 @@ export class Flow {
   #isTaken(message: Message, { isDone, doneIn, doneAs }: Share): boolean {
     const { life, era } = this.#process;
     const { completedAs, mayRepeat, mayBeWithTwo, isWithDead, arrivals } = message;
-    // What came twice while nobody could look up whether it was seen may be taken twice.
+    // A message that came twice while the store could not look it up can be taken twice.
     if ((mayRepeat && (arrivals > 1 || mayBeWithTwo)) || isWithDead) return false;
-    // Who has taken it is known as long as the deployment lasts; the store knows only whether all have.
+    // Until the next deploy, the process knows the nodes that have taken the message. The store only knows whether all have.
     const isKnown = doneAs === era || (completedAs !== undefined && completedAs !== era);
     return isDone && doneIn === life && isKnown;
   }
@@ -185,10 +185,10 @@ export class Flow {
     const { world, era } = this.#process;
     const which = `${message.name} at ${id}`;
     const isRepeated = share.deliveries > 0;
-    // Who let it go in an earlier deployment does not know it any more.
+    // A node that released the message before a deploy no longer knows it.
     const isForgotten = share.releasedIn !== undefined && share.releasedIn !== era;
     if (kind === 'outbox') return;
-    // That it was given may not have been written down yet when the process died.
+    // The delivery might not have been written before the process died.
     const isUnwritten = (message.diedAtMs ?? Number.NaN) - (share.givenAtMs ?? Number.NaN) < this.#unwrittenMs;
     const mustBeMarked = message.mustBeMarked && message.arrivals === 1;
     const mayBeUnmarked = message.mayRepeat || message.isWithDead || isForgotten || isUnwritten;

@@ -2,7 +2,7 @@ import { describeCampaign, runCampaign, seedsFrom } from './campaign';
 import { applyMutant, loadLibrary, type Mutant } from './library';
 import type { Way } from './plan';
 
-/** What became of a mutant. */
+/** Result for one mutant. */
 export interface Hunt {
   name: string;
   file: string;
@@ -11,9 +11,9 @@ export interface Hunt {
   isCaught: boolean;
   /** After so many. */
   schedules: number;
-  /** What it took on this machine. */
+  /** Seconds on this machine. */
   seconds: number;
-  /** The rule that it broke first, or how else it gave itself away. */
+  /** The first broken rule, or another sign of the mutant. */
   by: string;
 }
 
@@ -49,7 +49,7 @@ const ways: readonly (readonly [way: Way, name: string])[] = [
   ['consent', 'Consent and times'],
 ];
 
-/** What `npm run simulate -- --mutants` prints: a table for each way. */
+/** Formats the tables of `npm run simulate -- --mutants`. */
 export function formatHunts(hunts: readonly Hunt[]): string {
   return ways
     .map(([way, name]) => {

@@ -19,7 +19,7 @@ export interface Mutant {
   way?: Way;
 }
 
-/** What a simulation gives the modules of `src/` instead of the machine's own. */
+/** Parts of the machine that a simulation replaces for the modules of `src/`. */
 export interface Surroundings {
   random: Random | undefined;
   /** Something was thrown where only the platform hears it. */
@@ -27,7 +27,7 @@ export interface Surroundings {
   readonly signals: Signals;
 }
 
-/** Who listens to the signals that the library makes. */
+/** Listeners of the signals that the library creates. */
 export class Signals {
   #listeners = new Map<AbortSignal, Set<unknown>>();
 
@@ -38,7 +38,7 @@ export class Signals {
     return count;
   }
 
-  /** What was made before is not looked at any more. */
+  /** Forgets all earlier signals. */
   forget(): void {
     this.#listeners = new Map();
   }

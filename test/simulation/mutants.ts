@@ -2,7 +2,7 @@ import type { Mutant } from './library';
 
 /** Mistakes of one line each that somebody could make in `src/`, and that the schedules have to find. */
 export const mutants: readonly Mutant[] = [
-  // What is kept, and when it is let go of.
+  // Stored items, and their removal.
   mutant('nothing is held before the commit', 'inbox/inbox.ts', '{ ...step, ...held }', '{ ...step }'),
   mutant(
     'a hold is let go of before the commit',
@@ -80,7 +80,7 @@ export const mutants: readonly Mutant[] = [
     'if (!(error instanceof StoreConflict)) return { error, recalled };',
     'return { error, recalled };',
   ),
-  // Who gets what.
+  // Recipients of each message.
   mutant('what is handed out is owed to nobody', 'delivery/subscribers.ts', 'pendingFor.set(id, subscriber);\n', ''),
   mutant(
     'a node that is redeployed misses what comes',
@@ -191,7 +191,7 @@ export const mutants: readonly Mutant[] = [
     'const redelivered = attempt > 1 || unsure;',
     'const redelivered = unsure;',
   ),
-  // What was seen.
+  // Identifiers that were seen.
   mutant(
     'nothing is recognised',
     'inbox/accept.ts',
@@ -485,7 +485,7 @@ export const mutants: readonly Mutant[] = [
     'if (!text.countedAt || isUnknown(outcome)) return [];',
     'if (!text.countedAt) return [];',
   ),
-  // What no node takes.
+  // Messages that no node takes.
   outward(
     'what no node takes is dropped',
     'inbox/inbox.ts',
@@ -498,7 +498,7 @@ export const mutants: readonly Mutant[] = [
     'this.journal.open();\n    this.deadLetters.giveUntaken();',
     'this.journal.open();',
   ),
-  // Who wrote STOP, and when texts may leave.
+  // Opt-outs, and times at which messages can leave.
   consent(
     'who wrote STOP is sent to',
     'outbox/rules.ts',

@@ -50,7 +50,7 @@ export class OrderNode {
     });
   }
 
-  /** What ends until it is closed still gets into the flow. */
+  /** Closes the node. Orders that end before still enter the flow. */
   async close(): Promise<void> {
     await this.#node?.close();
     this.#isClosed = true;
@@ -105,7 +105,7 @@ export class OrderNode {
     return input;
   }
 
-  /** What it sends gets into the flow on the next turn, unless that is gone by then. */
+  /** Sends a message, which enters the flow on the next turn unless the flow is gone. */
   #send(run: () => void): Promise<boolean> {
     if (this.#isClosed) return Promise.resolve(false);
     return new Promise((resolve) => {

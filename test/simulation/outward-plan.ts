@@ -33,16 +33,16 @@ export interface OrderPlan {
   replyMs?: number;
 }
 
-/** What a plan is about when texts go out in all the ways that the library has. */
+/** Part of a plan that sends messages with all options of the library. */
 export interface OutwardPlan {
   /** Ids of the sending nodes. */
   senders: string[];
   limits?: { perHandset?: number; perHandsetMs: number; perDay?: number };
   /** The entries of the feed have the ids of the texts; else the service's own. */
   feedKnows: boolean;
-  /** What 429 and 503 come with. */
+  /** Value of `Retry-After` of 429 and 503. */
   retryAfterS?: number;
-  /** Who writes STOP gets no more texts; with a minute of the run, from 0, in which no text leaves. */
+  /** Consent applies, and `quietMinute` is a minute of the run (from 0) in which no message leaves. */
   consent?: { quietMinute?: number };
 }
 

@@ -31,7 +31,7 @@ export interface Input {
   wasKept: boolean;
   /** Nobody can be asked any more to say what became of it. */
   isAbandoned: boolean;
-  /** What was told was written nowhere, or not flushed, when its process ended. */
+  /** True if the outcome was not flushed when its process ended. */
   mayRepeat: boolean;
   /** The wait for replies was known to a memory that is gone. */
   isUnasked: boolean;
@@ -68,13 +68,13 @@ const waitsAfter: ReadonlySet<string> = new Set(['SMS_UNREACHABLE', 'SMS_CLOSED'
 const refused: ReadonlySet<string> = new Set(['SMS_BAD_REQUEST', 'SMS_FORBIDDEN', 'SMS_UNAUTHORIZED']);
 const unknown: ReadonlySet<string> = new Set(['SMS_SERVICE', 'SMS_RESPONSE', 'SMS_UNCERTAIN']);
 
-/** What is true of texts on their way out, and what is wrong with what the library makes of it. */
+/** Model of outgoing messages, which compares the library with it. */
 export class Outward {
   readonly texts = new Map<string, OutwardText>();
   readonly inputs: Input[] = [];
   readonly #world: World;
   readonly #plan: OutwardPlan;
-  /** What limits count, by handset. */
+  /** Accepted messages that limits count. */
   readonly #accepted: { handset: string; atMs: number }[] = [];
   /** Texts that were given up since their node was gone, and that have not left the store yet. */
   readonly #givenUp = new Map<string, number>();
@@ -83,11 +83,11 @@ export class Outward {
   readonly #unwritten = new Set<Message>();
   readonly #replies: { text: OutwardText; from: string; message: Message }[] = [];
   readonly #undelivered = new Set<string>();
-  /** What became of texts of which a report is to be made. */
+  /** Statuses of messages with a report. */
   readonly #statuses: { text: OutwardText; from: string; code: string; message: Message }[] = [];
   readonly #reachedMs = new Map<Message, number>();
   readonly #awaited = new Set<Message>();
-  /** What handsets want, the latest that was committed first. */
+  /** Consent words of handsets, the last committed word first. */
   readonly #wishes: { handset: string; word: string; atMs: number; message: Message }[] = [];
   readonly #heard = new Set<Message>();
   /** STOPs that no node wanted when they were polled. */
@@ -160,7 +160,7 @@ export class Outward {
     if (kind !== 'incoming' || !['STOP', 'START'].includes(body) || this.#heard.has(message)) return;
     if (!isLate) this.#heard.add(message);
     this.#world.say(() => `${body} of ${from} is committed`);
-    // Of one that may have been written before, nobody knows which word was the last.
+    // If a word might have been written before, the last word is unknown.
     const isUnsure = isLate || this.#passedOver.has(message);
     const wish = { handset: from, word: isUnsure ? 'START' : body, atMs: this.#world.timeline.nowMs, message };
     // Another word may have come since it was heard first.
@@ -202,7 +202,7 @@ export class Outward {
   reached(messages: readonly Message[]): void {
     for (const message of messages) {
       if (!this.#reachedMs.has(message)) this.#reachedMs.set(message, this.#world.timeline.nowMs);
-      // What no node wants is no entry: that it is committed cannot be seen.
+      // A message that no node wants gets no entry, so its commit is invisible.
       const isPassedOver = this.#world.polls(message.kind) && this.#world.nodesFor(message).length === 0;
       if (isPassedOver && message.fields.body === 'START') this.wished(message);
       else if (isPassedOver) this.#passedOver.add(message);
@@ -248,7 +248,7 @@ export class Outward {
     if (answers.length > 0 && !redelivered && !input.mayRepeat && !this.#mayBeTakenOver)
       this.#violate('more than one answer', name);
     if (redelivered && !this.#isDisturbed) this.#violate('an answer is called redelivered for no reason', name);
-    // A reply says of one whose outcome was unknown that it arrived. That nobody waits any more a store that failed need not have noted.
+    // A reply resolves an unknown outcome. A store that failed might not have noted the end of a wait.
     const last = input.outcomes.at(-1)?.outcome;
     const isUnknown = last !== undefined && 'code' in last && unknown.has(last.code);
     const isResolved = last !== undefined && !('code' in last) && last.resolvedBy !== undefined;
@@ -370,7 +370,7 @@ export class Outward {
     this.#awaited.add(message);
   }
 
-  /** What is not as it has to be in the end, if anything. */
+  /** Describes the first thing that is wrong at the end. */
   get unsettled(): string | undefined {
     for (; this.#unsettledFrom < this.inputs.length; this.#unsettledFrom++) {
       const input = this.inputs[this.#unsettledFrom] as Input;
@@ -407,7 +407,7 @@ export class Outward {
     const mayRepeat = text.inputs.some((one) => one.order.retryUncertain);
     if (!unsent.has(code) && !refused.has(code) && !unknown.has(code))
       this.#violate('an error that no text can have', name);
-    // One that was not even looked at says nothing of those before it that have its key.
+    // An input that failed its checks says nothing about earlier inputs with its key.
     const isOnlyItself = text.inputs.length > 1 && saysNothing.has(code);
     const isAnother = text.inputs.length > 1 && this.#isForgetful;
     // As soon as one is known to be unsent the next with its key may be sent: before the flow hears of the first.
@@ -435,7 +435,7 @@ export class Outward {
     const isTrue = isOfAll ? text.acceptances > 0 : accepted.every((item) => text.accepted.has(item));
     if (!isTrue) this.#violate('called sent and was not', name);
     if (duplicate && order.key === undefined) this.#violate('a duplicate without a key', name);
-    // What the service has of the text may be of another input, to other recipients.
+    // The service might have accepted another input with this body, for other recipients.
     const isOfAnother = resolvedBy !== undefined && text.inputs.length > 1;
     const isPartial = resolvedBy === 'status' || resolvedBy === 'reply' || text.arrivals > 1 || isOfAnother;
     const untold = [...text.accepted].filter((item) => !told.has(item));
@@ -522,7 +522,7 @@ export class Outward {
     return !isParted && !happenings.some(({ what }) => spoils.includes(what));
   }
 
-  /** What a process has in hand that the server does not hear of any more, others take for left. */
+  /** True if other instances might claim items of a process that the server no longer hears. */
   get #mayBeTakenOver(): boolean {
     return this.#world.hasFailingServer;
   }
@@ -538,7 +538,7 @@ export class Outward {
     );
   }
 
-  /** What was asked was known to a memory, or a store, that is gone. */
+  /** True if the memory or store that knew the reply request is gone. */
   get #isForgotten(): boolean {
     const isLost = this.#world.plan.happenings.some((one) => ['power failure', 'clock', 'emptied'].includes(one.what));
     return isLost || this.#isForgetful || this.#mayBeTakenOver;

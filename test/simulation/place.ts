@@ -6,11 +6,11 @@ import type { Kind, Message, World } from './world';
 
 /** Where things are kept: it outlives processes. */
 export interface Place {
-  /** What is wrong with it, for the process at hand. */
+  /** Faults of this store, for the current process. */
   readonly troubles: Set<StoreTrouble>;
-  /** The same of where one of the logins keeps. */
+  /** Faults of the store of one login. */
   troublesOf(login: number): Set<StoreTrouble>;
-  /** What should not be here in the end, if anything. */
+  /** Describes an item that must not be here at the end. */
   readonly remains: string | undefined;
   /** Whether a message is here in any form, but that of one that was given up. */
   has(message: Message): boolean;
@@ -24,16 +24,16 @@ export interface Place {
   isWithTwo(message: Message): boolean;
   /** The power of the machine fails. */
   loseUnflushed(random: Random): void;
-  /** Everything has been taken over from a login. What a power failure brings back is there for whoever logs in with it again. */
+  /** Everything has been taken over from a login. Items that a power failure restores belong to the next account with that login. */
   abandon(login: string): void;
   /** Where the account of a login keeps. */
   createStore(login: string, circumstances: Circumstances): Store & PlaceStore;
 }
 
-/** What a store has to do with. */
+/** Surroundings of a store. */
 export interface Circumstances {
   process: Owner;
-  /** Whose it is. */
+  /** Owner of the store. */
   login: number;
   random: Random;
   /** A call of it has failed. */
@@ -42,7 +42,7 @@ export interface Circumstances {
   onTakenOver(messages: readonly Message[]): void;
 }
 
-/** What a run asks of a process's store besides what the library does. */
+/** Methods of a store that the run needs besides those of the library. */
 export interface PlaceStore {
   /** A call has failed, and none has succeeded since that would have written what it did not. */
   readonly hasFailed: boolean;
@@ -79,7 +79,7 @@ export class Readiness {
 export class Copies {
   readonly #world: World;
   readonly #counts = new Map<Message, number>();
-  /** Of those that were given up. */
+  /** Unhandled messages, with their number of copies. */
   readonly #aside = new Map<Message, number>();
 
   constructor(world: World) {
@@ -112,7 +112,7 @@ export class Copies {
     const { outward, plan } = this.#world;
     if (!plan.outward?.consent) return;
     for (const message of this.in(text)) outward?.wished(message);
-    // What merely answers is written with its question, or was with another instance before.
+    // A reply without a node of its own is written with its reply request, or was at another instance before.
     const { answer } = JSON.parse(text) as { answer?: { reply?: Record<string, unknown> } };
     const reply = answer?.reply && this.#world.find('incoming', answer.reply);
     if (reply) outward?.wished(reply, true);
@@ -138,7 +138,7 @@ export class Copies {
   }
 }
 
-/** Of what is kept, something that should not be there in the end: not what waits for a decision, or for a node that nobody has. */
+/** Finds an item that must not remain at the end. Items can wait for a decision or for a missing node. */
 export function findRemains(texts: Iterable<string>, { plan }: World): string | undefined {
   for (const text of texts) {
     if (isUndecided(text)) continue;
@@ -157,7 +157,7 @@ function isGivenUp(text: string): boolean {
   return text.includes('"part":"deadLetter"');
 }
 
-/** What goes wrong with a store. */
+/** Creates the error of a store fault. */
 export function failure(code: string): Error {
   return Object.assign(new Error(`made to fail with ${code}`), { code });
 }

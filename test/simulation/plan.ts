@@ -21,11 +21,11 @@ export const networkTroubles = [
 /** `anything`: each request meets one of the others. */
 export type NetworkTrouble = (typeof networkTroubles)[number] | 'anything';
 
-/** What a store does while it is in trouble. */
+/** Behaviour of a store during a fault. */
 export const storeTroubles = ['fails', 'fails afterwards', 'is full', 'is slow', 'fails now and then'] as const;
 export type StoreTrouble = (typeof storeTroubles)[number];
 
-/** What a flow does with a message while it is in trouble. */
+/** Behaviour of a flow during a fault. */
 export const flowTroubles = ['fails', 'is silent', 'is late', 'answers twice', 'throws', 'anything'] as const;
 export type FlowTrouble = (typeof flowTroubles)[number];
 
@@ -85,11 +85,11 @@ export interface Plan {
   happenings: Happening[];
 }
 
-/** What a plan may hold: a simulation can be told to leave something out. */
+/** Limits of a plan: a simulation can leave parts out. */
 export interface PlanLimits {
   stores?: readonly Plan['store'][];
   /**
-   * What it is about: what comes in, and texts that are merely sent; all that texts can be asked for on their way out; or that together with
+   * Subject: incoming messages beside plain sends, all options of outgoing messages, or these options together with
    * consent and due times.
    */
   way?: Way;
@@ -145,7 +145,7 @@ export function createPlan(seed: number, { stores = allStores, way = 'in', scene
   for (let index = 0; index < faults; index++) {
     happenings.push({ atMs: random.below(lengthMs), ...createFault(random, instances, nodes.length + senders) });
   }
-  // What is wrong tends to show when a fault meets another, or the load.
+  // Because mistakes often show if two faults meet, half of the plans put faults close together.
   if (happenings.length > 1 && random.chance(0.5)) {
     const times = happenings.map(({ atMs }) => atMs);
     for (const happening of happenings) {
@@ -168,14 +168,14 @@ export function createPlan(seed: number, { stores = allStores, way = 'in', scene
     happenings,
   };
   if (scenes !== 0) addScene(plan, new Random(seed, 'scene'), scenes);
-  // What two instances make of one question or refusal while the server fails one of them is nobody's rule yet.
+  // No rule covers two instances with one reply request while the server fails one of them.
   if (outward && instances > 1) plan.happenings = plan.happenings.filter(({ what }) => what !== 'store');
   // Nor do two with different logins know of each other's keys.
   if (outward && instances > 1) for (const one of plan.happenings) if (one.what === 'redeploy') delete one.isOtherLogin;
   return plan;
 }
 
-/** Has handsets take back and give consent, and texts have their times. What a store in trouble makes of that is no rule's yet. */
+/** Has handsets take back and give consent, and texts have their times. No rule covers a failing store here. */
 function addConsent(plan: Plan, random: Random): Plan {
   const { outward, happenings } = plan;
   const lastMs = happenings.at(-1)?.atMs ?? 0;

@@ -44,7 +44,7 @@ type RunningNode = DeployedNode & { open(membership: Membership): void; close(is
 
 type MachineClock = ReturnType<Timeline['createClock']>;
 
-/** What outlives the processes that run on a machine one after the other. */
+/** State that remains between the processes of one machine. */
 export interface Machine {
   name: string;
   world: World;
@@ -82,7 +82,7 @@ export class Process implements Callee, Surrounding {
   readonly #open = new Set<Message>();
   /** Messages that it is being called back with: what is set aside, and so not open, is taken up again for that. */
   readonly #calledBack = new Set<Message>();
-  /** What a server has lost that this process has in hand: it is to be kept anew. */
+  /** Messages that the server lost and this process has, so it must store them again. */
   readonly #lost = new Set<Message>();
   /** Since when nothing is wrong with any store. */
   #inOrderSinceMs = 0;
@@ -94,7 +94,7 @@ export class Process implements Callee, Surrounding {
   readonly #latest = new Map<Message, number>();
   readonly #senders: SendingNode[] = [];
   readonly #orderNodes = new Map<string, OrderNode>();
-  /** What this process was asked for, or has had to do with. */
+  /** Inputs that this process received or worked on. */
   readonly #inputs = new Set<Input>();
   /** By the key of the login; of each the latest. */
   readonly #stores = new Map<string, PlaceStore>();
@@ -146,7 +146,7 @@ export class Process implements Callee, Surrounding {
   }
 
   isHeld(message: Message): boolean {
-    // What a login has given to another, it does not know of.
+    // A login does not know the items that another login imported from it.
     return this.world.plan.store === 'disk' && this.machine.formerKeys.size <= 1 && this.machine.place.isHeld(message);
   }
 
@@ -157,7 +157,7 @@ export class Process implements Callee, Surrounding {
   async callBack(message: Message, bytes: Buffer, contentType: string): Promise<number> {
     const { world } = this;
     world.arrived(message, this.#login);
-    // What a dead process held under a former login, nobody knows of here before it is taken over.
+    // Items that a dead process held under a former login are unknown until the import.
     message.isWithDead ||= message.logins.size > 1 && this.machine.place.has(message) && this.#isLeft(message);
     this.#take(message);
     for (const node of this.#nodes.values()) {
@@ -220,7 +220,7 @@ export class Process implements Callee, Surrounding {
       if (message.cameToEither && message.polls > 1) this.world.mayRepeat(message);
       this.#take(message);
       if (this.#hasFailedNow || (login !== this.#login && !this.world.isKnownToAll)) this.world.blind(message);
-      // What comes to a new login does not wait for ever for a former one whose store fails, nor while the flows are away again.
+      // A message of a new login does not wait forever for a former store that fails, nor while the flows are away again.
       message.isOutOfOrder ||= login !== this.#login && (this.#isDeploying || !this.world.isKnownToAll);
       // While one is cut off from the server, another takes over what the former login has there, and the present one has it in its memory.
       if (login !== this.#login && this.world.plan.instances > 1) message.mayBeWithTwo ||= this.hasStoreFailed;
@@ -265,7 +265,7 @@ export class Process implements Callee, Surrounding {
       forMs,
       () => {
         this.#isDeployingNode = false;
-        // What no node has taken for so long is unhandled: it goes to the one that comes after what is being taken in then.
+        // A message that no node takes for this time is unhandled. The next node gets it after the messages in progress.
         if (forMs > longestDeploymentMs) for (const message of this.#open) message.isOutOfOrder = true;
         for (const { id } of closing) this.#addNode(id);
       },
@@ -318,16 +318,16 @@ export class Process implements Callee, Surrounding {
     const kept = new Set([...this.#open].filter((message) => machine.place.isCommitted(message)));
     if (isPowerFailure) machine.place.loseUnflushed(this.random);
     if (isPowerFailure) for (const message of world.messages) message.mustBeMarked = false;
-    // That some were delivered may not have been flushed.
+    // The deliveries of some messages might not have been flushed.
     if (isPowerFailure && world.plan.store === 'disk') {
       for (const message of world.messages) {
         if (machine.place.has(message)) this.#open.add(message);
       }
     }
-    // What it had given up, or given to another login, may not be written.
+    // The store might not have written that messages became unhandled or were imported elsewhere.
     if (this.hasStoreFailed) {
       for (const message of world.givenUp.keys()) {
-        // What is there otherwise is given up again, unless whoever is called back takes it first, or has taken it before.
+        // A stored message becomes unhandled again, unless a callback node takes it or has taken it.
         const isStillHere = machine.place.has(message) && message.callback === 'none';
         if (!isStillHere && !machine.place.isAside(message)) world.givenUp.delete(message);
       }
@@ -338,7 +338,7 @@ export class Process implements Callee, Surrounding {
       message.isFound ||= kept.has(message);
       message.isLeftWithTwo ||= machine.place.isWithTwo(message);
     }
-    // That it was given need not have been flushed, however long ago that was.
+    // The delivery might not have been flushed, however long ago it was.
     if (isPowerFailure)
       for (const { shares } of this.#open) for (const share of shares.values()) share.givenAtMs = world.timeline.nowMs;
     for (const dispatcher of this.#dispatchers) dispatcher.break();
@@ -385,7 +385,7 @@ export class Process implements Callee, Surrounding {
       }
       const shares = [...message.shares.values()];
       const isDone =
-        // What was answered for and is given out again after a crash may be let go of without a word to the service.
+        // A callback that was answered and is redelivered after a crash can be released without a word to the service.
         (shares.some((share) => share.isDone) &&
           (message.callback === 'accepted' ||
             // Of two logins that have it, either may have given it to whoever had taken it from the other.
@@ -428,7 +428,7 @@ export class Process implements Callee, Surrounding {
       this.#inOrderSinceMs = this.world.timeline.nowMs;
   }
 
-  /** What a server has lost and a process has in hand is kept anew once that works again, and has had the time. */
+  /** Checks that a process stores its items again after the server lost them. */
   #examineLost(): void {
     const { world, machine } = this;
     const { nowMs } = world.timeline;
@@ -440,10 +440,10 @@ export class Process implements Callee, Surrounding {
     }
   }
 
-  /** What a node has given up is there for somebody to decide about, or still to be given up. */
+  /** Checks that each message that a node gave up is listed as unhandled, or soon will be. */
   #examineGivenUp(): void {
     const { world, machine } = this;
-    // What one of several cannot write for now is in its memory, whatever the server has.
+    // An instance that cannot write has the message in memory, whatever the server has.
     if (world.plan.store === 'memory' || world.hasFailingServer) return;
     if (this.hasStoreFailed && world.timeline.nowMs - this.#inOrderSinceMs <= stepMs) return;
     for (const [message, nodes] of world.givenUp) {
@@ -472,7 +472,7 @@ export class Process implements Callee, Surrounding {
     for (const node of this.#nodes.values()) if (node instanceof OutboxNode) node.poll();
   }
 
-  /** What is polled now has to be kept when it comes. */
+  /** Notes a poll, whose messages must be stored when they arrive. */
   examinePoll(login: string): void {
     const { nowMs } = this.world.timeline;
     this.#polls = [...this.#polls.filter((atMs) => atMs > nowMs - 10_000), nowMs];
@@ -507,11 +507,11 @@ export class Process implements Callee, Surrounding {
     if (!store?.hasFailed) unkept?.clear();
     else if (unkept) for (const one of unkept) if (one.every(({ hasBeenKept }) => hasBeenKept)) unkept.delete(one);
     const unkeptCount = unkept?.size ?? 0;
-    // What a store that failed did not take stays held until it is opened again.
+    // Items that a failing store did not take are held until it opens again.
     if (unkeptCount === 0 && (held === 0 || this.hasStoreFailed)) return;
     const dispatchers = this.#dispatchers.filter((one) => one.login === login);
     const polling = dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
-    // What the polls of another login still bring is held with it.
+    // The answers of polls of another login are held with that login.
     const others = this.#dispatchers.some((one) => one.login !== login) ? this.world.plan.parallelPolls + mostAhead : 0;
     const most = this.world.plan.parallelPolls + mostAhead + others;
     const where = `of ${path} in ${this.name}`;
@@ -646,7 +646,7 @@ export class Process implements Callee, Surrounding {
     return store;
   }
 
-  /** What is on its way when something ends may come again, marked, and after what was read later. */
+  /** Allows messages in progress to come again, marked and out of order, because something ended. */
   #disturb(): void {
     for (const message of [...this.#open, ...this.#calledBack]) {
       message.mayBeMarked = true;
@@ -661,7 +661,7 @@ export class Process implements Callee, Surrounding {
     this.#latest.set(message, this.world.timeline.nowMs);
   }
 
-  /** What came lately may be on its way into the store, or be looked up there. */
+  /** Notes a failure of the store, during which recent messages might be written or looked up. */
   #onStoreFailure(): void {
     this.hasStoreFailed = true;
     this.examineCustody();

@@ -5,7 +5,7 @@ import type { Random } from './random';
 /** Things that happen together, at times from the beginning of a scene on. */
 type Scene = (plan: Plan, random: Random, process: number) => Happening[];
 
-/** What it takes two or three things within some milliseconds to go wrong by, which chance alone brings too seldom. */
+/** Scenes with two or three events within milliseconds, which pure chance produces too rarely. */
 const inward: readonly Scene[] = [
   // Nodes come while something is being written for those that are there.
   (plan, random, process) => [
@@ -169,7 +169,7 @@ function changeToFailing(plan: Plan, random: Random, process: number): Happening
   ];
 }
 
-/** What comes is not written any more, a flow gets it all the same, and then the process ends. */
+/** Creates a scene: the store fails, a flow still gets a message, and then the process ends. */
 function endWhileFailing(_plan: Plan, random: Random, process: number): Happening[] {
   const endsMs = random.between(500, 8_000);
   return [
@@ -218,7 +218,7 @@ function replyInTime(plan: Plan, random: Random, process: number): Happening[] {
 
 /** Replies are open, and the node that receives is away for longer than any deployment takes: messages come that no node takes. */
 function awayForLong(plan: Plan, random: Random, process: number): Happening[] {
-  // What one of two has taken, the other misses.
+  // With two nodes, one would miss the messages that the other has taken.
   plan.nodes = plan.nodes.filter(({ id }) => id !== 'in b');
   const forMs = random.pick([25_000, 40_000]);
   const away = plan.nodes.flatMap(({ kind }, node) => (kind === 'incoming' ? [node] : []));
@@ -249,7 +249,7 @@ function reports(plan: Plan, random: Random, process: number): Happening[] {
 /** Nothing runs for longer than anything is remembered, while questions and reports are open. */
 function downForLong(plan: Plan, random: Random, process: number): Happening[] {
   if (plan.store !== 'disk') return reports(plan, random, process);
-  // What is called back would be called back for days, and what comes once more after weeks is new.
+  // Callbacks would repeat for days, and a message that repeats after weeks counts as new.
   plan.happenings = plan.happenings.filter((one) => !('callback' in one) && one.what !== 'forgetful service');
   const orders = several(3, () => {
     const waitMs = random.pick([0, 60_000]);

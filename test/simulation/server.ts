@@ -48,7 +48,7 @@ export class Server {
     return [...this.#spaces.values()].some((space) => space.isInHand(message));
   }
 
-  /** What processes that keep it here have in their memory, too. */
+  /** Items that processes also have in memory. */
   get textsInHand(): string[] {
     return [...this.#spaces.values()].flatMap((space) => space.textsInHand);
   }
@@ -62,13 +62,13 @@ export class Server {
   }
 }
 
-/** What a server has of a login, as `RedisStore` uses it: who holds what, and who gives a sign of life. */
+/** Data of one login on the server, as `RedisStore` uses it: items, their holders, and signs of life. */
 class Space {
   readonly items = new Map<string, Kept>();
   readonly remembered = new Map<string, { text: string; untilMs: number }>();
   /** Tells when everything is lost. */
   epoch: number | undefined;
-  /** Those that have been opened, and have not been closed since: what they keep they have in hand. */
+  /** Open stores, whose processes have their items in memory. */
   readonly users = new Set<ServerModel>();
   #epochs = 0;
   /** Signs of life by consumer. */
@@ -374,7 +374,7 @@ class ServerModel implements Store, PlaceStore {
     );
   }
 
-  /** What others hold who have left, or, when all have had time to come back, who give no sign of life. */
+  /** Claims the items of instances that left, or that give no sign of life after a grace period. */
   #takeOver({ events, openedAtMs }: Session): Item[] {
     const { world, items } = this.#space;
     const isPatient = world.timeline.nowMs - openedAtMs >= graceMs;
@@ -408,7 +408,7 @@ class ServerModel implements Store, PlaceStore {
             throw failure('connection closed');
           }
           resolve(work());
-          // What was under way as the connection was lost may be written, and opens nothing.
+          // A call that was in flight as the connection broke can still be written, but opens nothing.
           if (this.#session && (call === 'open' || call === 'commit')) this.hasFailed = false;
           if (call === 'open' || call === 'close') this.readiness.set(call === 'open');
         } catch (error) {

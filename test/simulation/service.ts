@@ -2,7 +2,7 @@ import type { Leaving, OutwardText } from './outward';
 import type { Random } from './random';
 import type { Kind, Message, SentText, World } from './world';
 
-/** What the service answers. `brings` are the messages in it, which it takes for read. */
+/** Answer of the service. It marks the messages in `brings` as read. */
 export interface ServiceAnswer {
   status: number;
   statusText?: string;
@@ -39,9 +39,9 @@ export class Service {
   readonly #waiting: Record<Kind, ServiceRequest[]> = { incoming: [], status: [], outbox: [] };
   /** Ids of the entries of the feed. */
   readonly #fed: string[] = [];
-  /** What comes of texts has come by then. */
+  /** Time of the last status or reply to an outgoing message. */
   lastArrivalMs = 0;
-  /** It forgets to mark as read what it answers with. */
+  /** True if it does not mark the messages of its answers as read. */
   isForgetful = false;
   /** Calls back about what arrives. Set by whoever plays the network between. */
   onCallback: (message: Message, format: 'form' | 'xml') => void = () => {};
@@ -203,7 +203,7 @@ export class Service {
     } else this.#follow(text, accepted);
   }
 
-  /** What comes of a text: a status of each handset, and now and then a reply. */
+  /** Sends a status for each handset of a message, and sometimes a reply. */
   #follow(text: SentText, accepted: readonly string[]): void {
     for (const from of accepted) {
       this.#later(3_000, () => {
@@ -217,7 +217,7 @@ export class Service {
     }
   }
 
-  /** What comes of a text whose sender may wait for it. */
+  /** Statuses and replies of a message whose sender can wait for them. */
   #reply(text: OutwardText, messageId: string, accepted: readonly string[]): void {
     const random = this.#random;
     for (const from of accepted) {

@@ -95,7 +95,7 @@ const consentFindings: readonly (readonly [seed: number, mistake: string, store?
 /** How many scenes there were when {@link sceneFindings} were found, unless they say otherwise. */
 const firstScenes = { in: 7, out: 6 };
 
-/** Those that scenes have found. */
+/** Seeds of schedules with scenes that have found a mistake. */
 const sceneFindings: readonly (readonly [
   way: keyof typeof firstScenes,
   seed: number,
@@ -313,7 +313,7 @@ describe('the library on a virtual clock', function () {
       ['consent', 0.2],
     ] as const) {
       const untilMs = performance.now() + randomSeconds * 1_000 * share;
-      // What scenes find is looked for by `npm run simulate`: they are made to find what is no fault of the change at hand.
+      // `npm run simulate` searches with scenes, because they also find faults that a change did not cause.
       const limits = { way, scenes: 0 };
       await assertNothingFound(await runCampaign(library, { seeds: seedsFrom(first), limits, untilMs }));
     }

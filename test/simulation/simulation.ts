@@ -131,7 +131,7 @@ class Run {
     const unsettled = this.world.violations.length === 0 ? this.#unsettled() : undefined;
     if (unsettled !== undefined) this.world.violate('does not settle', unsettled);
     if (this.world.violations.length > 0) return;
-    // What waits for another login to be read goes on for ten seconds at most.
+    // A wait for the import from another login ends after ten seconds at most.
     await this.#until(() => this.#library.surroundings.signals.listeners === 0, timeline.nowMs + longestExpectedMs);
     this.#examineListeners();
     for (const process of this.#processes) void process?.stop();
@@ -191,7 +191,7 @@ class Run {
     this.world.outward?.examine();
   }
 
-  /** What is not as it has to be in the end, if anything. */
+  /** Describes the first thing that is wrong at the end. */
   #unsettled(): string | undefined {
     const { messages, texts, timeline, plan } = this.world;
     const { lastArrivalMs } = this.#service;

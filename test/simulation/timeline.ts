@@ -19,12 +19,12 @@ interface Event extends Timer {
   isCancelled: boolean;
 }
 
-/** Whoever reads a clock so often while nothing else happens lets nothing else happen. */
-const mostReads = 100_000;
+/** Maximum number of reads without another event, so that an endless loop fails. */
+const maxReads = 100_000;
 
 /**
- * Virtual time. It passes only when nothing is left to do, and then at once. What is due at the same moment happens in an order
- * that the seed chooses, but for what a machine keeps in order: timers among themselves, and callbacks of the next turn.
+ * Virtual time. It passes only if nothing is left to do. The seed chooses the order of events at the same time, except that
+ * timers keep their order, and callbacks of the next turn keep theirs.
  */
 export class Timeline {
   readonly #random: Random;
@@ -68,7 +68,7 @@ export class Timeline {
     return {
       now: () => Math.floor(this.#nowMs + offsetMs),
       elapsed: () => {
-        if (++this.#reads > mostReads) throw new Error('spins');
+        if (++this.#reads > maxReads) throw new Error('spins');
         return this.#nowMs;
       },
       after: (delayMs, callback, isIdle = false) => {
@@ -81,7 +81,7 @@ export class Timeline {
           },
           owner,
         );
-        // What is idle keeps no process alive.
+        // An idle timer does not keep a process alive.
         if (!isIdle) timers.add(event);
         return {
           cancel: () => {

@@ -30,7 +30,7 @@ export class Network {
     this.#random = world.random('network');
   }
 
-  /** What strikes a request that is made now, if anything. */
+  /** Chooses the fault of a request, if any. */
   draw(): Trouble | undefined {
     for (const trouble of this.troubles) {
       if (!this.#random.chance(trouble.share)) continue;
@@ -60,7 +60,7 @@ interface Surroundings {
   random: Random;
 }
 
-/** What an account uses of undici's `Dispatcher`, on virtual time. */
+/** The part of undici's `Dispatcher` that an account uses, on virtual time. */
 export class ModelDispatcher {
   /** The name of the login that they are for. */
   readonly login: string;
@@ -283,7 +283,7 @@ class Exchange {
   #deliver(answer: ServiceAnswer, cutAt: number | undefined, delayMs?: number): void {
     const { random, world } = this.#ends;
     const body = Buffer.from(answer.body ?? '');
-    // What broke off in the middle of the answer, or said nothing of what it brought, brought nothing.
+    // An answer that breaks off, or that does not say its messages, brings no message.
     const arrives = cutAt === undefined && answer.status === 200;
     if (!arrives) this.#lose(answer);
     const head = () => {

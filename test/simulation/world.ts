@@ -5,7 +5,7 @@ import { Timeline } from './timeline';
 
 export type Kind = 'incoming' | 'status' | 'outbox';
 
-/** What the world knows of a message, a status or an outgoing message that the service has for us. */
+/** A message, a status or an outbox record at the service, and its state in the model. */
 export interface Message {
   readonly name: string;
   readonly kind: Kind;
@@ -37,9 +37,9 @@ export interface Message {
   callback: 'none' | 'due' | 'accepted';
   /** In which deployment all nodes that poll for it had done with it. */
   completedAs: string | undefined;
-  /** What became of it at each node, by the node's id. */
+  /** State of the message at each node, by node id. */
   readonly shares: Map<string, Share>;
-  /** It may be lost or repeated unmarked: why nobody could prevent that. */
+  /** Reason why the message can be lost, or repeated without a mark. */
   excuse: string | undefined;
   /** It has been in the store, and not been lost with all that was there. */
   isKept: boolean;
@@ -88,7 +88,7 @@ export interface Share {
   givenAs?: string;
 }
 
-/** What the service knows of a text. */
+/** An outgoing message at the service. */
 export interface SentText {
   readonly name: string;
   readonly to: readonly string[];
@@ -102,7 +102,7 @@ export interface SentText {
   readonly accepted: Set<string>;
 }
 
-/** What the world knows of a text that is merely sent. */
+/** A plain outgoing message in the model. */
 export interface Text extends SentText {
   readonly messageId: string;
   readonly retries: number;
@@ -221,7 +221,7 @@ export class World {
     return this.#byText.get(name) ?? this.outward?.texts.get(name);
   }
 
-  /** A message has come to a process. What was seen under one login, another may not know. */
+  /** Notes that a message reached a process. Another login might not know its identifier. */
   arrived(message: Message, login: string): void {
     message.arrivals++;
     if (message.logins.add(login).size > 1 && !this.isKnownToAll) this.blind(message);
@@ -305,7 +305,7 @@ export class World {
     share.isDone = true;
     if (!by) return;
     Object.assign(share, { doneIn: by.life, doneAs: by.era });
-    // What one of them has not taken comes to all again after a redeploy.
+    // If one node has not taken a message, all nodes get it again after a redeploy.
     const isCompleted = this.nodesFor(message).every(({ id }) => message.shares.get(id)?.doneAs === by.era);
     if (isCompleted) message.completedAs ??= by.era;
   }
@@ -314,7 +314,7 @@ export class World {
   noteDeath(message: Message): void {
     message.deaths++;
     message.diedAtMs = this.timeline.nowMs;
-    // What was known of it was known to that process.
+    // Only that process knew the state of the message.
     message.completedAs = undefined;
     const isStoreInTrouble = this.plan.happenings.some(({ what }) => what === 'store');
     for (const share of message.shares.values()) {
