@@ -10,6 +10,7 @@ import {
 } from '../src';
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
+import { badges, endBadge } from './runtime/badges';
 import {
   type CallbackNode,
   CallbackPaths,
@@ -22,7 +23,7 @@ import { raiseToCatch, showAndRaise, startWithFlows } from './runtime/failures';
 import { FlowSender } from './runtime/flow-sender';
 import { createDeliveredMessage, takeAcknowledgements } from './runtime/messages';
 import { parseChoice, parseNumber } from './runtime/settings';
-import { badges, endBadge, translateError } from './runtime/texts';
+import { translateError } from './runtime/texts';
 
 interface CallbackConfig extends NodeDef {
   account?: string;
@@ -81,7 +82,7 @@ export = (RED: NodeAPI) => {
       } catch (error) {
         // Once until one is taken again; why there is no account was told at the start.
         if (subscription && !showsError) raiseToCatch(RED, this, error);
-        this.status(badges.error(RED, error));
+        this.status(badges.error(error));
         showsError = true;
         // The error may name a folder of this machine, or a host, and anybody may call.
         return notNow('It cannot be kept now.');
@@ -109,7 +110,7 @@ export = (RED: NodeAPI) => {
         const keepOut = async () => notNow('The token of this callback is not known.');
         unmount = mountCallbackRoute(RED, { path, token: undefined, handle: keepOut });
         problem = asSmsError(error);
-        this.status(badges.error(RED, problem));
+        this.status(badges.error(problem));
       }
     };
 
@@ -119,7 +120,7 @@ export = (RED: NodeAPI) => {
       open();
     } catch (error) {
       problem = asSmsError(error);
-      this.status(badges.error(RED, problem));
+      this.status(badges.error(problem));
     }
 
     const cancelStart = startWithFlows(RED, this, () => {

@@ -1,5 +1,6 @@
 import * as login from '../src/login';
 import * as fields from '../src/wire/fields';
+import { translateBadges } from './forms/badges';
 import * as callbacks from './forms/callbacks';
 import * as messageProperties from './forms/message-properties';
 import * as rules from './forms/rules';
@@ -25,4 +26,5 @@ RED.plugins.registerPlugin('sms-editor', {
     './runtime/callback-path': callbackPath,
     './sidebar/tab': tab,
   },
+  onadd: translateBadges,
 });

@@ -2,6 +2,7 @@ import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { type Feed, isBlank, PollLoop, SmsError } from '../src';
 import { isInRange, limits } from './limits';
 import { getAccount } from './runtime/account-node';
+import { badges, endBadge } from './runtime/badges';
 import { failMessage, raiseToCatch, startWithFlows } from './runtime/failures';
 import { isCopied } from './runtime/flow-sender';
 import {
@@ -14,7 +15,7 @@ import {
   withAckId,
 } from './runtime/messages';
 import { evaluate, parseChoice, parseNumber } from './runtime/settings';
-import { badges, endBadge, translate } from './runtime/texts';
+import { translate } from './runtime/texts';
 
 interface FeedConfig extends NodeDef {
   account?: string;
@@ -45,10 +46,10 @@ export = (RED: NodeAPI) => {
       const { format, messages, output } = parseSettings();
       const input = { field: 'size', value: config.size, type: config.sizeType || 'num' };
       const size = parseSize(await evaluate(RED, this, input, message));
-      this.status(badges.reading(RED));
+      this.status(badges.reading());
       const type = messages === 'all' ? undefined : { type: messages };
       const feed = await membership.client.readFeed({ format, size, ...type }, { signal: stop.signal });
-      this.status(badges.messages(RED, feed.entries.length));
+      this.status(badges.messages(feed.entries.length));
       if (output === 'each') return createEach(feed, message);
       return [createList(feed, isCopied(this) ? copyable(RED, message) : message)];
     };
@@ -88,7 +89,7 @@ export = (RED: NodeAPI) => {
           return 'empty' as const;
         } catch (error) {
           // Each try shows that it reads, so each that fails has to show that it did.
-          this.status(badges.error(RED, error));
+          this.status(badges.error(error));
           throw error;
         }
       };

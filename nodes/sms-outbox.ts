@@ -2,6 +2,7 @@ import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { type OutboxBatch, type OutboxRecord, type OutboxSubscription, type PollState, SmsError } from '../src';
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
+import { badges, endBadge } from './runtime/badges';
 import { failMessage, raiseToCatch, startWithFlows } from './runtime/failures';
 import { FlowSender } from './runtime/flow-sender';
 import {
@@ -14,7 +15,7 @@ import {
   withAckId,
 } from './runtime/messages';
 import { parseChoice, parseNumber } from './runtime/settings';
-import { badges, endBadge, translate } from './runtime/texts';
+import { translate } from './runtime/texts';
 
 interface OutboxConfig extends NodeDef {
   account?: string;
@@ -37,7 +38,7 @@ export = (RED: NodeAPI) => {
 
     const showCount = (records: number) => {
       count = records;
-      this.status(badges.messages(RED, records));
+      this.status(badges.messages(records));
     };
 
     /** Sends records into the flow, as copies of the message that asked for them if one did. */
@@ -51,11 +52,11 @@ export = (RED: NodeAPI) => {
     };
 
     const showState = (state: PollState) => {
-      if (state.name === 'failing') this.status(badges.error(RED, state.error));
+      if (state.name === 'failing') this.status(badges.error(state.error));
       else if (state.name === 'waiting') showCount(count);
       else {
         count = 0;
-        this.status(badges.reading(RED));
+        this.status(badges.reading());
       }
     };
 
@@ -89,7 +90,7 @@ export = (RED: NodeAPI) => {
     };
 
     const poll = async (message: SmsMessage) => {
-      this.status(badges.reading(RED));
+      this.status(badges.reading());
       const given = await pollInTurn(message);
       if (given > 0) return;
       if (output === 'list') await send({ records: [], context: message });

@@ -9,6 +9,7 @@ import {
   SmsError,
 } from '../src';
 import { getAccount, type UsableAccount } from './runtime/account-node';
+import { badges, endBadge } from './runtime/badges';
 import { putError, raise, raiseToCatch, startWithFlows } from './runtime/failures';
 import { FlowSender, isCopied } from './runtime/flow-sender';
 import { Flows } from './runtime/flows';
@@ -22,7 +23,7 @@ import {
   type SentNews,
 } from './runtime/send-outputs';
 import { formatFlowMessage, parseFlowMessage, StoredFlowMessage } from './runtime/stored-flow-message';
-import { badges, endBadge, translate } from './runtime/texts';
+import { translate } from './runtime/texts';
 
 /**
  * How long a stop waits for what is being read, and a message for those before it. What has left is followed for 10 s after that, and Node-RED
@@ -83,7 +84,7 @@ class Sender {
     this.#node = node;
     this.#config = config;
     this.#fields = new SendFields(RED, node, config);
-    this.#badge = new SendBadge(RED, node);
+    this.#badge = new SendBadge(node);
     this.#output = new FlowSender(RED, node);
     this.#asked = new StoredFlowMessage((flowMessage) => this.#restore(flowMessage));
     if (!config.account) this.#showError(new SmsError('noAccount'));
@@ -180,7 +181,7 @@ class Sender {
 
   async #onSent(news: SentNews): Promise<boolean> {
     const origin = news.origin as Origin | undefined;
-    this.#showSent(news.outcome.failed.length, news.outcome.accepted.length);
+    this.#showSent(news);
     const left = origin?.left ?? createOutputs(this.#RED, this.#messageOf(news), news, () => this.#isCopied);
     if (origin) origin.left = left;
     const isSent = this.#output.sendEach(left);
@@ -249,15 +250,15 @@ class Sender {
     return isCopied(this.#RED.nodes.getNode(this.#node.id) ?? this.#node);
   }
 
-  /** The badge may stay for long: it is made of numbers, and keeps no message. */
-  #showSent(failed: number, accepted: number): void {
-    const { partlyFailed, sent } = badges;
-    const create = () => (failed > 0 ? partlyFailed(this.#RED, failed, failed + accepted) : sent(this.#RED));
+  /** Shows an outcome. The badge can stay for long, so it is made from numbers and keeps no message. */
+  #showSent({ outcome, duplicate }: SentNews): void {
+    const [failed, accepted] = [outcome.failed.length, outcome.accepted.length];
+    const create = () => badges.outcome(failed, failed + accepted, duplicate);
     this.#badge.showOutcome(create, { isFailure: failed > 0 });
   }
 
   #showError(error: unknown): void {
-    this.#badge.showOutcome(() => badges.error(this.#RED, error), { isFailure: true });
+    this.#badge.showOutcome(() => badges.error(error), { isFailure: true });
   }
 
   #countLate({ message }: Error): void {
@@ -278,7 +279,6 @@ const outcomeFollowsMs = 250;
 
 /** The badge of a sending node: what goes on, or else the last outcome. */
 class SendBadge {
-  readonly #RED: NodeAPI;
   readonly #node: Node;
   #state: SendHandlerState = { sending: 0, waiting: 0, awaitingReply: 0 };
   #outcome: (() => NodeStatus) | undefined;
@@ -290,8 +290,7 @@ class SendBadge {
   /** Nothing goes on, and it is not known how the last text has ended. */
   #idleTimer: NodeJS.Timeout | undefined;
 
-  constructor(RED: NodeAPI, node: Node) {
-    this.#RED = RED;
+  constructor(node: Node) {
     this.#node = node;
   }
 
@@ -348,11 +347,11 @@ class SendBadge {
   /** How to say what goes on, if anything does: it changes more often than it is shown. */
   get #current(): (() => NodeStatus) | undefined {
     const { outage, sending, waiting, nextAt, awaitingReply } = this.#state;
-    if (outage) return () => badges.outage(this.#RED, outage, waiting);
-    if (sending > 0) return () => badges.sending(this.#RED, sending);
-    if (waiting > 0 && nextAt !== undefined) return () => badges.waitingUntil(this.#RED, waiting, nextAt);
-    if (waiting > 0) return () => badges.waitingTexts(this.#RED, waiting);
-    return awaitingReply > 0 ? () => badges.awaitingReply(this.#RED, awaitingReply) : undefined;
+    if (outage) return () => badges.outage(outage, waiting);
+    if (sending > 0) return () => badges.sending(sending);
+    if (waiting > 0 && nextAt !== undefined) return () => badges.waitingUntil(waiting, nextAt);
+    if (waiting > 0) return () => badges.waitingMessages(waiting);
+    return awaitingReply > 0 ? () => badges.awaitingReply(awaitingReply) : undefined;
   }
 
   #set(badge: NodeStatus): void {

@@ -1,3 +1,4 @@
+import type { badgeWords } from '../nodes/badge-words.js';
 import type { reasons } from '../src/reasons.js';
 
 /** A script for the editor with its source map. */
@@ -8,6 +9,9 @@ interface Built {
 
 /** The errors of the compiled library by their reasons. */
 export function readReasons(): typeof reasons;
+
+/** The English words of badges. */
+export function readBadgeWords(): typeof badgeWords;
 
 /** Bundles the editor plugin. */
 export function bundlePlugin(): Promise<Built>;

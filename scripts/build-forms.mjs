@@ -6,6 +6,7 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, transform } from 'esbuild';
 
+const require = createRequire(import.meta.url);
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const nodes = join(root, 'nodes');
 const rows = join(nodes, 'forms', 'rows');
@@ -27,7 +28,12 @@ const withoutErrorTexts = {
 
 /** The errors of the library by their reasons: code and English text. tsc must have compiled them. */
 export function readReasons() {
-  return createRequire(import.meta.url)(join(root, 'dist', 'src', 'reasons.js')).reasons;
+  return require(join(root, 'dist', 'src', 'reasons.js')).reasons;
+}
+
+/** The English words of badges by groups and names. tsc must have compiled them. */
+export function readBadgeWords() {
+  return require(join(root, 'dist', 'nodes', 'badge-words.js')).badgeWords;
 }
 
 /** Bundles the plugin: a script, and its source map for the measurement of coverage. */

@@ -5,7 +5,7 @@ import { chmodSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { buildForms, readReasons } from './build-forms.mjs';
+import { buildForms, readBadgeWords, readReasons } from './build-forms.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const require = createRequire(import.meta.url);
@@ -18,19 +18,19 @@ const locales = join(root, 'dist', 'nodes', 'locales');
 // The glossary is for translators.
 const isShipped = (file) => !file.endsWith('.md');
 cpSync(join(root, 'nodes', 'locales'), locales, { recursive: true, filter: isShipped });
-addErrorTexts();
+addEnglishWords();
 cpSync(join(root, 'icons'), join(root, 'dist', 'nodes', 'icons'), { recursive: true });
 cpSync(join(root, 'simulator', 'page'), join(root, 'dist', 'simulator', 'page'), { recursive: true });
 chmodSync(join(root, 'dist', 'simulator', 'cli.js'), 0o755);
 
-/** Puts the English error texts of the library into the English catalog, with places as Node-RED writes them. */
-function addErrorTexts() {
+/** Puts the English errors and badges, which the code has, into the English catalog. */
+function addEnglishWords() {
   const file = join(locales, 'en-US', 'sms-account.json');
   const catalog = JSON.parse(readFileSync(file, 'utf8'));
   const texts = Object.entries(readReasons()).map(([reason, [, text]]) => [
     reason,
     text.replaceAll(/\{\{(\w+)\}\}/g, '__$1__'),
   ]);
-  catalog['sms-account'].errors = Object.fromEntries(texts);
+  Object.assign(catalog['sms-account'], { errors: Object.fromEntries(texts) }, readBadgeWords());
   writeFileSync(file, `${JSON.stringify(catalog, null, 2)}\n`);
 }

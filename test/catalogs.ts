@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { badgeWords } from '../nodes/badge-words';
 import { reasons } from '../src/reasons';
 
 const locales = join(__dirname, '..', 'nodes', 'locales');
@@ -7,12 +8,14 @@ const locales = join(__dirname, '..', 'nodes', 'locales');
 /** A catalog as Node-RED reads it: texts by nested keys. */
 export type Catalog = { [key: string]: string | Catalog };
 
-/** The catalog of a node type or plugin as the build ships it: the English one has the error texts of the library. */
+/** The catalog of a node type or plugin as the build ships it: the English one has the errors and badges of the code. */
 export function readCatalog(language: string, name: string): Catalog {
   const catalog = JSON.parse(readFileSync(join(locales, language, `${name}.json`), 'utf8')) as Catalog;
   if (language !== 'en-US' || name !== 'sms-account') return catalog;
   const texts = Object.entries(reasons).map(([reason, [, text]]) => [reason, text.replace(/\{\{(\w+)\}\}/g, '__$1__')]);
-  return { 'sms-account': { ...(catalog['sms-account'] as Catalog), errors: Object.fromEntries(texts) } };
+  return {
+    'sms-account': { ...(catalog['sms-account'] as Catalog), ...badgeWords, errors: Object.fromEntries(texts) },
+  };
 }
 
 /** All texts of a language by their full keys, such as `sms-send.label.to`. */

@@ -127,6 +127,7 @@ interface Editor {
   editor: { editConfig(name: string, type: string, id: string): void };
   view: {
     reveal(id: string): void;
+    redrawStatus(node: EditorNode): void;
     /** Shows nodes that are not there, and adds them with the Tab key or a click. From Node-RED 4.1 on. */
     setSuggestedFlow?(suggestion: SuggestedFlow): void;
   };
@@ -136,7 +137,7 @@ interface Editor {
   };
   /** What the runtime publishes. Node-RED before 4.0 tells nobody that it is connected again. */
   comms: {
-    subscribe(topic: string, listener: () => void): void;
+    subscribe(topic: string, listener: (topic: string, data?: { text?: unknown }) => void): void;
     unsubscribe(topic: string, listener: () => void): void;
     on?(event: 'connect', listener: () => void): void;
     off?(event: 'connect', listener: () => void): void;

@@ -1,8 +1,9 @@
 import type { Node, NodeAPI } from 'node-red';
 import type { PlainSmsError, SmsError } from '../../src';
+import { badges } from './badges';
 import { Flows, startedTimeoutMs } from './flows';
 import { type Input, type SmsMessage, withAckId } from './messages';
-import { badges, translate, translateError } from './texts';
+import { translate, translateError } from './texts';
 
 /**
  * Starts a node when every node of the flows is there to receive, and reports what that throws. Returns how to call it
@@ -62,7 +63,7 @@ export function raise(node: Node, error: Error, message: SmsMessage, input?: Pic
 /** Reports that an input message failed as a whole: badge, `msg.sms.error`, Catch node. */
 export function failMessage(RED: NodeAPI, input: Input, error: unknown): void {
   const { node, message } = input;
-  node.status(badges.error(RED, error));
+  node.status(badges.error(error));
   const raised = putError(RED, node, message, { error });
   Flows.of(RED).onceHeard(node, () => raise(node, raised, message, input));
 }
@@ -90,7 +91,7 @@ export function raiseToCatch(RED: NodeAPI, node: Node, error: unknown): void {
 
 /** Reports why a node cannot do its work: badge and Catch node. */
 export function showAndRaise(RED: NodeAPI, node: Node, error: unknown): void {
-  node.status(badges.error(RED, error));
+  node.status(badges.error(error));
   raiseToCatch(RED, node, error);
 }
 

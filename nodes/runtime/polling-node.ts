@@ -2,12 +2,13 @@ import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { SmsError, type Subscriber, type Subscribers, type Subscription } from '../../src';
 import { limits } from '../limits';
 import { getAccount } from './account-node';
+import { badges, endBadge, showPollState } from './badges';
 import { raiseToCatch, startWithFlows } from './failures';
 import { FlowSender } from './flow-sender';
 import { Flows } from './flows';
 import { createDeliveredMessage, createReceivedMessage, takeAcknowledgements } from './messages';
 import { parseChoice, parseNumber } from './settings';
-import { badges, endBadge, showPollState, translate, translateError } from './texts';
+import { translate, translateError } from './texts';
 
 /** What the nodes that poll have in common. */
 export interface PollingConfig extends NodeDef {
@@ -50,14 +51,14 @@ export function runPollingNode<K extends 'incoming' | 'status'>(
         const error = translateError(RED, new SmsError('undelivered', { params: { attempts } }));
         Flows.of(RED).onceHeard(node, () => node.error(error, message));
       },
-      onState: (state) => showPollState(RED, node, state),
+      onState: (state) => showPollState(node, state),
       onFailing: (error) => raiseToCatch(RED, node, error),
       onRecovered: () => node.log(translate(RED, 'log.recovered')),
     };
     subscription = membership.subscribe(kind, { ...subscriber, wants: filters[filter] } as Subscribers[K]);
   };
 
-  node.status(badges.connecting(RED));
+  node.status(badges.connecting());
   const cancelStart = startWithFlows(RED, node, subscribe);
 
   takeAcknowledgements(node, () => subscription);

@@ -1160,8 +1160,8 @@ describe('The forms in the editor', function () {
       ['', /such as/],
       ['/sms?x=1', /contains \? or #/],
       ['/sms#x', /contains \? or #/],
-      ['/taken/é', /already answers/],
-      ['/TAKEN/%c3%a9/', /already answers/],
+      ['/taken/é', /already has the path/],
+      ['/TAKEN/%c3%a9/', /already has the path/],
     ] as const) {
       await path.fill(value);
       assert.match(await editor.complaint('path'), reason);

@@ -6,7 +6,7 @@ import { createManualClock, type Simulator, type SimulatorOptions, startSimulato
 import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { createAccount } from '../reliability/flows';
 import { CallbackReceiver } from '../simulator/callback-receiver';
-import { Badges } from './badges';
+import { Badges } from './badge-events';
 import { startBrowser } from './browser';
 import { findFaintTexts } from './contrast';
 

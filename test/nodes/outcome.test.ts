@@ -63,17 +63,6 @@ describe('an error that nobody has foreseen', () => {
   });
 });
 
-describe('the badge of a wait', () => {
-  const locales = join(__dirname, '..', '..', 'nodes', 'locales');
-  for (const language of languages) {
-    it(`has fewer than 20 characters in ${language}`, () => {
-      const catalog = JSON.parse(readFileSync(join(locales, language, 'sms-account.json'), 'utf8'));
-      const text: string = catalog['sms-account'].status.waiting;
-      assert.ok(text.replace('__seconds__', '3600').length < 20, text);
-    });
-  }
-});
-
 describe('a message that cannot be written to, or not be read', () => {
   let sim: Simulator;
 

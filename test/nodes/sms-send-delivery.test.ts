@@ -309,7 +309,7 @@ describe('sms-send: delivery and conversation', () => {
       for (let time = 0; time < 2; time++) {
         flow.send('send', { topic: handset, payload: 'hello', key: 'b' });
         await flow.messages('sent', time + 3);
-        await flow.badge('send', { fill: 'green', shape: 'dot', text: 'sent' });
+        await flow.badge('send', { fill: 'green', shape: 'dot', text: ['sent', 'already sent'][time] ?? '' });
       }
     });
 
@@ -389,7 +389,7 @@ describe('sms-send: delivery and conversation', () => {
       const flow = await start({ messageIdType: 'uuid', wait: 1, waitType: 'num' }, {}, receivers);
       flow.send('send', { topic: handset, payload: 'Come?', extra: 1 });
       await flow.messages('sent', 1);
-      await flow.badge('send', { fill: 'blue', shape: 'ring', text: 'asking 1' });
+      await flow.badge('send', { fill: 'blue', shape: 'ring', text: 'awaiting 1 replies' });
       sim.reply({ from: handset, body: 'yes', inReplyTo: sim.messages[0]?.messageId ?? '' });
       const [reply] = await flow.messages('reply', 1);
       assert.deepEqual([reply?.payload, reply?.topic, (reply as { extra?: number }).extra], ['yes', handset, 1]);

@@ -185,7 +185,7 @@ describe('sms-send', () => {
       );
       assert.deepEqual(flow.received('caught'), []);
       assert.deepEqual(flow.completions, [{ id: 'send', error: undefined }]);
-      assert.deepEqual(flow.status('send'), { fill: 'yellow', shape: 'dot', text: '1 of 1 failed' });
+      assert.deepEqual(flow.status('send'), { fill: 'red', shape: 'dot', text: '1 of 1 failed' });
     });
 
     it('lets a join node gather output 2 again', async () => {
@@ -862,7 +862,7 @@ describe('sms-send', () => {
       sim.fault('send', { delayMs: 100 });
       const flow = await start();
       flow.send('send', { topic: blocked, payload: 'hello' });
-      await flow.badge('send', { fill: 'yellow', shape: 'dot', text: '1 of 1 failed' });
+      await flow.badge('send', { fill: 'red', shape: 'dot', text: '1 of 1 failed' });
       assert.deepEqual(
         flow.statuses('send').map(({ text }) => text),
         ['sending 1', '1 of 1 failed'],

@@ -203,7 +203,7 @@ describe('an account node that is kept in another store than before', () => {
     running.send('send', { topic: handset, payload: 'question' });
     await running.messages('sent', 1);
     await running.deploy(asking(memory));
-    await running.badge('send', { fill: 'blue', shape: 'ring', text: 'asking 1' });
+    await running.badge('send', { fill: 'blue', shape: 'ring', text: 'awaiting 1 replies' });
     sim.receive({ from: handset, to: '642100000001', body: 'answer' });
     const [reply] = await running.messages('reply', 1);
     assert.equal(reply?.payload, 'answer');
