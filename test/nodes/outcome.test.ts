@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Simulator } from '../../simulator';
 import { Client } from '../../src';
-import { languages } from '../languages';
 import { until } from '../until';
 import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
 
