@@ -1,5 +1,5 @@
-// Prints the bill of materials (CycloneDX) of what is installed with the package, in the versions of the lock:
-// `npm sbom --omit dev` leaves out what a development dependency needs too.
+// Prints the bill of materials (CycloneDX) of the package and its dependencies, with the versions of the lock file. It does not
+// use `npm sbom --omit dev`, which leaves out packages that development dependencies need too.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ try {
   for (const name of ['package-lock.json', '.npmrc']) copyFileSync(join(root, name), join(folder, name));
   npm('install', '--package-lock-only', '--offline', '--no-audit', '--no-fund');
   const bill = JSON.parse(npm('sbom', '--package-lock-only', '--sbom-format', 'cyclonedx'));
-  // npm calls the package by the name of its folder here.
+  // npm uses the name of the temporary folder as the name of the package.
   bill.metadata.component.name = manifest.name;
   process.stdout.write(`${JSON.stringify(bill, undefined, 2)}\n`);
 } finally {

@@ -1,6 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
-/** Reads how a command was given. `--help` shows its usage, and ends the process; see {@link refuse} for what the command does not know. */
+/** Parses the options of a command. `--help` prints the usage and ends the process. Unknown options end it by {@link refuse}. */
 export function readCommand<const Config extends ParseArgsConfig>(usage: string, config: Config) {
   if (process.argv.includes('--help')) {
     console.log(usage);
@@ -13,7 +13,7 @@ export function readCommand<const Config extends ParseArgsConfig>(usage: string,
   }
 }
 
-/** Says why a command cannot be done as it was given, and how it is given, and ends the process. */
+/** Prints why the options are wrong, prints the usage, and ends the process. */
 export function refuse(usage: string, why: string): never {
   console.error(`${why}\n${usage}`);
   process.exit(2);

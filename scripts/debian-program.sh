@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Provides a program for the tests: debian-program.sh PACKAGE PROGRAM… Where one is not installed, Debian's package is unpacked
-# into the project's cache, which needs no root.
+# Provides programs for the tests: debian-program.sh PACKAGE PROGRAM… If a program is not installed, the script unpacks the
+# package of Debian into .cache/debian, without root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,4 +1,4 @@
-// Runs within `npm version`: moves what is unreleased in CHANGELOG.md under the new version and today's date.
+// Runs within `npm version`: moves the entries of *Unreleased* in CHANGELOG.md under the new version and today's date.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

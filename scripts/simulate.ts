@@ -1,4 +1,4 @@
-// Runs the library on a virtual clock against a model of the world, one schedule for each seed.
+// Runs the library on a virtual clock against a model of the service, the stores and the flows, one random schedule per seed.
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { describeCampaign, runCampaign, seedsFrom } from '../test/simulation/campaign';
@@ -12,18 +12,18 @@ import { readCommand, refuse } from './command-line';
 
 const usage = `Usage: npm run simulate -- [options]
 
-  --seed <number>      the first schedule (default 1)
-  --runs <number>      so many from there on (default 1); a failure is shrunk and told
-  --failures <number>  go on after a failure until there are so many (default 1)
-  --trace              the story of one schedule
-  --store <store>      only with this store: ${allStores.join(', ')}; may be repeated
-  --way <way>          in (the default); out: schedules about kept texts, keys, questions, reports and limits; or consent: those with STOP,
-                       START and due times, too
-  --plain              without the scenes
-  --mutants            which mistakes in src/ the schedules find, as a table
-  --mutant <name>      one of them
-  --most <number>      look for a mistake in so many schedules (default 20000)
-  --help               shows this text`;
+  --seed <number>      seed of the first schedule (default 1)
+  --runs <number>      number of schedules (default 1); a failing schedule is shrunk and described
+  --failures <number>  number of failures after which to stop (default 1)
+  --trace              print all events of one schedule
+  --store <store>      use only this store: ${allStores.join(', ')}; can be repeated
+  --way <way>          in (default): incoming messages; out: stored messages, deduplication keys, reply requests, reports and
+                       limits; consent: out with STOP, START and due times
+  --plain              leave out the scenes
+  --mutants            print a table of the mutants of src/ that the schedules find
+  --mutant <name>      search for one mutant
+  --most <number>      maximum number of schedules per mutant (default 20000)
+  --help               print this text`;
 
 const { values } = readCommand(usage, {
   options: {
@@ -60,8 +60,8 @@ function readChoice<Choice extends string>(name: string, text: string, choices: 
   return choice ?? refuse(usage, `--${name} must be one of ${choices.join(', ')}, not "${text}".`);
 }
 
-/** A mutant that spins without an end is caught, too. */
-const longestHuntMs = 15 * 60_000;
+/** Time limit of a mutant, because a mutant can loop forever. */
+const maxHuntMs = 15 * 60_000;
 
 async function trace(): Promise<void> {
   const lines: string[] = [];
@@ -85,11 +85,11 @@ async function run(): Promise<void> {
 
 async function huntOne(name: string): Promise<void> {
   const mutant = mutants.find((one) => one.name === name);
-  if (!mutant) refuse(usage, `There is no mistake "${name}": their names are in test/simulation/mutants.ts.`);
+  if (!mutant) refuse(usage, `There is no mutant "${name}". test/simulation/mutants.ts has the names.`);
   console.log(JSON.stringify(await hunt(mutant, most)));
 }
 
-/** Each in a process of its own, since a mutant may do anything. */
+/** Tests each mutant in its own process, because a mutant can do anything. */
 async function huntAll(): Promise<void> {
   for (const mutant of mutants) applyMutant(mutant);
   const left = [...mutants];
@@ -111,7 +111,7 @@ async function huntAll(): Promise<void> {
 function huntInChild({ name, file, way = 'in' }: Mutant): Promise<Hunt> {
   const began = performance.now();
   const options = ['--require', 'tsx/cjs', __filename, '--mutant', name, '--most', values.most];
-  const child = spawn(process.execPath, options, { stdio: ['ignore', 'pipe', 'inherit'], timeout: longestHuntMs });
+  const child = spawn(process.execPath, options, { stdio: ['ignore', 'pipe', 'inherit'], timeout: maxHuntMs });
   let output = '';
   child.stdout.on('data', (chunk) => {
     output += chunk;

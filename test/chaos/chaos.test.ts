@@ -6,7 +6,7 @@ const fixedSeeds = [1];
 const minutes = isLong ? 10 : 0.4;
 const runs = isLong ? 12 : 0;
 
-describe('Node-RED beside a service that follows the specification, under random faults', function () {
+describe('Node-RED under random faults', function () {
   // After the faults, a run waits up to three minutes for the last messages.
   this.timeout(minutes * 60_000 + 280_000);
 

@@ -41,7 +41,7 @@ const anyModules: object = new Proxy(() => anyModules, { get: () => anyModules }
 describe("the forms, as the flow library's scanner reads them", () => {
   for (const type of Object.keys(nodeRed.nodes)) {
     describe(type, () => {
-      it('registers its type once, in an inline script that is valid, with literal arguments', () => {
+      it('registers its type once in a valid inline script with literal arguments', () => {
         for (const script of readInlineScripts(type)) new Script(script);
         assert.match(readDefinition(type), /^\s+defaults: {$/m);
       });
@@ -51,7 +51,7 @@ describe("the forms, as the flow library's scanner reads them", () => {
           assert.equal(readLiteral(readDefinition(type), 'category'), 'config');
         });
       } else {
-        it('is in the category sms, with literal ports, colour and an icon of the package', () => {
+        it('has the category sms, literal ports and colour, and its own icon', () => {
           const definition = readDefinition(type);
           assert.equal(readLiteral(definition, 'category'), 'sms');
           assert.match(readLiteral(definition, 'inputs') ?? '', /^[01]$/);
@@ -93,7 +93,7 @@ describe("the forms, as the flow library's scanner reads them", () => {
     });
   }
 
-  it('take what they share from the plugin, which has no English texts of errors', () => {
+  it('import shared code from the plugin, without English error texts', () => {
     const [plugin = ''] = readInlineScripts('sms-editor');
     new Script(plugin);
     assert.match(plugin, /RED\.plugins\.registerPlugin\("sms-editor"/);

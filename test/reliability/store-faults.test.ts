@@ -285,7 +285,7 @@ describe('a failing store', function () {
   it(`notices ${deleted}, and creates it again`, async () => {
     check((await stories.get(deleted)) ?? assert.fail());
     const [seen] = errorsOf(observed, `in-${keyOf(deleted)}`);
-    assert.match(seen?.error?.message ?? '', /is gone: its files were deleted or moved/);
+    assert.match(seen?.error?.message ?? '', /were deleted or moved while Node-RED ran/);
   });
 
   it(`delivers each polled message once with ${fillsUp}`, async function () {
