@@ -149,7 +149,7 @@ export class Admin {
       });
       if (!isDiscarded) return false;
     } else if (isKept) {
-      const mayLeave = action === 'send' && registrations.handlerOf(text.node) && !text.isDuplicate;
+      const mayLeave = action === 'send' && registrations.handlerOf(text.node);
       if (!mayLeave || dispatcher.isTried(text.id)) return false;
       const isWritten = (await ledger.sendNow(text)) !== stale;
       return isWritten && dispatcher.sendNow(text.id);

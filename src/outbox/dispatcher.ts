@@ -2,13 +2,12 @@ import type { Timer } from '../clock';
 import { SmsError } from '../errors';
 import { backOffMs } from '../polling/poll-loop';
 import { createExpired, type End, endOf } from './expiry';
-import type { Following } from './ledger';
 import type { SendFailure } from './outage';
 import { DueTimes, OrderedMap, placeOf, type TurnSource, UnderWay } from './queue';
 import { isWithheldError, mayLeaveAt } from './rules';
 import type { SendHandlerState } from './sender-registrations';
 import type { Settlement, SettlementOptions } from './settlement';
-import { formatOutcome, isOutage, isUnknown, type Outcome, type Text } from './text';
+import { isOutage, isUnknown, type Outcome, type Text } from './text';
 import { stale } from './transitions';
 
 /** What a dispatcher needs. */
@@ -25,8 +24,6 @@ interface Waiting {
   end: End;
   /** Ends a try that has not left. */
   abort?: AbortController | undefined;
-  /** It waits for the text that has its key. */
-  following?: Following & { readonly stop: AbortController };
 }
 
 /** Kept texts of one node. */
@@ -45,7 +42,7 @@ const hastened = '!';
 
 /**
  * Says when kept texts leave: each waits for its time, for its node, for the end of an outage, which one of them tries from time to time, and
- * for its turn in the queue; or for the outcome of another that has its key. It is given up when it has waited for too long.
+ * for its turn in the queue. It is given up when it has waited for too long.
  */
 export class Dispatcher implements TurnSource {
   /** Texts that are being written down: those that wait for their time then, and the others. */
@@ -135,10 +132,6 @@ export class Dispatcher implements TurnSource {
     this.#byId.set(id, waiting);
     this.#byPlace.set(place, waiting);
     this.#textsOf(node).size++;
-    if (text.isDuplicate) {
-      void this.#follow(waiting, text);
-      return;
-    }
     this.#awaitEnd(waiting);
     if (text.retryAfter) outage.recall(text.retryAfter);
     if (this.#defer(waiting, text)) return;
@@ -190,9 +183,9 @@ export class Dispatcher implements TurnSource {
    * not what is being tried, or waits for another text, nor what is not here since it has left and its outcome is not known yet.
    */
   sendNow(id: string): boolean {
-    const { abort, following } = this.#byId.get(id) ?? {};
+    const { abort } = this.#byId.get(id) ?? {};
     const text = this.#options.ledger.texts.get(id);
-    if (!this.#byId.has(id) || abort || following || !text) return false;
+    if (!this.#byId.has(id) || abort || !text) return false;
     this.admit(text, 0, hastened);
     return true;
   }
@@ -204,7 +197,6 @@ export class Dispatcher implements TurnSource {
     if (texts.has(id) && !texts.isWaiting(id)) return false;
     // Nothing is tried then.
     if (!waiting) return isClosed && texts.has(id);
-    if (waiting.following && !waiting.following.isAtRest) return false;
     this.#forget(waiting);
     waiting.abort?.abort();
     return true;
@@ -218,7 +210,6 @@ export class Dispatcher implements TurnSource {
     this.#gathering = undefined;
     outage.close();
     for (const { scheduled } of this.#nodes.values()) scheduled.clear();
-    for (const { following } of this.#byId.values()) following?.stop.abort();
     for (const times of [this.#paused, this.#ends]) times.clear();
     const followed = clock.after(graceMs, () => {
       for (const { abort } of this.#byId.values()) abort?.abort();
@@ -332,31 +323,9 @@ export class Dispatcher implements TurnSource {
     if (text) this.admit(text, text.repeats);
   }
 
-  /** Has a text wait for the one that has its key: then it has the same outcome, or is sent. Never rejects. */
-  async #follow(waiting: Waiting, text: Text): Promise<void> {
-    const { ledger, registrations, settlement, onFault } = this.#options;
-    const stop = new AbortController();
-    waiting.following = { stop, isAtRest: true };
-    try {
-      const { text: taken, verdict } = await ledger.follow(text, waiting.following);
-      stop.signal.throwIfAborted();
-      if (verdict.type === 'new') this.admit(taken);
-      else {
-        const isEnded = verdict.type === 'ended';
-        const error = new SmsError('onceTaken', { field: 'once' });
-        await settlement.echo(taken, isEnded ? verdict.outcome : formatOutcome(error));
-      }
-    } catch (error) {
-      if (!stop.signal.aborted) onFault(error);
-    }
-    this.#forget(waiting);
-    registrations.tellState(text.node);
-  }
-
-  #awaitEnd({ id, node, end, following }: Waiting): void {
+  #awaitEnd({ id, node, end }: Waiting): void {
     const { clock, absences, ledger } = this.#options;
-    // What follows another ends with that.
-    if (!ledger.isClosed && !following) this.#ends.set(id, clock.elapsed() + absences.leftMs(node, end));
+    if (!ledger.isClosed) this.#ends.set(id, clock.elapsed() + absences.leftMs(node, end));
   }
 
   /** Gives a text up whose time is over. Says whether it is. */
@@ -392,9 +361,9 @@ export class Dispatcher implements TurnSource {
   /** Puts a text among those that may leave, if it may. */
   #queueUp(waiting: Waiting, before = ''): void {
     const { ledger, registrations } = this.#options;
-    const { node, place, abort, following } = waiting;
+    const { node, place, abort } = waiting;
     const isEarly = this.#textsOf(node).scheduled.has(place) || this.#paused.has(place);
-    const isFree = !ledger.isClosed && !abort && !following && !isEarly;
+    const isFree = !ledger.isClosed && !abort && !isEarly;
     if (isFree && registrations.handlerOf(node)) this.#ready.set(before + place, waiting);
     else this.#unready(waiting);
     this.gather();
@@ -405,8 +374,7 @@ export class Dispatcher implements TurnSource {
   }
 
   #forget(waiting: Waiting): void {
-    const { id, node, place, following } = waiting;
-    following?.stop.abort();
+    const { id, node, place } = waiting;
     if (this.#byId.get(id) !== waiting) return;
     this.#byId.delete(id);
     this.#byPlace.delete(place);

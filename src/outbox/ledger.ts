@@ -1,4 +1,4 @@
-import { type Clock, nextTurn, wait } from '../clock';
+import { type Clock, nextTurn } from '../clock';
 import type { SmsError, Told } from '../errors';
 import type { Client } from '../http/client';
 import type { Journal } from '../journal/journal';
@@ -8,16 +8,15 @@ import { MessagesInTransit } from '../replies/in-transit';
 import { type AwaitedKind, type FollowUp, flowMessageKey } from '../replies/reply-request';
 import { hasSentIndex } from '../replies/sent-index';
 import type { Item } from '../store/store';
-import { keysOfOnce } from './once';
+import { Duplicates } from './duplicates';
 import type { Outage } from './outage';
-import { SendQueue } from './queue';
+import type { SendQueue } from './queue';
 import { holdsAny, type RuleSettings } from './rules';
 import { type Evidence, isFollowed, isTracked, type SendCounts, type StoredOutcome, type Text, TextBook } from './text';
 import {
   delivered,
   discard,
   type Ending,
-  echo,
   judge,
   leave,
   type Moved,
@@ -83,30 +82,6 @@ export interface LedgerOptions extends OutboxOptions {
   onCount(node: string, kind: FollowUp['kind']): void;
 }
 
-/** How a text waits for the one that has its key. */
-export interface Following {
-  /** It waits until that aborts. */
-  readonly stop: Pick<AbortController, 'signal'>;
-  /** Not while it is found out, or written, what becomes of it. */
-  isAtRest: boolean;
-}
-
-/** Texts that wait for the one that has their key: of them one at a time asks what became of that. */
-class Line extends SendQueue {
-  /** Id of that, as far as is known. */
-  leader: string | undefined;
-  /** It has ended. */
-  onEnded = () => {};
-
-  constructor(clock: Clock) {
-    super({ clock, settings: () => ({ concurrency: 1, queueLimit: Number.POSITIVE_INFINITY }) });
-  }
-}
-
-/** How soon it is asked again what became of a text that is not in hand here; and of one that is, though that tells its end by itself. */
-const otherInstanceMs = 1_000;
-const longestSilenceMs = 60_000;
-
 /** Replies found in one turn of the event loop: a store may have a hundred thousand. */
 const mostInTurn = 1_000;
 
@@ -128,8 +103,7 @@ export class Ledger {
   closing = new AbortController();
   /** Texts that the store would not take, of which it may have written some all the same. */
   readonly #refused = new Set<string>();
-  /** By their keys. */
-  readonly #lines = new Map<string, Line>();
+  readonly duplicates: Duplicates;
   readonly #options: LedgerOptions;
   /** See {@link Moment.origin}. */
   readonly #origin: string;
@@ -141,6 +115,7 @@ export class Ledger {
     this.#origin = Math.floor(options.clock.random() * 2 ** 48).toString(36);
     this.texts = new TextBook(options.clock, (text) => void this.discard(text));
     this.journal = options.journal;
+    this.duplicates = new Duplicates(options.clock, (id) => this.texts.isUnderWay(id));
   }
 
   /** Whether nothing would be lost by forgetting it: what is in a durable store is found again. */
@@ -175,91 +150,33 @@ export class Ledger {
   }
 
   /**
-   * @param busy why it may not be kept, where that is so
-   * @throws SmsError `SMS_STORE`, or `busy`, when it cannot be kept: nothing may be sent then, and it is not here
+   * @param busy why it may not wait, if so
+   * @throws SmsError `SMS_STORE`, or `busy`: nothing may be sent then, and the message is not here
    */
   async takeIn(text: Text, busy?: SmsError): Promise<TakenIn> {
-    const { once, keep } = text.options;
     const { expected, unread } = this.#options;
-    // Where nothing is expected it is taken in at once, so that none overtakes it.
-    const expecting = once === undefined || keep ? undefined : expected();
-    if (expecting) await expecting;
-    const missing = once === undefined ? undefined : unread();
-    // What is kept waits for the text that may have its key.
-    if (missing && !keep) throw missing;
+    if (text.options.once !== undefined) {
+      const expecting = expected();
+      if (expecting) await expecting;
+      const missing = unread();
+      if (missing) throw missing;
+    }
     // Before it is decided nothing of it reaches the store, and while that fails nothing is decided.
     let mayBeWritten = false;
     const decide: Step<TakenIn>['decide'] = (look, changes) => {
       mayBeWritten = true;
-      // By the clock as it is then: whether its key is known still depends on that, and it may have been set meanwhile.
-      return takeIn(text, this.#memory(), this.followUps, { isKnown: missing === undefined, busy })(look, changes);
+      // By the clock as it is then, which may have been set in the meantime.
+      return takeIn(text, this.#memory(), busy)(look, changes);
     };
     const step: Step<TakenIn> = { whileFailing: 'refuse', decide, bytes: text.flowMessage?.length };
-    const taken = await this.journal.run(step).catch((error: unknown) => {
-      if (mayBeWritten && !text.isDuplicate && error !== busy) this.#refused.add(text.id);
+    const added = withEffect(step, (taken) => {
+      if (taken.verdict.type === 'new') this.texts.put(taken.text);
+      return taken;
+    });
+    return this.journal.run(added).catch((error: unknown) => {
+      if (mayBeWritten && error !== busy) this.#refused.add(text.id);
       throw error;
     });
-    if (taken.verdict.type === 'new' || taken.text.isDuplicate) this.texts.put(taken.text);
-    return taken;
-  }
-
-  /**
-   * Has a text wait for the one that has its key, until that has an outcome or none has it any more: those that came before it first.
-   *
-   * @throws the reason of its signal, or SmsError `SMS_CLOSED`, when that aborts before; SmsError `SMS_STORE` when one that is not kept cannot be
-   * compared
-   */
-  follow(text: Text, following: Following): Promise<TakenIn> {
-    const [key = ''] = keysOfOnce(text);
-    const line = this.lineOf(text) ?? new Line(this.#options.clock);
-    this.#lines.set(key, line);
-    return line
-      .run(() => this.#follow(text, line, following), following.stop)
-      .finally(() => {
-        if (this.#lines.get(key)?.inFlight === 0) this.#lines.delete(key);
-      });
-  }
-
-  /**
-   * Asks again when the other has ended here; after a second when it has just ended or another instance has it in hand, which the store alone
-   * knows, and when not even its id is known, since the store fails.
-   */
-  async #follow(given: Text, line: Line, following: Following): Promise<TakenIn> {
-    const { clock } = this.#options;
-    const { signal } = following.stop;
-    // Thousands may have waited for one end.
-    await nextTurn(clock);
-    signal.throwIfAborted();
-    for (let text = given; ; ) {
-      following.isAtRest = false;
-      const taken = await this.takeIn(text).catch((error: unknown) => {
-        if (!text.options.keep) throw error;
-      });
-      const { verdict } = taken ?? {};
-      if (verdict?.type === 'underway') line.leader = verdict.id ?? line.leader;
-      else if (taken) return taken;
-      following.isAtRest = true;
-      text = taken?.text ?? text;
-      const rest = new AbortController();
-      line.onEnded = () => rest.abort();
-      const { state } = this.texts.get(line.leader ?? '') ?? {};
-      const delayMs = state === 'waiting' || state === 'leaving' ? longestSilenceMs : otherInstanceMs;
-      await wait(clock, delayMs, AbortSignal.any([signal, rest.signal])).catch(() => {});
-      signal.throwIfAborted();
-    }
-  }
-
-  /** Those that wait for the one that has the key of a text, if any do. */
-  lineOf(text: Text): Line | undefined {
-    const [key = ''] = this.#lines.size > 0 ? keysOfOnce(text) : [];
-    return this.#lines.get(key);
-  }
-
-  /** Ends a text as the one that holds its key has ended. */
-  async echo(text: Text, outcome: StoredOutcome): Promise<Text> {
-    const settled = await this.journal.run(echo(text, outcome, this.#memory()));
-    this.texts.put(settled);
-    return settled;
   }
 
   /** @throws SmsError `SMS_STORE` if it cannot be written: the message continues to wait for its time */
@@ -311,7 +228,7 @@ export class Ledger {
 
   async settle(text: Text, ending: Ending): Promise<Text | Stale> {
     const settled = await this.#move(settle(text, ending, this.#memory(text)));
-    if (settled !== stale) this.lineOf(text)?.onEnded();
+    if (settled !== stale) this.duplicates.ended(text);
     return settled;
   }
 
@@ -338,7 +255,7 @@ export class Ledger {
         this.inTransit.delete(text.id);
         for (const followUp of result.asked) this.followUps.put(followUp);
         for (const id of result.closedRequests) this.followUps.delete(id);
-        this.lineOf(text)?.onEnded();
+        this.duplicates.ended(text);
         return true;
       }),
     );

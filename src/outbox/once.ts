@@ -14,8 +14,8 @@ export type OnceVerdict =
   | { type: 'new' }
   /** Another text or other recipients have the key. */
   | { type: 'taken' }
-  /** The first is under way: `id` is its text's, if that is known. */
-  | { type: 'underway'; id?: string }
+  /** The message `id` has the key, and no outcome yet. */
+  | { type: 'underway'; id: string }
   /** The first has ended, and was accepted by somebody or has an unknown outcome. */
   | { type: 'ended'; outcome: StoredOutcome };
 
@@ -80,8 +80,7 @@ export function noteOutcome(
   { now: at, dedupeMs }: KeyMemory,
 ): void {
   const [key] = keysOfOnce(text);
-  // That of a text that follows another guards the other.
-  if (key === undefined || text.isDuplicate) return;
+  if (key === undefined) return;
   if (!isAccepted(outcome) && !isUnknown(outcome)) {
     const { id } = read(text, look, at) ?? text;
     if (id === text.id) changes.remember.set(key, undefined);
@@ -123,6 +122,6 @@ function isGuard(value: unknown): value is Guard {
 }
 
 /** Equal for the same text to the same recipients, whatever their order. */
-function fingerprintOf({ message }: Text): string {
-  return digest(message.body, [...message.to].sort());
+function fingerprintOf({ message, originalBody = message.body }: Text): string {
+  return digest(originalBody, [...message.to].sort());
 }

@@ -313,30 +313,30 @@ export class Outbox implements Participant {
     }
   }
 
-  /** Keeps a text, or guards it by its key, before anything else happens to it. */
+  /** Stores a message, or guards it by its deduplication key, before anything else happens to it. */
   async #takeIn(text: Text, given: Given): Promise<void> {
     const { clock, rules, ledger, dispatcher, settlement } = this.#parts;
     const now = clock.now();
     const isKept = text.options.keep !== undefined;
     const isScheduled = isKept && mayLeaveAt(text, now, rules.quietHours) > now;
-    const busy = isKept ? this.#whyBusy(isScheduled) : undefined;
-    // A duplicate that is told what became of the first takes no room.
-    if (busy && text.options.once === undefined) throw busy;
     const arriving = isScheduled ? 'scheduled' : 'others';
+    const { once } = text.options;
+    const busy = this.#whyBusy(isScheduled);
+    // The outcome of a duplicate takes no room.
+    if (busy && isKept && once === undefined) throw busy;
     dispatcher.arriving[arriving]++;
-    const first = await ledger.takeIn(text, busy).finally(() => dispatcher.arriving[arriving]--);
-    const mayFollow = !isKept && first.verdict.type === 'underway';
-    const following = { stop: { signal: given.from.stopped }, isAtRest: true };
-    const { verdict, text: taken } = mayFollow ? await ledger.follow(text, following) : first;
+    const takeIn = async () => {
+      const taken = await ledger.takeIn(text, busy);
+      if (taken.verdict.type !== 'underway') return taken;
+      return ledger.duplicates.wait(text, given.from.stopped, () => ledger.takeIn(text));
+    };
+    const { verdict, text: taken } = await takeIn().finally(() => dispatcher.arriving[arriving]--);
     if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });
-    if (verdict.type !== 'ended') {
-      if (isKept) dispatcher.admit(taken);
-      else await this.#sendToEnd(taken, given);
-    } else if (isKept) await settlement.echo(text, verdict.outcome);
-    else {
+    if (verdict.type === 'ended') {
       await settlement.tell(given, text, parseOutcome(verdict.outcome), true);
       settlement.forget(text.id);
-    }
+    } else if (isKept) dispatcher.admit(taken);
+    else await this.#sendToEnd(taken, given);
   }
 
   /** `SMS_BUSY` when a text that is about to be kept would have to wait, and may not. */

@@ -19,7 +19,6 @@ import {
   isUnsent,
   type Outcome,
   parseOutcome,
-  type StoredOutcome,
   submittedOf,
   type Text,
   uncountedBy,
@@ -66,7 +65,7 @@ export class Settlement {
       patienceMs: (text) => absences.leftMs(text.node, endOfOutcome(text, clock)),
       tell: async (handler, text, mayBeKnown) => {
         if (text.again) return true;
-        const { id, outcome, isManuallyResent, sendNowAt, isDuplicate } = text;
+        const { id, outcome, isManuallyResent, sendNowAt } = text;
         if (!outcome) throw new Error('not settled');
         const origin = origins.get(id);
         // Where the node gave it here, it is in memory as it came.
@@ -76,7 +75,7 @@ export class Settlement {
           origin,
           flowMessage,
           redelivered: mayBeKnown || isManuallyResent === true || sendNowAt !== undefined,
-          duplicate: isDuplicate === true,
+          duplicate: false,
         });
         return handler.onOutcome(news);
       },
@@ -181,12 +180,6 @@ export class Settlement {
     }
     this.#delivered(settled);
     return true;
-  }
-
-  /** A text has the outcome of the one that has its key. */
-  async echo(text: Text, outcome: StoredOutcome): Promise<void> {
-    const { ledger } = this.#options;
-    await this.redelivery.deliver(await ledger.echo(text, outcome), false);
   }
 
   /** An earlier process had it leave, or this one before it was closed: its outcome is unknown. Where nobody is here who could look for it, whoever opens this, or takes over from it, does. */

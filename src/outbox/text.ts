@@ -104,8 +104,6 @@ export interface Text extends Item, CheckedDraft {
   answered?: readonly string[];
   /** What was known, as it was put back, of until when the service wants to be left alone. */
   retryAfter?: StoredRetryAfter | undefined;
-  /** Another text has its key, and its outcome is the one of that. */
-  isDuplicate?: true;
   /** When somebody had it sent before its time, in ms: it waits for nothing but its turn. */
   sendNowAt?: number;
   /** The message follows an unclear reply: its outcome does not enter the flow. */
@@ -296,6 +294,12 @@ export class TextBook extends Map<string, Text> {
   /** Whether a text waits, so that it can still be stopped: not while it is being written that it leaves, or has ended. */
   isWaiting(id: string): boolean {
     return this.get(id)?.state === 'waiting' && !this.written.has(id);
+  }
+
+  /** Whether a message has no outcome yet. */
+  isUnderWay(id: string): boolean {
+    const { state } = this.get(id) ?? {};
+    return state === 'waiting' || state === 'leaving';
   }
 
   /** Whether the outcome of a text is known and has not entered the flow yet. */

@@ -62,7 +62,6 @@ export const startsFrom = {
   settle: ['waiting', 'leaving'],
   expire: ['waiting'],
   markSent: ['uncertain'],
-  echo: ['waiting'],
   delivered: ['settled'],
   undecided: ['settled'],
   discard: ['waiting', 'uncertain'],
@@ -105,30 +104,22 @@ export interface TakenIn {
 }
 
 /**
- * A text comes: it is flushed before anything else happens to it, unless its key says that it was sent. One that is kept and
- * has the key of another that is under way is kept until that one has its outcome.
+ * Takes a message in: flushes it before anything else happens to it, unless another message has its deduplication key.
  *
- * @param isKnown whether all is known here of its key; if not, another may be under way that has it
- * @param busy why it may not be kept, where that is so
+ * @param busy why it may not wait, if so
  */
-export function takeIn(
-  text: Text,
-  memory: Memory,
-  known: FollowUpBook,
-  { isKnown, busy }: { isKnown: boolean; busy: SmsError | undefined },
-): Step<TakenIn>['decide'] {
+export function takeIn(text: Text, memory: StepContext, busy?: SmsError): Step<TakenIn>['decide'] {
   return (look, changes) => {
-    const verdict: OnceVerdict = isKnown ? judgeOnce(text, look, memory.now) : { type: 'underway' };
-    if (verdict.type === 'new' && !busy) guard(text, changes, memory);
-    const taken = followOrLead(text, verdict);
-    const isKept = verdict.type === 'new' || taken !== text;
-    if (isKept && busy) {
+    const verdict = judgeOnce(text, look, memory.now);
+    const isNew = verdict.type === 'new';
+    if (busy && (isNew ? text.options.keep : verdict.type === 'underway')) {
       return () => {
         throw busy;
       };
     }
-    const kept = isKept ? keepText(taken, memory.now, changes) : taken;
-    const onTaken = takeAgain(text, known, changes);
+    if (isNew) guard(text, changes, memory);
+    const kept = isNew ? keepText(text, memory.now, changes) : text;
+    const onTaken = takeAgain(text, memory.books.followUps, changes);
     return () => {
       onTaken();
       return { verdict, text: kept };
@@ -353,22 +344,10 @@ function startFrom(
   return current && states.includes(current.state) ? current : undefined;
 }
 
-/** waiting → settled, of a text with a key that another has: its outcome is the same. */
-export function echo(text: Text, outcome: StoredOutcome, { now }: Memory): Step<Text> {
-  return {
-    whileFailing: 'apply',
-    decide(_look, changes) {
-      const ended: Text = { ...text, state: 'settled', outcome, settledAt: now, isDuplicate: true };
-      const settled = keepText(ended, now, changes);
-      return () => settled;
-    },
-  };
-}
-
 /** What becomes of a settled text whose outcome has entered the flow: somebody may decide about it, or, `undefined`, it is done with. */
 export function undecided(text: Text, { now }: Pick<Memory, 'now'>): Text | undefined {
-  const { outcome, isDuplicate } = text;
-  if (!outcome || isDuplicate || 'sent' in outcome || !isUnknown(parseOutcome(outcome))) return undefined;
+  const { outcome } = text;
+  if (!outcome || 'sent' in outcome || !isUnknown(parseOutcome(outcome))) return undefined;
   return { ...text, state: 'uncertain', settledAt: now };
 }
 
@@ -433,12 +412,4 @@ function dropText(text: Text, isAsking: () => boolean, changes: Changes): void {
 /** A text that is in no store asks nothing any more. */
 function dropUnkept(text: Text, changes: Changes): void {
   if (!isTracked(text) && asks(text)) changes.remember.set(flowMessageKey(text.id), undefined);
-}
-
-/** A kept text waits for the one that has its key; when there is none any more, it is sent itself. */
-function followOrLead(text: Text, { type }: OnceVerdict): Text {
-  if (type === 'underway' && text.options.keep && !text.isDuplicate) return { ...text, isDuplicate: true };
-  if (type !== 'new' || !text.isDuplicate) return text;
-  const { isDuplicate: _, ...leading } = text;
-  return leading;
 }

@@ -450,12 +450,6 @@ export const mutants: readonly Mutant[] = [
     'redelivery.deliver(text, false)',
   ),
   outward(
-    'a text that follows another is sent after a crash',
-    'outbox/dispatcher.ts',
-    'if (text.isDuplicate) {',
-    'if (text.isDuplicate && text.outcome) {',
-  ),
-  outward(
     'what is leaving expires',
     'outbox/text.ts',
     "return this.get(id)?.state === 'waiting' &&",

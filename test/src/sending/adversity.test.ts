@@ -280,22 +280,6 @@ describe('sending, when everything comes at once', () => {
       assert.equal(node.ends.length, 2);
     });
 
-    it('that waits for another with its key is told that it cannot leave now', async () => {
-      const side = new SendingSide();
-      const node = side.attach();
-      const answer = side.service.holdNext();
-      for (const body of ['hello', 'hello']) sendText(node, body, { keep, once: 'key' });
-      await side.pass(100);
-      const [leader, follower] = side.outbox.admin.entries('kept', 2).entries;
-      for (const entry of [leader, follower]) {
-        assert.equal(await side.outbox.admin.act(entry?.id ?? '', 'send'), 'unfit');
-      }
-      answer();
-      await side.pass(100);
-      assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
-      assert.equal(side.service.tries, 1);
-    });
-
     it('of which evidence is being looked for is told that it cannot leave now', async () => {
       const side = new SendingSide();
       const node = side.attach();

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
-import { Ledger } from '../../../src/outbox/ledger';
 import type { SendingNode } from '../../../src/outbox/sender-registrations';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
@@ -107,7 +106,7 @@ describe('once', () => {
     assert.ok(turns >= 90, `${turns} turns`);
   });
 
-  it('waits for what another login knows of it where it is kept, and is refused where it is not, and holds up no other text', async () => {
+  it('is refused while it is unknown what a former login sent under the key', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.unread = createError('formerUnread');
@@ -118,13 +117,11 @@ describe('once', () => {
     await side.pass(1_000);
     assert.deepEqual(side.service.bodies, ['without']);
     await side.pass(600_000);
-    assert.deepEqual([side.service.bodies, node.ends], [['without'], ['to 6421555123', 'SMS_STORE']]);
+    assert.deepEqual([side.service.bodies, node.ends], [['without'], ['to 6421555123', 'SMS_STORE', 'SMS_STORE']]);
     side.unread = undefined;
-    await side.pass(1_100);
-    assert.deepEqual(side.service.bodies, ['without', 'kept']);
     sendText(node, 'with a key', { once: 'key' });
     await side.pass(100);
-    assert.deepEqual(side.service.bodies, ['without', 'kept', 'with a key']);
+    assert.deepEqual(side.service.bodies, ['without', 'with a key']);
     assert.equal(side.clock.timers, 0);
   });
 
@@ -205,11 +202,11 @@ describe('once', () => {
       store.failing.add('commit').add('open');
       answer();
       await side.pass(100);
-      assert.deepEqual(node.ends, ['SMS_FORBIDDEN', ...(options.keep ? [] : Array(9).fill('SMS_STORE'))]);
+      assert.deepEqual(node.ends, ['SMS_FORBIDDEN', ...Array(9).fill('SMS_STORE')]);
       store.failing.clear();
       await side.pass(60_000);
       assert.equal(node.ends.length, 10);
-      assert.equal(side.service.tries, options.keep ? 2 : 1);
+      assert.equal(side.service.tries, 1);
     });
 
     it(`${what} that wait have the outcome of the first that is accepted, and an unknown one`, async () => {
@@ -412,7 +409,7 @@ describe('once', () => {
       sendText(node, 'hello', once);
       sendText(node, 'hello', { once: 'a' });
       await side.pass(1_000);
-      assert.equal(side.outbox.admin.state.kept, 2);
+      assert.equal(side.outbox.admin.state.kept, 1);
       side.service.otherwise = { takes: true };
       await side.pass(120_000);
       assert.deepEqual(node.ends.sort(), ['to 6421555123', 'to 6421555123 duplicate', 'to 6421555123 duplicate']);
@@ -560,98 +557,45 @@ describe('once', () => {
     });
   }
 
-  describe('a second that is kept', () => {
-    const twins = (options: { dedupeMs?: number } = {}) => {
+  describe('with a duplicate of a stored message that has no outcome yet', () => {
+    const twins = () => {
       const store = new FailingStore();
-      const side = new SendingSide({ store, ...options });
+      const side = new SendingSide({ store });
       const node = side.attach();
       side.service.otherwise = { unreachable: true };
       for (let count = 0; count < 2; count++) sendText(node, 'hello', { once: 'a', keep: forever });
       return { store, side, node };
     };
 
-    it('goes on waiting across a redeploy, with what the flow gave', async () => {
-      const { side, node, store } = twins();
-      await side.pass(1_000);
-      await Promise.all([node.node.close(), side.pass(100)]);
-      assert.deepEqual(node.ends, []);
-      side.service.otherwise = { takes: true };
-      const back = side.attach();
-      await side.pass(120_000);
-      assert.deepEqual(back.ends, ['to 6421555123', 'to 6421555123 duplicate']);
-      assert.deepEqual(back.outcomes[1]?.origin, { body: 'hello' });
-      assert.deepEqual([side.service.bodies.length, store.disk.entries.size], [1, 0]);
-    });
-
-    it('and when the whole account is closed meanwhile', async () => {
+    it('stores the first message only', async () => {
       const { side, store } = twins();
       await side.pass(1_000);
-      await Promise.all([side.close(), side.pass(100)]);
-      assert.equal(store.disk.entries.size, 2);
-      side.service.otherwise = { takes: true };
-      const back = side.attach();
-      await side.pass(120_000);
-      assert.deepEqual(back.ends, ['to 6421555123', 'to 6421555123 duplicate']);
-      assert.equal(side.service.bodies.length, 1);
+      assert.deepEqual([store.disk.entries.size, side.outbox.admin.state.kept], [1, 1]);
     });
 
-    it('and when the account is closed in the moment in which it is taken in', async () => {
-      const { side, node, store } = twins();
+    it('ends the duplicate with SMS_CLOSED if its node is redeployed', async () => {
+      const { side, node } = twins();
       await side.pass(1_000);
-      const { follow } = Ledger.prototype;
-      const signals: AbortSignal[] = [];
-      Ledger.prototype.follow = function (text, following) {
-        signals.push(following.stop.signal);
-        return follow.call(this, text, following);
-      };
-      let write = () => {};
-      const written = new Promise<void>((resolve) => (write = resolve));
-      const commit = store.commit.bind(store);
-      store.commit = (changes) => written.then(() => commit(changes));
-      sendText(node, 'hello', { once: 'a', keep: forever });
-      await side.pass(100);
-      // The account does not wait for its nodes.
-      const closed = Promise.all([side.outbox.close(), node.node.close()]);
-      await side.pass(100);
-      write();
-      await Promise.all([closed.then(() => side.journal.close()), side.pass(10_100)]);
-      Ledger.prototype.follow = follow;
-      assert.deepEqual(
-        signals.filter(({ aborted }) => !aborted),
-        [],
-      );
-      assert.equal(store.disk.entries.size, 3);
+      await Promise.all([node.node.close(), side.pass(100)]);
+      assert.deepEqual(node.ends, ['SMS_CLOSED']);
       side.service.otherwise = { takes: true };
       const back = side.attach();
       await side.pass(120_000);
-      assert.deepEqual(back.ends, ['to 6421555123', 'to 6421555123 duplicate', 'to 6421555123 duplicate']);
-      assert.equal(side.service.bodies.length, 1);
+      assert.deepEqual(back.ends, ['to 6421555123']);
     });
 
-    it('and a crash', async () => {
+    it('knows the first message only after a crash', async () => {
       const { side, store } = twins();
       await side.pass(1_000);
       const next = side.restart(copyDisk(store.disk));
       side.service.otherwise = { takes: true };
       const back = next.attach();
       await next.pass(120_000);
-      assert.deepEqual(back.ends, ['to 6421555123', 'to 6421555123 duplicate']);
+      assert.deepEqual(back.ends, ['to 6421555123']);
       assert.equal(next.outbox.isSettled, true);
     });
 
-    it('gets its outcome again after a crash before that has entered the flow, and is not listed as uncertain', async () => {
-      const { side, node, store } = twins();
-      side.service.otherwise = { takes: true, error: createError('uncertain') };
-      node.isFlowing = false;
-      await side.pass(120_000);
-      const next = side.restart(copyDisk(store.disk));
-      const back = next.attach();
-      await next.pass(1_000);
-      assert.deepEqual(back.ends, ['SMS_UNCERTAIN again', 'SMS_UNCERTAIN again duplicate']);
-      assert.equal(next.outbox.admin.state.uncertain, 1);
-    });
-
-    it('is sent itself when nothing was sent of the first', async () => {
+    it('sends the duplicate if nothing was sent of the first message', async () => {
       const { side, node } = twins();
       await side.pass(100);
       side.service.otherwise = { takes: true };
@@ -661,69 +605,32 @@ describe('once', () => {
       assert.equal(side.outbox.admin.state.kept, 0);
     });
 
-    it('is sent itself when somebody discards the first, and can be discarded', async () => {
-      for (const index of [0, 1]) {
-        const { side, node, store } = twins();
-        await side.pass(100);
-        const { entries } = side.outbox.admin.entries('kept', 2);
-        assert.equal(side.outbox.admin.state.kept, 2);
-        const acted = side.outbox.admin.act(entries[index]?.id ?? '', 'discard');
-        side.service.otherwise = { takes: true };
-        await side.pass(120_000);
-        assert.deepEqual([await acted, node.ends], ['done', ['to 6421555123']]);
-        assert.deepEqual([side.service.bodies.length, store.disk.entries.size], [1, 0]);
-      }
-    });
-
-    it('whose store fails meanwhile goes on waiting when it is back', async () => {
+    it('sends the duplicate if a user discards the first message', async () => {
       const { side, node, store } = twins();
       await side.pass(100);
+      const [entry] = side.outbox.admin.entries('kept', 2).entries;
+      const acted = side.outbox.admin.act(entry?.id ?? '', 'discard');
       side.service.otherwise = { takes: true };
-      store.failing.add('commit').add('open');
       await side.pass(120_000);
-      store.failing.clear();
-      await side.pass(120_000);
-      assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
+      assert.deepEqual([await acted, node.ends], ['done', ['to 6421555123']]);
       assert.deepEqual([side.service.bodies.length, store.disk.entries.size], [1, 0]);
     });
 
-    describe('waits for as long as the first', () => {
-      const expireMs = 60_000;
-      const brief = { once: 'a', keep: { expireMs } };
-      /** A first that waits for ever in an outage. */
-      const lead = async () => {
-        const store = new FailingStore();
-        const side = new SendingSide({ store });
-        const node = side.attach();
-        side.service.otherwise = { unreachable: true };
-        sendText(node, 'hello', { once: 'a', keep: forever });
-        await side.pass(1_000);
-        return { store, side, node };
-      };
-
-      it('which has left, though its own time is over by then', async () => {
-        const { side, node } = await lead();
-        sendText(node, 'hello', brief);
-        const answer = side.service.holdNext();
-        await side.pass(expireMs + 10_000);
-        assert.deepEqual([node.ends, side.service.bodies.length], [[], 1]);
-        answer();
-        await side.pass(100);
-        assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
-      });
-
-      it('and is given up after 7 days with the first when their node is gone', async () => {
-        const { side, node, store } = await lead();
-        side.attach('other');
-        sendText(node, 'hello', { once: 'a', keep: forever });
-        await side.pass(1_000);
-        await Promise.all([node.node.close(), side.pass(0)]);
-        await side.pass(7 * 24 * 3_600_000 + 1_000);
-        assert.deepEqual([side.abandoned, side.outbox.isSettled, store.disk.entries.size], [['send', 'send'], true, 0]);
-      });
+    it('ends the duplicate with SMS_STORE if the store fails when the first message ends', async () => {
+      const { side, node, store } = twins();
+      await side.pass(100);
+      const answer = side.service.holdNext();
+      await side.pass(60_000);
+      store.failing.add('commit').add('open').add('recall');
+      answer();
+      await side.pass(120_000);
+      store.failing.clear();
+      await side.pass(120_000);
+      assert.deepEqual(node.ends.sort(), ['SMS_STORE', 'to 6421555123']);
+      assert.equal(side.service.bodies.length, 1);
     });
 
-    it('counts for the limit of the queue', async () => {
+    it('counts waiting duplicates for the limit of the queue', async () => {
       const side = new SendingSide({ queueLimit: 3 });
       const node = side.attach();
       side.service.otherwise = { unreachable: true };
