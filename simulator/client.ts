@@ -1,6 +1,5 @@
 import type { HandsetQuery } from './handsets';
-import type { Page } from './history';
-import type { LogPage } from './log';
+import type { LogQuery } from './log';
 import type { HandsetText } from './messaging';
 import type {
   CallbackFormat,
@@ -64,14 +63,14 @@ export class SimulatorClient {
     return this.#read('handsets', query);
   }
 
-  /** Texts of a handset as it shows them, oldest first; the last 100 by default. */
-  texts(msisdn: string, page: Partial<Page> = {}): Promise<{ texts: Text[]; hasEarlier: boolean; hasLater: boolean }> {
-    return this.#read('texts', { msisdn, ...page });
+  /** The last messages of a handset as it shows them, oldest first. Default: 100. */
+  texts(msisdn: string, limit?: number): Promise<{ texts: Text[] }> {
+    return this.#read('texts', { msisdn, limit });
   }
 
-  /** Requests, callbacks and e-mails, newest first; the last 100 by default. */
-  log(page: Partial<LogPage> = {}): Promise<{ entries: LogEntry[]; hasEarlier: boolean }> {
-    return this.#read('log', page);
+  /** The newest requests, callbacks and e-mails, newest first. Default: 100. */
+  log(query: Partial<LogQuery> = {}): Promise<{ entries: LogEntry[] }> {
+    return this.#read('log', query);
   }
 
   /** A handset answers; by default the last message it was sent. */

@@ -16,25 +16,12 @@ export class ControlQuery {
     return value;
   }
 
-  /** A whole number of 0 or more. */
-  whole(name: string, otherwise: number): number {
-    const value = this.params[name];
-    if (value === undefined) return otherwise;
-    if (!/^\d{1,15}$/.test(value)) throw new ControlError(`${name} must be a whole number of 0 or more`);
-    return Number(value);
-  }
-
   size(name: string, otherwise: number, most: number): number {
     const value = Number(this.params[name] ?? otherwise);
     if (!Number.isInteger(value) || value < 1 || value > most) {
       throw new ControlError(`${name} must be a whole number from 1 to ${most}`);
     }
     return value;
-  }
-
-  /** A key of a text or of an entry of the log; undefined when it is absent. */
-  key(name: string): number | undefined {
-    return this.params[name] === undefined ? undefined : this.whole(name, 0);
   }
 
   choice<T extends string>(name: string, choices: readonly T[]): T | undefined {

@@ -169,19 +169,12 @@ const views: Readonly<Record<string, (simulator: Simulator, query: ControlQuery)
   handsets: (simulator, query) =>
     simulator.handsets({
       search: query.text('search'),
-      offset: query.whole('offset', 0),
       limit: query.size('limit', defaultStateSize, maxStateSize),
     }),
   texts: (simulator, query) =>
-    simulator.texts(query.msisdn('msisdn'), {
-      before: query.key('before'),
-      after: query.key('after'),
-      around: query.key('around'),
-      limit: query.size('limit', defaultStateSize, maxStateSize),
-    }),
+    simulator.texts(query.msisdn('msisdn'), query.size('limit', defaultStateSize, maxStateSize)),
   log: (simulator, query) =>
     simulator.log({
-      before: query.key('before'),
       group: query.choice('group', logGroups),
       limit: query.size('limit', defaultStateSize, maxStateSize),
     }),

@@ -6,7 +6,8 @@ import type { Change, IncomingMessage, LogEntry, OutboundMessage, StatusUpdate, 
 import type { Simulator } from './simulator';
 import { describeText } from './texts';
 
-const snapshotSize = 100;
+const maxHandsets = 500;
+const maxLogEntries = 200;
 /** Changes are gathered for so long, so that a flood costs the page little. */
 const gatherMs = 30;
 /** Money changes with every text; nobody reads faster. */
@@ -125,7 +126,7 @@ function describeState(simulator: Simulator): object {
     credentials,
     settings: simulator.describeSettings(),
     addressBook: simulator.describeAddressBook(),
-    ...simulator.handsets({ search: '', offset: 0, limit: snapshotSize }),
-    log: simulator.log({ limit: snapshotSize }),
+    ...simulator.handsets({ search: '', limit: maxHandsets }),
+    log: simulator.log({ limit: maxLogEntries }),
   };
 }

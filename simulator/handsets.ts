@@ -8,7 +8,6 @@ import { describeText } from './texts';
 export interface HandsetQuery {
   /** Part of a number, a name or a text; blank for all. */
   search: string;
-  offset: number;
   limit: number;
 }
 
@@ -19,7 +18,7 @@ export interface HandsetQuery {
 export function listHandsets(
   account: Account,
   history: History,
-  { search, offset, limit }: HandsetQuery,
+  { search, limit }: HandsetQuery,
 ): { handsets: HandsetSummary[]; total: number } {
   const sought = search.trim().toLowerCase();
   const numbers = new Set([...account.handsets, ...account.numbers, ...history.handsets]);
@@ -31,7 +30,7 @@ export function listHandsets(
     if (isNamed || text !== undefined) found.push({ msisdn, text });
   }
   found.sort((one, other) => rank(other.text) - rank(one.text));
-  const handsets = found.slice(offset, offset + limit).map(({ msisdn, text }): HandsetSummary => {
+  const handsets = found.slice(0, limit).map(({ msisdn, text }): HandsetSummary => {
     const name = account.nameOf(msisdn);
     return {
       msisdn,

@@ -7,21 +7,6 @@ const forgottenShare = 0.01;
 
 type Message = OutboundMessage | IncomingMessage;
 
-/** Which texts of a handset are wanted: the last ones, those before or after a key, or those around it. */
-export interface Page {
-  before?: number | undefined;
-  after?: number | undefined;
-  around?: number | undefined;
-  limit: number;
-}
-
-/** Texts of one handset, oldest first, and whether there are others on either side. */
-export interface MessagePage {
-  messages: Message[];
-  hasEarlier: boolean;
-  hasLater: boolean;
-}
-
 /** Whether a message was sent to handsets, and not by one. */
 export function isOutbound(message: Message): message is OutboundMessage {
   return 'recipients' in message;
@@ -91,17 +76,6 @@ export class History {
   /** Every text of a handset, oldest first. */
   textsOf(msisdn: string): readonly Message[] {
     return this.#byHandset.get(msisdn) ?? [];
-  }
-
-  page(msisdn: string, { before, after, around, limit }: Page): MessagePage {
-    const texts = this.textsOf(msisdn);
-    let start = texts.length - limit;
-    if (before !== undefined) start = countBefore(texts, before) - limit;
-    if (after !== undefined) start = countBefore(texts, after + 1);
-    if (around !== undefined) start = Math.min(countBefore(texts, around) - (limit >> 1), start);
-    const end = Math.max(start + limit, 0);
-    start = Math.max(start, 0);
-    return { messages: texts.slice(start, end), hasEarlier: start > 0, hasLater: end < texts.length };
   }
 
   /** Messages sent after the one with that key. */

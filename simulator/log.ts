@@ -1,12 +1,11 @@
 import { isOutbound } from './history';
-import { countBefore, keyOf } from './keys';
+import { keyOf } from './keys';
 import { messageOf } from './links';
 import { maskCallback, maskRequest } from './masking';
 import type { CallbackAttempt, LogEntry, LogGroup, LoggedRequest, Mail } from './model';
 
-/** Which entries of the log are wanted: the last ones, or those before a key; of one group, or of all. */
-export interface LogPage {
-  before?: number | undefined;
+/** Selects entries of the log: the newest `limit` entries, of one group or of all. */
+export interface LogQuery {
   group?: LogGroup | undefined;
   limit: number;
 }
@@ -18,36 +17,17 @@ export interface LogSources {
   mails: readonly Mail[];
 }
 
-/** A page of the log, newest first, with secrets masked, and whether there are older entries. */
-export function pageLog(
-  { requests, callbacks, mails }: LogSources,
-  { before = Number.POSITIVE_INFINITY, group, limit }: LogPage,
-): { entries: LogEntry[]; hasEarlier: boolean } {
-  const lists = [
-    { kind: 'request', records: requests, end: countBefore(requests, before) },
-    { kind: 'callback', records: callbacks, end: countBefore(callbacks, before) },
-    { kind: 'mail', records: mails, end: countBefore(mails, before) },
-  ] as const;
-  const ends = lists.map(({ end }) => end);
-  const entries: LogEntry[] = [];
-  for (;;) {
-    let latest = -1;
-    let latestKey = 0;
-    for (const [index, { records }] of lists.entries()) {
-      const record = records[(ends[index] ?? 0) - 1];
-      if (record === undefined || keyOf(record) <= latestKey) continue;
-      latest = index;
-      latestKey = keyOf(record);
-    }
-    const list = lists[latest];
-    if (list === undefined) return { entries, hasEarlier: false };
-    const end = (ends[latest] ?? 0) - 1;
-    ends[latest] = end;
-    const record = list.records[end];
-    if (record === undefined || (group !== undefined && groupOf(list.kind, record) !== group)) continue;
-    if (entries.length === limit) return { entries, hasEarlier: true };
-    entries.push(describeEntry(list.kind, record));
-  }
+/** Returns the newest entries of the log, newest first, with secrets masked. */
+export function listLog({ requests, callbacks, mails }: LogSources, { group, limit }: LogQuery): LogEntry[] {
+  const newest = <T extends object>(kind: LogEntry['kind'], records: readonly T[]) =>
+    records
+      .filter((record) => group === undefined || groupOf(kind, record) === group)
+      .slice(-limit)
+      .map((record) => ({ kind, record }));
+  return [...newest('request', requests), ...newest('callback', callbacks), ...newest('mail', mails)]
+    .sort((one, other) => keyOf(other.record) - keyOf(one.record))
+    .slice(0, limit)
+    .map(({ kind, record }) => describeEntry(kind, record));
 }
 
 /** One entry of the log, with secrets masked. */

@@ -5,9 +5,9 @@ import type { Clock } from './clock';
 import type { Data } from './data';
 import type { Faults } from './faults';
 import { type HandsetQuery, listHandsets } from './handsets';
-import type { History, Page } from './history';
+import type { History } from './history';
 import type { Listener } from './listener';
-import { type LogPage, pageLog } from './log';
+import { type LogQuery, listLog } from './log';
 import type { HandsetText, Messaging } from './messaging';
 import type {
   CallbackAttempt,
@@ -301,15 +301,15 @@ export class Simulator {
     return listHandsets(this.#parts.account, this.#parts.history, query);
   }
 
-  /** Texts of a handset as it shows them, oldest first. */
-  texts(msisdn: string, page: Page): { texts: Text[]; hasEarlier: boolean; hasLater: boolean } {
-    const { messages, ...others } = this.#parts.history.page(msisdn, page);
-    return { texts: messages.map((message) => describeText(message, msisdn)), ...others };
+  /** The last messages of a handset as it shows them, oldest first. */
+  texts(msisdn: string, limit: number): { texts: Text[] } {
+    const messages = last(this.#parts.history.textsOf(msisdn), limit);
+    return { texts: messages.map((message) => describeText(message, msisdn)) };
   }
 
-  /** Requests, callbacks and e-mails, newest first, with secrets masked. */
-  log(page: LogPage): { entries: LogEntry[]; hasEarlier: boolean } {
-    return pageLog({ requests: this.requests, callbacks: this.callbackLog, mails: this.mailbox }, page);
+  /** The newest requests, callbacks and e-mails, newest first, with secrets masked. */
+  log(query: LogQuery): { entries: LogEntry[] } {
+    return { entries: listLog({ requests: this.requests, callbacks: this.callbackLog, mails: this.mailbox }, query) };
   }
 
   /** Empties the log. */

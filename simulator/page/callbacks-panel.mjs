@@ -1,15 +1,13 @@
 import { control, reportIn } from './control.mjs';
 import { findElement } from './element.mjs';
 
-/** Where the organisation wants to be called back, and how; switched off, the addresses stay in the form. */
+/** Addresses and format of callbacks. If callbacks are off, the addresses stay in the form. */
 export class CallbacksPanel {
   #form = findElement('callbacks-form', HTMLFormElement);
   #isOn = this.#input('on');
   #replies = this.#input('callbackUrl');
   #statuses = this.#input('callbackStatusUrl');
   #format = /** @type {HTMLSelectElement} */ (this.#form.elements.namedItem('callbackFormat'));
-
-  #underWay = 0;
 
   constructor() {
     this.#form.addEventListener('submit', (event) => event.preventDefault());
@@ -22,8 +20,6 @@ export class CallbacksPanel {
 
   /** @param {import('./state.mjs').Organisation} organisation */
   update({ callbackUrl, callbackStatusUrl, callbackFormat }) {
-    // What is on its way to the simulator is newer than what comes from it.
-    if (this.#underWay > 0) return;
     this.#format.value = callbackFormat;
     if (this.#form.contains(document.activeElement) && document.activeElement !== this.#isOn) return;
     this.#isOn.checked = callbackUrl !== undefined || callbackStatusUrl !== undefined;
@@ -34,7 +30,6 @@ export class CallbacksPanel {
 
   async #set() {
     const isOn = this.#isOn.checked;
-    this.#underWay++;
     const isDone = await reportIn(this.#form.querySelector('.error'), async () => {
       const replies = this.#replies.value.trim();
       // mailto is for replies only.
@@ -46,7 +41,6 @@ export class CallbacksPanel {
         callbackFormat: this.#format.value,
       });
     });
-    this.#underWay--;
     if (!isDone && isOn) {
       this.#isOn.checked = false;
       this.#replies.focus();

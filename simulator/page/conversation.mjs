@@ -8,7 +8,7 @@ import { isNarrow } from './views.mjs';
 
 /** @typedef {import('./state.mjs').Text} Text */
 
-/** Further away from an end than this, a person is reading. */
+/** If the reader is further from the end than this, new messages do not scroll the view. */
 const nearEndPx = 120;
 const beyondEndPx = 10_000_000;
 const dayFormat = new Intl.DateTimeFormat(undefined, {
@@ -18,44 +18,40 @@ const dayFormat = new Intl.DateTimeFormat(undefined, {
   day: 'numeric',
 });
 
-/** The open conversation, as its handset shows it. */
+/** The open conversation, as the handset shows it. */
 export class ConversationView {
   #state;
   #canReply;
   #pane = findElement('conversation');
   #list = createElement('ol', { class: 'bubbles' });
   #error = createElement('p', { class: 'error', role: 'alert' });
-  #earlier = createElement('button', { type: 'button', class: 'quiet page', hidden: true }, 'Earlier texts');
-  #later = createElement('button', { type: 'button', class: 'quiet page', hidden: true }, 'Later texts');
   #empty = createElement(
     'p',
     { class: 'empty', hidden: true },
-    'No texts yet. Write one below, and the flow receives it.',
+    'No messages yet. Write one below, and the flow receives it.',
   );
   #screen = createElement('div', { class: 'screen', tabindex: 0, role: 'region' });
   #phone = createElement('article', { class: 'phone' });
   /** @type {PhoneHead | undefined} */
   #head;
-  /** @type {Map<string, Composer>} with what was typed and not sent */
+  /** @type {Map<string, Composer>} composers with their unsent text */
   #composers = new Map();
   /** @type {TextWindow | undefined} */
   #window;
-  /** As of the last time it was scrolled. */
+  /** Whether the end was visible after the last scroll. */
   #isAtEnd = true;
   /** @type {Map<number, BubbleView>} */
   #bubbles = new Map();
 
   /**
    * @param {import('./state.mjs').State} state
-   * @param {(msisdn: string) => boolean} canReply whether a handset has a text to reply to
+   * @param {(msisdn: string) => boolean} canReply whether a handset has a message to reply to
    */
   constructor(state, canReply) {
     this.#state = state;
     this.#canReply = canReply;
-    this.#screen.append(this.#earlier, this.#list, this.#empty, this.#later);
+    this.#screen.append(this.#list, this.#empty);
     this.#pane.append(this.#phone);
-    this.#earlier.addEventListener('click', () => void this.#loadEarlier());
-    this.#later.addEventListener('click', () => void this.#loadLater());
     this.#screen.addEventListener('scroll', () => this.#onScroll(), { passive: true });
   }
 
@@ -65,7 +61,7 @@ export class ConversationView {
   }
 
   /**
-   * Opens the conversation of a handset, at its end or at a text.
+   * Opens the conversation of a handset, at its end or at a message.
    * @param {string} msisdn
    * @param {number} [key]
    * @param {boolean} [takesFocus]
@@ -76,13 +72,13 @@ export class ConversationView {
     this.#window = window;
     if (isOther) this.#build(msisdn);
     if (takesFocus) this.#focus(msisdn);
-    await reportIn(this.#error, () => window.load(key));
+    await reportIn(this.#error, () => window.load());
     if (this.#window !== window) return;
     this.#draw();
     const bubble = key === undefined ? undefined : this.#bubbles.get(key)?.element;
     if (bubble === undefined) {
       this.#scrollToEnd();
-      if (key !== undefined) setText(this.#error, 'That text is not kept any more.');
+      if (key !== undefined) setText(this.#error, 'This message is no longer shown.');
     } else {
       this.#isAtEnd = false;
       bubble.scrollIntoView({ block: 'center' });
@@ -90,15 +86,12 @@ export class ConversationView {
     }
   }
 
-  /** Reads the open conversation anew, after everything may have changed. */
+  /** Reads the open conversation again after a reset or a new connection. */
   async reload() {
-    const { msisdn } = this;
-    if (msisdn === undefined) return;
-    if (this.#isAtEnd || this.#window?.texts.length === 0) await this.open(msisdn);
-    else await this.open(msisdn, this.#window?.texts[this.#window.texts.length >> 1]?.key);
+    if (this.msisdn !== undefined) await this.open(this.msisdn);
   }
 
-  /** A handset is no more, nor is what was typed there. @param {string} msisdn */
+  /** Closes the conversation of a removed handset. @param {string} msisdn */
   remove(msisdn) {
     this.#composers.delete(msisdn);
     if (this.msisdn !== msisdn) return;
@@ -111,13 +104,13 @@ export class ConversationView {
   apply(texts) {
     const window = this.#window;
     if (window === undefined || !texts.some(({ msisdn }) => msisdn === window.msisdn)) return;
-    window.apply(texts, this.#isAtEnd);
+    window.apply(texts);
     if (!window.isLoaded) return;
     this.#draw();
     if (this.#isAtEnd) this.#scrollToEnd();
   }
 
-  /** Shows the name, the outcome and whether there is something to reply to. */
+  /** Shows the name, the outcome and whether a reply is possible. */
   update() {
     const { msisdn } = this;
     if (msisdn === undefined) return;
@@ -135,7 +128,7 @@ export class ConversationView {
       composer = new Composer(msisdn, () => this.#state.settings?.account.defaultSender ?? '');
       this.#composers.set(msisdn, composer);
     }
-    this.#screen.setAttribute('aria-label', `Texts of ${msisdn}`);
+    this.#screen.setAttribute('aria-label', `Messages of ${msisdn}`);
     this.#phone.dataset.msisdn = msisdn;
     this.#phone.setAttribute('aria-labelledby', 'conversation-title');
     this.#phone.replaceChildren(this.#head.element, this.#error, this.#screen, composer.element);
@@ -144,15 +137,13 @@ export class ConversationView {
 
   /** @param {string} msisdn */
   #focus(msisdn) {
-    // On a phone, a field in focus brings up a keyboard that hides half of the texts.
+    // On a phone, a focused field opens a keyboard that hides half of the messages.
     if (isNarrow()) this.#pane.focus({ preventScroll: true });
     else this.#composers.get(msisdn)?.focus();
   }
 
   #draw() {
-    const { texts = [], hasEarlier = false, hasLater = false } = this.#window ?? {};
-    this.#earlier.hidden = !hasEarlier;
-    this.#later.hidden = !hasLater;
+    const { texts = [] } = this.#window ?? {};
     this.#empty.hidden = texts.length > 0;
     const gone = new Set(this.#bubbles.keys());
     /** @type {Element[]} */
@@ -198,39 +189,12 @@ export class ConversationView {
 
   #scrollToEnd() {
     this.#isAtEnd = true;
-    // To ask how high it is would have it laid out once more.
+    // Because reading the height would force another layout, the position is beyond the end.
     this.#screen.scrollTop = beyondEndPx;
   }
 
   #onScroll() {
     const { scrollHeight, scrollTop, clientHeight } = this.#screen;
-    this.#isAtEnd = !this.#window?.hasLater && scrollHeight - scrollTop - clientHeight < nearEndPx;
-    if (scrollTop < nearEndPx && this.#window?.hasEarlier) void this.#loadEarlier();
-    else if (scrollHeight - scrollTop - clientHeight < nearEndPx && this.#window?.hasLater) void this.#loadLater();
-  }
-
-  #loadEarlier() {
-    return this.#page((window) => window.loadEarlier());
-  }
-
-  #loadLater() {
-    return this.#page((window) => window.loadLater());
-  }
-
-  /**
-   * Reads on, and leaves what is looked at where it is.
-   * @param {(window: TextWindow) => Promise<void>} load
-   */
-  async #page(load) {
-    const window = this.#window;
-    if (window === undefined) return;
-    await reportIn(this.#error, () => load(window));
-    if (this.#window !== window) return;
-    const anchor = [...this.#list.querySelectorAll('.bubble')].find(
-      (child) => child instanceof HTMLElement && child.offsetTop + child.offsetHeight > this.#screen.scrollTop,
-    );
-    const before = anchor instanceof HTMLElement ? anchor.offsetTop - this.#screen.scrollTop : 0;
-    this.#draw();
-    if (anchor instanceof HTMLElement && anchor.isConnected) this.#screen.scrollTop = anchor.offsetTop - before;
+    this.#isAtEnd = scrollHeight - scrollTop - clientHeight < nearEndPx;
   }
 }

@@ -9,7 +9,7 @@ import { createElement, findElement, setText } from './element.mjs';
 /** @type {[Endpoint, string, string][]} */
 const endpoints = [
   ['send', 'Sending', '/api/3/sms/out'],
-  ['incoming', 'Incoming texts', '/api/1/sms/in'],
+  ['incoming', 'Incoming messages', '/api/1/sms/in'],
   ['status', 'Statuses', '/api/1/sms/status'],
   ['outbox', 'Outbox', '/api/3/sms/out/poll'],
   ['feed', 'Feed', '/api/2/sms/list'],
@@ -37,7 +37,7 @@ const faults = [
   ['repeats its last answer', { repeat: true }],
 ];
 
-/** One row for each endpoint: which fault, how often, and a switch. */
+/** One row for each endpoint: the fault, how often, and a switch. */
 export class FaultsPanel {
   #rows = endpoints.map(([endpoint, title, path]) => new FaultRow(endpoint, title, path));
 
@@ -58,25 +58,13 @@ class FaultRow {
   #fault;
   #times;
   #left = createElement('small', { class: 'left' });
-  /** Changes that the simulator has not answered, and what it said of the fault meanwhile: of before them, unless it has said what was put. */
-  #underWay = 0;
-  /** @type {(() => void) | undefined} */
-  #postponed;
-  #isKnown = false;
-  /** The options are the faults above; behind them, one that came by the control API. */
+  /** The faults of the options: those above, and one that was set by the control API. */
   #choices = faults.map(([, fault]) => fault);
 
   /** @param {Endpoint} endpoint @param {string} title @param {string} path */
   constructor(endpoint, title, path) {
     this.endpoint = endpoint;
-    const set = async () => {
-      this.#underWay++;
-      const isSet = await reportIn(findElement('faults-error'), () => this.#set());
-      this.#underWay--;
-      if (this.#isKnown || !isSet) this.#postponed?.();
-      this.#postponed = undefined;
-      this.#isKnown = false;
-    };
+    const set = () => reportIn(findElement('faults-error'), () => this.#set());
     const setIfOn = () => {
       if (this.#switch.checked) void set();
     };
@@ -88,7 +76,7 @@ class FaultRow {
     });
     this.#fault = createElement(
       'select',
-      { 'aria-label': `What goes wrong: ${title}`, change: setIfOn },
+      { 'aria-label': `Kind of fault: ${title}`, change: setIfOn },
       ...faults.map(([text], index) => createElement('option', { value: index }, text)),
     );
     this.#times = createElement(
@@ -113,14 +101,9 @@ class FaultRow {
 
   /** @param {{ fault: Fault, left: number | null } | undefined} active */
   update(active) {
-    if (this.#underWay > 0) {
-      this.#postponed = () => this.update(active);
-      this.#isKnown ||= (active !== undefined) === this.#switch.checked;
-      return;
-    }
     this.#switch.checked = active !== undefined;
     this.element.classList.toggle('on', active !== undefined);
-    setText(this.#left, typeof active?.left === 'number' ? `${active.left} to go` : '');
+    setText(this.#left, typeof active?.left === 'number' ? `${active.left} left` : '');
     if (active) this.#fault.value = String(this.#place(active.fault));
   }
 

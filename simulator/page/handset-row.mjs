@@ -46,7 +46,7 @@ export class HandsetRow {
     showIdentity({ title: this.#title, number: this.#number, initial: this.#initial }, this.#msisdn, name);
     if (last === undefined) {
       setText(this.#time, '');
-      setText(this.#preview, 'No texts yet');
+      setText(this.#preview, 'No messages yet');
     } else {
       const at = new Date(last.at);
       const isToday = at.toDateString() === new Date().toDateString();

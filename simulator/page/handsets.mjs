@@ -9,25 +9,22 @@ import { addressOfHandset } from './views.mjs';
  * @typedef {import('./state.mjs').HandsetSummary} HandsetSummary
  */
 
-const pageSize = 100;
+const maxHandsets = 500;
 const typingMs = 150;
 
-/** The handsets, the latest first; those that have what is searched for; and the form that adds one. */
+/** The list of handsets, the latest first, with search and a form that adds a handset. */
 export class HandsetsView {
   #state;
   #list = findElement('handset-list');
   #search = findElement('search', HTMLInputElement);
-  #more = findElement('more-handsets', HTMLButtonElement);
   #none = findElement('no-handsets');
   #form = findElement('add-handset', HTMLFormElement);
   /** @type {Map<string, HandsetRow>} */
   #rows = new Map();
   /** @type {Map<string, HandsetSummary>} */
   #summaries = new Map();
-  /** Numbers that were in the list at any time. */
+  /** All numbers that have been in the list. */
   #seen = new Set();
-  #total = 0;
-  #isOrderDue = false;
   #searches = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
@@ -43,19 +40,15 @@ export class HandsetsView {
       clearTimeout(this.#timer);
       this.#timer = setTimeout(() => void this.#find(), typingMs);
     });
-    this.#more.addEventListener('click', () => void this.#find(this.#summaries.size));
     this.#list.addEventListener('keydown', (event) => this.#onKey(event));
-    for (const event of ['pointerleave', 'focusout']) {
-      this.#list.addEventListener(event, () => queueMicrotask(() => this.#orderIfDue()));
-    }
   }
 
-  /** The handset that wrote or was written to last. */
+  /** The handset with the latest message. */
   get latest() {
     return [...this.#summaries.values()].sort(byLatest)[0]?.msisdn;
   }
 
-  /** What is searched for; blank for nothing. */
+  /** The search text, or blank. */
   get sought() {
     return this.#search.value.trim();
   }
@@ -65,16 +58,16 @@ export class HandsetsView {
     return this.#summaries.get(msisdn)?.canReply ?? false;
   }
 
-  /** @param {{ handsets: HandsetSummary[], total: number }} page */
+  /** @param {{ handsets: HandsetSummary[] }} page */
   reset(page) {
     if (this.sought !== '') {
       void this.#find();
       return;
     }
-    this.#take(page, 0);
+    this.#take(page);
   }
 
-  /** Takes a search back, so that a handset is in the list. */
+  /** Clears the search. */
   async showAll() {
     this.#search.value = '';
     await this.#find();
@@ -86,19 +79,16 @@ export class HandsetsView {
     for (const text of texts) {
       const known = this.#summaries.get(text.msisdn);
       if (known === undefined && isSearching) continue;
-      if (known === undefined) this.#total += 1;
       const name = this.#state.nameOf(text.msisdn);
       const summary = known ?? { msisdn: text.msisdn, canReply: false, ...(name !== undefined && { name }) };
       if (!isSearching && text.key >= (summary.last?.key ?? 0)) {
-        this.#isOrderDue ||= text.key !== summary.last?.key;
         summary.last = text;
       }
       if (!text.isFromHandset && text.refusal === undefined) summary.canReply = true;
       this.#summaries.set(text.msisdn, summary);
       this.#row(summary).update(summary, this.sought);
     }
-    this.#orderIfDue();
-    this.#showCounts();
+    this.#order();
   }
 
   /** Marks the open conversation. @param {string | undefined} msisdn */
@@ -106,63 +96,49 @@ export class HandsetsView {
     for (const [number, row] of this.#rows) row.mark(number === msisdn);
   }
 
-  /** After the address book has changed: names, and which handsets there are. */
+  /** Reads the list again after the address book has changed. */
   async refresh() {
     await this.#find();
   }
 
   /**
-   * Whether a handset was here and is no more, rather than not among those that are searched for.
+   * Says whether a handset was removed, and is not only hidden by the search.
    * @param {string} msisdn
    */
   async isRemoved(msisdn) {
     if (!this.#seen.has(msisdn) || this.#summaries.has(msisdn)) return false;
     let isRemoved = false;
     await reportIn(this.#form.querySelector('.error'), async () => {
-      const { handsets } = await read('handsets', { search: msisdn, offset: 0, limit: pageSize });
+      const { handsets } = await read('handsets', { search: msisdn, limit: maxHandsets });
       isRemoved = handsets.every((/** @type {HandsetSummary} */ one) => one.msisdn !== msisdn);
     });
     return isRemoved;
   }
 
-  async #find(offset = 0) {
+  async #find() {
     const search = this.#search.value;
     this.#searches += 1;
     const count = this.#searches;
-    const limit = offset === 0 ? Math.max(pageSize, this.#summaries.size) : pageSize;
     await reportIn(this.#form.querySelector('.error'), async () => {
-      const page = await read('handsets', { search, offset, limit });
-      if (count === this.#searches) this.#take(page, offset);
+      const page = await read('handsets', { search, limit: maxHandsets });
+      if (count === this.#searches) this.#take(page);
     });
   }
 
-  /**
-   * @param {{ handsets: HandsetSummary[], total: number }} page
-   * @param {number} offset
-   */
-  #take({ handsets, total }, offset) {
-    if (offset === 0) {
-      const gone = new Set(this.#rows.keys());
-      for (const { msisdn } of handsets) gone.delete(msisdn);
-      for (const msisdn of gone) {
-        this.#rows.get(msisdn)?.element.remove();
-        this.#rows.delete(msisdn);
-        this.#summaries.delete(msisdn);
-      }
+  /** @param {{ handsets: HandsetSummary[] }} page */
+  #take({ handsets }) {
+    const gone = new Set(this.#rows.keys());
+    for (const { msisdn } of handsets) gone.delete(msisdn);
+    for (const msisdn of gone) {
+      this.#rows.get(msisdn)?.element.remove();
+      this.#rows.delete(msisdn);
+      this.#summaries.delete(msisdn);
     }
-    this.#total = total;
     for (const summary of handsets) {
       this.#summaries.set(summary.msisdn, summary);
       this.#row(summary).update(summary, this.sought);
     }
-    this.#isOrderDue = true;
-    this.#orderIfDue();
-    this.#showCounts();
-  }
-
-  #showCounts() {
-    this.#more.hidden = this.#summaries.size >= this.#total;
-    this.#none.hidden = this.#summaries.size > 0;
+    this.#order();
   }
 
   /** @param {HandsetSummary} summary */
@@ -177,10 +153,8 @@ export class HandsetsView {
     return row;
   }
 
-  /** Not under the pointer or the focus of a person, who would hit another one. */
-  #orderIfDue() {
-    if (!this.#isOrderDue || this.#list.matches(':hover, :focus-within')) return;
-    this.#isOrderDue = false;
+  #order() {
+    this.#none.hidden = this.#summaries.size > 0;
     let place = this.#list.firstElementChild;
     for (const { msisdn } of [...this.#summaries.values()].sort(byLatest)) {
       const element = this.#rows.get(msisdn)?.element;

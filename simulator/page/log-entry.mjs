@@ -78,7 +78,7 @@ export class LogEntryView {
     this.#content.replaceChildren(
       ...(text === undefined
         ? []
-        : [createElement('a', { href: addressOfHandset(text.msisdn, text.key) }, 'Show the text on its handset')]),
+        : [createElement('a', { href: addressOfHandset(text.msisdn, text.key) }, 'Show the message on its handset')]),
       ...parts.map(([title, text]) =>
         createElement(
           'section',

@@ -22,7 +22,7 @@ export class ServicePanel {
     findElement('reset').addEventListener('click', () => {
       void reportIn(findElement('reset-error'), async () => {
         if (
-          !(await ask('Delete all messages, the log and the address book, and reset all settings?', 'Reset everything'))
+          !(await ask('Delete all messages, the log and the address book, and reset all settings?', 'Delete and reset'))
         )
           return;
         await control('reset', {});

@@ -36,8 +36,7 @@
  * @property {Settings} settings
  * @property {AddressBook} addressBook
  * @property {HandsetSummary[]} handsets
- * @property {number} total
- * @property {{ entries: LogEntry[], hasEarlier: boolean }} log
+ * @property {{ entries: LogEntry[] }} log
  */
 
 /** What the page knows of the simulator beside the texts and the log that it shows. */

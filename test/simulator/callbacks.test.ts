@@ -214,7 +214,7 @@ describe('simulator: §6 callbacks', () => {
       await send({ callbackUrl: client.url('/in') });
       const message = simulator.reply({ from: handset, body: 'x' });
       await simulator.whenIdle();
-      const text = () => simulator.texts(handset, { limit: 1 }).texts[0];
+      const text = () => simulator.texts(handset, 1).texts[0];
       assert.deepEqual([message.calledBackAt, text()?.calledBackAt], [undefined, undefined]);
       await clock.advance(1000);
       assert.equal(message.calledBackAt, '2026-03-01T00:00:01.000Z');

@@ -60,7 +60,7 @@ describe('simulator: the client', () => {
         ['yes', undefined],
       ],
     );
-    assert.equal((await client.texts(handset, { limit: 1 })).texts[0]?.body, 'yes');
+    assert.equal((await client.texts(handset, 1)).texts[0]?.body, 'yes');
     assert.deepEqual(
       (await client.handsets({ search: 'hell' })).handsets.map(({ msisdn }) => msisdn),
       [other],

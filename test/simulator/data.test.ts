@@ -67,15 +67,15 @@ describe('simulator: --data', () => {
     assert.equal(readForm(await calls.pollIncoming()).body, 'first');
     const strip = ({ now: _, baseUrl: __, requests: ___, ...state }: Record<string, unknown>) => state;
     const before = structuredClone(strip(simulator.describe(99)));
-    const texts = simulator.texts(handset, { limit: 9 }).texts.map(({ call: _, ...text }) => text);
+    const texts = simulator.texts(handset, 9).texts.map(({ call: _, ...text }) => text);
     await restart();
     assert.deepEqual(strip(simulator.describe(99)), before);
-    assert.deepEqual(simulator.texts(handset, { limit: 9 }).texts, texts);
-    assert.equal(simulator.handsets({ search: '', offset: 0, limit: 9 }).total, 3);
+    assert.deepEqual(simulator.texts(handset, 9).texts, texts);
+    assert.equal(simulator.handsets({ search: '', limit: 9 }).total, 3);
     assert.equal(readForm(await calls.pollIncoming()).body, 'second');
     assert.equal(readForm(await calls.pollStatus()).inReplyToId, 'mine');
     assert.equal(simulator.reply({ from: handset, body: 'third' }).inReplyToId, 'mine');
-    const keys = simulator.texts(handset, { limit: 9 }).texts.map(({ key }) => key);
+    const keys = simulator.texts(handset, 9).texts.map(({ key }) => key);
     assert.deepEqual(
       keys,
       [...keys].sort((one, next) => one - next),
@@ -104,7 +104,7 @@ describe('simulator: --data', () => {
     simulator.receive({ from: other, to: number, body: 'gone' });
     simulator.removeHandset(other);
     await restart();
-    assert.equal(simulator.handsets({ search: '', offset: 0, limit: 9 }).total, 1);
+    assert.equal(simulator.handsets({ search: '', limit: 9 }).total, 1);
     simulator.reset();
     simulator.receive({ from: handset, to: number, body: 'after' });
     await restart();
@@ -174,7 +174,7 @@ describe('simulator: --data', () => {
       const problem = await client.until(async () => (await client.state(1)).dataProblem);
       assert.match(problem, /file too large/i);
       await client.receive({ from: handset, to: number, body: 'goes on' });
-      assert.equal((await client.texts(handset, { limit: 1 })).texts[0]?.body, 'goes on');
+      assert.equal((await client.texts(handset, 1)).texts[0]?.body, 'goes on');
     });
   });
 

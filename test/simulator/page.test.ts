@@ -129,7 +129,7 @@ describe('simulator: the page and its events', () => {
       const isEnded = (entry?: LogEntry) => entry?.kind === 'request' && entry.record.ended;
       const requests = await reader.until<LogEntry>('log', (entries) => entries.some(isEnded));
       assert.equal(new Set(requests.map(({ key }) => key)).size, 1);
-      const [text] = simulator.texts(handset, { limit: 1 }).texts;
+      const [text] = simulator.texts(handset, 1).texts;
       assert.equal(text?.call, requests[0]?.key);
       simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'RCV' });
       const texts = await reader.until<Text>('texts', (seen) => seen.some(({ statusCode }) => statusCode === 'RCV'));
