@@ -70,7 +70,7 @@ export const limits = {
     size: { byDefault: 8, min: 1, max: 300, whole: true },
     interval: { byDefault: 0, min: 0, max: longestInterval },
   },
-  'sms-callback-in': { ackTimeout: { byDefault: 20, min: shortest, max: daySeconds } },
+  'sms-callback-in': acknowledgement,
 } as const satisfies Record<string, Record<string, Setting | Limit>>;
 
 /** Says whether a value is a number of a range. Text in decimal digits counts, since `${NAME}` gives text; blank is none. */

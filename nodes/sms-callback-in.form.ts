@@ -15,7 +15,7 @@ import { isEnv, limits } from './limits';
 import { savedPassword } from './runtime/account-report';
 import { addToken, joinCallbackUrl, normalisePath, parsePath } from './runtime/callback-path';
 
-const { ackTimeout } = limits['sms-callback-in'];
+const { ackTimeout, maxAttempts } = limits['sms-callback-in'];
 
 RED.nodes.registerType('sms-callback-in', {
   category: 'sms',
@@ -34,6 +34,7 @@ RED.nodes.registerType('sms-callback-in', {
     acknowledge: { value: 'auto' },
     inputs: { value: 0 },
     ackTimeout: { value: ackTimeout.byDefault, validate: numberIn(ackTimeout) },
+    maxAttempts: { value: maxAttempts.byDefault, validate: numberIn(maxAttempts) },
   },
   credentials: {
     token: { type: 'password' },

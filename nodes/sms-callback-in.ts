@@ -1,4 +1,4 @@
-import type { NodeAPI, NodeDef } from 'node-red';
+import type { NodeAPI } from 'node-red';
 import {
   asSmsError,
   type CallbackEvent,
@@ -8,7 +8,6 @@ import {
   parseCallback,
   type SmsError,
 } from '../src';
-import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { badges, endBadge } from './runtime/badges';
 import {
@@ -22,15 +21,12 @@ import { type CallbackAnswer, mountCallbackRoute } from './runtime/callback-rout
 import { raiseToCatch, showAndRaise, startWithFlows } from './runtime/failures';
 import { FlowSender } from './runtime/flow-sender';
 import { createDeliveredMessage, takeAcknowledgements } from './runtime/messages';
-import { parseChoice, parseNumber } from './runtime/settings';
+import { createReceiver, type ReceivingConfig } from './runtime/polling-node';
 import { translateError } from './runtime/texts';
 
-interface CallbackConfig extends NodeDef {
-  account?: string;
+interface CallbackConfig extends ReceivingConfig {
   path?: unknown;
   publicUrl?: unknown;
-  acknowledge?: string;
-  ackTimeout?: number | string;
 }
 
 type Query = Record<string, string | string[]>;
@@ -45,9 +41,9 @@ export = (RED: NodeAPI) => {
     let subscription: CallbackSubscription | undefined;
     let path: string | undefined;
     let unmount = () => {};
-    /** Why nobody gets in now, if so. */
+    /** Why the node accepts no callback now. */
     let problem: SmsError | undefined;
-    /** The badge shows why one could not be taken, not the path. */
+    /** The badge shows why a callback was refused, not the path. */
     let showsError = false;
 
     this.callbackUrl = () => {
@@ -57,10 +53,8 @@ export = (RED: NodeAPI) => {
 
     const subscribe = () =>
       getAccount(RED, config.account).membership.subscribe('callback', {
-        id: this.id,
+        ...createReceiver(RED, this, config),
         path,
-        acknowledge: parseChoice('acknowledge', config.acknowledge, ['auto', 'flow']),
-        ackTimeoutMs: parseNumber('ackTimeout', config.ackTimeout, limits['sms-callback-in'].ackTimeout) * 1_000,
         send: (delivery) =>
           sender.send(() => {
             const message = createDeliveredMessage(delivery);
@@ -70,22 +64,24 @@ export = (RED: NodeAPI) => {
 
     const accept = async (event: CallbackEvent, query: Query): Promise<CallbackAnswer> => {
       try {
-        // Without one the flows have not started yet, or it is told why there is none.
-        if (!subscription) getAccount(RED, config.account);
-        // What the address was called with goes along with every record.
+        if (!subscription) {
+          getAccount(RED, config.account);
+          return notNow('The flows have not started yet.');
+        }
         for (const record of event.records) record.query = query;
-        const isTaken = await subscription?.accept(event);
-        // Every badge is an event to the editor and to Status nodes, and thousands of callbacks may come in a second.
+        await subscription.accept(event);
+        // Every badge is an event for the editor and for Status nodes, and thousands of callbacks can come in a second.
         if (path !== undefined && showsError) this.status(badges.at(path));
         showsError = false;
-        return isTaken ? { status: 200, text: 'OK' } : notNow('The flow has not taken it.');
+        return { status: 200, text: 'OK' };
       } catch (error) {
-        // Once until one is taken again; why there is no account was told at the start.
+        if (asSmsError(error).code === 'SMS_CLOSED') return notNow('The flows are being deployed.');
+        // Once, until a callback is stored again. The start reported why there is no account.
         if (subscription && !showsError) raiseToCatch(RED, this, error);
         this.status(badges.error(error));
         showsError = true;
-        // The error may name a folder of this machine, or a host, and anybody may call.
-        return notNow('It cannot be kept now.');
+        // The error can name a folder of this machine, or a host, and anyone can call.
+        return notNow('The message cannot be stored now.');
       }
     };
 
@@ -106,7 +102,7 @@ export = (RED: NodeAPI) => {
         unmount = mountCallbackRoute(RED, { path, token: parseToken(address.token), handle });
         this.status(badges.at(path));
       } catch (error) {
-        // Until its token is known, the service is to come again later: no guess is the right one.
+        // Until the token is known, the node can accept no request.
         const keepOut = async () => notNow('The token of this callback is not known.');
         unmount = mountCallbackRoute(RED, { path, token: undefined, handle: keepOut });
         problem = asSmsError(error);
@@ -146,16 +142,16 @@ export = (RED: NodeAPI) => {
   });
 };
 
-/** Tells the service to bring a callback again later. */
+/** Asks the service to call again later. */
 function notNow(text: string): CallbackAnswer {
   return { status: 503, text };
 }
 
-/** The token, or else the variable that was to be one and is blank. */
+/** The token. If it is an environment variable without a value, the name of that. */
 function findToken(RED: NodeAPI, node: CallbackNode & { _alias?: string }): unknown {
   const { token } = node.credentials ?? {};
   if (!isBlank(token)) return token;
-  // Those of a node in a subflow are saved under the id that it has there.
+  // A node in a subflow has its credentials under the id of its template.
   const saved: { token?: unknown } = RED.nodes.getCredentials(node._alias ?? node.id) ?? {};
   return saved.token;
 }

@@ -7,6 +7,7 @@
 
 export { joinAccount, keyOfLogin } from './account/accounts';
 export type {
+  CallbackSubscriber,
   CallbackSubscription,
   FormerPlace,
   Membership,
@@ -34,7 +35,6 @@ export { type Clock, systemClock, type Timer, wait } from './clock';
 export type { OptOut, OptOutPage, OptOutQuery } from './consent/opt-outs';
 export { isAllowed, parsePrefixes } from './consent/prefixes';
 export { type ConsentChange, type ConsentSettings, parseConsentWords } from './consent/words';
-export type { CallbackSubscriptionOptions } from './delivery/callback-subscription';
 export type { OutboxBatch, OutboxSubscriptionOptions } from './delivery/outbox-subscription';
 export type { FlowDelivery, PollSubscriptionOptions } from './delivery/poll-subscription';
 export type { BatchSlice } from './delivery/subscribers';

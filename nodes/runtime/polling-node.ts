@@ -1,5 +1,5 @@
 import type { Node, NodeAPI, NodeDef } from 'node-red';
-import { SmsError, type Subscriber, type Subscribers, type Subscription } from '../../src';
+import { type RecordOfKind, SmsError, type Subscriber, type Subscribers, type Subscription } from '../../src';
 import { limits } from '../limits';
 import { getAccount } from './account-node';
 import { badges, endBadge, showPollState } from './badges';
@@ -10,20 +10,40 @@ import { createDeliveredMessage, createReceivedMessage, takeAcknowledgements } f
 import { parseChoice, parseNumber } from './settings';
 import { translate, translateError } from './texts';
 
-/** What the nodes that poll have in common. */
-export interface PollingConfig extends NodeDef {
+/** The properties that all receiving nodes have. */
+export interface ReceivingConfig extends NodeDef {
   account?: string;
-  filter?: string;
   acknowledge?: string;
   ackTimeout?: number | string;
   maxAttempts?: number | string;
 }
 
+/** The properties of the nodes that poll. */
+export interface PollingConfig extends ReceivingConfig {
+  filter?: string;
+}
+
 /** What a node polls. */
 export interface Polled<K extends 'incoming' | 'status'> {
   kind: K;
-  /** Which records each choice of the property `filter` lets through; the first is the default. */
-  filters: Readonly<Record<string, Subscribers[K]['wants']>>;
+  /** The records that each choice of the property `filter` lets through. The first choice is the default. */
+  filters: Readonly<Record<string, NonNullable<Subscribers[K]['wants']>>>;
+}
+
+/** How the flow of a receiving node acknowledges records. */
+export function createReceiver(RED: NodeAPI, node: Node, config: ReceivingConfig) {
+  const { ackTimeout, maxAttempts } = limits['sms-in'];
+  return {
+    id: node.id,
+    acknowledge: parseChoice('acknowledge', config.acknowledge, ['auto', 'flow']),
+    ackTimeoutMs: parseNumber('ackTimeout', config.ackTimeout, ackTimeout) * 1_000,
+    maxAttempts: parseNumber('maxAttempts', config.maxAttempts, maxAttempts),
+    onUndelivered: (event: RecordOfKind, attempts: number) => {
+      const message = createReceivedMessage(event, { redelivered: true });
+      const error = translateError(RED, new SmsError('undelivered', { params: { attempts } }));
+      Flows.of(RED).onceHeard(node, () => node.error(error, message));
+    },
+  };
 }
 
 /** Makes a node deliver what its account polls, and take acknowledgements at its input. */
@@ -38,19 +58,10 @@ export function runPollingNode<K extends 'incoming' | 'status'>(
 
   const subscribe = () => {
     const { membership } = getAccount(RED, config.account);
-    const { ackTimeout, maxAttempts } = limits['sms-in'];
     const filter = parseChoice('filter', config.filter, Object.keys(filters) as [string, ...string[]]);
     const subscriber: Omit<Subscriber, 'wants'> = {
-      id: node.id,
-      acknowledge: parseChoice('acknowledge', config.acknowledge, ['auto', 'flow']),
-      ackTimeoutMs: parseNumber('ackTimeout', config.ackTimeout, ackTimeout) * 1_000,
-      maxAttempts: parseNumber('maxAttempts', config.maxAttempts, maxAttempts),
+      ...createReceiver(RED, node, config),
       send: (delivery) => sender.send(() => [createDeliveredMessage(delivery)]),
-      onUndelivered: (news, attempts) => {
-        const message = createReceivedMessage(news, { redelivered: true });
-        const error = translateError(RED, new SmsError('undelivered', { params: { attempts } }));
-        Flows.of(RED).onceHeard(node, () => node.error(error, message));
-      },
       onState: (state) => showPollState(node, state),
       onFailing: (error) => raiseToCatch(RED, node, error),
       onRecovered: () => node.log(translate(RED, 'log.recovered')),
@@ -68,7 +79,7 @@ export function runPollingNode<K extends 'incoming' | 'status'>(
     endBadge(node);
     sender.close();
     subscription?.close();
-    // What was sent in this turn of the event loop is settled in the next.
+    // What was sent in this turn of the event loop is delivered in the next.
     setImmediate(done);
   });
 }

@@ -1,7 +1,7 @@
 import { type Clock, waitRunning } from '../clock';
 import type { WishOf } from '../consent/words';
 import { SmsError } from '../errors';
-import { withConsent } from '../inbox/correlator';
+import { readConsent } from '../inbox/correlator';
 import { Inbox, type InboxOptions, type ReceiveCounts } from '../inbox/inbox';
 import { Journal, type JournalOptions } from '../journal/journal';
 import { Copies, type Move, moveAll } from '../journal/move';
@@ -43,18 +43,14 @@ export class AccountData {
     });
     this.outbox = new Outbox({ ...options, journal, wanted: () => this.#replacedBy?.outbox.wanted() });
     this.journal = journal;
-    const correlator = withConsent({
-      journal,
-      correlator: (news) => this.outbox.replies.correlationOf(news),
-      now: () => options.clock.now(),
-      wishOf: options.wishOf,
-      onChanged: options.onOptOut,
-    });
+    const { clock, wishOf, onOptOut: onChanged } = options;
+    const consent = { journal, now: () => clock.now(), wishOf, onChanged };
     this.inbox = new Inbox({
       ...options,
       counts: options.receives,
       journal,
-      correlator,
+      correlator: (event) => this.outbox.replies.correlationOf(event),
+      consentOf: (event) => readConsent(consent, event),
       replacedBy: () => this.#replacedBy?.inbox,
     });
   }

@@ -135,7 +135,6 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   }
 
   onDrained(kind: Kind): void {
-    this.data?.inbox.drained(kind);
     this.data?.outbox.replies.onDrained(kind);
   }
 
@@ -211,7 +210,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   async refresh(): Promise<void> {
     const journal = this.data?.journal;
     const isKnown = this.clock.elapsed() - this.#optedOutReadAt < optedOutKnownMs;
-    if (isKnown || journal?.mode !== 'open') return;
+    if (isKnown || !journal?.isOpen) return;
     // What a former login or store has is not all here yet.
     if (!this.stores.expected) this.#optedOutReadAt = this.clock.elapsed();
     this.optedOut = await journal.run(createReading('refuse', countOptOuts)).catch(() => this.optedOut);

@@ -1,10 +1,6 @@
 import type { Clock } from '../clock';
 import { listOptOuts, type OptOutPage, type OptOutQuery } from '../consent/opt-outs';
 import type { ConsentChange } from '../consent/words';
-import {
-  type CallbackSubscriptionOptions,
-  CallbackSubscription as CalledSubscription,
-} from '../delivery/callback-subscription';
 import { type OutboxSubscriptionOptions, OutboxSubscription as PolledOutbox } from '../delivery/outbox-subscription';
 import { PollSubscription, type PollSubscriptionOptions } from '../delivery/poll-subscription';
 import { SmsError } from '../errors';
@@ -13,7 +9,7 @@ import { createOptOutStep } from '../inbox/correlator';
 import type { Channel, DeadLetter } from '../inbox/entries';
 import type { Inbox, InboxState } from '../inbox/inbox';
 import { createReading } from '../journal/step';
-import type { Kind } from '../model';
+import type { Kind, RecordsOfKind } from '../model';
 import { nothingSent } from '../outbox/admin';
 import type { SendHandler, SendingNode } from '../outbox/sender-registrations';
 import type { Endpoints, Watcher } from '../polling/endpoint';
@@ -34,6 +30,12 @@ import type {
 /** What a node gets by polling: a {@link Watcher} whose records are acknowledged. */
 export type Subscriber<K extends Kind = Kind> = Watcher & Omit<PollSubscriptionOptions<K>, 'path'>;
 
+/** How a node gets what it is called back with. */
+export type CallbackSubscriber = Omit<PollSubscriptionOptions<'incoming' | 'status'>, 'wants' | 'path'> & {
+  /** The path of the node. Absent: it has none, and gets only what came before. */
+  path: string | undefined;
+};
+
 /** What a node wants of the outbound messages. Without an interval it gets those that it asks for. */
 export type OutboxSubscriber = Watcher & Omit<OutboxSubscriptionOptions, 'onDemand'>;
 
@@ -42,7 +44,7 @@ export interface Subscribers {
   incoming: Subscriber<'incoming'>;
   status: Subscriber<'status'>;
   outbox: OutboxSubscriber;
-  callback: CallbackSubscriptionOptions;
+  callback: CallbackSubscriber;
 }
 
 /** A node's part in a loop. */
@@ -70,7 +72,15 @@ export interface OutboxSubscription {
 }
 
 /** A node's part in the callbacks. */
-export type CallbackSubscription = Pick<CalledSubscription, 'accept' | 'acknowledge' | 'close'>;
+export interface CallbackSubscription extends Subscription {
+  /**
+   * Resolves when the records of a callback (§6) are stored, or were before. The account then owns them, and the service
+   * need not call again.
+   *
+   * @throws SmsError `SMS_STORE` if they cannot be stored, `SMS_CLOSED` if the subscription is closed
+   */
+  accept(callback: RecordsOfKind<'incoming' | 'status'>): Promise<void>;
+}
 
 /** What one gets for subscribing, by channel. */
 export interface Subscriptions {
@@ -201,7 +211,7 @@ export class JoinedMembership implements Membership, Member {
     incoming: (subscriber) => this.#subscribeToPolled('incoming', subscriber),
     status: (subscriber) => this.#subscribeToPolled('status', subscriber),
     outbox: (subscriber) => this.#subscribeToOutbox(subscriber),
-    callback: (subscriber) => new CalledSubscription(this.inbox, subscriber, () => this.#host.stores.expected),
+    callback: (subscriber) => this.#subscribeToCallbacks(subscriber),
   };
   #onLeft = () => {};
   #leaving: Promise<void> | undefined;
@@ -327,6 +337,25 @@ export class JoinedMembership implements Membership, Member {
       close() {
         receiver.detach();
         stop();
+      },
+    };
+  }
+
+  #subscribeToCallbacks(subscriber: CallbackSubscriber): CallbackSubscription {
+    const { inbox } = this;
+    const receiver = new PollSubscription(inbox, 'callback', subscriber as PollSubscriptionOptions);
+    const address = { node: subscriber.id, path: subscriber.path ?? '' };
+    let isClosed = false;
+    return {
+      accept: async (callback) => {
+        await this.#host.stores.expected;
+        if (isClosed) throw new SmsError('closed');
+        await inbox.accept({ ...callback, via: 'callback', address });
+      },
+      acknowledge: (ackId, failed) => receiver.acknowledge(ackId, failed),
+      close() {
+        isClosed = true;
+        receiver.detach();
       },
     };
   }

@@ -6,35 +6,35 @@ import type { Given, InboxSubscriber } from './subscribers';
 
 /** One delivery of a record into the flow. */
 export type FlowDelivery<K extends Kind = Kind> = RecordOfKind<K> & {
-  /** It may have been sent into the flow before. */
+  /** The record might have been sent into the flow before. */
   redelivered: boolean;
-  /** What the flow has to bring back; absent when it need not. */
+  /** Brought back by the flow to acknowledge the record. Absent if the flow need not. */
   ackId?: string;
 };
 
-/** How a node is given records of these kinds. */
+/** How a node gets the records of its channel. */
 export interface PollSubscriptionOptions<K extends Kind = Kind> {
   /** The node's id. */
   id: string;
-  /** On channel `callback`: the path that the node answers. */
+  /** On channel `callback`: the path of the node. */
   path?: string | undefined;
-  /** Whether the node is interested in a record. */
-  wants(record: Records[K]): boolean;
-  /** `auto`: sending is delivering. `flow`: the flow says when. */
+  /** Whether the node is interested in a record. Absent: in all of them. */
+  wants?(record: Records[K]): boolean;
+  /** `auto`: a record that was sent is delivered. `flow`: the flow acknowledges it. */
   acknowledge: 'auto' | 'flow';
-  /** How long the flow may take. */
+  /** Time for the flow to acknowledge a record. */
   ackTimeoutMs: number;
-  /** Deliveries of one record before it is given up. */
+  /** Maximum number of deliveries of one record. */
   maxAttempts: number;
-  /** Sends into the flow. Resolves with whether it got there: not when the flow was stopped meanwhile. */
+  /** Sends into the flow. Resolves with `false` if the flow was stopped before. */
   send(delivery: FlowDelivery<K>): Promise<boolean>;
-  /** A record was given up. */
-  onUndelivered(news: RecordOfKind<K>, attempts: number): void;
+  /** The flow did not acknowledge a record in all its attempts. */
+  onUndelivered(event: RecordOfKind<K>, attempts: number): void;
 }
 
-/** A record that is out in the flow until that says what became of it, or its time is up. */
+/** A record that the flow has not acknowledged. */
 interface Out extends Given {
-  /** Whether the flow has it; otherwise it waits to be sent again. */
+  /** Whether the flow has it. Otherwise it waits for its next delivery. */
   isInFlow: boolean;
   /** Ends either. */
   timer: Timer | undefined;
@@ -42,14 +42,12 @@ interface Out extends Given {
 
 const firstRetryDelayMs = 250;
 
-/** At most so many records are out unacknowledged, unless the service brings them. */
+/** Maximum number of unacknowledged records. */
 export const maxOutstanding = 100;
-/** Likewise of those that it brings. The service is told to bring further ones later. */
-export const maxCalledBack = 1_000;
 
 /**
- * One node's share of the inbox: sends each record into its flow, and, when the flow acknowledges, minds it until it has
- * or the attempts are used up. Keeps the order of first deliveries.
+ * A node's share of the inbox: sends each record into the flow. If the flow acknowledges, redelivers the record until
+ * the flow has acknowledged it or its attempts are used up. Keeps the order of first deliveries.
  */
 export class PollSubscription implements InboxSubscriber {
   readonly id: string;
@@ -59,14 +57,12 @@ export class PollSubscription implements InboxSubscriber {
   readonly #options: PollSubscriptionOptions;
   readonly #onRoom: () => void;
   readonly #out = new Map<string, Out>();
-  /** On channel `callback`: what the flow could not handle, or has not answered in time, the service is to bring again. */
-  readonly #releases: boolean;
-  /** Taken, but not sent yet because too many are out: by id, with which attempt each will be. */
+  /** Records to be sent when fewer are unacknowledged, by id. */
   readonly #waiting = new Map<string, Given>();
   #isSending = false;
-  #isKnownFull = false;
+  #wasFull = false;
 
-  /** @param onRoom it {@link isFull}, or is not any more */
+  /** @param onRoom called when {@link isFull} changes */
   constructor(inbox: Inbox, channel: Channel, options: PollSubscriptionOptions, onRoom = () => {}) {
     this.id = options.id;
     this.path = options.path;
@@ -74,30 +70,28 @@ export class PollSubscription implements InboxSubscriber {
     this.#channel = channel;
     this.#options = options;
     this.#onRoom = onRoom;
-    this.#releases = channel === 'callback';
     inbox.attach(channel, this);
   }
 
   wants(record: InboxRecord): boolean {
-    return this.#options.wants(record);
+    return this.#options.wants?.(record) ?? true;
   }
 
-  /** Records that the flow has and has not acknowledged. */
+  /** Number of unacknowledged records. */
   get outstanding(): number {
     return this.#out.size;
   }
 
-  /** Further records that can be sent before one is acknowledged. */
+  /** Number of records that can be sent before one is acknowledged. */
   get room(): number {
-    return Math.max(0, (this.#releases ? maxCalledBack : maxOutstanding) - this.outstanding);
+    return Math.max(0, maxOutstanding - this.outstanding);
   }
 
-  /** Whether no further record can be sent before one is acknowledged. */
   get isFull(): boolean {
     return this.room === 0;
   }
 
-  /** Ends it: what is out unacknowledged stays in the inbox. */
+  /** Ends the subscription. Unacknowledged records stay in the inbox. */
   detach(): void {
     this.#inbox.detach(this.#channel, this);
     for (const { timer } of this.#out.values()) timer?.cancel();
@@ -119,23 +113,20 @@ export class PollSubscription implements InboxSubscriber {
   }
 
   /**
-   * The flow brought a message back.
+   * The flow brought a record back.
    *
-   * @param failed the flow could not handle it; of an earlier delivery than the last that says nothing
-   * @returns whether the id belongs to a record that is out here
+   * @param failed the flow could not handle it; ignored for an earlier delivery than the last
+   * @returns whether the id belongs to an unacknowledged record of this node
    */
   acknowledge(ackId: string, failed: boolean): boolean {
     const [id = '', attempt] = ackId.split('.');
     const out = this.#out.get(id);
-    if (out) {
-      if (!failed) this.#end(out, () => this.#inbox.done(out.entry, this));
-      else if (out.isInFlow && Number(attempt) === out.attempt) this.#fail(out);
-      // The service brings it again, or has already.
-    } else if (!failed && this.#releases) this.#inbox.doneLate(id);
-    return out !== undefined;
+    if (!out) return false;
+    if (!failed) this.#end(out, () => this.#inbox.done(out.entry, this));
+    else if (out.isInFlow && Number(attempt) === out.attempt) this.#fail(out);
+    return true;
   }
 
-  /** @param ackId what the flow has to bring back; absent when it need not */
   #deliver({ entry, attempt }: Given, ackId?: string): Promise<boolean> {
     const { kind, record, unsure = false } = entry;
     if (attempt > (entry.attemptsOf?.[this.id] ?? entry.attempts)) this.#inbox.countAttempt(entry, attempt, this.id);
@@ -146,7 +137,7 @@ export class PollSubscription implements InboxSubscriber {
   }
 
   #sendWaiting(): void {
-    // Giving one up asks for the next: in a loop, since there may be thousands.
+    // In a loop, because giving one up asks for the next, and there might be thousands.
     if (this.#isSending) return;
     this.#isSending = true;
     try {
@@ -160,8 +151,8 @@ export class PollSubscription implements InboxSubscriber {
     } finally {
       this.#isSending = false;
     }
-    if (this.isFull === this.#isKnownFull) return;
-    this.#isKnownFull = this.isFull;
+    if (this.isFull === this.#wasFull) return;
+    this.#wasFull = this.isFull;
     this.#onRoom();
   }
 
@@ -174,19 +165,17 @@ export class PollSubscription implements InboxSubscriber {
     out.isInFlow = true;
     void this.#deliver(out, `${entry.id}.${attempt}`).then((isThere) => {
       if (!isThere || !out.isInFlow || this.#out.get(entry.id) !== out || out.attempt !== attempt) return;
-      // It has its time once it is there.
-      const onTimeout = () => (this.#releases ? this.#release(out) : this.#sendAgain(out));
-      out.timer = this.#inbox.journal.clock.after(this.#options.ackTimeoutMs, onTimeout);
+      // The time of the flow begins when the record is there.
+      out.timer = this.#inbox.journal.clock.after(this.#options.ackTimeoutMs, () => this.#sendAgain(out));
     });
   }
 
   #fail(out: Out): void {
     out.timer?.cancel();
     out.isInFlow = false;
-    if (this.#releases) this.#release(out);
-    else if (out.attempt >= this.#options.maxAttempts) this.#giveUp(out);
+    if (out.attempt >= this.#options.maxAttempts) this.#giveUp(out);
     else {
-      // Leaves the flow a moment to recover, a longer one each time.
+      // Gives the flow time to recover, more each time.
       const delayMs = Math.min(this.#options.ackTimeoutMs, firstRetryDelayMs * 2 ** (out.attempt - 1));
       out.timer = this.#inbox.journal.clock.after(delayMs, () => this.#sendAgain(out));
     }
@@ -197,10 +186,6 @@ export class PollSubscription implements InboxSubscriber {
     this.#send(out);
   }
 
-  #release(out: Out): void {
-    this.#end(out, () => this.#inbox.release(out.entry));
-  }
-
   #giveUp(out: Out): void {
     this.#end(out, () => {
       this.#inbox.giveUp(out.entry, this);
@@ -208,11 +193,11 @@ export class PollSubscription implements InboxSubscriber {
     });
   }
 
-  /** A record is out no more. */
-  #end(out: Out, tell: () => void): void {
+  /** Ends the deliveries of a record. */
+  #end(out: Out, then: () => void): void {
     out.timer?.cancel();
     this.#out.delete(out.entry.id);
-    tell();
+    then();
     this.#sendWaiting();
   }
 }

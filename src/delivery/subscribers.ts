@@ -1,77 +1,83 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
-import { type Channel, type Entries, type Entry, nameSubscribers, type Pending, type Together } from '../inbox/entries';
+import {
+  type Address,
+  type Channel,
+  type Entries,
+  type Entry,
+  nameSubscribers,
+  type Pending,
+  type Together,
+} from '../inbox/entries';
 import { type InboxRecord, type Kind, kinds, type Records } from '../model';
 
-/** Where entries stand in what came together, when that is given in several turns of the event loop. */
+/** The place of entries among those that came together, if a node gets these in several turns of the event loop. */
 export interface BatchSlice {
-  /** The same for all that came together, and for nothing else. */
+  /** The same for all entries that came together, and for no others. */
   group: string;
-  /** How many come before them. */
+  /** Number of entries before the slice. */
   index: number;
-  /** Of the whole. */
+  /** Number of all entries. */
   count: number;
   isLast: boolean;
 }
 
-/** What a node is given. */
+/** An entry that a node gets. */
 export interface Given<K extends Kind = Kind> {
   entry: Entry<K>;
-  /** Which attempt it is for the node, which says by {@link Inbox.countAttempt} when it sends it. */
+  /** The number of this attempt. The node calls {@link Inbox.countAttempt} when it sends the entry. */
   attempt: number;
 }
 
-/** One node, as the inbox sees it, and what it takes. */
+/** A node as the inbox sees it. */
 export interface InboxSubscriber<K extends Kind = Kind> {
-  /** The node's id: a node that comes back under it after a redeploy gets what was for it. */
+  /** The node's id. A node that comes back under it after a redeploy gets the entries of its predecessor. */
   readonly id: string;
-  /** On channel `callback`: the path it answers. */
+  /** On channel `callback`: the path of the node. */
   readonly path?: string | undefined;
-  /** Gets only what it asked for itself, and what is left that nobody else takes. */
+  /** Gets only what it asked for itself, and what is left that no other node gets. */
   readonly onDemand?: boolean;
-  /** Whether it takes a record of its channel; absent: all of them. */
+  /** Whether it takes a record of its channel. Absent: all of them. */
   wants?(record: Records[K]): boolean;
   /**
-   * Gets entries that came together, or a slice of them, in order. Each has to be answered by {@link Inbox.done}, or, where the service
-   * shall bring it again, by {@link Inbox.release}.
+   * Gets entries that came together, or a slice of them, in order. It answers each with {@link Inbox.done} or
+   * {@link Inbox.giveUp}.
    *
-   * @param context what {@link Arrival.context} said
-   * @param slice absent when these are all
+   * @param context see {@link Destination}
+   * @param slice absent if these are all
    */
   take(given: readonly Given<K>[], context?: unknown, slice?: BatchSlice): void;
 }
 
-/** Whom records are for: everybody on their channel, unless it says more. */
+/** The nodes that records are for. If blank: every node of their channel. */
 export interface Destination {
-  /** Via callback: who was called. Only that node gets them. */
-  address?: { node: string; path: string };
-  /** A node on demand that asked for them, and what it wants to be told with them. */
+  /** The node that was called back, which alone gets the records. */
+  address?: Address;
+  /** The node on demand that asked for the records, and what it wants handed back with them. */
   asker?: string;
   context?: unknown;
 }
 
-/** What the subscribers tell. */
+/** What the subscribers report. */
 export interface SubscribersEvents {
-  /** All who are still part of the flows have taken an entry. */
+  /** Every node that is still part of the flows has taken an entry. */
   onTaken(pending: Pending): void;
-  /** None of those who are here wants it, or the only node that was to get it once more is gone. */
+  /** No node here wants an entry, or the only node that was to get it again is gone. */
   onPassedOver(pending: Pending): void;
-  /** Somebody here takes the polled copy of a called-back entry that nobody is to get any more. */
-  onStranded(pending: Pending): void;
-  /** Whether a kind is polled, for whomever. */
+  /** Whether a kind is polled, for whatever reason. */
   isPolled(kind: Kind): boolean;
-  /** Nobody takes what is polled, neither here nor being redeployed. */
+  /** No node receives an entry, and none that could is being redeployed. */
   onUntaken(pending: Pending): void;
-  /** A node threw as it was given something. */
+  /** A node threw when it was given something. */
   onFault(error: unknown): void;
 }
 
-/** Entries given in one turn of the event loop. */
+/** Maximum number of entries given in one turn of the event loop. */
 const sliceSize = 250;
 
-/** A node that was taken away, and may come back after a redeploy. */
+/** A node that was taken away, and might come back after a redeploy. */
 interface Away {
   subscriber: InboxSubscriber;
-  /** How many nodes had come by then. */
+  /** Number of nodes that had come by then. */
   comings: number;
 }
 
@@ -80,13 +86,13 @@ interface Batch {
   subscriber: InboxSubscriber;
   first: Pending;
   given: Given[];
-  /** Of what has just come. */
+  /** Set for entries that have just come. */
   together: Together | undefined;
 }
 
 /**
- * The nodes of each channel, who get the undelivered entries: what has just come at once, in the order in which it came, and what
- * nobody has in hand when nodes come, or come back after a redeploy.
+ * The nodes of each channel. They get new entries immediately, in the order in which these came. When nodes come, or
+ * come back after a redeploy, they get the entries that no node has in hand.
  */
 export class Subscribers {
   readonly #entries: Entries;
@@ -95,12 +101,13 @@ export class Subscribers {
   /** Nodes on each channel, by id. */
   readonly here = byChannel<InboxSubscriber>();
   readonly #away = byChannel<Away>();
-  /** How often a node has come. */
+  /** Number of times that a node has come. */
   #comings = 0;
-  #absence: Timer | undefined;
-  /** To be looked at. */
+  /** Runs while nodes might still come: after a start, and after a node was taken away. */
+  #deployment: Timer | undefined;
+  /** Entries to be shared out. */
   #queue: Pending[] = [];
-  /** Nodes have come, or were away for too long: all entries are to be looked at. */
+  /** All entries are to be shared out: nodes have come, or were away for too long. */
   #isForAll = false;
   #turn: Timer | undefined;
   #onGiven: (() => void)[] = [];
@@ -111,66 +118,66 @@ export class Subscribers {
     this.#clock = clock;
   }
 
-  /** Nodes of a flow come in one turn of the event loop: when it ends all are here, and get what waits. */
+  /** Adds a node. Nodes of a flow come in one turn of the event loop, and get what waits in the next. */
   attach(channel: Channel, subscriber: InboxSubscriber): void {
     this.here[channel].set(subscriber.id, subscriber);
     this.#comings++;
     this.giveAll();
   }
 
-  /** Takes a node away. It may be back after a redeploy, which must not make it miss what others get, or what is its own. */
+  /** Takes a node away. It might be back after a redeploy, and then gets what the others got, and what is its own. */
   detach(channel: Channel, subscriber: InboxSubscriber): void {
     if (!this.isHere(channel, subscriber)) return;
     this.here[channel].delete(subscriber.id);
     this.#away[channel].set(subscriber.id, { subscriber, comings: this.#comings });
-    this.#absence?.cancel();
-    const onAbsent = () => {
-      this.#comings++;
-      this.giveAll();
-    };
-    this.#absence = this.#clock.after(longestDeploymentMs, onAbsent, true);
+    this.#awaitDeployment();
   }
 
-  /** Whether this very node, and not a redeployed one in its place, is on a channel. */
+  /** Entries were found in the store: their nodes might come. */
+  found(): void {
+    this.#awaitDeployment();
+    this.giveAll();
+  }
+
+  /** Whether this very node, and not a redeployed one with its id, is on a channel. */
   isHere(channel: Channel, subscriber: InboxSubscriber): boolean {
     return this.here[channel].get(subscriber.id) === subscriber;
   }
 
-  /** Whether somebody takes what comes on a channel, or a record of it. */
+  /** Whether a node takes what comes on a channel, or a record of it. */
   hasAny(channel: Channel, record?: InboxRecord): boolean {
     return [...this.here[channel].values()].some((one) => wants(one, record));
   }
 
-  /** Whether somebody takes what comes on a channel, or a record of it, or is being redeployed, and may want something else by then. */
+  /** Like {@link hasAny}, or a node is being redeployed, and might want the record then. */
   expects(channel: Channel, record?: InboxRecord): boolean {
     const away = [...this.#away[channel].values()];
     return this.hasAny(channel, record) || away.some(({ subscriber }) => !subscriber.onDemand);
   }
 
-  /** What can be given here, as in `Item.subscribers`: the kinds that are polled, for somebody who is here or for nobody, and who is called back. */
+  /** What can be delivered here, as in `Item.subscribers`: the kinds that are polled, and the nodes that are called back. */
   get wanted(): string[] {
     const polled = kinds.filter((kind) => this.hasAny(kind) || this.#events.isPolled(kind));
     const called = [...this.here.callback.values()];
     return [...polled, ...called.flatMap(({ id, path }) => nameSubscribers({ node: id, path }))];
   }
 
-  /** The nodes that what comes now is for. */
+  /** The nodes that new records are for. */
   audience({ kind, address, asker }: Destination & { kind: Kind }): InboxSubscriber[] {
     const here = [...this.here[address ? 'callback' : kind].values()];
     if (address) return here.filter(({ id }) => id === address.node);
     return here.filter(({ id, onDemand }) => !onDemand || id === asker);
   }
 
-  /** Whether nobody who is here, or may come back, is to get a called-back entry. */
-  isStranded({ entry: { channel, address }, pendingFor }: Pending): boolean {
-    if (!address || this.#calledAt(channel, address)) return false;
-    const [here, away] = [this.here[channel], this.#away[channel]];
-    return ![address.node, ...pendingFor.keys()].some((id) => here.has(id) || away.has(id));
+  /** The node that gets what a node was called back with: that node, or else the first with its path. */
+  calledAt(channel: Channel, { node, path }: Address): InboxSubscriber | undefined {
+    const here = this.here[channel];
+    return here.get(node) ?? [...here.values()].find((one) => one.path === path);
   }
 
   /**
-   * Gives what has just been saved, and is among the entries by now. While older entries wait to be looked at it waits behind them, and
-   * of more than fits into one turn the rest does.
+   * Gives entries that were just saved. They wait behind older entries, and those that do not fit into one turn wait for
+   * the next.
    */
   give(fresh: readonly Pending[]): void {
     const isBehind = this.#queue.length > 0 || (this.#isForAll && this.#entries.size > fresh.length);
@@ -179,31 +186,42 @@ export class Subscribers {
     else this.#giveSlice();
   }
 
-  /** Looks at all entries in the turns that follow: those that wait come before any that come from now on. */
+  /** Shares out all entries in the next turns, before any that come from now on. */
   giveAll(): void {
     this.#isForAll = true;
     this.#giveNextTurn();
   }
 
-  /** Resolves when nothing waits to be looked at; absent when nothing does. */
+  /** Resolves when nothing waits to be shared out. Absent if nothing does. */
   get given(): Promise<void> | undefined {
     if (this.#queue.length === 0) return undefined;
     return new Promise((resolve) => this.#onGiven.push(resolve));
   }
 
+  #awaitDeployment(): void {
+    this.#deployment?.cancel();
+    const onOver = () => {
+      this.#deployment = undefined;
+      this.#comings++;
+      this.giveAll();
+    };
+    this.#deployment = this.#clock.after(longestDeploymentMs, onOver, true);
+  }
+
   #giveNextTurn(): void {
     this.#turn ??= this.#clock.nextTurn(() => {
       this.#turn = undefined;
-      if (this.#isForAll) this.#lookAtAll();
+      if (this.#isForAll) this.#queueAll();
       this.#giveSlice();
     });
   }
 
-  /** Gives a turn's worth of what is to be looked at, and the rest in the turns that follow. */
+  /** Shares out as many entries as fit into one turn. */
   #giveSlice(): void {
     const batches: Batch[] = [];
     for (const pending of this.#queue.splice(0, sliceSize)) {
-      if (pending.isManuallyResent || this.#entries.get(pending.entry.id) !== pending) continue;
+      const { id, isHeldBack } = pending.entry;
+      if (isHeldBack || this.#entries.get(id) !== pending) continue;
       for (const batch of this.#share(pending)) addTo(batches, batch);
     }
     for (const batch of batches) this.#handOn(batch);
@@ -211,23 +229,23 @@ export class Subscribers {
     else for (const resolve of this.#onGiven.splice(0)) resolve();
   }
 
-  /** Who was taken away since the last node came is being redeployed; who was before is not part of the flows any more. */
-  #lookAtAll(): void {
+  /** A node that went away since the last node came is being redeployed. One that went before is no longer part of the flows. */
+  #queueAll(): void {
     this.#isForAll = false;
-    let isSomebodyAway = false;
     for (const away of Object.values(this.#away)) {
       for (const [id, { comings }] of away) if (comings < this.#comings) away.delete(id);
-      isSomebodyAway ||= away.size > 0;
     }
-    if (!isSomebodyAway) this.#absence?.cancel();
+    const isDeployed = Object.values(this.#away).every(({ size }) => size === 0) && this.#comings > 0;
+    if (isDeployed) {
+      this.#deployment?.cancel();
+      this.#deployment = undefined;
+    }
     this.#queue = [...this.#entries.values()];
   }
 
-  /** Says who gets an entry now, and which attempt it is for each: before any of them is given it, since the first may be done with it at once. */
+  /** Says which nodes get an entry now, and which attempt that is, before any of them gets it: the first might take it immediately. */
   #share(pending: Pending): Batch[] {
     const { entry, pendingFor } = pending;
-    // The service may bring the called-back one again for its node, but not the polled copy.
-    if (entry.polledCopy && this.hasAny(entry.kind) && this.isStranded(pending)) this.#events.onStranded(pending);
     const subscribers = this.#recipients(pending);
     const { isNew, firstAttempt, taken } = pending;
     pending.isNew = false;
@@ -240,16 +258,22 @@ export class Subscribers {
       pendingFor.set(id, subscriber);
       return { subscriber, first: pending, given: [{ entry, attempt }], together };
     });
-    const isUntaken = taken === 0 && !entry.address && !this.expects(entry.channel);
-    if (isUntaken && this.#events.isPolled(entry.kind)) this.#events.onUntaken(pending);
-    // Whoever else was owed it is not part of the flows any more, or does not want it.
-    if (pendingFor.size === 0 && taken > 0) this.#events.onTaken(pending);
-    else if (pendingFor.size === 0 && entry.channel !== 'callback' && this.hasAny(entry.channel))
-      this.#events.onPassedOver(pending);
+    if (pendingFor.size > 0) return batches;
+    // Every other node that was to get it is no longer part of the flows, or does not want it.
+    if (taken > 0) this.#events.onTaken(pending);
+    else if (this.#isUnreceived(entry)) this.#events.onUntaken(pending);
+    else if (entry.channel !== 'callback' && this.hasAny(entry.channel)) this.#events.onPassedOver(pending);
     return batches;
   }
 
-  /** Who is to get an entry now: nodes that were owed it and came back, else everybody it is for. */
+  /** Whether no node receives an entry, and none can come: then it is unhandled. */
+  #isUnreceived({ channel, kind, address }: Entry): boolean {
+    const isExpected =
+      address && channel === 'callback' ? this.#away.callback.has(address.node) : this.expects(channel);
+    return !isExpected && (!this.#deployment || (channel !== 'callback' && this.#events.isPolled(kind)));
+  }
+
+  /** The nodes that get an entry now: those that were to get it and came back, or else all that it is for. */
   #recipients(pending: Pending): InboxSubscriber[] {
     const { entry, pendingFor, taken, together } = pending;
     const [here, away] = [this.here[entry.channel], this.#away[entry.channel]];
@@ -257,27 +281,25 @@ export class Subscribers {
     let isInHand = false;
     for (const [id, holder] of [...pendingFor]) {
       const subscriber = here.get(id);
-      if (!subscriber && here.size > 0 && !away.has(id)) pendingFor.delete(id);
+      // If the flows are stopped, the nodes that still wait for their share might come back.
+      const isGone = !subscriber && !away.has(id) && (here.size > 0 || taken === 0);
+      if (isGone) pendingFor.delete(id);
       else if (subscriber && subscriber === holder) isInHand = true;
       else if (subscriber && (entry.address || wants(subscriber, entry.record))) returned.push(subscriber);
       else if (subscriber) pendingFor.delete(id);
     }
     if (returned.length > 0 || isInHand || taken > 0) return returned;
-    if (entry.address) return this.#calledAt(entry.channel, entry.address) ?? [];
+    if (entry.address) {
+      const called = this.calledAt(entry.channel, entry.address);
+      return called ? [called] : [];
+    }
     const wanting = [...here.values()].filter((one) => wants(one, entry.record));
     const asking = wanting.filter(({ id, onDemand }) => !onDemand || id === together?.asker);
     for (const [id, { subscriber }] of away) {
       if (!pendingFor.has(id) && (!subscriber.onDemand || id === together?.asker)) pendingFor.set(id, undefined);
     }
-    // What was asked for before a restart is not asked for again: the service has moved on.
+    // What a node asked for before a restart is not asked for again: the service has moved on.
     return asking.length === 0 && pendingFor.size === 0 ? wanting.slice(0, 1) : asking;
-  }
-
-  /** Who gets what a node was called with: itself, or the first that answers its path. */
-  #calledAt(channel: Channel, { node, path }: NonNullable<Destination['address']>): [InboxSubscriber] | undefined {
-    const here = this.here[channel];
-    const subscriber = here.get(node) ?? [...here.values()].find((one) => one.path === path);
-    return subscriber && [subscriber];
   }
 
   #handOn({ subscriber, first, given, together }: Batch): void {
@@ -299,14 +321,14 @@ function wants(subscriber: InboxSubscriber, record: InboxRecord | undefined): bo
   return !record || (subscriber.wants?.(record) ?? true);
 }
 
-/** What came together is given together, and nothing else with it. */
+/** Entries that came together are given together, and no others with them. */
 function addTo(batches: Batch[], batch: Batch): void {
   const open = batches.filter(({ subscriber }) => subscriber === batch.subscriber).at(-1);
   if (open && open.together === batch.together) open.given.push(...batch.given);
   else batches.push(batch);
 }
 
-/** Absent when these are all that came together. */
+/** Absent if these are all entries that came together. */
 function sliceOf({ index }: Pending, length: number, together: Together | undefined): BatchSlice | undefined {
   if (!together || together.count === length) return undefined;
   const { group, count } = together;

@@ -1,80 +1,77 @@
 import { changeOptOuts, type OptOutChange } from '../consent/opt-outs';
-import type { WishOf } from '../consent/words';
+import type { ConsentChange, WishOf } from '../consent/words';
 import type { Journal } from '../journal/journal';
 import type { InboxRecord, RecordOfKind } from '../model';
 import type { Changes, Look } from '../store/store';
 
-/** What a record becomes; `effect` is run when that is written, or cannot be for now. */
+/** A record with what it answers. */
 export interface Correlated {
   record: InboxRecord;
-  /** It has gone to whoever waited for it. */
+  /** A report has used the record. */
   isTaken?: true | undefined;
+  /** Runs when the step is written, or was taken without the store. */
   effect(): void;
 }
 
-/** What somebody else knows of a record that has come, and makes of it in the step that takes it in. */
+/** What the account knows of a record that has come. */
 export interface Correlating {
-  /** Whether it may answer anything: it waits for a store that fails, then. */
+  /** Whether the record might answer something. It then waits for a store that fails. */
   readonly mayAnswer: boolean;
-  /** What is looked at in any case. */
+  /** The keys that `correlate` looks at in any case. */
   readonly keys: readonly string[];
-  /** Pending while it is not known yet what it answers; absent: it is. */
+  /** Pending while nobody knows yet what the record answers. Absent: that is known. */
   readonly outcome?: Promise<void> | undefined;
-  /**
-   * What it becomes when nobody knows yet what it answers.
-   *
-   * @param isNew it has not come before
-   */
-  correlate(look: Look, changes: Changes, isNew: boolean): Correlated;
+  /** Says what the record answers, and changes what follows from that. */
+  correlate(look: Look, changes: Changes): Correlated;
 }
 
-/** Says what is known of a record that has come. */
-export type Correlator = (news: RecordOfKind) => Correlating;
+/** Says what the account knows of a record. */
+export type Correlator = (event: RecordOfKind) => Correlating;
 
-/** What consent in the inbox stands on. */
+/** What consent needs. */
 export interface ConsentOptions {
   journal: Journal;
-  /** What else is known of records. */
-  correlator: Correlator;
   now(): number;
-  /** Says what people wish; nothing while consent is off. */
+  /** Says which change a message asks for. Nothing while `optOut` is off. */
   wishOf: WishOf;
   /** The list has changed. */
   onChanged(): void;
 }
 
+/** What an opt-out or opt-in changes, in the step that accepts the message. */
+export interface Consent {
+  /** Stands in the record as `optOut`. */
+  readonly wish: ConsentChange;
+  /** Changes the list. Returns what to do when that is written. */
+  change(look: Look, changes: Changes): () => void;
+}
+
 const formatting = /[()./\s+-]/g;
 const digits = /^\d{1,20}$/;
 
-/** Puts on the list, or takes off it, whoever writes one of the words, in the step that takes the message in. */
-export function withConsent({ journal, correlator, now, wishOf, onChanged }: ConsentOptions): Correlator {
-  return (news) => {
-    const wish = news.kind === 'incoming' ? wishOf(news.record.body) : undefined;
-    const msisdn = wish && String(news.record.from ?? '').replace(formatting, '');
-    if (!wish || !msisdn || !digits.test(msisdn)) return correlator(news);
-    // The wish goes along to whoever keeps the record as the answer to a reply request.
-    const known = correlator({ ...news, record: { ...news.record, optOut: wish } } as RecordOfKind);
-    return {
-      ...known,
-      correlate(look, changes, isNew) {
-        const correlated = known.correlate(look, changes, isNew);
-        if (!isNew) return correlated;
-        const change: OptOutChange = { msisdns: [msisdn], wish, at: now(), via: 'message' };
-        // While the store fails nobody knows what the list is, which must not be written over.
-        const isOpen = journal.mode === 'open';
-        if (isOpen) changeOptOuts(change, look, changes);
-        const effect = () => {
-          correlated.effect();
-          if (isOpen) onChanged();
-          else void journal.run(createOptOutStep(change, 'postpone')).then(onChanged, () => {});
-        };
-        return { ...correlated, effect };
-      },
-    };
+/** Reads an opt-out or an opt-in from a message. `undefined`: the record is neither. */
+export function readConsent(
+  { journal, now, wishOf, onChanged }: ConsentOptions,
+  event: RecordOfKind,
+): Consent | undefined {
+  const wish = event.kind === 'incoming' ? wishOf(event.record.body) : undefined;
+  const msisdn = wish && String(event.record.from ?? '').replace(formatting, '');
+  if (!wish || !msisdn || !digits.test(msisdn)) return undefined;
+  const change: OptOutChange = { msisdns: [msisdn], wish, at: now(), via: 'message' };
+  return {
+    wish,
+    change(look, changes) {
+      if (journal.isOpen) {
+        changeOptOuts(change, look, changes);
+        return onChanged;
+      }
+      // While the store fails nobody can read the list, and it must not be overwritten.
+      return () => void journal.run(createOptOutStep(change, 'postpone')).then(onChanged, () => {});
+    },
   };
 }
 
-/** Changes who is on the list. Results in for how many that is a change. */
+/** Changes the list of opted-out numbers. Results in how many of them that changes. */
 export function createOptOutStep(change: OptOutChange, whileFailing: 'refuse' | 'postpone') {
   return {
     whileFailing,

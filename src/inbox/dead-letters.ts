@@ -6,27 +6,25 @@ import { createChange, type Participant } from '../journal/step';
 import type { Kind, RecordOfKind } from '../model';
 import { type Changes, dropItem, keepItem } from '../store/store';
 import type { InboxParts } from './context';
-import { type DeadLetter, type Entry, isDeadLetter, Pending } from './entries';
+import { type Channel, type DeadLetter, type Entry, isDeadLetter, Pending } from './entries';
 import { type Identity, identify, isSameMessage } from './identity';
 
 const keptMs = 7 * 24 * 3_600_000;
-const mostKept = 10_000;
+const maxKept = 10_000;
 const sweepMs = 3_600_000;
 
-/** No clock that has been set says less: one without a battery begins in 1970. */
+/** A clock that says an earlier time was not set yet: without a battery, it begins in 1970. */
 const earliestTime = Date.UTC(2020, 0, 1);
 
 interface Kept {
   item: DeadLetter;
-  /** Since when it has been given up, by {@link Clock.elapsed}: whoever sets the clock makes nothing older. */
+  /** When the record became unhandled, by {@link Clock.elapsed}: setting the clock makes nothing older. */
   since: number;
-  /** It is in the store no more, or in that of another. */
-  isGone?: true;
 }
 
 /**
- * Keeps what was given up for 7 days, and no more than 10,000 of it: the oldest go first. What was given up before the clock had
- * been set is kept for 7 days from when it was found by the next process.
+ * Keeps unhandled records for 7 days, and at most 10,000 of them: the oldest go first. Records that became unhandled
+ * before the clock was set are kept for 7 days from when the next process found them.
  */
 export class DeadLetters {
   readonly #context: InboxParts;
@@ -34,10 +32,10 @@ export class DeadLetters {
   readonly #kept = new Map<string, Kept>();
   #sweep: Timer | undefined;
   #hasBeenFull = false;
-  /** Of what it is known that no node takes it. */
-  readonly #untaken = new Told<Kind>();
+  /** Kinds that no node receives, if that was reported. */
+  readonly #reportedKinds = new Told<Kind>();
 
-  /** @param onFull called the first time that something has to go before its time */
+  /** @param onFull called the first time that a record has to go before its time */
   constructor(context: InboxParts, onFull: () => void) {
     this.#context = context;
     this.#onFull = onFull;
@@ -52,74 +50,72 @@ export class DeadLetters {
   }
 
   /**
-   * At most so many, the one that was given up first before the others, and what to ask for more with; absent: these were the last.
+   * One page, in the order in which the records became unhandled. `next` asks for the page that follows; absent: this is
+   * the last page.
    *
-   * @param after what an earlier page gave as its `next`, whether that one is still here or not; absent: from the first
+   * @param after the `next` of an earlier page, even if its record is gone; absent: from the first
    */
-  page(most: number, after = ''): { items: DeadLetter[]; next?: string } {
+  page(limit: number, after = ''): { items: DeadLetter[]; next?: string } {
     const all = [...this.#kept.values()].map(({ item }) => ({ item, key: keyOf(item) }));
     const rest = all.filter(({ key }) => key > after).sort((a, b) => (a.key < b.key ? -1 : 1));
-    const page = rest.slice(0, most);
-    const next = rest.length > most ? page.at(-1)?.key : undefined;
+    const page = rest.slice(0, limit);
+    const next = rest.length > limit ? page.at(-1)?.key : undefined;
     return { items: page.map(({ item }) => item), ...(next !== undefined && { next }) };
   }
 
-  /** A node has given an entry up. What drops the entry in the same turn of the event loop shares the commit. */
-  add({ id, kind, attempts, record, unsure }: Entry, node: string): void {
+  /**
+   * Adds an entry. If the same turn of the event loop drops the entry, both share a commit.
+   *
+   * @param node whose flow did not acknowledge it; blank: no node receives it
+   */
+  add({ id, kind, record, subscribers, attempts, channel, address, unsure }: Entry, node: string): void {
     const { clock } = this.#context;
     const item = {
-      // By its name it is the same one, should the entry come again because the drop was not written.
-      ...{ id: `${id}~${node}`, part: 'deadLetter' as const, subscribers: [kind], attempts, node, at: clock.now() },
+      // The same id again if the entry comes back because its drop was not written.
+      ...{ id: `${id}~${node}`, part: 'deadLetter' as const, subscribers, attempts, node, at: clock.now() },
       ...({ kind, record } as RecordOfKind),
+      ...(channel === 'callback' && { address }),
       ...(unsure && { unsure }),
     };
-    const kept: Kept = { item, since: clock.elapsed() };
-    this.#put(kept);
+    this.#put({ item, since: clock.elapsed() });
     this.#sweepLater();
-    const step = createChange((changes) => {
-      // Whoever is called back with it may have taken it by then. It is written also where it is to be given again: what drops the entry may come first.
-      if (!kept.isGone && !changes.drop.has(item.id)) keepItem(changes, item);
-    });
-    this.#context.run(step);
-    if (this.#kept.size <= mostKept) return;
-    this.discard([...this.#kept.keys()].slice(0, this.#kept.size - mostKept));
+    this.#context.run(createChange((changes) => keepItem(changes, item)));
+    if (this.#kept.size <= maxKept) return;
+    this.discard([...this.#kept.keys()].slice(0, this.#kept.size - maxKept));
     if (!this.#hasBeenFull) this.#onFull();
     this.#hasBeenFull = true;
   }
 
-  /** No node takes an entry. Returns whether that is news. */
-  addUntaken(entry: Entry): boolean {
+  /** Adds an entry that no node receives. Returns whether it is the first of its kind since a node received that kind. */
+  addUnreceived(entry: Entry): boolean {
     this.add(entry, '');
-    return this.#untaken.tell(entry.kind);
+    return this.#reportedKinds.tell(entry.kind);
   }
 
-  /** What no node took of a message, unless these changes drop it. */
-  find(kind: Kind, identity: Identity, changes?: Changes): DeadLetter | undefined {
+  /** Finds the polled copy of a message, if no node receives it, unless these changes drop it. */
+  findPolled(kind: Kind, identity: Identity, changes: Changes): DeadLetter | undefined {
     for (const { item } of this.#kept.values()) {
-      if (item.node !== '' || item.kind !== kind || changes?.drop.has(item.id)) continue;
+      if (item.node !== '' || item.address || item.kind !== kind || changes.drop.has(item.id)) continue;
       if (isSameMessage(identify(item), identity)) return item;
     }
     return undefined;
   }
 
-  /** Gives what no node took to those that have come and want it. */
-  giveUntaken(): void {
+  /** Gives the records that no node received to the nodes that have come since. */
+  giveUnreceived(): void {
     const { subscribers, run } = this.#context;
-    const items = [...this.#kept.values()].map(({ item }) => item);
-    const wanted = items.filter(({ node, kind, record }) => node === '' && subscribers.hasAny(kind, record));
-    for (const kind of this.#untaken) if (subscribers.hasAny(kind)) this.#untaken.delete(kind);
-    for (const { id } of wanted) this.#kept.delete(id);
-    if (wanted.length > 0) run(createDelivery(this.#context, wanted));
+    for (const kind of this.#reportedKinds) if (subscribers.hasAny(kind)) this.#reportedKinds.delete(kind);
+    const items = [...this.#kept.values()].map(({ item }) => item).filter(({ node }) => node === '');
+    const receivable = items.filter((item) => this.#channelOf(item) !== undefined);
+    if (receivable.length > 0) run(this.#createDelivery(receivable));
   }
 
-  /** One is in the store no more. */
+  /** Forgets a record that the store does not have any longer. */
   forget(id: string): void {
-    const kept = this.#kept.get(id);
-    if (kept) kept.isGone = true;
     this.#kept.delete(id);
   }
 
-  /** Forgets some. */
+  /** Removes records. */
   discard(ids: readonly string[]): void {
     for (const id of ids) this.#kept.delete(id);
     const step = createChange((changes) => {
@@ -128,19 +124,18 @@ export class DeadLetters {
     this.#context.run({ ...step, drops: ids });
   }
 
-  /** Gives one to its node once more, its attempts counted anew. Returns whether it was there, and its node is. */
+  /** Delivers a record to its node again, with its attempts counted from zero. Returns whether both are here. */
   deliver(id: string): boolean {
     const item = this.get(id);
-    // For a node that is gone it would wait for ever, out of sight: nobody else gets it.
-    if (!item || !this.#context.subscribers.here[item.kind].has(item.node)) return false;
-    this.#kept.delete(id);
-    this.#context.run(createDelivery(this.#context, [item]));
+    // For a node that is gone, the entry would wait out of sight, and no other node would get it.
+    if (!item || !this.#channelOf(item)) return false;
+    this.#context.run(this.#createDelivery([item]));
     return true;
   }
 
   #put(kept: Kept): void {
     const { id } = kept.item;
-    // The same one may come again at another time.
+    // To the end: the same record might become unhandled again.
     this.#kept.delete(id);
     this.#kept.set(id, kept);
   }
@@ -158,22 +153,67 @@ export class DeadLetters {
     this.#sweep = clock.after(sweepMs, sweep, true);
   }
 
-  /** Since when an item has been given up that was found, as far as that is known. */
+  /** When a record that was found became unhandled, by {@link Clock.elapsed}, as far as that is known. */
   #sinceOf({ id, at }: DeadLetter): number {
     const { clock } = this.#context;
     const age = at < earliestTime ? 0 : Math.max(0, clock.now() - ClockSkew.of(clock).timeOf(at));
     return this.#kept.get(id)?.since ?? clock.elapsed() - age;
   }
 
-  /** Finds what an earlier process has given up. */
+  /** The channel on which a node is here that a record can be delivered to. */
+  #channelOf({ kind, node, address, record }: DeadLetter): Channel | undefined {
+    const { subscribers } = this.#context;
+    if (address && subscribers.calledAt('callback', address)) return 'callback';
+    if (node !== '') return !address && subscribers.here[kind].has(node) ? kind : undefined;
+    return subscribers.hasAny(kind, record) ? kind : undefined;
+  }
+
+  /** Makes entries of records again: of each for the node that did not acknowledge it, or for all nodes. */
+  #createDelivery(items: readonly DeadLetter[]): Step<void> {
+    const { journal, entries, subscribers } = this.#context;
+    const found = items.map((item) => ({ id: item.id, entry: this.#entryOf(item, journal.nextId()) }));
+    return {
+      whileFailing: 'apply',
+      decide: (_look, changes) => {
+        // A callback might have taken the record, or a user removed it.
+        const given = found.filter(({ id }) => this.#kept.has(id) && !changes.drop.has(id));
+        for (const { id, entry } of given) {
+          dropItem(changes, id, 'deadLetter');
+          keepItem(changes, entry);
+        }
+        return () => {
+          for (const { id, entry } of given) {
+            this.#kept.delete(id);
+            entries.set(entry.id, new Pending(entry));
+          }
+          subscribers.giveAll();
+        };
+      },
+    };
+  }
+
+  #entryOf(item: DeadLetter, id: string): Entry {
+    const { kind, record, node, attempts, unsure, subscribers } = item;
+    const channel = this.#channelOf(item) ?? kind;
+    const address = channel === 'callback' ? item.address : node === '' ? undefined : { node, path: '' };
+    const isAgain = node !== '' || unsure;
+    const claimants = channel === 'callback' ? subscribers : [kind];
+    return {
+      ...{ id, part: 'inbox', subscribers: claimants, channel, attempts: node === '' ? attempts : 0, kind, record },
+      ...(address && { address }),
+      ...(isAgain && { unsure: true }),
+    } as Entry;
+  }
+
+  /** Finds the unhandled records of an earlier process. */
   createParticipant(): Participant {
     return {
-      // What is polled for is taken over, and what was given up of it too.
+      // The inbox names the kinds that this process can claim.
       wanted: () => [],
       isReadable: isDeadLetter,
       found: (items) => {
         for (const item of items.filter(isDeadLetter)) this.#put({ item, since: this.#sinceOf(item) });
-        this.giveUntaken();
+        this.giveUnreceived();
         this.#sweepLater();
       },
       itemOf: (id) => this.get(id),
@@ -188,36 +228,7 @@ export class DeadLetters {
   }
 }
 
-/** Orders them by their times, those of one time by their ids. */
+/** Orders records by the times at which they became unhandled, and those of one time by their ids. */
 function keyOf({ at, id }: DeadLetter): string {
   return String(at).padStart(16, '0') + id;
-}
-
-/** Makes entries of them again: of each for the node that had given it up, or for all when none has taken it. */
-function createDelivery(
-  { journal, entries, subscribers }: Pick<InboxParts, 'journal' | 'entries' | 'subscribers'>,
-  items: readonly DeadLetter[],
-): Step<void> {
-  const found = items.map(({ id, kind, record, node, attempts, unsure }) => {
-    const own = { id: journal.nextId(), part: 'inbox' as const, subscribers: [kind], channel: kind };
-    const again =
-      node === ''
-        ? { attempts, ...(unsure && { unsure }) }
-        : { attempts: 0, unsure: true as const, address: { node, path: '' } };
-    return { id, entry: { ...own, kind, record, ...again } as Entry };
-  });
-  return {
-    whileFailing: 'apply',
-    drops: items.map(({ id }) => id),
-    decide(_look, changes) {
-      // Whoever is called back with one may have taken it in the same commit.
-      const given = found.filter(({ id }) => !changes.drop.has(id)).map(({ entry }) => entry);
-      for (const { id } of items) dropItem(changes, id, 'deadLetter');
-      for (const entry of given) keepItem(changes, entry);
-      return () => {
-        for (const entry of given) entries.set(entry.id, new Pending(entry, identify(entry)));
-        subscribers.giveAll();
-      };
-    },
-  };
 }

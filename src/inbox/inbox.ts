@@ -2,72 +2,73 @@ import { nextTurn, type Timer } from '../clock';
 import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
 import { isSmsError } from '../errors';
 import type { Journal, Step, WhileFailing } from '../journal/journal';
-import { createChange, type HeldItem, type Participant } from '../journal/step';
-import type { Kind, RecordsOfKind } from '../model';
+import { createChange, type Participant } from '../journal/step';
+import type { Kind, RecordOfKind } from '../model';
 import type { PollEvents } from '../polling/poll-loop';
-import { type Item, keepItem, parseRememberedValue, timeOf } from '../store/store';
-import { type Acceptance, type Arrival, createAccept, giveTogether, type InboxContext } from './accept';
-import { currentEntry, dropEntry, type InboxParts, keepEntry, passOver, settle } from './context';
+import { keepItem, parseRememberedValue, type RecoveredWrite, timeOf } from '../store/store';
+import { type Arrival, createAccept, giveTogether, holdBack, type InboxContext } from './accept';
+import { currentEntry, type InboxParts, leaveOut, settle } from './context';
+import type { Consent } from './correlator';
 import { DeadLetters } from './dead-letters';
-import { type Channel, Entries, type Entry, isEntry, isRecordsOfKind, type KindOn, Pending } from './entries';
-import { forget, identify, judge, mergeSeen, movedSeen } from './identity';
-import { createLate, createRelease } from './release';
+import { type Channel, type Entry, isEntry, isRecordsOfKind, type KindOn, oldestOf, Pending } from './entries';
+import { mergeSeen, movedSeen, type Verdict } from './identity';
 
-export type { Acceptance, Arrival } from './accept';
+export type { Arrival } from './accept';
 
 /** What the inbox needs. */
 export interface InboxOptions extends Pick<InboxParts, 'journal' | 'clock' | 'dedupe' | 'dedupeMs' | 'correlator'> {
-  /** For whom it takes over what other processes leave, until it is handed over; `undefined`: for its own nodes. */
+  /** Reads an opt-out or an opt-in. Absent: the account has no list of opted-out numbers. */
+  consentOf?(event: RecordOfKind): Consent | undefined;
+  /** The inbox that claims what other processes leave in this store. `undefined`: this inbox does. */
   replacedBy(): Inbox | undefined;
-  /** A node threw as it was given something. */
+  /** A node threw when it was given something. */
   onFault(error: unknown): void;
-  /** Counted is what came, and what became of it. */
+  /** Counts what came and what became of it. */
   counts: ReceiveCounts;
-  /** What was given up had to go before its time, since there is too much of it. */
+  /** The oldest unhandled record was dropped, because there are too many. */
   onDeadLettersFull(): void;
-  /** Whether a kind is polled although no node may take it. */
+  /** Whether a kind is polled, even if no node receives it. */
   isPolled(kind: Kind): boolean;
-  /** No node takes what is polled of a kind: it is set aside from now on. */
+  /** No node receives a kind: its records are unhandled from now on. */
   onUntaken(kind: Kind): void;
 }
 
-/** What came in, in messages. */
+/** Numbers of messages. */
 export interface ReceiveCounts {
   received: number;
   statuses: number;
-  /** What had been received before. */
+  /** Records that had been received before. */
   duplicates: number;
   redelivered: number;
   unhandled: number;
 }
 
-/** A reply or a status is delivered without what it answers when the store has not answered for so long. */
-const longestMatchWaitMs = 60_000;
+/** If the store does not answer for this long, records are delivered without what they answer. */
+const maxMatchWaitMs = 60_000;
 
-/** So many records are taken in one step. */
-const largestPiece = 500;
+/** Records accepted in one step. */
+const maxPieceSize = 500;
 
 /** What waits in an inbox. */
 export interface InboxState {
   undelivered: number;
-  /** When the oldest of those came, in ms since 1970. */
+  /** When the oldest undelivered record came, in ms since 1970. */
   oldestAt?: number;
-  /** Given up, and kept for somebody to decide about. */
+  /** Records that no flow took, which a user can decide about. */
   unhandled: number;
 }
 
 /**
- * Takes charge of what the service gave away (§3): keeps each record until every node that it is for has taken it, and
- * recognises what was seen before, whichever way it came.
+ * Owns every record from the moment it is stored, polled or called back: keeps it until each node that it is for has
+ * taken it, and recognises what was seen before.
  *
- * A record is in the store before a node gets it. While the store fails, polled records are delivered all the same,
- * since nobody else has them, and called-back ones are refused, since the service keeps them.
+ * A record is in the store before a node gets it. While the store fails, polled records are delivered anyway, because
+ * the service has forgotten them, and called-back records are refused, because the service calls again.
  */
 export class Inbox {
-  /** Where it keeps. */
   readonly journal: Journal;
   readonly counts: ReceiveCounts;
-  /** What was given up, for somebody to decide about. */
+  /** The unhandled records. */
   readonly deadLetters: DeadLetters;
   readonly #context: InboxContext;
 
@@ -76,10 +77,14 @@ export class Inbox {
     this.counts = options.counts;
     this.#context = this.#createContext(options);
     this.deadLetters = this.#context.deadLetters;
-    this.journal.join('inbox', createInboxParticipant(this.#context));
+    const wanted = () => options.replacedBy()?.wanted ?? this.wanted;
+    this.journal.join('inbox', createInboxParticipant(this.#context, wanted));
     this.journal.join('deadLetter', this.deadLetters.createParticipant());
-    const isReadable = (item: Item) => parseRedone((item as HeldItem).text) !== undefined;
-    this.journal.join('held', { found: () => {}, wanted: () => [], isReadable });
+  }
+
+  /** Names of the nodes and kinds that this process can claim for, as in `Item.subscribers`. */
+  get wanted(): readonly string[] {
+    return this.#context.subscribers.wanted;
   }
 
   /** Whether everything is delivered and written. */
@@ -88,87 +93,78 @@ export class Inbox {
   }
 
   get state(): InboxState {
-    const { size, oldest } = this.#context.entries;
+    const { entries } = this.#context;
+    const oldest = oldestOf(entries);
     return {
-      undelivered: size,
+      undelivered: entries.size,
       ...(oldest ? { oldestAt: timeOf({ id: oldest }) } : undefined),
       unhandled: this.deadLetters.size,
     };
   }
 
-  /** Adds a node to those that get what comes on a channel. What waits for it is given to it soon. */
+  /** Adds a node to those that get what comes on a channel. It gets soon what waits for it. */
   attach<C extends Channel>(channel: C, subscriber: InboxSubscriber<KindOn<C>>): void {
     this.#context.subscribers.attach(channel, subscriber);
     this.journal.open();
-    this.deadLetters.giveUntaken();
+    this.deadLetters.giveUnreceived();
   }
 
-  /** The service has no more of a kind for now. What was found of it before it was polled goes to who is here by now, or is set aside. */
-  drained(kind: Kind): void {
-    const { subscribers } = this.#context;
-    if (!subscribers.expects(kind)) subscribers.giveAll();
-  }
-
-  /** Takes a node away. What it has not answered waits for it, or for others. */
+  /** Takes a node away. What it has not taken waits for it, or for others. */
   detach<C extends Channel>(channel: C, subscriber: InboxSubscriber<KindOn<C>>): void {
     this.#context.subscribers.detach(channel, subscriber);
   }
 
   /**
-   * Keeps what came and gives the new to the nodes it is for. Resolves when it is in the store, in order with `records`.
+   * Stores records and gives the new ones to their nodes. Resolves when they are stored, in the order of `records`.
    *
-   * @param onHeld see {@link PollEvents}
-   * @throws SmsError `SMS_STORE` for a callback when the store cannot keep it, or is closed
+   * @param onHeld called if a crash cannot lose the records any longer, before they are stored
+   * @throws SmsError `SMS_STORE` for a callback if the store cannot keep it, or is closed
    */
-  accept(arrival: Arrival, { onHeld }: Pick<Partial<PollEvents>, 'onHeld'> = {}): Promise<Acceptance[]> {
-    const { via, records } = arrival;
-    if (via === 'callback' || records.length <= largestPiece) return this.#accept(arrival, onHeld);
-    const accepting = this.#acceptInPieces(arrival);
-    const end = () => {};
-    // All of it is where a kill does not reach it before the first piece is taken, and until the last has been.
-    this.#context.run({ ...createChange(end), ...redone(arrival, end), after: accepting.then(end, end) });
-    return accepting;
+  async accept(arrival: Arrival, { onHeld }: Pick<Partial<PollEvents>, 'onHeld'> = {}): Promise<Verdict[]> {
+    const { kind, via, records } = arrival;
+    const { journal, subscribers } = this.#context;
+    // The service forgets what it was polled for. A commit takes its time, and a crash must not lose the answer.
+    const hold = via === 'poll' ? journal.hold(JSON.stringify({ kind, records })) : undefined;
+    if (hold) onHeld?.();
+    const verdicts =
+      via === 'callback' || records.length <= maxPieceSize
+        ? await this.#acceptPiece({ ...arrival, hold })
+        : await this.#acceptInPieces({ ...arrival, hold });
+    // The loop asks for no more until nodes have these: further records would wait in memory.
+    if (via === 'poll' && records.length > 1) await subscribers.given;
+    return verdicts;
   }
 
   /**
-   * Takes what would stall the event loop a piece at a time, and gives it together: a node may want what the outbox has brought as one
-   * list. Whoever polls asks for no more meanwhile, which would come before the rest.
+   * Accepts an answer that would stall the event loop piece by piece, and gives it to the nodes as one: a node may want
+   * outgoing messages as one list.
    */
-  async #acceptInPieces(arrival: Arrival): Promise<Acceptance[]> {
-    const { clock, subscribers } = this.#context;
-    const acceptances: Acceptance[] = [];
+  async #acceptInPieces(arrival: Arrival): Promise<Verdict[]> {
+    const verdicts: Verdict[] = [];
     const gathered: Pending[] = [];
-    for (let start = 0; start < arrival.records.length; start += largestPiece) {
-      await nextTurn(clock);
-      const records = arrival.records.slice(start, start + largestPiece);
-      acceptances.push(...(await this.#accept({ ...arrival, records, gathered } as Arrival)));
+    for (let start = 0; start < arrival.records.length; start += maxPieceSize) {
+      await nextTurn(this.#context.clock);
+      const records = arrival.records.slice(start, start + maxPieceSize);
+      const hold = start + maxPieceSize >= arrival.records.length ? arrival.hold : undefined;
+      verdicts.push(...(await this.#acceptPiece({ ...arrival, records, gathered, hold } as Arrival)));
     }
     giveTogether(this.#context, gathered, arrival);
-    await subscribers.given;
-    return acceptances;
+    return verdicts;
   }
 
-  async #accept(arrival: Arrival, onHeld?: PollEvents['onHeld']): Promise<Acceptance[]> {
-    const { kind, via, records } = arrival;
-    const { journal, subscribers } = this.#context;
+  async #acceptPiece(arrival: Arrival): Promise<Verdict[]> {
+    const { kind, via } = arrival;
     const step = createAccept(this.#context, arrival);
-    const isBack = step.after !== undefined;
-    const held = redone(arrival, () => onHeld?.(isBack));
-    // The service has forgotten what it was polled for: a kill must not reach it before it is committed.
-    const accepting = via === 'poll' ? this.#runWaiting({ ...step, ...held }) : journal.run(step);
-    // In memory it is as safe as it will ever be.
-    if (isBack && !journal.isDurable) onHeld?.(true);
-    const acceptances = await accepting;
-    const fresh = acceptances.filter(({ outcome }) => outcome === 'new').length;
-    this.counts.duplicates += acceptances.length - fresh;
+    const isWaiting = via === 'poll' && step.mayAnswer;
+    const verdicts = await (isWaiting ? this.#runOnceReadable(step) : this.journal.run(step));
+    const fresh = verdicts.filter((verdict) => verdict === 'new').length;
+    this.counts.duplicates += verdicts.length - fresh;
     if (kind === 'incoming') this.counts.received += fresh;
     if (kind === 'status') this.counts.statuses += fresh;
-    // Whoever polls asks for no more meanwhile, which would all wait in memory.
-    if (via === 'poll' && records.length > 1) await subscribers.given;
-    return acceptances;
+    return verdicts;
   }
 
-  /** A node has taken an entry. It is forgotten when no other is owed it. */
+  /** A node has taken an entry. The inbox forgets the entry when every node has. */
   done(entry: Entry, subscriber: InboxSubscriber): void {
     const pending = this.#context.entries.get(entry.id);
     if (!pending?.pendingFor.delete(subscriber.id)) return;
@@ -176,7 +172,7 @@ export class Inbox {
     if (pending.pendingFor.size === 0) settle(this.#context, pending);
   }
 
-  /** A node's flow does not take an entry. It is kept for somebody to decide about. */
+  /** The flow of a node did not acknowledge an entry: it becomes unhandled. */
   giveUp(entry: Entry, subscriber: InboxSubscriber): void {
     if (!this.#context.entries.get(entry.id)?.pendingFor.has(subscriber.id)) return;
     this.counts.unhandled++;
@@ -184,23 +180,7 @@ export class Inbox {
     this.done(entry, subscriber);
   }
 
-  /**
-   * Lets go of a called-back entry that the service shall bring again. It counts as new then, but for its attempts.
-   */
-  release(entry: Entry): void {
-    const pending = this.#context.entries.get(entry.id);
-    if (!pending) return;
-    pending.isManuallyResent = true;
-    this.#context.run(createRelease(this.#context, pending));
-  }
-
-  /** A node has taken after all what was released. */
-  doneLate(id: string): void {
-    const identity = this.#context.entries.released.get(id);
-    if (identity) this.#context.run(createLate(this.#context, identity));
-  }
-
-  /** Writes down that an entry is sent into the flow of a node for one time more than any before. */
+  /** Writes down that an entry is sent into the flow of a node once more than any number that was written before. */
   countAttempt(entry: Entry, attempt: number, node: string): void {
     const { id } = entry;
     const { entries, run } = this.#context;
@@ -211,7 +191,7 @@ export class Inbox {
     entry.attempts = Math.max(entry.attempts, attempt);
     run(
       createChange((changes) => {
-        // Unless it is done with by then.
+        // Every node might have taken it by then.
         if (!entries.has(id) || changes.drop.has(id)) return;
         const counted = { ...currentEntry(entry, changes), attempts: entry.attempts, attemptsOf: entry.attemptsOf };
         keepItem(changes, counted);
@@ -219,40 +199,24 @@ export class Inbox {
     );
   }
 
-  /** Resolves when an entry has been delivered (`true`), or released or left in a store that was closed (`false`). */
-  ended(entry: Entry): Promise<boolean> {
-    return this.#context.entries.ended(entry);
-  }
-
-  /** What may answer something waits for a store that fails, so that it can be matched, but not for long. */
-  #runWaiting<Result>(step: Step<Result> & { mayAnswer: boolean }): Promise<Result> {
+  /** See {@link InboxContext.runOnceReadable}. */
+  #runOnceReadable<Result>(step: Step<Result>): Promise<Result> {
     const { journal, clock } = this.#context;
-    if (!step.mayAnswer) return journal.run(step);
-    let timer: Timer | undefined;
-    const overdue = () => {
+    const waiting = { ...step, whileFailing: 'postpone' as WhileFailing };
+    const giveUp = () => {
       waiting.whileFailing = 'apply';
-      journal.takeOverdue();
+      journal.retakePostponed();
     };
-    const waiting = {
-      ...step,
-      whileFailing: 'postpone' as WhileFailing,
-      postponed() {
-        timer ??= clock.after(longestMatchWaitMs, overdue, true);
-      },
-    };
-    return journal.run(waiting).finally(() => timer?.cancel());
+    const timer: Timer = clock.after(maxMatchWaitMs, giveUp, true);
+    return journal.run(waiting).finally(() => timer.cancel());
   }
 
   #createContext(options: InboxOptions): InboxContext {
     const { journal, clock, onFault, dedupe, dedupeMs, correlator, isPolled, onUntaken, onDeadLettersFull } = options;
-    const replacedBy = () => {
-      const other = options.replacedBy();
-      return other ? other.#context : undefined;
-    };
-    const entries = new Entries();
-    const run: InboxParts['run'] = (step, take = (one) => journal.run(one)) => {
-      take(step).catch((error: unknown) => {
-        // That the store fails it tells by itself.
+    const entries = new Map<string, Pending>();
+    const run: InboxParts['run'] = (step) => {
+      journal.run(step).catch((error: unknown) => {
+        // The journal reports itself that the store fails.
         if (!isSmsError(error, 'SMS_STORE')) onFault(error);
       });
     };
@@ -260,79 +224,61 @@ export class Inbox {
       onTaken: (taken: Pending) => settle(this.#context, taken),
       onPassedOver: (passedOver: Pending) => {
         const { entry } = passedOver;
-        if (!entry.address) return passOver(this.#context, passedOver);
+        if (!entry.address) return leaveOut(this.#context, passedOver);
         this.deadLetters.add(entry, entry.address.node);
         settle(this.#context, passedOver);
       },
-      onStranded: (stranded: Pending) => this.release(stranded.entry),
       isPolled,
       onUntaken: (untaken: Pending) => {
         this.counts.unhandled++;
-        if (this.deadLetters.addUntaken(untaken.entry)) onUntaken(untaken.entry.kind);
+        if (this.deadLetters.addUnreceived(untaken.entry)) onUntaken(untaken.entry.kind);
         settle(this.#context, untaken);
       },
       onFault,
     };
     const subscribers = new Subscribers(entries, events, clock);
-    const parts = { journal, clock, entries, subscribers, replacedBy, correlator, dedupe, dedupeMs, run };
-    return Object.assign(parts, { deadLetters: new DeadLetters(parts, onDeadLettersFull) });
+    const parts = { journal, clock, entries, subscribers, correlator, dedupe, dedupeMs, run };
+    return Object.assign(parts, {
+      deadLetters: new DeadLetters(parts, onDeadLettersFull),
+      consentOf: (event: RecordOfKind) => options.consentOf?.(event),
+      onFault,
+      runOnceReadable: <Result>(step: Step<Result>) => this.#runOnceReadable(step),
+    });
   }
 }
 
-/** Takes charge of what an earlier process left, of what a dead one held, and lets go of what the store keeps. */
-function createInboxParticipant(context: InboxContext): Participant {
-  const { entries, subscribers } = context;
+/** Resumes what an earlier process left, claims the entries of a dead process, and forgets what a closed store keeps. */
+function createInboxParticipant(context: InboxContext, wanted: Participant['wanted']): Participant {
+  const { entries, subscribers, run } = context;
   return {
-    wanted: () => wantedBy(context),
+    wanted,
     isReadable: isEntry,
     found(items) {
       for (const entry of items) {
-        if (isEntry(entry) && !entries.has(entry.id)) entries.set(entry.id, new Pending(entry, identify(entry)));
+        if (!isEntry(entry) || entries.has(entry.id)) continue;
+        const pending = new Pending(entry);
+        entries.set(entry.id, pending);
+        // Other participants find what it might answer first.
+        if (entry.isHeldBack) run({ whileFailing: 'apply', decide: () => () => holdBack(context, pending) });
       }
-      if (items.length > 0) subscribers.giveAll();
+      if (items.length > 0) subscribers.found();
     },
-    redo(text, run) {
-      const polled = parseRedone(text);
-      if (!polled) throw new TypeError('not what was polled');
-      context.run(createAccept(context, { ...polled, via: 'poll', wasHeld: true }), run);
+    replay(held) {
+      const records = parseHeld(held);
+      if (!records) return false;
+      const step = createAccept(context, { ...records, via: 'poll', hold: held, isRecovered: true });
+      run({ ...step, whileFailing: 'postpone' });
       return true;
     },
-    merge: mergeSeen,
+    merge: (key, versions) => mergeSeen(key, versions),
     itemOf: (id) => entries.get(id)?.entry,
-    forget: (id) => entries.letGo(id),
-    letGo() {
-      for (const id of entries.keys()) entries.letGo(id);
-    },
+    forget: (id) => void entries.delete(id),
+    letGo: () => entries.clear(),
     kept: () => [...entries.values()].map(({ entry }) => entry),
     values: movedSeen,
-    moves(item, isHere, look, changes) {
-      const entry = item as Entry;
-      const identity = identify(entry);
-      const isCalled = entry.channel === 'callback';
-      if (isHere) {
-        judge(context, { identity, via: isCalled ? 'callback' : 'poll' }, look, changes);
-        keepEntry(context, entry, identity, changes);
-      } else {
-        dropEntry(context, entry, identity, changes);
-        // Should the other let go of it, and this login come back, the service brings it here.
-        if (isCalled && !entry.polledCopy) forget(identity, look, changes);
-      }
-    },
   };
 }
 
-/** How what was polled is taken in by a later process, or by another of those who poll its kind: {@link parseRedone} reads it. */
-function redone({ kind, records }: Arrival, onWritten: () => void) {
-  const redo = () => JSON.stringify({ kind, records });
-  return { redo, redoneFor: [kind], onWritten };
-}
-
-function parseRedone(text: string): RecordsOfKind | undefined {
+function parseHeld({ text }: RecoveredWrite) {
   return parseRememberedValue({ value: text }, isRecordsOfKind);
-}
-
-/** Names of those whom an inbox can give more to that others leave, as in `Item.subscribers`. */
-function wantedBy({ replacedBy, subscribers }: InboxParts): readonly string[] {
-  const other = replacedBy();
-  return other ? wantedBy(other) : subscribers.wanted;
 }

@@ -2,7 +2,6 @@ import { type Clock, nextTurn, type Timer } from '../clock';
 import { SmsError } from '../errors';
 import {
   asStoreError,
-  dropItem,
   type Item,
   type ItemKind,
   idTimeLength,
@@ -17,16 +16,39 @@ import {
   timeOf,
 } from '../store/store';
 import { ClockSkew } from './clock-skew';
-import { createChange, type HeldItem, type Participant, type Step } from './step';
+import { createChange, type Participant, type Step } from './step';
 import { StepWriter, type Task } from './writer';
 
 export type { Participant, Step, WhileFailing } from './step';
 
 /**
- * Where the store stands: `closed` before it is opened and after it was closed; `failed` from any failure until it is opened
- * again, which is tried by itself.
+ * Where the store stands. These are all the ways between the modes:
+ *
+ * | mode | meaning | next |
+ * |---|---|---|
+ * | `closed` | nobody needs the store | `opening` |
+ * | `opening` | it is being opened | `open`, `failed` |
+ * | `open` | it can be used | `lapsed`, `failed`, `closing` |
+ * | `lapsed` | it works, but has to be opened again before the next step | `reopening`, `failed` |
+ * | `reopening` | it is being opened after a lapse | `unproven`, `failed` |
+ * | `unproven` | it can be used, and nothing was written since the lapse: a further lapse is a failure | `open`, `failed`, `closing` |
+ * | `failed` | it cannot be used, and waits to be opened again | `due`, `closing` |
+ * | `due` | it is to be opened again now | `opening` |
+ * | `closing` | it is being closed | `closed` |
  */
-export type JournalMode = 'closed' | 'opening' | 'open' | 'failed' | 'closing';
+export type JournalMode = keyof typeof nextModes;
+
+const nextModes = {
+  closed: ['opening'],
+  opening: ['open', 'failed'],
+  open: ['lapsed', 'failed', 'closing'],
+  lapsed: ['reopening', 'failed'],
+  reopening: ['unproven', 'failed'],
+  unproven: ['open', 'failed', 'closing'],
+  failed: ['due', 'closing'],
+  due: ['opening'],
+  closing: ['closed'],
+} as const;
 
 /** What a journal needs. */
 export interface JournalOptions {
@@ -34,26 +56,26 @@ export interface JournalOptions {
   clock: Clock;
   /** Called with an error when the store fails, and with `undefined` when it works again. */
   onStore(error: SmsError | undefined): void;
-  /** Steps have been taken, or the store has been read, and what comes of it is done. */
+  /** Steps were taken, or the store was read, and the effects have run. */
   onSteps?(): void;
-  /** Something in the store was damaged and is set aside; everything else goes on. Nothing of its content is in the error. */
+  /** Something in the store was damaged and is quarantined; everything else continues. The error has nothing of its content. */
   onDamaged?(error: SmsError): void;
-  /** How long to wait before a store that has failed is opened again, unless somebody needs it; 5 s when absent. */
+  /** How long to wait before a store that failed is opened again, unless it is needed before. Absent: 5 s. */
   reopenDelayMs?: number;
 }
 
 const reopenDelayMs = 5_000;
 
-/** Steps that are taken in one commit at most. */
-const largestGroup = 256;
+/** Maximum number of steps in one commit. */
+const maxGroupSize = 256;
 
-/** Something that reads the store between two commits. Must not reject. */
+/** Reads the store between two commits. Must not reject. */
 type Reading = () => Promise<void>;
 
 /**
- * Knows when something is written and whether the store is open: takes one {@link Step} after the other, in the order in which they
- * are asked for, as many of them in one commit as come in one turn of the event loop or while a commit runs, opens the store again
- * when it has failed, and tells its participants what is found there. It knows nothing of what it writes.
+ * Takes one {@link Step} after the other, in the order in which they are asked for, and writes them. The steps of one
+ * turn of the event loop share a commit, and so do those that come while a commit runs. The journal opens a failed store
+ * again, and tells its participants what it finds there. It reads nothing of what it writes.
  */
 export class Journal {
   readonly isShared: boolean;
@@ -61,33 +83,28 @@ export class Journal {
   readonly clock: Clock;
   readonly #options: JournalOptions;
   readonly participants = new Map<ItemKind, Participant>();
-  /** Items by id that another journal has not let go of, though the store may have them: they are not found before it has. */
+  /** Items by id that another journal still has, although they might be in the store: they are not found before it has dropped them. */
   readonly arriving = new Map<string, Item>();
   readonly #writer: StepWriter;
-  /** When the last id was given, in µs since 1970, and what tells apart the ids of processes that share a store. */
+  /** When the last id was given, in µs since 1970, and a suffix that tells apart the ids of processes that share a store. */
   #lastIdAt = 0;
   readonly #idSuffix: string;
-  /** What is asked for, in order. */
+  /** Steps and readings that were asked for, in order. */
   #queue: (Task | Reading)[] = [];
-  /** Ids of the items that stand for steps of this process. */
-  readonly #heldHere = new Set<string>();
   #working: Promise<void> | undefined;
-  mode: JournalMode = 'closed';
-  /** Why the store cannot be used, if so. It stands until something has been written again. */
+  #mode: JournalMode = 'closed';
+  /** Why the store cannot be used. Stays until something was written again. */
   failure: SmsError | undefined;
-  /** What was found damaged last, if anything was. */
+  /** The last damage that was found. */
   damage: SmsError | undefined;
   #retry: Timer | undefined;
-  #isRetryDue = false;
-  /** The store was to be opened again, and nothing has been written since. */
-  #hasLapsed = false;
-  /** How many steps have been in its queue: as long as it is the same nothing has changed. */
+  /** Number of steps that were asked for. */
   taken = 0;
-  /** Nobody has asked since for the store to be open. */
-  #isClosing = false;
-  /** Stands for the last time that the store was opened. */
+  /** Whether the store is to be open. */
+  #isWanted = true;
+  /** Identifies the last opening of the store. */
   opening: object | undefined;
-  /** What the store had has been found, so that participants know all that there is. */
+  /** Participants know everything that is in the store. */
   #isRead = false;
 
   constructor(options: JournalOptions) {
@@ -101,19 +118,28 @@ export class Journal {
     this.#idSuffix = random.toString(16).padStart(8, '0');
   }
 
+  get mode(): JournalMode {
+    return this.#mode;
+  }
+
+  /** Whether the store can be used. */
+  get isOpen(): boolean {
+    return this.#mode === 'open' || this.#mode === 'unproven';
+  }
+
   /** Whether nothing waits to be written. */
   get isWritten(): boolean {
     return this.#queue.length === 0 && !this.#writer.hasUnsaved;
   }
 
-  /** Makes a room one of those that keep here. Has to be called before the journal is opened. */
+  /** Adds a participant. Has to be called before the journal is opened. */
   join(part: ItemKind, participant: Participant): void {
     this.participants.set(part, participant);
   }
 
-  /** Somebody is here who may ask for something, which opens the store, though it was closed before. */
+  /** Lets the store be opened again after {@link close}, when something is asked for. */
   begin(): void {
-    this.#isClosing = false;
+    this.#isWanted = true;
   }
 
   /** Opens the store if it is closed, and finds what an earlier process left. Failures go to `onStore`. */
@@ -122,7 +148,7 @@ export class Journal {
     this.#work();
   }
 
-  /** Whether all that is in the store is known. Opens it if not, unless there is nothing to find; what others share may hold anything. */
+  /** Whether participants know everything that is in the store. If not, opens it, unless nothing can be there. */
   find(): boolean {
     if (this.#isRead) return true;
     if (this.isShared || this.mayHold) this.open();
@@ -130,50 +156,57 @@ export class Journal {
   }
 
   /**
-   * Resolves when the store is open, so that what is read can be kept.
+   * Resolves when the store is open, so that an answer can be kept.
    *
    * @throws SmsError `SMS_STORE` when it cannot be used
    */
   async ready(): Promise<void> {
-    if (this.mode !== 'open' || this.#isClosing) {
-      // One that has failed may work by now.
-      this.#isRetryDue ||= this.mode === 'failed';
+    if (!this.isOpen || !this.#isWanted) {
+      // A store that has failed might work by now.
+      if (this.#mode === 'failed') this.#setMode('due');
       this.open();
       await this.flush();
     }
     if (this.failure) throw this.failure;
   }
 
-  /** Resolves when nothing is being written any more. */
+  /** Resolves when no writing is under way. */
   async flush(): Promise<void> {
     while (this.#working) await this.#working;
   }
 
-  /** Writes what is unwritten and closes the store, unless it is opened again meanwhile. */
+  /** Writes what is unwritten and closes the store, unless it is opened again in the meantime. */
   async close(): Promise<void> {
-    this.#isClosing = true;
+    this.#isWanted = false;
     this.#work();
     await this.flush();
   }
 
   /**
-   * Takes a step, after all that was asked for before. Resolves with what its effects return.
+   * Takes a step, after everything that was asked for before. Resolves with the result of its effects.
    *
-   * @throws SmsError `SMS_STORE` when it is refused while the store fails or is being closed
+   * @throws SmsError `SMS_STORE` if it is refused while the store fails or is being closed
    */
   run<Result>(step: Step<Result>): Promise<Result> {
-    const { redo, after, onWritten } = step;
-    const place = redo && this.#options.store.hold?.(redo());
-    if (place) onWritten?.();
-    const hold = place ?? (after && this.#holdAsItem(step));
-    const isSafe = hold !== undefined || redo === undefined || !this.isDurable;
-    return after && isSafe ? after.then(() => this.#run(step, hold)) : this.#run(step, hold);
+    if (step.whileFailing === 'refuse' && !this.#isWanted) return Promise.reject(this.#unavailable());
+    this.taken++;
+    return new Promise((resolve, reject) => {
+      this.#enqueue({ step, resolve: resolve as (result: unknown) => void, reject });
+    });
   }
 
   /**
-   * Everything that is remembered under keys that begin so.
+   * Puts a text where a crash does not reach it, before it returns, until it is let go of. A later process gets it by
+   * {@link Participant.replay}. `undefined`: the store has no such place, or cannot write.
+   */
+  hold(text: string): PendingWrite | undefined {
+    return this.#options.store.hold?.(text);
+  }
+
+  /**
+   * Everything that is remembered under keys with these prefixes.
    *
-   * @throws SmsError `SMS_STORE` when the store cannot be used
+   * @throws SmsError `SMS_STORE` if the store cannot be used
    */
   async remembered(prefixes: readonly string[]): Promise<[key: string, remembered: Remembered][]> {
     const found = await this.#read(() => this.#attempt((store) => store.list(prefixes)));
@@ -181,7 +214,7 @@ export class Journal {
     return found;
   }
 
-  /** Has participants find items that have arrived, once `isTheirs` has resolved, and before any step that is asked for from now on. */
+  /** Has participants find items of another journal, once `isTheirs` has resolved, and before any step that is asked for from now on. */
   take(items: readonly Item[], isTheirs = Promise.resolve()): Promise<void> {
     const arrived = () => items.filter(({ id }) => this.arriving.delete(id));
     return this.#read(() => isTheirs.then(() => this.#find(arrived(), false, true)));
@@ -192,12 +225,12 @@ export class Journal {
     return this.#writer.stored.has(id);
   }
 
-  /** Takes those steps that were postponed and say by now that they wait for the store no longer. */
-  takeOverdue(): void {
+  /** Takes postponed steps that no longer say `postpone`. */
+  retakePostponed(): void {
     for (const task of this.#writer.takePostponed()) this.#enqueue(task);
   }
 
-  /** See {@link Store.mayHold}; also whether this process has left something there, which it knows. */
+  /** See {@link Store.mayHold}. Also true if this process has left something there. */
   get mayHold(): boolean | undefined {
     return this.#writer.stored.size > 0 || this.#options.store.mayHold;
   }
@@ -214,31 +247,12 @@ export class Journal {
   }
 
   get #hasWork(): boolean {
-    return this.#isRetryDue || this.#queue.length > 0 || (this.mode === 'open' && this.#writer.hasUnsaved);
+    return this.#isToOpen || this.#queue.length > 0 || (this.isOpen && this.#writer.hasUnsaved);
   }
 
-  #run<Result>(step: Step<Result>, hold: PendingWrite | undefined): Promise<Result> {
-    if (step.whileFailing === 'refuse' && this.#isClosing) return Promise.reject(this.#unavailable());
-    this.taken++;
-    return new Promise((resolve, reject) => {
-      this.#enqueue({ step, resolve: resolve as (result: unknown) => void, reject, hold });
-    });
-  }
-
-  /** A shared store has no place for what waits but among its items; not for what keeps it from serving others. */
-  #holdAsItem({ redo, redoneFor = [], onWritten }: Step<unknown>): PendingWrite | undefined {
-    const text = this.isShared && this.mode === 'open' ? redo?.() : undefined;
-    if (text === undefined || text.length > mostBytes) return undefined;
-    const item: HeldItem = { id: this.nextId(), part: 'held', subscribers: redoneFor, attempts: 0, text };
-    this.#heldHere.add(item.id);
-    void this.run(createChange((changes) => keepItem(changes, item), onWritten));
-    return this.#heldAs(item);
-  }
-
-  #heldAs({ id, part, text }: HeldItem): RecoveredWrite {
-    const onGone = () => this.#heldHere.delete(id);
-    const drop = createChange((changes) => dropItem(changes, id, part), onGone);
-    return { text, letGo: () => void this.run(drop), quarantine: () => id };
+  /** Whether the store is to be opened again before anything else. */
+  get #isToOpen(): boolean {
+    return this.#mode === 'lapsed' || this.#mode === 'due';
   }
 
   #read<T>(read: () => Promise<T>): Promise<T> {
@@ -250,28 +264,27 @@ export class Journal {
     this.#work();
   }
 
-  /** Does what there is to do, beginning before this turn of the event loop has come to its end. */
+  /** Works off the queue, beginning before this turn of the event loop ends. */
   #work(): void {
     this.#working ??= this.#workOff().finally(() => {
       this.#working = undefined;
-      // It may have been closed since it was looked.
-      if (this.#hasWork || (this.#isClosing && this.mode !== 'closed')) this.#work();
+      if (this.#hasWork || (!this.#isWanted && this.#mode !== 'closed')) this.#work();
     });
   }
 
   async #workOff(): Promise<void> {
-    // What is asked for together is taken together.
+    // Steps of one turn of the event loop share a commit.
     await undefined;
     do {
-      if (this.#isRetryDue || (this.mode === 'closed' && (this.#hasWork || !this.#isClosing))) await this.#open();
+      if (this.#isToOpen || (this.#mode === 'closed' && (this.#hasWork || this.#isWanted))) await this.#open();
       else if (this.#hasWork) await this.#takeNext();
       await this.#attempt(() => this.#writer.sweepWhenDue());
       this.#options.onSteps?.();
-      if (this.#isClosing && !this.#hasWork) await this.#close();
-    } while (this.#hasWork || (this.mode === 'closed' && !this.#isClosing));
+      if (!this.#isWanted && !this.#hasWork) await this.#close();
+    } while (this.#hasWork || (this.#mode === 'closed' && this.#isWanted));
   }
 
-  /** Reads what is asked for next, or takes the steps that are, up to the next that reads. */
+  /** Makes the next reading, or takes the steps up to the next reading. */
   async #takeNext(): Promise<void> {
     const [first] = this.#queue;
     if (typeof first === 'function') {
@@ -281,18 +294,18 @@ export class Journal {
     const tasks: Task[] = [];
     let bytes = 0;
     for (const next of this.#queue) {
-      if (typeof next === 'function' || tasks.length === largestGroup || bytes >= mostBytes) break;
+      if (typeof next === 'function' || tasks.length === maxGroupSize || bytes >= mostBytes) break;
       tasks.push(next);
       bytes += next.step.bytes ?? 0;
     }
     this.#queue.splice(0, tasks.length);
     await this.#take(tasks);
-    if (tasks.length === largestGroup || bytes >= mostBytes) await nextTurn(this.clock);
+    if (tasks.length === maxGroupSize || bytes >= mostBytes) await nextTurn(this.clock);
   }
 
-  /** Takes steps in one commit, and without the store while that fails. */
+  /** Takes steps in one commit, or without the store while it fails. */
   async #take(tasks: readonly Task[]): Promise<void> {
-    if (this.mode !== 'open') return this.#writer.takeUnsaved(tasks, this.#unavailable());
+    if (!this.isOpen) return this.#writer.takeUnsaved(tasks, this.#unavailable());
     const commit = await this.#writer.commit(tasks);
     if ('error' in commit) {
       if (this.#openAgain(commit.error)) {
@@ -302,52 +315,54 @@ export class Journal {
       this.#fail(commit.error);
       this.#writer.takeUnsaved(tasks, this.#unavailable(), commit.recalled);
     } else {
-      this.#hasLapsed = false;
+      if (this.#mode === 'unproven') this.#setMode('open');
       this.#recovered();
       for (const run of commit.effects) run(true);
     }
   }
 
-  /** Asks the store for something while it is open. `undefined` when it is not, or fails. */
+  /** Asks the store for something. `undefined` if it is not open, or fails. */
   async #attempt<T>(call: (store: Store) => Promise<T>): Promise<T | undefined> {
-    if (this.mode !== 'open') return undefined;
+    if (!this.isOpen) return undefined;
     try {
       const result = await call(this.#options.store);
-      // It may have failed meanwhile.
-      return this.mode === 'open' ? result : undefined;
+      // The store might have failed in the meantime.
+      return this.isOpen ? result : undefined;
     } catch (error) {
       this.#fail(error);
       return undefined;
     }
   }
 
-  /** Opens the store, and tells the participants what is found there, then and later. */
+  /** Opens the store, and tells the participants what is found there, now and later. */
   async #open(): Promise<void> {
     const opening = {};
     this.opening = opening;
-    this.#setMode('opening');
+    this.#setMode(this.#mode === 'lapsed' ? 'reopening' : 'opening');
     const leftovers = await this.#openStore(opening);
     if (!leftovers) return;
     const { items, held, isReset = false } = leftovers;
     this.#reconcile(this.#writer.noteFound(items, true), isReset);
     await this.#find(items, true);
     this.#isRead = true;
-    // What an earlier process held came before what was postponed, and that before what waits.
+    // An earlier process held its texts before this process postponed steps, and those came before the steps that wait.
     const waiting = this.#queue.splice(0);
-    for (const one of held) this.#redo(one);
+    for (const one of held) this.#replay(one);
     this.#queue = [...this.#queue, ...this.#writer.takePostponed(), ...waiting];
     if (!this.#writer.hasUnsaved) this.#recovered();
-    // Before anything is swept: what was held is judged by all that was known, however long ago that was.
-    if (this.#queue.length > 0 && !this.#isRetryDue) await this.#takeNext();
+    // Before the first sweep: held texts are judged by everything that was known.
+    if (this.#queue.length > 0 && !this.#isToOpen) await this.#takeNext();
   }
 
-  #redo(held: RecoveredWrite): void {
-    try {
-      const run = <Result>(step: Step<Result>) => this.#run(step, held);
-      for (const participant of this.participants.values()) if (participant.redo?.(held.text, run)) return;
-    } catch {
-      this.#quarantine(held.quarantine());
-    }
+  #replay(held: RecoveredWrite): void {
+    const isKnown = [...this.participants.values()].some((participant) => {
+      try {
+        return participant.replay?.(held);
+      } catch {
+        return false;
+      }
+    });
+    if (!isKnown) this.#quarantine(held.quarantine());
   }
 
   #quarantine(place: string): void {
@@ -360,7 +375,7 @@ export class Journal {
       const leftovers = await this.#options.store.open({
         onTakenOver: (items) =>
           this.#enqueue(async () => {
-            // What was taken over before the store failed is found again, or has been taken over by another since.
+            // Items claimed before the store failed are found again, or another process has claimed them since.
             if (opening !== this.opening) return;
             this.#writer.noteFound(items, false);
             await this.#find(items, false);
@@ -369,12 +384,13 @@ export class Journal {
         onFailure: (error) => {
           if (!this.#openAgain(error)) this.#fail(error);
         },
-        // What nobody here keeps is left alone: another version may have put it there.
+        // Items of unknown parts are left alone: another version might have put them there.
         isReadable: (item) => this.participants.get(item.part)?.isReadable?.(item) ?? true,
         onUnreadable: (place) => this.#quarantine(place),
       });
-      // It may have failed again already.
-      if (this.mode === 'opening') this.#setMode('open');
+      // The store might have failed again already.
+      if (this.#mode === 'opening') this.#setMode('open');
+      else if (this.#mode === 'reopening') this.#setMode('unproven');
       return leftovers;
     } catch (error) {
       this.#fail(error);
@@ -383,20 +399,20 @@ export class Journal {
   }
 
   /**
-   * What was in the store and is not there any more another process has taken over: what has changed of it while the store failed would put
-   * it there again. After a reset it is lost, and is kept anew.
+   * Another process has claimed the items that are missing from the store: changes of them that were made while the
+   * store failed must not put them there again. After a reset, the store has lost them, and they are kept again.
    */
   #reconcile(missing: readonly string[], isReset: boolean): void {
     const participants = [...this.participants.values()];
-    const keepAnew = (id: string) =>
+    const keepAgain = (id: string) =>
       createChange((changes) => {
         const known = [...participants.map((one) => one.itemOf?.(id)), this.arriving.get(id)];
         const item = known.find((one) => one !== undefined);
         if (item && !changes.keep.has(id) && !changes.drop.has(id)) keepItem(changes, item);
       });
     for (const id of missing) {
-      // A step for each: a commit takes no more of them than a server writes in its time.
-      if (isReset) void this.run(keepAnew(id));
+      // A step for each, so that a commit has no more of them than a server writes in its time.
+      if (isReset) void this.run(keepAgain(id));
       else if (this.isShared) {
         this.#writer.disown(id);
         this.arriving.delete(id);
@@ -408,11 +424,9 @@ export class Journal {
   async #find(items: readonly Item[], isOpening: boolean, isMoved = false): Promise<void> {
     const isLeft = this.#createIsLeft();
     for (const item of items) {
-      // The clock may have been set back since.
+      // The clock might have been set back since.
       const givenAt = Math.round(timeOf(item) * 1_000);
       if (givenAt > this.#lastIdAt) this.#lastIdAt = givenAt;
-      if (item.part === 'held' && !this.#heldHere.has(item.id) && isLeft(item))
-        this.#redo(this.#heldAs(item as HeldItem));
     }
     for (const [part, participant] of this.participants) {
       const own = items.filter((item) => item.part === part && isLeft(item) && !this.arriving.has(item.id));
@@ -420,7 +434,7 @@ export class Journal {
     }
   }
 
-  /** Says of items whether they will still be there when all steps are taken that are known now. */
+  /** Says whether an item will still be there when all steps are taken that were asked for. */
   #createIsLeft(): (item: Item) => boolean {
     const dropped = new Set<string>();
     for (const waiting of this.#queue) {
@@ -429,11 +443,11 @@ export class Journal {
     return ({ id }) => !dropped.has(id) && !this.#writer.isDropped(id);
   }
 
-  /** Closes the store, unless it is closed; a durable one keeps what participants may forget then. */
+  /** Closes the store. Participants can forget what a durable store keeps. */
   async #close(): Promise<void> {
-    if (this.mode === 'closed') return;
-    // One that is open has all that was ever to be written.
-    if (this.mode === 'open' && this.isDurable) for (const one of this.participants.values()) one.letGo?.();
+    if (this.#mode === 'closed') return;
+    // An open store has everything that was to be written.
+    if (this.isOpen && this.isDurable) for (const one of this.participants.values()) one.letGo?.();
     this.#isRead = false;
     this.#setMode('closing');
     this.#recovered();
@@ -441,49 +455,49 @@ export class Journal {
     this.#setMode('closed');
   }
 
-  /** Has a store that is well opened again before anything else, if that may help: not twice when nothing was written in between. */
+  /** Has a store that has lapsed opened again before anything else, if that can help. */
   #openAgain(cause: unknown): boolean {
     if (!(cause instanceof StoreLapse)) return false;
-    // What was under way when it lapsed says so, too.
-    if (this.#isRetryDue) return true;
-    if (this.mode !== 'open' || this.#hasLapsed) return false;
-    this.#hasLapsed = true;
-    this.#setMode('failed');
-    this.#isRetryDue = true;
+    // Calls that were under way when it lapsed report the lapse too.
+    if (this.#isToOpen) return true;
+    if (this.#mode !== 'open') return false;
+    this.#setMode('lapsed');
     this.#work();
     return true;
   }
 
-  /** The store cannot be used any more. */
+  /** The store cannot be used. */
   #fail(cause: unknown): void {
-    if (this.mode === 'closing' || this.mode === 'closed') return;
+    if (this.#mode === 'closing' || this.#mode === 'closed') return;
     const isNew = !this.failure;
     this.failure = asStoreError(cause);
-    this.#setMode('failed');
-    const { clock, reopenDelayMs: delayMs = reopenDelayMs, onStore } = this.#options;
-    this.#retry = clock.after(delayMs, () => {
-      this.#isRetryDue = true;
-      this.#work();
-    });
-    if (isNew) onStore(this.failure);
+    if (this.#mode !== 'failed' && this.#mode !== 'due') {
+      this.#setMode('failed');
+      const { clock, reopenDelayMs: delayMs = reopenDelayMs } = this.#options;
+      this.#retry = clock.after(delayMs, () => {
+        this.#setMode('due');
+        this.#work();
+      });
+    }
+    if (isNew) this.#options.onStore(this.failure);
   }
 
-  /** Something has been written, or there is nothing to write. */
+  /** Something was written, or nothing has to be. */
   #recovered(): void {
-    if (!this.failure || this.mode === 'failed') return;
+    if (!this.failure || this.#mode === 'failed') return;
     this.failure = undefined;
     this.#options.onStore(undefined);
   }
 
-  /** What to refuse with. */
   #unavailable(): SmsError {
     return this.failure ?? new SmsError('storeUnavailable', { params: { detail: 'closed' } });
   }
 
   #setMode(mode: JournalMode): void {
+    const next: readonly JournalMode[] = nextModes[this.#mode];
+    if (!next.includes(mode)) throw new Error(`journal: ${this.#mode} to ${mode}`);
     this.#retry?.cancel();
     this.#retry = undefined;
-    this.#isRetryDue = false;
-    this.mode = mode;
+    this.#mode = mode;
   }
 }

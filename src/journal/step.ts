@@ -1,4 +1,4 @@
-import type { Changes, Item, Look, MovedValues, Remembered } from '../store/store';
+import type { Changes, Item, Look, MovedValues, RecoveredWrite, Remembered } from '../store/store';
 
 /**
  * What becomes of a step while the store fails: `refuse` rejects it with `SMS_STORE`, `postpone` takes it when the store
@@ -6,52 +6,29 @@ import type { Changes, Item, Look, MovedValues, Remembered } from '../store/stor
  */
 export type WhileFailing = 'refuse' | 'postpone' | 'apply';
 
-/** A step that waits in a shared store: whoever takes it over has it redone. */
-export interface HeldItem extends Item {
-  part: 'held';
-  text: string;
-}
-
-/** Something that changes what is kept. */
+/** One change of what is stored. */
 export interface Step<Result> {
-  /** What `decide` looks at in any case, and is read before. Absent: nothing. */
+  /** The keys that `decide` looks at in any case, which are read before. Absent: none. */
   readonly keys?: readonly string[];
   /**
-   * Says what changes, and changes nothing else: it is repeated once what it has looked at is read, and when another process got in between.
-   * `changes` may have those of steps before it that share its commit; `look` sees them too, and nothing under a key that is not read yet.
-   * Returns the effects, which run once, after the commit: what they throw is the fault of the step, which rejects with it, and not of
-   * the store.
+   * Says what changes, and changes nothing else. It is called again when what it looked at is read, and when another
+   * process changed that in between. `changes` can have those of earlier steps in the same commit, and `look` sees them.
+   *
+   * Returns the effects, which run once, after the commit. An error that they throw rejects the step, and does not count
+   * as a failure of the store.
    */
   decide(look: Look, changes: Changes): (isWritten: boolean) => Result;
   readonly whileFailing: WhileFailing;
-  /** It is worth nothing when what it looks at cannot be read: it is rejected with `SMS_STORE` then. */
-  readonly needsLook?: boolean;
-  /** About how much it keeps, where that may be a lot: a commit ends with what makes it large. Absent: little. */
+  /** About how many bytes the step keeps, if that can be many: a commit ends after a large step. Absent: few. */
   readonly bytes?: number | undefined;
-  /** Ids of items that it drops and that their participant has forgotten already: it does not find them again when the store opens. */
+  /** Ids of items that the step drops and its participant has forgotten already: they are not found again when the store opens. */
   readonly drops?: readonly string[];
-  /**
-   * What its participant makes the same step of in a later process, see {@link Participant.redo}: written as it is asked for, where a kill does
-   * not reach it, and kept there until what it changes is in the store. A store that is shared has only what waits for `after`, as an item.
-   */
-  redo?(): string;
-  /** Names of those who can take that over where it is an item, as in `Item.subscribers`. */
-  readonly redoneFor?: readonly string[];
-  /** Called when that is written. Not called where the store has no such place, or cannot write. */
-  onWritten?(): void;
-  /**
-   * It is taken after those that have come by the time that this resolves; at once where a kill would lose what is to be redone, since a
-   * store has no place for that now.
-   */
-  readonly after?: Promise<void> | undefined;
-  /** Called whenever it is postponed, which may be several times before it is taken. */
-  postponed?(): void;
 }
 
 /**
- * Changes what needs no look at anything, in whatever state the store is.
+ * Creates a step that looks at nothing, and is taken whether the store fails or not.
  *
- * @param then what follows
+ * @param then the effect
  */
 export function createChange(change: (changes: Changes) => void, then = () => {}): Step<void> {
   return {
@@ -63,7 +40,7 @@ export function createChange(change: (changes: Changes) => void, then = () => {}
   };
 }
 
-/** Looks at what is remembered, and changes nothing. See {@link Step} for what it takes. */
+/** Creates a step that looks at what is remembered, and changes nothing. */
 export function createReading<Result>(whileFailing: WhileFailing, read: (look: Look) => Result): Step<Result> {
   return {
     whileFailing,
@@ -74,56 +51,47 @@ export function createReading<Result>(whileFailing: WhileFailing, read: (look: L
   };
 }
 
-/** What is remembered under a key, as it was changed here and, in a shared store, by others. */
+/** What is remembered under a key, as this process and, in a shared store, other processes changed it. */
 export interface Versions {
-  /** Before that; absent: nothing, or nobody could ask. */
+  /** Before the change. Absent: nothing, or nobody could ask. */
   base: Remembered | undefined;
-  /** In the store now; absent: nothing any more. */
+  /** In the store now. Absent: nothing. */
   theirs: Remembered | undefined;
-  /** Remembered here while the store failed. */
+  /** Remembered by this process while the store failed. */
   mine: Remembered;
 }
 
-/** A room of the library that keeps items in a journal. */
+/** A part of the library that keeps items in a journal. */
 export interface Participant {
   /**
-   * Takes charge of items of its part. No step is taken until it has returned, or what it returns has resolved. Some of
-   * them it may have found before.
+   * Takes charge of items of its part, some of which it might know. No step is taken until it has returned, or what it
+   * returns has resolved.
    *
-   * @param isOpening they are all that this process has in the store; otherwise a dead process left them, or another journal
-   * @param isMoved the latter, and what that remembered may be in the store by now
+   * @param isOpening these are all items that this process has in the store; otherwise a dead process left them, or another journal
+   * @param isMoved another journal left them, and what that journal remembered might be in the store by now
    */
   found(items: readonly Item[], isOpening: boolean, isMoved: boolean): void | Promise<void>;
-  /** Names as in `Item.subscribers` that this process can take over now. */
+  /** Names as in `Item.subscribers` that this process can claim now. */
   wanted(): readonly string[];
-  /** Whether it can make something of an item; if not, the store sets it aside. Absent: it can. */
+  /** Whether it can use an item. If not, the store quarantines the item. Absent: it can. */
   isReadable?(item: Item): boolean;
+  /** Accepts a text that an earlier process held (see {@link Journal.hold}). Returns whether the text is its own. */
+  replay?(held: RecoveredWrite): boolean;
   /**
-   * Has a step taken by `run` that an earlier process was asked for, and may have committed, or taken without the store. Returns whether it is
-   * one of its own. What makes it throw is set aside.
-   *
-   * @param text what {@link Step.redo} returned
-   * @param run see {@link Journal.run}
-   */
-  redo?(text: string, run: <Result>(step: Step<Result>) => Promise<Result>): boolean;
-  /**
-   * What is to be remembered under a key that was changed while the store failed, where that has something else than nothing, or had;
-   * `undefined`: nothing. Of a key that is not its own, and when absent: mine.
+   * Merges what is remembered under a key that was changed while the store failed, if the key had a value before, or has
+   * one now. `undefined`: nothing. For a key of another part, and if absent: `mine`.
    */
   merge?(key: string, versions: Versions): Remembered | undefined;
-  /** An item that it has, as it is to be kept anew where the store has lost it. */
+  /** An item that it has, to be kept again if the store has lost it. */
   itemOf?(id: string): Item | undefined;
-  /** Another process, or journal, has taken over an item, which may be another participant's. */
+  /** Another process, or journal, has claimed an item, which can be that of another participant. */
   forget?(id: string): void;
-  /** All that it has, as it goes to another journal. */
+  /** All items that it has, as they go to another journal. */
   kept?(): Iterable<Item>;
-  /** What it remembers that goes along. */
+  /** The values that go along. */
   readonly values?: readonly MovedValues[];
   /** What else changes as an item comes from another journal (`isHere`), or goes there. */
   moves?(item: Item, isHere: boolean, look: Look, changes: Changes): void;
-  /**
-   * The store is about to be closed, and keeps all that there is until it is opened again, when it is found: whoever wants can
-   * forget it.
-   */
+  /** The store is about to be closed and keeps all items until it is opened again: the participant can forget them. */
   letGo?(): void;
 }

@@ -6,7 +6,6 @@ import {
   type Item,
   isNoChange,
   type Look,
-  type PendingWrite,
   type Remembered,
   type Store,
   StoreConflict,
@@ -19,8 +18,6 @@ export interface Task {
   readonly step: Step<unknown>;
   resolve(result: unknown): void;
   reject(error: unknown): void;
-  /** Where it is written until it is taken. */
-  readonly hold: PendingWrite | undefined;
 }
 
 /** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
@@ -53,8 +50,6 @@ export class StepWriter {
   #unsaved = createChanges();
   /** What the first of them that remembers something under a key has found there; nothing, where the store could not be asked. */
   readonly #bases = new Map<string, Remembered | undefined>();
-  /** Of the steps that they are of. */
-  readonly #holds: PendingWrite[] = [];
   readonly #postponed: Task[] = [];
   #rememberedSinceSweep = rememberedPerSweep;
   #sweptAfterSetting = 0;
@@ -103,8 +98,6 @@ export class StepWriter {
         this.#rememberedSinceSweep += all.remember.size;
         for (const id of all.keep.keys()) this.stored.add(id);
         for (const id of all.drop.keys()) this.stored.delete(id);
-        for (const hold of this.#holds.splice(0)) hold.letGo();
-        for (const { hold } of tasks) hold?.letGo();
         return { effects: decided.effects };
       } catch (error) {
         if (!(error instanceof StoreConflict)) return { error, recalled };
@@ -118,19 +111,14 @@ export class StepWriter {
    * @param refusal why that cannot be used
    * @param recalled what is known of what they look at; absent: nobody could ask
    */
-  takeUnsaved(tasks: readonly Task[], refusal: SmsError, recalled?: Recalled): void {
+  takeUnsaved(tasks: readonly Task[], refusal: SmsError, recalled: Recalled = nothing): void {
     for (const task of tasks) {
-      const { whileFailing, needsLook = false } = task.step;
-      if (whileFailing === 'refuse' || (needsLook && !recalled)) {
-        task.reject(refusal);
-        if (whileFailing === 'refuse') task.hold?.letGo();
-      } else if (whileFailing === 'postpone') {
-        this.#postponed.push(task);
-        task.step.postponed?.();
-      } else {
-        const { changes, effects } = this.#decide([task], recalled ?? nothing);
-        this.#addUnsaved(changes, recalled ?? nothing);
-        if (task.hold) this.#holds.push(task.hold);
+      const { whileFailing } = task.step;
+      if (whileFailing === 'refuse') task.reject(refusal);
+      else if (whileFailing === 'postpone') this.#postponed.push(task);
+      else {
+        const { changes, effects } = this.#decide([task], recalled);
+        this.#addUnsaved(changes, recalled);
         for (const run of effects) run(false);
       }
     }

@@ -178,7 +178,7 @@ export class SenderRegistrations {
     await nextTurn(clock);
     for (const registration of this.#byNode.values()) this.greet(registration);
     // One that is closed may be failing still.
-    if (journal.failure || journal.mode !== 'open') return;
+    if (journal.failure || !journal.isOpen) return;
     const [first] = [...told].flatMap((node) => this.handlerOf(node) ?? []);
     told.clear();
     first?.onRecovered('store');

@@ -270,7 +270,7 @@ export class Settlement {
     if (asks({ options })) {
       replies.begin(id);
       // A redeploy may have closed the store that has its reply requests.
-      const mayAsk = journal.mode !== 'open' && outcome !== undefined && 'sent' in outcome;
+      const mayAsk = !journal.isOpen && outcome !== undefined && 'sent' in outcome;
       if (mayAsk || ledger.followUps.hasOf(id)) return;
     }
     this.forget(id);

@@ -2,7 +2,8 @@ import { type Clock, wait } from '../clock';
 import { type SmsError, Told } from '../errors';
 import type { Client } from '../http/client';
 import type { CallOptions } from '../http/exchange';
-import type { Acceptance, Arrival, Inbox } from '../inbox/inbox';
+import type { Verdict } from '../inbox/identity';
+import type { Arrival, Inbox } from '../inbox/inbox';
 import type { InboxRecord, Kind } from '../model';
 import { type PollEvents, PollLoop, type PollOutcome, type PollState } from './poll-loop';
 
@@ -90,7 +91,7 @@ interface Plan {
   /** Polls in flight at once while messages keep coming. */
   parallelPolls(settings: PollSettings | undefined): number;
   /** What a poll brought, as the loop has to see it. */
-  judge(acceptances: readonly Acceptance[]): PollOutcome;
+  judge(verdicts: readonly Verdict[]): PollOutcome;
   /** One poll at a time, since each moves the one date on that they all go by. */
   takesTurns: boolean;
 }
@@ -99,13 +100,13 @@ interface Plan {
  * Answers of an endpoint that may be held and not flushed beside one for each poll of its `parallelPolls`, so that a disk that is slow to
  * flush does not set the pace; each of them is a message more that a power cut may cost.
  */
-const mostAhead = 2;
+const maxAhead = 2;
 
 /** What comes piece by piece, each piece once (§4.2, §4.4). */
 const queue: Omit<Plan, 'fetch'> = {
   pauseMs: (settings) => settings?.pauseMs ?? 0,
   parallelPolls: (settings) => settings?.parallelPolls ?? 1,
-  judge: (acceptances) => (acceptances.every(({ outcome }) => outcome === 'repeated') ? 'repeated' : 'new'),
+  judge: (verdicts) => (verdicts.every((verdict) => verdict === 'repeated') ? 'repeated' : 'new'),
   takesTurns: false,
 };
 
@@ -148,8 +149,8 @@ export class Endpoint {
       {
         poll: (events) => this.#poll(events),
         // No more than each receiver can take.
-        mostUnderWay: () =>
-          Math.min(this.#plan.parallelPolls(this.settings) + mostAhead, ...this.#receivers.map(({ room }) => room)),
+        maxUnderWay: () =>
+          Math.min(this.#plan.parallelPolls(this.settings) + maxAhead, ...this.#receivers.map(({ room }) => room)),
         pauseMs: () => this.#plan.pauseMs(this.settings, this.#watchers.keys()),
         parallelPolls: () => this.#plan.parallelPolls(this.settings),
       },
@@ -212,8 +213,8 @@ export class Endpoint {
 
   /** Polls now for one who asked. Returns how many records were new. */
   async pollFor(member: Poller, asker: string, context: unknown): Promise<number> {
-    const acceptances = await this.#fetch(member, {}, { asker, context });
-    return acceptances.filter(({ outcome }) => outcome === 'new').length;
+    const verdicts = await this.#fetch(member, {}, { asker, context });
+    return verdicts.filter((verdict) => verdict === 'new').length;
   }
 
   /** Polls only while what comes can be kept and taken. */
@@ -240,14 +241,14 @@ export class Endpoint {
   }
 
   async #poll(events: PollEvents): Promise<PollOutcome> {
-    const acceptances = await this.#fetch(this.#starter, events);
-    if (acceptances.length > 0) return this.#plan.judge(acceptances);
+    const verdicts = await this.#fetch(this.#starter, events);
+    if (verdicts.length > 0) return this.#plan.judge(verdicts);
     this.#host.onDrained(this.#kind);
     return 'empty';
   }
 
   /** One poll, from the request until what it brought is kept. The account outlives it. */
-  #fetch(member: Poller | undefined, events: Partial<PollEvents>, asker?: Asker): Promise<Acceptance[]> {
+  #fetch(member: Poller | undefined, events: Partial<PollEvents>, asker?: Asker): Promise<Verdict[]> {
     const host = this.#host;
     const fetch = async (onAnswer: () => void) => {
       const poller = await host.ready(member);

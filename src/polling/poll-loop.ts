@@ -1,51 +1,48 @@
 import { type Clock, systemClock, type Timer } from '../clock';
 import { asSmsError, isSmsError, type SmsError } from '../errors';
+import { parseRetryAfter } from '../wire/retry-after';
 
-/** Where a loop stands. */
+/** The state of a loop. */
 export type PollState =
   | { name: 'connecting' }
   | { name: 'listening' }
-  /** `seconds`: whole ones, 0 for less than one. */
+  /** `seconds` is a whole number, 0 for less than one second. */
   | { name: 'waiting'; seconds: number }
   | { name: 'paused'; unacknowledged: number }
   | { name: 'failing'; error: SmsError };
 
-/** What one poll brought: something new; only what had been polled before; or nothing (204). */
+/** What one poll brought: something new, only records that had been polled before, or nothing (204). */
 export type PollOutcome = 'new' | 'repeated' | 'empty';
 
-/** What a poll tells before it ends. */
+/** What a poll reports before it ends. */
 export interface PollEvents {
   /** The request has left on an open connection. */
   onSent(): void;
-  /**
-   * It has brought something, which is where a crash does not reach it as far as there is such a place, though it is not handed over yet.
-   *
-   * @param isBack it waits for what somebody else does, which may take a minute
-   */
-  onHeld(isBack: boolean): void;
+  /** A crash cannot lose the answer any longer, although its records are not in the store yet. */
+  onHeld(): void;
 }
 
-/** What a loop polls, and how. Read anew before each poll, so that they may change under a running loop. */
+/** What a loop polls, and how. Read again before each poll, so that a running loop notices changes. */
 export interface PollSource {
   /**
-   * Makes one poll and hands over what it brought. It is never aborted: the service marks a message read as it
-   * answers (§3), so an answer that nobody awaits is a message lost.
+   * Makes one poll and hands over what it brought. The loop never aborts it: the service marks a message as read when it
+   * answers (§3), so an answer that is not awaited is a lost message.
    *
-   * @throws SmsError when it failed
+   * @throws SmsError if the poll failed
    */
   poll(events: PollEvents): Promise<PollOutcome>;
   /** How long to wait after an empty answer (§8). */
   pauseMs(): number;
-  /** Polls in flight at once while messages keep coming; 1 keeps their order. */
+  /** Polls in flight at the same time while messages keep coming. 1 keeps their order. */
   parallelPolls(): number;
-  /** Polls in flight, and answers that are held, but not back, and not handed over, all in all. Absent: as many as `parallelPolls`. */
-  mostUnderWay?(): number;
+  /** Maximum number of polls in flight and answers that are held, but not handed over. Absent: `parallelPolls`. */
+  maxUnderWay?(): number;
 }
 
 /**
- * Polls a source for as long as it is wanted: again at once after something new, after a pause when there was nothing,
- * and after a growing delay when it failed or brought nothing new. What an answer brought need only be held, not handed
- * over, when the next is asked for. It never ends by itself and never spins.
+ * Polls a source until it is stopped: immediately after something new, after a pause if there was nothing, and after a
+ * growing delay if the poll failed or brought nothing new. The next poll begins when the last answer is held, before its
+ * records are handed over. The loop never ends without being stopped, and never spins.
  *
  * @example
  * ```ts
@@ -75,20 +72,18 @@ export class PollLoop {
   #held: PollState | undefined;
   #workers = 0;
   #inFlight = 0;
-  /** Polls whose answers are held, so that the next may be asked for, and not handed over yet. */
+  /** Polls whose answers are held and not handed over yet. */
   readonly #handingOver = new Set<Promise<unknown>>();
-  /** Those of which that may take a minute. */
-  readonly #heldBack = new Set<Promise<unknown>>();
-  /** What one of those brought, if not something new, until it has been heeded or something newer is known. */
+  /** The outcome of one of those, if it brought nothing new, until the loop has waited for it or a newer outcome is known. */
   #late: PollOutcome | SmsError | undefined;
-  /** What it was last seen to fail of, until a poll is in order. */
+  /** The last error, until a poll succeeds. */
   #failure: SmsError | undefined;
-  /** In a row, until an answer is in order. */
+  /** Failures in a row. */
   #failures = 0;
-  /** In a row, until one brings something new, or nothing; and hasty ones until one is not. */
+  /** Answers in a row that brought nothing new, and empty answers in a row that came too fast. */
   #repeats = 0;
   #hastyAnswers = 0;
-  /** Each ends one wait: until a time, and until the loop is resumed. */
+  /** Functions that each end one wait: for a time, and until the loop is resumed. */
   readonly #pausing = new Set<() => void>();
   readonly #onHold = new Set<() => void>();
 
@@ -106,7 +101,7 @@ export class PollLoop {
     return this.#state;
   }
 
-  /** Begins to poll. A poll still in flight from before is taken over instead of making another. */
+  /** Begins to poll. If a poll is still in flight from before, waits for that one first. */
   start(): void {
     if (this.#wanted) return;
     this.#wanted = true;
@@ -120,29 +115,29 @@ export class PollLoop {
     if (this.#workers === 0) void this.#work();
   }
 
-  /** Makes no further poll. One in flight is left to finish and hand over its answer. */
+  /** Makes no further poll. A poll in flight continues, and hands over its answer. */
   stop(): void {
     this.#wanted = false;
-    // Whoever starts it again is not told of the end of what those before have seen begin.
+    // The next to start the loop has not seen its failure begin.
     this.#state = { name: 'connecting' };
     wake(this.#pausing);
     wake(this.#onHold);
   }
 
-  /** Makes no further poll until {@link resume}; `state` says why. */
+  /** Makes no further poll until {@link resume}. `state` says why. */
   hold(state: PollState): void {
     this.#held = state;
     if (this.#wanted) this.#setState(state);
   }
 
-  /** Goes on after {@link hold}. */
+  /** Continues after {@link hold}. */
   resume(): void {
     if (!this.#held) return;
     this.#held = undefined;
     wake(this.#onHold);
     if (!this.#wanted) return;
     if (this.#failure) {
-      // It has not been seen to end, and waits its time as if nothing else had been the matter.
+      // The failure has not ended, and its delay continues.
       this.#setState({ name: 'failing', error: this.#failure });
     } else {
       this.#setState(this.#inFlight > 0 ? { name: 'listening' } : { name: 'connecting' });
@@ -150,12 +145,12 @@ export class PollLoop {
     }
   }
 
-  /** Cuts a wait short, because the pause has become shorter or something is known to be there. */
+  /** Ends a pause, because a node wants a shorter one. */
   nudge(): void {
     if (!this.#isBackingOff) wake(this.#pausing);
   }
 
-  /** Whether it waits longer because of what the service does, not because it was asked to. */
+  /** Whether the loop waits because of failures or repeated answers. */
   get #isBackingOff(): boolean {
     return this.#failures > 0 || this.#repeats > 0;
   }
@@ -168,10 +163,10 @@ export class PollLoop {
           await this.#sleep(this.#onHold);
           continue;
         }
-        // While it has to wait for what the service does, it wants to know first what an answer brought.
-        const most = (this.#isBackingOff ? undefined : this.#source.mostUnderWay?.()) ?? this.#source.parallelPolls();
-        if (this.#inFlight + this.#handingOver.size >= Math.max(1, most)) {
-          // Whoever has a poll in flight goes on.
+        // While it backs off, the loop has to know first whether an answer brought anything new.
+        const max = (this.#isBackingOff ? undefined : this.#source.maxUnderWay?.()) ?? this.#source.parallelPolls();
+        if (this.#inFlight + this.#handingOver.size >= Math.max(1, max)) {
+          // The worker with the poll in flight continues.
           if (this.#handingOver.size === 0) return;
           await Promise.race(this.#handingOver);
           continue;
@@ -181,8 +176,8 @@ export class PollLoop {
           if (this.#wanted && !this.#held && this.#workers < this.#source.parallelPolls()) void this.#work();
           continue;
         }
-        // A helper ends with its first answer that brings nothing, and leaves it to the last one, which stays, to find
-        // out whether the service fails.
+        // A further poll ends at its first answer that brings nothing new. The last one stays, and finds out whether
+        // the service fails.
         if (this.#workers > 1 || !this.#wanted) return;
         this.#late = undefined;
         if (typeof outcome !== 'string') {
@@ -195,7 +190,7 @@ export class PollLoop {
         const pauseMs = this.#source.pauseMs();
         const delayMs = this.#delayMs(outcome, pauseMs);
         if (delayMs > 0) {
-          // What keeps it from spinning is no wait that anybody has asked for.
+          // A short delay that only keeps the loop from spinning is not shown.
           if (outcome === 'empty' && pauseMs > 0 && !this.#held) {
             this.#setState({ name: 'waiting', seconds: delayMs < 1_000 ? 0 : Math.round(delayMs / 1_000) });
           }
@@ -203,19 +198,18 @@ export class PollLoop {
         }
       }
     } finally {
-      // In the turn in which it ends, so that of several that end together the last one knows that it is the last.
+      // In the same turn, so that the last of several workers that end together knows that it is the last.
       this.#workers--;
     }
   }
 
-  /** Makes a poll, and does not wait for what it brings to be handed over, where the next may be asked for before. */
+  /** Makes a poll. Resolves as soon as the next poll can begin. */
   #ask(): Promise<PollOutcome | SmsError> {
     return new Promise((resolve) => {
-      const polling = this.#poll((isBack) => {
-        const held = isBack && this.#heldBack.size < mostHeldBack ? this.#heldBack : this.#handingOver;
-        held.add(polling);
+      const polling = this.#poll(() => {
+        this.#handingOver.add(polling);
         void polling.then((outcome) => {
-          held.delete(polling);
+          this.#handingOver.delete(polling);
           this.#late = outcome === 'new' ? undefined : outcome;
         });
         resolve('new');
@@ -225,7 +219,7 @@ export class PollLoop {
   }
 
   async #poll(onHeld: PollEvents['onHeld']): Promise<PollOutcome | SmsError> {
-    // Polls that did not know of each other count once.
+    // Polls that were in flight at the same time count once.
     const repeats = this.#repeats + 1;
     const startedAt = this.#clock.elapsed();
     let hasAnswer = false;
@@ -244,9 +238,9 @@ export class PollLoop {
     try {
       const outcome = await this.#source.poll({
         onSent,
-        onHeld: (isBack) => {
+        onHeld: () => {
           answered();
-          onHeld(isBack);
+          onHeld();
         },
       });
       answered();
@@ -262,13 +256,15 @@ export class PollLoop {
 
   /** @param pauseMs how long to wait after an empty answer (§8) */
   #delayMs(outcome: PollOutcome | SmsError, pauseMs: number): number {
-    // Without a pause a few that come at once are asked again at once, and many do not make it spin.
+    // Without a pause, the loop polls again immediately, but does not spin if the service answers too fast.
     if (outcome === 'empty') return pauseMs || Math.min(hastyAnswerMs, 20 * (2 ** Math.min(this.#hastyAnswers, 4) - 1));
     const times = outcome === 'repeated' ? this.#repeats : this.#failures;
+    const wish = isRetryAfter(outcome) ? parseRetryAfter(outcome.retryAfter, this.#clock.now()) : 0;
+    if (wish > 0) return Math.min(wish, maxRetryAfterMs);
     return backOffMs(times, this.#clock.random(), isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));
   }
 
-  /** Resolves after so long, or when woken; without a time only then. */
+  /** Resolves after `delayMs`, or when woken. Absent: only when woken. */
   #sleep(sleepers: Set<() => void>, delayMs?: number): Promise<void> {
     return new Promise((resolve) => {
       let timer: Timer | undefined;
@@ -302,26 +298,31 @@ function isSameState(a: PollState, b: PollState): boolean {
   );
 }
 
-/** So many answers are held back, and more polls made, at most. */
-const mostHeldBack = 100;
+/** Says whether a service asks to be polled later (429, or 503). */
+function isRetryAfter(outcome: PollOutcome | SmsError): outcome is SmsError & { retryAfter: string } {
+  if (typeof outcome === 'string' || outcome.retryAfter === undefined) return false;
+  return outcome.statusCode === 429 || outcome.statusCode === 503;
+}
+
+const maxRetryAfterMs = 3_600_000;
 
 const firstDelayMs = 1_000;
-const longestDelayMs = 60_000;
+const maxDelayMs = 60_000;
 const firstRefusedDelayMs = 30_000;
-const longestRefusedDelayMs = 300_000;
+const maxRefusedDelayMs = 300_000;
 
-/** An empty answer that came sooner than this did not wait at the service as §8 says it would. */
+/** An empty answer that comes faster did not wait at the service as §8 says. */
 const hastyAnswerMs = 250;
 
 /**
- * How long to wait after so many failures in a row, in ms: from 1 s, doubling to at most 60 s, with up to a quarter of
- * jitter; from 30 s to at most 5 min where the service refuses whoever asks.
+ * How long to wait after failures in a row, in ms: from 1 s, doubling to at most 60 s, with up to a quarter of jitter.
+ * From 30 s to at most 5 min if the service refuses the login.
  *
  * @param random at least 0, less than 1
  */
 export function backOffMs(failures: number, random: number, isRefused = false): number {
   const firstMs = isRefused ? firstRefusedDelayMs : firstDelayMs;
-  const longestMs = isRefused ? longestRefusedDelayMs : longestDelayMs;
-  const delayMs = Math.min(longestMs * 0.8, firstMs * 2 ** Math.min(failures - 1, 30));
+  const maxMs = isRefused ? maxRefusedDelayMs : maxDelayMs;
+  const delayMs = Math.min(maxMs * 0.8, firstMs * 2 ** Math.min(failures - 1, 30));
   return delayMs * (1 + random / 4);
 }

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { Agent, type IncomingMessage, request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { inspect } from 'node:util';
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { gzipSync } from 'node:zlib';
+import type { UsableAccount } from '../../nodes/runtime/account-node';
 import type { CallbackNode } from '../../nodes/runtime/callback-address';
 import type { Simulator } from '../../simulator';
 import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
@@ -207,23 +208,6 @@ describe('sms-callback-in', () => {
       });
     }
 
-    it('for two at the same moment', async () => {
-      const { flow, url } = await start();
-      const answers = await Promise.all(Array.from({ length: 20 }, () => post(url, formReply())));
-      assert.deepEqual(
-        answers.map(({ status }) => status),
-        answers.map(() => 200),
-      );
-      assert.equal((await flow.messages('replies', 1)).length, 1);
-    });
-
-    it('for the status of one XMLv3 and one FORMv1 callback', async () => {
-      const { flow, url } = await start();
-      await post(url, xmlStatus());
-      assert.equal((await post(url, formStatus())).status, 200);
-      assert.equal((await flow.messages('statuses', 1)).length, 1);
-    });
-
     it('but two equal texts of different dates are two messages, and a date without fraction counts to the second', async () => {
       const { flow, url } = await start();
       await post(url, xmlReply('ok', '2026-11-20T10:11:12.345Z'));
@@ -337,27 +321,6 @@ describe('sms-callback-in', () => {
       const { url } = await start();
       assert.equal((await post(`${url}?token=any`, formReply())).status, 200);
     });
-
-    it('is refused 10,000 times, and the right one let in after that', async function () {
-      this.timeout(60_000);
-      const { flow, url } = await start(withToken);
-      const agent = new Agent({ keepAlive: true, maxSockets: 50 });
-      stopLater(async () => agent.destroy());
-      const refused = () =>
-        new Promise<number>((resolve, reject) => {
-          const asking = request(`${url}?token=wrong`, { method: 'POST', agent }, (answer) => {
-            answer.resume().once('end', () => resolve(answer.statusCode ?? 0));
-          });
-          asking.once('error', reject).end(formReply());
-        });
-      const statuses = new Set<number>();
-      for (let round = 0; round < 200; round++) {
-        for (const status of await Promise.all(Array.from({ length: 50 }, refused))) statuses.add(status);
-      }
-      assert.deepEqual([...statuses], [401]);
-      assert.equal((await post(`${url}?token=${encodeURIComponent(token)}`, formReply())).status, 200);
-      await flow.messages('replies', 1);
-    });
   });
 
   describe('msg.sms.query (§6.2)', () => {
@@ -366,16 +329,6 @@ describe('sms-callback-in', () => {
       await post(`${url}?token=t&status=RCV&name=A%26B+%C3%A5&x=1&x=2&__proto__=p&constructor=c&empty=`, formReply());
       const [message] = await flow.messages('replies', 1);
       assert.deepEqual(message?.sms?.query, { status: 'RCV', name: 'A&B å', x: ['1', '2'], empty: '' });
-    });
-
-    it('is an own object for each retry', async () => {
-      const { flow, url } = await start();
-      await post(`${url}?n=1`, formReply('1'));
-      await post(`${url}?n=2`, formReply('2'));
-      assert.deepEqual(
-        (await flow.messages('replies', 2)).map(({ sms }) => sms?.query),
-        [{ n: '1' }, { n: '2' }],
-      );
     });
   });
 
@@ -418,52 +371,32 @@ describe('sms-callback-in', () => {
       ['a prototype', '__proto__=1&constructor=2'],
     ];
     for (const [what, body] of bad) {
-      for (const type of ['', 'text/xml', formType]) {
-        it(`${what}, labelled ${type || 'not at all'}`, async () => {
-          const { flow, url } = await start();
+      it(what, async () => {
+        const { flow, url } = await start();
+        for (const type of ['', 'text/xml', formType]) {
           const { status, text } = await post(url, body, { 'content-type': type });
           assert.equal(status, 400, text);
           assert.match(text, /^[^\r\n<>]+$/);
-          assert.equal(flow.received('replies').length + flow.received('statuses').length, 0);
-          assert.equal((await post(url, formReply())).status, 200);
-        });
-      }
+        }
+        assert.equal(flow.received('replies').length + flow.received('statuses').length, 0);
+      });
     }
   });
 
-  describe('a compressed body gets 400 with one line that names the compression', () => {
-    const compressions: [string, (bytes: string) => Uint8Array, string][] = [
-      ['gzip', gzipSync, 'gzip'],
-      ['deflate', deflateSync, 'deflate'],
-      ['br', brotliCompressSync, 'br'],
-      ['Identity, GZip', gzipSync, 'gzip'],
-      ['x'.repeat(10_000), Buffer.from, 'x'.repeat(20)],
-      ['<b>', Buffer.from, 'b'],
-    ];
-    for (const [encoding, compress, named] of compressions) {
-      it(encoding.slice(0, 20), async () => {
-        const { flow, url } = await start();
-        for (const [body, type] of [
-          [formReply(), formType],
-          [xmlReply(), 'text/xml'],
-        ] as const) {
-          const { status, text } = await post(url, compress(body), {
-            'content-type': type,
-            'content-encoding': encoding,
-          });
-          assert.deepEqual([status, text], [400, `The body is compressed (${named}). Send it uncompressed.`]);
-        }
-        assert.equal(flow.received('replies').length, 0);
-      });
-    }
+  it('answers 400 to a compressed body, and names the compression', async () => {
+    const { flow, url } = await start();
+    const headers = { 'content-type': formType, 'content-encoding': 'Identity, GZip' };
+    const { status, text } = await post(url, gzipSync(formReply()), headers);
+    assert.deepEqual([status, text], [400, 'The body is compressed (gzip). Send it uncompressed.']);
+    assert.equal((await post(url, xmlReply(), { 'content-encoding': 'identity' })).status, 200);
+    await flow.messages('replies', 1);
+  });
 
-    for (const encoding of ['identity', 'Identity', '']) {
-      it(`but not one labelled ${encoding || 'with nothing'}`, async () => {
-        const { flow, url } = await start();
-        assert.equal((await post(url, xmlReply(), { 'content-encoding': encoding })).status, 200);
-        await flow.messages('replies', 1);
-      });
-    }
+  it('reads bodies in the charset of their headers', async () => {
+    const { flow, url } = await start();
+    const bytes = Buffer.from('from=1&messageId=2&body=Gr%FC%DFe');
+    assert.equal((await post(url, bytes, { 'content-type': `${formType}; charset=ISO-8859-1` })).status, 200);
+    assert.equal((await flow.messages('replies', 1))[0]?.payload, 'Grüße');
   });
 
   describe('more than 256 KiB gets 413', () => {
@@ -489,185 +422,56 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('charsets', () => {
-    const text = 'Grüße € “ok”';
-    const latin = 'Grüße ÆØ';
-    const wide = (content: string, mark: number[], swap: boolean) => {
-      const bytes = Buffer.from(content, 'utf16le');
-      return Buffer.concat([Buffer.from(mark), swap ? bytes.swap16() : bytes]);
-    };
-    const windows = (content: string) =>
-      Buffer.from(content.replace('€', '\x80').replace('“', '\x93').replace('”', '\x94'), 'latin1');
-    const xml = (body: string, encoding?: string) =>
-      xmlReply(body).replace(' encoding="UTF-8"', encoding ? ` encoding="${encoding}"` : '');
-    const cases: [string, string, Uint8Array, string][] = [
-      ['UTF-8 by default', text, Buffer.from(xml(text)), 'text/xml'],
-      ['UTF-8 with a byte order mark', text, Buffer.from(`\ufeff${xml(text)}`), 'text/xml; charset=ISO-8859-1'],
-      ['ISO-8859-1 by the header', latin, Buffer.from(xml(latin), 'latin1'), 'text/xml; charset=ISO-8859-1'],
-      ['ISO-8859-1 by the declaration', latin, Buffer.from(xml(latin, 'ISO-8859-1'), 'latin1'), 'text/xml'],
-      ['windows-1252 by the header', text, windows(xml(text)), 'text/xml; charset="windows-1252"'],
-      ['windows-1252 by the declaration', text, windows(xml(text, 'windows-1252')), ''],
-      ['UTF-16 by its byte order mark, little', text, wide(xml(text, 'UTF-16'), [0xff, 0xfe], false), 'text/xml'],
-      ['UTF-16 by its byte order mark, big', text, wide(xml(text, 'UTF-16'), [0xfe, 0xff], true), ''],
-      ['UTF-16 by the header', text, wide(xml(text), [], true), 'text/xml; charset=UTF-16BE'],
-      ['a FORMv1 of UTF-8 escapes', text, Buffer.from(formReply('1', text)), formType],
-      [
-        'a FORMv1 of ISO-8859-1 escapes',
-        latin,
-        Buffer.from(`from=1&messageId=2&body=Gr%FC%DFe+%C6%D8`),
-        `${formType}; charset=ISO-8859-1`,
-      ],
-      [
-        'a FORMv1 of raw windows-1252',
-        text,
-        windows(`from=1&messageId=2&body=${text}`),
-        `${formType}; charset=windows-1252`,
-      ],
-    ];
-    for (const [what, expected, bytes, contentType] of cases) {
-      it(what, async () => {
-        const { flow, url } = await start();
-        assert.equal((await post(url, bytes, { 'content-type': contentType })).status, 200);
-        assert.equal((await flow.messages('replies', 1))[0]?.payload, expected);
-      });
-    }
-  });
-
   describe('acknowledge: flow', () => {
     const byFlow = { acknowledge: 'flow', inputs: 1 };
 
-    it('answers 200 when the message comes back, and not before', async () => {
+    const inbox = (flow: RunningFlow) => (flow.node('account') as UsableAccount).membership.state().inbox;
+
+    it('answers 200 before the flow acknowledges', async () => {
       const { flow, url } = await start(byFlow);
-      let answered = false;
-      const answer = post(url, formReply()).finally(() => {
-        answered = true;
-      });
+      assert.deepEqual(await post(url, formReply()).then(({ status, text }) => [status, text]), [200, 'OK']);
       const [message] = await flow.messages('replies', 1);
       assert.equal(typeof message?.sms?.ackId, 'string');
-      flow.send('callback', { sms: { ackId: 'another.1' } });
-      flow.send('callback', {});
-      await flow.done('callback', 2);
-      assert.equal(answered, false);
-      flow.send('callback', message as Record<string, unknown>);
-      assert.deepEqual([(await answer).status, (await answer).text], [200, 'OK']);
-      // It may have become several on its way, such as one for each recipient of sms-send that failed.
-      flow.send('callback', message as Record<string, unknown>);
-      await flow.done('callback', 4);
       assert.equal((await post(url, formReply())).status, 200);
-      assert.equal(flow.received('replies').length, 1);
+      assert.deepEqual([flow.received('replies').length, inbox(flow).undelivered], [1, 1]);
+      flow.send('callback', message as Record<string, unknown>);
+      await flow.done('callback', 1);
+      assert.equal(inbox(flow).undelivered, 0);
     });
 
-    it('waits with 30 at once for their flow, and Node.js takes that for no leak', async () => {
-      const warnings: string[] = [];
-      const onWarning = ({ message }: Error) => warnings.push(message);
-      process.on('warning', onWarning);
-      try {
-        const { flow, url } = await start(byFlow);
-        const answers = Array.from({ length: 30 }, (_, index) => post(url, formReply(`at once ${index}`)));
-        for (const message of await flow.messages('replies', 30)) {
-          flow.send('callback', message as Record<string, unknown>);
+    for (const [how, properties] of [
+      ['msg.error', {}],
+      ['ackTimeout', { ackTimeout: '0.05' }],
+    ] as const) {
+      it(`redelivers after ${how}, and raises SMS_UNDELIVERED after maxAttempts`, async () => {
+        const { flow, url } = await start({ ...byFlow, ...properties, maxAttempts: '2' });
+        assert.equal((await post(url, xmlStatus())).status, 200);
+        for (let attempt = 1; attempt <= 2; attempt++) {
+          const message = (await flow.messages('statuses', attempt))[attempt - 1];
+          assert.equal(message?.sms?.redelivered, attempt === 1 ? undefined : true);
+          if (how === 'msg.error') flow.send('callback', { ...message, error: { message: 'no' } });
         }
-        for (const answer of answers) assert.equal((await answer).status, 200);
-        await new Promise(setImmediate);
-      } finally {
-        process.off('warning', onWarning);
-      }
-      assert.deepEqual(warnings, []);
-    });
+        const [caught] = await flow.messages('caught', 1);
+        assert.deepEqual([caught?.error?.code, caught?.payload], ['SMS_UNDELIVERED', 'NUR']);
+        assert.deepEqual(inbox(flow), { undelivered: 0, unhandled: 1 });
+      });
+    }
 
-    it('answers 503 when it comes back with an error, and takes the retry as new', async () => {
+    it('redelivers after a redeploy, and not after the acknowledgement', async () => {
       const { flow, url } = await start(byFlow);
-      for (let index = 0; index < 3; index++) {
-        const answer = post(url, xmlReply());
-        const message = (await flow.messages('replies', index + 1))[index];
-        flow.send('callback', { ...message, ...(index < 2 && { error: { message: 'no' } }) });
-        const { status, text } = await answer;
-        assert.equal(status, index < 2 ? 503 : 200);
-        assert.match(text, /^[^\r\n]+$/);
-      }
-      assert.equal((await post(url, xmlReply())).status, 200);
-      assert.equal(flow.received('replies').length, 3);
-      assert.deepEqual(flow.received('caught'), []);
-    });
-
-    it('answers 200 when it comes back with a blank error', async () => {
-      const { flow, url } = await start(byFlow);
-      for (const [index, error] of [null, '', ' ', undefined].entries()) {
-        const answer = post(url, formReply(String(index)));
-        const message = (await flow.messages('replies', index + 1))[index];
-        flow.send('callback', { ...message, error });
-        assert.equal((await answer).status, 200);
-      }
-    });
-
-    it('answers 503 when the time is up, and takes the retry as new', async () => {
-      const { flow, url } = await start({ ...byFlow, ackTimeout: '0.05' });
-      assert.equal((await post(url, formStatus())).status, 503);
-      assert.equal((await post(url, formStatus())).status, 503);
-      assert.deepEqual(
-        flow.received('statuses').map(({ sms }) => sms?.redelivered),
-        [undefined, true],
-      );
-    });
-
-    it('answers 200 to the retry of what has come back too late, and sends nothing', async () => {
-      const { flow, url } = await start({ ...byFlow, ackTimeout: '0.05' });
-      let done = 0;
-      for (const [output, body] of [
-        ['statuses', formStatus()],
-        ['replies', xmlReply()],
-      ] as const) {
-        assert.equal((await post(url, body)).status, 503);
-        const [late] = await flow.messages(output, 1);
-        flow.send('callback', late as Record<string, unknown>);
-        await flow.done('callback', ++done);
-        assert.equal((await post(url, body)).status, 200);
-        assert.equal(flow.received(output).length, 1);
-      }
-    });
-
-    it('answers 200 when what was given to the flow before the retry comes back while it has the retry', async () => {
-      const { flow, url } = await start({ ...byFlow, ackTimeout: '0.3' });
-      assert.equal((await post(url, xmlReply())).status, 503);
-      const retry = post(url, xmlReply());
-      const [late] = await flow.messages('replies', 2);
-      flow.send('callback', late as Record<string, unknown>);
-      assert.equal((await retry).status, 200);
-      assert.equal((await post(url, xmlReply())).status, 200);
-      assert.equal(flow.received('replies').length, 2);
-    });
-
-    it('delivers again after a redeploy what was waiting, as redelivered, and nothing once it is acknowledged', async () => {
-      const { flow, url } = await start(byFlow);
-      const first = post(url, formReply());
+      assert.equal((await post(url, formReply())).status, 200);
       await flow.messages('replies', 1);
       await flow.deploy(nodes({ ...byFlow, name: 'new' }));
-      assert.equal((await first).status, 503);
       const [, again] = await flow.messages('replies', 2);
       assert.equal(again?.sms?.redelivered, true);
-      const retry = post(url, formReply());
       flow.send('callback', again as Record<string, unknown>);
-      assert.equal((await retry).status, 200);
-      assert.equal(flow.received('replies').length, 2);
-    });
-
-    it('lets a polled copy through when the flow refuses the callback', async () => {
-      const { flow, url } = await start(byFlow, [
-        { id: 'in', type: 'sms-in', account: 'account', wires: [['polled']] },
-        sink('polled'),
-      ]);
-      sim.setOrganisation({ callbackUrl: url });
-      sim.reply({ from: handset, body: 'hi' });
-      const [message] = await flow.messages('replies', 1);
-      await sim.until(() => sim.incoming[0]?.read === true && sim.polling('incoming') === 1);
-      flow.send('callback', { ...message, error: { message: 'no' } });
-      assert.equal((await flow.messages('polled', 1))[0]?.payload, 'hi');
-      await sim.until(() => sim.callbackLog.some(({ status }) => status === 200));
-      assert.equal(flow.received('replies').length, 1);
+      await flow.done('callback', 1);
+      await flow.deploy(nodes({ ...byFlow, name: 'newer' }));
+      assert.deepEqual([inbox(flow).undelivered, flow.received('replies').length], [0, 2]);
     });
   });
 
-  describe('what cannot be kept or delivered now gets 503', () => {
+  describe('a request that cannot be stored gets 503', () => {
     it('when the store fails, and goes through when the cause has gone away', async function () {
       this.timeout(40_000);
       const userDir = mkdtempSync(join(tmpdir(), 'sms-callback-'));
@@ -676,9 +480,9 @@ describe('sms-callback-in', () => {
       const { flow, url } = await start({}, [], { userDir }, { store: 'disk' });
       const { status, text } = await post(url, formReply());
       assert.equal(status, 503);
-      assert.equal(text, 'It cannot be kept now.');
+      assert.equal(text, 'The message cannot be stored now.');
       const [caught] = await flow.messages('caught', 1);
-      assert.match(String(caught?.sms?.error?.message), /^The inbox .*(?:ENOTDIR|EEXIST)/);
+      assert.match(String(caught?.sms?.error?.message), /^The store .*(?:ENOTDIR|EEXIST)/);
       assert.equal(flow.received('replies').length, 0);
       const { fill, shape } = flow.status('callback') ?? {};
       assert.deepEqual([fill, shape], ['red', 'ring']);
@@ -707,10 +511,9 @@ describe('sms-callback-in', () => {
       stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
       const byFlow = { acknowledge: 'flow', inputs: 1 };
       const first = await start(byFlow, [], { userDir }, { store: 'disk' });
-      const answer = post(first.url, formReply()).catch(() => undefined);
+      assert.equal((await post(first.url, formReply())).status, 200);
       await first.flow.messages('replies', 1);
       await first.flow.stop();
-      await answer;
       const second = await start(byFlow, [], { userDir }, { store: 'disk' });
       const [message] = await second.flow.messages('replies', 1);
       assert.deepEqual([message?.payload, message?.sms?.redelivered], ['yes <&> "ok"', true]);
@@ -1100,6 +903,16 @@ describe('sms-callback-in', () => {
       );
     });
 
+    it('are refused with 503 if their sum exceeds 16 MiB', async () => {
+      const { url } = await start();
+      const part = `${formReply('part')}&pad=`.padEnd(255 * 1024, 'x');
+      const sockets = await Promise.all(Array.from({ length: 80 }, () => open(url, part, maxBytes)));
+      const [answer] = await Promise.race(sockets.map((socket) => once(socket, 'data')));
+      assert.match(String(answer), /^HTTP\/1\.1 503 /);
+      for (const socket of sockets) socket.destroy();
+      await until(async () => (await post(url, formReply('later'))).status === 200);
+    });
+
     it('deliver nothing when the connection breaks in the middle', async () => {
       const { flow, url } = await start();
       const body = formReply('broken');
@@ -1157,7 +970,6 @@ describe('sms-callback-in', () => {
         [xmlReply('as a form'), formType, 400],
         [xmlReply('as JSON'), 'application/json', 400],
         [JSON.stringify({ from: handset, body: 'JSON' }), 'application/json', 400],
-        ['from=64215551234&body=gr%FCn', `${formType}; charset=ISO-8859-1`, 400],
         ['', formType, 400],
         ['', 'text/xml', 400],
         ['from[a]=1&body[b]=2', formType, 400],
@@ -1200,34 +1012,6 @@ describe('sms-callback-in', () => {
         usual,
       ];
       assert.deepEqual(await sent(texts.length), texts);
-    });
-
-    it('answers by itself what Node-RED cannot parse on a shared root, once the method and the token are right', async function () {
-      this.timeout(60_000);
-      await startProcess({ apiMaxLength: '200kb' }, processNodes({ credentials: { token: 't' } }));
-      const url = `${nodeRed.url}/sms/callback`;
-      const json = 'JSON is not accepted; send XMLv3 or FORMv1.';
-      const tooLarge = 'The body is larger than 256 KiB, or than apiMaxLength in the settings of Node-RED.';
-      const garbled = { 'content-type': formType, 'content-encoding': 'gzip' };
-      const answers: [string, Record<string, string>, number, string][] = [
-        [xmlReply('as JSON'), { 'content-type': 'application/json' }, 400, json],
-        [formReply('1'), { 'content-type': 'application/json' }, 400, json],
-        [formReply('1'), { 'content-type': 'application/json; charset=ISO-8859-1' }, 400, json],
-        [`${formReply('1')}&pad=`.padEnd(210_000, 'x'), { 'content-type': formType }, 413, tooLarge],
-        [formReply('1'), garbled, 400, 'The body is compressed (gzip). Send it uncompressed.'],
-        [`${formReply('1', 'many ä')}${'&a=1'.repeat(1_000)}`, { 'content-type': formType }, 200, 'OK'],
-        [`${formReply('2', 'deep')}&a${'[b]'.repeat(40)}=1`, { 'content-type': formType }, 200, 'OK'],
-      ];
-      for (const [body, headers, expected, text] of answers) {
-        const answer = await post(`${url}?token=t`, body, headers);
-        const told = [answer.status, answer.text, answer.headers.get('content-type')];
-        assert.deepEqual(told, [expected, text, 'text/plain; charset=utf-8'], body.slice(0, 60));
-        assert.equal((await post(url, body, headers)).status, 401);
-        assert.equal((await post(`${url}?token=t`, body, headers, 'PUT')).status, 405);
-      }
-      assert.deepEqual(await sent(2), ['many ä', 'deep']);
-      assert.doesNotMatch(nodeRed.log, /Error|^ +at /m);
-      assert.equal((await post(`${nodeRed.url}/sms`, '{', { 'content-type': 'application/json' })).status, 400);
     });
 
     it('decides by the body alone with separate roots, under httpNodeRoot, at the URL that sms-send tells', async function () {

@@ -504,7 +504,7 @@ describe('sms-in', () => {
       const flow = await start({ ...byFlow, ackTimeout: '0.05', maxAttempts: '1' });
       receive('a');
       const [caught] = await flow.messages('caught', 1);
-      assert.match(caught?.error?.message ?? '', /the message \(attempts: 1\); it is given up\.$/);
+      assert.match(caught?.error?.message ?? '', /did not acknowledge the message \(attempts: 1\)/);
     });
 
     it('gives up at once after errors in all attempts, and forgets', async () => {

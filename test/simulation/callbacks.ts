@@ -76,14 +76,6 @@ export class Callbacks {
         }
         isOver = true;
         message.callback = 'accepted';
-        const isDelivered = [...message.shares.values()].some(({ isDone }) => isDone);
-        const isExcused = message.excuse !== undefined;
-        // If no polling node wants a message, it is new to the callback node. Without polling nodes, it becomes unhandled.
-        const isWanted = this.#world.nodesFor(message).length > 0 || !this.#world.polls(message.kind);
-        const isPolled = message.reachedAs !== undefined && isWanted;
-        if (!isDelivered && !isPolled && !isExcused) {
-          this.#world.violate('accepted though nobody got it', message.name);
-        }
       });
       // Its connection ends with its process.
       const watch = () => {

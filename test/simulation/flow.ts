@@ -109,8 +109,8 @@ export class Flow {
     message.mustBeMarked ||= this.#process.isHeld(message) && !message.isFound;
     share.givenAtMs = world.timeline.nowMs;
     share.givenAs = this.#process.era;
-    const { kind, acknowledge, maxAttempts } = plan;
-    const isCounted = acknowledge === 'flow' && kind !== 'callback' && !message.mayRepeat;
+    const { acknowledge, maxAttempts } = plan;
+    const isCounted = acknowledge === 'flow' && !message.mayRepeat;
     if (isCounted && share.deliveries > maxAttempts + message.deaths + share.uncounted) {
       world.violate('more attempts than allowed', `${message.name} at ${plan.id}`);
     }
@@ -131,18 +131,6 @@ export class Flow {
     world.say(() => `${name}: ${id} has acknowledged ${message.name}`);
     world.givenUp.get(message)?.delete(id);
     world.settle(message, id, this.#process);
-  }
-
-  /** The service is to bring a message again that a flow has seen. */
-  released(message: Message, { id }: NodePlan): void {
-    const { world, name, era } = this.#process;
-    world.say(() => `${name}: ${id} lets ${message.name} go`);
-    message.mayBeMarked = true;
-    message.isOutOfOrder = true;
-    const share = world.shareOf(message, id);
-    share.isOut = false;
-    // A node that refused the message because another node had it knows no more than before.
-    share.releasedIn = share.givenAs ?? era;
   }
 
   /** The library says that the last attempt has failed. */
@@ -182,16 +170,14 @@ export class Flow {
   }
 
   #examine(message: Message, share: Share, { id, kind }: NodePlan, redelivered: boolean): void {
-    const { world, era } = this.#process;
+    const { world } = this.#process;
     const which = `${message.name} at ${id}`;
     const isRepeated = share.deliveries > 0;
-    // A node that released the message before a deploy no longer knows it.
-    const isForgotten = share.releasedIn !== undefined && share.releasedIn !== era;
     if (kind === 'outbox') return;
     // The delivery might not have been written before the process died.
     const isUnwritten = (message.diedAtMs ?? Number.NaN) - (share.givenAtMs ?? Number.NaN) < this.#unwrittenMs;
     const mustBeMarked = message.mustBeMarked && message.arrivals === 1;
-    const mayBeUnmarked = message.mayRepeat || message.isWithDead || isForgotten || isUnwritten;
+    const mayBeUnmarked = message.mayRepeat || message.isWithDead || isUnwritten;
     if (isRepeated && !redelivered && (mustBeMarked || !mayBeUnmarked)) world.violate('repeated without a mark', which);
     if (!isRepeated && redelivered && !message.mayBeMarked) world.violate('marked for no reason', which);
     if (

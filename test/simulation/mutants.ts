@@ -3,23 +3,33 @@ import type { Mutant } from './library';
 /** Mistakes of one line each that somebody could make in `src/`, and that the schedules have to find. */
 export const mutants: readonly Mutant[] = [
   // Stored items, and their removal.
-  mutant('nothing is held before the commit', 'inbox/inbox.ts', '{ ...step, ...held }', '{ ...step }'),
+  mutant(
+    'nothing is held before the commit',
+    'inbox/inbox.ts',
+    "const hold = via === 'poll' ?",
+    'const hold = false ?',
+  ),
   mutant(
     'a hold is let go of before the commit',
-    'journal/writer.ts',
-    'const decided = await this.#decideOnTruth(tasks);',
-    'for (const { hold } of tasks) hold?.letGo(); const decided = await this.#decideOnTruth(tasks);',
+    'inbox/inbox.ts',
+    'if (hold) onHeld?.();',
+    'if (hold) onHeld?.(); hold?.letGo();',
   ),
-  mutant('an entry is not kept', 'inbox/context.ts', 'keepItem(changes, entry);', ''),
-  mutant('an entry that is delivered is not dropped', 'inbox/context.ts', "dropItem(changes, entry.id, 'inbox');", ''),
-  mutant('what is held is not recovered', 'journal/journal.ts', 'for (const one of held) this.#redo(one);', ''),
+  mutant('an entry is not kept', 'inbox/accept.ts', '  keepItem(changes, entry);', ''),
+  mutant(
+    'an entry that is delivered is not dropped',
+    'inbox/context.ts',
+    "createChange((changes) => dropItem(changes, id, 'inbox'))",
+    'createChange(() => {})',
+  ),
+  mutant('what is held is not recovered', 'journal/journal.ts', 'for (const one of held) this.#replay(one);', ''),
   mutant(
     'leftovers are forgotten',
     'inbox/inbox.ts',
-    'if (isEntry(entry) && !entries.has(entry.id)) entries',
-    'if (false) entries',
+    'if (!isEntry(entry) || entries.has(entry.id)) continue;',
+    'continue;',
   ),
-  mutant('leftovers are handed to nobody', 'inbox/inbox.ts', 'if (items.length > 0) subscribers.giveAll();', ''),
+  mutant('leftovers are handed to nobody', 'inbox/inbox.ts', 'if (items.length > 0) subscribers.found();', ''),
   mutant(
     'what is unsaved is forgotten with the next failure',
     'journal/writer.ts',
@@ -47,20 +57,20 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what a store that fails does not have is let go of',
     'journal/journal.ts',
-    "if (this.mode === 'open' && this.isDurable) for (const one",
+    'if (this.isOpen && this.isDurable) for (const one',
     'if (this.isDurable) for (const one',
   ),
   mutant(
     'a store that failed is not opened again',
     'journal/journal.ts',
-    'this.#isRetryDue = true;\n      this.#work();',
+    "this.#setMode('due');\n        this.#work();",
     'this.#work();',
   ),
   mutant(
     'a store that works again is not told of',
     'journal/journal.ts',
-    "if (!this.failure || this.mode === 'failed') return;",
-    "if (this.failure || this.mode === 'failed') return;",
+    "if (!this.failure || this.#mode === 'failed') return;",
+    "if (this.failure || this.#mode === 'failed') return;",
   ),
   mutant(
     'effects run before the commit',
@@ -146,7 +156,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'the flow has all the time in the world',
     'delivery/poll-subscription.ts',
-    'this.#options.ackTimeoutMs, onTimeout);',
+    'this.#options.ackTimeoutMs, () => this.#sendAgain(out));',
     'this.#options.ackTimeoutMs, () => {});',
   ),
   mutant(
@@ -164,8 +174,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'one attempt too few',
     'delivery/poll-subscription.ts',
-    'else if (out.attempt >= this.#options.maxAttempts)',
-    'else if (out.attempt >= this.#options.maxAttempts - 1)',
+    'if (out.attempt >= this.#options.maxAttempts) this',
+    'if (out.attempt >= this.#options.maxAttempts - 1) this',
   ),
   mutant(
     'attempts are not counted',
@@ -191,12 +201,30 @@ export const mutants: readonly Mutant[] = [
     'const redelivered = attempt > 1 || unsure;',
     'const redelivered = unsure;',
   ),
+  mutant(
+    'a callback is not given to its node',
+    'delivery/subscribers.ts',
+    'return called ? [called] : [];',
+    'return called ? [] : [];',
+  ),
+  mutant(
+    'a callback of a polled copy that no node has is a duplicate',
+    'inbox/accept.ts',
+    'if (!polledCopy) return () => verdict;',
+    'return () => verdict;',
+  ),
+  mutant(
+    'a copy that every filter left out is a duplicate',
+    'inbox/accept.ts',
+    "const isCopyOfLeftOut = leftOut !== undefined && via === 'callback';",
+    'const isCopyOfLeftOut = false;',
+  ),
   // Identifiers that were seen.
   mutant(
     'nothing is recognised',
     'inbox/accept.ts',
-    "if (outcome !== 'new' && !isArriving && (wasHeld",
-    "if (outcome === 'repeated' && !wasHeld && (wasHeld",
+    'if (!isNew && !isCopyOfLeftOut && (isRecovered',
+    "if (verdict === 'repeated' && !isRecovered && (isRecovered",
   ),
   mutant(
     'an identifier is not remembered',
@@ -216,29 +244,10 @@ export const mutants: readonly Mutant[] = [
     '({ instant, id: other = id }) => isSameInstant(instant, text.instant) && (id === undefined || other === id),',
     '({ id: other = id }) => id === undefined || other === id,',
   ),
-  mutant('what is let go of stays seen', 'inbox/identity.ts', 'if (id !== undefined) remember.set(id, undefined);', ''),
-  mutant(
-    'a polled copy is lost with the callback that is let go of',
-    'inbox/release.ts',
-    'isWanted && createPending(',
-    "isWanted && polledCopy.via !== 'poll' && createPending(",
-  ),
-  mutant(
-    'a callback is accepted though another process holds it',
-    'delivery/callback-subscription.ts',
-    '(entry ? this.#inbox.ended(entry) : !heldElsewhere)',
-    '(entry ? this.#inbox.ended(entry) : true)',
-  ),
-  mutant(
-    'a callback is accepted before the flow has it',
-    'delivery/callback-subscription.ts',
-    '(entry ? this.#inbox.ended(entry) : !heldElsewhere)',
-    '!heldElsewhere || entry !== undefined',
-  ),
   mutant(
     'a callback is accepted while the store fails',
     'inbox/accept.ts',
-    "whileFailing: arrival.via === 'callback' ? 'refuse' : 'apply',",
+    "whileFailing: via === 'callback' ? 'refuse' : 'apply',",
     "whileFailing: 'apply',",
   ),
   // Polls.
@@ -361,13 +370,13 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what an empty server has lost is kept nowhere',
     'journal/journal.ts',
-    'if (isReset) void this.run(keepAnew(id));',
+    'if (isReset) void this.run(keepAgain(id));',
     'if (isReset) continue;',
   ),
   mutant(
     'more answers are asked for than may be held',
     'polling/endpoint.ts',
-    '+ mostAhead, ...this.#receivers.map(({ room }) => room)',
+    '+ maxAhead, ...this.#receivers.map(({ room }) => room)',
     '+ 9 * mostAhead',
   ),
   // Texts that are kept, guarded, counted, or ask.
@@ -483,13 +492,13 @@ export const mutants: readonly Mutant[] = [
   outward(
     'what no node takes is dropped',
     'inbox/inbox.ts',
-    'if (this.deadLetters.addUntaken(untaken.entry)) onUntaken(untaken.entry.kind);',
+    'if (this.deadLetters.addUnreceived(untaken.entry)) onUntaken(untaken.entry.kind);',
     'onUntaken(untaken.entry.kind);',
   ),
   outward(
     'what no node took is not given to the one that comes',
     'inbox/inbox.ts',
-    'this.journal.open();\n    this.deadLetters.giveUntaken();',
+    'this.journal.open();\n    this.deadLetters.giveUnreceived();',
     'this.journal.open();',
   ),
   // Opt-outs, and times at which messages can leave.
@@ -502,8 +511,8 @@ export const mutants: readonly Mutant[] = [
   consent(
     'a STOP is noted after its message',
     'inbox/correlator.ts',
-    "const isOpen = journal.mode === 'open';",
-    'const isOpen = false;',
+    'if (journal.isOpen) {',
+    'if (false as boolean) {',
   ),
   consent(
     'what the last poll brings is not listened to',

@@ -121,13 +121,12 @@ export class Copies {
   /** The messages in something that is kept or held. */
   in(text: string): Message[] {
     if (isUndecided(text)) return [];
-    const { kind, record, records, polledCopy } = JSON.parse(text) as {
+    const { kind, record, records } = JSON.parse(text) as {
       kind: Kind;
       record?: Record<string, unknown>;
       records?: Record<string, unknown>[];
-      polledCopy?: Record<string, unknown>;
     };
-    const all = [...(records ?? []), record, polledCopy].filter((found) => found !== undefined);
+    const all = [...(records ?? []), record].filter((found) => found !== undefined);
     const messages = all.map((found) => this.#world.find(kind, found)).filter((message) => message !== undefined);
     return [...new Set(messages)];
   }

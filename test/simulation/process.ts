@@ -163,7 +163,7 @@ export class Process implements Callee, Surrounding {
     for (const node of this.#nodes.values()) {
       if (!(node instanceof CallbackNode)) continue;
       this.#calledBack.add(message);
-      const status = await node.callBack(message, bytes, contentType);
+      const status = await node.callBack(bytes, contentType);
       this.#calledBack.delete(message);
       const isElsewhere = message.hasBeenKept || message.reachedAs !== undefined || world.plan.store === 'memory';
       if (this.isAlive && status === 200 && !isElsewhere) world.violate('accepted and never kept', message.name);
@@ -515,9 +515,7 @@ export class Process implements Callee, Surrounding {
     const others = this.#dispatchers.some((one) => one.login !== login) ? this.world.plan.parallelPolls + mostAhead : 0;
     const most = this.world.plan.parallelPolls + mostAhead + others;
     const where = `of ${path} in ${this.name}`;
-    // Replies that are held back until it is known what they answer make room for others.
-    const areHeldBack = kind === 'incoming' && this.world.outward?.hasOpen === true;
-    if (held + polling > most && !this.hasStoreFailed && !areHeldBack)
+    if (held + polling > most && !this.hasStoreFailed)
       this.world.violate('more is held than allowed', `${held + polling} ${where}`);
     if (unkeptCount + polling > most)
       this.world.violate('more is asked for than can be kept', `${unkeptCount + polling} ${where}`);
@@ -655,7 +653,6 @@ export class Process implements Callee, Surrounding {
   }
 
   #take(message: Message): void {
-    // A callback that was let go of may be in the store no more when it comes again.
     if (!this.machine.place.has(message)) message.isKept = false;
     this.#open.add(message);
     this.#latest.set(message, this.world.timeline.nowMs);

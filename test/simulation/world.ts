@@ -81,8 +81,6 @@ export interface Share {
   doneIn?: string;
   /** In which deployment. */
   doneAs?: string;
-  /** In which deployment the service was told to bring it again. */
-  releasedIn?: string;
   /** When it was given to the node last, and in which deployment. */
   givenAtMs?: number;
   givenAs?: string;

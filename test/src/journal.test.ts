@@ -62,14 +62,6 @@ class Notes implements Participant {
   }
 }
 
-/** As a kill leaves it. */
-function copyDisk(disk: FakeDisk): FakeDisk {
-  const copy = new FakeDisk();
-  for (const [id, text] of disk.entries) copy.entries.set(id, text);
-  for (const text of disk.held.values()) copy.hold(text);
-  return copy;
-}
-
 describe('Journal', () => {
   let clock: VirtualClock;
   let store: FailingStore;
@@ -277,7 +269,6 @@ describe('Journal', () => {
             .run({
               keys: ['key'],
               whileFailing,
-              postponed: () => did.add(`${id} postponed`),
               decide: (_look, changes) => {
                 changes.keep.set(id, item(id));
                 return (isWritten) => void did.add(`${id} ${isWritten ? 'written' : 'applied'}`);
@@ -286,7 +277,7 @@ describe('Journal', () => {
             .catch((error: SmsError) => void did.add(`${id} ${error.code}`));
         const all = [run('1', 'refuse'), run('2', 'postpone'), run('3', 'apply')];
         await settle();
-        assert.deepEqual([...did].sort(), ['1 SMS_STORE', '2 postponed', '3 applied']);
+        assert.deepEqual([...did].sort(), ['1 SMS_STORE', '3 applied']);
         assert.deepEqual([journal.mode, journal.failure?.code, states], ['failed', 'SMS_STORE', ['SMS_STORE']]);
         assert.equal(journal.isWritten, false);
         await assert.rejects(journal.ready(), { code: 'SMS_STORE' });
@@ -302,7 +293,7 @@ describe('Journal', () => {
             ['SMS_STORE', undefined],
           ],
         );
-        assert.deepEqual([...did].sort(), ['1 SMS_STORE', '2 postponed', '2 written', '3 applied']);
+        assert.deepEqual([...did].sort(), ['1 SMS_STORE', '2 written', '3 applied']);
         assert.deepEqual([journal.mode, journal.failure, journal.isWritten], ['open', undefined, true]);
       });
     });
@@ -604,80 +595,36 @@ describe('Journal', () => {
       assert.deepEqual(order, ['found', 'step']);
     });
 
-    it('held comes before what waits, and when it cannot be read it is set aside and said', async () => {
+    it('takes held texts before steps that wait, and quarantines unreadable texts', async () => {
       const disk = new FakeDisk();
-      for (const text of ['one', 'bad', 'two']) disk.hold(text);
+      for (const text of ['one', 'bad', 'two', 'not mine']) disk.hold(text);
       store = new FailingStore(disk);
-      const participant: Participant = {
-        found: () => {},
-        wanted: () => [],
-        redo(text, run) {
-          if (text === 'bad') throw new SyntaxError('bad is not good');
-          void run(keep(text));
-          return true;
+      const journal: Journal = create(store, {
+        inbox: {
+          found: () => {},
+          wanted: () => [],
+          replay({ text, letGo }) {
+            if (text === 'bad') throw new SyntaxError('bad is not good');
+            if (text === 'not mine') return false;
+            void journal.run(keep(text)).then(letGo);
+            return true;
+          },
         },
-      };
-      const journal = create(store, { inbox: participant });
+      });
       await journal.run(keep('waited'));
       assert.deepEqual([...store.disk.entries.keys()], ['one', 'two', 'waited']);
-      assert.deepEqual([unreadable, disk.quarantined, states], [['a place'], ['bad'], []]);
+      assert.deepEqual([unreadable.length, disk.quarantined, states], [2, ['bad', 'not mine'], []]);
       await settle();
       assert.equal(disk.held.size, 0);
     });
 
-    it('of a step that was asked for and not committed is taken again', async () => {
-      const seen: string[] = [];
-      const told: string[] = [];
-      const participant: Participant = {
-        found: () => {},
-        wanted: () => [],
-        redo(text, run) {
-          seen.push(text);
-          if (text === 'bad') throw new SyntaxError('bad is not good');
-          if (text === 'not mine') return false;
-          void run(keep(text));
-          return true;
-        },
-      };
-      const redoable = (id: string) => keep(id, { redo: () => id, onWritten: () => void told.push(id) });
-      const former = create();
-      journals.pop();
-      await former.ready();
-      await former.run(redoable('committed'));
-      assert.equal(store.disk.held.size, 0);
-      store.turns = Number.POSITIVE_INFINITY;
-      for (const id of ['asked', 'bad', 'not mine']) void former.run(redoable(id));
-      await settle();
-      assert.deepEqual(told, ['committed', 'asked', 'bad', 'not mine']);
-      const disk = copyDisk(store.disk);
-      store.kill();
-      store.turns = 0;
-      store = new FailingStore(disk);
-      const later = create(store, { ledger: new Notes(), inbox: participant });
-      await later.ready();
-      assert.deepEqual(seen, ['asked', 'bad', 'not mine']);
-      assert.deepEqual(
-        [kept(), [...disk.held.values()], disk.quarantined],
-        [['asked', 'committed'], ['not mine'], ['bad']],
-      );
-    });
-
-    it('of a step taken without the store stays where a kill does not reach it until the store has it', async () => {
+    it('holds a text where a crash does not lose it', async () => {
       const journal = create();
       await journal.ready();
-      const { commit } = store;
-      store.commit = () => Promise.reject(new Error('made to fail'));
-      await journal.run(keep('1', { redo: () => '1' }));
-      const seen: string[] = [];
-      const redo: Participant['redo'] = (text) => seen.push(text) > 0;
-      const heir = create(new FailingStore(copyDisk(store.disk)), {
-        inbox: { found: () => {}, wanted: () => [], redo },
-      });
-      await heir.ready();
-      assert.deepEqual(seen, ['1']);
-      store.commit = commit;
-      await clock.advance(5_000);
-      assert.deepEqual([kept(), store.disk.held.size], [['1'], 0]);
+      const hold = journal.hold('text');
+      assert.deepEqual([...store.disk.held.values()], ['text']);
+      hold?.letGo();
+      assert.equal(store.disk.held.size, 0);
     });
 
     it('is closed whenever that is asked for after a failure', async () => {

@@ -9,7 +9,7 @@ import type { IncomingRecord, OutboxRecord } from '../../../src/model';
 import type { Changes, Item, RecoveredState, Remembered, Store, StoreEvents } from '../../../src/store/store';
 import { until } from '../../until';
 import { settle, VirtualClock } from '../../virtual-clock';
-import { createInboxOn, release } from '../inbox/inbox-on';
+import { createInboxOn } from '../inbox/inbox-on';
 
 function incoming(messageId: string): IncomingRecord {
   return {
@@ -215,7 +215,7 @@ describe('Subscribers', () => {
     assert.ok(node.gifts.every((count) => count <= 250));
     assert.deepEqual(node.taken, ids(12_000));
     const again = await inbox.accept({ kind: 'incoming', via: 'poll', records });
-    assert.ok(again.every(({ outcome }) => outcome === 'repeated'));
+    assert.ok(again.every((verdict) => verdict === 'repeated'));
     assert.ok(clock.turns > 12_000 / 250, `${clock.turns} turns`);
   });
 
@@ -287,7 +287,7 @@ describe('Subscribers', () => {
       assert.deepEqual([...contexts], ['asked']);
       await until(() => inbox.state.undelivered === 0);
       assert.deepEqual(
-        (await inbox.accept(arrival)).filter(({ outcome }) => outcome === 'new'),
+        (await inbox.accept(arrival)).filter((verdict) => verdict === 'new'),
         [],
       );
       assert.equal(sent.flat().length, 2_000);
@@ -387,38 +387,6 @@ describe('Subscribers', () => {
     assert.deepEqual([stays.taken, leaves.taken, returns.taken], [['1', '2'], ['1'], ['1', '2']]);
   });
 
-  it('says what it answers of what goes to others, since its node is gone, as it did when it came', async () => {
-    const asked: string[] = [];
-    const correlator: Correlator = ({ record }) => ({
-      mayAnswer: true,
-      keys: [],
-      correlate: () => {
-        asked.push(String(record.via));
-        return { record: { ...record, sent: { messageId: 'replyRequest' }, awaited: true } as never, effect: () => {} };
-      },
-    });
-    const { inbox } = createInbox(0, { correlator });
-    const [node, poller] = [new Node('called'), new Node('poller')];
-    inbox.attach('callback', node);
-    const address = { node: 'called', path: '/sms' };
-    await inbox.accept({
-      kind: 'incoming',
-      via: 'callback',
-      records: [{ ...incoming('1'), via: 'callback' }],
-      address,
-    });
-    inbox.detach('callback', node);
-    let taken: Entry | undefined;
-    poller.onTake = ([entry]) => {
-      taken = entry;
-    };
-    inbox.attach('incoming', poller);
-    for (let turn = 0; turn < 5; turn++) await settle();
-    await inbox.accept({ kind: 'incoming', via: 'poll', records: [incoming('1')] });
-    assert.deepEqual(asked, ['callback']);
-    assert.deepEqual(taken?.record, { ...incoming('1'), sent: { messageId: 'replyRequest' }, awaited: true });
-  });
-
   describe('a node that throws as it is given something', () => {
     const fault = new TypeError('a fault of the node');
 
@@ -435,10 +403,7 @@ describe('Subscribers', () => {
       await inbox.accept(arrival);
       assert.equal(inbox.journal.failure, undefined);
       const again = await inbox.accept(arrival);
-      assert.deepEqual(
-        again.map(({ outcome }) => outcome),
-        ['repeated', 'repeated'],
-      );
+      assert.deepEqual(again, ['repeated', 'repeated']);
       for (let turn = 0; turn < 5; turn++) await settle();
       assert.deepEqual([faulty.taken, other.taken, faults], [['1', '2'], ['1', '2'], [fault]]);
     });
@@ -456,29 +421,6 @@ describe('Subscribers', () => {
       assert.deepEqual(other.taken, ids(600));
       assert.deepEqual([...new Set(faults)], [fault]);
       assert.equal(faulty.taken.length, 600);
-    });
-
-    it('with what stands in for a callback that was refused is told, and the service brings the callback again', async () => {
-      const { inbox } = createInbox(0);
-      const [called, faulty] = [new Node('called'), new Node('faulty')];
-      let callback: Entry | undefined;
-      called.onTake = ([one]) => {
-        callback = one;
-      };
-      faulty.onTake = () => {
-        throw fault;
-      };
-      inbox.attach('callback', called);
-      const address = { node: 'called', path: '/sms' };
-      await inbox.accept({ kind: 'incoming', via: 'callback', records: [incoming('1')], address });
-      await inbox.accept({ kind: 'incoming', via: 'poll', records: [incoming('1')] });
-      inbox.attach('incoming', faulty);
-      assert.ok(callback);
-      await settle();
-      await release(inbox, callback);
-      assert.equal(await inbox.ended(callback), false);
-      await settle();
-      assert.deepEqual([faults, inbox.journal.failure], [[fault], undefined]);
     });
   });
 });

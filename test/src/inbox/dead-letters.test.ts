@@ -4,7 +4,7 @@ import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
 import { VirtualClock } from '../../virtual-clock';
 import { FailingStore, FakeDisk } from '../store/failing-store';
-import { createInboxOn, handOver } from './inbox-on';
+import { createInboxOn } from './inbox-on';
 
 const dayMs = 24 * 3_600_000;
 
@@ -12,7 +12,7 @@ function incoming(messageId: string): IncomingRecord {
   return { messageId, from: '6421555001', body: messageId, isReply: false, via: 'poll' };
 }
 
-describe('what was given up', () => {
+describe('an unhandled message', () => {
   let clock: VirtualClock;
   let disk: FakeDisk;
   let store: FailingStore;
@@ -37,7 +37,7 @@ describe('what was given up', () => {
     return inbox;
   }
 
-  /** A node that gives up at once what its flow does not take. */
+  /** A node with one attempt, whose flow does not acknowledge. */
   function attach(inbox: Inbox, id = 'node', ackTimeoutMs = 60_000): FlowDelivery[] {
     const sent: FlowDelivery[] = [];
     new PollSubscription(inbox, 'incoming', {
@@ -59,7 +59,7 @@ describe('what was given up', () => {
     await inbox.accept({ kind: 'incoming', via: 'poll', records: ids.map(incoming) });
   }
 
-  /** One message that the flow of a node did not take. */
+  /** Makes a message unhandled. */
   async function giveUp(): Promise<{ inbox: Inbox; sent: FlowDelivery[]; id: string }> {
     const inbox = createInbox();
     const sent = attach(inbox);
@@ -79,7 +79,7 @@ describe('what was given up', () => {
     return next;
   }
 
-  /** It is there until the hour in which its time is over, and no longer. */
+  /** Asserts that the message goes within an hour of its time. */
   async function assertEndsAfter(inbox: Inbox, leftMs: number): Promise<void> {
     await clock.advance(leftMs - 3_600_000);
     assert.equal(inbox.state.unhandled, 1);
@@ -87,14 +87,14 @@ describe('what was given up', () => {
     assert.equal(inbox.state.unhandled, 0);
   }
 
-  it('is kept with its node and its time, and is undelivered no more', async () => {
+  it('is listed with its node and its time', async () => {
     const { inbox } = await giveUp();
     const { kind, record, node, at, attempts } = inbox.deadLetters.page(200).items[0] ?? {};
     assert.deepEqual([kind, record?.body, node, at, attempts], ['incoming', 'hello', 'node', clock.now(), 1]);
     assert.deepEqual(inbox.state, { undelivered: 0, unhandled: 1 });
   });
 
-  it('is kept for each node that gave it up, and for none that took it', async () => {
+  it('is listed for each node that did not acknowledge it', async () => {
     const inbox = createInbox();
     const [a, b] = [attach(inbox, 'a'), attach(inbox, 'b')];
     await receive(inbox, 'hello');
@@ -106,7 +106,7 @@ describe('what was given up', () => {
     );
   });
 
-  it('is delivered again to its node alone, as redelivered, its attempts counted anew', async () => {
+  it('is redelivered to its node alone, with attempts from zero', async () => {
     const { inbox, sent, id } = await giveUp();
     const other = attach(inbox, 'other');
     await clock.advance(0);
@@ -121,13 +121,12 @@ describe('what was given up', () => {
     );
     assert.equal(other.length, 0);
     assert.deepEqual([inbox.state.undelivered, inbox.state.unhandled], [1, 0]);
-    // The flow does not take it this time either.
     await clock.advance(60_000);
     assert.deepEqual(inbox.state, { undelivered: 0, unhandled: 1 });
     assert.equal(inbox.deadLetters.deliver(id), false);
   });
 
-  it('stays where it is while its node is away, and is delivered again when that is back', async () => {
+  it('cannot be redelivered while its node is away', async () => {
     const { inbox, id } = await giveUp();
     const next = await restart(inbox);
     attach(next, 'other');
@@ -142,7 +141,7 @@ describe('what was given up', () => {
     );
   });
 
-  it('is set aside again when its node goes before its flow has taken it', async () => {
+  it('is unhandled again if its node goes before the flow acknowledged it', async () => {
     const { inbox, id } = await giveUp();
     assert.equal(inbox.deadLetters.deliver(id), true);
     await clock.advance(0);
@@ -163,7 +162,7 @@ describe('what was given up', () => {
     );
   });
 
-  it('is gone when it is discarded, over a restart too', async () => {
+  it('is gone after it was discarded, also after a restart', async () => {
     const { inbox, id } = await giveUp();
     assert.equal(inbox.deadLetters.size, 1);
     inbox.deadLetters.discard([id]);
@@ -172,7 +171,7 @@ describe('what was given up', () => {
     assert.equal(disk.entries.size, 0);
   });
 
-  it('is found again by the next process', async () => {
+  it('survives a crash', async () => {
     const { inbox, id } = await giveUp();
     await inbox.journal.flush();
     store.kill();
@@ -185,7 +184,7 @@ describe('what was given up', () => {
     );
   });
 
-  it('is in the store in the same commit that drops the message, so that none is lost between', async () => {
+  it('is stored in the commit that drops the undelivered message', async () => {
     const inbox = createInbox();
     attach(inbox);
     await receive(inbox, 'hello');
@@ -196,7 +195,7 @@ describe('what was given up', () => {
     assert.equal(disk.entries.size, 1);
   });
 
-  it('is written when the store is back, if it failed', async () => {
+  it('is written when a failed store is back', async () => {
     const inbox = createInbox();
     attach(inbox);
     await receive(inbox, 'hello');
@@ -213,7 +212,7 @@ describe('what was given up', () => {
     assert.equal(inbox.state.unhandled, 1);
   });
 
-  it('is listed by when it was given up, page by page, though what was shown has gone meanwhile', async () => {
+  it('is listed by its time, page by page, although earlier pages are gone', async () => {
     const inbox = createInbox();
     attach(inbox, 'a');
     attach(inbox, 'b', 10_000);
@@ -232,7 +231,7 @@ describe('what was given up', () => {
     assert.deepEqual(listed, ['b one', 'b two', 'a one', 'a two']);
   });
 
-  it('is forgotten after 7 days, and not before, whether the process ran or not', async () => {
+  it('is dropped after 7 days, also across a restart', async () => {
     const { inbox } = await giveUp();
     await clock.advance(3 * dayMs);
     const next = await restart(inbox);
@@ -241,14 +240,14 @@ describe('what was given up', () => {
     assert.equal(disk.entries.size, 0);
   });
 
-  it('is kept for 7 days also when it was given up before the clock was set', async () => {
+  it('is kept for 7 days if the clock is set later', async () => {
     clock = new VirtualClock(0);
     const { inbox } = await giveUp();
     clock.set(Date.UTC(2026, 0, 1));
     await assertEndsAfter(inbox, 7 * dayMs);
   });
 
-  it('is kept for 7 days from its finding when it was given up before the clock was set', async () => {
+  it('is kept for 7 days from a restart if the clock was set before', async () => {
     clock = new VirtualClock(0);
     const { inbox } = await giveUp();
     await clock.advance(2 * 3_600_000);
@@ -256,14 +255,14 @@ describe('what was given up', () => {
     await assertEndsAfter(await restart(inbox), 7 * dayMs);
   });
 
-  it('is kept for 7 days also when the clock was set forward before its store was opened again', async () => {
+  it('is kept for 7 days if the clock is set forward before a restart', async () => {
     const { inbox } = await giveUp();
     await clock.advance(dayMs);
     clock.set(8 * dayMs);
     await assertEndsAfter(await restart(inbox), 6 * dayMs);
   });
 
-  it('keeps no process alive', async () => {
+  it('does not keep the process running', async () => {
     let isIdle: boolean | undefined;
     const after = clock.after.bind(clock);
     clock.after = (delayMs: number, callback: () => void, ...[idle]: boolean[]) => {
@@ -274,14 +273,14 @@ describe('what was given up', () => {
     assert.equal(isIdle, true);
   });
 
-  it('is at most 10,000, of which the oldest goes, and says so once', async () => {
+  it('drops the oldest of more than 10,000, and reports that once', async () => {
     const inbox = createInbox();
     attach(inbox);
     await clock.advance(0);
     for (let start = 0; start < 10_000; start += 250) {
       await receive(inbox, ...Array.from({ length: 250 }, (_, index) => String(start + index)));
     }
-    // At most 100 are out at a time.
+    // At most 100 are unacknowledged at a time.
     for (let round = 0; round < 100; round++) await clock.advance(60_000);
     assert.deepEqual([inbox.state.unhandled, timesFull], [10_000, 0]);
     await receive(inbox, 'more', 'and more');
@@ -292,16 +291,7 @@ describe('what was given up', () => {
     assert.equal(disk.entries.size, 10_000);
   });
 
-  it('goes along to another login', async () => {
-    const { inbox, id } = await giveUp();
-    const heir = createInbox(new FakeDisk());
-    await handOver(inbox, heir, { isLast: true });
-    assert.equal(heir.deadLetters.get(id)?.node, 'node');
-    assert.equal(inbox.state.unhandled, 0);
-    assert.equal(disk.entries.size, 0);
-  });
-
-  it('is left out, and the rest found, when it cannot be read', async () => {
+  it('does not hide the others if it cannot be read', async () => {
     const { inbox } = await giveUp();
     await inbox.journal.close();
     for (const [key, text] of [...disk.entries]) {

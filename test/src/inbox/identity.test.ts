@@ -1,5 +1,13 @@
 import assert from 'node:assert/strict';
-import { forget, type Identity, identify, isSameMessage, judge, keysOf, mergeSeen } from '../../../src/inbox/identity';
+import {
+  identify,
+  isSameMessage,
+  judge,
+  keysOf,
+  mergeSeen,
+  noteLeftOut,
+  recallLeftOut,
+} from '../../../src/inbox/identity';
 import type { IncomingRecord, StatusRecord, Via } from '../../../src/model';
 import { type Changes, createChanges, type Remembered } from '../../../src/store/store';
 
@@ -18,7 +26,7 @@ function status(fields: Partial<StatusRecord> = {}): StatusRecord {
   return { messageId: 's1', from: '6421555001', statusCode: 'RCV', via: 'poll', ...fields };
 }
 
-/** What is remembered, and how the next record is judged by it. */
+/** The identifiers that are remembered. Judges records by them. */
 class Memory {
   readonly seen = new Map<string, Remembered>();
   now = 1_000_000;
@@ -43,15 +51,9 @@ class Memory {
     return this.judge(incoming({ messageId, ...fields }), 'poll');
   }
 
-  /** As XMLv3 brings it (§6.4). */
+  /** An XMLv3 callback (§6.4). */
   call(fields: Partial<IncomingRecord> = {}): string {
     return this.judge(incoming(fields), 'callback');
-  }
-
-  forget(identity: Identity): void {
-    const changes = createChanges();
-    forget(identity, this.look, changes);
-    this.#change(changes);
   }
 
   #change({ remember }: Changes): void {
@@ -69,7 +71,7 @@ describe('identity (dedupe)', () => {
   });
 
   describe('by messageId (§2.3)', () => {
-    it('is new once, then repeated when polled and a duplicate when called back', () => {
+    it('is new once, then repeated if polled and a duplicate if called back', () => {
       assert.equal(memory.poll('1'), 'new');
       assert.equal(memory.poll('1', { body: 'other', messageDate: '2027-01-01T00:00:00Z' }), 'repeated');
       assert.equal(memory.call({ messageId: '1' }), 'duplicate');
@@ -78,13 +80,13 @@ describe('identity (dedupe)', () => {
       assert.equal(memory.poll('2', { body: 'two' }), 'repeated');
     });
 
-    it('two polled with different ids and the same text and date are two', () => {
+    it('tells apart two messages with equal bodies and dates', () => {
       assert.equal(memory.poll('1'), 'new');
       assert.equal(memory.poll('2'), 'new');
       assert.equal(memory.call(), 'duplicate');
     });
 
-    it('kinds do not share identifiers', () => {
+    it('tells apart records of different kinds', () => {
       const messageId = 's1';
       const identities = [
         identify({ kind: 'incoming', record: incoming({ messageId }) }),
@@ -94,13 +96,13 @@ describe('identity (dedupe)', () => {
       assert.equal(new Set(identities.map(({ id }) => id)).size, 3);
     });
 
-    it('a blank one is none', () => {
+    it('ignores a blank messageId', () => {
       for (const messageId of ['', '  '])
         assert.equal(identify({ kind: 'incoming', record: incoming({ messageId }) }).id, undefined);
     });
   });
 
-  describe('an XMLv3 reply, which has no identifier (by sender, date and text)', () => {
+  describe('an XMLv3 reply, by sender, date and body', () => {
     for (const [title, fields] of [
       ['the same', {}],
       ['a sender with +', { from: '+6421555001' }],
@@ -122,7 +124,7 @@ describe('identity (dedupe)', () => {
       });
     }
 
-    it('is recognised with a date without zone, which is UTC (§2.3) wherever this machine is', () => {
+    it('is recognised with a date without zone, read as UTC (§2.3)', () => {
       const before = process.env.TZ;
       process.env.TZ = 'Pacific/Auckland';
       try {
@@ -134,7 +136,7 @@ describe('identity (dedupe)', () => {
       }
     });
 
-    it('is recognised whatever its line ends are', () => {
+    it('is recognised with other line ends', () => {
       for (const body of ['a\r\nb\r\nc', 'a\rb\rc', 'a\nb\nc']) {
         memory = new Memory();
         assert.deepEqual([memory.poll('1', { body: 'a\r\nb\nc' }), memory.call({ body })], ['new', 'duplicate']);
@@ -155,13 +157,13 @@ describe('identity (dedupe)', () => {
       });
     }
 
-    it('is recognised also when a form had brought it before it was polled (§6.4)', () => {
+    it('is recognised after a form callback and a poll (§6.4)', () => {
       const { messageDate: _, ...form } = incoming({ messageId: '1', via: 'callback' });
       assert.deepEqual([memory.judge(form, 'callback'), memory.poll('1')], ['new', 'duplicate']);
       assert.deepEqual([memory.call(), memory.poll('1'), memory.poll('2')], ['duplicate', 'repeated', 'new']);
     });
 
-    it('two equal texts with different dates are two, and the retries of both are known', () => {
+    it('is another with another date, and the retries of both are recognised', () => {
       const later = { messageDate: '2026-03-01T10:00:00.900Z' };
       assert.deepEqual([memory.call(), memory.call(later)], ['new', 'new']);
       assert.deepEqual([memory.call(), memory.call(later)], ['duplicate', 'duplicate']);
@@ -169,17 +171,17 @@ describe('identity (dedupe)', () => {
       assert.equal(memory.poll('3'), 'new');
     });
 
-    it('stands for one polled message only: a second with the same text and date is another', () => {
+    it('equals one polled message only', () => {
       assert.deepEqual([memory.call(), memory.poll('1'), memory.poll('2')], ['new', 'duplicate', 'new']);
     });
 
-    it('a date that cannot be read still tells two apart', () => {
+    it('is another with another unreadable date', () => {
       const [one, two] = [{ messageDate: 'yesterday' }, { messageDate: 'today' }];
       assert.deepEqual([memory.call(one), memory.call(two), memory.call(one)], ['new', 'new', 'duplicate']);
       assert.equal(memory.poll('1', one), 'duplicate');
     });
 
-    it('without a date it is always new', () => {
+    it('is always new without a date', () => {
       for (const messageDate of [undefined, '', '  ']) {
         const { messageDate: _, ...record } = incoming();
         const undated = messageDate === undefined ? record : { ...record, messageDate };
@@ -190,7 +192,7 @@ describe('identity (dedupe)', () => {
   });
 
   describe('time', () => {
-    it('is forgotten when it was seen longer ago than is remembered', () => {
+    it('forgets an identifier after its time', () => {
       memory.poll('1');
       memory.call({ body: 'called' });
       memory.now += 1_000;
@@ -201,12 +203,12 @@ describe('identity (dedupe)', () => {
       assert.equal(memory.call({ body: 'called' }), 'new');
     });
 
-    it('what is remembered says since when and for how long', () => {
+    it('remembers since when and for how long', () => {
       memory.poll('1');
       for (const { at, forMs } of memory.seen.values()) assert.deepEqual([at, forMs], [memory.now, 1_000]);
     });
 
-    it('is not asked for where the memory forgets by itself', () => {
+    it('does not forget on a shared store, which forgets itself', () => {
       memory.forgets = true;
       memory.poll('1');
       memory.now += 1_000_000;
@@ -214,7 +216,7 @@ describe('identity (dedupe)', () => {
     });
   });
 
-  it('remembers no more of one text in one second than a person could write, but for the identifiers', () => {
+  it('remembers at most 100 equal messages of one second', () => {
     for (let index = 0; index < 1_000; index++) assert.equal(memory.poll(String(index)), 'new');
     assert.ok([...memory.seen.values()].every(({ value }) => value.length < 20_000));
     assert.deepEqual(
@@ -223,24 +225,23 @@ describe('identity (dedupe)', () => {
     );
   });
 
-  describe('what is remembered and cannot be read', () => {
+  describe('with unreadable values', () => {
     for (const value of ['', 'null', '7', '{', '{}', '[]', '{"polled":1}', '{"messages":{}}', '{"messages":[null]}']) {
-      it(`counts as not remembered: ${value || 'nothing'}`, () => {
+      it(`treats as new: ${value || 'nothing'}`, () => {
         memory.poll('1');
         for (const remembered of memory.seen.values()) remembered.value = value;
-        memory.forget(identify({ kind: 'incoming', record: incoming() }));
         assert.deepEqual([memory.poll('1'), memory.poll('1')], ['new', 'repeated']);
       });
     }
   });
 
   describe('without messageId', () => {
-    it('is repeated once it has been polled before, whatever was called back', () => {
+    it('is repeated after a poll, whatever was called back', () => {
       const poll = () => memory.judge(incoming());
       assert.deepEqual([poll(), poll(), memory.call(), poll()], ['new', 'repeated', 'duplicate', 'repeated']);
     });
 
-    it('is no repetition the first time that it is polled', () => {
+    it('is not repeated at its first poll', () => {
       const poll = () => memory.judge(incoming());
       assert.deepEqual([memory.call(), poll(), poll()], ['new', 'duplicate', 'repeated']);
       const other = { messageDate: '2026-03-02T10:00:00.123Z' };
@@ -251,7 +252,7 @@ describe('identity (dedupe)', () => {
   });
 
   describe('statuses (§2.5, §6.5)', () => {
-    it('one without identifier is known by what it says', () => {
+    it('recognises a status without identifier by its content', () => {
       const blank = { messageId: '', inReplyToId: 'm' };
       const { id } = identify({ kind: 'status', record: status(blank) });
       assert.equal(identify({ kind: 'status', record: status(blank) }).id, id);
@@ -260,7 +261,7 @@ describe('identity (dedupe)', () => {
       }
     });
 
-    it('one without identifiers is known by its date, and without that it is always new', () => {
+    it('recognises a status without identifiers by its date only', () => {
       for (const nothing of [{ messageId: '' }, { messageId: '', inReplyToId: ' ', statusDate: ' ' }]) {
         assert.deepEqual(identify({ kind: 'status', record: status(nothing) }), {});
         const { id } = identify({ kind: 'status', record: status({ ...nothing, statusDate: 'd' }) });
@@ -270,25 +271,7 @@ describe('identity (dedupe)', () => {
     });
   });
 
-  describe('forget', () => {
-    it('makes a called-back message new again and leaves its neighbours', () => {
-      const later = { messageDate: '2026-03-01T10:00:00.900Z' };
-      memory.call();
-      memory.call(later);
-      memory.forget(identify({ kind: 'incoming', record: incoming() }));
-      assert.deepEqual([memory.call(later), memory.call(), memory.call()], ['duplicate', 'new', 'duplicate']);
-    });
-
-    it('leaves nothing when there was nothing else', () => {
-      for (const fields of [{}, { messageId: '1' }]) {
-        memory.call(fields);
-        memory.forget(identify({ kind: 'incoming', record: incoming(fields) }));
-        assert.equal(memory.seen.size, 0);
-      }
-    });
-  });
-
-  describe('what two processes remember of one sender, text and second', () => {
+  describe('merging what two processes have seen of one second', () => {
     const early = { messageDate: '2026-03-01T10:00:00.100Z' };
     const late = { messageDate: '2026-03-01T10:00:00.900Z' };
     let theirs: Memory;
@@ -296,17 +279,16 @@ describe('identity (dedupe)', () => {
       theirs = new Memory();
     });
 
-    /** Brings it together, and judges by that what comes next. */
-    function merge(base: Memory = new Memory()): Memory {
+    /** Merges both, to judge the next records. */
+    function merge(): Memory {
       const merged = new Memory();
       for (const [key, mine] of memory.seen) {
-        const remembered = mergeSeen(key, { base: base.seen.get(key), theirs: theirs.seen.get(key), mine });
-        if (remembered) merged.seen.set(key, remembered);
+        merged.seen.set(key, mergeSeen(key, { theirs: theirs.seen.get(key), mine }));
       }
       return merged;
     }
 
-    it('are all of them', () => {
+    it('keeps all messages', () => {
       memory.poll('1', early);
       theirs.call(late);
       const merged = merge();
@@ -316,7 +298,7 @@ describe('identity (dedupe)', () => {
       );
     });
 
-    it('is one message where each knows it, by whichever name', () => {
+    it('keeps one message that both know', () => {
       memory.poll('1', early);
       theirs.call(early);
       const merged = merge();
@@ -327,45 +309,32 @@ describe('identity (dedupe)', () => {
       assert.equal(merge().poll('2', early), 'new');
     });
 
-    it('is one message where it was written although that seemed to fail', () => {
+    it('keeps one message that was written although that seemed to fail', () => {
       memory.call(early);
       theirs.call(early);
       const merged = merge();
       assert.deepEqual([merged.poll('1', early), merged.poll('2', early)], ['duplicate', 'new']);
     });
-
-    it('is not what either has let go of since', () => {
-      const base = new Memory();
-      for (const one of [base, memory, theirs]) for (const fields of [early, late]) one.call(fields);
-      memory.call();
-      theirs.forget(identify({ kind: 'incoming', record: incoming(early) }));
-      memory.forget(identify({ kind: 'incoming', record: incoming(late) }));
-      const merged = merge(base);
-      assert.deepEqual([merged.call(early), merged.call(late), merged.call()], ['new', 'new', 'duplicate']);
-    });
-
-    for (const [title, fields] of [
-      ['without an identifier', {}],
-      ['with its identifier', { messageId: '1' }],
-    ] as const) {
-      it(`is not what another has let go of that was called back ${title} and polled here`, () => {
-        const base = new Memory();
-        for (const one of [base, memory, theirs]) {
-          one.call({ ...early, ...fields });
-          one.call(late);
-        }
-        assert.deepEqual([memory.poll('1', early), memory.poll('2', early)], ['duplicate', 'new']);
-        theirs.forget(identify({ kind: 'incoming', record: incoming({ ...early, ...fields }) }));
-        const merged = merge(base);
-        assert.deepEqual([merged.call(late), merged.poll('2', early)], ['duplicate', 'repeated']);
-        theirs.forget(identify({ kind: 'incoming', record: incoming(late) }));
-        memory.forget(identify({ kind: 'incoming', record: incoming({ ...early, messageId: '2' }) }));
-        assert.equal(merge(base).call({ ...early, ...fields }), 'new');
-      });
-    }
   });
 
-  it('isSameMessage tells what judge takes for one', () => {
+  it('notes for all copies that no node took the polled one', () => {
+    const changes = createChanges();
+    memory.poll('1');
+    const polled = identify({ kind: 'incoming', record: incoming({ messageId: '1' }) });
+    const called = identify({ kind: 'incoming', record: incoming() });
+    const other = identify({ kind: 'incoming', record: incoming({ messageDate: '2026-03-01T10:00:00.900Z' }) });
+    noteLeftOut(polled, { awaited: true }, memory.look, changes);
+    const look = (key: string) => changes.remember.get(key) ?? memory.look(key);
+    const recall = (identity: typeof polled) => recallLeftOut(identity, look);
+    assert.deepEqual(
+      [recall(polled), recall(called), recall(other)],
+      [{ awaited: true }, { awaited: true }, undefined],
+    );
+    noteLeftOut(called, undefined, look, changes);
+    assert.equal(recall(called), undefined);
+  });
+
+  it('agrees with isSameMessage', () => {
     const of = (fields: Partial<IncomingRecord>) => identify({ kind: 'incoming', record: incoming(fields) });
     assert.equal(isSameMessage(of({}), of({ messageId: '1' })), true);
     assert.equal(isSameMessage(of({ messageId: '1' }), of({ messageId: '1', body: 'x' })), true);
@@ -375,7 +344,7 @@ describe('identity (dedupe)', () => {
     assert.equal(isSameMessage({}, {}), false);
   });
 
-  it('keys give away neither text nor number', () => {
+  it('has keys that reveal neither body nor number', () => {
     const identity = identify({ kind: 'incoming', record: incoming({ messageId: 'id-4711' }) });
     memory.judge(incoming({ messageId: 'id-4711' }));
     const kept = JSON.stringify([keysOf(identity), [...memory.seen]]);

@@ -4,13 +4,12 @@ import type { InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { Channel, Entry } from '../../../src/inbox/entries';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
-import { MemoryStore } from '../../../src/store/memory';
 import { RedisStore, type RedisTiming } from '../../../src/store/redis';
 import { formatRemembered, parseRemembered } from '../../../src/store/store';
 import { RedisServer } from '../../redis-server';
 import { TcpProxy } from '../../tcp-proxy';
 import { Closing } from '../closing';
-import { createInboxOn, handOver, release } from './inbox-on';
+import { createInboxOn } from './inbox-on';
 
 const key = '0123456789abcdef';
 const inboxes = `sms:{${key}}:inbox:*`;
@@ -28,12 +27,10 @@ function incoming(messageId: string, fields: Partial<IncomingRecord> = {}): Inco
   return { messageId, from: '6421555001', body: messageId, messageDate, isReply: false, via: 'poll', ...fields };
 }
 
-/** One process: an inbox, with a node for polled messages and one that is called back. */
+/** One process: an inbox with a polling node and a callback node. */
 class Instance {
   readonly inbox: Inbox;
   readonly given: { entry: Entry; attempts: number; taker: InboxSubscriber }[] = [];
-  /** Takes over from it. */
-  replacedBy: Inbox | undefined;
   #changed = () => {};
   #isFailing = false;
 
@@ -47,7 +44,6 @@ class Instance {
       store: new RedisStore({ url, key, timing: { ...timing, heartbeatMs, aliveMs: timing.aliveMs + heartbeatMs } }),
       dedupe: () => true,
       dedupeMs: () => 60_000,
-      replacedBy: () => this.replacedBy,
       reopenDelayMs: 100,
       onStore: (error) => {
         this.#isFailing = error !== undefined;
@@ -94,7 +90,7 @@ class Instance {
     }
   }
 
-  /** One more node that is called. */
+  /** Adds a callback node. */
   attachAt(id: string, path: string): InboxSubscriber {
     const taker = this.#createTaker('callback', id, path);
     this.inbox.attach('callback', taker);
@@ -144,20 +140,20 @@ describe('Inboxes of several processes on one Redis', () => {
     return instance;
   }
 
-  /** One whose flow acknowledges nothing by itself, and whose connection can be cut. */
+  /** An instance whose flow does not acknowledge, and whose connection can be cut. */
   async function createHolder(): Promise<{ holder: Instance; proxy: TcpProxy }> {
     const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
     return { holder: await create({ url: `redis://127.0.0.1:${proxy.port}`, isAcknowledgedAtOnce: false }), proxy };
   }
 
-  /** Makes whoever is cut off look dead. */
+  /** Makes a process without connection look dead. */
   async function forgetSigns(): Promise<void> {
     for (const name of await redis.client.keys('sms:*:alive:*')) {
       if ((await redis.client.get(name)) !== 'left') await redis.client.del(name);
     }
   }
 
-  /** Has a process that is closed leave so many undelivered. Returns what they are called, in order. */
+  /** Lets a closed process leave undelivered messages. Returns their names, in order. */
   async function leave(count: number): Promise<string[]> {
     const { holder } = await createHolder();
     const names = Array.from({ length: count }, (_, index) => `m${index}`);
@@ -166,7 +162,7 @@ describe('Inboxes of several processes on one Redis', () => {
     return names;
   }
 
-  /** What is held there, by all together. */
+  /** Number of entries of all processes. */
   async function countHeld(): Promise<number> {
     let count = 0;
     for (const name of await redis.client.keys(inboxes)) {
@@ -180,7 +176,7 @@ describe('Inboxes of several processes on one Redis', () => {
   }
 
   describe('duplicates', () => {
-    it('delivers in one process what several get at the same moment, by callback and by polling', async () => {
+    it('delivers once what several processes get at the same moment', async () => {
       const instances = [await create(), await create(), await create()];
       for (let index = 0; index < 50; index++) {
         const record = incoming(`m${index}`);
@@ -193,115 +189,53 @@ describe('Inboxes of several processes on one Redis', () => {
       assert.equal(new Set(texts).size, 50);
     });
 
-    it('recognises without an identifier what another process has delivered', async () => {
+    it('recognises a message without identifier that another process has delivered', async () => {
       const [one, other] = [await create(), await create()];
       await one.poll(incoming('m', { body: 'hello' }));
       const { messageId: _, ...anonymous } = incoming('m', { body: 'hello', messageDate: '2026-03-01T10:00:00Z' });
-      const [acceptance] = await other.callBack(anonymous as IncomingRecord);
-      assert.deepEqual(acceptance, { outcome: 'duplicate' });
+      assert.deepEqual(await other.callBack(anonymous as IncomingRecord), ['duplicate']);
     });
 
-    it('does not ask the clock of its machine what is outdated', async () => {
+    it('does not use the clock of its machine to forget', async () => {
       const [one, other] = [await create(), await create()];
       await one.poll(incoming('m'));
       const name = (await redis.client.keys('sms:*:seen:incoming:*'))[0] ?? '';
       const seen = parseRemembered((await redis.client.get(name)) ?? '');
       await redis.client.set(name, formatRemembered({ ...seen, at: 0 }));
-      const [acceptance] = await other.callBack(incoming('m'));
-      assert.equal(acceptance?.outcome, 'duplicate');
+      assert.deepEqual(await other.callBack(incoming('m')), ['duplicate']);
     });
   });
 
-  describe('a callback that a flow has not acknowledged yet', () => {
-    it('does not count as delivered when its retry reaches another process', async () => {
+  describe('a callback that the flow has not acknowledged', () => {
+    it('is a duplicate for another process that gets its retry', async () => {
       const { holder } = await createHolder();
       const other = await create();
       await holder.callBack(incoming('m'));
-      assert.deepEqual(await other.callBack(incoming('m')), [{ outcome: 'duplicate', heldElsewhere: true }]);
+      assert.deepEqual(await other.callBack(incoming('m')), ['duplicate']);
       await holder.acknowledge();
-      assert.deepEqual(await other.callBack(incoming('m')), [{ outcome: 'duplicate' }]);
+      assert.deepEqual(await other.callBack(incoming('m')), ['duplicate']);
       assert.deepEqual(other.given, []);
       assert.ok(await isEmpty());
     });
 
-    it('is new to every process once the flow has refused it', async () => {
-      const { holder } = await createHolder();
-      const other = await create();
-      await holder.callBack(incoming('m'));
-      await release(holder.inbox, holder.last.entry);
-      const [acceptance] = await other.callBack(incoming('m'));
-      assert.equal(acceptance?.outcome, 'new');
-      assert.equal(other.given.length, 1);
-    });
-
-    it('is new again after a refusal, also when it has no identifier and another process has polled it meanwhile', async () => {
-      const { holder } = await createHolder();
-      const other = await create();
-      const { messageId: _, ...anonymous } = incoming('m');
-      await holder.callBack(anonymous as IncomingRecord);
-      assert.deepEqual(await other.poll(incoming('m')), [{ outcome: 'duplicate' }]);
-      await release(holder.inbox, holder.last.entry);
-      const [acceptance] = await other.callBack(anonymous as IncomingRecord);
-      assert.equal(acceptance?.outcome, 'new');
-    });
-
-    it('is delivered by another process when its holder dies, and counts as delivered only then', async () => {
+    it('is claimed and delivered by another process if its holder dies', async () => {
       const { holder, proxy } = await createHolder();
       const heir = await create({ isAcknowledgedAtOnce: false });
       const other = await create({ channels: ['incoming'] });
       await holder.callBack(incoming('m'));
       proxy.cut();
       await forgetSigns();
-      // Whoever lives comes back under a new sign.
       await heir.untilGiven(1);
       assert.equal(heir.last.attempts, 2);
-      assert.deepEqual(await other.callBack(incoming('m')), [{ outcome: 'duplicate', heldElsewhere: true }]);
+      assert.deepEqual(await other.callBack(incoming('m')), ['duplicate']);
       await heir.acknowledge();
-      assert.deepEqual(await other.callBack(incoming('m')), [{ outcome: 'duplicate' }]);
-      assert.ok(await isEmpty());
-    });
-  });
-
-  describe('a callback whose node is gone', () => {
-    /** Who holds it, and another process, which polls. */
-    async function createStrander(): Promise<{ holder: Instance; other: Instance }> {
-      const holder = await create({ isAcknowledgedAtOnce: false });
-      const other = await create({ channels: ['incoming'] });
-      await holder.callBack(incoming('m'));
-      holder.inbox.detach('callback', holder.last.taker);
-      return { holder, other };
-    }
-
-    it('counts as delivered in every process only when another node that is called has taken it', async () => {
-      const { holder, other } = await createStrander();
-      const node = holder.attachAt('other', '/other');
-      await new Promise(setImmediate);
-      const elsewhere = { kind: 'incoming', via: 'callback', address: { node: 'other', path: '/other' } } as const;
-      const [acceptance] = await holder.inbox.accept({ ...elsewhere, records: [incoming('m', { via: 'callback' })] });
-      assert.deepEqual([acceptance?.entry, holder.last.attempts, holder.last.taker], [holder.last.entry, 2, node]);
-      assert.deepEqual(await other.callBack(incoming('m')), [{ outcome: 'duplicate', heldElsewhere: true }]);
-      assert.equal(await countHeld(), 1);
-      await holder.acknowledge();
-      assert.deepEqual(await other.callBack(incoming('m')), [{ outcome: 'duplicate' }]);
-      assert.ok(await isEmpty());
-    });
-
-    it('goes to those who poll, who alone have it then', async () => {
-      const { holder, other } = await createStrander();
-      holder.attachAt('other', '/other');
-      await new Promise(setImmediate);
-      await holder.poll(incoming('m'));
-      assert.deepEqual([holder.last.entry.channel, holder.last.attempts], ['incoming', 2]);
-      assert.deepEqual(await other.callBack(incoming('m')), [{ outcome: 'duplicate' }]);
-      assert.equal(await countHeld(), 1);
-      await holder.acknowledge();
-      assert.deepEqual(other.given, []);
+      assert.deepEqual(await other.callBack(incoming('m')), ['duplicate']);
       assert.ok(await isEmpty());
     });
   });
 
   describe('a connection that was cut', () => {
-    it('delivers at once, marked, what was polled meanwhile, and keeps it when Redis is back', async () => {
+    it('delivers polled records immediately, and keeps them when Redis is back', async () => {
       const { holder, proxy } = await createHolder();
       proxy.cut();
       await holder.untilFailing(true);
@@ -315,7 +249,7 @@ describe('Inboxes of several processes on one Redis', () => {
       assert.ok(await isEmpty());
     });
 
-    it('delivers once what was polled, when the reply to its commit is lost', async () => {
+    it('delivers a record once if the reply to its commit is lost', async () => {
       const { holder, proxy } = await createHolder();
       proxy.mute('HSET');
       const accepted = holder.poll(incoming('m'));
@@ -332,7 +266,7 @@ describe('Inboxes of several processes on one Redis', () => {
     const early = { body: 'yes', messageDate: '2026-03-01T10:00:00.100Z' };
     const late = { body: 'yes', messageDate: '2026-03-01T10:00:00.900Z' };
 
-    it('leaves what another process has remembered meanwhile of the same sender, text and second', async () => {
+    it('merges what two processes have seen of one sender, body and second', async () => {
       const { holder, proxy } = await createHolder();
       const other = await create();
       proxy.cut();
@@ -342,11 +276,11 @@ describe('Inboxes of several processes on one Redis', () => {
       await other.callBack(anonymous as IncomingRecord);
       proxy.restore();
       await holder.untilFailing(false);
-      assert.deepEqual(await holder.poll(incoming('late', late)), [{ outcome: 'duplicate' }]);
-      assert.deepEqual(await other.poll(incoming('early', early)), [{ outcome: 'repeated' }]);
+      assert.deepEqual(await holder.poll(incoming('late', late)), ['duplicate']);
+      assert.deepEqual(await other.poll(incoming('early', early)), ['repeated']);
     });
 
-    it('takes over what another process has left, though of the same sender, text and second something came meanwhile', async () => {
+    it('claims a message that resembles one that came during the failure', async () => {
       const { holder, proxy } = await createHolder();
       const leaver = await create({ isAcknowledgedAtOnce: false });
       proxy.cut();
@@ -362,55 +296,9 @@ describe('Inboxes of several processes on one Redis', () => {
       await holder.acknowledge();
       assert.ok(await isEmpty());
     });
-
-    it('gives up what another process has taken over meanwhile, and tells the service to bring it again', async () => {
-      const { holder, proxy } = await createHolder();
-      const heir = await create({ isAcknowledgedAtOnce: false });
-      await holder.callBack(incoming('m'));
-      const ended = holder.inbox.ended(holder.last.entry);
-      proxy.cut();
-      await holder.untilFailing(true);
-      await forgetSigns();
-      await heir.untilGiven(1);
-      proxy.restore();
-      await holder.untilFailing(false);
-      assert.equal(await ended, false);
-      await holder.acknowledge();
-      assert.equal(await isEmpty(), false);
-      await heir.acknowledge();
-      assert.ok(await isEmpty());
-    });
-
-    it('does not make new again, by a refusal of meanwhile, what another process has delivered', async () => {
-      const { holder, proxy } = await createHolder();
-      const heir = await create();
-      await holder.callBack(incoming('m'));
-      proxy.cut();
-      await holder.untilFailing(true);
-      await release(holder.inbox, holder.last.entry);
-      await forgetSigns();
-      await heir.untilGiven(1);
-      proxy.restore();
-      await holder.untilFailing(false);
-      assert.deepEqual(await holder.callBack(incoming('m')), [{ outcome: 'duplicate' }]);
-    });
-
-    it('makes new again what it has refused meanwhile and nobody has taken over', async () => {
-      const { holder, proxy } = await createHolder();
-      await holder.callBack(incoming('m'));
-      proxy.cut();
-      await holder.untilFailing(true);
-      const ended = holder.inbox.ended(holder.last.entry);
-      await release(holder.inbox, holder.last.entry);
-      assert.equal(await ended, false);
-      proxy.restore();
-      await holder.untilFailing(false);
-      assert.ok(await isEmpty());
-      assert.equal((await holder.callBack(incoming('m')))[0]?.outcome, 'new');
-    });
   });
 
-  it('keeps anew what it has in hand when Redis comes back empty', async () => {
+  it('keeps its entries again when Redis comes back empty', async () => {
     const { holder } = await createHolder();
     await holder.poll(incoming('m'));
     await holder.callBack(incoming('n'));
@@ -423,14 +311,14 @@ describe('Inboxes of several processes on one Redis', () => {
     assert.ok(await isEmpty());
   });
 
-  it('keeps anew what it has in hand when Redis has lost it, and takes what comes', async () => {
+  it('keeps its entries again when Redis has lost them, and accepts more', async () => {
     const holder = await create({ isAcknowledgedAtOnce: false, heartbeatMs: 1e9 });
     const another = await create({ isAcknowledgedAtOnce: false });
     await holder.poll(incoming('polled'));
     await holder.callBack(incoming('called back'));
     await another.poll(incoming("another's"));
     for (const name of await redis.client.keys(inboxes)) await redis.client.del(name);
-    assert.equal((await holder.callBack(incoming('new')))[0]?.outcome, 'new');
+    assert.deepEqual(await holder.callBack(incoming('new')), ['new']);
     while ((await countHeld()) < 4) await sleep(5);
     for (const instance of [holder, another]) await instance.acknowledge();
     const given = [holder, another].map((it) => it.given.map(({ entry }) => entry.record.messageId));
@@ -438,7 +326,7 @@ describe('Inboxes of several processes on one Redis', () => {
     while (!(await isEmpty())) await sleep(5);
   });
 
-  it('keeps anew what it has in hand when a server takes the place of Redis that has not got the last of it yet', async () => {
+  it('keeps the last entries again on a server that does not have them', async () => {
     const { holder, proxy } = await createHolder();
     await holder.poll(incoming('first'));
     await holder.poll(incoming('last'));
@@ -453,69 +341,7 @@ describe('Inboxes of several processes on one Redis', () => {
     assert.ok(await isEmpty());
   });
 
-  /** An inbox that is not shared, with a node that takes everything. */
-  function createOther(): { other: Inbox; texts: unknown[] } {
-    const texts: unknown[] = [];
-    const options = { store: new MemoryStore(), dedupe: () => true, dedupeMs: () => 60_000, onStore: () => {} };
-    const other = closing.add(createInboxOn(options), (it) => it.journal.close());
-    other.attach('incoming', {
-      id: 'node',
-      take: (given) => texts.push(...given.map(({ entry }) => entry.record.body)),
-    });
-    return { other, texts };
-  }
-
-  it('hands over to another inbox only what the server does not have', async () => {
-    const { holder, proxy } = await createHolder();
-    await holder.poll(incoming('stored'));
-    proxy.cut();
-    await holder.untilFailing(true);
-    await holder.poll(incoming('unstored'));
-    const { other, texts } = createOther();
-    await handOver(holder.inbox, other);
-    await other.journal.flush();
-    while (texts.length === 0) await sleep(1);
-    assert.deepEqual(texts, ['unstored']);
-    proxy.restore();
-    assert.equal(await countHeld(), 1);
-  });
-
-  it('hands over everything when nobody else is to have it, and leaves nothing on the server', async () => {
-    const { holder } = await createHolder();
-    await holder.poll(incoming('m'));
-    const { other, texts } = createOther();
-    holder.replacedBy = other;
-    await handOver(holder.inbox, other, { isLast: true });
-    while (texts.length === 0) await sleep(1);
-    assert.deepEqual(texts, ['m']);
-    assert.ok(await isEmpty());
-  });
-
-  it('hands over what other processes leave, when they have ended and when they are dead', async () => {
-    const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
-    // Neither takes over what the other leaves.
-    const channels: Channel[] = ['callback'];
-    const dead = await create({ url: `redis://127.0.0.1:${proxy.port}`, channels });
-    const ended = await create({ channels });
-    await dead.poll(incoming('dead'));
-    await ended.poll(incoming('left'));
-    await ended.inbox.journal.close();
-    proxy.cut();
-    await forgetSigns();
-    const last = closing.add(new Instance(redis.url, false, []), ({ inbox }) => inbox.journal.close());
-    const { other, texts } = createOther();
-    last.replacedBy = other;
-    await handOver(last.inbox, other, { isLast: true });
-    while (texts.length < 1) await sleep(1);
-    assert.deepEqual(texts, ['left']);
-    await sleep(timing.graceMs + 2 * timing.heartbeatMs);
-    await handOver(last.inbox, other, { isLast: true });
-    while (texts.length < 2) await sleep(1);
-    assert.deepEqual(texts, ['left', 'dead']);
-    assert.ok(await isEmpty());
-  });
-
-  it('takes over all that another process has left, in order', async () => {
+  it('claims everything that another process has left, in order', async () => {
     const names = await leave(2_500);
     const heir = await create({ isAcknowledgedAtOnce: false, heartbeatMs: 1e9 });
     await heir.untilGiven(2_500);
@@ -527,7 +353,7 @@ describe('Inboxes of several processes on one Redis', () => {
     assert.equal(await isEmpty(), true);
   });
 
-  it('leaves what it has not delivered to another process when it is closed', async () => {
+  it('leaves its undelivered entries to another process when it is closed', async () => {
     const { holder } = await createHolder();
     await holder.poll(incoming('m'));
     await holder.inbox.journal.close();

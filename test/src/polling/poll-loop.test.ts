@@ -15,7 +15,7 @@ class Bench {
   })[] = [];
   /** Polls whose answers are held, oldest first. */
   readonly held: Bench['pending'] = [];
-  /** Tell of each poll that it has left; kept while there is no connection. */
+  /** Each reports that a poll has left. Collected while there is no connection. */
   readonly unsent: (() => void)[] = [];
   isConnected = true;
   polls = 0;
@@ -37,7 +37,7 @@ class Bench {
             this.mostAtOnce = Math.max(this.mostAtOnce, this.pending.length);
           });
         },
-        mostUnderWay: () => this.parallelPolls + this.ahead,
+        maxUnderWay: () => this.parallelPolls + this.ahead,
         pauseMs: () => this.pauseMs,
         parallelPolls: () => this.parallelPolls,
       },
@@ -59,31 +59,31 @@ class Bench {
     }
   }
 
-  /** So many answers have come and are held. */
-  async hold(count = 1, isBack = false): Promise<void> {
+  /** Answers come and are held. */
+  async hold(count = 1): Promise<void> {
     for (let index = 0; index < count; index++) {
       const poll = this.pending.shift();
       assert.ok(poll, 'no poll is in flight');
       this.held.push(poll);
-      poll.onHeld(isBack);
+      poll.onHeld();
       await settle();
     }
   }
 
-  /** The oldest that are held are handed over. */
+  /** Hands over the oldest held answers. */
   async handOver(...outcomes: PollOutcome[]): Promise<void> {
     for (const outcome of outcomes) this.held.shift()?.resolve(outcome);
     await settle();
   }
 
-  async fail(reason: SmsErrorReason = 'serverError'): Promise<void> {
+  async fail(reason: SmsErrorReason = 'serverError', facts = {}): Promise<void> {
     const poll = this.pending.shift();
     assert.ok(poll, 'no poll is in flight');
-    poll.reject(createError(reason));
+    poll.reject(createError(reason).with(facts));
     await settle();
   }
 
-  /** How long it takes until the next poll, in steps of a millisecond around what is expected. */
+  /** Asserts that the next poll begins between two times. */
   async waitsBetween(leastMs: number, mostMs: number): Promise<void> {
     const { polls } = this;
     await this.clock.advance(leastMs - 1);
@@ -93,7 +93,7 @@ class Bench {
   }
 }
 
-/** Lets everything happen that needs no timer. */
+/** Runs everything that needs no timer. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await Promise.resolve();
 }
@@ -112,7 +112,7 @@ describe('PollLoop', () => {
   });
 
   describe('the loop', () => {
-    it('polls again at once after something new', async () => {
+    it('polls again immediately after something new', async () => {
       bench.loop.start();
       await bench.answer('new', 'new', 'new');
       assert.equal(bench.polls, 4);
@@ -127,14 +127,14 @@ describe('PollLoop', () => {
       await bench.waitsBetween(30_000, 30_000);
     });
 
-    it('reads the pause anew each time', async () => {
+    it('reads the pause before each wait', async () => {
       bench.loop.start();
       bench.pauseMs = 5_000;
       await bench.answer('empty');
       await bench.waitsBetween(5_000, 5_000);
     });
 
-    it('with a pause of 0 polls again at once but does not spin when the 204s come at once', async () => {
+    it('does not spin with a pause of 0 if 204 comes immediately', async () => {
       bench.pauseMs = 0;
       bench.loop.start();
       for (const delayMs of [20, 60, 140, 250, 250]) {
@@ -143,7 +143,7 @@ describe('PollLoop', () => {
       }
     });
 
-    it('waits the pause, however short, though the 204 comes at once', async () => {
+    it('waits a short pause although 204 comes immediately', async () => {
       bench.pauseMs = 100;
       bench.loop.start();
       for (let index = 0; index < 10; index++) {
@@ -152,7 +152,7 @@ describe('PollLoop', () => {
       }
     });
 
-    it('with a pause of 0 polls at once after a 204 that had waited at the service', async () => {
+    it('polls immediately with a pause of 0 after a 204 that took its time', async () => {
       bench.pauseMs = 0;
       bench.loop.start();
       clock.stall(30_000);
@@ -177,7 +177,7 @@ describe('PollLoop', () => {
       }
     });
 
-    it('waits differently long after the same error', async () => {
+    it('waits with jitter after the same error', async () => {
       const delays = new Set<number>();
       for (let index = 0; index < 20; index++) {
         clock.random = () => index / 20;
@@ -211,7 +211,7 @@ describe('PollLoop', () => {
       });
     }
 
-    it('begins anew after any answer that is in order', async () => {
+    it('backs off from 1 s again after a good answer', async () => {
       bench.loop.start();
       for (let index = 0; index < 5; index++) {
         await bench.fail();
@@ -222,7 +222,7 @@ describe('PollLoop', () => {
       await bench.waitsBetween(1_000, 1_250);
     });
 
-    it('backs off from duplicates over and over, until something new comes', async () => {
+    it('backs off from repeated duplicates until something new comes', async () => {
       bench.loop.start();
       await bench.answer('repeated');
       await bench.waitsBetween(1_000, 1_250);
@@ -234,7 +234,29 @@ describe('PollLoop', () => {
       await bench.waitsBetween(1_000, 1_250);
     });
 
-    it('never ends by itself', async () => {
+    for (const [statusCode, retryAfter, waitMs] of [
+      [429, '90', 90_000],
+      [503, 'Thu, 01 Jan 1970 00:02:01 GMT', 120_000],
+      [503, '86400', 3_600_000],
+    ] as const) {
+      it(`waits as Retry-After ${retryAfter} of a ${statusCode} says, at most one hour`, async () => {
+        bench.loop.start();
+        await bench.fail('serverError', { statusCode, retryAfter });
+        assert.equal(bench.loop.state.name, 'failing');
+        bench.loop.nudge();
+        await bench.waitsBetween(waitMs, waitMs);
+        await bench.fail('serverError', { statusCode, retryAfter: '0' });
+        await bench.waitsBetween(2_000, 2_500);
+      });
+    }
+
+    it('ignores Retry-After of other errors', async () => {
+      bench.loop.start();
+      await bench.fail('serverError', { statusCode: 500, retryAfter: '90' });
+      await bench.waitsBetween(1_000, 1_250);
+    });
+
+    it('never ends on its own', async () => {
       bench.loop.start();
       for (let index = 0; index < 500; index++) {
         await bench.fail(index % 3 === 0 ? 'unauthorized' : 'responseUnreadable');
@@ -245,7 +267,7 @@ describe('PollLoop', () => {
   });
 
   describe('states', () => {
-    it('come in order, each once', async () => {
+    it('are reported in order, each once', async () => {
       bench.loop.start();
       await bench.answer('new', 'new', 'empty');
       await clock.advance(30_000);
@@ -258,7 +280,7 @@ describe('PollLoop', () => {
       assert.deepEqual(bench.states[1], { name: 'waiting', seconds: 30 });
     });
 
-    it('say that it listens when the request has left, not before, and not once it has failed', async () => {
+    it('say listening when the request has left', async () => {
       bench.isConnected = false;
       bench.loop.start();
       assert.deepEqual([bench.names, bench.loop.state.name], [[], 'connecting']);
@@ -272,7 +294,7 @@ describe('PollLoop', () => {
       assert.deepEqual(bench.names, ['listening', 'failing', 'listening']);
     });
 
-    it('say so when the error becomes another', async () => {
+    it('report another error', async () => {
       bench.loop.start();
       await bench.fail();
       await clock.advance(2_000);
@@ -283,7 +305,7 @@ describe('PollLoop', () => {
       );
     });
 
-    it('say so when the error becomes another of the same code', async () => {
+    it('report another error of the same code', async () => {
       bench.loop.start();
       await bench.fail('notFound');
       await clock.advance(2_000);
@@ -296,7 +318,7 @@ describe('PollLoop', () => {
       );
     });
 
-    it('begin with connecting, whatever they were when the loop was stopped', async () => {
+    it('begin with connecting after a stop', async () => {
       bench.loop.start();
       await bench.fail();
       bench.loop.stop();
@@ -306,7 +328,7 @@ describe('PollLoop', () => {
       assert.deepEqual(bench.names, ['listening', 'failing', 'listening']);
     });
 
-    it('of a stopped loop do not change when its last poll ends', async () => {
+    it('do not change after a stop', async () => {
       bench.loop.start();
       bench.loop.stop();
       await bench.fail();
@@ -315,7 +337,7 @@ describe('PollLoop', () => {
   });
 
   describe('hold and resume', () => {
-    it('makes no poll while held and goes on at once', async () => {
+    it('makes no poll while held, and continues immediately', async () => {
       bench.loop.start();
       bench.loop.hold({ name: 'paused', unacknowledged: 100 });
       await bench.answer('new');
@@ -328,7 +350,7 @@ describe('PollLoop', () => {
       assert.equal(bench.loop.state.name, 'listening');
     });
 
-    it('keeps saying why while a poll in flight ends with nothing', async () => {
+    it('keeps its reason while a poll in flight ends with nothing', async () => {
       for (const end of [() => bench.answer('empty'), () => bench.fail()]) {
         bench.loop.start();
         bench.loop.hold({ name: 'paused', unacknowledged: 100 });
@@ -340,7 +362,7 @@ describe('PollLoop', () => {
       }
     });
 
-    it('counts on while it is held', async () => {
+    it('counts failures while it is held', async () => {
       bench.loop.start();
       bench.loop.hold({ name: 'paused', unacknowledged: 100 });
       bench.loop.hold({ name: 'paused', unacknowledged: 101 });
@@ -348,7 +370,7 @@ describe('PollLoop', () => {
       await bench.answer('empty');
     });
 
-    it('starts held when it was held before', async () => {
+    it('starts held if it was held before', async () => {
       const error = createError('storeUnavailable');
       bench.loop.hold({ name: 'failing', error });
       bench.loop.start();
@@ -360,7 +382,7 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 1);
     });
 
-    it('never has two polls in flight, however often it is held and resumed', async () => {
+    it('never has two polls in flight', async () => {
       bench.loop.start();
       for (let index = 0; index < 50; index++) {
         bench.loop.hold({ name: 'paused', unacknowledged: 100 });
@@ -372,7 +394,7 @@ describe('PollLoop', () => {
       assert.equal(bench.mostAtOnce, 1);
     });
 
-    it('does not shorten a back-off when it was not held', async () => {
+    it('does not shorten a back-off if it was not held', async () => {
       bench.loop.start();
       await bench.fail();
       bench.loop.resume();
@@ -381,7 +403,7 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('stop and start (a poll in flight is not aborted by a redeploy)', () => {
+  describe('stop and start', () => {
     it('makes no further poll after a stop', async () => {
       bench.loop.start();
       bench.loop.stop();
@@ -390,7 +412,7 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 1);
     });
 
-    it('ends a wait at once and begins anew', async () => {
+    it('ends a wait, and begins again', async () => {
       bench.loop.start();
       await bench.answer('empty');
       bench.loop.stop();
@@ -401,7 +423,7 @@ describe('PollLoop', () => {
       assert.equal(bench.pending.length, 1);
     });
 
-    it('takes a poll in flight over instead of making another', async () => {
+    it('waits for a poll in flight instead of making another', async () => {
       bench.loop.start();
       for (let index = 0; index < 5; index++) {
         bench.loop.stop();
@@ -416,7 +438,7 @@ describe('PollLoop', () => {
       assert.equal(bench.mostAtOnce, 1);
     });
 
-    it('goes on when it is started as the last poll ends', async () => {
+    it('continues if it is started when the last poll ends', async () => {
       bench.loop.start();
       bench.loop.stop();
       bench.pending.shift()?.resolve('empty');
@@ -446,7 +468,7 @@ describe('PollLoop', () => {
       await bench.waitsBetween(1_000, 1_250);
     });
 
-    it('started twice is one loop', async () => {
+    it('makes one poll at a time after two starts', async () => {
       bench.loop.start();
       bench.loop.start();
       await settle();
@@ -455,7 +477,7 @@ describe('PollLoop', () => {
   });
 
   describe('nudge', () => {
-    it('cuts a pause short, but no back-off', async () => {
+    it('ends a pause, but not a back-off', async () => {
       bench.loop.start();
       await bench.answer('empty');
       bench.loop.nudge();
@@ -469,7 +491,7 @@ describe('PollLoop', () => {
   });
 
   describe('while an answer is held and not handed over', () => {
-    it('asks for the next, until as many are under way as may be', async () => {
+    it('polls again, up to the maximum under way', async () => {
       bench.loop.start();
       await bench.hold(3);
       assert.equal(bench.polls, 4);
@@ -480,23 +502,7 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 5);
     });
 
-    it('asks on while answers are held back, which takes a minute, until there are a hundred', async () => {
-      bench.ahead = 0;
-      bench.loop.start();
-      await bench.hold(100, true);
-      assert.deepEqual([bench.polls, bench.mostAtOnce], [101, 1]);
-      await bench.hold(1, true);
-      await clock.advance(600_000);
-      assert.equal(bench.polls, 101);
-      await bench.handOver('new');
-      assert.equal(bench.polls, 101);
-      await bench.handOver(...Array<'new'>(100).fill('new'));
-      assert.equal(bench.polls, 102);
-      await bench.hold(1, true);
-      assert.equal(bench.polls, 103);
-    });
-
-    it('asks once, where it is handed over in the turn in which an answer came', async () => {
+    it('polls once if the answer is handed over in the same turn', async () => {
       bench.loop.start();
       await clock.advance(20);
       await bench.hold();
@@ -507,7 +513,7 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 2);
     });
 
-    it('asks for none with no more under way than parallelPolls', async () => {
+    it('does not poll ahead if the maximum is parallelPolls', async () => {
       bench.ahead = 0;
       bench.loop.start();
       await bench.hold();
@@ -516,7 +522,7 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 2);
     });
 
-    it('starts helpers, and has no more under way in all, in flight or held', async () => {
+    it('starts further polls, up to the maximum under way', async () => {
       bench.parallelPolls = 4;
       bench.loop.start();
       for (let index = 0; index < 20 && bench.pending.length > 0; index++) await bench.hold();
@@ -525,7 +531,7 @@ describe('PollLoop', () => {
       assert.equal(bench.pending.length, 4);
     });
 
-    it('asks for none that could not be taken, and goes on when it can', async () => {
+    it('does not poll while no node has room', async () => {
       bench.parallelPolls = 4;
       bench.loop.start();
       await bench.hold();
@@ -536,7 +542,7 @@ describe('PollLoop', () => {
       assert.equal(bench.pending.length, 1);
     });
 
-    it('asks for none when it is held because what comes cannot be kept', async () => {
+    it('does not poll while it is held', async () => {
       bench.loop.start();
       await bench.hold(2);
       bench.loop.hold({ name: 'failing', error: createError('storeUnavailable') });
@@ -548,7 +554,7 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 4);
     });
 
-    it('backs off once for all that prove to be duplicates', async () => {
+    it('backs off once for several duplicates', async () => {
       bench.loop.start();
       await bench.hold(4);
       await bench.handOver('repeated', 'repeated', 'repeated', 'repeated');
@@ -561,7 +567,7 @@ describe('PollLoop', () => {
       await bench.waitsBetween(2_000, 2_500);
     });
 
-    it('forgets of a duplicate when something new follows', async () => {
+    it('does not back off if something new follows a duplicate', async () => {
       bench.loop.start();
       await bench.hold(2);
       await bench.handOver('repeated', 'new');
@@ -569,7 +575,7 @@ describe('PollLoop', () => {
       assert.equal(bench.pending.length, 1);
     });
 
-    it('fails when it cannot be handed over, and goes on', async () => {
+    it('fails if an answer cannot be handed over, and continues', async () => {
       bench.loop.start();
       await bench.hold();
       bench.held.shift()?.reject(createError('storeUnavailable'));
@@ -580,7 +586,7 @@ describe('PollLoop', () => {
       await bench.waitsBetween(1_000, 1_250);
     });
 
-    it('says where it stands by the last answer, not by what is handed over late', async () => {
+    it('reports the state of the last answer, not of a late one', async () => {
       bench.loop.start();
       await bench.hold();
       await bench.answer('empty');
@@ -594,7 +600,7 @@ describe('PollLoop', () => {
       await bench.waitsBetween(1_000, 1_250);
     });
 
-    it('is started again with one poll', async () => {
+    it('makes one poll after a restart', async () => {
       bench.loop.start();
       await bench.hold(2);
       bench.loop.stop();
@@ -607,13 +613,13 @@ describe('PollLoop', () => {
   });
 
   describe('parallelPolls', () => {
-    it('keeps one poll at a time with 1', async () => {
+    it('makes one poll at a time with 1', async () => {
       bench.loop.start();
       for (let index = 0; index < 10; index++) await bench.answer('new');
       assert.equal(bench.mostAtOnce, 1);
     });
 
-    it('starts one further poll with each 200, up to the number', async () => {
+    it('starts a further poll with each 200, up to the number', async () => {
       bench.parallelPolls = 4;
       bench.loop.start();
       await bench.answer('new');
@@ -625,7 +631,7 @@ describe('PollLoop', () => {
       assert.equal(bench.mostAtOnce, 4);
     });
 
-    it('ends each helper at its first 204, and the last one pauses', async () => {
+    it('ends each further poll at its first 204, and pauses the last', async () => {
       bench.parallelPolls = 3;
       bench.loop.start();
       await bench.answer('new', 'new', 'new');
@@ -639,7 +645,7 @@ describe('PollLoop', () => {
       await bench.waitsBetween(30_000, 30_000);
     });
 
-    it('pauses all the same when the last ones end in one turn', async () => {
+    it('pauses if the last polls end in one turn', async () => {
       bench.parallelPolls = 3;
       bench.loop.start();
       await bench.answer('new', 'new', 'new');
@@ -650,7 +656,7 @@ describe('PollLoop', () => {
       await bench.waitsBetween(30_000, 30_000);
     });
 
-    it('backs off when the last ones fail in one turn', async () => {
+    it('backs off if the last polls fail in one turn', async () => {
       bench.parallelPolls = 3;
       bench.loop.start();
       await bench.answer('new', 'new', 'new');
@@ -661,7 +667,7 @@ describe('PollLoop', () => {
       assert.equal(bench.loop.state.name, 'failing');
     });
 
-    it('shrinks as soon as the number does', async () => {
+    it('makes fewer polls when the number is lowered', async () => {
       bench.parallelPolls = 3;
       bench.loop.start();
       await bench.answer('new', 'new', 'new');
@@ -671,7 +677,7 @@ describe('PollLoop', () => {
       assert.equal(bench.pending.length, 1);
     });
 
-    it('stops them all', async () => {
+    it('stops all polls', async () => {
       bench.parallelPolls = 3;
       bench.loop.start();
       await bench.answer('new', 'new', 'new');

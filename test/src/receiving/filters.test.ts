@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { CallbackSubscription } from '../../../src/delivery/callback-subscription';
 import { PollSubscription } from '../../../src/delivery/poll-subscription';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { InboxRecord, IncomingRecord } from '../../../src/model';
@@ -9,13 +8,13 @@ import { FailingServer, FailingStore } from '../store/failing-store';
 
 const messageDate = '2026-03-01T10:00:00.123Z';
 
-/** What `sms-in` is given with the filter `new`. */
-const isUnasked = (record: InboxRecord) => !(record as IncomingRecord).isReply;
+/** The filter `new` of `sms-in`. */
+const isNew = (record: InboxRecord) => !(record as IncomingRecord).isReply;
 
-/** A node of a flow, and the texts that got into it. */
+/** A node, and the bodies that got into its flow. */
 interface Listener {
   sent: string[];
-  /** Ends it, as a deployment does. */
+  /** Stops it, as a deployment does. */
   stop(): void;
 }
 
@@ -23,17 +22,13 @@ for (const [name, createStore] of [
   ['disk', () => new FailingStore()],
   ['Redis', () => new FailingServer()],
 ] as const) {
-  describe(`what no node that polls wants (store: ${name})`, () => {
+  describe(`a message that every filter leaves out (store: ${name})`, () => {
     let clock: VirtualClock;
-    let store: FailingStore;
     let inbox: Inbox;
-    let isAsking: boolean;
 
     beforeEach(() => {
       clock = new VirtualClock();
-      isAsking = false;
-      store = createStore();
-      inbox = createInboxOn({ store, clock, isPolled: () => isAsking });
+      inbox = createInboxOn({ store: createStore(), clock });
     });
     afterEach(() => inbox.journal.close());
 
@@ -51,33 +46,25 @@ for (const [name, createStore] of [
       return { sent, stop: () => subscription.detach() };
     }
 
-    function serve(): {
-      sent: string[];
-      call(id: string | undefined): Promise<boolean>;
-      fail(isFailing: boolean): void;
-    } {
+    function serve(): { sent: string[]; call(id: string | undefined): Promise<void> } {
       const sent: string[] = [];
-      let isFailing = false;
-      const subscription = new CallbackSubscription(inbox, {
-        id: 'callback',
-        path: '/sms',
-        acknowledge: 'flow',
-        ackTimeoutMs: 20_000,
-        async send({ record, ackId = '' }) {
-          sent.push(String(record.body));
-          setImmediate(() => subscription.acknowledge(ackId, isFailing));
-          return true;
-        },
+      const address = { node: 'callback', path: '/sms' };
+      new PollSubscription(inbox, 'callback', {
+        id: address.node,
+        path: address.path,
+        acknowledge: 'auto',
+        ackTimeoutMs: 60_000,
+        maxAttempts: 5,
+        send: async ({ record }) => sent.push(String(record.body)) > 0,
+        onUndelivered: () => {},
       });
       return {
         sent,
         async call(messageId) {
           const record = { ...createReply(messageId), via: 'callback' as const };
-          const accepting = subscription.accept({ kind: 'incoming', records: [record] });
-          await clock.advance(30);
-          return accepting;
+          const accepting = inbox.accept({ kind: 'incoming', via: 'callback', records: [record], address });
+          await Promise.all([accepting, clock.advance(30)]);
         },
-        fail: (fails) => (isFailing = fails),
       };
     }
 
@@ -89,76 +76,54 @@ for (const [name, createStore] of [
     async function poll(messageId: string | undefined = 'm1'): Promise<string[]> {
       const accepting = inbox.accept({ kind: 'incoming', via: 'poll', records: [createReply(messageId)] });
       await clock.advance(30);
-      return (await accepting).map(({ outcome }) => outcome);
-    }
-
-    /** It is polled for somebody who asks, and there is no node yet. */
-    async function quarantine(): Promise<void> {
-      isAsking = true;
-      inbox.journal.open();
-      await poll();
-      inbox.drained('incoming');
-      await clock.advance(30);
-      assert.equal(inbox.state.unhandled, 1);
+      return accepting;
     }
 
     for (const [how, messageId] of [
       ['by its messageId', 'm1'],
-      ['by sender, text and date', undefined],
+      ['by sender, body and date', undefined],
     ] as const) {
-      it(`comes once to the node that is called back with it, known ${how}`, async () => {
-        const [polling, called] = [listen(isUnasked), serve()];
+      it(`goes to the called node once, recognised ${how}`, async () => {
+        const [polling, called] = [listen(isNew), serve()];
         assert.deepEqual(await poll(), ['new']);
-        assert.equal(await called.call(messageId), true);
-        assert.equal(await called.call(messageId), true);
+        await called.call(messageId);
+        await called.call(messageId);
         assert.deepEqual([polling.sent, called.sent], [[], ['yes']]);
         assert.notDeepEqual(await poll(), ['new']);
         assert.equal(inbox.state.undelivered, 0);
       });
     }
 
-    it('comes to the node that is called back with it in the same moment', async () => {
-      const [polling, called] = [listen(isUnasked), serve()];
-      const [, isDelivered] = await Promise.all([poll(), called.call('m1')]);
-      assert.deepEqual([isDelivered, polling.sent, called.sent], [true, [], ['yes']]);
+    it('goes to the node that is called at the same moment', async () => {
+      const [polling, called] = [listen(isNew), serve()];
+      await Promise.all([poll(), called.call('m1')]);
+      assert.deepEqual([polling.sent, called.sent], [[], ['yes']]);
     });
 
-    it('is known when the service answers with it over and over, which is asked less and less often then', async () => {
-      listen(isUnasked);
+    it('counts as repeated if the service answers with it again', async () => {
+      listen(isNew);
       assert.deepEqual(await poll(), ['new']);
       for (const _ of [1, 2]) assert.deepEqual(await poll(), ['repeated']);
     });
 
-    it('is brought again where the flow that was called could not handle it, though it was polled meanwhile', async () => {
-      const [polling, called] = [listen(isUnasked), serve()];
-      called.fail(true);
-      const calling = called.call('m1');
-      await poll();
-      assert.equal(await calling, false);
-      called.fail(false);
-      assert.equal(await called.call('m1'), true);
-      assert.deepEqual([polling.sent, called.sent], [[], ['yes', 'yes']]);
-    });
-
-    it('comes to the node that is called back with it after the deployment in which it was polled', async () => {
+    it('goes to the called node after a deployment in which it was polled', async () => {
       const called = serve();
-      const before = listen(isUnasked);
+      const before = listen(isNew);
       await clock.advance(30);
       before.stop();
       assert.deepEqual(await poll(), ['new']);
-      assert.equal(await called.call('m1'), false);
-      const after = listen(isUnasked);
+      const after = listen(isNew);
       await clock.advance(30);
-      assert.equal(await called.call('m1'), true);
+      await called.call('m1');
       assert.deepEqual([before.sent, after.sent, called.sent], [[], [], ['yes']]);
     });
 
     for (const [how, id] of [
-      ['that has another filter after the deployment', 'in'],
-      ['that stands in the place of another after the deployment', 'other'],
+      ['with another filter', 'in'],
+      ['with another id', 'other'],
     ] as const) {
-      it(`comes to the node ${how} in which it was polled`, async () => {
-        const before = listen(isUnasked);
+      it(`goes to a node ${how} that a deployment brings`, async () => {
+        const before = listen(isNew);
         await clock.advance(30);
         before.stop();
         await poll();
@@ -168,56 +133,38 @@ for (const [name, createStore] of [
       });
     }
 
-    it('comes to the node that is called back with it where it was wanted before the deployment in which it was polled', async () => {
+    it('goes to the called node if the deployment brings the filter', async () => {
       const called = serve();
       const before = listen(() => true);
       await clock.advance(30);
       before.stop();
       await poll();
-      const after = listen(isUnasked);
+      const after = listen(isNew);
       await clock.advance(30);
       assert.equal(inbox.state.undelivered, 0);
-      assert.equal(await called.call('m1'), true);
+      await called.call('m1');
       assert.notDeepEqual(await poll(), ['new']);
       assert.deepEqual([before.sent, after.sent, called.sent], [[], [], ['yes']]);
     });
 
-    it('comes to the node that is called back with it in the moment in which the deployment ends', async () => {
+    it('goes to the called node if the call comes while the polling node is redeployed', async () => {
       const called = serve();
-      const before = listen(isUnasked);
+      const before = listen(isNew);
       await clock.advance(30);
       before.stop();
       await poll();
-      store.turns = 5;
-      const [calling] = [called.call('m1'), listen(isUnasked)];
-      await clock.advance(100);
-      const isDelivered = (await calling) || (await called.call('m1'));
-      assert.deepEqual([isDelivered, called.sent], [true, ['yes']]);
+      await called.call('m1');
+      const after = listen(() => true);
+      await clock.advance(30);
+      await called.call('m1');
+      assert.deepEqual([after.sent, called.sent], [[], ['yes']]);
     });
 
-    it('goes to nobody twice where one of several nodes wants it', async () => {
-      const [some, all, called] = [listen(isUnasked), listen(() => true, 'all'), serve()];
+    it('goes only to the polling node that wants it', async () => {
+      const [some, all, called] = [listen(isNew), listen(() => true, 'all'), serve()];
       await poll();
-      assert.equal(await called.call('m1'), true);
+      await called.call('m1');
       assert.deepEqual([some.sent, all.sent, called.sent], [[], ['yes'], []]);
-    });
-
-    it('stays set aside until a node comes that wants it', async () => {
-      await quarantine();
-      const some = listen(isUnasked);
-      await clock.advance(30);
-      assert.deepEqual([inbox.state.unhandled, inbox.state.undelivered], [1, 0]);
-      const all = listen(() => true, 'all');
-      await clock.advance(30);
-      assert.deepEqual([some.sent, all.sent, inbox.state.unhandled], [[], ['yes'], 0]);
-    });
-
-    it('goes from where it is set aside to the node that is called back with it', async () => {
-      await quarantine();
-      const [some, called] = [listen(isUnasked), serve()];
-      await clock.advance(30);
-      assert.equal(await called.call('m1'), true);
-      assert.deepEqual([some.sent, called.sent, inbox.state.unhandled], [[], ['yes'], 0]);
     });
   });
 }

@@ -38,10 +38,10 @@ describe('what is looked up for what comes in', () => {
     store.takeReadings();
     await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
     assert.equal(sentWith(side), 7);
-    assert.deepEqual(store.takeReadings(), [['answer', 'incoming', 'request', 'sent']]);
+    assert.deepEqual(store.takeReadings(), [['incoming', 'request', 'sent']]);
     await side.status('6421555123', 'RCV', 'q1');
     assert.equal(sentWith(side), 7);
-    assert.deepEqual(store.takeReadings(), [['answer', 'request', 'sent', 'status', 'statuses']]);
+    assert.deepEqual(store.takeReadings(), [['request', 'sent', 'status', 'statuses']]);
   });
 
   it('is found of what came with another login', async () => {
@@ -76,10 +76,10 @@ describe('what is looked up for what comes in', () => {
       store.takeReadings();
       await side.incoming('6421555123', 'yes');
       assert.equal(sentWith(side), 8);
-      assert.deepEqual(store.takeReadings(), [['answer', 'handset', 'incoming'], ['sent']]);
+      assert.deepEqual(store.takeReadings(), [['handset', 'incoming'], ['sent']]);
       await side.incoming('6421555123', 'yes', { inReplyToId: 'q7' });
       assert.equal(sentWith(side), 7);
-      assert.deepEqual(store.takeReadings(), [['answer', 'incoming', 'request', 'sent']]);
+      assert.deepEqual(store.takeReadings(), [['incoming', 'request', 'sent']]);
       assert.equal(node.answers.length, 0);
     });
   });

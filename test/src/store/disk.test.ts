@@ -447,13 +447,14 @@ function testDiskStore(engine: Engine): void {
         records: [incoming('3'), incoming('held')],
       });
       assert.deepEqual(
-        [outcomes.map(({ outcome }) => outcome), node.taken.map(({ record }) => record.messageId).sort()],
+        [outcomes, node.taken.map(({ record }) => record.messageId).sort()],
         [
           ['new', 'repeated'],
           ['2', '3', 'held'],
         ],
       );
       assert.deepEqual([states, said.length], [[], 5]);
+      await inbox.journal.flush();
       const names = await readdir(location);
       assert.deepEqual(
         names.filter((name) => /^(unreadable|held)-/.test(name)),
@@ -663,6 +664,8 @@ function testDiskStore(engine: Engine): void {
       mock.timers.enable({ apis: ['setTimeout'] });
       try {
         const inbox = createInbox(createStore(join(location, 'store')), states);
+        const node = new Node();
+        inbox.attach('incoming', node);
         await inbox.journal.ready();
         const filler = join(location, 'filler');
         await writeFile(filler, Buffer.alloc(1024 * 1024)).catch(() => {});
@@ -682,8 +685,6 @@ function testDiskStore(engine: Engine): void {
         mock.timers.tick(5_000);
         await until(() => states.length === 2);
         assert.equal(states[1], undefined);
-        const node = new Node();
-        inbox.attach('incoming', node);
         await until(() => node.taken.length === ids.length);
         await inbox.journal.close();
         const { items } = await createStore(join(location, 'store')).open(events);

@@ -265,17 +265,6 @@ for (const program of programs) {
         assert.deepEqual(await instance.open(), [entry('1', { record })]);
       });
 
-      it('keeps the polledCopy that an entry gets later, once', async () => {
-        const instance = create();
-        const { record } = entry('2');
-        await instance.open();
-        await instance.keep(entry('1'));
-        await instance.keep(entry('1', { polledCopy: record }));
-        await instance.keep(entry('1', { polledCopy: record, attempts: 2 }));
-        assert.equal(await countHeld(), 1);
-        assert.deepEqual(await instance.open(), [entry('1', { polledCopy: record, attempts: 2 })]);
-      });
-
       it('leaves nothing of what was dropped', async () => {
         const instance = create();
         await instance.open();
