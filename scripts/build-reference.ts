@@ -3,6 +3,7 @@
 // `npm run docs` writes the pages; test/package/reference-pages.test.ts compares them.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { badgeWords } from '../nodes/badge-words';
 import { limits } from '../nodes/limits';
 import { formatMetrics } from '../nodes/runtime/metrics';
 import { reasons } from '../src/reasons';
@@ -175,7 +176,7 @@ function formatErrors(): string {
   const codes = [...new Set(Object.values(reasons).map(([code]) => code))];
   return codes
     .map((code) => {
-      const badge = find(`sms-account.short.${code}`);
+      const badge = badgeWords.short[code];
       const messages = Object.values(reasons).filter(([of]) => of === code);
       const lines = messages.map(([, text]) => `- ${text.replace(/\{\{(\w+)\}\}/g, '⟨$1⟩').replaceAll('<', '&lt;')}`);
       return `### ${code}\n\nBadge: *${badge}*. [Cause and remedy](../troubleshooting.md#${code.toLowerCase()}).\n\n${lines.join('\n')}`;
