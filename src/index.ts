@@ -49,8 +49,9 @@ export {
   type SmsErrorReason,
 } from './errors';
 export { Client, type ClientOptions } from './http/client';
-export { type Connections, createConnections, type ProxyOptions, type TlsOptions } from './http/connections';
+export { type Connections, createConnections, type TlsOptions } from './http/connections';
 export type { CallOptions } from './http/exchange';
+export type { ProxyOptions, ProxyRules } from './http/proxy';
 export type { Channel } from './inbox/entries';
 export type { InboxState, ReceiveCounts } from './inbox/inbox';
 export { type Authentication, parseAuthentication, parseBaseUrl } from './login';

@@ -7,6 +7,7 @@ import {
   DiskStore,
   MemoryStore,
   type ProxyOptions,
+  type ProxyRules,
   parseAuthentication,
   parseBaseUrl,
   parseConsentWords,
@@ -19,7 +20,7 @@ import {
   type StoreChoice,
   type TlsOptions,
 } from '../../src';
-import { limits } from '../limits';
+import { isInRange, limits, type Setting } from '../limits';
 import { parseChoice, parseFlag, parseLimit, parseNumber, parseText } from './settings';
 
 export const connectionFields = ['baseUrl', 'allowHttp', 'authType', 'method', 'tls', 'proxy', 'timeout'] as const;
@@ -63,7 +64,7 @@ interface ProxyNode extends Node<{ username?: unknown; password?: unknown }> {
 /** What a single call needs. */
 export type ConnectionSettings = Pick<
   AccountSettings,
-  'baseUrl' | 'authentication' | 'method' | 'timeoutMs' | 'tls' | 'proxy'
+  'baseUrl' | 'authentication' | 'method' | 'timeoutMs' | 'tls' | 'proxy' | 'proxyRules'
 >;
 
 /**
@@ -81,15 +82,31 @@ export function parseConnection(
   const proxy = config.proxy ? (RED.nodes.getNode(String(config.proxy)) as ProxyNode | null) : undefined;
   if (proxy !== undefined && proxy?.type !== 'http proxy') throw new SmsError('proxyMissing');
   const proxyOptions = proxy && parseProxy(proxy);
+  const { proxyOptions: proxyRules } = RED.settings as RequestSettings;
   const allowHttp = parseFlag('allowHttp', config.allowHttp, false);
   return {
     baseUrl: parseBaseUrl(parseText('baseUrl', config.baseUrl), allowHttp),
     authentication: parseLogin(config.authType, credentials),
     method: parseChoice('method', config.method, ['POST', 'GET']),
-    timeoutMs: parseNumber('timeout', config.timeout, limits['sms-account'].timeout) * 1_000,
+    timeoutMs: parseNumber('timeout', config.timeout, timeoutRange(RED)) * 1_000,
     ...(tls ? { tls: tls.addTLSOptions({}) } : undefined),
     ...(proxyOptions ? { proxy: proxyOptions } : undefined),
+    ...(proxyRules ? { proxyRules } : undefined),
   };
+}
+
+/** Settings of Node-RED (`settings.js`) for requests of all nodes. */
+interface RequestSettings {
+  proxyOptions?: ProxyRules;
+  /** In ms. */
+  httpRequestTimeout?: unknown;
+}
+
+/** If `timeout` is blank, `httpRequestTimeout` of `settings.js` applies, as in the core node *http request*. */
+function timeoutRange(RED: NodeAPI): Setting {
+  const { timeout } = limits['sms-account'];
+  const seconds = Number((RED.settings as RequestSettings).httpRequestTimeout) / 1_000;
+  return isInRange(seconds, timeout) ? { ...timeout, byDefault: seconds } : timeout;
 }
 
 /** Of the credentials, only what is used has to be there. */

@@ -4,7 +4,8 @@ import { countOptOuts } from '../consent/opt-outs';
 import { createWishOf, type WishOf } from '../consent/words';
 import { SmsError } from '../errors';
 import { Client } from '../http/client';
-import { type Connections, createConnections, findProxy } from '../http/connections';
+import { type Connections, createConnections } from '../http/connections';
+import { findProxy } from '../http/proxy';
 import type { Inbox } from '../inbox/inbox';
 import { createReading } from '../journal/step';
 import { QuietHours } from '../message/times';
@@ -146,7 +147,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   join(settings: AccountSettings): JoinedMembership {
     this.#forgetting?.cancel();
     // A member that is not the first may come to be.
-    findProxy(settings.baseUrl, settings.proxy);
+    findProxy(settings.baseUrl, settings.proxy, settings.proxyRules);
     if (this.members.size === 0) {
       this.#open(settings);
       this.stores.begin();

@@ -1,7 +1,8 @@
 import type { ConsentSettings } from '../consent/words';
 import type { SmsError } from '../errors';
 import type { ClientOptions } from '../http/client';
-import type { Connections, ProxyOptions, TlsOptions } from '../http/connections';
+import type { Connections, TlsOptions } from '../http/connections';
+import type { ProxyOptions, ProxyRules } from '../http/proxy';
 import type { QuietSettings } from '../message/times';
 import type { Kind } from '../model';
 import type { LimitSettings } from '../outbox/limits';
@@ -14,6 +15,8 @@ export interface AccountSettings extends PollSettings, Omit<ClientOptions, 'conn
   id: string;
   tls?: TlsOptions;
   proxy?: ProxyOptions;
+  /** Rules for proxies of the environment. */
+  proxyRules?: ProxyRules;
   /** Sends in flight at once. */
   concurrency: number;
   /** Sends that may wait. */
@@ -56,7 +59,7 @@ export interface AccountSettings extends PollSettings, Omit<ClientOptions, 'conn
 export type StoreChoice = Pick<AccountSettings, 'storeName' | 'createStore'>;
 
 /** What connections are opened by. */
-export type ConnectionSettings = Pick<AccountSettings, 'baseUrl' | 'tls' | 'proxy'>;
+export type ConnectionSettings = Pick<AccountSettings, 'baseUrl' | 'tls' | 'proxy' | 'proxyRules'>;
 
 /** Who uses an account, and how. */
 export interface Member extends Poller {

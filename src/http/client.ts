@@ -22,21 +22,21 @@ import { createUnread } from './failure';
 import { createRedactor, type Redact } from './redact';
 import { createRootError, createStatusError } from './refusal';
 
-/** How long the service waits when a polled endpoint has nothing unread (§8). */
+/** Time that the service waits if a polled endpoint has nothing unread (§8). */
 export const pollWaitMs = 30_000;
 const longPollMs = pollWaitMs + 15_000;
 
-/** A service, as one login sees it. */
+/** A service, a login and how to call it. */
 export interface ClientOptions extends Target {
-  /** `POST`, or `GET` where §4 allows it. */
+  /** `POST`, or `GET` for the calls for which §4 allows it. */
   method: 'GET' | 'POST';
-  /** For a call that does not wait; a long poll gets 45 s, of which the service takes 30. */
+  /** Maximum time of a call that does not wait. A long poll has 45 s, because the service waits up to 30 s. */
   timeoutMs: number;
 }
 
 /**
- * The service's endpoints, one method each (§4). Every method rejects with a {@link SmsError} only; polls resolve with
- * an empty list when nothing is unread (204).
+ * Calls the endpoints of the service (§4). Every method rejects only with a {@link SmsError}. Polls resolve with an empty list if
+ * nothing is unread (204).
  *
  * @example
  * ```ts
@@ -58,7 +58,6 @@ export interface ClientOptions extends Target {
 export class Client {
   readonly #options: ClientOptions;
   readonly #exchange: (call: Call) => Promise<Answer>;
-  /** Takes the credentials out of what the service says. */
   readonly #redact: Redact;
 
   constructor(options: ClientOptions) {
@@ -68,9 +67,9 @@ export class Client {
   }
 
   /**
-   * Sends one message (§4.1). Recipients may fail one by one: see {@link Delivery.failed}. Never tries twice.
+   * Sends a message once (§4.1). Single recipients can fail: see {@link Delivery.failed}.
    *
-   * @throws SmsError when the request as a whole failed, `SMS_UNCERTAIN` when it may have been accepted all the same
+   * @throws SmsError if the request as a whole failed; `SMS_UNCERTAIN` if the message might have been accepted
    */
   async send(message: OutboundMessage, options: CallOptions = {}): Promise<Delivery> {
     const answer = await this.#call(
@@ -87,17 +86,17 @@ export class Client {
     return createDelivery(message, statusCode, response);
   }
 
-  /** Polls one incoming message (§4.2). The service marks it read as it answers. */
+  /** Polls one incoming message (§4.2). The service marks it as read when it answers. */
   pollIncoming(options: CallOptions = {}): Promise<IncomingRecord[]> {
     return this.#poll({ path: '/api/1/sms/in', timeoutMs: longPollMs }, parseOnlyIncoming, options);
   }
 
-  /** Polls status updates (§4.4). The service marks them read as it answers. */
+  /** Polls status updates (§4.4). The service marks them as read when it answers. */
   pollStatuses(options: CallOptions = {}): Promise<StatusRecord[]> {
     return this.#poll({ path: '/api/1/sms/status', timeoutMs: longPollMs }, parseStatuses, options);
   }
 
-  /** Polls the messages sent since the last poll date, and moves that date on (§4.3). Always GET, never waits. */
+  /** Polls the messages sent since the last poll date, which advances (§4.3). Always a GET, and never waits. */
   pollOutbox(options: CallOptions = {}): Promise<OutboxRecord[]> {
     return this.#poll({ path: '/api/3/sms/out/poll', method: 'GET' }, parseOutbox, options);
   }
@@ -114,13 +113,13 @@ export class Client {
     return answer.statusCode === 204 ? [] : this.#read(answer, parse);
   }
 
-  /** Knows the tokens of the callback URLs, too, which a refusal may quote. */
+  /** Also removes the tokens of callback URLs, which an error of the service can quote. */
   #redactorOf({ callbackUrl, callbackStatusUrl }: OutboundMessage): Redact {
     if (callbackUrl === undefined && callbackStatusUrl === undefined) return this.#redact;
     return createRedactor(this.#options.authentication, [callbackUrl, callbackStatusUrl].flatMap(readCallbackTokens));
   }
 
-  /** Reads an answer of status 200, since every other is an error. What cannot be read is told with the answer's status. */
+  /** Reads an answer of status 200. Any other status is an error. */
   #read<Result>(answer: Answer, parse: Parse<Result>, effect: Call['effect'] = 'read'): Result {
     const { bytes, contentType, statusCode } = answer;
     if (statusCode !== 200) throw createStatusError(answer, effect, this.#redact);
@@ -132,7 +131,7 @@ export class Client {
     }
   }
 
-  /** @param request what differs from a read without parameters */
+  /** @param request differences from a read without parameters */
   #call(request: Request, options: CallOptions): Promise<Answer> {
     const { method, timeoutMs } = this.#options;
     return this.#exchange({ method, timeoutMs, parameters: [], effect: 'read', ...request, ...options });
@@ -143,10 +142,10 @@ type Request = Pick<Call, 'path'> & Partial<Pick<Call, 'method' | 'parameters' |
 
 type Parse<Result> = (...encoded: Encoded) => Result;
 
-/** The service has one message at a time (§4.2). */
+/** An answer holds one message (§4.2). */
 const parseOnlyIncoming: Parse<IncomingRecord[]> = (...answer) => [parseIncoming(...answer)];
 
-/** The body of a failed send often is the XML of §2.2 all the same. */
+/** The body of a refused send can be the XML of §2.2. */
 function tryToRead({ bytes, contentType }: Answer, parse: Parse<SendResponse>): SendResponse | undefined {
   try {
     return parse(bytes, contentType);
@@ -155,11 +154,10 @@ function tryToRead({ bytes, contentType }: Answer, parse: Parse<SendResponse>): 
   }
 }
 
-/** Takes the credentials out of what the service says, which may quote the request. */
 function redactResponse(response: SendResponse, redact: Redact): SendResponse {
-  for (const told of [response, ...response.recipients]) {
-    if (typeof told.errorCode === 'string') told.errorCode = redact(told.errorCode);
-    if (told.errorMessage !== undefined) told.errorMessage = redact(told.errorMessage);
+  for (const result of [response, ...response.recipients]) {
+    if (typeof result.errorCode === 'string') result.errorCode = redact(result.errorCode);
+    if (result.errorMessage !== undefined) result.errorMessage = redact(result.errorMessage);
   }
   return response;
 }
@@ -169,7 +167,7 @@ function createDelivery(message: OutboundMessage, statusCode: number, response: 
   const failed = new Map<string, Delivery['failed'][number]>();
   for (const { isError, ...result } of recipients) {
     const item = normaliseRecipient(result.msisdn);
-    // Of one that is listed more than once the first holds, with a reason that only another gives.
+    // If a recipient is listed twice, the first counts. The second can add a reason.
     if (isError) failed.set(item, { ...result, ...failed.get(item) });
   }
   const accepted = message.to.filter((item) => !failed.has(normaliseRecipient(item)));

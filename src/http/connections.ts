@@ -1,11 +1,12 @@
-import { type ClientRequest, request as requestHttp } from 'node:http';
-import { request as requestHttps } from 'node:https';
-import { isIP, type Socket } from 'node:net';
+import { isUtf8 } from 'node:buffer';
+import dns, { type LookupAddress } from 'node:dns';
+import { isIPv6, type LookupFunction, type Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
-import type { buildConnector, Dispatcher } from 'undici';
-import { systemClock } from '../clock';
-import { SmsError } from '../errors';
-import { describeFailure, ProxyFailure, TlsFailure } from './failure';
+import type { Dispatcher } from 'undici';
+import { type Clock, systemClock } from '../clock';
+import { TlsFailure } from './failure';
+import { findProxy, type ProxyOptions, type ProxyRules } from './proxy';
+import { createTunnel, forwardBy } from './tunnel';
 
 /** TLS settings of the connection, as Node's `tls.connect` takes them. */
 export type TlsOptions = Pick<
@@ -13,36 +14,55 @@ export type TlsOptions = Pick<
   'ca' | 'cert' | 'key' | 'pfx' | 'passphrase' | 'servername' | 'rejectUnauthorized' | 'ALPNProtocols'
 >;
 
-/** Connections to a service: what is needed here of undici's dispatchers. */
+/** Connections to a service. */
 export interface Connections {
-  /** Begins a request. */
+  /** Starts a request, as undici's dispatchers do. */
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean;
-  /** Resolves when running requests have finished. */
+  /** Starts no further request, and resolves when the running requests have finished. */
   close(): Promise<void>;
 }
 
 /**
- * Until an idle connection is closed. The service may close it from 5 s on, counted from an earlier moment where this process was
- * blocked before it read the answer; a request that is sent just then fails, and nobody can say whether it was taken.
+ * Time until an idle connection is closed. Many servers close idle connections after 5 s. If a request leaves at that moment,
+ * nobody knows whether the server has read it.
  */
 const idleTimeoutMs = 1_000;
-/** Until a connection stands, and a proxy has answered. */
-const connectTimeoutMs = 10_000;
-/**
- * Until the next address of a name is tried. Node waits for 250 ms, less than a connection takes over a satellite or a slow mobile network:
- * where the name has another address, which that network does not lead to, none was ever reached.
- */
-const addressTimeoutMs = 2_500;
-/** As undici's and Node's options call them. */
-const timeouts = { timeout: connectTimeoutMs, autoSelectFamilyAttemptTimeout: addressTimeoutMs };
-type ConnectTimeouts = typeof timeouts;
 
 /**
- * Opens kept-alive connections, as many as there are requests at a time. Redirects are not followed and answers are not timed
- * here: {@link Client} does that for each request as a whole. Close them with `close()`, which lets running requests finish.
+ * Age at which connections are replaced, so that a changed address of the service is followed. A poll can take 45 s more, so a
+ * connection lives at most 5 minutes.
+ */
+const maxAgeMs = 4 * 60_000;
+
+/** Maximum time until a connection stands. */
+const connectTimeoutMs = 10_000;
+
+/**
+ * Time until the next address of a name is tried. The default of Node.js, 250 ms, is less than a connection takes over a satellite
+ * or a slow mobile network.
+ */
+const addressTimeoutMs = 2_500;
+
+/** Maximum size of the headers of an answer. */
+const maxHeaderBytes = 64 * 1024;
+
+/** Options of {@link createConnections}. */
+export interface ConnectionsOptions {
+  /** Its scheme decides which proxy of the environment applies. */
+  baseUrl: string;
+  tls?: TlsOptions;
+  proxy?: ProxyOptions;
+  /** Rules for proxies of the environment. */
+  proxyRules?: ProxyRules;
+  /** Measures the age of connections. Default: the clock of the machine. */
+  clock?: Clock;
+}
+
+/**
+ * Opens kept-alive connections, one per request at the same time. {@link Client} follows no redirects and times each request as a
+ * whole. `close()` lets running requests finish.
  *
- * @param options.baseUrl what will be asked: its scheme says which proxy of the environment applies
- * @throws SmsError `SMS_CONFIG` for a proxy address that is not usable
+ * @throws SmsError `SMS_CONFIG` if the address of the proxy cannot be used
  *
  * @example
  * ```ts
@@ -55,176 +75,132 @@ type ConnectTimeouts = typeof timeouts;
  * await connections.close();
  * ```
  */
-export function createConnections(options: { baseUrl: string; tls?: TlsOptions; proxy?: ProxyOptions }): Dispatcher {
-  const proxy = findProxy(options.baseUrl, options.proxy);
-  // Takes longer to load than all the rest together, and is not needed before somebody has an account.
+export function createConnections(options: ConnectionsOptions): RenewedConnections {
+  const { baseUrl, tls, clock = systemClock } = options;
+  const proxy = findProxy(baseUrl, options.proxy, options.proxyRules);
+  // Loaded late, because it takes longer than everything else together, and not before an account exists.
   const { Agent, buildConnector } = require('undici') as typeof import('undici');
-  // Made here, so that TLS sessions outlive the connections: the agent makes one anew after each time without any.
-  const connectService = buildConnector({ ...timeouts, ...options.tls });
+  const family = new WorkingFamily();
+  const connectOptions = {
+    timeout: connectTimeoutMs,
+    autoSelectFamilyAttemptTimeout: addressTimeoutMs,
+    lookup: family.lookup,
+  };
+  // Shared by all agents, so that TLS sessions outlive the connections.
+  const connectService = buildConnector({ ...connectOptions, ...tls });
   const direct: typeof connectService = (target, callback) => {
     try {
       connectService(target, callback);
     } catch (error) {
-      // It throws for TLS settings at fault; what is thrown as a proxy answers nobody would catch.
+      // It throws for invalid TLS settings. In a tunnel, nothing would catch that.
       target.httpSocket?.destroy();
       callback(new TlsFailure(error), null);
     }
   };
-  const isTunnelled = options.baseUrl.startsWith('https:') || proxy?.url.protocol === 'https:';
-  const connect = proxy && isTunnelled ? createTunnel(proxy, timeouts, direct) : direct;
+  const isTunnelled = baseUrl.startsWith('https:') || proxy?.url.protocol === 'https:';
+  const connectAny = proxy && isTunnelled ? createTunnel(proxy, connectOptions, direct) : direct;
+  const connect: typeof connectService = (target, callback) => {
+    connectAny(target, (...result) => {
+      const [, socket] = result;
+      if (socket) {
+        family.remember(socket);
+        adaptSocket(socket);
+      }
+      callback(...result);
+    });
+  };
   const idle = { keepAliveTimeout: idleTimeoutMs, keepAliveMaxTimeout: idleTimeoutMs };
-  const agent = new Agent({ connect, pipelining: 1, headersTimeout: 0, bodyTimeout: 0, ...idle });
-  return proxy && !isTunnelled ? agent.compose(forwardBy(proxy)) : agent;
+  const timeouts = { headersTimeout: 0, bodyTimeout: 0, ...idle };
+  return new RenewedConnections(() => {
+    const agent = new Agent({ connect, pipelining: 1, maxHeaderSize: maxHeaderBytes, ...timeouts });
+    return proxy && !isTunnelled ? agent.compose(forwardBy(proxy)) : agent;
+  }, clock);
 }
 
-/** Has a proxy forward requests by http. One that does not know who asks has forwarded nothing. */
-function forwardBy({ url, authorization }: ProxyAddress): Dispatcher.DispatcherComposeInterceptor {
-  return (dispatch) => (options, handler) => {
-    const origin = String(options.origin);
-    const headers = [...(options.headers as readonly string[]), 'host', new URL(origin).host];
-    if (authorization !== undefined) headers.push('proxy-authorization', authorization);
-    return dispatch(
-      { ...options, origin: url.origin, path: origin + options.path, headers },
-      {
-        onRequestStart: (...args) => handler.onRequestStart?.(...args),
-        onResponseStart(controller, statusCode, ...rest) {
-          if (statusCode === 407) throw new ProxyFailure(407);
-          handler.onResponseStart?.(controller, statusCode, ...rest);
-        },
-        onResponseData: (...args) => handler.onResponseData?.(...args),
-        onResponseEnd: (...args) => handler.onResponseEnd?.(...args),
-        onResponseError: (...args) => handler.onResponseError?.(...args),
-      },
-    );
-  };
-}
+/** Replaces its dispatcher when it is {@link maxAgeMs} old. The former dispatcher finishes its requests. */
+export class RenewedConnections implements Connections {
+  readonly #create: () => Dispatcher;
+  readonly #clock: Clock;
+  readonly #former = new Set<Dispatcher>();
+  #current: Dispatcher;
+  #createdAt: number;
+  #isClosed = false;
 
-/** A proxy chosen by hand. Without one the environment's `http_proxy`, `https_proxy` and `no_proxy` apply. */
-export interface ProxyOptions {
-  /** Such as `http://proxy.example.com:8080`; may carry user and password. */
-  url: string;
-  /** Hosts that are reached without the proxy. */
-  noProxy?: readonly string[];
-  username?: string;
-  password?: string;
-}
+  constructor(create: () => Dispatcher, clock: Clock) {
+    this.#create = create;
+    this.#clock = clock;
+    this.#current = create();
+    this.#createdAt = clock.elapsed();
+  }
 
-/** A proxy, as requests go to it. */
-export interface ProxyAddress {
-  /** Without user and password. */
-  readonly url: URL;
-  /** The header `Proxy-Authorization`, where it has one. */
-  readonly authorization: string | undefined;
-}
+  dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+    if (!this.#isClosed && this.#clock.elapsed() - this.#createdAt >= maxAgeMs) this.#renew();
+    return this.#current.dispatch(options, handler);
+  }
 
-/**
- * The proxy on the way to an address, if any.
- *
- * @param chosen by hand; it takes precedence over the environment
- * @throws SmsError `SMS_CONFIG` for a proxy address that is not usable
- */
-export function findProxy(baseUrl: string, chosen: ProxyOptions | undefined): ProxyAddress | undefined {
-  const options = chosen ?? findInEnvironment(baseUrl);
-  if (!options) return undefined;
-  const proxy = parseProxy(options);
-  return isExcepted(new URL(baseUrl), (options.noProxy ?? []).join(',')) ? undefined : proxy;
-}
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([this.#current, ...this.#former].map((dispatcher) => dispatcher.close()));
+  }
 
-/** The proxy for the scheme of an address; one without a scheme of its own speaks http. */
-function findInEnvironment(baseUrl: string): ProxyOptions | undefined {
-  const read = (name: string) => process.env[name] || process.env[name.toUpperCase()];
-  const address = read(baseUrl.startsWith('https:') ? 'https_proxy' : 'http_proxy');
-  if (!address) return undefined;
-  return {
-    url: address.includes('://') ? address : `http://${address}`,
-    noProxy: [read('no_proxy') ?? ''],
-  };
-}
+  /** Breaks all connections, also those of running requests. */
+  async destroy(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([this.#current, ...this.#former].map((dispatcher) => dispatcher.destroy()));
+  }
 
-function parseProxy(options: ProxyOptions): ProxyAddress {
-  try {
-    const url = new URL(options.url);
-    if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError('not http');
-    const username = options.username || decodeURIComponent(url.username);
-    const password = options.password || decodeURIComponent(url.password);
-    url.username = '';
-    url.password = '';
-    const token = Buffer.from(`${username}:${password}`).toString('base64');
-    return { url, authorization: username || password ? `Basic ${token}` : undefined };
-  } catch {
-    // The cause is left out: it would quote the address, which may carry a password.
-    throw new SmsError('proxyInvalid');
+  #renew(): void {
+    const former = this.#current;
+    this.#former.add(former);
+    void former.close().finally(() => this.#former.delete(former));
+    this.#current = this.#create();
+    this.#createdAt = this.#clock.elapsed();
   }
 }
 
 /**
- * Whether hosts that are reached without the proxy have that of an address among them. They are read as Node-RED's own nodes read
- * them: a name is for itself alone, and with a dot or an asterisk in front for all names that end so.
+ * Remembers the address family that worked last, and tries it first. Otherwise a network that drops IPv6 would cost 2.5 s for each
+ * connection.
  */
-function isExcepted({ protocol, hostname, port }: URL, noProxy: string): boolean {
-  const usedPort = port || (protocol === 'https:' ? '443' : '80');
-  const entries = noProxy.toLowerCase().split(/[,\s]+/);
-  return entries.some((entry) => {
-    const [, name = entry, entryPort = usedPort] = /^(.+):(\d+)$/.exec(entry) ?? [];
-    if (entryPort !== usedPort) return false;
-    return /^[.*]/.test(name) ? hostname.endsWith(name.replace(/^\*/, '')) : hostname === name;
-  });
+class WorkingFamily {
+  #family: number | undefined;
+
+  readonly lookup: LookupFunction = (hostname, options, callback) => {
+    dns.lookup(hostname, options, (error, addresses, family) => {
+      callback(error, Array.isArray(addresses) ? this.#sort(addresses) : addresses, family);
+    });
+  };
+
+  remember({ remoteAddress }: Socket): void {
+    if (remoteAddress !== undefined) this.#family = isIPv6(remoteAddress) ? 6 : 4;
+  }
+
+  #sort(addresses: LookupAddress[]): LookupAddress[] {
+    const works = ({ family }: LookupAddress) => family === this.#family;
+    return [...addresses.filter(works), ...addresses.filter((address) => !works(address))];
+  }
 }
 
 /**
- * Makes connections that lead through a proxy (`CONNECT`). With undici 7.30 a request by its `ProxyAgent` never settles, aborted or not,
- * when the proxy closes the connection at `CONNECT` or does not answer. With undici 8, which needs Node 22.19, this can go.
+ * Works around two properties of undici 7, before undici attaches to a socket:
  *
- * @param connectService speaks to the service on the socket that it is given
+ * - After a reset, it takes an answer without a length for complete. It recognises a reset by its code.
+ * - It decodes status lines as UTF-8, and loses the characters of a status line in Latin-1.
  */
-export function createTunnel(
-  proxy: ProxyAddress,
-  timeouts: ConnectTimeouts,
-  connectService: buildConnector.connector,
-): buildConnector.connector {
-  return (options, callback) => {
-    const { host = '', port, protocol } = options;
-    const ported = port ? host : `${host}:${protocol === 'https:' ? 443 : 80}`;
-    const request = requestTunnel(proxy, ported, timeouts);
-    request.once('connect', ({ statusCode }, socket: Socket, head: Buffer) => {
-      socket.unshift(head);
-      if (statusCode === 200 && protocol === 'https:') {
-        connectService({ ...options, httpSocket: socket }, callback);
-      } else if (statusCode === 200) {
-        callback(null, socket);
-      } else {
-        socket.on('error', () => {}).destroy();
-        callback(new ProxyFailure(Number(statusCode)), null);
-      }
-    });
-    request.once('error', (error) => {
-      // What the parser could not read may quote what the proxy was told.
-      if ('rawPacket' in error) delete error.rawPacket;
-      callback(new ProxyFailure(describeFailure(error), { cause: error }), null);
-    });
-    request.end();
+function adaptSocket(socket: Socket): void {
+  socket.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'ECONNRESET') error.code = 'CONNECTION_RESET';
+  });
+  const read = socket.read.bind(socket);
+  socket.read = (size?: number) => {
+    const chunk: unknown = read(size);
+    return Buffer.isBuffer(chunk) ? decodeStatusLine(chunk) : chunk;
   };
 }
 
-/** The proxy's answer, whatever it is, comes with the event `connect`. */
-function requestTunnel({ url, authorization }: ProxyAddress, target: string, timeouts: ConnectTimeouts): ClientRequest {
-  const isSecure = url.protocol === 'https:';
-  const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
-  const { timeout, ...attempts } = timeouts;
-  const request = (isSecure ? requestHttps : requestHttp)({
-    method: 'CONNECT',
-    host,
-    port: url.port || (isSecure ? 443 : 80),
-    path: target,
-    headers: { host: target, ...(authorization === undefined ? undefined : { 'proxy-authorization': authorization }) },
-    agent: false,
-    ...attempts,
-    // Of the proxy; Node would take that of the header.
-    servername: isIP(host) ? '' : host,
-  });
-  const timer = systemClock.after(timeout, () => {
-    request.destroy(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' }));
-  });
-  request.once('close', () => timer.cancel());
-  return request;
+/** Rewrites a Latin-1 status line at the beginning of a chunk in UTF-8. */
+function decodeStatusLine(chunk: Buffer): Buffer {
+  if (!/^HTTP\/1\.\d \d{3} /.test(chunk.toString('latin1', 0, 16))) return chunk;
+  const line = chunk.subarray(0, Math.max(0, chunk.indexOf('\n')));
+  return isUtf8(line) ? chunk : Buffer.concat([Buffer.from(line.toString('latin1')), chunk.subarray(line.length)]);
 }

@@ -1,5 +1,4 @@
 import type { Readable } from 'node:stream';
-import { brotliDecompressSync, unzipSync } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { type Clock, onceAborted, systemClock, type Timer } from '../clock';
 import { asSmsError, SmsError } from '../errors';
@@ -10,59 +9,70 @@ import { resolveRetryAfter } from '../wire/retry-after';
 import type { Connections } from './connections';
 import { createUnreachable, createUnread, describeFailure, ProxyFailure } from './failure';
 
-/** Where requests go and as whom. */
+/** Service, login and connections of requests. */
 export interface Target {
   /** As {@link parseBaseUrl} returns it. */
   baseUrl: string;
   authentication: Authentication;
   connections: Pick<Connections, 'dispatch'>;
-  /** Measures timeouts; the machine's own when absent. */
+  /** Measures timeouts. Default: the clock of the machine. */
   clock?: Clock;
 }
 
-/** What a caller may say of a single call. */
+/** Options of a single call. */
 export interface CallOptions {
   signal?: AbortSignal | undefined;
-  /** Called when the head of the answer is here: from now on the answer is worth waiting for. */
+  /** Called when the head of the answer has arrived. */
   onAnswer?: (() => void) | undefined;
-  /** Awaited when the connection stands, before the first byte; when it rejects, nothing is sent. What it rejects with becomes the failure. */
+  /**
+   * Awaited when the connection stands, before the first byte leaves. If it rejects, nothing is sent, and its reason becomes the
+   * error of the call.
+   */
   beforeLeaving?: (() => Promise<void> | void) | undefined;
 }
 
-/** One request. */
+/** A request. */
 export interface Call extends CallOptions {
   method: 'GET' | 'POST';
-  /** Below the base URL, such as `/api/3/sms/out`. */
+  /** Path below the base URL, such as `/api/3/sms/out`. */
   path: string;
   parameters: readonly [string, string][];
-  /** For the whole exchange, from the first byte out to the last byte in. */
+  /** Time for the whole exchange, with the connection, in ms. */
   timeoutMs: number;
-  /** What a failure after the request has left means: a send may have been accepted, a read was merely cut off. */
+  /** If the connection fails after the request has left, a `send` might have been accepted; a `read` was only cut off. */
   effect: 'send' | 'read';
 }
 
-/** An answer of any status, read whole. */
+/** A complete answer of any status. */
 export interface Answer {
   statusCode: number;
-  /** The reason phrase of the status line. */
+  /** Reason phrase of the status line. */
   statusText: string;
   contentType?: string;
-  /** The header `Retry-After`, see {@link resolveRetryAfter}. */
+  /** Header `Retry-After`, see {@link resolveRetryAfter}. */
   retryAfter?: string;
   bytes: Buffer;
 }
 
-/** Largest answer that is read, in bytes. */
+/** Maximum size of an answer, in bytes. */
 const maxAnswerBytes = 8 * 1024 * 1024;
 
 /**
- * Prepares a target. What it returns makes one request and reads the answer, whatever its status. Redirects are not followed.
+ * Maximum number of connections for one request. A kept-alive connection that the service closes before the first byte has left
+ * costs a try.
+ */
+const maxTries = 3;
+
+/**
+ * Returns a function that makes a request and reads the answer of any status. Redirects are not followed. If reading a refusal
+ * (status 300 and above) fails, the part that has arrived is returned.
  *
- * Of a refusal (a status from 300 on) as much is read as comes of it. An answer that is compressed though that was not asked for is read.
+ * The function rejects with a {@link SmsError}:
  *
- * That rejects with SmsError `SMS_UNREACHABLE` when the request never left; `SMS_UNCERTAIN` (send) or `SMS_RESPONSE`
- * (read) when the connection broke, was cut off or timed out after it had left; `SMS_RESPONSE` for an answer over 8 MiB or in another encoding;
- * `SMS_CLOSED` when `signal` aborted before the request left
+ * - `SMS_UNREACHABLE` if the request never left.
+ * - `SMS_UNCERTAIN` (send) or `SMS_RESPONSE` (read) if the connection broke, was cut off or timed out after the request had left.
+ * - `SMS_RESPONSE` for an answer over 8 MiB, and for a compressed answer, because the request does not allow compression.
+ * - `SMS_CLOSED` if `signal` aborted before the request left.
  */
 export function createExchange(target: Target): (call: Call) => Promise<Answer> {
   const { baseUrl, authentication, connections, clock = systemClock } = target;
@@ -81,15 +91,17 @@ export function createExchange(target: Target): (call: Call) => Promise<Answer> 
     const content = Buffer.from(isPost ? form : '');
     const headers = isPost ? [...headersOfPost, 'content-length', String(content.length)] : headersOfGet;
     return new Promise((resolve, reject) => {
-      const reader = new AnswerReader({ call, host, clock }, resolve, reject);
-      // undici documents async iterables as bodies; its types leave them out.
-      const body = reader.leave(content) as AsyncIterable<Buffer> as unknown as Readable;
-      connections.dispatch({ origin, path, method, headers, body }, reader);
+      const dispatch = (body: AsyncIterable<Buffer>) => {
+        // undici documents async iterables as bodies, but its types leave them out.
+        connections.dispatch({ origin, path, method, headers, body: body as unknown as Readable }, reader);
+      };
+      const reader = new AnswerReader({ call, content, host, clock, dispatch }, resolve, reject);
+      reader.begin();
     });
   };
 }
 
-/** The header with the credentials, as name and value, where they travel so (§5). */
+/** Returns name and value of the header with the credentials (§5); nothing for form credentials. */
 function formatAuthorization(authentication: Authentication): string[] {
   if (authentication.type === 'form') return [];
   if (authentication.type === 'bearer') return ['authorization', `Bearer ${authentication.apiKey}`];
@@ -97,7 +109,7 @@ function formatAuthorization(authentication: Authentication): string[] {
   return ['authorization', `Basic ${Buffer.from(`${userId}:${password}`).toString('base64')}`];
 }
 
-/** The credentials as parameters, where they travel so (§5). */
+/** Returns form credentials as parameters (§5). */
 function credentialsOf(authentication: Authentication): [string, string][] {
   if (authentication.type !== 'form') return [];
   const { userId, password } = authentication;
@@ -106,72 +118,67 @@ function credentialsOf(authentication: Authentication): [string, string][] {
 
 const noBytes = Buffer.alloc(0);
 
-/** What undoes a `Content-Encoding` (RFC 9110, 8.4). */
-const decoders: ReadonlyMap<string, typeof unzipSync> = new Map([
-  ['gzip', unzipSync],
-  ['deflate', unzipSync],
-  ['br', brotliDecompressSync],
-]);
-
-/** None was asked for, but some proxies compress all the same. */
-function decodeContent(bytes: Buffer, encoding: string): Buffer {
-  if (encoding === 'identity' || bytes.length === 0) return bytes;
-  const decode = decoders.get(encoding);
-  if (!decode) throw new TypeError('unknown encoding');
-  return decode(bytes, { maxOutputLength: maxAnswerBytes });
+interface Exchange {
+  call: Call;
+  /** Request body. */
+  content: Buffer;
+  /** Host of the base URL, with its port. */
+  host: string;
+  clock: Clock;
+  dispatch: (body: AsyncIterable<Buffer>) => void;
 }
 
-function createTooLarge(effect: Call['effect'], statusCode: number | undefined): SmsError {
-  const facts = { statusCode };
-  return effect === 'read' ? new SmsError('responseTooLarge', facts) : createUnread('larger than 8 MiB', facts);
-}
-
-/** Follows one exchange. It is asked for the body just before the first byte goes out, which decides what a failure means. */
+/** Makes one request and reads its answer. undici takes the request body just before the first byte leaves. */
 class AnswerReader implements Dispatcher.DispatchHandler {
-  readonly #call: Call;
-  /** As the base URL has it, with its port. */
-  readonly #host: string;
+  readonly #exchange: Exchange;
   readonly #resolve: (answer: Answer) => void;
   readonly #reject: (error: SmsError) => void;
   #timer: Timer;
-  /** The signal may abort from now on without its knowing. */
-  readonly #leave: (() => void) | undefined;
+  readonly #unsubscribe: (() => void) | undefined;
   #controller: Dispatcher.DispatchController | undefined;
-  #settled = false;
-  /** From the first byte on nobody can say any more that nothing was sent. */
+  #isSettled = false;
+  #tries = 0;
+  /** Whether the connection of the current try has stood. */
+  #isConnected = false;
+  #permission: Promise<void> | undefined;
+  /** True from the first byte on: something might have been sent. */
   #hasLeft = false;
   #answer: Answer | undefined;
-  #encoding = 'identity';
   readonly #body = new Pieces();
 
-  constructor(
-    { call, host, clock }: { call: Call; host: string; clock: Clock },
-    resolve: (answer: Answer) => void,
-    reject: (error: SmsError) => void,
-  ) {
-    this.#call = call;
-    this.#host = host;
+  constructor(exchange: Exchange, resolve: (answer: Answer) => void, reject: (error: SmsError) => void) {
+    this.#exchange = exchange;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#timer = clock.after(call.timeoutMs, () => this.#onTimeout(clock));
+    const { call, clock } = exchange;
+    this.#timer = clock.after(call.timeoutMs, () => this.#onTimeout());
     const { signal } = call;
     if (signal?.aborted) this.#onAbort();
-    else if (signal) this.#leave = onceAborted(signal, () => this.#onAbort());
+    else if (signal) this.#unsubscribe = onceAborted(signal, () => this.#onAbort());
+  }
+
+  begin(): void {
+    this.#tries++;
+    this.#isConnected = false;
+    this.#exchange.dispatch(this.#leave(this.#tries));
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
   }
 
-  /** A body that undici asks for when the connection stands: it writes the head together with the first of it, or at its end. */
-  async *leave(content: Buffer): AsyncGenerator<Buffer> {
+  /** Request body of a try. undici starts it when the connection stands, and writes the head together with its first piece. */
+  async *#leave(attempt: number): AsyncGenerator<Buffer> {
+    const { call, content } = this.#exchange;
+    this.#isConnected = true;
     try {
-      if (!this.#settled) await this.#call.beforeLeaving?.();
+      if (!this.#isSettled) this.#permission ??= Promise.resolve(call.beforeLeaving?.());
+      await this.#permission;
     } catch (error) {
       this.#end(asSmsError(error));
     }
-    // Given up while it waited for a connection or for that: it must not leave any more.
-    if (this.#settled) throw new Error('given up');
+    // A request that has ended in the meantime must not leave.
+    if (this.#isSettled || attempt !== this.#tries) throw new Error('ended');
     this.#hasLeft = true;
     if (content.length > 0) yield content;
   }
@@ -185,73 +192,85 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     if (statusCode < 200) return;
     this.#answer = { statusCode, statusText, bytes: noBytes };
     const { 'content-type': contentType, 'retry-after': retryAfter, date } = headers;
-    this.#encoding = String(headers['content-encoding'] ?? 'identity').toLowerCase();
+    const encoding = String(headers['content-encoding'] || 'identity').toLowerCase();
     if (contentType !== undefined) this.#answer.contentType = String(contentType);
     if (retryAfter !== undefined) this.#answer.retryAfter = resolveRetryAfter(String(retryAfter), date?.toString());
-    this.#call.onAnswer?.();
+    this.#exchange.call.onAnswer?.();
+    if (encoding !== 'identity' && statusCode === 200) this.#end(this.#compressed(encoding));
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#body.length + chunk.length <= maxAnswerBytes) this.#body.add(chunk);
-    else this.#end(createTooLarge(this.#call.effect, this.#answer?.statusCode));
+    else this.#end(this.#tooLarge());
   }
 
   onResponseEnd(): void {
     if (!this.#answer) return;
-    try {
-      this.#answer.bytes = decodeContent(this.#body.join(), this.#encoding);
-      this.#end();
-    } catch (error) {
-      this.#end(this.#undecoded(error, this.#answer.statusCode));
-    }
+    this.#answer.bytes = this.#body.join();
+    this.#end();
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
-    // A parser quotes what it could not read, which may be somebody's message.
+    const isUnused = this.#isConnected && !this.#hasLeft && !(error instanceof ProxyFailure);
+    if (isUnused && !this.#isSettled && this.#tries < maxTries) {
+      this.begin();
+      return;
+    }
+    // The parser adds the data that it could not read, which might contain a message.
     if ('data' in error) delete error.data;
     this.#end(this.#failure(describeFailure(error), error));
   }
 
-  /** Where the process was paused or blocked, timers run before what has come meanwhile is read: in the turn after this one. */
-  #onTimeout(clock: Clock): void {
-    const failure = this.#failure(`timed out after ${this.#call.timeoutMs / 1000} s`);
-    if (this.#hasLeft) {
-      const answer = this.#answer;
-      const { length } = this.#body;
-      this.#timer = clock.nextTurn(() => {
-        if (this.#answer === answer && this.#body.length === length) this.#end(failure);
-        else this.#onTimeout(clock);
-      });
-    } else this.#end(failure);
+  /** After a pause of the process, timers run before the data that has arrived is read. So data gets one more turn. */
+  #onTimeout(): void {
+    const { call, clock } = this.#exchange;
+    const failure = this.#failure(`timed out after ${call.timeoutMs / 1000} s`);
+    if (!this.#hasLeft) {
+      this.#end(failure);
+      return;
+    }
+    const answer = this.#answer;
+    const { length } = this.#body;
+    this.#timer = clock.nextTurn(() => {
+      if (this.#answer === answer && this.#body.length === length) this.#end(failure);
+      else this.#onTimeout();
+    });
   }
 
   #onAbort(): void {
-    const closed = this.#call.effect === 'send' ? 'closed' : 'closedRead';
+    const closed = this.#exchange.call.effect === 'send' ? 'closed' : 'closedRead';
     this.#end(this.#hasLeft ? this.#failure('stopped') : new SmsError(closed));
   }
 
   #failure(detail: string, cause?: Error): SmsError {
-    const { effect } = this.#call;
+    const { call, host } = this.#exchange;
+    const { effect } = call;
     const facts = { cause, statusCode: this.#answer?.statusCode };
     if (!this.#hasLeft || cause instanceof ProxyFailure) {
-      return createUnreachable({ host: this.#host, effect }, { detail, ...facts });
+      return createUnreachable({ host, effect }, { detail, ...facts });
     }
     return new SmsError(effect === 'send' ? 'uncertain' : 'responseCutOff', { ...facts, params: { detail } });
   }
 
-  #undecoded(error: unknown, statusCode: number): SmsError {
-    const { effect } = this.#call;
-    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') return createTooLarge(effect, statusCode);
-    const detail = `content encoding ${this.#encoding.replace(/[^\w, -]/g, '').slice(0, 40)}`;
-    return effect === 'send' ? createUnread(detail, { statusCode }) : unreadable('answer', detail).with({ statusCode });
+  #tooLarge(): SmsError {
+    const facts = { statusCode: this.#answer?.statusCode };
+    if (this.#exchange.call.effect === 'read') return new SmsError('responseTooLarge', facts);
+    return createUnread('larger than 8 MiB', facts);
   }
 
-  /** Ends it, with an error or with the answer. That the service refused, or has nothing to say, is known, whatever becomes of the page that says so. */
+  #compressed(encoding: string): SmsError {
+    const detail = `content encoding ${encoding.replace(/[^\w, -]/g, '').slice(0, 40)}`;
+    const facts = { statusCode: this.#answer?.statusCode };
+    if (this.#exchange.call.effect === 'send') return createUnread(detail, facts);
+    return unreadable('answer', detail).with(facts);
+  }
+
+  /** Settles the exchange once. A 204 and a refusal count even if their body could not be read. */
   #end(error?: SmsError): void {
-    if (this.#settled) return;
-    this.#settled = true;
+    if (this.#isSettled) return;
+    this.#isSettled = true;
     this.#timer.cancel();
-    this.#leave?.();
+    this.#unsubscribe?.();
     const answer = this.#answer;
     if (answer?.statusCode === 204) this.#resolve({ ...answer, bytes: noBytes });
     else if (answer && (!error || answer.statusCode >= 300))
@@ -261,10 +280,10 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   }
 }
 
-/** A body that comes in pieces, however small they are: a million of one byte take little more than a million bytes. */
+/** A body that arrives in pieces. The buffer doubles, so that a million pieces of one byte take little more than 1 MB. */
 export class Pieces {
   #bytes = noBytes;
-  /** Of all pieces, in bytes. */
+  /** Number of bytes in all pieces. */
   length = 0;
 
   add(piece: Buffer): void {

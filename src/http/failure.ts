@@ -1,6 +1,6 @@
 import { SmsError, type SmsErrorFacts } from '../errors';
 
-/** What OpenSSL and Node call a failure of TLS, to what a person has to do about it; the first that fits holds. */
+/** Codes of OpenSSL and Node.js for TLS failures, and their reasons. The first match counts. */
 const tlsFailures: readonly [RegExp, 'certificateName' | 'certificateDate' | 'certificateUntrusted' | 'noTls'][] = [
   [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'certificateName'],
   [/^CERT_(?:HAS_EXPIRED|NOT_YET_VALID)$/, 'certificateDate'],
@@ -9,9 +9,9 @@ const tlsFailures: readonly [RegExp, 'certificateName' | 'certificateDate' | 'ce
   [/^ERR_SSL_(?:WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|UNKNOWN_PROTOCOL)$/, 'noTls'],
 ];
 
-/** A proxy that cannot be reached, or that does not let a request through: nothing was sent. */
+/** Failure of a proxy: it cannot be reached, or refuses the request. Nothing was sent. */
 export class ProxyFailure extends Error {
-  /** @param detail why, in a few words that may be shown, or the status that it has answered with */
+  /** @param detail reason in a few words, without private data, or the status of its answer */
   constructor(
     readonly detail: string | number,
     options?: ErrorOptions,
@@ -20,9 +20,9 @@ export class ProxyFailure extends Error {
   }
 }
 
-/** TLS settings that no connection can be begun with. */
+/** Failure of TLS settings that Node.js refuses. */
 export class TlsFailure extends Error {
-  /** OpenSSL's, which has none for a PFX. */
+  /** Code of OpenSSL, which has none for a PFX. */
   readonly code: string;
 
   constructor(cause: unknown) {
@@ -32,10 +32,10 @@ export class TlsFailure extends Error {
 }
 
 /**
- * The error of a request that never left, with its own reason where TLS is why, since that is mended in a way of its own.
+ * Creates the error of a request that never left. Failures of TLS and of a proxy have reasons of their own.
  *
- * @param call.host as the base URL has it, with its port
- * @param facts.detail as {@link describeFailure} gives it
+ * @param call.host host of the base URL, with its port
+ * @param facts.detail as {@link describeFailure} returns it
  */
 export function createUnreachable(
   { host, effect }: { host: string; effect: 'send' | 'read' },
@@ -43,33 +43,36 @@ export function createUnreachable(
 ): SmsError {
   const details = { ...facts, params: { host, detail } };
   const { cause } = facts;
-  // What a proxy wants is not mended at the base URL or in the network.
   if (cause instanceof ProxyFailure && cause.detail === 407) return new SmsError('proxyLogin', details);
   if (cause instanceof ProxyFailure && cause.detail === 403) return new SmsError('proxyRefused', details);
   if (cause instanceof TlsFailure) return new SmsError('tlsInvalid', details);
-  // A certificate of the proxy is not mended by the TLS settings of the account.
+  // The TLS settings of the account do not apply to the certificate of a proxy.
   const code = (cause instanceof ProxyFailure ? undefined : codeOf(cause)) ?? '';
   const [, reason] = tlsFailures.find(([pattern]) => pattern.test(code)) ?? [];
   return new SmsError(reason ?? (effect === 'send' ? 'unreachable' : 'unreachableRead'), details);
 }
 
 /**
- * The error of a send whose answer cannot be read, and which may have been accepted.
+ * Creates the error of a send whose answer cannot be read. The message might have been accepted.
  *
- * @param detail why, in a few words
+ * @param detail reason in a few words
  */
 export function createUnread(detail: string, facts: SmsErrorFacts): SmsError {
   return new SmsError('responseUncertain', { ...facts, params: { detail } });
 }
 
-/** Says whether the service may have taken a text that it answers with this status: 503 alone says that it has not. */
+/**
+ * Whether the outcome of a send is unknown after this status: 500 and above except 503, which means that the message was not
+ * accepted, and a 2xx other than 200 and 204.
+ */
 export function leavesOpen(statusCode: number): boolean {
-  return statusCode >= 500 && statusCode !== 503;
+  if (statusCode >= 500) return statusCode !== 503;
+  return statusCode >= 200 && statusCode < 300 && statusCode !== 200 && statusCode !== 204;
 }
 
 /**
- * Names a failure by its code, and by the place that was tried where the system tells it: messages of lower layers may quote what
- * must not be shown.
+ * Describes a failure by its code and, if known, its address. Messages of lower layers are left out, because they can contain
+ * private data.
  */
 export function describeFailure(error: unknown): string {
   if (error instanceof ProxyFailure) return error.message;
@@ -84,7 +87,7 @@ function codeOf(error: unknown): string | undefined {
   return undefined;
 }
 
-/** With a proxy it is another than that of the base URL. */
+/** Returns the host or address of a failed connection. With a proxy, it is not the host of the base URL. */
 function placeOf(error: unknown): string | undefined {
   const { syscall, hostname, address, port } = Object(error) as Record<string, unknown>;
   if (syscall === 'getaddrinfo' && typeof hostname === 'string') return hostname;

@@ -39,10 +39,14 @@ export function formatCallbackUrl(value: unknown, field: 'callbackUrl' | 'callba
   return formatMailto(value, field);
 }
 
-/** Returns the tokens of a callback URL (query parameter `token`), which must not appear in errors. */
+/** Returns the tokens of a callback URL (query parameter `token`), decoded and as written. Errors must not contain them. */
 export function readCallbackTokens(url = ''): string[] {
   const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(url) ?? [];
-  return query === '' ? [] : new URLSearchParams(query).getAll('token');
+  const parameters = query.split('&').filter((parameter) => new URLSearchParams(parameter).has('token'));
+  return parameters.flatMap((parameter) => [
+    ...new URLSearchParams(parameter).getAll('token'),
+    parameter.slice(parameter.indexOf('=') + 1),
+  ]);
 }
 
 function formatMailto(value: { mailto?: unknown; subject?: unknown; body?: unknown }, field: string): string {

@@ -287,7 +287,7 @@ describe('sms-account', () => {
         it(`says that it is up to the subflow where there is nothing to take, of type ${type}: ${value}`, async () => {
           const flow = await start([{ name: 'KEY', type, value }]);
           const { error } = await flow.testConnection(form(sim, { apiKey: variable('KEY') }));
-          assert.match(JSON.stringify(error), /SMS_CONFIG.*variable KEY belongs to the subflow/);
+          assert.match(JSON.stringify(error), /SMS_CONFIG.*variable KEY of the subflow/);
           assert.equal(sim.requests.length, 0);
         });
       }
@@ -301,7 +301,7 @@ describe('sms-account', () => {
 
     for (const [title, badge, words] of [
       ['a certificate that is not trusted', 'untrusted issuer', /not trusted.*TLS settings/],
-      ['a server without TLS', 'no TLS', /speaks no TLS/],
+      ['a server without TLS', 'no TLS', /does not speak TLS/],
     ] as const) {
       it(`says what to do about ${title}, and shows it in the badge`, async () => {
         const service = await startService(badge === 'no TLS' ? {} : { tls: createSelfSigned() });

@@ -1,16 +1,19 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { createPrivateKey } from 'node:crypto';
+import dns from 'node:dns';
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import net, { type AddressInfo, connect, createServer, type NetConnectOpts, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
 import { SmsError } from '../../../src/errors';
-import { createConnections, type ProxyOptions, type TlsOptions } from '../../../src/http/connections';
+import { createConnections, type TlsOptions } from '../../../src/http/connections';
 import { type Answer, type Call, createExchange } from '../../../src/http/exchange';
+import type { ProxyOptions } from '../../../src/http/proxy';
 import { until } from '../../until';
+import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { createSelfSigned, findClosedPort, type RawService, startRawService, startSocketService } from '../raw-service';
 
@@ -190,19 +193,88 @@ describe('connections', () => {
     });
   }
 
-  it('that the service closes while a text is being written down leave it unsent', async () => {
-    const service = await startRawService(closing, (_incoming, outgoing) => outgoing.end('ok'));
+  it('are replaced if the service closes one before the first byte has left', async () => {
+    let requests = 0;
+    const service = await startRawService(closing, (_incoming, outgoing) => {
+      requests++;
+      outgoing.end('ok');
+    });
     const { call } = open(service);
-    for (const isKept of [false, true]) {
-      if (isKept) await call();
-      const beforeLeaving = async () => {
-        const left = service.connections.filter((socket) => !socket.closed);
-        await Promise.all(left.map((socket) => once(socket.destroy(), 'close')));
-        // The other side reads that in the turns that follow, however long they take.
-        for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
-      };
-      assert.equal((await failure(call({ beforeLeaving }))).code, 'SMS_UNREACHABLE');
-    }
+    await call();
+    let questions = 0;
+    const beforeLeaving = async () => {
+      questions++;
+      const [socket] = service.connections;
+      socket?.destroy();
+      await until(() => service.connections.length > 1);
+    };
+    assert.equal((await call({ beforeLeaving })).bytes.toString(), 'ok');
+    assert.deepEqual([questions, requests], [1, 2]);
+  });
+
+  it('are replaced twice at most for one request, which is then unsent', async () => {
+    const service = await startSocketService(closing, () => {});
+    const closed = new Set<Socket>();
+    const beforeLeaving = async () => {
+      for (let count = 1; count <= 3; count++) {
+        await until(() => service.connections.length === count);
+        for (const socket of service.connections) closed.add(socket.destroy());
+      }
+      await new Promise(() => {});
+    };
+    const error = await failure(open(service).call({ beforeLeaving }));
+    assert.deepEqual([error.code, closed.size], ['SMS_UNREACHABLE', 3]);
+  });
+
+  it('are replaced after 4 minutes, when the running requests have finished', async () => {
+    let release: (() => void) | undefined;
+    const service = await startRawService(closing, (incoming, outgoing) => {
+      if (incoming.url === '/slow') release = () => outgoing.end('slow');
+      else outgoing.end('ok');
+    });
+    const clock = new VirtualClock();
+    const { baseUrl } = service;
+    const connections = closing.add(createConnections({ baseUrl, clock }), (it) => it.destroy());
+    const exchange = createExchange({ baseUrl, authentication: { type: 'bearer', apiKey: 'key' }, connections });
+    const call = (path: string) =>
+      exchange({ method: 'POST', path, parameters: [], timeoutMs: 10_000, effect: 'read' });
+    await call('/x');
+    clock.stall(239_999);
+    await call('/x');
+    const slow = call('/slow');
+    await until(() => release !== undefined);
+    const former = [...service.connections];
+    clock.stall(1);
+    await call('/x');
+    assert.equal(service.connections.length, former.length + 1);
+    release?.();
+    assert.equal((await slow).bytes.toString(), 'slow');
+    await until(() => former.every(({ closed }) => closed));
+  });
+
+  it('try the address family first that has worked last', async () => {
+    const service = await startRawService(closing, (_incoming, outgoing) => {
+      outgoing.setHeader('Connection', 'close').end('ok');
+    });
+    const { lookup } = dns;
+    const { connect: original } = net;
+    const attempts: string[] = [];
+    closing.add(dns, (it) => Object.assign(it, { lookup }));
+    closing.add(net, (it) => Object.assign(it, { connect: original }));
+    const addresses = [
+      { address: '::1', family: 6 },
+      { address: '127.0.0.1', family: 4 },
+    ];
+    const answer = (...args: unknown[]) => setImmediate(args.at(-1) as (...result: unknown[]) => void, null, addresses);
+    Object.assign(dns, { lookup: answer });
+    Object.assign(net, {
+      connect: (options: NetConnectOpts) =>
+        original(options).on('connectionAttempt', (address: string) => attempts.push(address)),
+    });
+    const { call } = open({ baseUrl: `http://sms.test:${service.port}` });
+    await call();
+    await call();
+    assert.deepEqual(attempts, ['::1', '127.0.0.1', '127.0.0.1']);
   });
 
   for (const method of ['POST', 'GET'] as const) {
@@ -330,12 +402,12 @@ describe('connections', () => {
     }
 
     it('resume the session of one that is gone', async () => {
-      const { baseUrl, sessions } = await startAsking();
-      const { call, connections } = open({ baseUrl, tls: { ca, ...pair, servername: 'localhost' } });
+      const service = await startAsking();
+      const { baseUrl, sessions } = service;
+      const { call } = open({ baseUrl, tls: { ca, ...pair, servername: 'localhost' } });
       for (let time = 0; time < 2; time++) {
-        const gone = once(connections, 'disconnect');
         await call();
-        await gone;
+        await until(() => service.connections.every(({ closed }) => closed));
       }
       assert.deepEqual(sessions, [false, true]);
     });

@@ -1,17 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { inspect } from 'node:util';
 import { SmsError } from '../../../src/errors';
-import {
-  type Connections,
-  createConnections,
-  createTunnel,
-  findProxy,
-  type TlsOptions,
-} from '../../../src/http/connections';
+import { type Connections, createConnections, type TlsOptions } from '../../../src/http/connections';
 import { createExchange } from '../../../src/http/exchange';
 import { ProxyFailure } from '../../../src/http/failure';
+import { findProxy, type ProxyRules } from '../../../src/http/proxy';
+import { createTunnel } from '../../../src/http/tunnel';
 import { Closing } from '../closing';
 import { createSelfSigned, startRawService, startSocketService } from '../raw-service';
 
@@ -55,7 +51,7 @@ describe('the proxy on the way out', () => {
     });
   }
 
-  for (const status of [302, 403, 407, 502]) {
+  for (const status of [302, 403, 407, 502] as const) {
     it(`that refuses a tunnel with ${status} is told by it`, async () => {
       const proxy = await startSocketService(closing, (socket) => {
         socket.once('data', () => socket.write(`HTTP/1.1 ${status} No\r\ncontent-length: 2\r\n\r\nno`));
@@ -125,6 +121,62 @@ describe('the proxy on the way out', () => {
     const { baseUrl } = await startRawService(closing, () => {}, pair);
     const error = await failure(call('https://sms.test', open('https://sms.test', baseUrl, { ca: pair.cert })));
     assert.deepEqual([error.reason, error.params.detail], ['unreachable', 'DEPTH_ZERO_SELF_SIGNED_CERT of the proxy']);
+  });
+
+  for (const status of [200, 201, 204, 299]) {
+    it(`opens a tunnel with ${status}`, async () => {
+      const pair = createSelfSigned();
+      const service = await startRawService(closing, (_incoming, outgoing) => outgoing.end('ok'), pair);
+      const proxy = await startSocketService(closing, (socket) => {
+        socket.once('data', () => {
+          const onward = connect(service.port, '127.0.0.1', () => {
+            socket.write(`HTTP/1.1 ${status} Fine\r\n\r\n`);
+            socket.pipe(onward).pipe(socket);
+          });
+          socket.on('close', () => onward.destroy());
+        });
+      });
+      const answer = await call(service.baseUrl, open(service.baseUrl, proxy.baseUrl, { ca: pair.cert }));
+      assert.equal(answer.bytes.toString(), 'ok');
+    });
+  }
+
+  describe('of the environment, as nodes of Node-RED find it', () => {
+    const names = ['http_proxy', 'https_proxy', 'all_proxy', 'no_proxy'];
+    const all = [...names, 'proxy', 'NR_PROXY_MODE'].flatMap((name) => [name, `npm_config_${name}`]);
+    const variables = all.flatMap((name) => [name, name.toUpperCase()]);
+    let before: Record<string, string | undefined>;
+    beforeEach(() => {
+      before = Object.fromEntries(variables.map((name) => [name, process.env[name]]));
+      for (const name of variables) delete process.env[name];
+    });
+    afterEach(() => {
+      for (const name of variables) {
+        if (before[name] === undefined) delete process.env[name];
+        else process.env[name] = before[name];
+      }
+    });
+
+    const cases: [title: string, env: Record<string, string>, rules: ProxyRules, proxy: string | undefined][] = [
+      ['all_proxy', { all_proxy: 'http://a.test' }, {}, 'a.test'],
+      ['npm_config_proxy', { npm_config_proxy: 'http://a.test', all_proxy: 'http://b.test' }, {}, 'a.test'],
+      ['https_proxy before these', { npm_config_proxy: 'http://a.test', HTTPS_PROXY: 'b.test' }, {}, 'b.test'],
+      ['npm_config_https_proxy first', { npm_config_https_proxy: 'a.test', https_proxy: 'b.test' }, {}, 'a.test'],
+      ['no variables of npm', { npm_config_proxy: 'http://a.test' }, { excludeNpm: true }, undefined],
+      ['npm_config_no_proxy', { all_proxy: 'a.test', npm_config_no_proxy: 'sms.test' }, {}, undefined],
+      ['lower case first', { https_proxy: 'a.test', HTTPS_PROXY: 'b.test' }, {}, 'a.test'],
+      ['upper case first', { https_proxy: 'a.test', HTTPS_PROXY: 'b.test' }, { favourUpperCase: true }, 'b.test'],
+      ['lower case only', { HTTPS_PROXY: 'b.test' }, { lowerCaseOnly: true }, undefined],
+      ['http_proxy in legacy mode', { http_proxy: 'a.test', https_proxy: 'b.test' }, { mode: 'legacy' }, 'a.test'],
+      ['parts of addresses in legacy mode', { http_proxy: 'a.test', no_proxy: 'sms' }, { mode: 'legacy' }, undefined],
+      ['NR_PROXY_MODE', { http_proxy: 'a.test', NR_PROXY_MODE: 'legacy' }, {}, 'a.test'],
+    ];
+    for (const [title, env, rules, proxy] of cases) {
+      it(`uses ${title}`, () => {
+        Object.assign(process.env, env);
+        assert.equal(findProxy('https://sms.test', undefined, rules)?.url.hostname, proxy);
+      });
+    }
   });
 
   describe('is left out by no_proxy as it is by nodes of Node-RED itself', () => {

@@ -1,0 +1,93 @@
+import { SmsError } from '../errors';
+
+/** A chosen proxy. If none is chosen, the environment applies. */
+export interface ProxyOptions {
+  /** Such as `http://proxy.example.com:8080`; can contain user and password. */
+  url: string;
+  /** Hosts that are reached without the proxy. */
+  noProxy?: readonly string[];
+  username?: string;
+  password?: string;
+}
+
+/** Rules for the proxy variables of the environment, as `proxyOptions` in `settings.js` of Node-RED has them. */
+export interface ProxyRules {
+  /** `legacy`: only `http_proxy` and `no_proxy` apply, and `no_proxy` holds parts of addresses. */
+  mode?: 'strict' | 'legacy';
+  /** Upper case takes precedence. */
+  favourUpperCase?: boolean;
+  lowerCaseOnly?: boolean;
+  /** Leaves out the variables of npm, such as `npm_config_proxy`. */
+  excludeNpm?: boolean;
+}
+
+/** Address of a proxy. */
+export interface ProxyAddress {
+  /** Without user and password. */
+  readonly url: URL;
+  /** Value of the header `Proxy-Authorization`, if the proxy needs a login. */
+  readonly authorization: string | undefined;
+}
+
+/**
+ * Returns the proxy for an address, or `undefined` if the address is reached directly.
+ *
+ * @param chosen takes precedence over the environment
+ * @throws SmsError `SMS_CONFIG` if the address of the proxy cannot be used
+ */
+export function findProxy(baseUrl: string, chosen?: ProxyOptions, rules: ProxyRules = {}): ProxyAddress | undefined {
+  const options = chosen ?? findInEnvironment(baseUrl, rules);
+  if (!options) return undefined;
+  const proxy = parseProxy(options);
+  return isExcepted(new URL(baseUrl), (options.noProxy ?? []).join(',')) ? undefined : proxy;
+}
+
+/** Finds the proxy in the environment as the nodes of Node-RED do. A proxy without a scheme speaks http. */
+function findInEnvironment(baseUrl: string, rules: ProxyRules): ProxyOptions | undefined {
+  const { env } = process;
+  const mode = /^(?:legacy|strict)$/.exec(env.NR_PROXY_MODE ?? '')?.[0] ?? rules.mode;
+  const isLegacy = mode === 'legacy';
+  const read = (name: string): string | undefined => {
+    const upper = rules.lowerCaseOnly ? undefined : env[name.toUpperCase()];
+    return rules.favourUpperCase || isLegacy ? upper || env[name] : env[name] || upper;
+  };
+  const readNpm = (name: string) => (rules.excludeNpm || isLegacy ? undefined : read(`npm_config_${name}`));
+  const scheme = new URL(baseUrl).protocol === 'https:' && !isLegacy ? 'https' : 'http';
+  const general = isLegacy ? undefined : readNpm('proxy') || read('all_proxy');
+  const address = readNpm(`${scheme}_proxy`) || read(`${scheme}_proxy`) || general;
+  const noProxy = readNpm('no_proxy') || read('no_proxy') || '';
+  if (!address) return undefined;
+  if (isLegacy && noProxy.split(',').some((part) => part.trim() !== '' && baseUrl.includes(part.trim())))
+    return undefined;
+  return { url: address.includes('://') ? address : `http://${address}`, noProxy: isLegacy ? [] : [noProxy] };
+}
+
+function parseProxy(options: ProxyOptions): ProxyAddress {
+  try {
+    const url = new URL(options.url);
+    if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError('not http');
+    const username = options.username || decodeURIComponent(url.username);
+    const password = options.password || decodeURIComponent(url.password);
+    url.username = '';
+    url.password = '';
+    const token = Buffer.from(`${username}:${password}`).toString('base64');
+    return { url, authorization: username || password ? `Basic ${token}` : undefined };
+  } catch {
+    // The error has no cause, because the cause quotes the address, which can contain a password.
+    throw new SmsError('proxyInvalid');
+  }
+}
+
+/**
+ * Whether an address is reached without the proxy. As in the nodes of Node-RED, a name excepts only itself, and a name after a dot
+ * or an asterisk excepts all names with this ending.
+ */
+function isExcepted({ protocol, hostname, port }: URL, noProxy: string): boolean {
+  const usedPort = port || (protocol === 'https:' ? '443' : '80');
+  const entries = noProxy.toLowerCase().split(/[,\s]+/);
+  return entries.some((entry) => {
+    const [, name = entry, entryPort = usedPort] = /^(.+):(\d+)$/.exec(entry) ?? [];
+    if (entryPort !== usedPort) return false;
+    return /^[.*]/.test(name) ? hostname.endsWith(name.replace(/^\*/, '')) : hostname === name;
+  });
+}

@@ -1,0 +1,97 @@
+import { type ClientRequest, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { isIP, type LookupFunction, type Socket } from 'node:net';
+import type { buildConnector, Dispatcher } from 'undici';
+import { systemClock } from '../clock';
+import { describeFailure, ProxyFailure } from './failure';
+import type { ProxyAddress } from './proxy';
+
+/** Options of a connection to a proxy, under the names of undici and Node.js. */
+export interface ConnectOptions {
+  /** Maximum time until the connection stands and the proxy has answered, in ms. */
+  timeout: number;
+  /** Time until the next address of a name is tried, in ms. */
+  autoSelectFamilyAttemptTimeout: number;
+  lookup?: LookupFunction;
+}
+
+/** Has a proxy forward requests by http. A proxy that answers 407 has forwarded nothing. */
+export function forwardBy({ url, authorization }: ProxyAddress): Dispatcher.DispatcherComposeInterceptor {
+  return (dispatch) => (options, handler) => {
+    const origin = String(options.origin);
+    const headers = [...(options.headers as readonly string[]), 'host', new URL(origin).host];
+    if (authorization !== undefined) headers.push('proxy-authorization', authorization);
+    return dispatch(
+      { ...options, origin: url.origin, path: origin + options.path, headers },
+      {
+        onRequestStart: (...args) => handler.onRequestStart?.(...args),
+        onResponseStart(controller, statusCode, ...rest) {
+          if (statusCode === 407) throw new ProxyFailure(407);
+          handler.onResponseStart?.(controller, statusCode, ...rest);
+        },
+        onResponseData: (...args) => handler.onResponseData?.(...args),
+        onResponseEnd: (...args) => handler.onResponseEnd?.(...args),
+        onResponseError: (...args) => handler.onResponseError?.(...args),
+      },
+    );
+  };
+}
+
+/**
+ * Creates a connector that leads through a proxy (`CONNECT`). It replaces the `ProxyAgent` of undici 7, whose requests never settle
+ * if the proxy closes the connection at `CONNECT` or does not answer. undici 8 does not have this fault, but needs Node.js 22.19.
+ *
+ * @param connectService makes the TLS connection to the service on the given socket
+ */
+export function createTunnel(
+  proxy: ProxyAddress,
+  options: ConnectOptions,
+  connectService: buildConnector.connector,
+): buildConnector.connector {
+  return (target, callback) => {
+    const { host = '', port, protocol } = target;
+    const hostAndPort = port ? host : `${host}:${protocol === 'https:' ? 443 : 80}`;
+    const request = requestTunnel(proxy, hostAndPort, options);
+    request.once('connect', ({ statusCode = 0 }, socket: Socket, head: Buffer) => {
+      socket.unshift(head);
+      const isOpen = statusCode >= 200 && statusCode < 300;
+      if (isOpen && protocol === 'https:') {
+        connectService({ ...target, httpSocket: socket }, callback);
+      } else if (isOpen) {
+        callback(null, socket);
+      } else {
+        socket.on('error', () => {}).destroy();
+        callback(new ProxyFailure(statusCode), null);
+      }
+    });
+    request.once('error', (error) => {
+      // The parser adds the data that it could not read, which might contain the login.
+      if ('rawPacket' in error) delete error.rawPacket;
+      callback(new ProxyFailure(describeFailure(error), { cause: error }), null);
+    });
+    request.end();
+  };
+}
+
+/** Asks a proxy for a tunnel. Node.js emits `connect` for an answer of any status. */
+function requestTunnel({ url, authorization }: ProxyAddress, target: string, options: ConnectOptions): ClientRequest {
+  const isSecure = url.protocol === 'https:';
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  const { timeout, ...socketOptions } = options;
+  const request = (isSecure ? requestHttps : requestHttp)({
+    method: 'CONNECT',
+    host,
+    port: url.port || (isSecure ? 443 : 80),
+    path: target,
+    headers: { host: target, ...(authorization === undefined ? undefined : { 'proxy-authorization': authorization }) },
+    agent: false,
+    ...socketOptions,
+    // Without it, Node.js would take the name of the header `Host`.
+    servername: isIP(host) ? '' : host,
+  });
+  const timer = systemClock.after(timeout, () => {
+    request.destroy(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' }));
+  });
+  request.once('close', () => timer.cancel());
+  return request;
+}
