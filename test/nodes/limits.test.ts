@@ -52,7 +52,7 @@ describe('the limits of an account in a flow', () => {
     assert.deepEqual([caught?.error?.code, caught?.sms?.error?.code], ['SMS_LIMIT', 'SMS_LIMIT']);
     const message = String(caught?.sms?.error?.message);
     const [, until = ''] =
-      /^The limit of texts to one number \(2 in 90 min\) is reached; .* (\S+ \S+ (?:UTC|GMT\S*|[A-Z]+))\.$/.exec(
+      /^The limit of messages to one number \(2 in 90 min\) is reached\. .* (\S+ \S+ (?:UTC|GMT\S*|[A-Z]+))\.$/.exec(
         message,
       ) ?? [];
     const lateMs = Date.parse(until) - startedAt - 90 * 60_000;
@@ -82,7 +82,7 @@ describe('the limits of an account in a flow', () => {
     assert.deepEqual([failed?.topic, failed?.payload, msisdn, errorCode], [three, 'hello', three, 'SMS_LIMIT']);
     assert.match(
       String(errorMessage),
-      /^The limit of texts in 24 hours \(2\) is reached; .* \d{4}-\d\d-\d\d \d\d:\d\d \S+\.$/,
+      /^The limit of messages in 24 hours \(2\) is reached\. .* \d{4}-\d\d-\d\d \d\d:\d\d \S+\.$/,
     );
     assert.deepEqual(sent?.sms?.failed, [{ msisdn: three, errorCode, errorMessage }]);
     assert.deepEqual(failed?.parts?.count, 1);
@@ -184,7 +184,7 @@ describe('the limits of an account in a flow', () => {
       const caught = await flow.messages('caught', 2);
       for (const { sms } of caught) {
         assert.equal(sms?.error?.code, 'SMS_LIMIT');
-        assert.match(String(sms?.error?.message), /one number \(2 in 30 min\) is reached; .* \d\d:\d\d \S+\./);
+        assert.match(String(sms?.error?.message), /one number \(2 in 30 min\) is reached\. .* \d\d:\d\d \S+\./);
       }
       await flow.deploy([
         ...nodes({ perHandset: '3', perHandsetMinutes: '600' }),

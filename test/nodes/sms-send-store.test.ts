@@ -69,7 +69,7 @@ describe('sms-send, where the store cannot be opened', () => {
     assert.deepEqual(errors(flow), [['send', 'SMS_STORE', 0]]);
     assert.match(
       String(flow.received('caught')[0]?.error?.message),
-      /until it can, nothing is polled, and kept texts wait/i,
+      /Polling pauses, and stored messages wait until it can/,
     );
     flow.send('plain', { topic: handset, payload: 'plain' });
     await flow.messages('sent', 1);

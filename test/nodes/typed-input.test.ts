@@ -63,7 +63,7 @@ describe('a typed field', () => {
 
   const fields = {
     to: /^The recipients are neither /,
-    body: /^The text is neither /,
+    body: /^The body is neither /,
     from: /is not text/,
     messageId: /is not text/,
     fragmentationLimit: /is not a whole number/,
@@ -71,7 +71,7 @@ describe('a typed field', () => {
     callbackUrl: /is not a usable/,
     callbackStatusUrl: /is not a usable/,
     once: /is not text/,
-    remember: /cannot be kept as JSON/,
+    remember: /cannot be stored as JSON/,
     wait: /is not a number from 0\.001 to 525600/,
     priority: /is not a whole number/,
     expire: /is not a number/,

@@ -493,7 +493,7 @@ function testDiskStore(engine: Engine): void {
       assert.equal((await store.open(events)).isReset, false);
       await store.commit(keep('1'));
       await rm(location(), { recursive: true });
-      const isGone = { code: 'SMS_STORE', message: /is gone: its files were deleted or moved/ };
+      const isGone = { code: 'SMS_STORE', message: /were deleted or moved while Node-RED ran/ };
       await assert.rejects(store.commit(keep('2')), isGone);
       await writeFile(location(), 'in its place');
       await assert.rejects(store.open(events));
@@ -511,7 +511,10 @@ function testDiskStore(engine: Engine): void {
       await store.commit(keep('1'));
       await rename(location(), `${location()}-moved`);
       await cp(`${location()}-moved`, location(), { recursive: true });
-      await assert.rejects(store.commit(keep('2')), { code: 'SMS_STORE', message: /is gone/ });
+      await assert.rejects(store.commit(keep('2')), {
+        code: 'SMS_STORE',
+        message: /were deleted or moved while Node-RED ran/,
+      });
       assert.equal((await store.open(events)).isReset, true);
     });
 
@@ -524,7 +527,7 @@ function testDiskStore(engine: Engine): void {
         await accept('1');
         await rm(location(), { recursive: true });
         await accept('2');
-        assert.match(states[0] ?? '', /is gone/);
+        assert.match(states[0] ?? '', /were deleted or moved while Node-RED ran/);
         await inbox.journal.ready();
         assert.equal(states.length, 2);
         await inbox.journal.close();
