@@ -1,0 +1,2 @@
+export function readComments(source: string): string[];
+export function readTitles(source: string): string[];

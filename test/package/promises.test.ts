@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { readJson, root } from './packed';
+
+/** Tests (`file: title`) by section or promise, by the command that runs them. Titles have … for each variable part. */
+type Promises = Record<string, Record<string, string[]>>;
+
+const promises = readJson<Promises>(join(root, 'test', 'promises.json'));
+const page = readFileSync(join(root, 'docs', 'delivery.md'), 'utf8');
+
+/** Returns the text of docs/delivery.md under a heading. */
+function section(heading: string): string {
+  return page.split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? assert.fail(`docs/delivery.md has no ${heading}`);
+}
+
+function listDocumentedPromises(): string[] {
+  const promised = section('Promises');
+  const rows = (text: string, kind: string) =>
+    [...text.matchAll(/^\| ([^|]+) \|/gm)]
+      .map(([, cell = '']) => cell)
+      .filter((cell) => !/^(store|fault|-+)$/.test(cell))
+      .map((cell) => `${kind}: ${cell}`);
+  const bullets = [...promised.matchAll(/^- \*\*([\s\S]+?)\*\*/gm)].map(
+    ([, text = '']) => `Promise: ${text.replace(/\s+/g, ' ')}`,
+  );
+  return [...bullets, ...rows(promised, 'Store'), ...rows(section('Faults'), 'Fault')];
+}
+
+describe('test/promises.json', () => {
+  it('has an entry for each promise and each fault in docs/delivery.md', () => {
+    const documented = listDocumentedPromises();
+    assert.ok(documented.length > 15);
+    const entries = Object.values(promises).flatMap((byKey) => Object.keys(byKey));
+    assert.deepEqual(
+      documented.filter((promise) => !entries.includes(promise)),
+      [],
+    );
+  });
+
+  it('has no entry for a promise that docs/delivery.md does not make', () => {
+    const documented = listDocumentedPromises();
+    const entries = Object.values(promises).flatMap((byKey) => Object.keys(byKey));
+    assert.deepEqual(
+      entries.filter((entry) => /^(Promise|Store|Fault): /.test(entry) && !documented.includes(entry)),
+      [],
+    );
+  });
+
+  it('names only commands that run the tests', () => {
+    assert.deepEqual(Object.keys(promises), ['npm test', 'npm run test:long']);
+  });
+
+  it('names at least one test per entry, and only existing titles', async () => {
+    const { readTitles } = await import('../../scripts/check-english.mjs');
+    const hasTest = (name: string) => {
+      const [file = '', title = ''] = name.split(/: (.*)/s);
+      const path = join(root, file);
+      return existsSync(path) && readTitles(readFileSync(path, 'utf8')).includes(title);
+    };
+    const faults = Object.values(promises).flatMap((byKey) =>
+      Object.entries(byKey).flatMap(([entry, tests]) => {
+        if (tests.length === 0) return [`${entry}: no test`];
+        return tests.filter((name) => !hasTest(name)).map((name) => `${entry}: no such title: ${name}`);
+      }),
+    );
+    assert.deepEqual(faults, []);
+  });
+});
