@@ -36,6 +36,7 @@ const status = {
   reading: 'reading',
   messages: 'messages: __n__',
   pathTaken: 'path in use',
+  formerUnread: 'import: __former__ (__detail__)',
   certificateUntrusted: 'untrusted issuer',
   certificateName: 'wrong host name',
   certificateDate: 'certificate expired',

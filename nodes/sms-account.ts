@@ -3,7 +3,7 @@ import { type AccountSettings, joinAccount, SmsError } from '../src';
 import { serveAccounts } from './runtime/account-admin';
 import { serveForm } from './runtime/account-form';
 import { AccountNews, type AccountNode, AccountNodes } from './runtime/account-node';
-import { AccountPlaces, inheritFromFormerPlaces } from './runtime/account-places';
+import { AccountPlaces, importFromFormerPlaces } from './runtime/account-places';
 import {
   type AccountConfig,
   type AccountCredentials,
@@ -43,7 +43,7 @@ export = (RED: NodeAPI) => {
       this.hasStarted = true;
       news.changed();
     });
-    let stopInheriting = () => {};
+    let stopImporting = () => {};
     try {
       this.maxLength = parseMaxLength(config);
       this.timeZone = parseZone(config);
@@ -62,7 +62,7 @@ export = (RED: NodeAPI) => {
           this.warn(translate(RED, 'log.untaken', { type: kind === 'status' ? 'sms status' : 'sms in' }));
         },
       });
-      stopInheriting = inheritFromFormerPlaces(RED, this, {
+      stopImporting = importFromFormerPlaces(RED, this, {
         membership: this.membership,
         places,
         ...settings,
@@ -77,7 +77,7 @@ export = (RED: NodeAPI) => {
       cancelStart();
       nodes.leave(this);
       news.changed();
-      stopInheriting();
+      stopImporting();
       const { membership, awaited } = this;
       if (membership instanceof SmsError) done();
       else {

@@ -225,7 +225,11 @@ export const reasons = {
     keepRefused:
       'The message could not be stored ({{detail}}). Nothing was sent. Check free space and permissions, or the Redis server, then send it again.',
     formerUnread:
-      'The data of the former login or store is not imported yet. Nothing was sent. The log says why the import waits. Send the message again afterwards.',
+      'The former login or store ({{former}}) has not been imported: {{detail}}. Until it is, polling pauses, and messages that need the store are not sent. The import is tried again every 10 s. Make the former store readable, or choose "Start without it" on the card of the account.',
+    formerUrl:
+      'The data of the account is on a Redis server whose URL the account no longer has, and has not been imported. Enter the former Redis URL again, or choose "Start without it" on the card of the account.',
+    storeNewer:
+      'A later version of this package has stored an item. It stays as it is. Update the package to deliver it.',
   }),
   ...ofCode('SMS_EXPIRED', {
     expired:

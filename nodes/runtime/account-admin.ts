@@ -128,7 +128,17 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     }),
   );
 
-  /** Not before it is known what there is. */
+  httpAdmin.post(
+    '/sms-account/:id/former',
+    mayWrite,
+    json,
+    answer(async ({ membership }, { body }) => {
+      if (Object(body).action !== 'forget') return 400;
+      return (await membership.forgetFormer()) ? { ok: true } : 404;
+    }),
+  );
+
+  /** Answers only when all entries are known. */
   function answerOfEntries(handle: Handle): RequestHandler {
     return answer(async (node, request, response) => {
       if (node.hasStarted && node.membership.knowsEntries()) return handle(node, request, response);
@@ -278,7 +288,7 @@ function startedToday(): number | undefined {
 
 function formatState(RED: NodeAPI, { polls, inbox, sends, consent, store, counts }: AccountState): StateReport {
   const { failing, ...texts } = sends;
-  const { error, ...storeFacts } = store;
+  const { error, former, ...storeFacts } = store;
   return {
     polls: polls.map(({ kind, state, since, lastAnswerAt }) => ({
       kind,
@@ -299,7 +309,11 @@ function formatState(RED: NodeAPI, { polls, inbox, sends, consent, store, counts
       }),
     },
     consent,
-    store: { ...storeFacts, ...(error && { error: translateError(RED, error).toJSON() }) },
+    store: {
+      ...storeFacts,
+      ...(error && { error: translateError(RED, error).toJSON() }),
+      ...(former && { former: { kind: former.kind, error: formatError(RED, former.error) } }),
+    },
     counts,
   };
 }

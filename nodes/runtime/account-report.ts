@@ -47,7 +47,7 @@ export interface StateReport {
     failing?: ErrorReport & { since: string; nextTryAt?: string | undefined };
   };
   consent: { optedOut: number };
-  store: { kind: string; ok: boolean; error?: ErrorReport };
+  store: { kind: string; ok: boolean; error?: ErrorReport; former?: { kind: string; error: ErrorReport } };
   counts: CountsReport;
 }
 

@@ -26,6 +26,10 @@ export const badges = {
     if (reason === 'limitHandset' || reason === 'limitDay' || reason === 'quiet') {
       return badge(['red', 'ring'], `status.${reason}`, { until: formatUntil(Date.parse(String(params.until))) });
     }
+    if (reason === 'formerUnread') {
+      const former = String(params.former).split(' ')[0] ?? '';
+      return badge(['red', 'ring'], 'status.formerUnread', { former, detail: String(params.detail) });
+    }
     return badge(['red', 'ring'], ownBadges[reason] ?? `short.${code}`);
   },
   /** @param n number of stored messages that wait until the outage is over */

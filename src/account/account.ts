@@ -15,7 +15,8 @@ import type { RuleSettings } from '../outbox/rules';
 import { closeGraceMs, type SendHandler, type SendingNode } from '../outbox/sender-registrations';
 import { Endpoint, type EndpointHost, type Endpoints, Polls } from '../polling/endpoint';
 import type { AwaitedKind } from '../replies/reply-request';
-import { AccountData, AccountStores, type AccountStoresHost } from './account-data';
+import { AccountData } from './account-data';
+import { importStore } from './import';
 import { type FormerPlace, JoinedMembership, type MembershipHost } from './membership';
 import { ReplyPoll } from './reply-poll';
 import type { AccountSettings, Member } from './settings';
@@ -28,8 +29,8 @@ export interface AccountOptions {
   clock: Clock;
   /** Counts what it does. */
   stats: Stats;
-  /** Finds the account of another login. */
-  find(key: string): Account;
+  /** The account of another login, if this process has one. */
+  find(key: string): Account | undefined;
   /** Nothing would be lost by forgetting it now. */
   onIdle(): void;
 }
@@ -47,7 +48,7 @@ const optedOutKnownMs = 30_000;
 const forgetAfterMs = 60_000;
 
 /** What all nodes on one login share. */
-export class Account implements EndpointHost, AccountStoresHost, MembershipHost {
+export class Account implements EndpointHost, MembershipHost {
   readonly key: string;
   readonly clock: Clock;
   readonly stats: Stats;
@@ -62,7 +63,14 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   /** Beginnings of the numbers that nodes may write to that send, by their ids. */
   readonly #prefixes = new Map<string, ReadonlySet<string>>();
   readonly #options: AccountOptions;
-  readonly stores = new AccountStores(this);
+  /** By the name of the store. */
+  readonly #byStore = new Map<string, AccountData>();
+  /** What the account has in the store that is used now. */
+  data: AccountData | undefined;
+  /** Whether a member has used the data since the first of them joined. */
+  #isChosen = false;
+  /** Resolves when the last member has left completely. */
+  #leaving: Promise<void> | undefined;
   /** For replies, and for statuses. */
   readonly #replyPolls: Readonly<Record<AwaitedKind, ReplyPoll>>;
   readonly #queue: SendQueue;
@@ -118,17 +126,12 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     this.#replyPolls = { incoming: createPoll('incoming', 'status'), status: createPoll('status', 'incoming') };
   }
 
-  get data(): AccountData | undefined {
-    return this.stores.data;
-  }
-
   failure(): SmsError | undefined {
-    return this.stores.data?.journal.failure;
+    return this.data?.journal.failure;
   }
 
   inboxOf(member: Member): Inbox {
-    // What a poll in flight brings may answer what is known in the former store alone.
-    return (this.stores.former ?? this.stores.dataOf(member)).receiving;
+    return this.dataOf(member).receiver;
   }
 
   onChanged(): void {
@@ -150,8 +153,8 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     findProxy(settings.baseUrl, settings.proxy, settings.proxyRules);
     if (this.members.size === 0) {
       this.#open(settings);
-      this.stores.begin();
-      this.#lateness = this.clock.after(longestDeploymentMs, () => this.stores.goOn(), true);
+      this.#isChosen = false;
+      this.#lateness = this.clock.after(longestDeploymentMs, () => this.#goOn(), true);
     }
     const client = new Client({ ...settings, connections: this.#connections, clock: this.clock });
     const membership = new JoinedMembership(settings, client, this);
@@ -192,7 +195,7 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   }
 
   attachSender(member: Member, handler: Omit<SendHandler, 'client'>): SendingNode {
-    const sending = this.stores.dataOf(member).outbox.attach({ ...handler, client: member.client });
+    const sending = this.dataOf(member).outbox.attach({ ...handler, client: member.client });
     const { prefixes = [] } = member.settings;
     // What is kept of it leaves only while it is here.
     if (prefixes.length > 0) this.#prefixes.set(handler.id, new Set(prefixes));
@@ -212,13 +215,19 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     const journal = this.data?.journal;
     const isKnown = this.clock.elapsed() - this.#optedOutReadAt < optedOutKnownMs;
     if (isKnown || !journal?.isOpen) return;
-    // What a former login or store has is not all here yet.
-    if (!this.stores.expected) this.#optedOutReadAt = this.clock.elapsed();
+    this.#optedOutReadAt = this.clock.elapsed();
     this.optedOut = await journal.run(createReading('refuse', countOptOuts)).catch(() => this.optedOut);
   }
 
   onOptOut(): void {
     this.#optedOutReadAt = Number.NEGATIVE_INFINITY;
+  }
+
+  connectionOf({ settings }: Member): { id: string; settings: ('proxy' | 'tls')[] } | undefined {
+    const opened = this.settings;
+    if (!opened || opened === settings) return undefined;
+    const differing = (['proxy', 'tls'] as const).filter((name) => !isDeepStrictEqual(settings[name], opened[name]));
+    return differing.length > 0 ? { id: opened.id, settings: differing } : undefined;
   }
 
   /** Connections and the settings of the queue are those of the first member. */
@@ -227,16 +236,17 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     this.settings = settings;
   }
 
-  createData(settings: AccountSettings): AccountData {
+  #createData(settings: AccountSettings, former: AccountData | undefined): AccountData {
     const { key, clock, stats, endpoints } = this;
     const onChanged = () => (this.settings ?? settings).onChanged?.();
     const onStore = () => {
       for (const endpoint of Object.values(endpoints)) endpoint.holdOrResume();
       onChanged();
     };
-    // What is taken over from a former store is nothing to poll for there.
-    const isUsed = () => this.stores.data === data;
+    const isUsed = () => this.data === data;
     const data = new AccountData({
+      storeName: settings.storeName,
+      former,
       store: settings.createStore(key),
       clock,
       queue: this.#queue,
@@ -253,8 +263,6 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
       rules: this.#rules,
       wishOf: (text) => this.#wishOf?.(text),
       onOptOut: () => this.onOptOut(),
-      expected: () => this.stores.expected,
-      unread: () => this.stores.unread,
       sources: () => [
         ...(endpoints.status.isWatched ? (['status'] as const) : []),
         ...(endpoints.incoming.isWatched ? (['reply'] as const) : []),
@@ -277,9 +285,8 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
   }
 
   async ready(member: Member | undefined): Promise<Member> {
-    const { journal } = this.stores.dataOf(this.#present(member));
+    const { journal } = this.dataOf(this.#present(member));
     await journal.ready();
-    await this.stores.expected;
     // The store may have failed since, in the same turn of the event loop.
     if (journal.failure) throw journal.failure;
     return this.#present(member);
@@ -293,28 +300,74 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     return present;
   }
 
-  inherit(
-    member: Member,
-    { key, store = member.settings }: FormerPlace,
-    onFailure: (failure: SmsError) => void = () => {},
-    started = Promise.resolve(),
-  ): Promise<boolean> {
-    const former = key === this.key ? this : this.#options.find(key);
-    return this.stores.takeOver({ former: former.stores, store, member, onFailure, started });
+  /** Data of the member's store. The first member that asks for it chooses the store. */
+  dataOf(member: Member): AccountData {
+    const earlier = this.data;
+    if (earlier && (this.#isChosen || !this.members.has(member))) return earlier;
+    this.#isChosen = true;
+    const { settings } = member;
+    const known = this.#byStore.get(settings.storeName);
+    const data = known && !known.isImported ? known : this.#createData(settings, known);
+    this.#byStore.set(settings.storeName, data);
+    this.data = data;
+    data.journal.begin();
+    if (earlier && earlier !== data) void earlier.close();
+    return data;
   }
 
-  async keepOpen<T>(work: () => Promise<T>): Promise<T> {
-    this.#forgetting?.cancel();
-    this.#works++;
-    try {
-      return await work();
-    } finally {
-      this.#works--;
-      if (!this.#isNeeded) void this.#closeWhenIdle();
-    }
+  importFrom(member: Member, formers: readonly FormerPlace[], started: Promise<void>): void {
+    const data = this.dataOf(member);
+    data.imports.add(
+      formers.map(({ id, key = this.key, kind, store, onDone, onFailure }) => {
+        const account = () => (key === this.key ? this : this.#options.find(key));
+        return {
+          id,
+          kind,
+          started,
+          onDone,
+          onFailure,
+          isWanted: () => this.members.has(member),
+          isUsed: () => store !== undefined && (account()?.isUsedIn(store.storeName) ?? false),
+          importInto: async (options) => {
+            if (!store) throw new SmsError('formerUrl');
+            const former = account();
+            const known = await former?.findData(store.storeName, former !== this);
+            if (known) return known.exportTo(data, { ...options, id });
+            return importStore({ ...options, id, from: store.createStore(key), hasAllItems: false });
+          },
+        };
+      }),
+    );
   }
 
-  async leave(member: Member, returning: Promise<void> | undefined): Promise<void> {
+  /** Finds what this process has in a store and has not imported, when the members that left have closed. */
+  async findData(storeName: string, isToClose: boolean): Promise<AccountData | undefined> {
+    if (isToClose) await this.#leaving;
+    const data = this.#byStore.get(storeName);
+    return data?.isImported ? undefined : data;
+  }
+
+  /** Whether deployed nodes have, or are about to have, their data in a store of this name. */
+  isUsedIn(storeName: string): boolean {
+    const { members, data } = this;
+    if (members.size > 0 && this.#isChosen) return data?.storeName === storeName;
+    return [...members].some(({ settings }) => settings.storeName === storeName);
+  }
+
+  /** A node that has not attached by now is not part of the flows: its messages expire in their time. */
+  #goOn(): void {
+    const [first] = this.members;
+    const data = this.data ?? (first && this.dataOf(first));
+    data?.outbox.open();
+  }
+
+  leave(member: Member, returning: Promise<void> | undefined): Promise<void> {
+    const leaving = this.#leave(member, returning);
+    this.#leaving = leaving;
+    return leaving;
+  }
+
+  async #leave(member: Member, returning: Promise<void> | undefined): Promise<void> {
     this.members.delete(member);
     const [first] = this.members;
     if (!first || !isDeepStrictEqual(wayOf(first.settings), wayOf(this.settings))) {
@@ -360,19 +413,24 @@ export class Account implements EndpointHost, AccountStoresHost, MembershipHost 
     while (this.polls.size > 0) await this.polls.ended();
     if (this.#isNeeded) return;
     const { data } = this;
-    await data?.journal.close();
+    await data?.close();
     if (this.#isNeeded) return;
-    // What it has in a shared store, another that takes its place does not find.
-    const isOwn = data?.journal.isShared && data.journal.mayHold;
+    // Another account in its place would not find its items in a shared store.
+    const isOwn = data?.journal.isShared && data.journal.mayHold && !data.isImported;
     const isDisposable = !data || (!isOwn && !data.outbox.hasMessages);
-    if (isDisposable && this.stores.isSettled && this.#queue.isRested) this.#forget();
-    else if (this.stores.isSettled) {
+    if (isDisposable && this.#isSettled && this.#queue.isRested) this.#forget();
+    else if (this.#isSettled) {
       this.#forgetting = this.clock.after(forgetAfterMs, () => this.#forget(), true);
     }
   }
 
+  /** Whether nothing is lost if the account is forgotten. */
+  get #isSettled(): boolean {
+    return [...this.#byStore.values()].every(({ isSettled }) => isSettled);
+  }
+
   #forget(): void {
-    if (!this.#isNeeded && this.stores.isSettled) this.#options.onIdle();
+    if (!this.#isNeeded && this.#isSettled) this.#options.onIdle();
   }
 }
 

@@ -28,11 +28,7 @@ export function createAccounts(): Accounts {
       key,
       clock,
       stats,
-      find(formerKey) {
-        const former = accounts.get(formerKey) ?? create(formerKey, clock);
-        accounts.set(formerKey, former);
-        return former;
-      },
+      find: (formerKey) => accounts.get(formerKey),
       onIdle() {
         if (accounts.get(key) === account) accounts.delete(key);
       },

@@ -13,7 +13,7 @@ import type { Kind, RecordsOfKind } from '../model';
 import { nothingSent } from '../outbox/admin';
 import type { SendHandler, SendingNode } from '../outbox/sender-registrations';
 import type { Endpoints, Watcher } from '../polling/endpoint';
-import type { AccountStores } from './account-data';
+import type { AccountData } from './account-data';
 import type { AccountSettings, Member, StoreChoice } from './settings';
 import type {
   AccountState,
@@ -90,12 +90,20 @@ export interface Subscriptions {
   callback: CallbackSubscription;
 }
 
-/** Where one has kept before. */
+/** A place in which an account node had its data before. */
 export interface FormerPlace {
-  /** Names the login, as {@link Membership.key} does. */
-  key: string;
-  /** The store; the member's own when absent. */
-  store?: StoreChoice;
+  /** Names the import: the same each time that it is tried, also after a restart. */
+  id: string;
+  /** Names the login, as {@link Membership.key} does; the present login if absent. */
+  key?: string;
+  /** `memory`, `disk` or `redis`. */
+  kind: string;
+  /** Absent: it cannot be made, because the URL of the server is not known any longer. */
+  store: StoreChoice | undefined;
+  /** It is imported, skipped because other nodes use it, or given up. */
+  onDone(how: 'imported' | 'skipped' | 'forgotten'): void;
+  /** It cannot be read now. Called again only for another reason. */
+  onFailure(error: SmsError): void;
 }
 
 /** One's part in an account. */
@@ -103,17 +111,16 @@ export interface Membership {
   /** Names the login, for {@link inherit}: 32 hexadecimal digits that give nothing away. */
   readonly key: string;
   /**
-   * Takes over what is left in a place that this one's replaces, another login, another store or both, and what polls in flight
-   * still bring there, unless others keep there. Resolves with whether nothing is left to take over: not while others on this
-   * login keep there, since this one does then.
+   * Imports the data of former places, in this order, before the store of the account takes anything. Until then the store
+   * counts as failing.
    *
-   * From the call on texts that have a key, or that people may opt out of, wait for what is known there. What comes, and what is under
-   * limits, waits no longer than 10 s.
-   *
-   * @param onFailure told why what is kept there cannot be read now, which is safe there
-   * @param started resolves when it is known who else is there; at once when absent
+   * @param started resolves when all nodes of the deployment are there, so that it is known who else uses the places
    */
-  inherit(former: FormerPlace, onFailure?: (failure: SmsError) => void, started?: Promise<void>): Promise<boolean>;
+  importFrom(formers: readonly FormerPlace[], started?: Promise<void>): void;
+  /** Gives up the import that waits. Its data stays where it is. Returns whether an import was waiting. */
+  forgetFormer(): Promise<boolean>;
+  /** Settings in which this member differs from the connections of the account, and the id of the member that opened those. */
+  readonly connection: { id: string; settings: ('proxy' | 'tls')[] } | undefined;
   /** Makes a node one of those that send, with the credentials of this member. Its texts from before go on. */
   attachSender(handler: Omit<SendHandler, 'client'>): SendingNode;
   /** Makes a call that is neither queued nor looped, with the credentials of this member. */
@@ -175,16 +182,18 @@ export interface MembershipHost {
   readonly clock: Clock;
   /** See {@link AccountState.consent}. */
   readonly optedOut: number;
-  /** Where it keeps. */
-  readonly stores: AccountStores;
+  readonly data: AccountData | undefined;
+  dataOf(member: Member): AccountData;
+  /** See {@link Membership.connection}. */
+  connectionOf(member: Member): Membership['connection'];
   /** See {@link Membership.attachSender}. */
   attachSender(member: Member, handler: Omit<SendHandler, 'client'>): SendingNode;
   /** See {@link Membership.refresh}. */
   refresh(): Promise<void>;
   /** Who has opted out is others now. */
   onOptOut(): void;
-  /** See {@link Membership.inherit}. */
-  inherit(member: Member, ...former: Parameters<Membership['inherit']>): Promise<boolean>;
+  /** See {@link Membership.importFrom}. */
+  importFrom(member: Member, formers: readonly FormerPlace[], started: Promise<void>): void;
   /** See {@link Membership.leave}. */
   leave(member: Member, returning: Promise<void> | undefined): Promise<void>;
 }
@@ -231,11 +240,19 @@ export class JoinedMembership implements Membership, Member {
 
   /** What all members share. */
   get inbox(): Inbox {
-    return this.#host.stores.dataOf(this).inbox;
+    return this.#host.dataOf(this).inbox;
   }
 
-  inherit(...former: Parameters<Membership['inherit']>): Promise<boolean> {
-    return this.#host.inherit(this, ...former);
+  get connection(): Membership['connection'] {
+    return this.#host.connectionOf(this);
+  }
+
+  importFrom(formers: readonly FormerPlace[], started = Promise.resolve()): void {
+    if (formers.length > 0) this.#host.importFrom(this, formers, started);
+  }
+
+  async forgetFormer(): Promise<boolean> {
+    return (await this.#host.data?.imports.forget()) ?? false;
   }
 
   subscribe<C extends Channel>(channel: C, subscriber: Subscribers[C]): Subscriptions[C] {
@@ -247,16 +264,17 @@ export class JoinedMembership implements Membership, Member {
   }
 
   state(): AccountState {
-    const { stores, endpoints, stats, optedOut } = this.#host;
-    const { inbox, outbox, journal } = stores.data ?? {};
-    const [kind = ''] = (stores.storeName ?? this.settings.storeName).split(' ');
+    const { data, endpoints, stats, optedOut } = this.#host;
+    const { inbox, outbox, journal, imports } = data ?? {};
+    const [kind = ''] = (data ?? this.settings).storeName.split(' ');
+    const former = imports?.waiting;
     const error = journal?.failure ?? journal?.damage;
     return {
       polls: Object.values(endpoints).flatMap(({ summary }) => summary ?? []),
       inbox: inbox?.state ?? nothingReceived,
       sends: outbox?.admin.state ?? nothingSent,
       consent: { optedOut },
-      store: { kind, ok: journal?.failure === undefined, ...(error && { error }) },
+      store: { kind, ok: journal?.failure === undefined, ...(error && { error }), ...(former && { former }) },
       counts: stats.counts,
     };
   }
@@ -270,7 +288,7 @@ export class JoinedMembership implements Membership, Member {
   }
 
   entries(state: EntryState, most: number, after?: string): EntryList {
-    const { data } = this.#host.stores;
+    const { data } = this.#host;
     if (!data) return { entries: [], total: 0 };
     const { inbox, outbox } = data;
     if (state !== 'unhandled') return outbox.admin.entries(state, most, after);
@@ -279,7 +297,7 @@ export class JoinedMembership implements Membership, Member {
   }
 
   async act(id: string, action: EntryAction): Promise<Decision> {
-    const { data } = this.#host.stores;
+    const { data } = this.#host;
     if (!data) return 'gone';
     const { deadLetters } = data.inbox;
     const item = deadLetters.get(id);
@@ -309,12 +327,10 @@ export class JoinedMembership implements Membership, Member {
   }
 
   async optOuts(query?: OptOutQuery): Promise<OptOutPage> {
-    await this.#host.stores.expected;
     return this.inbox.journal.run(createReading('refuse', (look) => listOptOuts(look, query)));
   }
 
   async changeOptOuts(msisdns: readonly string[], wish: ConsentChange): Promise<number> {
-    await this.#host.stores.expected;
     const change = { msisdns, wish, at: this.#host.clock.now(), via: 'person' } as const;
     const changed = await this.inbox.journal.run(createOptOutStep(change, 'refuse'));
     this.#host.onOptOut();
@@ -348,7 +364,6 @@ export class JoinedMembership implements Membership, Member {
     let isClosed = false;
     return {
       accept: async (callback) => {
-        await this.#host.stores.expected;
         if (isClosed) throw new SmsError('closed');
         await inbox.accept({ ...callback, via: 'callback', address });
       },

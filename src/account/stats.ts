@@ -5,6 +5,7 @@ import type { SendState, TextAction, TextEntry, TextEntryList } from '../outbox/
 import { Outage } from '../outbox/outage';
 import { SendCounts } from '../outbox/text';
 import type { PollSummary } from '../polling/endpoint';
+import type { WaitingImport } from './import';
 
 /** What an account does and what waits in it. All times are in ms since 1970. */
 export interface AccountState {
@@ -27,6 +28,8 @@ export interface StoreState {
   ok: boolean;
   /** Why not; or what of it was found damaged since the process started. */
   error?: SmsError;
+  /** The import that waits, and why. */
+  former?: WaitingImport;
 }
 
 /** What became of texts, and what came in. */

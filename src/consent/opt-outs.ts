@@ -1,4 +1,4 @@
-import { type Changes, foreverMs, type Look, type MovedValues, type Remembered, unsweptPrefix } from '../store/store';
+import { type Changes, foreverMs, type Look, type Remembered, unsweptPrefix } from '../store/store';
 import type { ConsentChange } from './words';
 
 /** Somebody who wants no more texts. */
@@ -105,15 +105,11 @@ export function listOptOuts(look: Look, { search = '', after, most = 200 }: OptO
   return { optouts: lines.map(parse), total: found.length, ...(next && { next }) };
 }
 
-/** A number is on the list of both that is on either. */
-export const movedOptOuts: MovedValues = {
-  prefix: optOutPrefix,
-  merge(own, other) {
-    const lines = new Map([...linesByNumber(other), ...linesByNumber(own)]);
-    return { ...own, value: [...lines.values()].join('\n') };
-  },
-  staysCopied: true,
-};
+/** Joins two lists: a number that is on either is on the joined one. */
+export function mergeOptOuts(own: Remembered, former: Remembered): Remembered {
+  const lines = new Map([...linesByNumber(former), ...linesByNumber(own)]);
+  return { ...own, value: [...lines.values()].join('\n') };
+}
 
 function readAll(look: Look): string[] {
   return allKeys.flatMap((key) => linesOf(look(key)));

@@ -217,7 +217,6 @@ export class DeadLetters {
         this.#sweepLater();
       },
       itemOf: (id) => this.get(id),
-      kept: () => [...this.#kept.values()].map(({ item }) => item),
       forget: (id) => this.forget(id),
       letGo: () => {
         this.#kept.clear();

@@ -2,12 +2,11 @@ import { hash } from 'node:crypto';
 import type { Clock } from '../clock';
 import type { Journal } from '../journal/journal';
 import type { Versions } from '../journal/step';
-import { type InboxRecord, kinds, type RecordOfKind, type Via } from '../model';
+import { type InboxRecord, type RecordOfKind, type Via } from '../model';
 import {
   type Changes,
   digest,
   type Look,
-  type MovedValues,
   parseRememberedValue,
   type Remembered,
 } from '../store/store';
@@ -182,14 +181,6 @@ export function mergeSeen(key: string, { theirs, mine }: Pick<Versions, 'theirs'
   const messages = [...kept, ...own.filter((message) => !findIn(others, message))];
   return { ...mine, value: JSON.stringify({ messages }) };
 }
-
-const isCommon = true;
-
-/** The values that remember which records were seen. */
-export const movedSeen: readonly MovedValues[] = [
-  ...[...kinds.map((kind) => `${kind}:`), changePrefix].map((prefix) => ({ prefix, isCommon })),
-  { prefix: textPrefix, isCommon, merge: (mine, theirs, key) => mergeSeen(key, { theirs, mine }) },
-];
 
 function isSeenAs(message: SeenMessage, { id, text }: Identity): boolean {
   return text !== undefined && findIn([message], { instant: text.instant, ...present({ id }) }) !== undefined;

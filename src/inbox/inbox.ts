@@ -11,7 +11,7 @@ import { currentEntry, type InboxParts, leaveOut, settle } from './context';
 import type { Consent } from './correlator';
 import { DeadLetters } from './dead-letters';
 import { type Channel, type Entry, isEntry, isRecordsOfKind, type KindOn, oldestOf, Pending } from './entries';
-import { mergeSeen, movedSeen, type Verdict } from './identity';
+import { mergeSeen, type Verdict } from './identity';
 
 export type { Arrival } from './accept';
 
@@ -19,8 +19,6 @@ export type { Arrival } from './accept';
 export interface InboxOptions extends Pick<InboxParts, 'journal' | 'clock' | 'dedupe' | 'dedupeMs' | 'correlator'> {
   /** Reads an opt-out or an opt-in. Absent: the account has no list of opted-out numbers. */
   consentOf?(event: RecordOfKind): Consent | undefined;
-  /** The inbox that claims what other processes leave in this store. `undefined`: this inbox does. */
-  replacedBy(): Inbox | undefined;
   /** A node threw when it was given something. */
   onFault(error: unknown): void;
   /** Counts what came and what became of it. */
@@ -77,7 +75,7 @@ export class Inbox {
     this.counts = options.counts;
     this.#context = this.#createContext(options);
     this.deadLetters = this.#context.deadLetters;
-    const wanted = () => options.replacedBy()?.wanted ?? this.wanted;
+    const wanted = () => this.wanted;
     this.journal.join('inbox', createInboxParticipant(this.#context, wanted));
     this.journal.join('deadLetter', this.deadLetters.createParticipant());
   }
@@ -274,8 +272,6 @@ function createInboxParticipant(context: InboxContext, wanted: Participant['want
     itemOf: (id) => entries.get(id)?.entry,
     forget: (id) => void entries.delete(id),
     letGo: () => entries.clear(),
-    kept: () => [...entries.values()].map(({ entry }) => entry),
-    values: movedSeen,
   };
 }
 

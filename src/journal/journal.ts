@@ -2,6 +2,7 @@ import { type Clock, nextTurn, type Timer } from '../clock';
 import { SmsError } from '../errors';
 import {
   asStoreError,
+  dropItem,
   type Item,
   type ItemKind,
   idTimeLength,
@@ -10,13 +11,13 @@ import {
   type PendingWrite,
   type RecoveredState,
   type RecoveredWrite,
-  type Remembered,
   type Store,
+  type StoreEvents,
   StoreLapse,
   timeOf,
 } from '../store/store';
 import { ClockSkew } from './clock-skew';
-import { createChange, type Participant, type Step } from './step';
+import { createChange, type HeldItem, type Participant, type Step } from './step';
 import { StepWriter, type Task } from './writer';
 
 export type { Participant, Step, WhileFailing } from './step';
@@ -28,10 +29,10 @@ export type { Participant, Step, WhileFailing } from './step';
  * |---|---|---|
  * | `closed` | nobody needs the store | `opening` |
  * | `opening` | it is being opened | `open`, `failed` |
- * | `open` | it can be used | `lapsed`, `failed`, `closing` |
+ * | `open` | it can be used | `lapsed`, `failed`, `due`, `closing` |
  * | `lapsed` | it works, but has to be opened again before the next step | `reopening`, `failed` |
  * | `reopening` | it is being opened after a lapse | `unproven`, `failed` |
- * | `unproven` | it can be used, and nothing was written since the lapse: a further lapse is a failure | `open`, `failed`, `closing` |
+ * | `unproven` | it can be used, and nothing was written since the lapse: a further lapse is a failure | `open`, `failed`, `due`, `closing` |
  * | `failed` | it cannot be used, and waits to be opened again | `due`, `closing` |
  * | `due` | it is to be opened again now | `opening` |
  * | `closing` | it is being closed | `closed` |
@@ -41,10 +42,10 @@ export type JournalMode = keyof typeof nextModes;
 const nextModes = {
   closed: ['opening'],
   opening: ['open', 'failed'],
-  open: ['lapsed', 'failed', 'closing'],
+  open: ['lapsed', 'failed', 'due', 'closing'],
   lapsed: ['reopening', 'failed'],
   reopening: ['unproven', 'failed'],
-  unproven: ['open', 'failed', 'closing'],
+  unproven: ['open', 'failed', 'due', 'closing'],
   failed: ['due', 'closing'],
   due: ['opening'],
   closing: ['closed'],
@@ -60,6 +61,8 @@ export interface JournalOptions {
   onSteps?(): void;
   /** Something in the store was damaged and is quarantined; everything else continues. The error has nothing of its content. */
   onDamaged?(error: SmsError): void;
+  /** Called before the store is opened, which counts as failed if this rejects. */
+  prepare?(events: StoreEvents): Promise<void>;
   /** How long to wait before a store that failed is opened again, unless it is needed before. Absent: 5 s. */
   reopenDelayMs?: number;
 }
@@ -82,9 +85,7 @@ export class Journal {
   readonly isDurable: boolean;
   readonly clock: Clock;
   readonly #options: JournalOptions;
-  readonly participants = new Map<ItemKind, Participant>();
-  /** Items by id that another journal still has, although they might be in the store: they are not found before it has dropped them. */
-  readonly arriving = new Map<string, Item>();
+  readonly #participants = new Map<ItemKind, Participant>();
   readonly #writer: StepWriter;
   /** When the last id was given, in µs since 1970, and a suffix that tells apart the ids of processes that share a store. */
   #lastIdAt = 0;
@@ -98,12 +99,12 @@ export class Journal {
   /** The last damage that was found. */
   damage: SmsError | undefined;
   #retry: Timer | undefined;
-  /** Number of steps that were asked for. */
-  taken = 0;
   /** Whether the store is to be open. */
   #isWanted = true;
   /** Identifies the last opening of the store. */
-  opening: object | undefined;
+  #opening: object | undefined;
+  /** Ids of held items that were replayed. */
+  readonly #replayed = new Set<string>();
   /** Participants know everything that is in the store. */
   #isRead = false;
 
@@ -113,7 +114,7 @@ export class Journal {
     this.isShared = store.shared === true;
     this.isDurable = store.durable;
     this.clock = clock;
-    this.#writer = new StepWriter(store, this.participants, ClockSkew.of(clock));
+    this.#writer = new StepWriter(store, this.#participants, ClockSkew.of(clock));
     const random = Math.floor(clock.random() * 2 ** 32);
     this.#idSuffix = random.toString(16).padStart(8, '0');
   }
@@ -129,12 +130,12 @@ export class Journal {
 
   /** Whether nothing waits to be written. */
   get isWritten(): boolean {
-    return this.#queue.length === 0 && !this.#writer.hasUnsaved;
+    return this.#queue.length === 0 && !this.#writer.hasUnsaved && !this.#writer.hasPostponed;
   }
 
   /** Adds a participant. Has to be called before the journal is opened. */
   join(part: ItemKind, participant: Participant): void {
-    this.participants.set(part, participant);
+    this.#participants.set(part, participant);
   }
 
   /** Lets the store be opened again after {@link close}, when something is asked for. */
@@ -175,6 +176,15 @@ export class Journal {
     while (this.#working) await this.#working;
   }
 
+  /** Opens the store again, also if it is open. */
+  reopen(): void {
+    this.begin();
+    const next: readonly JournalMode[] = nextModes[this.#mode];
+    if (next.includes('due')) this.#setMode('due');
+    else if (this.#mode === 'opening' || this.#mode === 'reopening') void this.flush().then(() => this.reopen());
+    this.#work();
+  }
+
   /** Writes what is unwritten and closes the store, unless it is opened again in the meantime. */
   async close(): Promise<void> {
     this.#isWanted = false;
@@ -189,7 +199,6 @@ export class Journal {
    */
   run<Result>(step: Step<Result>): Promise<Result> {
     if (step.whileFailing === 'refuse' && !this.#isWanted) return Promise.reject(this.#unavailable());
-    this.taken++;
     return new Promise((resolve, reject) => {
       this.#enqueue({ step, resolve: resolve as (result: unknown) => void, reject });
     });
@@ -203,28 +212,6 @@ export class Journal {
     return this.#options.store.hold?.(text);
   }
 
-  /**
-   * Everything that is remembered under keys with these prefixes.
-   *
-   * @throws SmsError `SMS_STORE` if the store cannot be used
-   */
-  async remembered(prefixes: readonly string[]): Promise<[key: string, remembered: Remembered][]> {
-    const found = await this.#read(() => this.#attempt((store) => store.list(prefixes)));
-    if (!found) throw this.#unavailable();
-    return found;
-  }
-
-  /** Has participants find items of another journal, once `isTheirs` has resolved, and before any step that is asked for from now on. */
-  take(items: readonly Item[], isTheirs = Promise.resolve()): Promise<void> {
-    const arrived = () => items.filter(({ id }) => this.arriving.delete(id));
-    return this.#read(() => isTheirs.then(() => this.#find(arrived(), false, true)));
-  }
-
-  /** Whether the store has an item, as far as is known. */
-  isStored(id: string): boolean {
-    return this.#writer.stored.has(id);
-  }
-
   /** Takes postponed steps that no longer say `postpone`. */
   retakePostponed(): void {
     for (const task of this.#writer.takePostponed()) this.#enqueue(task);
@@ -233,11 +220,6 @@ export class Journal {
   /** See {@link Store.mayHold}. Also true if this process has left something there. */
   get mayHold(): boolean | undefined {
     return this.#writer.stored.size > 0 || this.#options.store.mayHold;
-  }
-
-  /** See {@link Store.takeOverMs}. */
-  get takeOverMs(): number {
-    return this.#options.store.takeOverMs ?? 0;
   }
 
   /** An id for a new item: ascending with time, unique among processes. */
@@ -253,10 +235,6 @@ export class Journal {
   /** Whether the store is to be opened again before anything else. */
   get #isToOpen(): boolean {
     return this.#mode === 'lapsed' || this.#mode === 'due';
-  }
-
-  #read<T>(read: () => Promise<T>): Promise<T> {
-    return new Promise((resolve) => this.#enqueue(async () => resolve(await read())));
   }
 
   #enqueue(what: Task | Reading): void {
@@ -337,7 +315,7 @@ export class Journal {
   /** Opens the store, and tells the participants what is found there, now and later. */
   async #open(): Promise<void> {
     const opening = {};
-    this.opening = opening;
+    this.#opening = opening;
     this.#setMode(this.#mode === 'lapsed' ? 'reopening' : 'opening');
     const leftovers = await this.#openStore(opening);
     if (!leftovers) return;
@@ -355,7 +333,7 @@ export class Journal {
   }
 
   #replay(held: RecoveredWrite): void {
-    const isKnown = [...this.participants.values()].some((participant) => {
+    const isKnown = [...this.#participants.values()].some((participant) => {
       try {
         return participant.replay?.(held);
       } catch {
@@ -365,29 +343,44 @@ export class Journal {
     if (!isKnown) this.#quarantine(held.quarantine());
   }
 
+  /** Replays a text that an import has brought as an item. */
+  #replayItem({ id, part, text }: HeldItem): void {
+    if (this.#replayed.has(id)) return;
+    this.#replayed.add(id);
+    const drop = createChange((changes) => dropItem(changes, id, part));
+    this.#replay({ text, letGo: () => void this.run(drop), quarantine: () => id });
+  }
+
   #quarantine(place: string): void {
-    this.damage = new SmsError('storeUnreadable', { params: { place } });
-    this.#options.onDamaged?.(this.damage);
+    this.#report(new SmsError('storeUnreadable', { params: { place } }));
+  }
+
+  #report(damage: SmsError): void {
+    this.damage = damage;
+    this.#options.onDamaged?.(damage);
   }
 
   async #openStore(opening: object): Promise<RecoveredState | undefined> {
     try {
-      const leftovers = await this.#options.store.open({
+      const events: StoreEvents = {
         onTakenOver: (items) =>
           this.#enqueue(async () => {
             // Items claimed before the store failed are found again, or another process has claimed them since.
-            if (opening !== this.opening) return;
+            if (opening !== this.#opening) return;
             this.#writer.noteFound(items, false);
             await this.#find(items, false);
           }),
-        wanted: () => [...this.participants.values()].flatMap((participant) => [...participant.wanted()]),
+        wanted: () => [...this.#participants.values()].flatMap((participant) => [...participant.wanted()]),
         onFailure: (error) => {
           if (!this.#openAgain(error)) this.#fail(error);
         },
         // Items of unknown parts are left alone: another version might have put them there.
-        isReadable: (item) => this.participants.get(item.part)?.isReadable?.(item) ?? true,
+        isReadable: (item) => this.#participants.get(item.part)?.isReadable?.(item) ?? true,
         onUnreadable: (place) => this.#quarantine(place),
-      });
+        onNewerVersion: () => this.#report(new SmsError('storeNewer')),
+      };
+      await this.#options.prepare?.(events);
+      const leftovers = await this.#options.store.open(events);
       // The store might have failed again already.
       if (this.#mode === 'opening') this.#setMode('open');
       else if (this.#mode === 'reopening') this.#setMode('unproven');
@@ -403,11 +396,10 @@ export class Journal {
    * store failed must not put them there again. After a reset, the store has lost them, and they are kept again.
    */
   #reconcile(missing: readonly string[], isReset: boolean): void {
-    const participants = [...this.participants.values()];
+    const participants = [...this.#participants.values()];
     const keepAgain = (id: string) =>
       createChange((changes) => {
-        const known = [...participants.map((one) => one.itemOf?.(id)), this.arriving.get(id)];
-        const item = known.find((one) => one !== undefined);
+        const item = participants.map((one) => one.itemOf?.(id)).find((one) => one !== undefined);
         if (item && !changes.keep.has(id) && !changes.drop.has(id)) keepItem(changes, item);
       });
     for (const id of missing) {
@@ -415,22 +407,22 @@ export class Journal {
       if (isReset) void this.run(keepAgain(id));
       else if (this.isShared) {
         this.#writer.disown(id);
-        this.arriving.delete(id);
         for (const participant of participants) participant.forget?.(id);
       }
     }
   }
 
-  async #find(items: readonly Item[], isOpening: boolean, isMoved = false): Promise<void> {
+  async #find(items: readonly Item[], isOpening: boolean): Promise<void> {
     const isLeft = this.#createIsLeft();
     for (const item of items) {
       // The clock might have been set back since.
       const givenAt = Math.round(timeOf(item) * 1_000);
       if (givenAt > this.#lastIdAt) this.#lastIdAt = givenAt;
+      if (item.part === 'held' && isLeft(item)) this.#replayItem(item as HeldItem);
     }
-    for (const [part, participant] of this.participants) {
-      const own = items.filter((item) => item.part === part && isLeft(item) && !this.arriving.has(item.id));
-      await participant.found(own, isOpening, isMoved);
+    for (const [part, participant] of this.#participants) {
+      const own = items.filter((item) => item.part === part && isLeft(item));
+      await participant.found(own, isOpening);
     }
   }
 
@@ -447,7 +439,7 @@ export class Journal {
   async #close(): Promise<void> {
     if (this.#mode === 'closed') return;
     // An open store has everything that was to be written.
-    if (this.isOpen && this.isDurable) for (const one of this.participants.values()) one.letGo?.();
+    if (this.isOpen && this.isDurable) for (const one of this.#participants.values()) one.letGo?.();
     this.#isRead = false;
     this.#setMode('closing');
     this.#recovered();
@@ -469,7 +461,7 @@ export class Journal {
   /** The store cannot be used. */
   #fail(cause: unknown): void {
     if (this.#mode === 'closing' || this.#mode === 'closed') return;
-    const isNew = !this.failure;
+    const before = this.failure;
     this.failure = asStoreError(cause);
     if (this.#mode !== 'failed' && this.#mode !== 'due') {
       this.#setMode('failed');
@@ -479,7 +471,7 @@ export class Journal {
         this.#work();
       });
     }
-    if (isNew) this.#options.onStore(this.failure);
+    if (before?.message !== this.failure.message) this.#options.onStore(this.failure);
   }
 
   /** Something was written, or nothing has to be. */

@@ -1,4 +1,4 @@
-import type { Changes, Item, Look, MovedValues, RecoveredWrite, Remembered } from '../store/store';
+import type { Changes, Item, Look, RecoveredWrite, Remembered } from '../store/store';
 
 /**
  * What becomes of a step while the store fails: `refuse` rejects it with `SMS_STORE`, `postpone` takes it when the store
@@ -61,16 +61,21 @@ export interface Versions {
   mine: Remembered;
 }
 
+/** A text that a process of another login held (see {@link Journal.hold}), as an import brings it. */
+export interface HeldItem extends Item {
+  part: 'held';
+  text: string;
+}
+
 /** A part of the library that keeps items in a journal. */
 export interface Participant {
   /**
    * Takes charge of items of its part, some of which it might know. No step is taken until it has returned, or what it
    * returns has resolved.
    *
-   * @param isOpening these are all items that this process has in the store; otherwise a dead process left them, or another journal
-   * @param isMoved another journal left them, and what that journal remembered might be in the store by now
+   * @param isOpening these are all items that this process has in the store; otherwise a dead process left them
    */
-  found(items: readonly Item[], isOpening: boolean, isMoved: boolean): void | Promise<void>;
+  found(items: readonly Item[], isOpening: boolean): void | Promise<void>;
   /** Names as in `Item.subscribers` that this process can claim now. */
   wanted(): readonly string[];
   /** Whether it can use an item. If not, the store quarantines the item. Absent: it can. */
@@ -84,14 +89,8 @@ export interface Participant {
   merge?(key: string, versions: Versions): Remembered | undefined;
   /** An item that it has, to be kept again if the store has lost it. */
   itemOf?(id: string): Item | undefined;
-  /** Another process, or journal, has claimed an item, which can be that of another participant. */
+  /** Another process has claimed an item, which can be that of another participant. */
   forget?(id: string): void;
-  /** All items that it has, as they go to another journal. */
-  kept?(): Iterable<Item>;
-  /** The values that go along. */
-  readonly values?: readonly MovedValues[];
-  /** What else changes as an item comes from another journal (`isHere`), or goes there. */
-  moves?(item: Item, isHere: boolean, look: Look, changes: Changes): void;
   /** The store is about to be closed and keeps all items until it is opened again: the participant can forget them. */
   letGo?(): void;
 }

@@ -78,6 +78,10 @@ export class StepWriter {
     this.#unsaved.keep.delete(id);
   }
 
+  get hasPostponed(): boolean {
+    return this.#postponed.length > 0;
+  }
+
   /** Takes out those that were postponed. */
   takePostponed(): Task[] {
     return this.#postponed.splice(0);

@@ -66,12 +66,6 @@ export interface OutboxOptions {
   onRequestsRest(): void;
   /** A node has thrown, or something that nobody waits for has failed. */
   onFault(error: unknown): void;
-  /** See {@link Participant.wanted}, for what it takes over until it is handed over itself; `undefined`: it is for its own nodes. */
-  wanted(): string[] | undefined;
-  /** Pending while another gives this one what it knows of keys and limits, though not for long. */
-  expected(): Promise<void> | undefined;
-  /** Why it is not known here yet what another knows of keys, and of who has opted out; `undefined`: all is. */
-  unread(): SmsError | undefined;
 }
 
 /** What the ledger stands on. */
@@ -154,13 +148,6 @@ export class Ledger {
    * @throws SmsError `SMS_STORE`, or `busy`: nothing may be sent then, and the message is not here
    */
   async takeIn(text: Text, busy?: SmsError): Promise<TakenIn> {
-    const { expected, unread } = this.#options;
-    if (text.options.once !== undefined) {
-      const expecting = expected();
-      if (expecting) await expecting;
-      const missing = unread();
-      if (missing) throw missing;
-    }
     // Before it is decided nothing of it reaches the store, and while that fails nothing is decided.
     let mayBeWritten = false;
     const decide: Step<TakenIn>['decide'] = (look, changes) => {
@@ -187,13 +174,8 @@ export class Ledger {
   /** The text with those of its recipients that the rules withhold now, and when it may leave if not yet. Nothing is counted, or kept. */
   async judge(text: Text): Promise<{ text: Text; notBefore?: number | undefined }> {
     const { withheld: _, ...rest } = text;
-    const { rules, expected, unread } = this.#options;
+    const { rules } = this.#options;
     if (!holdsAny(rules)) return { text: rest };
-    const { essential, unlimited } = text.options;
-    const isListed = rules.optOut && !essential;
-    if (isListed || !unlimited) await expected();
-    const missing = isListed ? unread() : undefined;
-    if (missing) throw missing;
     const { withheld, notBefore } = await this.journal.run(judge(text, this.#memory()));
     return { text: withheld.length === 0 ? rest : { ...rest, withheld }, notBefore };
   }
@@ -272,12 +254,7 @@ export class Ledger {
   async flowMessageOf(item: Text | FollowUp): Promise<string | undefined> {
     if (item.kind === 'text' && !item.isFlowMessageApart) return item.flowMessage;
     const key = flowMessageKey(item.kind === 'text' ? item.id : item.text);
-    const read = () => this.journal.run(createReading('postpone', (look) => look(key)?.value));
-    const flowMessage = await read();
-    if (flowMessage !== undefined) return flowMessage;
-    // The login that was here meanwhile may have taken it along, and has not given it back yet.
-    await this.#options.expected();
-    return read();
+    return this.journal.run(createReading('postpone', (look) => look(key)?.value));
   }
 
   /** @param remembered a text that may be remembered now */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Changes, createChanges, type Look, type MovedValues, type Remembered } from '../store/store';
+import { type Changes, createChanges, type Look, type Remembered } from '../store/store';
 
 /** An account's own limits; an absent one is none. */
 export interface LimitSettings {
@@ -34,7 +34,7 @@ export interface Counting {
 
 const dayMs = 24 * 3_600_000;
 /** The keys of all limits begin so. */
-const limitPrefix = 'limit:';
+export const limitPrefix = 'limit:';
 const dayKey = `${limitPrefix}day`;
 
 /** What is remembered outlasts its window by so long, lest it be swept when the clock is set forward. */
@@ -87,15 +87,10 @@ export function giveBack(counting: Counting, takenAt: Moment, look: Look, change
   windows.write(changes);
 }
 
-/** What two logins have counted is added up, once. */
-export const movedLimits: MovedValues = {
-  prefix: limitPrefix,
-  merge: (own, other) => ({
-    ...own,
-    forMs: Math.max(own.forMs, other.forMs),
-    value: mergeWindows(own.value, other.value),
-  }),
-};
+/** Joins the counts of two places. What both have counted at one moment is the same. */
+export function mergeLimits(own: Remembered, former: Remembered): Remembered {
+  return { ...own, forMs: Math.max(own.forMs, former.forMs), value: mergeWindows(own.value, former.value) };
+}
 
 /** A limit as it concerns one recipient. */
 interface LimitOn extends Pick<Limited, 'limit' | 'most' | 'lengthMs'> {

@@ -1,12 +1,4 @@
-import {
-  type Changes,
-  type Duration,
-  digest,
-  foreverMs,
-  type Look,
-  type MovedValues,
-  parseRememberedValue,
-} from '../store/store';
+import { type Changes, type Duration, digest, foreverMs, type Look, parseRememberedValue } from '../store/store';
 import { formatOutcome, isAccepted, isKept, isUnknown, type Outcome, type StoredOutcome, type Text } from './text';
 
 /** What the memory of keys says of a text. */
@@ -89,19 +81,6 @@ export function noteOutcome(
     write(text, noted, changes, { at, forMs: dedupeMs() });
   }
 }
-
-/** What is known here stays, unless the other knows how the same text has ended. */
-export const movedKeys: MovedValues = {
-  prefix: oncePrefix,
-  merge(own, other) {
-    const [mine, theirs] = [own, other].map((remembered) => parseRememberedValue(remembered, isGuard));
-    return mine?.id === theirs?.id && !mine?.outcome ? other : own;
-  },
-  textOf(remembered) {
-    const { id, outcome } = parseRememberedValue(remembered, isGuard) ?? {};
-    return outcome ? undefined : id;
-  },
-};
 
 function write(text: Text, value: Guard, changes: Changes, duration: Duration): void {
   const [key] = keysOfOnce(text);

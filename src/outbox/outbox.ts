@@ -1,20 +1,14 @@
 import { type Clock, wait } from '../clock';
-import { movedOptOuts } from '../consent/opt-outs';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Participant } from '../journal/journal';
 import { movedAnswerRules } from '../replies/again';
 import { Replies } from '../replies/replies';
-import { awaitedKindOf, type FollowUp, movedFlowMessages, type ReplyRequest } from '../replies/reply-request';
-import { movedReplies } from '../replies/reply-steps';
-import { movedStatuses } from '../replies/report';
-import { movedSent } from '../replies/sent-index';
-import type { Item, MovedValues } from '../store/store';
+import { awaitedKindOf, type FollowUp, type ReplyRequest } from '../replies/reply-request';
+import type { Item } from '../store/store';
 import { Admin, type AdminOptions } from './admin';
 import { Dispatcher } from './dispatcher';
 import { Absences } from './expiry';
 import { isLedgerItem, Ledger, type OutboxOptions } from './ledger';
-import { movedLimits } from './limits';
-import { movedKeys } from './once';
 import { UnderWay } from './queue';
 import { Reconciliations } from './reconciliation';
 import { assertAnyAllowed, isWithheldError, keepUntilDue, mayLeaveAt, mostScheduled } from './rules';
@@ -45,18 +39,6 @@ import { type Stale, stale } from './transitions';
 const firstDelayMs = 200;
 const longestDelayMs = 30_000;
 
-/** All that it remembers. */
-export const outboxValues: readonly MovedValues[] = [
-  movedFlowMessages,
-  movedLimits,
-  movedOptOuts,
-  movedReplies,
-  movedAnswerRules,
-  movedKeys,
-  ...movedSent,
-  movedStatuses,
-];
-
 /** What a text may ask. */
 const kinds = ['replyRequest', 'report'] as const;
 
@@ -67,8 +49,6 @@ const kinds = ['replyRequest', 'report'] as const;
 export class Outbox implements Participant {
   /** See {@link Participant.isReadable}. */
   readonly isReadable = isLedgerItem;
-  /** See {@link Participant.values}. */
-  readonly values = outboxValues;
   /** What goes on here, and what somebody may do about it. */
   readonly admin: Admin;
   /** The nodes that send. */
@@ -178,23 +158,15 @@ export class Outbox implements Participant {
     this.#parts.ledger.inTransit.clear();
   }
 
-  /** Takes over from another, whose texts come here, what is known of them in memory alone. */
-  takeOver(former: Outbox): void {
-    const { settlement, origins } = this.#parts;
-    settlement.redelivery.adopt(former.#parts.settlement.redelivery);
-    for (const [id, origin] of former.#parts.origins) origins.set(id, origin);
-    former.#parts.origins.clear();
-  }
-
   /** See {@link Participant.wanted}. */
   wanted(): string[] {
-    return this.#parts.wanted() ?? this.registrations.nodes.map((node) => `node ${node}`);
+    return this.registrations.nodes.map((node) => `node ${node}`);
   }
 
   /** See {@link Participant.found}. */
-  found(items: readonly Item[], isOpening: boolean, isMoved = false): Promise<void> {
+  found(items: readonly Item[], isOpening: boolean): Promise<void> {
     if (isOpening) void this.registrations.onStore();
-    if (isOpening || isMoved) void this.#parts.ledger.findRemembered();
+    if (isOpening) void this.#parts.ledger.findRemembered();
     return this.#parts.ledger.found(items, isOpening);
   }
 
@@ -208,13 +180,6 @@ export class Outbox implements Participant {
     const { texts, followUps } = this.#parts.ledger;
     texts.delete(id);
     followUps.delete(id);
-  }
-
-  /** See {@link Participant.kept}. What the service wanted, it may not want of another login, which may be at another service. */
-  kept(): Item[] {
-    const { texts, followUps } = this.#parts.ledger;
-    const forAnyService = (text: Text) => (text.retryAfter ? { ...text, retryAfter: undefined } : text);
-    return [...[...texts.values()].map(forAnyService), ...followUps.values()];
   }
 
   /** See {@link Participant.letGo}. */

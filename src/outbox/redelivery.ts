@@ -83,14 +83,6 @@ export class Redelivery<Item extends Ended> {
     }
   }
 
-  /** Takes over what is known of all, from another who told them. */
-  adopt(former: Redelivery<Item>): void {
-    for (const [id, mayBeKnown] of former.#waiting) {
-      this.#waiting.set(id, mayBeKnown);
-      former.#forget(id);
-    }
-  }
-
   /** Nothing is told any more: the store has it. What has not entered the flow yet is known to whoever goes on with the ledger. */
   close(): void {
     const { items, ledger } = this.#options;

@@ -1,6 +1,6 @@
 import type { IncomingRecord } from '../model';
 import type { Withheld } from '../outbox/rules';
-import { type Changes, foreverMs, type Item, type MovedValues, unsweptPrefix } from '../store/store';
+import { type Changes, foreverMs, type Item, unsweptPrefix } from '../store/store';
 
 /** Why a recipient gave no answer. */
 export interface NoReply {
@@ -78,9 +78,6 @@ export const awaitedKindOf: Readonly<Record<FollowUp['kind'], AwaitedKind>> = {
 export const followUpGraceMs = 7 * 24 * 3_600_000;
 
 const flowMessagePrefix = `${unsweptPrefix}flowMessage:`;
-
-/** Flow messages go to another store with their messages and follow-ups. */
-export const movedFlowMessages: MovedValues = { prefix: flowMessagePrefix };
 
 /** The key of the flow message that brought a message. */
 export function flowMessageKey(text: string): string {

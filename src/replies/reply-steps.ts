@@ -1,6 +1,6 @@
 import type { Step } from '../journal/step';
 import type { Sent, Text } from '../outbox/text';
-import { type Changes, dropItem, keepItem, type Look, type MovedValues, parseRememberedValue } from '../store/store';
+import { type Changes, dropItem, keepItem, type Look, parseRememberedValue } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
 import { answerRulesKey, hasAnswers, withUnclear } from './again';
 import type { FollowUpBook } from './follow-up-book';
@@ -61,8 +61,6 @@ export function unanswered(requests: readonly ReplyRequest[], look: Look, change
   for (const { id } of requests) changes.compare.add(replyKey(id));
   return requests.filter(({ id, result }) => result === undefined && readLeft(id, look).result === undefined);
 }
-
-export const movedReplies: MovedValues = { prefix: replyPrefix };
 
 function isLeftReply(value: unknown): value is LeftReply {
   const { result, unclear } = Object(value) as { result?: unknown; unclear?: { handsets?: unknown } };

@@ -1,6 +1,6 @@
 import type { StatusRecord } from '../model';
 import type { Text } from '../outbox/text';
-import { type Changes, type Look, type MovedValues, parseRememberedValue, type Remembered } from '../store/store';
+import { type Changes, type Look, parseRememberedValue, type Remembered } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
 import { statusCodes } from '../wire/status';
 import type { FollowUpBook } from './follow-up-book';
@@ -31,12 +31,6 @@ function statusesKey(reference: string): string {
 export function keysOfStatus({ reference }: RecordKeys): string[] {
   return reference === undefined ? [] : [statusesKey(reference)];
 }
-
-/** What either login knows of a handset first. */
-export const movedStatuses: MovedValues = {
-  prefix: statusesPrefix,
-  merge: (own, other) => ({ ...own, value: JSON.stringify([...new Map([...parse(other), ...parse(own)])]) }),
-};
 
 /** Statuses to a text count from now on. What is known of its recipients by an earlier text with this messageId does not. */
 export function expectStatuses(

@@ -9,7 +9,6 @@ import {
   digest,
   foreverMs,
   type Look,
-  type MovedValues,
   parseRememberedValue,
   type Remembered,
 } from '../store/store';
@@ -209,15 +208,6 @@ export function forgetSent(
   }
 }
 
-/** Joins what two logins know of a handset. Only the times say in which order they sent. */
-function mergeReferences(own: Remembered, other: Remembered, key: string, changes: Changes): undefined {
-  const known = parseReferences(own);
-  const added = parseReferences(other).filter(({ sent }) => !known.some((reference) => reference.sent === sent));
-  const all = [...added, ...known].sort((a, b) => a.at - b.at);
-  writeReferences(key, all, changes);
-  return undefined;
-}
-
 /** The time and the settings of a step. Durations in ms. */
 export interface Memory extends KeyMemory {
   moment: Moment;
@@ -316,11 +306,3 @@ export function acceptSent(
 ): void {
   if (readSent(keys.reference, look)?.text !== text.id) rememberText({ text, to, keys }, memory, changes);
 }
-
-/** The references of a handset in two stores are merged. */
-export const movedSent: readonly MovedValues[] = [
-  { prefix: sentPrefix },
-  movedRequests,
-  { prefix: handsetPrefix, merge: mergeReferences },
-  { prefix: sentIndexKey },
-];

@@ -9,9 +9,11 @@ import {
   type Database,
   describeStoreFailure,
   type Engine,
+  formatItem,
   formatRemembered,
   type Item,
   isFlushed,
+  isNewerVersion,
   type Operation,
   type PendingWrite,
   parseRemembered,
@@ -21,6 +23,7 @@ import {
   readItems,
   type Store,
   type StoreEvents,
+  type StorePage,
   unsweptPrefix,
 } from './store';
 
@@ -72,6 +75,8 @@ const endOf = (prefix: string) => `${prefix}\u{10ffff}`;
 /** Items read in one turn of the event loop, and what is remembered in one sweep. */
 const pageSize = 1_000;
 const probeLength = 256 * 1024;
+/** Stands while everything is being dropped but what is remembered under the key that it names. */
+const clearingKey = '!clearing!';
 
 /**
  * Keeps everything in a database in a folder of its own. What is kept is on disk, flushed, before `commit` resolves;
@@ -91,6 +96,7 @@ export class DiskStore implements Store {
   readonly #heldFiles: HeldFiles;
   readonly #engines: typeof engines;
   #database: Database | undefined;
+  #events: StoreEvents | undefined;
   /** Of the file that is in its place for as long as the database is. */
   #inode: number | undefined;
   /** Its files were deleted, or moved away, while it was open. */
@@ -124,7 +130,10 @@ export class DiskStore implements Store {
     const held = this.#heldFiles.read();
     if (this.#hasFailed) await probe(database);
     this.#hasFailed = false;
-    const items = await readDatabaseItems(database, events);
+    this.#events = events;
+    await this.#finishClearing();
+    const items: Item[] = [];
+    if (!events.isImport) for await (const page of this.#itemPages()) items.push(...page);
     const isReset = this.#isGone;
     this.#isGone = false;
     return { items, held, isReset };
@@ -139,15 +148,21 @@ export class DiskStore implements Store {
     return texts.map((text) => (text === undefined ? undefined : parseRemembered(text)));
   }
 
-  async list(prefixes: readonly string[]): Promise<[string, Remembered][]> {
-    const database = this.#opened();
-    const found: [string, Remembered][] = [];
-    for (const prefix of prefixes) {
-      for await (const [key, text] of listEntries(database, rememberedPrefix, prefix)) {
-        found.push([key, parseRemembered(text)]);
-      }
+  async *pages(): AsyncGenerator<StorePage> {
+    for await (const items of this.#itemPages()) yield { items, remembered: [] };
+    for await (const page of listPages(this.#opened(), rememberedPrefix)) {
+      yield { items: [], remembered: page.map(([key, text]) => [key, parseRemembered(text)]) };
     }
-    return found;
+  }
+
+  async clear(key: string, mark: Remembered): Promise<void> {
+    const marks: Operation[] = [
+      [rememberedPrefix + key, formatRemembered(mark)],
+      [clearingKey, key],
+    ];
+    // From here on all the rest counts as dropped, although that takes several writes.
+    await this.#opened().write(marks, { isFlushed: true });
+    await this.#finishClearing();
   }
 
   async commit(changes: Changes): Promise<void> {
@@ -155,7 +170,7 @@ export class DiskStore implements Store {
     try {
       const database = this.#opened();
       const operations: Operation[] = [];
-      for (const item of keep.values()) operations.push([itemPrefix + item.id, JSON.stringify(item)]);
+      for (const item of keep.values()) operations.push([itemPrefix + item.id, formatItem(item)]);
       for (const id of drop.keys()) operations.push([itemPrefix + id, undefined]);
       for (const [key, value] of remember) operations.push([rememberedPrefix + key, value && formatRemembered(value)]);
       // Nobody else changes what is only looked at.
@@ -191,6 +206,37 @@ export class DiskStore implements Store {
     await database?.close();
   }
 
+  async #finishClearing(): Promise<void> {
+    const database = this.#opened();
+    const [mark] = await database.read([clearingKey]);
+    if (mark === undefined) return;
+    for (const prefix of [itemPrefix, rememberedPrefix]) {
+      for await (const page of listPages(database, prefix)) {
+        const dropped = page.filter(([key, text]) => prefix + key !== rememberedPrefix + mark && !isNewerVersion(text));
+        const operations = dropped.map(([key]): Operation => [prefix + key, undefined]);
+        if (operations.length > 0) await database.write(operations, { isFlushed: false });
+      }
+    }
+    await database.write([[clearingKey, undefined]], { isFlushed: true });
+  }
+
+  /** Reads items in order. Quarantines those that cannot be read. */
+  async *#itemPages(): AsyncGenerator<Item[]> {
+    const [database, events] = [this.#opened(), this.#events];
+    if (!events) return;
+    for await (const page of listPages(database, itemPrefix)) {
+      yield await readItems(page, events, async (id, text) => {
+        const place = unreadablePrefix + id;
+        const moved: Operation[] = [
+          [place, text],
+          [itemPrefix + id, undefined],
+        ];
+        await database.write(moved, { isFlushed: false });
+        return `${database.file} (${place})`;
+      });
+    }
+  }
+
   #look(): void {
     this.#isGone ||= this.#database !== undefined && inodeOf(this.#database.file) !== this.#inode;
   }
@@ -206,25 +252,12 @@ function inodeOf(file: string): number | undefined {
   return existsSync(file) ? statSync(file).ino : undefined;
 }
 
-/** In order. */
-function readDatabaseItems(database: Database, events: StoreEvents): Promise<Item[]> {
-  return readItems(listEntries(database, itemPrefix), events, async (id, text) => {
-    const place = unreadablePrefix + id;
-    const moved: Operation[] = [
-      [place, text],
-      [itemPrefix + id, undefined],
-    ];
-    await database.write(moved, { isFlushed: false });
-    return `${database.file} (${place})`;
-  });
-}
-
-/** Everything under keys of a kind that go on so, in order, without what the kind begins with. */
-async function* listEntries(database: Database, kind: string, prefix = ''): AsyncGenerator<[string, string]> {
-  for (let from: string | undefined = kind + prefix; from !== undefined; ) {
-    const page = await database.list(from, endOf(kind + prefix), pageSize);
-    for (const [key, text] of page) yield [key.slice(kind.length), text];
+/** Lists everything under keys of a kind, in order and in pages, without the prefix of the kind. */
+async function* listPages(database: Database, kind: string): AsyncGenerator<[string, string][]> {
+  for (let from: string | undefined = kind; from !== undefined; ) {
+    const page = await database.list(from, endOf(kind), pageSize);
     from = keyAfter(page);
+    if (page.length > 0) yield page.map(([key, text]) => [key.slice(kind.length), text]);
   }
 }
 

@@ -1,7 +1,7 @@
-import type { Changes, RecoveredState, Remembered, Store } from './store';
+import type { Changes, Item, RecoveredState, Remembered, Store, StorePage } from './store';
 
 /**
- * Keeps everything in this process.
+ * Stores everything in this process.
  *
  * @example
  * ```ts
@@ -13,22 +13,30 @@ import type { Changes, RecoveredState, Remembered, Store } from './store';
  */
 export class MemoryStore implements Store {
   readonly durable = false;
+  readonly #items = new Map<string, Item>();
   readonly #remembered = new Map<string, Remembered>();
 
-  /** Whoever keeps has what is undone; there is nothing else to find. */
   open(): Promise<RecoveredState> {
-    return Promise.resolve({ items: [], held: [] });
+    return Promise.resolve({ items: [...this.#items.values()], held: [] });
   }
 
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
     return Promise.resolve(keys.map((key) => this.#remembered.get(key)));
   }
 
-  list(prefixes: readonly string[]): Promise<[string, Remembered][]> {
-    return Promise.resolve([...this.#remembered].filter(([key]) => prefixes.some((prefix) => key.startsWith(prefix))));
+  async *pages(): AsyncGenerator<StorePage> {
+    yield { items: [...this.#items.values()], remembered: [...this.#remembered] };
   }
 
-  async commit({ remember }: Changes): Promise<void> {
+  async clear(key: string, mark: Remembered): Promise<void> {
+    this.#items.clear();
+    this.#remembered.clear();
+    this.#remembered.set(key, mark);
+  }
+
+  async commit({ keep, drop, remember }: Changes): Promise<void> {
+    for (const [id, item] of keep) this.#items.set(id, item);
+    for (const id of drop.keys()) this.#items.delete(id);
     for (const [key, value] of remember) {
       if (value === undefined) this.#remembered.delete(key);
       else this.#remembered.set(key, value);

@@ -31,6 +31,7 @@ redis.call('HKEYS', items)
 redis.call('HLEN', items)
 redis.call('MGET', alive)
 redis.call('SCAN', 0, 'COUNT', 1)
+redis.call('PTTL', alive)
 local former = redis.call('HGET', items, '${signField}') or redis.call('GET', gone) or ''
 local isTaken = former ~= step.former and former:find('${takenSign}$')
 local sign = step.sign .. (isTaken and '${takenSign}' or '')
@@ -56,6 +57,10 @@ for index, expected in ipairs(step.expected) do
   if expected.check and redis.call('GET', KEYS[index + 2]) ~= expected.value then return 0 end
 end
 redis.call('SET', KEYS[2], step.sign, 'PX', step.aliveMs)
+if step.isClearing then
+  redis.call('DEL', KEYS[1])
+  redis.call('HSET', KEYS[1], '${signField}', step.sign)
+end
 for _, item in ipairs(step.keep) do redis.call('HSET', KEYS[1], item.id, item.text) end
 for index, remembered in ipairs(step.remember) do
   if remembered then redis.call('SET', KEYS[index + 2], remembered.text, 'PX', remembered.forMs)

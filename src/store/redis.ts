@@ -5,6 +5,7 @@ import { parseRedisUrl } from '../login';
 import { createKeys, type ListedItem, leftSign, type ScriptedRedis, scripts, signField } from './redis-scripts';
 import {
   type Changes,
+  formatItem,
   formatRemembered,
   type Item,
   parseRemembered,
@@ -15,6 +16,7 @@ import {
   StoreConflict,
   type StoreEvents,
   StoreLapse,
+  type StorePage,
 } from './store';
 
 /** How fast a {@link RedisStore} notices that another instance is gone. Milliseconds. */
@@ -55,6 +57,9 @@ const redisTiming: RedisTiming = {
   commandTimeoutMs: 5_000,
 };
 
+/** A sign of life that lasts for so much longer than before has been prolonged; less is the delay of the network. */
+const prolongedMs = 1_000;
+
 /** Items that are listed, or taken over, at a time: the server serves nobody else meanwhile, and there may be more than a network carries in its time. */
 const pageSize = 250;
 
@@ -65,12 +70,17 @@ const scanSize = 1_000;
 const lifeless =
   'Redis: the server has no sign of life of this instance any more, which was cut off or paused for too long, or whose keys (sms:…) were deleted or evicted there. It connects anew by itself; if this comes again, check the network, the load of this machine, and what deletes keys';
 
+/** Instances that may live or be dead, each with the time at which its sign of life expires, by {@link Clock.elapsed}. */
+type Doubtful = Map<string, number | undefined>;
+
 /** One connection, from its opening until it fails or is closed. */
 interface Session {
   redis: ScriptedRedis;
   /** The sign that this instance lives. A commit of an earlier session, however late it arrives, finds another. */
   sign: string;
   beganAtMs: number;
+  events?: StoreEvents;
+  doubtful?: Doubtful;
   nextBeat?: Timer;
 }
 
@@ -93,7 +103,6 @@ interface Session {
 export class RedisStore implements Store {
   readonly durable = true;
   readonly shared = true as const;
-  readonly takeOverMs: number;
   readonly #server: ReturnType<typeof parseRedisUrl>;
   readonly #redact: Redact;
   readonly #clock: Clock;
@@ -114,8 +123,6 @@ export class RedisStore implements Store {
     this.#clock = clock;
     this.#timing = { ...redisTiming, ...timing };
     this.#keys = createKeys(key);
-    const { aliveMs, graceMs, heartbeatMs } = this.#timing;
-    this.takeOverMs = aliveMs + graceMs + 2 * heartbeatMs;
   }
 
   async open(events: StoreEvents): Promise<RecoveredState> {
@@ -134,8 +141,10 @@ export class RedisStore implements Store {
       const step = { consumer: this.#consumer, sign: session.sign, former: this.#formerSign, aliveMs };
       const names = [...this.#keys.allOf(this.#consumer), this.#keys.instances];
       session.sign = await redis.settleIn(...names, JSON.stringify(step));
-      const listed = [...(await this.#listOwn(session)), ...(await this.#takeOver(session, events))];
-      const items = await this.#readItems(session, listed, events);
+      session.events = events;
+      session.doubtful = (await this.#claim(session, events)).doubtful;
+      const items: Item[] = [];
+      if (!events.isImport) for await (const page of this.#itemPages(session, events)) items.push(...page);
       this.#session = session;
       this.#beatLater(session, events);
       this.#formerSign = session.sign;
@@ -152,24 +161,44 @@ export class RedisStore implements Store {
     return texts.map((text) => (text === null ? undefined : parseRemembered(text)));
   }
 
-  /** Goes through the names of all keys of the server, for it has no list of those of a login. */
-  async list(prefixes: readonly string[]): Promise<[string, Remembered][]> {
-    const { redis } = this.#opened();
+  /** An instance lives if its sign of life has been prolonged since the first call. */
+  async awaitsClaims(): Promise<boolean> {
+    const session = this.#opened();
+    const { doubtful = new Map(), events, redis, beganAtMs } = session;
+    for (const [name, before] of doubtful) {
+      const leftMs = await this.#attempt(redis.pttl(this.#keys.alive(name)));
+      const expiresAt = this.#clock.elapsed() + leftMs;
+      if (leftMs > 0 && before !== undefined && expiresAt - before > prolongedMs) doubtful.delete(name);
+      else if (leftMs > 0) doubtful.set(name, before ?? expiresAt);
+      else if (this.#clock.elapsed() - beganAtMs >= this.#timing.graceMs && events) {
+        await this.#claim(session, events);
+        doubtful.delete(name);
+      }
+    }
+    return doubtful.size > 0;
+  }
+
+  /** Reads the names of all keys of the server, because it has no list of those of a login. */
+  async *pages(): AsyncGenerator<StorePage> {
+    const session = this.#opened();
+    const { redis, events } = session;
+    if (events) for await (const items of this.#itemPages(session, events)) yield { items, remembered: [] };
     const start = this.#keys.seen('');
-    const listed = new Map<string, Remembered>();
     let cursor = '0';
     do {
       const [next, found] = await this.#attempt(redis.scan(cursor, 'MATCH', `${start}*`, 'COUNT', scanSize));
-      const all = found.map((name) => name.slice(start.length));
-      const keys = all.filter((key) => prefixes.some((prefix) => key.startsWith(prefix)));
+      const keys = found.map((name) => name.slice(start.length));
       const values = keys.length > 0 ? await this.recall(keys) : [];
-      for (const [index, key] of keys.entries()) {
-        const remembered = values[index];
-        if (remembered) listed.set(key, remembered);
-      }
+      const remembered = keys.map((key, index) => [key, values[index]] as const).filter(isRemembered);
+      if (remembered.length > 0) yield { items: [], remembered };
       cursor = next;
     } while (cursor !== '0');
-    return [...listed];
+  }
+
+  async clear(key: string, mark: Remembered): Promise<void> {
+    const expected = [{ check: false, value: false }];
+    const step = { expected, remember: [formatExpiring(mark)], keep: [], drop: [], isClearing: true };
+    await this.#attempt(this.#commit(this.#opened(), [this.#keys.seen(key)], step));
   }
 
   async commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void> {
@@ -178,7 +207,7 @@ export class RedisStore implements Store {
     const step = {
       expected: keys.map((key) => ({ check: recalled.has(key), value: formerly(recalled.get(key)) })),
       remember: [...changes.remember.values()].map((value) => value !== undefined && formatExpiring(value)),
-      keep: [...changes.keep.values()].map((item) => ({ id: item.id, text: JSON.stringify(item) })),
+      keep: [...changes.keep.values()].map((item) => ({ id: item.id, text: formatItem(item) })),
       drop: [...changes.drop.keys()],
     };
     const isCommitted = await this.#attempt(this.#commit(this.#opened(), keys.map(this.#keys.seen), step));
@@ -232,21 +261,28 @@ export class RedisStore implements Store {
     return redis as ScriptedRedis;
   }
 
-  /** What this instance held before the connection was lost, and nobody has taken over. In order. */
-  async #listOwn({ redis }: Session): Promise<ListedItem[]> {
-    const items = this.#keys.items(this.#consumer);
-    const ids = (await redis.hkeys(items)).filter((id) => id !== signField).sort();
-    const listed: ListedItem[] = [];
+  /** Reads the items of this instance, in order. */
+  async *#itemPages(session: Session, events: StoreEvents): AsyncGenerator<Item[]> {
+    const { redis } = session;
+    const own = this.#keys.items(this.#consumer);
+    const ids = (await this.#attempt(redis.hkeys(own))).filter((id) => id !== signField).sort();
     for (let from = 0; from < ids.length; from += pageSize) {
       const page = ids.slice(from, from + pageSize);
-      const texts = await redis.hmget(items, ...page);
-      for (const [index, id] of page.entries()) listed.push([id, texts[index] ?? '']);
+      const texts = await this.#attempt(redis.hmget(own, ...page));
+      const listed = page.map((id, index): ListedItem => [id, texts[index] ?? '']);
+      yield await this.#readItems(session, listed, events);
     }
-    return listed;
   }
 
-  /** Takes over what instances hold that do not live any more, as far as it is wanted. */
-  async #takeOver({ redis, sign, beganAtMs }: Session, events: StoreEvents): Promise<ListedItem[]> {
+  /**
+   * Claims what dead instances held, as far as it is wanted.
+   *
+   * @returns what it has claimed, and the instances that may live or be dead
+   */
+  async #claim(
+    { redis, sign, beganAtMs }: Session,
+    events: StoreEvents,
+  ): Promise<{ listed: ListedItem[]; doubtful: Doubtful }> {
     const [keys, { graceMs, reservedMs }] = [this.#keys, this.#timing];
     const [wanted, all] = [events.wanted(), this.#clock.elapsed() - beganAtMs >= graceMs];
     const own = [keys.items(this.#consumer), keys.alive(this.#consumer), keys.instances];
@@ -264,7 +300,10 @@ export class RedisStore implements Store {
         for (const item of taken) listed.push(item);
       } while (left.length > 0);
     }
-    return listed;
+    return {
+      listed,
+      doubtful: new Map(others.filter((name) => !dead.includes(name)).map((name) => [name, undefined])),
+    };
   }
 
   /**
@@ -286,7 +325,8 @@ export class RedisStore implements Store {
       try {
         // Only prolonged: once it has expired, others may have taken over what this instance holds.
         await this.#commit(session, [], { expected: [], keep: [], remember: [], drop: [] });
-        const items = await this.#readItems(session, await this.#takeOver(session, events), events);
+        const { listed } = await this.#claim(session, events);
+        const items = await this.#readItems(session, listed, events);
         // The next session lists them as its own.
         if (this.#session !== session) return;
         if (items.length > 0) events.onTakenOver(items);
@@ -320,6 +360,10 @@ export class RedisStore implements Store {
 /** As it stood when it was read; `false` for nothing, as in scripts. */
 function formerly(remembered: Remembered | undefined): string | false {
   return remembered !== undefined && formatRemembered(remembered);
+}
+
+function isRemembered(entry: readonly [string, Remembered | undefined]): entry is [string, Remembered] {
+  return entry[1] !== undefined;
 }
 
 function formatExpiring(remembered: Remembered): { text: string; forMs: number } {

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { isSmsError, SmsError } from '../errors';
 
-/** Which room of the library keeps an item; `held`: a step that waits in a shared store. */
+/** The part of the library that an item belongs to. `held`: a polled answer that an import has brought. */
 export type ItemKind = 'inbox' | 'deadLetter' | 'ledger' | 'held';
 
 /** Something kept until it is done with. Plain data; the parts add properties of their own. */
@@ -37,9 +37,6 @@ export const unsweptPrefix = '~';
 
 /** As good as for ever, and longer than any text waits. It has fewer digits than Redis takes for a fraction. */
 export const foreverMs = 100 * 365 * 24 * 3_600_000;
-
-/** Under keys that begin so, with the key of what was seen, stands on a shared store what is called back and not delivered yet. */
-export const heldPrefix = 'held:';
 
 /** What was remembered as JSON. A value that is damaged says nothing: it must not keep the rest of the account from going on. */
 export function parseRememberedValue<T>(
@@ -81,8 +78,16 @@ export interface RecoveredState {
   isReset?: boolean;
 }
 
+/** A part of what a store has, about 1 MiB. */
+export interface StorePage {
+  items: Item[];
+  remembered: [key: string, remembered: Remembered][];
+}
+
 /** What a store asks and tells. */
 export interface StoreEvents {
+  /** The store is opened for an import: `open` returns no items, because `pages` reads them. */
+  isImport?: true;
   /**
    * Another process is gone, and what it had in hand is this one's. Only of a store that is shared. Of the ledger there may be what is not
    * wanted here, when nobody has wanted it for as long as texts wait for a node that is gone.
@@ -96,6 +101,8 @@ export interface StoreEvents {
   isReadable(item: Item): boolean;
   /** Something could not be read and is set aside; `place` says where it is now, and nothing of its content. */
   onUnreadable(place: string): void;
+  /** A later version of this package has written an item, which stays as it is. */
+  onNewerVersion?(): void;
 }
 
 /** A step was based on what is not so, or not any more. Nothing was committed; the step is to be taken anew. */
@@ -137,8 +144,6 @@ export interface Store {
    * all that this process has in it: what is missing is another's.
    */
   readonly shared?: true;
-  /** How long after the opening of a shared store everything is taken over that dead processes held. */
-  readonly takeOverMs?: number;
   /**
    * Whether an earlier process may have left something there, at less expense than by opening. Absent: nobody knows, but what it
    * has left is found by nobody who does not want it.
@@ -151,10 +156,21 @@ export interface Store {
    * forgotten it already. Never throws. Returns `undefined` when it could not. Absent: there is no such place.
    */
   hold?(text: string): PendingWrite | undefined;
+  /**
+   * Whether items of a dead process might still come, because it is not known yet of another process whether it lives. Only of a
+   * store that is shared.
+   */
+  awaitsClaims?(): Promise<boolean>;
   /** What is remembered under each key, `undefined` where nothing is. */
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]>;
-  /** Everything that is remembered under keys that begin so. */
-  list(prefixes: readonly string[]): Promise<[key: string, remembered: Remembered][]>;
+  /** Reads all that this process has in the store, for an import. The store is open. */
+  pages(): AsyncIterable<StorePage>;
+  /**
+   * Drops all that {@link pages} reads, in one atomic step. A shared store drops the items of this process only.
+   *
+   * @param key under which `mark` is remembered from then on
+   */
+  clear(key: string, mark: Remembered): Promise<void>;
   /**
    * Makes one atomic step. When it resolves, what it keeps and remembers outlives the process if the store does.
    *
@@ -231,6 +247,24 @@ export function isNoChange({ keep, drop, remember, compare }: Changes): boolean 
   return keep.size === 0 && drop.size === 0 && remember.size === 0 && compare.size === 0;
 }
 
+/** Version of the format in which items are stored. */
+const itemVersion = 1;
+
+/** Writes an item as text. */
+export function formatItem(item: Item): string {
+  return JSON.stringify({ v: itemVersion, ...item });
+}
+
+function withoutVersion({ v: _, ...item }: Item & { v?: number }): Item {
+  return item;
+}
+
+/** Whether a later version of this package has written an item: this one leaves it alone. */
+export function isNewerVersion(text: string): boolean {
+  const v = /^\{"v":(\d+),/.exec(text)?.[1];
+  return Number(v) > itemVersion;
+}
+
 /** Writes what is remembered as one line of text: when, how long, and the value. */
 export function formatRemembered({ at, forMs, value }: Remembered): string {
   return at === 0 && forMs === 0 ? value : `${at} ${forMs} ${value}`;
@@ -258,9 +292,13 @@ export async function readItems(
 ): Promise<Item[]> {
   const items: Item[] = [];
   for await (const [id, text] of listed) {
+    if (isNewerVersion(text)) {
+      events.onNewerVersion?.();
+      continue;
+    }
     const isReadable = (item: unknown): item is Item => Object(item).id === id && events.isReadable(item as Item);
     const item = parseRememberedValue({ value: text }, isReadable);
-    if (item) items.push(item);
+    if (item) items.push(withoutVersion(item));
     else events.onUnreadable(await quarantine(id, text));
   }
   return items;
@@ -321,20 +359,4 @@ export interface Engine {
   hasWritten(names: readonly string[]): boolean;
   /** Returns how to open a folder that exists; `undefined` when this machine, or this Node.js, has no such engine. */
   load(): Promise<((folder: string) => Promise<Database>) | undefined>;
-}
-
-/** What is remembered under keys that begin so is taken along when the login changes. */
-export interface MovedValues {
-  readonly prefix: string;
-  /**
-   * Puts together what two logins remember under a key; `undefined`: that is among the changes. Absent: what is there already is
-   * newer, and stays.
-   */
-  merge?(own: Remembered, other: Remembered, key: string, changes: Changes): Remembered | undefined;
-  /** What was copied stays where somebody comes back to the login before it has been moved. */
-  readonly staysCopied?: boolean;
-  /** It stays in a store that is shared, too. */
-  readonly isCommon?: boolean;
-  /** The id of the text that it ends with; absent, or `undefined`: it does not. */
-  textOf?(remembered: Remembered): string | undefined;
 }

@@ -1,5 +1,7 @@
 import {
   type Changes,
+  createChanges,
+  dropItem,
   type Item,
   isFlushed,
   type PendingWrite,
@@ -7,6 +9,8 @@ import {
   type RecoveredWrite,
   type Remembered,
   type Store,
+  type StoreEvents,
+  type StorePage,
   unsweptPrefix,
 } from '../../src/store/store';
 import { type Circumstances, Copies, failure, findRemains, type Place, type PlaceStore, Readiness } from './place';
@@ -190,11 +194,19 @@ class Folder {
     return [...this.entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text) as Item);
   }
 
+  /** Items that an import has staged are here as well. */
+  #countStaged(key: string, by: number): void {
+    const text = this.remembered.get(key);
+    if (text !== undefined) for (const item of stagedIn(key, text)) this.#copies.count(item, by);
+  }
+
   #remember(key: string, text: string | undefined): () => void {
     const before = this.remembered.get(key);
     const put = (value: string | undefined) => {
+      this.#countStaged(key, -1);
       if (value === undefined) this.remembered.delete(key);
       else this.remembered.set(key, value);
+      this.#countStaged(key, 1);
     };
     put(text);
     return () => put(before);
@@ -237,10 +249,10 @@ class DiskModel implements Store, PlaceStore {
   }
 
   get mayHold(): boolean {
-    return this.#folder.entries.size > 0;
+    return this.#folder.entries.size + this.#folder.remembered.size > 0;
   }
 
-  open(): Promise<RecoveredState> {
+  open({ isImport }: StoreEvents): Promise<RecoveredState> {
     return this.#call('open', () => {
       const { owner } = this.#folder;
       if (owner && owner !== this) throw failure('LEVEL_LOCKED');
@@ -260,7 +272,7 @@ class DiskModel implements Store, PlaceStore {
           },
         }),
       );
-      return { items: this.#folder.items, held };
+      return { items: isImport ? [] : this.#folder.items, held };
     });
   }
 
@@ -304,12 +316,21 @@ class DiskModel implements Store, PlaceStore {
     });
   }
 
-  list(prefixes: readonly string[]): Promise<[string, Remembered][]> {
-    return this.#call('recall', () =>
-      [...this.#opened().remembered]
-        .filter(([key]) => prefixes.some((prefix) => key.startsWith(prefix)))
-        .map(([key, text]) => [key, JSON.parse(text) as Remembered] as [string, Remembered]),
-    );
+  async *pages(): AsyncGenerator<StorePage> {
+    const { items, remembered } = await this.#call('recall', () => this.#opened());
+    yield { items, remembered: [] };
+    const values = [...remembered].map(([key, text]): [string, Remembered] => [key, JSON.parse(text)]);
+    yield { items: [], remembered: values };
+  }
+
+  clear(key: string, mark: Remembered): Promise<void> {
+    const { entries, remembered } = this.#folder;
+    const changes = createChanges();
+    changes.firm = true;
+    for (const item of entries.values()) dropItem(changes, JSON.parse(item).id, JSON.parse(item).part);
+    for (const other of remembered.keys()) changes.remember.set(other, undefined);
+    changes.remember.set(key, mark);
+    return this.commit(changes);
   }
 
   commit(changes: Changes): Promise<void> {
@@ -399,4 +420,11 @@ class DiskModel implements Store, PlaceStore {
       else world.timeline.outside(delayMs, finish, this.#process);
     });
   }
+}
+
+/** Texts of the items in a value that an import has staged. */
+export function stagedIn(key: string, text: string): string[] {
+  if (!key.startsWith(`${unsweptPrefix}importPage:`)) return [];
+  const items = JSON.parse((JSON.parse(text) as Remembered).value) as Item[];
+  return items.map((item) => JSON.stringify(item));
 }

@@ -15,6 +15,8 @@ export interface Surrounding {
   readonly flow: Flow;
   /** The store has failed at some time in this life of the process. */
   readonly hasStoreFailed: boolean;
+  /** An import waits, so that the store counts as failing. */
+  readonly isImporting: boolean;
   /** See {@link Place.isHeld}. */
   isHeld(message: Message): boolean;
 }
@@ -94,8 +96,9 @@ export class Flow {
 
   /** The library says why polling fails. */
   examineBlame(code: string): void {
-    const { world, name, hasStoreFailed } = this.#process;
-    if (code === 'SMS_STORE' && !hasStoreFailed) world.violate('the store is blamed and has not failed', name);
+    const { world, name, hasStoreFailed, isImporting } = this.#process;
+    if (code === 'SMS_STORE' && !hasStoreFailed && !isImporting)
+      world.violate('the store is blamed and has not failed', name);
   }
 
   /** A message has got into the flow. */

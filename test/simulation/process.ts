@@ -1,4 +1,4 @@
-import type { AccountSettings, Accounts, Membership } from '../../src';
+import type { AccountSettings, Accounts, FormerPlace, Membership } from '../../src';
 import type { Store } from '../../src/store/store';
 import { CallbackNode } from './callback-node';
 import type { Callee } from './callbacks';
@@ -36,8 +36,6 @@ function createConsentSettings({ quietMinute }: { quietMinute?: number }): Parti
 }
 /** Answers that may be held beside one for each poll at once. */
 const mostAhead = 2;
-/** How long the account node waits before it asks again for what a former login has left. */
-const inheritAgainMs = 10_000;
 
 /** A node of the flows, in whichever way it gets its messages. */
 type RunningNode = DeployedNode & { open(membership: Membership): void; close(isFlowGone: boolean): void };
@@ -60,8 +58,8 @@ export interface Machine {
   login: number;
   /** Of the {@link logins}, as far as they have been used. */
   readonly keys: string[];
-  /** Keys of the logins that its account node has had, and has not taken over from. */
-  readonly formerKeys: Set<string>;
+  /** Keys of the logins that its account node has had and not imported, each with the id of its import. The present one is last. */
+  readonly formerKeys: Map<string, string>;
 }
 
 /** A process with flows in it, from its start to its end. */
@@ -150,6 +148,10 @@ export class Process implements Callee, Surrounding {
     return this.world.plan.store === 'disk' && this.machine.formerKeys.size <= 1 && this.machine.place.isHeld(message);
   }
 
+  get isImporting(): boolean {
+    return this.#membership?.state().store.former !== undefined;
+  }
+
   get isStopped(): boolean {
     return this.#isStopped;
   }
@@ -219,7 +221,9 @@ export class Process implements Callee, Surrounding {
       message.cameToEither ||= this.#isDeploying && this.machine.formerKeys.size > 1;
       if (message.cameToEither && message.polls > 1) this.world.mayRepeat(message);
       this.#take(message);
-      if (this.#hasFailedNow || (login !== this.#login && !this.world.isKnownToAll)) this.world.blind(message);
+      if (this.isImporting) message.mayBeMarked = true;
+      if (this.isImporting || this.#hasFailedNow || (login !== this.#login && !this.world.isKnownToAll))
+        this.world.blind(message);
       // A message of a new login does not wait forever for a former store that fails, nor while the flows are away again.
       message.isOutOfOrder ||= login !== this.#login && (this.#isDeploying || !this.world.isKnownToAll);
       // While one is cut off from the server, another takes over what the former login has there, and the present one has it in its memory.
@@ -535,28 +539,37 @@ export class Process implements Callee, Surrounding {
     this.#membership = membership;
     this.#keys.set(this.#login, membership.key);
     this.machine.keys[this.machine.login] = membership.key;
-    this.#inherit(membership);
+    this.#import(membership);
     this.#senders.push(new SendingNode(this.world, this.name));
     for (const { id } of this.world.plan.nodes) this.#addNode(id);
     for (const id of this.world.plan.outward?.senders ?? []) this.#addOrderNode(id);
   }
 
-  /** As the account node does when the flows have started. */
-  #inherit(membership: Membership): void {
+  /** Imports as the account node does. */
+  #import(membership: Membership): void {
     const { formerKeys } = this.machine;
-    const keys = [...formerKeys].filter((key) => key !== membership.key);
-    formerKeys.add(membership.key);
-    const inherit = (key: string) => {
-      if (!this.isAlive || this.#membership !== membership) return;
-      void membership.inherit({ key }, undefined, started).then((isDone) => {
-        if (isDone) {
+    const keys = [...formerKeys.keys()].filter((key) => key !== membership.key);
+    formerKeys.delete(membership.key);
+    const started = new Promise<void>((resolve) => keys.length > 0 && this.clock.nextTurn(resolve));
+    const store = { storeName: this.world.plan.store, createStore: (key: string) => this.#createStore(key) };
+    const formers = keys.map((key): FormerPlace => {
+      const id = formerKeys.get(key) || this.random.hex(8);
+      formerKeys.set(key, id);
+      return {
+        id,
+        key,
+        kind: store.storeName,
+        store,
+        onDone: () => {
+          if (!this.isAlive) return;
           formerKeys.delete(key);
           this.machine.place.abandon(key);
-        } else this.clock.after(inheritAgainMs, () => inherit(key), true);
-      });
-    };
-    const started = new Promise<void>((resolve) => keys.length > 0 && this.clock.nextTurn(resolve));
-    keys.forEach(inherit);
+        },
+        onFailure: () => this.#onStoreFailure(),
+      };
+    });
+    formerKeys.set(membership.key, '');
+    membership.importFrom(formers, started);
   }
 
   #addOrderNode(id: string): void {

@@ -1,4 +1,15 @@
-import type { Changes, Item, RecoveredState, Remembered, Store, StoreEvents } from '../../src/store/store';
+import {
+  type Changes,
+  createChanges,
+  dropItem,
+  type Item,
+  type RecoveredState,
+  type Remembered,
+  type Store,
+  type StoreEvents,
+  type StorePage,
+} from '../../src/store/store';
+import { stagedIn } from './disk';
 import { type Circumstances, Copies, failure, findRemains, type Place, type PlaceStore, Readiness } from './place';
 import type { StoreTrouble } from './plan';
 import type { Random } from './random';
@@ -8,6 +19,7 @@ import type { Message, World } from './world';
 const aliveMs = 30_000;
 const heartbeatMs = 10_000;
 const graceMs = 15_000;
+const claimsMs = aliveMs + graceMs + 2 * heartbeatMs;
 
 type Recalled = ReadonlyMap<string, Remembered | undefined>;
 
@@ -109,6 +121,19 @@ class Space {
     );
   }
 
+  /** Whether others hold something, which a consumer might claim if they are dead. */
+  hasOthers(consumer: string): boolean {
+    return [...this.items.values()].some(({ holder }) => holder !== consumer);
+  }
+
+  remember(key: string, value: { text: string; untilMs: number } | undefined): void {
+    const before = this.remembered.get(key);
+    if (before) for (const item of stagedIn(key, before.text)) this.copies.count(item, -1);
+    if (value) this.remembered.set(key, value);
+    else this.remembered.delete(key);
+    if (value) for (const item of stagedIn(key, value.text)) this.copies.count(item, 1);
+  }
+
   settleIn(): number {
     this.epoch ??= ++this.#epochs;
     return this.epoch;
@@ -204,7 +229,6 @@ interface Session {
 class ServerModel implements Store, PlaceStore {
   readonly durable = true;
   readonly shared = true as const;
-  readonly takeOverMs = aliveMs + graceMs + 2 * heartbeatMs;
   hasFailed = false;
   readonly readiness: Readiness;
   readonly #space: Space;
@@ -252,10 +276,16 @@ class ServerModel implements Store, PlaceStore {
       this.#space.users.add(this);
       this.#space.alive.set(this.consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
       const own = [...this.#space.items].filter(([, { holder }]) => holder === this.consumer);
-      const items = [...own.map(([, kept]) => readItem(kept)), ...this.#takeOver(session)];
+      const claimed = this.#takeOver(session);
+      const items = events.isImport ? [] : [...own.map(([, kept]) => readItem(kept)), ...claimed];
       this.#beatLater(session);
       return { items, held: [], isReset };
     });
+  }
+
+  async awaitsClaims(): Promise<boolean> {
+    const { openedAtMs } = this.#opened();
+    return this.#space.hasOthers(this.consumer) && this.#space.world.timeline.nowMs - openedAtMs < claimsMs;
   }
 
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
@@ -265,15 +295,26 @@ class ServerModel implements Store, PlaceStore {
     });
   }
 
-  list(prefixes: readonly string[]): Promise<[string, Remembered][]> {
-    return this.#call('recall', () => {
+  async *pages(): AsyncGenerator<StorePage> {
+    const page = await this.#call('recall', () => {
       this.#opened();
-      const keys = [...this.#space.remembered.keys()].filter((key) => prefixes.some((start) => key.startsWith(start)));
-      return keys.flatMap((key) => {
+      const own = [...this.#space.items].filter(([, { holder }]) => holder === this.consumer);
+      const remembered = [...this.#space.remembered.keys()].flatMap((key) => {
         const text = this.#space.lookUp(key);
         return text === undefined ? [] : [[key, JSON.parse(text) as Remembered] as [string, Remembered]];
       });
+      return { items: own.map(([, kept]) => readItem(kept)), remembered };
     });
+    yield page;
+  }
+
+  clear(key: string, mark: Remembered): Promise<void> {
+    const changes = createChanges();
+    for (const [id, kept] of this.#space.items) {
+      if (kept.holder === this.consumer) dropItem(changes, id, readItem(kept).part);
+    }
+    changes.remember.set(key, mark);
+    return this.commit(changes, new Map());
   }
 
   commit(changes: Changes, recalled: Recalled): Promise<void> {
@@ -297,9 +338,9 @@ class ServerModel implements Store, PlaceStore {
         throw this.#space.createConflict();
       }
       for (const { key, text, forMs } of remember) {
-        if (text === undefined) this.#space.remembered.delete(key);
+        if (text === undefined) this.#space.remember(key, undefined);
         else {
-          this.#space.remembered.set(key, { text, untilMs: world.timeline.nowMs + forMs });
+          this.#space.remember(key, { text, untilMs: world.timeline.nowMs + forMs });
           // Left for the instance that has asked: what it says holds from now on.
           if (key.startsWith('reply:')) this.#space.copies.commit(`{"answer":${JSON.parse(text).value}}`);
         }

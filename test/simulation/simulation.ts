@@ -97,7 +97,7 @@ class Run {
         lives: 0,
         login: 0,
         keys: [],
-        formerKeys: new Set(),
+        formerKeys: new Map(),
       });
     }
   }

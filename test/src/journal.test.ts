@@ -642,21 +642,6 @@ describe('Journal', () => {
       }
     });
 
-    it('can ask whether an item is in the store', async () => {
-      await create().run(keep('found'));
-      await journals[0]?.close();
-      const journal = create();
-      await Promise.all([journal.run(keep('one')), journal.run(keep('two'))]);
-      store.failing.add('commit');
-      await journal.run(keep('three'));
-      await journal.run(step(({ drop }) => void drop.set('one', 'ledger')));
-      const areStored = () => ['found', 'one', 'two', 'three'].map((id) => journal.isStored(id));
-      assert.deepEqual(areStored(), [true, true, true, false]);
-      store.failing.clear();
-      await clock.advance(5_000);
-      assert.deepEqual(areStored(), [true, false, true, true]);
-    });
-
     it('is told which of it is readable, by whom it is for', async () => {
       let events: StoreEvents | undefined;
       const open = store.open.bind(store);
@@ -729,39 +714,7 @@ describe('Journal', () => {
       });
   });
 
-  describe('what is remembered', () => {
-    it('is told to whoever asks while the store is being opened, and again after it has failed', async () => {
-      await new FailingStore(store.disk).open();
-      store.disk.owner = undefined;
-      const remembered = { at: clock.now(), forMs: 1_000, value: 'known' };
-      store.disk.remembered.set('key:1', formatRemembered(remembered));
-      const journal = create();
-      const opening = journal.ready();
-      assert.deepEqual(await journal.remembered(['key:']), [['key:1', remembered]]);
-      await opening;
-      store.failing.add('commit').add('open');
-      await journal.run(keep('1'));
-      const asked = journal.remembered(['key:']);
-      const retried = clock.advance(5_000);
-      await assert.rejects(asked, { code: 'SMS_STORE' });
-      await retried;
-      store.failing.clear();
-      await clock.advance(5_000);
-      assert.deepEqual(await journal.remembered(['key:']), [['key:1', remembered]]);
-    });
-
-    it('and cannot be listed is a failure of the store', async () => {
-      const journal = create();
-      await journal.ready();
-      store.failing.add('recall');
-      await assert.rejects(journal.remembered(['key:']), { code: 'SMS_STORE' });
-      assert.deepEqual(states, ['SMS_STORE']);
-      store.failing.clear();
-      await clock.advance(5_000);
-      assert.deepEqual(states, ['SMS_STORE', undefined]);
-      assert.deepEqual(await journal.remembered(['key:']), []);
-    });
-  });
+  describe('what is remembered', () => {});
 
   describe('close', () => {
     it('writes what waits, and lets go of it then; of what a store that fails does not have it lets nobody go', async () => {

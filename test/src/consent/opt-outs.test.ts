@@ -7,7 +7,7 @@ import {
   countOptOuts,
   isOptedOut,
   listOptOuts,
-  movedOptOuts,
+  mergeOptOuts,
   type OptOutPage,
   type OptOutQuery,
 } from '../../../src/consent/opt-outs';
@@ -73,6 +73,12 @@ class List {
     return found;
   }
 
+  async values(): Promise<[string, Remembered][]> {
+    const values: [string, Remembered][] = [];
+    for await (const { remembered } of this.store.pages()) values.push(...remembered);
+    return values;
+  }
+
   async has(msisdn: string): Promise<boolean> {
     return this.decide((look) => isOptedOut(msisdn, look));
   }
@@ -113,7 +119,7 @@ describe('the list of who opted out', () => {
     await list.change('out', numbers(450));
     assert.equal(await list.change('in', numbers(450)), 450);
     assert.deepEqual(await list.list(), { optouts: [], total: 0 });
-    assert.deepEqual(await list.store.list(['']), []);
+    assert.deepEqual(await list.values(), []);
   });
 
   it('gives 200 at a time, each once', async () => {
@@ -155,17 +161,17 @@ describe('the list of who opted out', () => {
 
   it('looks numbers up by nothing that shows them', async () => {
     await list.change('out', ['64211234567']);
-    for (const [key] of await list.store.list([''])) assert.doesNotMatch(key, /64211234567/);
+    for (const [key] of await list.values()) assert.doesNotMatch(key, /64211234567/);
   });
 
   it('has what two stores have, put together', async () => {
     const former = new List(new MemoryStore());
     await former.change('out', ['64001', '65001'], 5);
     await list.change('out', ['64001', '66001'], 7);
-    const [[key, theirs] = []] = await former.store.list(['']);
-    const [[, own] = []] = await list.store.list(['']);
+    const [[key, theirs] = []] = await former.values();
+    const [[, own] = []] = await list.values();
     assert.ok(key && theirs && own);
-    const both = movedOptOuts.merge?.(own, theirs, key, createChanges());
+    const both = mergeOptOuts(own, theirs);
     const { optouts } = listOptOuts((one) => (one === key ? both : undefined));
     assert.deepEqual(
       optouts.map(({ msisdn, at }) => [msisdn, at]),

@@ -6,7 +6,15 @@ import type { Correlator } from '../../../src/inbox/correlator';
 import type { Entry } from '../../../src/inbox/entries';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord, OutboxRecord } from '../../../src/model';
-import type { Changes, Item, RecoveredState, Remembered, Store, StoreEvents } from '../../../src/store/store';
+import type {
+  Changes,
+  Item,
+  RecoveredState,
+  Remembered,
+  Store,
+  StoreEvents,
+  StorePage,
+} from '../../../src/store/store';
 import { until } from '../../until';
 import { settle, VirtualClock } from '../../virtual-clock';
 import { createInboxOn } from '../inbox/inbox-on';
@@ -58,8 +66,10 @@ class FullStore implements Store {
     return Promise.resolve(keys.map((key) => this.#remembered.get(key)));
   }
 
-  list(): Promise<[]> {
-    return Promise.resolve([]);
+  async *pages(): AsyncGenerator<StorePage> {}
+
+  clear(): Promise<void> {
+    return Promise.resolve();
   }
 
   commit({ keep, drop, remember }: Changes): Promise<void> {

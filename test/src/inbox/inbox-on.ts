@@ -13,7 +13,6 @@ export function createInbox(options: Partial<InboxOptions> & Pick<InboxOptions, 
     clock: systemClock,
     dedupe: () => true,
     dedupeMs: () => 1_000_000_000,
-    replacedBy: () => undefined,
     onFault: (error) =>
       queueMicrotask(() => {
         throw error;

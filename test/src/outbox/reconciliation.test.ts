@@ -287,20 +287,6 @@ describe('unknown outcomes', () => {
     assert.equal(next.service.bodies.length, 1);
   });
 
-  it('goes on after a crash under another login, which takes the text over', async () => {
-    const former = await crash();
-    await former.outbox.close();
-    former.journal.open();
-    await former.pass(60_000);
-    const heir = new SendingSide({ clock: former.clock, service: former.service });
-    const node = heir.attach();
-    await Promise.all([former.handOverTo(heir, { isLast: true }), heir.pass(100)]);
-    await heir.pass(60_000);
-    assert.deepEqual(node.ends, ['to 6421555123']);
-    assert.equal(former.service.bodies.length, 1);
-    assert.equal(former.outbox.isSettled && heir.outbox.isSettled, true);
-  });
-
   describe('of a text for whose evidence is searched as its flow is redeployed', () => {
     /** Redeploys while evidence is looked for, which the feed has. */
     async function redeploy(store: FailingStore | MemoryStore, retryUncertain: boolean, isAsker = false) {

@@ -325,25 +325,6 @@ describe('a text and the limits of its account', () => {
     }
   });
 
-  it('waits for what another login has counted, unless its node is unlimited', async () => {
-    const { side: former, node: left } = createSide({ perHandset: 1 });
-    sendText(left, 'former', { to: [a] });
-    await former.pass(0);
-    const { clock } = former;
-    const { side, node, service } = createSide({ perHandset: 1 }, { clock });
-    const handing = new Promise((resolve) => void clock.after(1_000, () => resolve(undefined))).then(() =>
-      former.handOverTo(side, { isLast: true }),
-    );
-    side.expected = handing;
-    for (const unlimited of [false, true]) sendText(node, 'text', { to: [a], unlimited });
-    await side.pass(500);
-    assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }]);
-    await side.pass(20_000);
-    assert.deepEqual(outcomesOf(node).slice(1), ['SMS_LIMIT']);
-    assert.equal(service.taken.length, 1);
-    await Promise.all([side.close(), side.pass(100)]);
-  });
-
   it('does not end an outage by being kept back', async () => {
     const { side, node, service } = createSide({ perHandset: 1 });
     sendText(node, 'first', { to: [a] });
@@ -376,27 +357,6 @@ describe('a text and the limits of its account', () => {
     }
     assert.deepEqual(outcomesOf(node).slice(1), [{ to: [a], not: [] }, { to: [a], not: [] }, 'SMS_LIMIT']);
     store.failing.clear();
-    await Promise.all([side.close(), side.pass(100)]);
-  });
-
-  it('is counted by the account that takes over from another, beside its own', async () => {
-    const former = createSide({ perHandset: 3 }, { store: new FailingStore() });
-    const { side, node } = createSide({ perHandset: 3 }, { clock: former.side.clock, store: new FailingStore() });
-    for (const [sender, key] of [
-      [former.node, '1'],
-      [former.node, '2'],
-      [node, '3'],
-    ] as const) {
-      sendText(sender, key, { to: [a] });
-      await side.pass(1);
-    }
-    await former.side.handOverTo(side, { isLast: true });
-    for (const to of [a, b]) {
-      sendText(node, 'next', { to: [to] });
-      await side.pass(0);
-    }
-    assert.deepEqual(outcomesOf(node).slice(1), ['SMS_LIMIT', { to: [b], not: [] }]);
-    await former.side.close();
     await Promise.all([side.close(), side.pass(100)]);
   });
 

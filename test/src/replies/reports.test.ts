@@ -332,22 +332,6 @@ describe('a report of what became of a text', () => {
       assert.deepEqual(reportsOf(back), [`delivered: ${first} |  | `]);
       assert.deepEqual(back.reports[0]?.origin, { body: 'hello' });
     });
-
-    it('a change of the login, with the statuses so far', async () => {
-      const { side, node } = await begin();
-      await side.status(first, 'RCV', 'm1');
-      await node.node.close();
-      const { clock, service } = side;
-      const heir = new SendingSide({ clock, service, store: new FailingStore() });
-      const back = heir.attach();
-      heir.receive();
-      const handing = side.handOverTo(heir, { isLast: true });
-      await heir.pass(100);
-      await handing;
-      await heir.status(second, 'EXP', 'm1');
-      assert.deepEqual(reportsOf(back), [`partly: ${first} | EXP ${second} | `]);
-      assert.deepEqual([side.outbox.admin.state.awaitingReport, heir.outbox.isSettled], [0, true]);
-    });
   });
 
   it('is given up 7 days after its time when its node is not deployed any more', async () => {

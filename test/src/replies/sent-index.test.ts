@@ -44,21 +44,6 @@ describe('what is looked up for what comes in', () => {
     assert.deepEqual(store.takeReadings(), [['request', 'sent', 'status', 'statuses']]);
   });
 
-  it('is found of what came with another login', async () => {
-    const former = begin();
-    sendText(former.node, 'well?', { messageId: 'q1', remember: { value: 7 } });
-    await former.side.pass(100);
-    await Promise.all([former.node.node.close(), former.side.pass(100)]);
-    const heir = new SendingSide({ clock: former.side.clock, store: new ReadStore(), sentMs: hourMs });
-    heir.attach();
-    heir.receive();
-    await heir.incoming('6421555123', 'before');
-    const handed = former.side.handOverTo(heir, { isLast: true });
-    await Promise.all([handed, former.side.pass(1_000)]);
-    await heir.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-    assert.equal(sentWith(heir), 7);
-  });
-
   describe('in a store that others share', () => {
     class SharedStore extends ReadStore {
       readonly shared = true as const;

@@ -8,7 +8,6 @@ import {
   type Limited,
   type LimitSettings,
   type Moment,
-  movedLimits,
   takeWithinLimits,
 } from '../../../src/outbox/limits';
 import { explainLimited, explainWithheld } from '../../../src/outbox/rules';
@@ -267,55 +266,6 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     process.take(['a', 'b']);
     assert.deepEqual([...process.store], [...before]);
     for (const [key, remembered] of process.store) assert.equal(remembered, before.get(key));
-  });
-
-  it('counts what both have counted when two accounts become one', () => {
-    const process = createProcess({ perHandset: 4 });
-    const former = createProcess({ perHandset: 4 }, { clock: process.clock });
-    former.take(['a']);
-    former.take(['a']);
-    process.clock.stall(minuteMs);
-    process.take(['a']);
-    for (const [key, remembered] of former.store) {
-      assert.ok(key.startsWith(movedLimits.prefix));
-      const own = process.store.get(key) ?? assert.fail();
-      const both = movedLimits.merge?.(own, remembered, key, createChanges());
-      process.store.set(key, both ?? assert.fail());
-    }
-    assert.deepEqual(process.take(['a', 'b']).allowed, ['a', 'b']);
-    const startedAt = process.clock.now() - minuteMs;
-    assert.equal(process.take(['a']).limited[0]?.until, startedAt + hourMs);
-    process.clock.stall(59 * minuteMs);
-    assert.equal(countAllowed(process, 5, 'a'), 2);
-  });
-
-  it('counts once what was copied from the one to the other before a kill', () => {
-    const former = createProcess({ perHandset: 4 });
-    former.take(['a']);
-    former.clock.stall(minuteMs);
-    former.take(['a']);
-    const process = createProcess({ perHandset: 4 }, { clock: former.clock });
-    process.clock.stall(minuteMs);
-    for (const [key, remembered] of former.store) process.store.set(key, remembered);
-    process.take(['a']);
-    for (const [key, remembered] of former.store) {
-      const own = process.store.get(key) ?? assert.fail();
-      process.store.set(key, movedLimits.merge?.(own, remembered, key, createChanges()) ?? assert.fail());
-    }
-    assert.equal(countAllowed(process, 5, 'a'), 1);
-  });
-
-  it('counts all of one moment, of which there are several where the clock was set back, when two accounts become one', () => {
-    const window = (...texts: [number, number][]) => ({
-      at: 5,
-      forMs: 10,
-      value: JSON.stringify({ origin: 'x', lead: 0, texts }),
-    });
-    const both = movedLimits.merge?.(window([5, 1], [5, 1], [5, 1]), window([7, 1]), 'limit:day', createChanges());
-    assert.deepEqual(JSON.parse(both?.value ?? '{}').texts, [
-      [5, 3],
-      [7, 1],
-    ]);
   });
 
   it('takes nothing back that is out of the window', () => {

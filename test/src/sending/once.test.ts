@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
-import type { SendingNode } from '../../../src/outbox/sender-registrations';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
-import { FailingServer, FailingStore } from '../store/failing-store';
+import { FailingStore } from '../store/failing-store';
 import { copyDisk, type FakeNode, forever, SendingSide, sendText } from './sending-side';
 
 describe('once', () => {
@@ -104,25 +103,6 @@ describe('once', () => {
     await side.pass(1_000);
     assert.deepEqual([node.ends.length, side.service.tries], [100, 1]);
     assert.ok(turns >= 90, `${turns} turns`);
-  });
-
-  it('is refused while it is unknown what a former login sent under the key', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
-    side.unread = createError('formerUnread');
-    side.expected = new Promise((resolve) => void side.clock.after(10_000, resolve));
-    sendText(node, 'with a key', { once: 'key' });
-    sendText(node, 'kept', { once: 'other', keep: { expireMs: undefined } });
-    sendText(node, 'without', {});
-    await side.pass(1_000);
-    assert.deepEqual(side.service.bodies, ['without']);
-    await side.pass(600_000);
-    assert.deepEqual([side.service.bodies, node.ends], [['without'], ['to 6421555123', 'SMS_STORE', 'SMS_STORE']]);
-    side.unread = undefined;
-    sendText(node, 'with a key', { once: 'key' });
-    await side.pass(100);
-    assert.deepEqual(side.service.bodies, ['without', 'with a key']);
-    assert.equal(side.clock.timers, 0);
   });
 
   for (const at of ['as it comes', 'as it leaves']) {
@@ -679,59 +659,6 @@ describe('once', () => {
         client.send = () => until.then(() => Promise.reject(createError('forbidden')));
       });
       assert.deepEqual(ends, ['SMS_FORBIDDEN']);
-    });
-  });
-
-  describe('when a former login finds, after its keys were taken over, that a dead process had a text waiting under one', () => {
-    /** @param knowsKey what the former login knows has been taken over */
-    async function change({
-      knowsKey,
-    }: {
-      knowsKey: boolean;
-    }): Promise<{ next: FakeNode & { node: SendingNode }; side: SendingSide; find(): Promise<void> }> {
-      const dead = new SendingSide({ store: new FailingServer() });
-      const { clock, service } = dead;
-      service.script.push({ connects: new Promise(() => {}) });
-      sendText(dead.attach(), 'hello', { once: 'a' });
-      await dead.pass(100);
-      const store = new FailingServer(copyDisk((dead.options.store as FailingServer).disk));
-      const left = store.disk.items;
-      assert.equal(left.length, 1);
-      store.disk.entries.clear();
-      if (!knowsKey) store.disk.remembered.clear();
-      const former = new SendingSide({ clock, service, store });
-      const side = new SendingSide({ clock, service, store: new FailingServer() });
-      const next = side.attach();
-      former.replacedBy = side;
-      const handOver = async () => {
-        await Promise.all([former.handOverTo(side, { isLast: true }), side.pass(100)]);
-        await side.pass(100);
-      };
-      await handOver();
-      const find = async () => {
-        store.takeOver(left);
-        await side.pass(100);
-        await handOver();
-      };
-      return { next, side, find };
-    }
-
-    it('the key is free', async () => {
-      const { next, side, find } = await change({ knowsKey: true });
-      await find();
-      sendText(next, 'hello', { once: 'a', keep: forever });
-      await side.pass(10_000);
-      assert.deepEqual(next.ends, ['to 6421555123']);
-    });
-
-    it('the key is that of a text that was sent meanwhile', async () => {
-      const { next, side, find } = await change({ knowsKey: false });
-      sendText(next, 'hello', { once: 'a' });
-      await side.pass(100);
-      await find();
-      sendText(next, 'hello', { once: 'a' });
-      await side.pass(100);
-      assert.deepEqual(next.ends, ['to 6421555123', 'to 6421555123 duplicate']);
     });
   });
 });

@@ -208,16 +208,5 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
       await next.pass(100);
       assert.deepEqual(next.service.bodies, ['0', '1']);
     });
-
-    it('does not hold for another login that takes over from it, which may be at another service', async () => {
-      const former = await restart();
-      const heir = new SendingSide({ clock: former.clock });
-      heir.attach();
-      const handed = former.handOverTo(heir, { isLast: true });
-      await heir.pass(1_000);
-      await handed;
-      await heir.pass(1_000);
-      assert.deepEqual(heir.service.bodies, ['0', '1']);
-    });
   });
 });

@@ -1,4 +1,3 @@
-import { handOver } from '../../../src/account/account-data';
 import { onceAborted } from '../../../src/clock';
 import type { InboxSubscriber } from '../../../src/delivery/subscribers';
 import { type SmsError, Told } from '../../../src/errors';
@@ -6,7 +5,6 @@ import { Client } from '../../../src/http/client';
 import { createConnections } from '../../../src/http/connections';
 import type { Arrival, Inbox } from '../../../src/inbox/inbox';
 import { Journal } from '../../../src/journal/journal';
-import type { Move } from '../../../src/journal/move';
 import type { QuietHours } from '../../../src/message/times';
 import type { Delivery, Feed, InboxRecord, IncomingRecord, OutboundMessage } from '../../../src/model';
 import type { LimitSettings } from '../../../src/outbox/limits';
@@ -224,11 +222,6 @@ export class SendingSide {
   readonly received: InboxRecord[] = [];
   readonly abandoned: string[] = [];
   readonly faults: unknown[] = [];
-  /** Takes over from it. */
-  replacedBy: SendingSide | undefined;
-  /** Until when a former login is waited for, and why what that knows is not known here. */
-  expected: Promise<void> | undefined;
-  unread: SmsError | undefined;
   /** Nodes with open questions, and reports. */
   readonly #asking = { incoming: new Set<string>(), status: new Set<string>() };
   #attached: SendingNode[] = [];
@@ -273,9 +266,6 @@ export class SendingSide {
       onRequestsRest: () => {
         for (const nodes of Object.values(this.#asking)) nodes.clear();
       },
-      wanted: () => this.replacedBy?.outbox.wanted(),
-      expected: () => this.expected,
-      unread: () => this.unread,
     });
     this.inbox = createInbox({
       journal: this.journal,
@@ -283,13 +273,7 @@ export class SendingSide {
       dedupe: () => true,
       dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
       correlator: (news) => this.outbox.replies.correlationOf(news),
-      replacedBy: () => this.replacedBy?.inbox,
     });
-  }
-
-  /** Another takes over from it. */
-  handOverTo(other: SendingSide, how: Move): Promise<void> {
-    return handOver(this, other, how);
   }
 
   /** Whether replies are to be polled. */

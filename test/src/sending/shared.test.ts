@@ -110,28 +110,6 @@ describe('sending from several processes on one Redis', () => {
     assert.deepEqual(service.bodies, ['first', 'last']);
   });
 
-  it('what a dead one kept on a former login is sent on the new one', async () => {
-    const dead = new FakeService();
-    dead.otherwise = { unreachable: true };
-    const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
-    const first = create(dead, { url: `redis://127.0.0.1:${proxy.port}` });
-    const node = first.attach();
-    sendText(node, 'hello', { keep });
-    await until(() => node.outages.length === 1);
-    const service = new FakeService();
-    const [former, heir] = [create(service), create(service, { login: 'f'.repeat(32) })];
-    const next = heir.attach();
-    former.replacedBy = heir;
-    await former.handOverTo(heir, { isLast: true });
-    assert.deepEqual(next.ends, [], 'it is still the one of a live process');
-    await proxy.close();
-    await until(async () => {
-      await former.handOverTo(heir, { isLast: true });
-      return next.ends.length === 1;
-    });
-    assert.deepEqual([service.bodies, former.abandoned], [['hello'], []]);
-  });
-
   it('what is left of a node that is nowhere is given up, once, when nobody has come back for it in time', async () => {
     const service = new FakeService();
     service.otherwise = { unreachable: true };

@@ -229,7 +229,6 @@ function testDiskStore(engine: Engine): void {
       const store = createStore(location);
       assert.deepEqual((await store.open(events)).items, [createEntry('1')]);
       assert.deepEqual(await store.recall(['id:1']), [seen(5)]);
-      assert.deepEqual(await store.list(['id:']), [['id:1', seen(5)]]);
       const changes = createChanges();
       changes.drop.set('1', 'inbox');
       changes.keep.set('2', createEntry('2'));

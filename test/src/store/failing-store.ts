@@ -9,10 +9,11 @@ import {
   type Remembered,
   type Store,
   type StoreEvents,
+  type StorePage,
   unsweptPrefix,
 } from '../../../src/store/store';
 
-type Step = 'open' | 'recall' | 'commit' | 'sweep' | 'close';
+type Step = 'open' | 'recall' | 'pages' | 'clear' | 'commit' | 'sweep' | 'close';
 
 /** What outlives the process: everything in text, so that nobody can change it from afar. */
 export class FakeDisk {
@@ -70,6 +71,8 @@ export class FailingStore implements Store {
   readonly failing = new Set<Step>();
   /** A commit that fails is on the disk all the same. */
   failsAfterwards = false;
+  /** Called before each call. */
+  onCall: (step: Step) => void = () => {};
   /** Makes every call take turns of the event loop. */
   turns = 0;
   commits = 0;
@@ -83,7 +86,7 @@ export class FailingStore implements Store {
   constructor(readonly disk = new FakeDisk()) {}
 
   get mayHold(): boolean | undefined {
-    return this.disk.entries.size > 0;
+    return this.disk.entries.size + this.disk.remembered.size > 0;
   }
 
   async open(_events?: Partial<StoreEvents>): Promise<RecoveredState> {
@@ -112,12 +115,19 @@ export class FailingStore implements Store {
     return { letGo: () => void this.disk.held.delete(key) };
   }
 
-  list(prefixes: readonly string[]): Promise<[string, Remembered][]> {
-    return this.#call('recall', () =>
-      [...this.#opened().remembered]
-        .filter(([key]) => prefixes.some((prefix) => key.startsWith(prefix)))
-        .map(([key, text]) => [key, parseRemembered(text)] as [string, Remembered]),
-    );
+  async *pages(): AsyncGenerator<StorePage> {
+    const { items, remembered } = await this.#call('pages', () => this.#opened());
+    for (const item of items) yield { items: [item], remembered: [] };
+    for (const [key, text] of remembered) yield { items: [], remembered: [[key, parseRemembered(text)]] };
+  }
+
+  clear(key: string, mark: Remembered): Promise<void> {
+    return this.#call('clear', () => {
+      const disk = this.#opened();
+      const items = [...disk.entries.keys()].map((id) => [id, undefined] as const);
+      const values = [...disk.remembered.keys()].map((other) => [other, undefined] as const);
+      disk.write(items, [...values, [key, formatRemembered(mark)]], true);
+    });
   }
 
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
@@ -170,6 +180,7 @@ export class FailingStore implements Store {
   }
 
   async #call<T>(step: Step, work: () => T): Promise<T> {
+    this.onCall(step);
     if (++this.#underWay > 1) throw new Error('calls of the store overlap');
     try {
       for (let turn = 0; turn < this.turns && !this.#isDead; turn++) await new Promise(setImmediate);

@@ -1,0 +1,354 @@
+import { hash } from 'node:crypto';
+import { type Clock, wait } from '../clock';
+import { isSmsError, SmsError } from '../errors';
+import type { HeldItem } from '../journal/step';
+import {
+  type Changes,
+  createChanges,
+  describeStoreFailure,
+  foreverMs,
+  type Item,
+  idTimeLength,
+  keepItem,
+  type Remembered,
+  type Store,
+  StoreConflict,
+  type StoreEvents,
+  unsweptPrefix,
+} from '../store/store';
+
+/** Joins what two stores remember under one key. */
+export type Merge = (key: string, own: Remembered, former: Remembered) => Remembered;
+
+/** What {@link importStore} needs. */
+export interface ImportOptions {
+  /** Names the import: the same each time that it is tried, also after a restart. */
+  id: string;
+  from: Store;
+  to: Store;
+  clock: Clock;
+  /** How the account judges items, and what it claims of dead instances. */
+  events: Pick<StoreEvents, 'wanted' | 'isReadable' | 'onUnreadable'>;
+  merge: Merge;
+  /** Whether this process has used the former store for so long that it has claimed all items of dead processes. */
+  hasAllItems: boolean;
+  /** Stops the import before its next page. */
+  signal: AbortSignal;
+  /** The former store answers, and the copy begins. */
+  onCopying(): void;
+}
+
+/** Under this key, with the id of the import, the new store notes one that is not done. */
+const headPrefix = `${unsweptPrefix}import:`;
+const headKey = ({ id }: Head) => headPrefix + id;
+const pagePrefix = `${unsweptPrefix}importPage:`;
+const pageKey = ({ id }: Head, index: number) => `${pagePrefix}${id}:${index}`;
+
+/** Under this key, with the id of the import, the former store notes that it was emptied. */
+const markPrefix = 'imported:';
+/** How long that is known, in ms: longer than a process stays away that was killed during an import. */
+const markedMs = 30 * 24 * 3_600_000;
+
+/** How often the former store is asked whether items of dead processes might still come, in ms. */
+const askAgainMs = 1_000;
+
+/** An import that is not done: `copying` until all pages are staged, then `copied` until they are items. */
+interface Head {
+  id: string;
+  state: 'copying' | 'copied';
+  pages: number;
+}
+
+/**
+ * Moves everything from a former store into a new one, before anything uses that.
+ *
+ * 1. Copies values, and stages the items in pages that nothing reads.
+ * 2. Empties the former store and marks it as imported, in one atomic step.
+ * 3. Turns the staged pages into items.
+ *
+ * A process that ends before step 2 starts the copy again. One that ends later goes on with step 3. So each item is in one place.
+ */
+export async function importStore(options: ImportOptions): Promise<void> {
+  const { id, from, to, clock, events, hasAllItems, signal } = options;
+  // Opening a store of this kind would create it.
+  if (from.mayHold === false && to.mayHold === false) return;
+  const passive = { ...events, onTakenOver: () => {}, onFailure: () => {} };
+  try {
+    const { held } = await from.open({ ...passive, isImport: true });
+    while (!hasAllItems && (await from.awaitsClaims?.())) await wait(clock, askAgainMs, signal);
+    options.onCopying();
+    const { items } = await to.open(passive);
+    const ownIds = new Set(items.map((item) => item.id));
+    const head = await readHead(to, id);
+    const [mark] = await from.recall([markPrefix + id]);
+    if (head?.state === 'copied' && mark) await keepStaged(to, head, ownIds);
+    else if (head) await dropStaged(to, head);
+    const copied = await copyAll(options, heldItems(held));
+    await from.clear(markPrefix + id, { at: clock.now(), forMs: markedMs, value: '' });
+    await keepStaged(to, copied, ownIds);
+    for (const { letGo } of [...held].reverse()) letGo();
+  } finally {
+    await from.close().catch(() => {});
+  }
+}
+
+/** Removes what an import that was given up has staged. */
+export async function dropUnfinishedImport(to: Store, id: string, events: ImportOptions['events']): Promise<void> {
+  if (to.mayHold === false) return;
+  await to.open({ ...events, onTakenOver: () => {}, onFailure: () => {} });
+  const head = await readHead(to, id);
+  if (head?.state === 'copying') await dropStaged(to, head);
+}
+
+async function copyAll({ id, from, to, clock, merge, signal }: ImportOptions, held: readonly Item[]): Promise<Head> {
+  const head: Head = { id, state: 'copying', pages: 0 };
+  const stage = async (items: readonly Item[], remembered: readonly [string, Remembered][]) => {
+    signal.throwIfAborted();
+    const at = clock.now();
+    if (items.length > 0) head.pages++;
+    await write(to, [...remembered.map(([key]) => key)], (changes, own) => {
+      for (const [key, former] of remembered) {
+        const mine = own.get(key);
+        changes.remember.set(key, mine ? merge(key, mine, former) : former);
+      }
+      if (items.length > 0) changes.remember.set(pageKey(head, head.pages), stageValue(items, at));
+      changes.remember.set(headKey(head), stageValue(head, at));
+    });
+  };
+  await stage(held, []);
+  for await (const { items, remembered } of from.pages()) {
+    // An import into the former store that was never finished. In a shared store it may be that of another instance.
+    const staged = from.shared ? [] : remembered.filter(([key]) => key.startsWith(pagePrefix));
+    const ownPrefixes = [headPrefix, pagePrefix, markPrefix];
+    const values = remembered.filter(([key]) => !ownPrefixes.some((prefix) => key.startsWith(prefix)));
+    await stage([...items, ...staged.flatMap(([, { value }]) => parseItems(value))], values);
+  }
+  head.state = 'copied';
+  await stage([], []);
+  return head;
+}
+
+/** Turns staged pages into items, except those that the store has already. */
+async function keepStaged(to: Store, head: Head, ownIds: ReadonlySet<string>): Promise<void> {
+  for (let index = 1; index <= head.pages; index++) {
+    const key = pageKey(head, index);
+    await write(to, [key], (changes, staged) => {
+      for (const item of parseItems(staged.get(key)?.value)) if (!ownIds.has(item.id)) keepItem(changes, item);
+      changes.remember.set(key, undefined);
+    });
+  }
+  await write(to, [], ({ remember }) => remember.set(headKey(head), undefined));
+}
+
+async function dropStaged(to: Store, head: Head): Promise<void> {
+  for (let index = 1; index <= head.pages; index++) {
+    await write(to, [], ({ remember }) => remember.set(pageKey(head, index), undefined));
+  }
+  await write(to, [], ({ remember }) => remember.set(headKey(head), undefined));
+}
+
+/** Commits one flushed step. Repeats it if another instance changes a key at the same time. */
+async function write(
+  store: Store,
+  keys: readonly string[],
+  change: (changes: Changes, own: ReadonlyMap<string, Remembered | undefined>) => void,
+): Promise<void> {
+  for (;;) {
+    const values = keys.length > 0 ? await store.recall(keys) : [];
+    const own = new Map(keys.map((key, index) => [key, values[index]]));
+    const changes = createChanges();
+    changes.firm = true;
+    change(changes, own);
+    try {
+      return await store.commit(changes, own);
+    } catch (error) {
+      if (!(error instanceof StoreConflict)) throw error;
+    }
+  }
+}
+
+async function readHead(store: Store, id: string): Promise<Head | undefined> {
+  const [head] = await store.recall([headPrefix + id]);
+  return head && (JSON.parse(head.value) as Head);
+}
+
+function parseItems(value: string | undefined): Item[] {
+  return JSON.parse(value ?? '[]') as Item[];
+}
+
+function stageValue(value: unknown, at: number): Remembered {
+  return { at, forMs: foreverMs, value: JSON.stringify(value) };
+}
+
+/** Polled answers that were not committed yet, as items that are older than all others. Their ids are the same at each try. */
+function heldItems(held: readonly { text: string }[]): HeldItem[] {
+  return held.map(({ text }, index) => {
+    const order = String(index).padStart(8, '0');
+    const id = `${'0'.repeat(idTimeLength)}${order}${hash('sha256', text).slice(0, 8)}`;
+    return { id, part: 'held', subscribers: [], attempts: 0, text };
+  });
+}
+
+/** A place in which an account had its data before. */
+export interface Former {
+  id: string;
+  kind: string;
+  /** Resolves when all nodes of the deployment are there, so that it is known who else uses the former place. */
+  started: Promise<void>;
+  /** Whether the account node that imports is still deployed. */
+  isWanted(): boolean;
+  /** Whether another deployed node uses it: its data belongs to that node. */
+  isUsed(): boolean;
+  /**
+   * Imports it. Rejects if the former store cannot be read.
+   *
+   * @param options those of the new store
+   */
+  importInto(options: Omit<ImportOptions, 'id' | 'from' | 'hasAllItems'>): Promise<void>;
+  /** It is imported, skipped or given up: it is not imported later. */
+  onDone(how: 'imported' | 'skipped' | 'forgotten'): void;
+  /** It cannot be read now. Called again only for another reason. */
+  onFailure(error: SmsError): void;
+}
+
+/** Why and from where an import waits. */
+export interface WaitingImport {
+  kind: string;
+  error: SmsError;
+}
+
+/** What {@link Imports} needs. */
+export interface ImportsOptions extends Pick<ImportOptions, 'to' | 'clock' | 'merge'> {
+  /** Opens the store again. */
+  reopen(): void;
+}
+
+/** How long the opening of the store waits for a former store that does not answer. */
+const patienceMs = 2_000;
+const retryMs = 10_000;
+
+/** The imports that one store has to make before it is opened, in the order in which the former places were left. */
+export class Imports {
+  readonly #options: ImportsOptions;
+  readonly #formers: Former[] = [];
+  #running: Promise<void> | undefined;
+  #stop = new AbortController();
+  #isCopying = false;
+  #failure: SmsError | undefined;
+  #failedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: ImportsOptions) {
+    this.#options = options;
+  }
+
+  /** The import that waits, and why; `undefined` if none does. */
+  get waiting(): WaitingImport | undefined {
+    const [former] = this.#formers;
+    return former && this.#failure && { kind: former.kind, error: this.#failure };
+  }
+
+  /** Adds imports. The store counts as failing until they are done. */
+  add(formers: readonly Former[]): void {
+    if (formers.length === 0) return;
+    this.#formers.push(...formers);
+    this.#options.reopen();
+  }
+
+  /** Gives up the import that is next. Returns whether there was one. */
+  async forget(): Promise<boolean> {
+    const [former] = this.#formers;
+    if (!former) return false;
+    await this.stop();
+    if (this.#formers[0] === former) this.#end('forgotten');
+    this.#options.reopen();
+    return true;
+  }
+
+  /** Stops the import that runs. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#running?.catch(() => {});
+    this.#stop = new AbortController();
+  }
+
+  /**
+   * Makes all imports. Called before the store is opened.
+   *
+   * @throws SmsError `SMS_STORE` while the next import is not done
+   */
+  async finish(events: ImportOptions['events']): Promise<void> {
+    while (this.#formers.length > 0) {
+      const { clock } = this.#options;
+      await this.#formers[0]?.started;
+      if (this.#failure && !this.#running && clock.elapsed() - this.#failedAt < retryMs) throw this.#failure;
+      const isLate = this.#running !== undefined;
+      this.#running ??= this.#importNext(events).finally(() => {
+        this.#running = undefined;
+      });
+      const { promise: patience, cancel } = this.#createPatience(isLate ? 0 : patienceMs);
+      await Promise.race([this.#running, patience]).finally(cancel);
+    }
+  }
+
+  /** Rejects after some time, unless the former store has answered by then. */
+  #createPatience(ms: number): { promise: Promise<never>; cancel: () => void } {
+    let cancel = () => {};
+    const promise = new Promise<never>((_, reject) => {
+      const timer = this.#options.clock.after(ms, () => {
+        if (this.#isCopying) return;
+        this.#failure ??= describeFormer(this.#formers[0]?.kind ?? '', new Error('no answer yet'));
+        // It is opened again as soon as the import has ended.
+        void this.#running?.then(this.#options.reopen, this.#options.reopen);
+        reject(this.#failure);
+      });
+      cancel = () => timer.cancel();
+    });
+    promise.catch(() => {});
+    return { promise, cancel };
+  }
+
+  async #importNext(events: ImportOptions['events']): Promise<void> {
+    const [former] = this.#formers;
+    if (!former) return;
+    const { to, clock, merge } = this.#options;
+    const { signal } = this.#stop;
+    try {
+      // The node that replaces it asks again.
+      if (!former.isWanted()) this.#formers.shift();
+      else if (former.isUsed()) {
+        await dropUnfinishedImport(to, former.id, events);
+        this.#end('skipped');
+      } else {
+        const onCopying = () => {
+          this.#isCopying = true;
+        };
+        await former.importInto({ to, clock, merge, events, signal, onCopying });
+        this.#end('imported');
+      }
+      this.#failure = undefined;
+      this.#failedAt = Number.NEGATIVE_INFINITY;
+    } catch (error) {
+      if (signal.aborted || !former.isWanted()) return;
+      const before = this.#failure?.message;
+      this.#failedAt = clock.elapsed();
+      this.#failure = describeFormer(former.kind, error);
+      if (this.#failure.message !== before) former.onFailure(this.#failure);
+      throw this.#failure;
+    } finally {
+      this.#isCopying = false;
+    }
+  }
+
+  #end(how: 'imported' | 'skipped' | 'forgotten'): void {
+    this.#failure = undefined;
+    this.#failedAt = Number.NEGATIVE_INFINITY;
+    this.#formers.shift()?.onDone(how);
+  }
+}
+
+function describeFormer(former: string, error: unknown): SmsError {
+  if (isSmsError(error) && error.reason === 'formerUrl') return error;
+  const { folder, detail = describeStoreFailure(error) }: SmsError['params'] = isSmsError(error) ? error.params : {};
+  const place = folder === undefined ? '' : ` (${folder})`;
+  return new SmsError('formerUnread', { params: { former: former + place, detail }, cause: error });
+}

@@ -1,0 +1,254 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import helper from 'node-red-node-test-helper';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import { RedisServer } from '../redis-server';
+import { until } from '../until';
+import { account, catcher, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
+
+const handset = '64215551234';
+const [disk, memory, redis] = ['disk', 'memory', 'redis'] as const;
+
+describe('an account node whose login or store changes', () => {
+  let sim: Simulator;
+  let userDir: string;
+  let redisUrl: string;
+
+  beforeEach(async () => {
+    sim = await startService();
+    userDir = mkdtempSync(join(tmpdir(), 'sms-import-'));
+    stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+    redisUrl = '';
+  });
+
+  afterEach(stopEverything);
+
+  async function startRedis(...config: string[]): Promise<RedisServer> {
+    const server = await RedisServer.start('redis-server', { config });
+    stopLater(() => server.stop());
+    redisUrl = server.url;
+    return server;
+  }
+
+  function nodes(store: string, properties: Record<string, unknown> = {}): FlowNode[] {
+    return [
+      account(sim, { store, credentials: { ...sim.credentials, redisUrl }, ...properties }),
+      {
+        id: 'in',
+        type: 'sms-in',
+        account: 'account',
+        acknowledge: 'flow',
+        inputs: 1,
+        ackTimeout: '600',
+        wires: [['got']],
+      },
+      { id: 'send', type: 'sms-send', account: 'account', keep: true, expire: '0', wires: [['sent'], []] },
+      ...['got', 'sent'].map(sink),
+      ...catcher(),
+    ];
+  }
+
+  const start = (flow: FlowNode[]) => RunningFlow.start(flow, { settings: { userDir } });
+
+  /** Runs until one message is unacknowledged and one is stored, and the service is down. */
+  async function leave(flow: FlowNode[]): Promise<RunningFlow> {
+    const running = await start(flow);
+    sim.receive({ from: handset, to: '642100000001', body: 'unacknowledged' });
+    await running.messages('got', 1);
+    await sim.setOnline(false);
+    running.send('send', { topic: handset, payload: 'stored' });
+    await running.badge('send', { fill: 'red', shape: 'ring', text: 'unreachable, 1 waiting' });
+    return running;
+  }
+
+  async function assertImported(running: RunningFlow, got: number): Promise<void> {
+    const messages = await running.messages('got', got);
+    assert.deepEqual([messages.at(-1)?.payload, messages.at(-1)?.sms?.redelivered], ['unacknowledged', true]);
+    await sim.setOnline(true);
+    await running.messages('sent', 1);
+    assert.deepEqual(
+      sim.messages.map(({ body }) => body),
+      ['stored'],
+    );
+  }
+
+  const lines = (running: RunningFlow, level: number) =>
+    running.log.filter((line) => line.id === 'account' && line.level <= level).map(({ msg }) => String(msg));
+  const warnings = (running: RunningFlow) => lines(running, 30);
+
+  const notedPlaces = () => JSON.parse(readFileSync(join(userDir, 'sms-inbox', 'logins.json'), 'utf8')) as object;
+
+  const postFormer = (type: string, body: string) =>
+    helper.request().post('/sms-account/account/former').set('content-type', type).send(body);
+  const forget = () => postFormer('application/json', '{"action":"forget"}');
+
+  async function storeState() {
+    const { body } = await helper.request().get('/sms-account/account/state').expect(200);
+    return body.store as { ok: boolean; former?: { kind: string; error: object } };
+  }
+
+  for (const [from, to] of [
+    [disk, memory],
+    [disk, redis],
+    [redis, disk],
+    [redis, memory],
+    [memory, disk],
+  ] as const) {
+    it(`imports from ${from} to ${to} by a deployment`, async () => {
+      if ([from, to].some((store) => store === redis)) await startRedis();
+      const running = await leave(nodes(from));
+      await running.deploy(nodes(to));
+      await assertImported(running, 2);
+      assert.deepEqual(warnings(running), []);
+    });
+
+    if (from === memory) continue;
+    it(`imports from ${from} to ${to} after a restart`, async () => {
+      if ([from, to].some((store) => store === redis)) await startRedis();
+      const before = await leave(nodes(from));
+      await before.stop();
+      const running = await start(nodes(to));
+      await assertImported(running, 1);
+      assert.deepEqual(warnings(running), []);
+    });
+  }
+
+  it('imports there and back again', async () => {
+    const running = await leave(nodes(disk));
+    for (const [index, store] of [memory, disk, memory].entries()) {
+      await running.deploy(nodes(store));
+      await running.messages('got', index + 2);
+    }
+    await assertImported(running, 4);
+    await running.deploy(nodes(disk));
+    await running.messages('got', 5);
+    assert.equal(running.received('sent').length, 1);
+  });
+
+  it('imports if the login and the store change together', async () => {
+    const running = await leave(nodes(disk));
+    await running.deploy(nodes(memory, { authType: 'basic' }));
+    await assertImported(running, 2);
+    await until(() => JSON.stringify(notedPlaces()) === '{"account":[]}');
+  });
+
+  it('imports what a poll in flight brings to the former login', async () => {
+    const running = await start(nodes(disk));
+    await until(() => sim.polling('incoming') === 1);
+    await running.deploy(nodes(disk, { authType: 'basic' }));
+    await until(() => sim.polling('incoming') === 2);
+    for (const body of ['1', '2']) sim.receive({ from: handset, to: '642100000001', body });
+    const messages = await running.messages('got', 2);
+    assert.deepEqual(messages.map(({ payload }) => payload).sort(), ['1', '2']);
+  });
+
+  it('leaves the data to another account node that still uses the former login', async () => {
+    const other = () => [
+      account(sim, { id: 'other', store: disk }),
+      { ...nodes(disk)[2], id: 'send2', account: 'other' },
+    ];
+    const running = await start([...nodes(disk), ...(other() as FlowNode[])]);
+    sim.receive({ from: handset, to: '642100000001', body: 'unacknowledged' });
+    await running.messages('got', 1);
+    await running.deploy([...nodes(disk, { authType: 'basic' }), ...(other() as FlowNode[])]);
+    await until(() => !JSON.stringify(notedPlaces()).includes('import'));
+    assert.equal((await storeState()).former, undefined);
+    assert.equal(running.received('got').length, 1);
+  });
+
+  it('imports from a Redis server whose URL the account had until the deployment', async () => {
+    await startRedis();
+    const running = await leave(nodes(redis));
+    redisUrl = '';
+    await running.deploy(nodes(disk));
+    await assertImported(running, 2);
+  });
+
+  it('recognizes the server if only the password in its URL changes', async () => {
+    await startRedis();
+    const before = await leave(nodes(redis));
+    await before.stop();
+    redisUrl = redisUrl.replace('redis://', 'redis://default:@');
+    const running = await start(nodes(disk));
+    await assertImported(running, 1);
+  });
+
+  it('counts as failing until its former Redis server is back', async function () {
+    this.timeout(40_000);
+    const server = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
+    const before = await leave(nodes(redis));
+    await before.stop();
+    await server.kill();
+    const running = await start(nodes(disk));
+    await until(() => warnings(running).length > 0);
+    assert.match(warnings(running)[0] ?? '', /former login or store \(redis\).*not been imported: .*ECONNREFUSED/);
+    await running.badge('in', { fill: 'red', shape: 'ring', text: 'import: redis (Redis: ECONNREFUSED)' });
+    const { ok, former } = await storeState();
+    assert.deepEqual([ok, former?.kind], [false, 'redis']);
+    running.send('send', { topic: handset, payload: 'refused' });
+    const [failure] = await running.messages('caught', 1);
+    assert.equal((failure?.error as { code?: string } | undefined)?.code ?? failure?.sms?.error?.code, 'SMS_STORE');
+    await server.run();
+    await assertImported(running, 1);
+    assert.equal(warnings(running).filter((line) => line.includes('imported')).length, 1);
+    await until(() => lines(running, 40).includes('The data of the former login or store (redis) has been imported.'));
+  });
+
+  it('names the folder of a former store that is damaged', async () => {
+    const before = await leave(nodes(disk));
+    const [key] = Object.keys(notedPlaces());
+    assert.equal(key, 'account');
+    await before.stop();
+    const [place = ''] = (notedPlaces() as { account: string[] }).account;
+    const folder = join(userDir, 'sms-inbox', place.split(' ')[0] ?? '');
+    writeFileSync(join(folder, 'CURRENT'), 'damaged');
+    const running = await start(nodes(memory));
+    await until(() => warnings(running).length > 0);
+    assert.ok(warnings(running)[0]?.includes(folder), warnings(running)[0]);
+  });
+
+  it('starts without the former data if a user gives it up', async () => {
+    await startRedis();
+    const before = await start(nodes(redis));
+    await until(() => sim.polling('incoming') === 1);
+    await before.stop();
+    redisUrl = '';
+    const running = await start(nodes(disk));
+    await until(() => warnings(running).length > 0);
+    assert.match(warnings(running)[0] ?? '', /^The data of the account is on a Redis server whose URL/);
+    await postFormer('text/plain', '{"action":"forget"}').expect(415);
+    await postFormer('application/json', '{}').expect(400);
+    await forget().expect(200, { ok: true });
+    await until(() => sim.polling('incoming') === 1);
+    await forget().expect(404);
+    assert.equal((await storeState()).former, undefined);
+    assert.equal(warnings(running).length, 2);
+    assert.match(warnings(running)[1] ?? '', /starts without the data of its former login or store \(redis\)/);
+    assert.deepEqual(notedPlaces(), { account: [(notedPlaces() as { account: string[] }).account[0]] });
+  });
+
+  it('imports deduplication keys, which other instances on Redis keep', async () => {
+    const server = await startRedis();
+    const once = (store: string) =>
+      nodes(store).map((node) => (node.id === 'send' ? { ...node, once: 'a key', onceType: 'str' } : node));
+    const keys = async () => (await server.client.keys('sms:*:seen:once:*')).length;
+    const running = await start(once(redis));
+    running.send('send', { topic: handset, payload: 'once' });
+    await running.messages('sent', 1);
+    assert.equal(await keys(), 1);
+    await running.deploy(once(disk));
+    running.send('send', { topic: handset, payload: 'once' });
+    const [, again] = await running.messages('sent', 2);
+    assert.deepEqual([again?.sms?.duplicate, sim.messages.length], [true, 1]);
+    assert.equal(await keys(), 1);
+  });
+
+  it('notes no place on disk for an account that was only in memory', async () => {
+    const running = await start(nodes(memory));
+    await running.deploy(nodes(memory, { authType: 'basic' }));
+    assert.throws(notedPlaces, /ENOENT/);
+  });
+});

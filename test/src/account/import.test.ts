@@ -1,0 +1,285 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Former, type ImportOptions, Imports, importStore } from '../../../src/account/import';
+import { systemClock } from '../../../src/clock';
+import type { SmsError } from '../../../src/errors';
+import { DiskStore, engines } from '../../../src/store/disk';
+import { MemoryStore } from '../../../src/store/memory';
+import { createChanges, type Item, keepItem, type Remembered, type Store } from '../../../src/store/store';
+import { hasSqlite } from '../../has-sqlite';
+import { VirtualClock } from '../../virtual-clock';
+import { FailingStore, FakeDisk } from '../store/failing-store';
+
+const events = { wanted: () => [], isReadable: () => true, onUnreadable: () => {} };
+const passive = { ...events, onTakenOver: () => {}, onFailure: () => {} };
+const weekMs = 7 * 24 * 3_600_000;
+
+function createItem(id: string): Item {
+  return { id, part: 'inbox', subscribers: ['incoming'], attempts: 0 };
+}
+
+function remembered(value: string, at = 1): Remembered {
+  return { at, forMs: weekMs, value };
+}
+
+async function fill(store: Store, ids: readonly string[], values: Record<string, Remembered>): Promise<void> {
+  await store.open(passive);
+  const changes = createChanges();
+  for (const id of ids) keepItem(changes, createItem(id));
+  for (const [key, value] of Object.entries(values)) changes.remember.set(key, value);
+  await store.commit(changes, new Map());
+  await store.close();
+}
+
+/** Ids of the items, and values by key, without the marks of imports. */
+async function read(store: Store): Promise<{ ids: string[]; values: Record<string, string> }> {
+  await store.open(passive);
+  const ids: string[] = [];
+  const values: Record<string, string> = {};
+  for await (const page of store.pages()) {
+    for (const { id } of page.items) ids.push(id);
+    for (const [key, { value }] of page.remembered) if (!key.startsWith('imported:')) values[key] = value;
+  }
+  await store.close();
+  return { ids: ids.sort(), values };
+}
+
+function importing(from: Store, to: Store, changes: Partial<ImportOptions> = {}): Promise<void> {
+  return importStore({
+    id: 'an import',
+    from,
+    to,
+    clock: systemClock,
+    events,
+    merge: (_key, own, former) => (former.at > own.at ? former : own),
+    hasAllItems: true,
+    signal: new AbortController().signal,
+    onCopying: () => {},
+    ...changes,
+  });
+}
+
+const nothing = { ids: [], values: {} };
+
+describe('importStore', () => {
+  const folders: string[] = [];
+  afterEach(async () => {
+    for (const folder of folders.splice(0)) await rm(folder, { recursive: true, force: true });
+  });
+
+  async function createFolder(): Promise<string> {
+    const folder = await mkdtemp(join(tmpdir(), 'sms-import-'));
+    folders.push(folder);
+    return folder;
+  }
+
+  for (const [what, createFormer] of [
+    ['memory', async () => new MemoryStore()],
+    ...engines.map((engine) => [engine.name, async () => new DiskStore(await createFolder(), [engine])] as const),
+  ] as const) {
+    if (what === 'SQLite' && !hasSqlite) continue;
+    it(`moves items and values from ${what} to disk and leaves nothing there`, async () => {
+      const from = await createFormer();
+      const to = new DiskStore(await createFolder());
+      await fill(from, ['1', '2'], { 'seen:a': remembered('a') });
+      await importing(from, to);
+      assert.deepEqual(await read(to), { ids: ['1', '2'], values: { 'seen:a': 'a' } });
+      assert.deepEqual(await read(from), nothing);
+    });
+  }
+
+  it('keeps what the new store has, and the later of two values', async () => {
+    const [from, to] = [new FailingStore(), new FailingStore()];
+    await fill(from, ['1', '2'], { a: remembered('former', 1), b: remembered('former', 3) });
+    await fill(to, ['2', '3'], { a: remembered('own', 2), b: remembered('own', 2) });
+    await importing(from, to);
+    assert.deepEqual(await read(to), { ids: ['1', '2', '3'], values: { a: 'own', b: 'former' } });
+  });
+
+  it('imports polled answers that were not committed, before all items', async () => {
+    const disk = new FakeDisk();
+    const from = new FailingStore(disk);
+    await fill(from, ['1'], {});
+    await from.open(passive);
+    from.hold('an answer');
+    from.kill();
+    const to = new FailingStore();
+    await importing(new FailingStore(disk), to);
+    const [held, item] = to.disk.items;
+    assert.deepEqual([held?.part, (held as { text?: string })?.text, item?.id], ['held', 'an answer', '1']);
+    assert.equal(disk.held.size, 0);
+  });
+
+  it('creates no store where neither store has been used', async () => {
+    const folder = await createFolder();
+    await importing(new DiskStore(join(folder, 'a')), new DiskStore(join(folder, 'b')));
+    assert.deepEqual(await readdir(folder), []);
+  });
+
+  for (const [what, isPowerCut] of [
+    ['the process', false],
+    ['the power', true],
+  ] as const) {
+    it(`has each item in one place if ${what} fails at any step`, async () => {
+      const ids = ['1', '2', '3'];
+      const values = { a: remembered('a') };
+      for (let killedAt = 1, isKilled = true; isKilled; killedAt++) {
+        const disks = [new FakeDisk(), new FakeDisk()] as const;
+        await fill(new FailingStore(disks[0]), ids, values);
+        const [from, to] = [new FailingStore(disks[0]), new FailingStore(disks[1])];
+        let calls = 0;
+        isKilled = false;
+        let onKilled = () => {};
+        const killing = new Promise<void>((resolve) => (onKilled = resolve));
+        for (const store of [from, to]) {
+          store.onCall = () => {
+            if (++calls !== killedAt) return;
+            isKilled = true;
+            for (const one of [from, to]) one.kill();
+            onKilled();
+          };
+        }
+        await Promise.race([importing(from, to), killing]);
+        for (const store of [from, to]) store.kill();
+        if (isPowerCut) for (const disk of disks) disk.loseUnflushed();
+        const [again, into] = [new FailingStore(disks[0]), new FailingStore(disks[1])];
+        await importing(again, into);
+        assert.deepEqual(await read(into), { ids, values: { a: 'a' } }, `killed at step ${killedAt}`);
+        assert.deepEqual(await read(again), nothing, `killed at step ${killedAt}`);
+      }
+    });
+  }
+
+  it('goes on after a kill without what another instance has claimed', async () => {
+    const disks = [new FakeDisk(), new FakeDisk()] as const;
+    await fill(new FailingStore(disks[0]), ['1', '2'], {});
+    const [from, to] = [new FailingStore(disks[0]), new FailingStore(disks[1])];
+    const killing = new Promise<void>((resolve) => {
+      from.onCall = (step) => {
+        if (step !== 'clear') return;
+        for (const store of [from, to]) store.kill();
+        resolve();
+      };
+    });
+    await Promise.race([importing(from, to), killing]);
+    disks[0].entries.delete('1');
+    const into = new FailingStore(disks[1]);
+    await importing(new FailingStore(disks[0]), into);
+    assert.deepEqual((await read(into)).ids, ['2']);
+  });
+});
+
+describe('Imports', () => {
+  let clock: VirtualClock;
+  let reopened: number;
+  let imports: Imports;
+  let done: string[];
+  let failures: SmsError[];
+
+  beforeEach(() => {
+    clock = new VirtualClock();
+    [reopened, done, failures] = [0, [], []];
+    const to = new FailingStore();
+    imports = new Imports({ to, clock, merge: (_key, own) => own, reopen: () => reopened++ });
+  });
+
+  function former(changes: Partial<Former> = {}): Former {
+    return {
+      id: 'an import',
+      kind: 'redis',
+      started: Promise.resolve(),
+      isWanted: () => true,
+      isUsed: () => false,
+      importInto: async () => {},
+      onDone: (how) => void done.push(how),
+      onFailure: (error) => void failures.push(error),
+      ...changes,
+    };
+  }
+
+  const failing = (message: () => string) => () => Promise.reject(new Error(message()));
+
+  it('imports former places in the order in which they were left', async () => {
+    const imported: string[] = [];
+    const add = (id: string) => former({ id, importInto: async () => void imported.push(id) });
+    imports.add(['a', 'b'].map(add));
+    await imports.finish(events);
+    assert.deepEqual([imported, done, reopened], [['a', 'b'], ['imported', 'imported'], 1]);
+  });
+
+  it('does not import what another deployed node uses', async () => {
+    let isImported = false;
+    const importInto = async () => {
+      isImported = true;
+    };
+    imports.add([former({ isUsed: () => true, importInto })]);
+    await imports.finish(events);
+    assert.deepEqual([isImported, done], [false, ['skipped']]);
+  });
+
+  it('tries again after 10 s and reports a reason once', async () => {
+    let [tries, reason] = [0, 'ECONNREFUSED'];
+    const importInto = () => {
+      tries++;
+      return reason === '' ? Promise.resolve() : Promise.reject(new Error(reason));
+    };
+    imports.add([former({ importInto })]);
+    const finish = () => assert.rejects(imports.finish(events), { reason: 'formerUnread' });
+    await finish();
+    await finish();
+    await clock.advance(9_999);
+    await finish();
+    assert.deepEqual([tries, failures.length], [1, 1]);
+    assert.deepEqual([imports.waiting?.kind, imports.waiting?.error.params.detail], ['redis', 'ECONNREFUSED']);
+    await clock.advance(1);
+    await finish();
+    assert.deepEqual([tries, failures.length], [2, 1]);
+    reason = '';
+    await clock.advance(10_000);
+    await imports.finish(events);
+    assert.deepEqual([tries, done, imports.waiting], [3, ['imported'], undefined]);
+  });
+
+  it('counts as failing after 2 s while the former store is silent', async () => {
+    let answer = () => {};
+    const importInto = () => new Promise<void>((resolve) => (answer = resolve));
+    imports.add([former({ importInto })]);
+    const finishing = assert.rejects(imports.finish(events), { reason: 'formerUnread' });
+    await clock.advance(2_000);
+    await finishing;
+    answer();
+    await clock.advance(0);
+    assert.equal(reopened, 2);
+    await imports.finish(events);
+    assert.deepEqual(done, ['imported']);
+  });
+
+  it('waits for as long as a copy takes that has begun', async () => {
+    let answer = () => {};
+    const importInto: Former['importInto'] = ({ onCopying }) => {
+      onCopying();
+      return new Promise<void>((resolve) => (answer = resolve));
+    };
+    imports.add([former({ importInto })]);
+    const finishing = imports.finish(events);
+    await clock.advance(60_000);
+    answer();
+    await finishing;
+  });
+
+  it('gives up the import that waits, and goes on with the next', async () => {
+    imports.add([former({ importInto: failing(() => 'ETIMEDOUT') }), former({ id: 'another' })]);
+    await assert.rejects(imports.finish(events));
+    assert.equal(await imports.forget(), true);
+    await imports.finish(events);
+    assert.deepEqual([done, await imports.forget()], [['forgotten', 'imported'], false]);
+  });
+
+  it('does nothing for a node that has been removed', async () => {
+    imports.add([former({ isWanted: () => false, importInto: failing(() => 'unwanted') })]);
+    await imports.finish(events);
+    assert.deepEqual(done, []);
+  });
+});
