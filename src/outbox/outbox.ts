@@ -1,7 +1,6 @@
 import { type Clock, wait } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Participant } from '../journal/journal';
-import { movedAnswerRules } from '../replies/again';
 import { Replies } from '../replies/replies';
 import { awaitedKindOf, type FollowUp, type ReplyRequest } from '../replies/reply-request';
 import type { Item } from '../store/store';

@@ -1,13 +1,6 @@
 import type { CheckedDraft } from '../message/draft';
 import type { SendOptions, Text } from '../outbox/text';
-import {
-  type Changes,
-  type Duration,
-  keepItem,
-  type Look,
-  type MovedValues,
-  parseRememberedValue,
-} from '../store/store';
+import { type Changes, type Duration, keepItem, type Look, parseRememberedValue } from '../store/store';
 import { type AnswerChoice, findAnswer } from './answers';
 import type { FollowUpBook } from './follow-up-book';
 import type { ReplyRequest } from './reply-request';
@@ -29,8 +22,6 @@ interface AnswerRules {
 const maxAgainPerRequest = 10_000;
 
 const rulesPrefix = 'answers:';
-
-export const movedAnswerRules: MovedValues = { prefix: rulesPrefix };
 
 export function answerRulesKey(text: string): string {
   return rulesPrefix + text;

@@ -1,12 +1,4 @@
-import {
-  type Changes,
-  type Duration,
-  digest,
-  type Look,
-  type MovedValues,
-  parseRememberedValue,
-  type Remembered,
-} from '../store/store';
+import { type Changes, type Duration, digest, type Look, parseRememberedValue, type Remembered } from '../store/store';
 import { normaliseRecipient } from '../wire/fields';
 import type { ReplyRequest } from './reply-request';
 
@@ -35,8 +27,6 @@ interface Alias {
 const maxPerKey = 50;
 
 const requestPrefix = 'request:';
-
-export const movedRequests: MovedValues = { prefix: requestPrefix };
 
 /** Stands for a recipient or a sender in keys. */
 export function recipientDigest(recipient: unknown): string {

@@ -18,7 +18,6 @@ import {
   type FoundRequest,
   findOwnRequest,
   findRequest,
-  movedRequests,
   openAlias,
   openRequests,
   recipientDigest,

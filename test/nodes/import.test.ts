@@ -136,6 +136,7 @@ describe('an account node whose login or store changes', () => {
   });
 
   it('imports what a poll in flight brings to the former login', async () => {
+    sim = await startService({ waitMs: 60_000 });
     const running = await start(nodes(disk));
     await until(() => sim.polling('incoming') === 1);
     await running.deploy(nodes(disk, { authType: 'basic' }));
