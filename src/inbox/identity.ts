@@ -2,14 +2,8 @@ import { hash } from 'node:crypto';
 import type { Clock } from '../clock';
 import type { Journal } from '../journal/journal';
 import type { Versions } from '../journal/step';
-import { type InboxRecord, type RecordOfKind, type Via } from '../model';
-import {
-  type Changes,
-  digest,
-  type Look,
-  parseRememberedValue,
-  type Remembered,
-} from '../store/store';
+import type { InboxRecord, RecordOfKind, Via } from '../model';
+import { type Changes, digest, type Look, parseRememberedValue, type Remembered } from '../store/store';
 import { readInstant } from '../wire/date';
 import { isBlank, isObject, normaliseRecipient, present } from '../wire/fields';
 

@@ -1128,7 +1128,6 @@ describe('Account', () => {
         assert.equal(two.membership.state().sends.kept, 1);
         await two.leave();
       });
-
     });
 
     it('accounts of two processes in one share nothing', () => {
