@@ -49,7 +49,7 @@ export {
   type SmsErrorReason,
 } from './errors';
 export { Client, type ClientOptions } from './http/client';
-export { type Connections, createConnections, type TlsOptions } from './http/connections';
+export { type Connections, type ConnectionsOptions, createConnections, type TlsOptions } from './http/connections';
 export type { CallOptions } from './http/exchange';
 export type { ProxyOptions, ProxyRules } from './http/proxy';
 export type { Channel } from './inbox/entries';
@@ -77,7 +77,8 @@ export type { Evidence, Outcome, SendCounts, SendOptions, Sent, TextEntryState }
 export type { PollSummary, Watcher } from './polling/endpoint';
 export { type PollEvents, PollLoop, type PollOutcome, type PollSource, type PollState } from './polling/poll-loop';
 export { reasons } from './reasons';
-export type { NoReply } from './replies/reply-request';
+export type { AnswerChoice } from './replies/answers';
+export type { NoReply, ReplyResult } from './replies/reply-request';
 export type { DeliveryReport } from './replies/report';
 export { DiskStore } from './store/disk';
 export { MemoryStore } from './store/memory';

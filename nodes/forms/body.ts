@@ -39,7 +39,7 @@ export function prepareBody(node: EditorNode): void {
   body.trigger('change');
 }
 
-const variable = /\{\{\{[^}]*\}\}\}|\{\{[^}]*\}\}/g;
+const variable = /\{\{\{?[^{}]*\}?\}\}/g;
 
 /** Says how many characters and parts a body has. Of a template, it counts the fixed characters. */
 function describe(node: EditorNode, written: string, isTemplate: boolean): string {

@@ -62,5 +62,5 @@ function encodings(secret: string): string[] {
 
 function base64(text: string): string[] {
   const bytes = Buffer.from(text);
-  return [bytes.toString('base64').replace(/=+$/, ''), bytes.toString('base64url')];
+  return [bytes.toString('base64').replace(/={1,2}$/, ''), bytes.toString('base64url')];
 }

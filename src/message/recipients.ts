@@ -14,7 +14,7 @@ const numberLike = /^\+?[\d()./\s-]*$/;
 const formatting = /[()./\s+-]/g;
 const msisdn = /^[1-9]\d{6,14}$/;
 /** `64211234567.0`, `6.42e10`: without the point, such a text would be the number of another person. */
-const decimalNumber = /^\+?(?:\d+\.\d+|(?:\d+\.?\d*|\.\d+)e[+-]?\d+|[\d\s]+\.0+)$/i;
+const decimalNumber = /^\+?(?:\d+\.\d+|(?:\d+(?:\.\d*)?|\.\d+)e[+-]?\d+|[\d\s]+\.0+)$/i;
 
 /**
  * Reads the recipients of a message (§2.1 `to`): a string with items separated by white space, commas or semicolons, or

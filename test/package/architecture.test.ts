@@ -63,7 +63,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   store: ['http', 'clock', 'errors', 'login'],
   journal: ['store', ...plain],
   consent: ['store', ...plain],
-  polling: ['inbox', 'http', ...plain],
+  polling: ['inbox', 'http', 'wire', ...plain],
   inbox: ['consent', 'journal', 'store', 'wire', 'delivery', 'polling', ...plain],
   delivery: ['inbox', 'journal', 'store', 'wire', ...plain],
   message: ['journal', 'store', 'wire', 'outbox', ...plain],
