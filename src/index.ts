@@ -57,7 +57,7 @@ export type { InboxState, ReceiveCounts } from './inbox/inbox';
 export { type Authentication, parseAuthentication, parseBaseUrl } from './login';
 export { type CheckedDraft, checkDraft, type Draft } from './message/draft';
 export { type Encoding, measureText, type TextMeasure } from './message/gsm';
-export { parseMsisdn, parseRecipients } from './message/recipients';
+export { parseMsisdn, parseRecipients, refuseSenderName } from './message/recipients';
 export { parseAt, parseQuietHours, parseTimeZone, type QuietSettings } from './message/times';
 export type * from './model';
 export type { SendState, TextAction, TextEntry } from './outbox/admin';

@@ -1,11 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { types } from 'node:util';
 import type { Node, NodeAPI, NodeDef } from 'node-red';
-import { type CheckedDraft, checkDraft, type Draft, isBlank, parseAt, type SendOptions, SmsError } from '../../src';
+import {
+  type CheckedDraft,
+  checkDraft,
+  type Draft,
+  isBlank,
+  parseAt,
+  refuseSenderName,
+  type SendOptions,
+  SmsError,
+} from '../../src';
 import { isEnv, isInRange, limits, parseKey, type Range } from '../limits';
 import { type CallbackNode, isCallbackNode } from './callback-address';
 import type { SmsMessage } from './messages';
 import { evaluate, parseFlag, parseNumber, parseText, type TypedInput } from './settings';
+import { fillTemplate } from './template';
 
 /** The typed fields of the form, each with the type and value that a flow without it gets. */
 const defaults = {
@@ -79,6 +89,7 @@ export class SendFields {
   readonly #typed: ReadonlySet<Field>;
   /** A fixed text that was to be a variable, which is not set: a text or a key that nobody means. */
   readonly #unset: TypedInput<Field> | undefined;
+  readonly #isAutomatic: boolean;
   #settings: FixedSettings | undefined;
 
   constructor(RED: NodeAPI, node: Node, config: SendConfig) {
@@ -88,7 +99,8 @@ export class SendFields {
     const inputs = (Object.keys(defaults) as Field[]).map((field) => readField(config, field));
     this.#variables = inputs.filter((input) => !isConstant(input));
     for (const input of inputs) if (isConstant(input)) this.#constants[input.field] = constantOf(input);
-    this.#unset = inputs.find(({ type, value }) => type === 'str' && typeof value === 'string' && isEnv(value));
+    this.#unset = inputs.find(({ type, value }) => (type === 'str' || type === 'template') && isEnv(value));
+    this.#isAutomatic = inputs.some(({ field, type }) => field === 'contentType' && /^(?:auto|gsm)$/.test(type));
     this.#typed = new Set(inputs.filter(({ type }) => type !== 'none').map(({ field }) => field));
   }
 
@@ -139,7 +151,12 @@ export class SendFields {
       const value = this.#evaluate(input, message);
       values[input.field] = types.isPromise(value) ? await value : value;
     }
-    const { message: text, encoding, parts } = checkDraft(values, maxLength);
+    // As a value, the name of one of these types is not a content type.
+    if (!this.#isAutomatic && /^(?:auto|gsm)$/.test(String(values.contentType))) {
+      throw new SmsError('contentType', { field: 'contentType' });
+    }
+    refuseSenderName(values.to, Object(message.sms).from);
+    const draft = checkDraft(values, maxLength);
     const given = this.#number('priority', message);
     const priority = typeof given === 'number' ? given : await given;
     const options: SendOptions = { retries, retryUncertain, resolveMs, priority, unlimited };
@@ -156,7 +173,7 @@ export class SendFields {
     if (this.#typed.has('remember')) options.remember = { value: parseRemembered(remember) };
     if (!isBlank(wait)) options.waitMs = parseInput('wait', wait) * minuteMs;
     if (!isBlank(report)) options.reportMs = parseInput('report', report) * 60 * minuteMs;
-    return { message: text, encoding, parts, options };
+    return { ...draft, options };
   }
 
   /** A number that is a plain property, or, when it has a type, stands where that says. */
@@ -178,6 +195,7 @@ export class SendFields {
     if (type === 'uuid') return randomUUID();
     if (type === 'node') return this.#callbackUrl(field as keyof typeof references);
     if (type === 'mailto') return parseMailto(field, value);
+    if (type === 'template') return fillTemplate(this.#RED, this.#node, { field, value: String(value) }, message);
     return evaluate(this.#RED, this.#node, input, message);
   }
 
@@ -195,13 +213,13 @@ export class SendFields {
 }
 
 function isConstant({ type, value }: TypedInput): boolean {
-  if (type === 'none' || type === 'auto' || type === 'str' || type === 'num') return true;
+  if (['none', 'auto', 'gsm', 'str', 'num'].includes(type)) return true;
   return type !== 'uuid' && type !== 'node' && (value === undefined || value === '');
 }
 
 function constantOf({ field, type, value }: TypedInput): unknown {
   if (type === 'none') return undefined;
-  if (type === 'auto') return type;
+  if (type === 'auto' || type === 'gsm') return type;
   if (type === 'num' && (field === 'remember' || field === 'at')) return isBlank(value) ? undefined : Number(value);
   return value;
 }

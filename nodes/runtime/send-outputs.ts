@@ -45,9 +45,10 @@ export function createOutputs(
 }
 
 /** The `msg.sms` of output 1. */
-function createRecord({ encoding, parts, ...news }: SentNews, outcome: Sent): object {
+function createRecord({ encoding, parts, replacements, ...news }: SentNews, outcome: Sent): object {
   const { messageId, statusCode, resolvedBy, recipients, accepted, failed } = outcome;
-  const sms = { messageId, statusCode, resolvedBy, isError: false, recipients, accepted, failed, encoding, parts };
+  const result = { messageId, statusCode, resolvedBy, isError: false, recipients, accepted, failed };
+  const sms = { ...result, encoding, parts, replacements };
   return withMarks(sms, news);
 }
 

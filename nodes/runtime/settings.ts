@@ -3,19 +3,19 @@ import { isBlank, SmsError } from '../../src';
 import { isEnv, isInRange, type Limit, type Range, type Setting } from '../limits';
 
 /**
- * Reads a number from a node's configuration: blank means the default; text is read, since `${NAME}` gives text.
+ * Reads a number of a node's configuration. Blank: the default. Text is accepted, because `${NAME}` becomes text.
  *
- * @throws SmsError `SMS_CONFIG` when it is not a number within the range
+ * @throws SmsError `SMS_CONFIG` if the value is not a number of the range
  */
 export function parseNumber(setting: string, value: unknown, range: Setting): number {
   return isBlank(value) ? range.byDefault : parseInRange(setting, value, range);
 }
 
 /**
- * Reads a limit from a node's configuration, as {@link parseNumber} does: blank means no limit, `undefined`. A flow
- * written by hand may lack it, which is not the same as a field that somebody has emptied: it gets the default.
+ * Reads a limit of a node's configuration. Blank: no limit (`undefined`). If the property is absent, as in a flow that was
+ * written manually, the default applies.
  *
- * @throws SmsError `SMS_CONFIG` when it is not a number within the range
+ * @throws SmsError `SMS_CONFIG` if the value is not a number of the range
  */
 export function parseLimit(setting: string, value: unknown, range: Limit): number | undefined {
   if (value === undefined) return range.byDefault;
@@ -29,9 +29,9 @@ function parseInRange(setting: string, value: unknown, range: Range): number {
 }
 
 /**
- * Reads a choice: blank means the first. One that is misspelt, as `${NAME}` may be, must not pass for that.
+ * Reads a choice. Blank: the first. A misspelt choice, e.g. of `${NAME}`, is refused.
  *
- * @throws SmsError `SMS_CONFIG` when it is none of the choices
+ * @throws SmsError `SMS_CONFIG` for any other value
  */
 export function parseChoice<T extends string>(setting: string, value: unknown, choices: readonly [T, ...T[]]): T {
   const chosen = isBlank(value) ? choices[0] : choices.find((choice) => choice === value);
@@ -40,9 +40,9 @@ export function parseChoice<T extends string>(setting: string, value: unknown, c
 }
 
 /**
- * Reads a flag; blank means the default. Text is read in whatever case, since `${NAME}` gives text, and `True` is at home elsewhere.
+ * Reads a flag. Blank: the default. Text in any case is accepted, because `${NAME}` becomes text.
  *
- * @throws SmsError `SMS_CONFIG` when it is neither true nor false
+ * @throws SmsError `SMS_CONFIG` if the value is neither true nor false
  */
 export function parseFlag(setting: string, value: unknown, byDefault: boolean): boolean {
   const given = parseText(setting, value)?.toLowerCase() ?? String(byDefault);
@@ -50,9 +50,8 @@ export function parseFlag(setting: string, value: unknown, byDefault: boolean): 
 }
 
 /**
- * Reads text from a node's configuration or credentials; blank: `undefined`. A variable of a flow may be a number, a flag or JSON, and
- * Node-RED puts it in place as such. It leaves `${NAME}` where it knows no such variable, which must not pass for a text of its own:
- * everybody could guess such a secret.
+ * Reads text of a node's configuration or credentials. Blank: `undefined`. A variable of a flow can be a number or a flag. If a
+ * variable is not set, Node-RED leaves `${NAME}`, which is refused: anybody could guess such a secret.
  *
  * @throws SmsError `SMS_CONFIG` that names the setting or the variable, without its value
  */
@@ -62,21 +61,18 @@ export function parseText(setting: string, value: unknown): string | undefined {
     throw new SmsError('settingText', { params: { setting } });
   }
   const text = String(value);
-  if (text.length > longestText) throw new SmsError('settingTooLong', { params: { setting } });
+  if (text.length > maxTextLength) throw new SmsError('settingTooLong', { params: { setting } });
   if (isEnv(text)) throw new SmsError('variableMissing', { params: { variable: text.slice(2, -1) } });
   return text;
 }
 
-/** Longest text of a setting. A longer list of words would hold up Node-RED while it is read. */
-const longestText = 100_000;
+/** Maximum length of the text of a setting. A longer list of words would block Node-RED while it is read. */
+const maxTextLength = 100_000;
 
-/** Longest reason that an error gives. */
-const mostCharacters = 200;
+/** Maximum length of the reason in an error. */
+const maxReasonLength = 200;
 
-/** No field takes it, and each says so in its own words. */
-const unusable = Symbol('unusable');
-
-/** A field of a form as it is saved: its value and the type of that value. */
+/** A field of a form as saved: its value and the type of the value. */
 export interface TypedInput<Field extends string = string> {
   field: Field;
   value: unknown;
@@ -84,9 +80,9 @@ export interface TypedInput<Field extends string = string> {
 }
 
 /**
- * Evaluates a field for one message. A promise is what an evaluation takes its time with, and never a value.
+ * Evaluates a field for a flow message. Returns a promise only if Node-RED evaluates the field with a callback.
  *
- * @throws SmsError `SMS_INPUT` when its expression or context store fails
+ * @throws SmsError `SMS_INPUT` if the expression or the context store fails
  */
 export function evaluate(
   RED: NodeAPI,
@@ -95,18 +91,14 @@ export function evaluate(
   message: NodeMessage,
 ): unknown | Promise<unknown> {
   const { field, value, type } = input;
-  // Literal text and numbers, and properties of the message, are by far the most; everything else goes Node-RED's way.
+  // Literals and message properties are the most frequent types, and need no promise.
   if (type === 'str' || type === 'num' || value === undefined || value === '') return value;
-  if (type === 'msg') return usable(getMessageProperty(RED, message, String(value)));
+  if (type === 'msg') return getMessageProperty(RED, message, String(value));
   return new Promise((resolve, reject) => {
     const callback = (error: unknown, result?: unknown) => {
-      if (!error) return resolve(usable(result));
-      // What is thrown in here ends the process.
-      try {
-        reject(new SmsError(reasonOf(error, type), { field, params: { field, detail: describe(error) ?? type } }));
-      } catch {
-        reject(new SmsError('expression', { field, params: { field, detail: type } }));
-      }
+      if (!error) return resolve(result);
+      const params = { field, detail: describeFailure(error) ?? type };
+      reject(new SmsError(reasonOf(error, type), { field, params }));
     };
     try {
       RED.util.evaluateNodeProperty(String(value), type, node, message, callback);
@@ -116,38 +108,29 @@ export function evaluate(
   });
 }
 
-/** Whoever gets a value that can be awaited would do so, for ever perhaps, and send what comes of it. */
-function usable(value: unknown): unknown {
-  try {
-    return typeof (Object(value) as { then?: unknown }).then === 'function' ? unusable : value;
-  } catch {
-    return unusable;
-  }
-}
-
-/** What is to be mended: the store that was asked, unless the key is none. */
+/** Returns the part at fault: the context store, or the expression if the key of the context is invalid. */
 function reasonOf(error: unknown, type: string): 'expression' | 'contextStore' {
   const isStored = type === 'flow' || type === 'global';
   return isStored && (Object(error) as { code?: unknown }).code !== 'INVALID_EXPR' ? 'contextStore' : 'expression';
 }
 
-/** Properties of an error of JSONata that hold a value of the message, which its text quotes. */
-const quoted = ['value', 'value2', 'exp'];
+/** Properties of a JSONata error with values of the flow message, which its text quotes. */
+const quotedProperties = ['value', 'value2', 'exp'];
 
-/** The reason in one line and without the values that it speaks of, since it gets into the log. */
-function describe(error: unknown): string | undefined {
-  // A context store may give a text for it.
+/** Returns the reason in one line, without quoted values, because the log shows it. */
+function describeFailure(error: unknown): string | undefined {
+  // Some context stores report a string.
   const { message, code, ...rest }: Record<string, unknown> =
     typeof error === 'string' ? { message: error } : Object(error);
   if (typeof message !== 'string') return undefined;
-  // What a syntax error speaks of is the expression.
-  const values = /^S/.test(String(code)) ? [] : quoted.map((name) => quote(rest[name]));
+  // A syntax error quotes the expression, not the flow message.
+  const values = /^S/.test(String(code)) ? [] : quotedProperties.map((name) => quote(rest[name]));
   const text = values.reduce<string>((left, value) => (value ? left.replaceAll(value, '…') : left), message);
-  const line = text.replace(/\s+/g, ' ').trim().slice(0, mostCharacters).replace(/\.$/, '');
+  const line = text.replace(/\s+/g, ' ').trim().slice(0, maxReasonLength).replace(/\.$/, '');
   return line || undefined;
 }
 
-/** A value as JSONata quotes it, which is not at all when JSON cannot write it. */
+/** Writes a value as JSONata quotes it. JSONata does not quote values that JSON cannot write. */
 function quote(value: unknown): string | undefined {
   try {
     return JSON.stringify(value);
@@ -156,7 +139,7 @@ function quote(value: unknown): string | undefined {
   }
 }
 
-/** A path that leads through something absent leads to nothing. */
+/** Returns a property of a message, or `undefined` if its path leads through an absent property. */
 function getMessageProperty(RED: NodeAPI, message: NodeMessage, path: string): unknown {
   try {
     return RED.util.getMessageProperty(message, path);

@@ -278,10 +278,10 @@ export class Settlement {
 }
 
 function createNews(text: Text, told: Omit<OutcomeEvent, 'message' | 'encoding' | 'parts' | 'isKept'>): OutcomeEvent {
-  const { message, encoding, parts } = text;
+  const { message, encoding, parts, replacements } = text;
   // Whichever error it was, that of a text that was not sent itself is `SMS_UNCERTAIN`.
   if (told.duplicate && told.outcome instanceof SmsError && isUnknown(told.outcome)) {
     told.outcome = new SmsError('uncertainBefore', { ...told.outcome, params: { detail: told.outcome.code } });
   }
-  return { message, encoding, parts, isKept: isKept(text), ...told };
+  return { message, encoding, parts, ...(replacements && { replacements }), isKept: isKept(text), ...told };
 }

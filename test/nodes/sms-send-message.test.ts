@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import type { Simulator } from '../../simulator';
+import { until } from '../until';
+import { account, catcher, RunningFlow, sink, startService, stopEverything } from './running-flow';
+
+const handset = '64215551234';
+const utf16 = 'text/plain; charset=UTF-16';
+
+describe('the message of sms-send', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+  });
+
+  afterEach(stopEverything);
+
+  const start = (properties: Record<string, unknown> = {}) =>
+    RunningFlow.start([
+      account(sim),
+      { id: 'send', type: 'sms-send', account: 'account', wires: [['sent'], ['sent']], ...properties },
+      sink('sent'),
+      ...catcher(),
+    ]);
+
+  async function send(flow: RunningFlow, message: Record<string, unknown> = {}): Promise<void> {
+    const before = flow.completions.length;
+    flow.send('send', { topic: handset, payload: 'hello', ...message });
+    await until(() => flow.completions.length > before, 'done');
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+  }
+
+  async function refuses(flow: RunningFlow, message: Record<string, unknown>, field: string, reason: RegExp) {
+    const requests = sim.requests.length;
+    await send(flow, message);
+    const { sms } = flow.received('caught').at(-1) ?? assert.fail();
+    assert.deepEqual([sms?.error?.code, sms?.error?.field], ['SMS_INPUT', field]);
+    assert.match(String(sms?.error?.message), reason);
+    assert.equal(sim.requests.length, requests);
+  }
+
+  const template = (body: string) => start({ body, bodyType: 'template' });
+
+  describe('with a body of type template', () => {
+    const message = {
+      payload: { pump: 'A & "B"', temperature: 71.5, off: false, none: null },
+      items: [{ n: 1 }, { n: 2 }],
+    };
+    for (const [title, body, expected] of [
+      [
+        'properties of the flow message',
+        'Pump {{payload.pump}} is at {{payload.temperature}} °C',
+        'Pump A & "B" is at 71.5 °C',
+      ],
+      ['false', 'on: {{payload.off}}', 'on: false'],
+      ['a missing variable as empty', 'a{{payload.missing}}{{missing.too}}{{payload.none}}b', 'ab'],
+      ['sections', '{{#items}}{{n}} at {{payload.temperature}}; {{/items}}', '1 at 71.5; 2 at 71.5; '],
+      ['other delimiters', '{{=<% %>=}}<% payload.off %>', 'false'],
+    ] as const) {
+      it(`fills in ${title}`, async () => {
+        await send(await template(body), message);
+        assert.equal(sim.requests[0]?.params.body, expected);
+      });
+    }
+
+    it('fills in flow and global context and environment variables', async () => {
+      const flow = await template('{{flow.site.name}} {{global[memory].limit}} {{flow.missing}}{{env.SMS_TEST_WORD}}');
+      const context = flow.node('send').context();
+      context.flow.set('site', { name: 'North' });
+      context.global.set('limit', 5);
+      process.env.SMS_TEST_WORD = 'word';
+      try {
+        await send(flow);
+      } finally {
+        delete process.env.SMS_TEST_WORD;
+      }
+      assert.equal(sim.requests[0]?.params.body, 'North 5 word');
+    });
+
+    for (const [title, body, reason] of [
+      ['it is blank after filling in', '{{missing}}', /body of the message is blank/],
+      ['it is too long after filling in', '{{payload}}', /481 characters/],
+      ['a tag is not closed', '{{payload', /^The template in the field "[^"]+" cannot be read: Unclosed tag/],
+    ] as const) {
+      it(`refuses the message if ${title}`, async () => {
+        await refuses(await template(body), { payload: 'x'.repeat(481) }, 'body', reason);
+      });
+    }
+  });
+
+  describe('with a content type of type gsm', () => {
+    const gsm = { contentTypeType: 'gsm' };
+
+    it('sends the body with replacements, and counts them', async () => {
+      const flow = await start(gsm);
+      await send(flow, { payload: '“It’s on” – 5…' });
+      assert.equal(sim.requests[0]?.params.body, '"It\'s on" - 5...');
+      assert.equal(sim.requests[0]?.params.contentType, undefined);
+      const { sms } = flow.received('sent')[0] ?? assert.fail();
+      assert.deepEqual([sms?.encoding, sms?.parts, sms?.replacements], ['GSM-7', 1, 5]);
+    });
+
+    it('sends the body unchanged if it does not fit, and has no replacements', async () => {
+      const flow = await start(gsm);
+      await send(flow, { payload: '“Привет”' });
+      await send(flow, { payload: 'plain' });
+      assert.deepEqual(
+        sim.requests.map(({ params }) => [params.body, params.contentType]),
+        [
+          ['“Привет”', utf16],
+          ['plain', undefined],
+        ],
+      );
+      for (const { sms } of flow.received('sent')) assert.ok(!('replacements' in Object(sms)));
+    });
+
+    it('compares the bodies before replacement for once, and remembers the sent body', async () => {
+      const flow = await start({ ...gsm, once: 'key', onceType: 'msg', keep: true });
+      await send(flow, { payload: '“a”', key: 1 });
+      await send(flow, { payload: '“a”', key: 1 });
+      await refuses(flow, { payload: '"a"', key: 1 }, 'once', /deduplication key/);
+      assert.equal(sim.requests.length, 1);
+      const [first, second] = flow.received('sent');
+      assert.deepEqual([first?.sms?.replacements, second?.sms?.replacements, second?.sms?.duplicate], [2, 2, true]);
+    });
+  });
+
+  for (const value of ['auto', 'gsm']) {
+    it(`refuses the word ${value} as the value of the content type`, async () => {
+      const flow = await start({ contentType: 'value', contentTypeType: 'msg' });
+      await refuses(flow, { value }, 'contentType', /content type is not known/);
+    });
+  }
+
+  it("refuses to answer a sender's name", async () => {
+    const flow = await start();
+    await refuses(flow, { topic: 'NZ Post', sms: { from: 'NZ Post' } }, 'to', /"NZ Post" is a name/);
+    await send(flow, { topic: handset, sms: { from: `+${handset}` } });
+    assert.equal(sim.requests.length, 1);
+  });
+
+  it('drops a leading BOM of a body', async () => {
+    const flow = await start();
+    await send(flow, { payload: `\ufeff${'x'.repeat(160)}` });
+    assert.deepEqual([flow.received('sent')[0]?.sms?.parts, sim.requests[0]?.params.body], [1, 'x'.repeat(160)]);
+  });
+
+  const reasons: Record<string, RegExp> = {
+    to: /^The recipients are neither /,
+    body: /^The body is neither /,
+    from: /is not text/,
+    messageId: /is not text/,
+    fragmentationLimit: /is not a whole number/,
+    contentType: /text\/plain/,
+    callbackUrl: /is not a usable/,
+    callbackStatusUrl: /is not a usable/,
+    once: /is not text/,
+    priority: /is not a whole number/,
+    expire: /is not a number/,
+  };
+  for (const [field, reason] of Object.entries(reasons)) {
+    it(`refuses an object for ${field}, and says why`, async () => {
+      const flow = await start({ keep: true, [field]: 'value', [`${field}Type`]: 'msg' });
+      await refuses(flow, { value: {} }, field, reason);
+    });
+  }
+});
