@@ -42,8 +42,8 @@ for (const name of names) {
 
 /** Kills the tests after this time. They take 10 minutes on two idle cores, and several times that on a busy machine. */
 const limitMinutes = options.long ? 300 : 80;
-/** One process more than cores, because tests wait most of their time. */
-const maxProcesses = availableParallelism() + 1;
+/** Two processes more than cores, because tests wait most of their time. */
+const maxProcesses = availableParallelism() + 2;
 
 function readArguments() {
   try {
