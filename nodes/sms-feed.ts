@@ -4,16 +4,7 @@ import { isInRange, limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { badges, endBadge } from './runtime/badges';
 import { failMessage, raiseToCatch, startWithFlows } from './runtime/failures';
-import { isCopied } from './runtime/flow-sender';
-import {
-  complete,
-  copyable,
-  copyMessage,
-  createParts,
-  type SmsMessage,
-  toWritable,
-  withAckId,
-} from './runtime/messages';
+import { copyMessage, createParts, type SmsMessage, withAckId } from './runtime/messages';
 import { evaluate, parseChoice, parseNumber } from './runtime/settings';
 import { translate } from './runtime/texts';
 
@@ -51,7 +42,7 @@ export = (RED: NodeAPI) => {
       const feed = await membership.client.readFeed({ format, size, ...type }, { signal: stop.signal });
       this.status(badges.messages(feed.entries.length));
       if (output === 'each') return createEach(feed, message);
-      return [createList(feed, isCopied(this) ? copyable(RED, message) : message)];
+      return [createList(feed, message)];
     };
 
     const createEach = ({ entries, ...facts }: Feed, message: SmsMessage): SmsMessage[] => {
@@ -67,11 +58,11 @@ export = (RED: NodeAPI) => {
     };
 
     this.on('input', (given: SmsMessage, send, done) => {
-      const input = { node: this, message: toWritable(given), done };
+      const input = { node: this, message: given, done };
       read(input.message)
         .then((outputs) => {
           send([outputs]);
-          complete(input);
+          done();
         })
         .catch((error) => failMessage(RED, input, error));
     });

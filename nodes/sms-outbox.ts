@@ -5,15 +5,7 @@ import { getAccount } from './runtime/account-node';
 import { badges, endBadge } from './runtime/badges';
 import { failMessage, raiseToCatch, startWithFlows } from './runtime/failures';
 import { FlowSender } from './runtime/flow-sender';
-import {
-  complete,
-  copyMessage,
-  createParts,
-  createReceivedMessage,
-  type SmsMessage,
-  toWritable,
-  withAckId,
-} from './runtime/messages';
+import { copyMessage, createParts, createReceivedMessage, type SmsMessage, withAckId } from './runtime/messages';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { translate } from './runtime/texts';
 
@@ -102,9 +94,9 @@ export = (RED: NodeAPI) => {
     });
 
     this.on('input', (given: SmsMessage, _send, done) => {
-      const input = { node: this, message: toWritable(given), done };
+      const input = { node: this, message: given, done };
       poll(input.message).then(
-        () => complete(input),
+        () => done(),
         (error) => failMessage(RED, input, error),
       );
     });

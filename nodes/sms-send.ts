@@ -11,9 +11,9 @@ import {
 import { getAccount, type UsableAccount } from './runtime/account-node';
 import { badges, endBadge } from './runtime/badges';
 import { putError, raise, raiseToCatch, startWithFlows } from './runtime/failures';
-import { FlowSender, isCopied } from './runtime/flow-sender';
+import { FlowSender } from './runtime/flow-sender';
 import { Flows } from './runtime/flows';
-import { complete, copyMessage, type Input, type SmsMessage, toWritable } from './runtime/messages';
+import { copyMessage, type Input, type SmsMessage } from './runtime/messages';
 import { type SendConfig, SendFields, type SendOrder } from './runtime/send-fields';
 import {
   createAnswerOutputs,
@@ -37,7 +37,7 @@ export = (RED: NodeAPI) => {
     const sender = new Sender(RED, this, config);
     const cancelStart = startWithFlows(RED, this, () => sender.start());
     this.on('input', (message: SmsMessage, _send, done) => {
-      void sender.take({ node: this, message: toWritable(message), done: callOnce(done) });
+      void sender.take({ node: this, message, done: callOnce(done) });
     });
     this.on('close', (done: () => void) => {
       cancelStart();
@@ -140,7 +140,7 @@ class Sender {
       onMissed: (news) => this.#onMissed(news),
       onAnswer: (news) => this.#onAnswer(news),
       onReport: (news) => this.#onReport(news),
-      onDiscarded: (origin) => complete(origin as Origin),
+      onDiscarded: (origin) => (origin as Origin).done(),
       onOutage: (error) => raiseToCatch(RED, node, error),
       onRecovered: (what) => node.log(translate(RED, what === 'store' ? 'log.storeRecovered' : 'log.recovered')),
       onState: (state) => this.#badge.showState(state),
@@ -182,12 +182,12 @@ class Sender {
   async #onSent(news: SentNews): Promise<boolean> {
     const origin = news.origin as Origin | undefined;
     this.#showSent(news);
-    const left = origin?.left ?? createOutputs(this.#RED, this.#messageOf(news), news, () => this.#isCopied);
+    const left = origin?.left ?? createOutputs(this.#RED, this.#messageOf(news), news);
     if (origin) origin.left = left;
     const isSent = this.#output.sendEach(left);
     // With so many it is not done before the last is on its way.
     if (left.length > 1) await isSent;
-    if (origin) complete(origin);
+    origin?.done();
     return isSent;
   }
 
@@ -224,11 +224,13 @@ class Sender {
   #raise(news: OutcomeEvent, outcome: SmsError): void {
     const origin = news.origin as Origin | undefined;
     const message = this.#messageOf(news);
-    const redelivered = news.redelivered || (origin?.isRaised ?? false);
+    const isAgain = origin?.isRaised ?? false;
+    const redelivered = news.redelivered || isAgain;
     const error = putError(this.#RED, this.#node, message, { error: outcome, redelivered });
     this.#countLate(error);
     if (origin) origin.isRaised = true;
-    raise(this.#node, error, message, origin);
+    // The first error has ended the input.
+    raise(this.#node, error, message, isAgain ? undefined : origin);
   }
 
   #messageOf({ origin, flowMessage }: OutcomeEvent): SmsMessage {
@@ -246,10 +248,6 @@ class Sender {
   }
 
   /** Whether Node-RED copies what leaves at output 1. Redeployed, the node may have other wires. */
-  get #isCopied(): boolean {
-    return isCopied(this.#RED.nodes.getNode(this.#node.id) ?? this.#node);
-  }
-
   /** Shows an outcome. The badge can stay for long, so it is made from numbers and keeps no message. */
   #showSent({ outcome, duplicate }: SentNews): void {
     const [failed, accepted] = [outcome.failed.length, outcome.accepted.length];

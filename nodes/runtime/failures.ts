@@ -6,10 +6,8 @@ import { type Input, type SmsMessage, withAckId } from './messages';
 import { translate, translateError } from './texts';
 
 /**
- * Starts a node when every node of the flows is there to receive, and reports what that throws. Returns how to call it
- * off.
- *
- * A message may come at once, and a node that is not there yet would not get it. Nor is there a Catch node before.
+ * Starts a node when all nodes of the flows, and their Catch nodes, are there to get its messages. Reports what `start`
+ * throws. Returns how to cancel the start.
  */
 export function startWithFlows(RED: NodeAPI, node: Node, start: () => void): () => void {
   const run = () => {
@@ -29,38 +27,17 @@ export function startWithFlows(RED: NodeAPI, node: Node, start: () => void): () 
   return cancel;
 }
 
-/**
- * Raises an error with a message that has it, and ends the input that it came by, if it did. By itself Node-RED would raise it with
- * the message as it came, which could not be written to, perhaps, and at the node that took it, which may be stopped.
- */
+/** Raises an error with a flow message, and ends the input that it is of. */
 export function raise(node: Node, error: Error, message: SmsMessage, input?: Pick<Input, 'node' | 'done'>): void {
-  const raiseWith = node.error;
-  let isRaised = false;
-  const tell = () => {
-    isRaised = true;
-    try {
-      raiseWith.call(node, error, message);
-    } catch {
-      // A Catch node gets a copy, and of this one none can be made.
-      const { _msgid, sms } = message;
-      raiseWith.call(node, error, { _msgid, sms } as SmsMessage);
-    }
-  };
-  if (input) {
-    const own = Object.getOwnPropertyDescriptor(input.node, 'error');
-    input.node.error = tell;
-    try {
-      // It counts as failed there, and not as complete.
-      input.done(error);
-    } finally {
-      if (own) Object.defineProperty(input.node, 'error', own);
-      else Reflect.deleteProperty(input.node, 'error');
-    }
+  if (input?.node !== node) {
+    // A redeploy has stopped the node that took the input: its Catch nodes are gone, and it must not raise the error again.
+    if (input) input.node.error = () => {};
+    node.error(error, message);
   }
-  if (!isRaised) tell();
+  input?.done(error);
 }
 
-/** Reports that an input message failed as a whole: badge, `msg.sms.error`, Catch node. */
+/** Reports that an input failed as a whole: badge, `msg.sms.error`, Catch node. */
 export function failMessage(RED: NodeAPI, input: Input, error: unknown): void {
   const { node, message } = input;
   node.status(badges.error(error));
@@ -68,7 +45,7 @@ export function failMessage(RED: NodeAPI, input: Input, error: unknown): void {
   Flows.of(RED).onceHeard(node, () => raise(node, raised, message, input));
 }
 
-/** Puts a failure into the message that it is of, as `msg.sms.error`. Returns it as it is to be raised. */
+/** Sets `msg.sms.error`. Returns the error to raise. */
 export function putError(
   RED: NodeAPI,
   node: Node,
@@ -82,25 +59,25 @@ export function putError(
   return translated;
 }
 
-/** Reports a failure that no input message caused, such as that of a poll; a Catch node sees it. */
+/** Reports a failure that no input caused, such as that of a poll, to the Catch node. */
 export function raiseToCatch(RED: NodeAPI, node: Node, error: unknown): void {
   const message: SmsMessage = {};
   const translated = putError(RED, node, message, { error });
   Flows.of(RED).onceHeard(node, () => node.error(translated, message));
 }
 
-/** Reports why a node cannot do its work: badge and Catch node. */
+/** Reports why a node cannot work: badge and Catch node. */
 export function showAndRaise(RED: NodeAPI, node: Node, error: unknown): void {
   node.status(badges.error(error));
   raiseToCatch(RED, node, error);
 }
 
-/** An error that nobody has foreseen says that the log is to be sent along: then its cause stands there. */
+/** Logs the cause of an unexpected error, whose message asks to send the log. */
 function logCause(RED: NodeAPI, node: Node, { reason, cause }: SmsError): void {
   if (reason === 'unexpected') node.warn(translate(RED, 'log.cause', { cause: describeCause(cause) }));
 }
 
-/** Name and place of what was thrown. Its message stays out: a credential or a text may stand in it. */
+/** Describes an error by its name and place. Its message can contain a credential or a body. */
 function describeCause(cause: unknown): string {
   if (!(cause instanceof Error)) return typeof cause;
   const { name, message, stack = '' } = cause;

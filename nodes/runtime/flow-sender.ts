@@ -7,11 +7,6 @@ type Outputs = (NodeMessage | NodeMessage[] | null)[];
 /** A node with the ids of the next ones, by its outputs. */
 export type WiredNode = Node & { wires?: string[][] };
 
-/** Whether Node-RED copies what leaves at the first output of a node. */
-export function isCopied({ wires = [] }: WiredNode): boolean {
-  return (wires[0] ?? []).length > 1;
-}
-
 /** What was sent in one go: together it got there, or not. */
 interface Batch {
   /** Each makes one message anew: who got the one before may have changed it. */

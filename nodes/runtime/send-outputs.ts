@@ -1,6 +1,6 @@
 import type { NodeAPI } from 'node-red';
 import { type AnswerEvent, explainWithheld, type OutcomeEvent, type ReportEvent, type Sent } from '../../src';
-import { copyable, copyMessage, copyRecord, createParts, type SmsMessage, withAckId } from './messages';
+import { copyMessage, copyRecord, createParts, type SmsMessage, withAckId } from './messages';
 import { translateError } from './texts';
 
 /** What leaves a sending node, by its outputs: accepted, failed; where it waits, reply and no reply; the report. */
@@ -18,21 +18,13 @@ const own = ['topic', 'sms'];
 /**
  * Output 1: the message, when a recipient was accepted. Output 2: a copy for each recipient that failed. In slices, each made when it
  * is sent.
- *
- * @param isCopied whether Node-RED has to copy what leaves at output 1
  */
-export function createOutputs(
-  RED: NodeAPI,
-  message: SmsMessage,
-  news: SentNews,
-  isCopied: () => boolean,
-): (() => SendOutputs)[] {
+export function createOutputs(RED: NodeAPI, message: SmsMessage, news: SentNews): (() => SendOutputs)[] {
   const outcome = translateWithheld(RED, news.outcome);
   const createAccepted = () => {
     if (news.outcome.accepted.length === 0) return null;
-    const passed = isCopied() ? copyable(RED, message) : message;
-    passed.sms = withAckId(message, createRecord(news, outcome));
-    return passed;
+    message.sms = withAckId(message, createRecord(news, outcome));
+    return message;
   };
   if (outcome.failed.length === 0) return [() => [createAccepted(), []]];
   const failures = prepareFailures(RED, message, news, outcome.failed);

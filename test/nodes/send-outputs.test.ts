@@ -29,7 +29,7 @@ function failAll(RED: NodeAPI, message: SmsMessage, recipients: string[]): SmsMe
   );
   const sent = { messageId: 'm', statusCode: 200, isError: true, recipients: failed, accepted: [], failed };
   const news = { encoding: 'gsm7', parts: 1, redelivered: false, duplicate: false, outcome: sent };
-  const slices = createOutputs(RED, message, news as unknown as OutcomeEvent & { outcome: Sent }, () => false);
+  const slices = createOutputs(RED, message, news as unknown as OutcomeEvent & { outcome: Sent });
   return slices.flatMap((create) => create()[1]);
 }
 

@@ -123,23 +123,6 @@ describe('sms-feed', () => {
       assert.equal(typeof ((got[0]?.payload ?? []) as { id: string }).id, 'string');
     });
 
-    for (const output of ['list', 'each']) {
-      it(`gives in ${output} what can be copied of an input, where Node-RED copies it for several wires`, async () => {
-        sim.reply({ from: handset, body: 'hello' });
-        const flow = await start({ output, wires: [['got', 'got2']] }, [sink('got2')]);
-        let deep = {};
-        for (let level = 0; level < 30_000; level++) deep = { deep };
-        await trigger(flow, { topic: 'kept', deep });
-        for (const id of ['got', 'got2']) {
-          assert.deepEqual(
-            flow.received(id).map(({ topic, payload, sms }) => [topic, typeof payload, sms?.format]),
-            [['kept', 'object', 'ATOM']],
-          );
-        }
-        assert.deepEqual([flow.received('caught'), flow.completions.map(({ error }) => error)], [[], [undefined]]);
-      });
-    }
-
     it('copies nothing of the input that takes the place of its own', async () => {
       await fill();
       const flow = await start({ output: 'each' });

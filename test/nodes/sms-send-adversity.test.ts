@@ -163,28 +163,6 @@ describe('sms-send, redeployed in the middle', () => {
       assert.doesNotMatch(JSON.stringify(Object.values(message?.sms ?? {}).map(String)), /undefined/);
   });
 
-  it('a message that cannot be copied holds up no other, and has its outputs', async () => {
-    const flow = await RunningFlow.start(nodes({ keep: true }));
-    const hostile = { topic: `${handset} ${blocked}`, payload: 'hostile' };
-    Object.defineProperty(hostile, 'trap', {
-      enumerable: true,
-      get() {
-        throw new Error('a trap');
-      },
-    });
-    flow.send('send', hostile);
-    flow.send('send', { topic: handset, payload: 'hello' });
-    await flow.messages('sent', 2);
-    await flow.messages('failed', 1);
-    await sleep(50);
-    assert.deepEqual([...flow.received('sent'), ...flow.received('failed')].map(({ payload }) => payload).sort(), [
-      'hello',
-      'hostile',
-      'hostile',
-    ]);
-    assert.deepEqual(errorsOf(flow), []);
-  });
-
   for (const store of ['memory', 'disk']) {
     it(`a login that changes takes along what waits, is asked and is guarded (${store})`, async () => {
       const asks = { id: 'asks', name: 'asks', wait: 10, waitType: 'num', messageIdType: 'uuid' };

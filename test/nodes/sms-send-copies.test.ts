@@ -9,19 +9,6 @@ const handset = '64215551234';
 const blocked = '64215550000';
 const asking = { wait: 10, waitType: 'num', messageIdType: 'uuid' };
 
-function nest(levels: number): object {
-  let value: object = {};
-  for (let level = 0; level < levels; level++) value = { value };
-  return value;
-}
-
-function createTrap(): object {
-  const get = () => {
-    throw new Error('a trap');
-  };
-  return Object.defineProperty({}, 'trap', { enumerable: true, get });
-}
-
 describe('copies of a message that sms-send makes', () => {
   let sim: Simulator;
 
@@ -34,43 +21,6 @@ describe('copies of a message that sms-send makes', () => {
 
   function nodes(properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}): FlowNode[] {
     return askingSender(sim, properties, of, [['sent', 'sent too'], ['failed', 'failed too'], ['reply'], ['noReply']]);
-  }
-
-  for (const [what, create] of [
-    ['nested too deep', () => nest(20_000)],
-    ['with a getter that throws', createTrap],
-  ] as const) {
-    for (const [property, keep] of [
-      ['hostile', false],
-      ['hostile', true],
-      ['parts', false],
-      ['parts', true],
-    ] as const) {
-      it(`have all but ${property} that cannot be copied, ${what}, of a text that is ${keep ? '' : 'not '}kept`, async () => {
-        const flow = await RunningFlow.start(nodes({ keep, ...asking }));
-        const topic = `${handset} ${blocked}`;
-        flow.send('send', { topic, payload: 'hello', own: { property: 1 }, [property]: create() });
-        await flow.messages('sent', 1);
-        await until(() => sim.polling('incoming') === 1);
-        sim.reply({ from: handset, body: 'yes' });
-        await flow.messages('reply', 1);
-        await sleep(50);
-        const received = (ids: string[]) =>
-          ids.map((id) =>
-            flow.received(id).map(({ payload, topic, own, sms }) => [payload, topic, own, sms?.accepted ?? null]),
-          );
-        const sent = ['hello', topic, { property: 1 }, [handset]];
-        assert.deepEqual(received(['sent', 'sent too']), [[sent], [sent]]);
-        const failed = ['hello', blocked, { property: 1 }, null];
-        assert.deepEqual(received(['failed', 'failed too']), [[failed], [failed]]);
-        assert.deepEqual(received(['reply']), [[['yes', handset, { property: 1 }, null]]]);
-        assert.deepEqual(
-          flow.completions.map(({ error }) => error),
-          [undefined],
-        );
-        assert.equal(flow.received('caught').length, 0);
-      });
-    }
   }
 
   it('share nothing with what sms-in delivers again', async () => {

@@ -113,8 +113,8 @@ export class Copies {
     if (!plan.outward?.consent) return;
     for (const message of this.in(text)) outward?.wished(message);
     // A reply without a node of its own is written with its reply request, or was at another instance before.
-    const { answer } = JSON.parse(text) as { answer?: { reply?: Record<string, unknown> } };
-    const reply = answer?.reply && this.#world.find('incoming', answer.reply);
+    const { result } = JSON.parse(text) as { result?: { reply?: Record<string, unknown> } };
+    const reply = result?.reply && this.#world.find('incoming', result.reply);
     if (reply) outward?.wished(reply, true);
   }
 
