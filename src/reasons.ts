@@ -115,6 +115,8 @@ export const reasons = {
     contextStore: 'The field "{{field}}" could not be read from its context store: {{detail}}. Check the store.',
     keyBlank: 'The field "{{field}}" is blank. Nothing was sent. Give 1 to 256 characters, or choose no key.',
     keyLength: 'The field "{{field}}" has {{length}} characters. Nothing was sent. Use at most 256.',
+    replaceNotStored:
+      'The message has a key of "replace" and is not stored. Nothing was sent. Set "Store until sent" or a time.',
     onceTaken:
       'The deduplication key already belongs to a message with another body or other recipients. Nothing was sent. Give each message a key of its own.',
     rememberType:
@@ -236,6 +238,12 @@ export const reasons = {
       'The message could not leave within {{minutes}} min and has expired. Nothing was sent. Check the connection to the service, or send it again.',
     expiredSeconds:
       'The message could not leave within {{seconds}} s and has expired. Nothing was sent. Check the connection to the service, or send it again.',
+  }),
+  ...ofCode('SMS_REPLACED', {
+    replaced: 'A newer input with the same key replaced the stored message. Nothing was sent of this one.',
+  }),
+  ...ofCode('SMS_WITHDRAWN', {
+    withdrawn: 'A reset withdrew the stored message. Nothing was sent.',
   }),
   ...ofCode('SMS_QUIET', {
     quiet:

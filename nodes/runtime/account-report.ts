@@ -74,6 +74,8 @@ export const countNames = [
   'uncertain',
   'resolved',
   'expired',
+  'replaced',
+  'withdrawn',
   'duplicates',
   'redelivered',
   'unhandled',

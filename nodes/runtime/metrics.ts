@@ -97,6 +97,8 @@ const metrics: readonly Metric[] = [
   counter('uncertain_messages', 'Texts whose outcome came to be unknown.', 'uncertain'),
   counter('resolved_messages', 'Texts whose unknown outcome was found.', 'resolved'),
   counter('expired_messages', 'Kept texts that did not leave in time.', 'expired'),
+  counter('replaced_messages', 'Stored messages that a newer input replaced.', 'replaced'),
+  counter('withdrawn_messages', 'Stored messages that a reset withdrew.', 'withdrawn'),
   counter('received_messages', 'Incoming messages.', 'received'),
   counter('received_statuses', 'Delivery statuses.', 'statuses'),
   counter('duplicate_messages', 'Messages and statuses that had been received before.', 'duplicates'),

@@ -57,6 +57,8 @@ export interface TextEntry extends TextEntryPlace {
   to: readonly string[];
   from?: string;
   body: string;
+  /** Its key of `replace`. */
+  key?: string;
   /** Why it is uncertain. */
   error?: SmsError;
 }
@@ -177,6 +179,12 @@ function formatEntry(text: Text, place: TextEntryPlace, dueAt: number | undefine
     node,
     to: message.to,
     body: message.body,
-    ...present({ dueAt, leftAt: state === 'leaving' ? leftAt : undefined, from: message.from, error }),
+    ...present({
+      dueAt,
+      leftAt: state === 'leaving' ? leftAt : undefined,
+      from: message.from,
+      key: text.options.replaceKey,
+      error,
+    }),
   };
 }

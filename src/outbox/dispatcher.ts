@@ -190,6 +190,14 @@ export class Dispatcher implements TurnSource {
     return true;
   }
 
+  /** A message has ended by another step. Nothing of it is sent any longer. */
+  release(id: string): void {
+    const waiting = this.#byId.get(id);
+    if (!waiting) return;
+    this.#forget(waiting);
+    waiting.abort?.abort();
+  }
+
   /** Nobody wants a text any more. Says whether it could be stopped. */
   remove(id: string): boolean {
     const { isClosed, texts } = this.#options.ledger;

@@ -1,4 +1,4 @@
-import { type Clock, nextTurn } from '../clock';
+import { type Clock, nextTurn, type Timer } from '../clock';
 import type { SmsError, Told } from '../errors';
 import type { Client } from '../http/client';
 import type { Journal } from '../journal/journal';
@@ -14,6 +14,8 @@ import type { SendQueue } from './queue';
 import { holdsAny, type RuleSettings } from './rules';
 import { type Evidence, isFollowed, isTracked, type SendCounts, type StoredOutcome, type Text, TextBook } from './text';
 import {
+  type Arrival,
+  collectSuperseded,
   delivered,
   discard,
   type Ending,
@@ -30,6 +32,7 @@ import {
   type TakenIn,
   takeIn,
   undecided,
+  withdraw,
 } from './transitions';
 
 /** What the outbox of an account stands on. */
@@ -72,12 +75,17 @@ export interface OutboxOptions {
 export interface LedgerOptions extends OutboxOptions {
   /** What an earlier process left, or a dead one held, has been found. */
   onFound(texts: readonly Text[], followUps: readonly FollowUp[]): void;
+  /** A message was replaced or withdrawn. */
+  onSuperseded(text: Text): void;
   /** A node has more or fewer open reply requests or reports. */
   onCount(node: string, kind: FollowUp['kind']): void;
 }
 
 /** Replies found in one turn of the event loop: a store may have a hundred thousand. */
 const mostInTurn = 1_000;
+
+/** Interval at which a process looks whether another instance has replaced or withdrawn a message of it. */
+const watchMs = 1_000;
 
 /**
  * One record per text that is kept, guarded or asks: the one place that knows where each stands, in memory and in the
@@ -98,6 +106,7 @@ export class Ledger {
   /** Texts that the store would not take, of which it may have written some all the same. */
   readonly #refused = new Set<string>();
   readonly duplicates: Duplicates;
+  #watching: Timer | undefined;
   readonly #options: LedgerOptions;
   /** See {@link Moment.origin}. */
   readonly #origin: string;
@@ -132,6 +141,7 @@ export class Ledger {
         return !own || (item.result !== undefined && own.result === undefined);
       });
     for (const text of texts) this.texts.put(text);
+    this.#watchReplaceable();
     const { clock, onFound } = this.#options;
     // No step is taken before all of them are known.
     if (texts.length > 0) onFound(texts, []);
@@ -144,26 +154,65 @@ export class Ledger {
   }
 
   /**
-   * @param busy why it may not wait, if so
-   * @throws SmsError `SMS_STORE`, or `busy`: nothing may be sent then, and the message is not here
+   * @throws SmsError `SMS_STORE`, or why it may not wait: nothing may be sent then, and the message is not here
    */
-  async takeIn(text: Text, busy?: SmsError): Promise<TakenIn> {
+  async takeIn(text: Text, arrival: Arrival = {}): Promise<TakenIn> {
     // Before it is decided nothing of it reaches the store, and while that fails nothing is decided.
     let mayBeWritten = false;
     const decide: Step<TakenIn>['decide'] = (look, changes) => {
       mayBeWritten = true;
       // By the clock as it is then, which may have been set in the meantime.
-      return takeIn(text, this.#memory(), busy)(look, changes);
+      return takeIn(text, this.#memory(), arrival)(look, changes);
     };
     const step: Step<TakenIn> = { whileFailing: 'refuse', decide, bytes: text.flowMessage?.length };
     const added = withEffect(step, (taken) => {
+      if (taken.replaced) this.#apply(taken.replaced);
       if (taken.verdict.type === 'new') this.texts.put(taken.text);
+      this.#watchReplaceable();
       return taken;
     });
     return this.journal.run(added).catch((error: unknown) => {
-      if (mayBeWritten && error !== busy) this.#refused.add(text.id);
+      if (mayBeWritten && error !== arrival.busy) this.#refused.add(text.id);
       throw error;
     });
+  }
+
+  /**
+   * Withdraws the message of a node with a key of `replace`, unless it has started to leave.
+   *
+   * @throws SmsError `SMS_STORE` if it cannot be written: the message continues to wait
+   */
+  async withdraw(node: string, replaceKey: string): Promise<void> {
+    await this.journal.run(
+      withEffect(withdraw(node, replaceKey, this.#memory()), (moved) => moved && this.#apply(moved)),
+    );
+  }
+
+  /** Looks regularly for messages that another instance has replaced or withdrawn, as long as there can be any. */
+  #watchReplaceable(): void {
+    const { clock } = this.#options;
+    const { replaceable } = this.texts;
+    if (!this.journal.isShared || this.#watching || this.isClosed || replaceable.size === 0) return;
+    const collect = async () => {
+      const ids = [...replaceable];
+      for (let start = 0; start < ids.length && !this.isClosed; start += mostInTurn) {
+        const step = collectSuperseded(ids.slice(start, start + mostInTurn), this.#memory());
+        await this.journal.run(withEffect(step, (ended) => ended.map((moved) => this.#apply(moved))));
+      }
+    };
+    this.#watching = clock.after(
+      watchMs,
+      () => {
+        // If the store fails, the next look finds them.
+        void collect()
+          .catch(() => {})
+          .then(() => {
+            this.#watching = undefined;
+            this.#watchReplaceable();
+          });
+      },
+      true,
+    );
   }
 
   /** @throws SmsError `SMS_STORE` if it cannot be written: the message continues to wait for its time */
@@ -274,15 +323,17 @@ export class Ledger {
     ) as Promise<Text | Other>;
   }
 
-  #apply({ text, asked, closedRequests }: Moved): Text {
+  #apply({ text, asked, closedRequests, isSuperseded }: Moved): Text {
     if (text.state !== 'leaving') this.inTransit.delete(text.id);
     if (isTracked(text)) this.texts.put(text);
+    this.#watchReplaceable();
     for (const followUp of asked) {
       // Another step of the same commit may have answered it.
       const { result } = this.followUps.get(followUp.id) ?? {};
       this.followUps.put(result ? ({ ...followUp, result } as FollowUp) : followUp);
     }
     for (const id of closedRequests) this.followUps.delete(id);
+    if (isSuperseded) this.#options.onSuperseded(text);
     return text;
   }
 }

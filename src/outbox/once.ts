@@ -1,5 +1,5 @@
 import { type Changes, type Duration, digest, foreverMs, type Look, parseRememberedValue } from '../store/store';
-import { formatOutcome, isAccepted, isKept, isUnknown, type Outcome, type StoredOutcome, type Text } from './text';
+import { formatOutcome, isAccepted, isKept, isSuperseded, isUnknown, type Outcome, type StoredOutcome, type Text } from './text';
 
 /** What the memory of keys says of a text. */
 export type OnceVerdict =
@@ -26,6 +26,9 @@ export interface KeyMemory {
 /** Within so long a text that waits no more has an outcome. Should it be lost, its key is free again then. */
 const longestEndMs = 30 * 24 * 3_600_000;
 
+/** Duplicates at other instances learn within this time that the first message was replaced or withdrawn. */
+const supersededMs = 60_000;
+
 /** The keys of all guards begin so. */
 const oncePrefix = 'once:';
 
@@ -38,12 +41,17 @@ export function keysOfOnce({ node, options }: Pick<Text, 'node' | 'options'>): s
  * Judges whether a text may be sent under its key. One whose outcome is unknown may be sent again where the node has
  * said so.
  */
-export function judgeOnce(text: Text, look: Look, now: number): OnceVerdict {
+export function judgeOnce(
+  text: Text,
+  { look, now, firstId }: { look: Look; now: number; firstId?: string | undefined },
+): OnceVerdict {
   const guard = read(text, look, now);
   if (!guard || guard.id === text.id) return { type: 'new' };
   if (guard.fingerprint !== fingerprintOf(text)) return { type: 'taken' };
   if (!guard.outcome) return { type: 'underway', id: guard.id };
-  if ('error' in guard.outcome && text.options.retryUncertain) return { type: 'new' };
+  // Duplicates of a message that was replaced or withdrawn end as it does, and a later input is sent.
+  if (isSuperseded(guard.outcome) && guard.id !== firstId) return { type: 'new' };
+  if ('error' in guard.outcome && !isSuperseded(guard.outcome) && text.options.retryUncertain) return { type: 'new' };
   return { type: 'ended', outcome: guard.outcome };
 }
 
@@ -73,11 +81,12 @@ export function noteOutcome(
 ): void {
   const [key] = keysOfOnce(text);
   if (key === undefined) return;
-  if (!isAccepted(outcome) && !isUnknown(outcome)) {
+  const noted = { fingerprint: fingerprintOf(text), id: text.id, outcome: formatOutcome(outcome) };
+  if (isSuperseded(noted.outcome)) write(text, noted, changes, { at, forMs: supersededMs });
+  else if (!isAccepted(outcome) && !isUnknown(outcome)) {
     const { id } = read(text, look, at) ?? text;
     if (id === text.id) changes.remember.set(key, undefined);
   } else {
-    const noted = { fingerprint: fingerprintOf(text), id: text.id, outcome: formatOutcome(outcome) };
     write(text, noted, changes, { at, forMs: dedupeMs() });
   }
 }

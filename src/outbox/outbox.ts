@@ -65,6 +65,10 @@ export class Outbox implements Participant {
     const { journal } = options;
     const ledger = new Ledger({
       ...options,
+      onSuperseded: (text) => {
+        dispatcher.release(text.id);
+        settlement.superseded(text);
+      },
       onFound: (texts, followUps) => this.#resume(texts, followUps),
       onCount: (node, kind) => {
         this.#tellOpenRequests(node, kind);
@@ -122,6 +126,7 @@ export class Outbox implements Participant {
     registrations.greet(registration);
     return {
       send: (request) => void running.run(() => this.#submit(request, registration)),
+      withdraw: (key) => running.run(() => this.#parts.ledger.withdraw(id, key)),
       countRefused: () => this.admin.counts.refused++,
       close: async () => {
         stop.abort();
@@ -267,6 +272,8 @@ export class Outbox implements Participant {
   async #submitText(text: Text, given: Given): Promise<void> {
     if (isTracked(text)) this.#underWay.add(text.id);
     try {
+      const { keep, replaceKey } = text.options;
+      if (replaceKey !== undefined && !keep) throw new SmsError('replaceNotStored', { field: 'replace' });
       assertAnyAllowed({ recipients: text.message.to, rules: this.#parts.rules, text });
       if (isTracked(text)) await this.#takeIn(text, given);
       else await this.#sendToEnd(text, given);
@@ -284,15 +291,16 @@ export class Outbox implements Participant {
     const isKept = text.options.keep !== undefined;
     const isScheduled = isKept && mayLeaveAt(text, now, rules.quietHours) > now;
     const arriving = isScheduled ? 'scheduled' : 'others';
-    const { once } = text.options;
+    const { once, replaceKey } = text.options;
     const busy = this.#whyBusy(isScheduled);
-    // The outcome of a duplicate takes no room.
-    if (busy && isKept && once === undefined) throw busy;
+    // The outcome of a duplicate takes no room, and a replacement takes the room of the older message.
+    if (busy && isKept && once === undefined && replaceKey === undefined) throw busy;
     dispatcher.arriving[arriving]++;
     const takeIn = async () => {
-      const taken = await ledger.takeIn(text, busy);
+      const taken = await ledger.takeIn(text, { busy });
       if (taken.verdict.type !== 'underway') return taken;
-      return ledger.duplicates.wait(text, given.from.stopped, () => ledger.takeIn(text));
+      const { id } = taken.verdict;
+      return ledger.duplicates.wait(text, id, given.from.stopped, (firstId) => ledger.takeIn(text, { firstId }));
     };
     const { verdict, text: taken } = await takeIn().finally(() => dispatcher.arriving[arriving]--);
     if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });

@@ -13,6 +13,8 @@ export interface TimeOptions {
   at?: { time: number; keep: { expireMs: number | undefined } };
   /** Neither consent nor quiet hours hold for it. */
   essential?: boolean;
+  /** Key of a stored message that a newer input replaces or withdraws. */
+  replaceKey?: string;
 }
 
 /** What the rules go by, of all account nodes that are deployed: it changes as others are. */
@@ -87,7 +89,8 @@ export function mayLeaveAt(text: Timed, now: number, quietHours: readonly QuietH
  */
 export function keepUntilDue<Options extends TimeOptions>(options: Options, now: number, rules: RuleSettings): Options {
   if (options.keep || !options.at) return options;
-  const mayHaveToWait = options.at.time > now || (rules.quietHours.length > 0 && !options.essential);
+  const mayHaveToWait =
+    options.at.time > now || options.replaceKey !== undefined || (rules.quietHours.length > 0 && !options.essential);
   return mayHaveToWait ? { ...options, keep: options.at.keep } : options;
 }
 

@@ -93,6 +93,12 @@ export interface SendRequest extends CheckedDraft {
 export interface SendingNode {
   /** Sends a text. What becomes of it, or why it is refused, comes by {@link SendHandler.onOutcome}. */
   send(request: SendRequest): void;
+  /**
+   * Withdraws the stored message of the node with this key of `replace`, unless it has started to leave.
+   *
+   * @throws SmsError `SMS_STORE` if that cannot be written: the message continues to wait
+   */
+  withdraw(replaceKey: string): Promise<void>;
   /** Counts a message that was refused before it became a text. */
   countRefused(): void;
   /**

@@ -126,7 +126,7 @@ export class Settlement {
           marking = isWritten() ? ledger.leave(judged) : Promise.resolve(judged);
           const marked = await marking;
           isOvertaken = marked === undefined;
-          if (!marked || marked === stale) throw new Error('overtaken');
+          if (!marked || marked === stale || marked.state === 'settled') throw new Error('overtaken');
           current = marked;
         };
         try {
@@ -136,10 +136,10 @@ export class Settlement {
         } catch (error) {
           // The request may have been given up while the mark was being written.
           const marked = await marking?.catch(() => undefined);
-          if (marked === stale) return stale;
+          if (marked === stale || marked?.state === 'settled') return stale;
           if (marked && isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED')) {
             const back = await ledger.putBack(marked);
-            if (back === stale) return stale;
+            if (back === stale || back.state === 'settled') return stale;
             current = back;
           }
           if (!isOvertaken) throw error;
@@ -148,6 +148,16 @@ export class Settlement {
     } catch (error) {
       return { text: current, outcome: asSmsError(error) };
     }
+  }
+
+  /** A message was replaced or withdrawn: that is written, and its outcome enters the flow. */
+  superseded(text: Text): void {
+    const { ledger, reconciliations, registrations, counts, onFault } = this.#options;
+    reconciliations.close(text.id);
+    if (text.outcome) counts.add(parseOutcome(text.outcome), text.message.to.length);
+    ledger.duplicates.ended(text);
+    void this.redelivery.deliver(text, false).catch(onFault);
+    registrations.tellState(text.node);
   }
 
   /**
@@ -220,7 +230,7 @@ export class Settlement {
       const repeats = { repeats: (text.repeats ?? 0) + 1 };
       const unknown = formatOutcome(outcome);
       const again = await ledger.texts.whileWritten(id, () => ledger.sendAgain(text, unknown, repeats));
-      return again === stale ? undefined : again;
+      return again === stale || again.state === 'settled' ? undefined : again;
     }
     await this.end(text, { by: 'settle', outcome });
     return undefined;

@@ -241,7 +241,12 @@ export function isUnknown(outcome: Outcome): boolean {
 /** Says whether nothing was sent by a try, or for want of one: what earlier ones have sent is another matter. */
 export function isUnsent(outcome: unknown): outcome is SmsError {
   const isOurs = isSmsError(outcome, 'SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_STORE', 'SMS_BUSY', 'SMS_EXPIRED');
-  return isOurs || isWithheldError(outcome);
+  return isOurs || isSmsError(outcome, 'SMS_REPLACED', 'SMS_WITHDRAWN') || isWithheldError(outcome);
+}
+
+/** Says whether a message was replaced or withdrawn. */
+export function isSuperseded(outcome: StoredOutcome): boolean {
+  return 'error' in outcome && (outcome.error.reason === 'replaced' || outcome.error.reason === 'withdrawn');
 }
 
 /** Says whether the service cannot be reached or used now: a kept text goes on waiting, since nothing was sent. */
@@ -275,6 +280,8 @@ export class TextBook extends Map<string, Text> {
   readonly outcomesComing = new Set<string>();
   /** Ids of texts of which it is decided what becomes of them, though they may be found as they were: the store may be opened again meanwhile. */
   readonly written = new Set<string>();
+  /** Ids of messages that wait and have a key of `replace`. */
+  readonly replaceable = new Set<string>();
   /** Ids of texts about which nobody can decide for now. */
   readonly unlisted = new Set<string>();
   readonly #clock: Clock;
@@ -318,6 +325,7 @@ export class TextBook extends Map<string, Text> {
     const { id, state, settledAt = 0 } = text;
     this.#withdraw(id);
     this.set(id, text);
+    if (state === 'waiting' && text.options.replaceKey !== undefined) this.replaceable.add(id);
     if (state !== 'uncertain') return;
     const since = ClockSkew.of(this.#clock).timeOf(settledAt);
     const leftMs = Math.min(uncertainMs, Math.max(0, since + uncertainMs - this.#clock.now()));
@@ -354,6 +362,7 @@ export class TextBook extends Map<string, Text> {
   /** Nobody decides about a text any more, as it has been so far. */
   #withdraw(id: string): void {
     this.unlisted.delete(id);
+    this.replaceable.delete(id);
     if (this.get(id)?.state === 'uncertain') this.#decisions.delete(id);
   }
 }
@@ -384,8 +393,10 @@ export class SendCounts {
   uncertain = 0;
   resolved = 0;
   expired = 0;
-  /** Texts that were not kept, and came in quiet hours. */
+  /** Messages that were not stored, and came in quiet hours. */
   quiet = 0;
+  replaced = 0;
+  withdrawn = 0;
 
   /** Counts the outcome of a text that went to so many recipients, or, where nobody is left, by why each is withheld. */
   add(outcome: Outcome, recipients: number, withheld?: readonly Withheld[]): void {
@@ -396,6 +407,8 @@ export class SendCounts {
     } else if (isUnknown(outcome)) this.uncertain++;
     else if (outcome.code === 'SMS_EXPIRED') this.expired++;
     else if (outcome.code === 'SMS_QUIET') this.quiet++;
+    else if (outcome.code === 'SMS_REPLACED') this.replaced++;
+    else if (outcome.code === 'SMS_WITHDRAWN') this.withdrawn++;
     else if (!isWithheldError(outcome)) this.refused++;
     else {
       const errors = withheld?.map(explainWithheld) ?? Array<SmsError>(recipients).fill(outcome);

@@ -27,6 +27,17 @@ import {
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { giveBack } from './limits';
 import { guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict } from './once';
+import {
+  createSuperseded,
+  noteLeaving,
+  noteWithdrawn,
+  readHolder,
+  readSuperseding,
+  releaseKey,
+  replaceKeyOf,
+  type Superseding,
+  takeKey,
+} from './replace';
 import { askedForConsent, askRules, holdsAny, passRules, type Verdict } from './rules';
 import {
   afterUnknown,
@@ -55,6 +66,8 @@ const longestInline = 1_024;
  */
 export const startsFrom = {
   takeIn: [],
+  replace: ['waiting'],
+  withdraw: ['waiting'],
   sendNow: ['waiting'],
   leave: ['waiting'],
   putBack: ['leaving'],
@@ -94,37 +107,93 @@ export interface Moved {
   asked: readonly FollowUp[];
   /** Ids of requests that are asked no more. */
   closedRequests: readonly string[];
+  /** The message was replaced or withdrawn, whatever its caller asked for. */
+  isSuperseded?: true;
 }
 
-/** What became of a text that came. */
+/** What became of a message that came. */
 export interface TakenIn {
   verdict: OnceVerdict;
   /** As it is in the store, if it is. */
   text: Text;
+  /** The end of the message that it replaced here. */
+  replaced?: Moved;
+}
+
+/** How a message is taken in. */
+export interface Arrival {
+  /** Why it may not wait, if so. */
+  busy?: SmsError | undefined;
+  /** Id of the message with the same deduplication key, if it waited for its outcome. */
+  firstId?: string | undefined;
 }
 
 /**
- * Takes a message in: flushes it before anything else happens to it, unless another message has its deduplication key.
- *
- * @param busy why it may not wait, if so
+ * Takes a message in: flushes it before anything else happens to it, unless another message has its deduplication key. The message that it
+ * replaces ends in the same commit. If that is at another instance, it ends there: see {@link collectSuperseded}.
  */
-export function takeIn(text: Text, memory: StepContext, busy?: SmsError): Step<TakenIn>['decide'] {
+export function takeIn(text: Text, memory: StepContext, { busy, firstId }: Arrival): Step<TakenIn>['decide'] {
   return (look, changes) => {
-    const verdict = judgeOnce(text, look, memory.now);
+    const verdict = judgeOnce(text, { look, now: memory.now, firstId });
     const isNew = verdict.type === 'new';
-    if (busy && (isNew ? text.options.keep : verdict.type === 'underway')) {
-      return () => {
-        throw busy;
-      };
+    // A replacement takes the room of the older message.
+    const mayReplace = isNew && text.options.replaceKey !== undefined;
+    const olderId = mayReplace ? takeKey(text, look, changes) : undefined;
+    if (busy && olderId === undefined && (isNew ? text.options.keep : verdict.type === 'underway')) {
+      // A step that throws changes nothing.
+      throw busy;
     }
+    const older = olderId === undefined ? undefined : startFrom('replace', olderId, memory, changes);
+    const replaced = older && supersede(older, 'replaced', memory, { look, changes });
     if (isNew) guard(text, changes, memory);
     const kept = isNew ? keepText(text, memory.now, changes) : text;
     const onTaken = takeAgain(text, memory.books.followUps, changes);
     return () => {
       onTaken();
-      return { verdict, text: kept };
+      return { verdict, text: kept, ...(replaced && { replaced }) };
     };
   };
+}
+
+/**
+ * waiting → settled: a reset withdraws the message of a node that has a key of `replace`. Results in its end, if it is here and has not started
+ * to leave.
+ */
+export function withdraw(node: string, replaceKey: string, memory: StepContext): Step<Moved | undefined> {
+  const key = replaceKeyOf(node, replaceKey);
+  return {
+    whileFailing: 'refuse',
+    decide(look, changes) {
+      const holder = readHolder(key, look);
+      if (!holder || holder.isWithdrawn) return () => undefined;
+      const text = holder.isLeaving ? undefined : startFrom('withdraw', holder.id, memory, changes);
+      if (!text) {
+        noteWithdrawn(key, memory.now, look, changes);
+        return () => undefined;
+      }
+      const moved = supersede(text, 'withdrawn', memory, { look, changes });
+      return () => moved;
+    },
+  };
+}
+
+/** Ends those of these messages that another instance has replaced or withdrawn. */
+export function collectSuperseded(ids: readonly string[], memory: StepContext): Step<Moved[]> {
+  return {
+    whileFailing: 'refuse',
+    decide(look, changes) {
+      const ended = ids.flatMap((id) => {
+        const text = startFrom('replace', id, memory, changes);
+        const why = text && readSuperseding(text, look);
+        return why ? [supersede(text, why, memory, { look, changes })] : [];
+      });
+      return () => ended;
+    },
+  };
+}
+
+function supersede(text: Text, why: Superseding, memory: StepContext, commit: Commit): Moved {
+  return { ...end(text, createSuperseded(text, why), memory, commit), isSuperseded: true };
 }
 
 /** Says whom the rules withhold now, and whether the text has to wait. */
@@ -155,9 +224,15 @@ export function leave(text: Text, memory: StepContext): Step<Moved | Stale | und
   return {
     whileFailing: isTracked(text) || askedForConsent(leaving).length > 0 ? 'refuse' : 'apply',
     decide(look, changes) {
-      const current = startFrom('leave', text, memory, changes);
+      const current = startFromOwn('leave', text, memory, changes);
       if (!current) return () => stale;
+      const why = readSuperseding(current, look);
+      if (why) {
+        const superseded = supersede(current, why, memory, { look, changes });
+        return () => superseded;
+      }
       if (!passRules(leaving, look, changes)) return () => undefined;
+      noteLeaving(current, true, look, changes);
       const countedAt = holdsAny(memory.rules) ? { countedAt: memory.moment } : undefined;
       const mark = { state: 'leaving', leftAt: memory.now, withheld, ...countedAt } as const;
       const left = keepText({ ...current, ...mark }, memory.now, changes);
@@ -185,11 +260,11 @@ export function putBack(text: Text, change: Partial<Text>, memory: StepContext):
   return {
     whileFailing: 'apply',
     decide(look, changes) {
-      const current = startFrom('putBack', text, memory, changes);
+      const current = startFromOwn('putBack', text, memory, changes);
       if (!current) return () => stale;
       const moved = returnToWaiting({ ...current, ...change }, memory, { look, changes });
       // What an earlier try has asked may be answered yet.
-      if (text.previousAttempt) return () => moved;
+      if (text.previousAttempt || moved.text.state !== 'waiting') return () => moved;
       // Nobody is asked, and nobody has got it.
       const { messageId, to } = text.message;
       if (messageId !== undefined && isRemembered(text)) {
@@ -215,18 +290,27 @@ export function sendAgain(
   return {
     whileFailing: 'apply',
     decide(look, changes) {
-      const current = startFrom('sendAgain', text, memory, changes);
+      const current = startFromOwn('sendAgain', text, memory, changes);
       if (!current) return () => stale;
       const { countedAt: _, ...again } = afterUnknown({ ...current, ...change }, outcome);
+      if (current.state === 'uncertain') {
+        // A newer message may have its key by now.
+        const { replaceKey: __, ...options } = again.options;
+        again.options = options;
+      }
       const moved = returnToWaiting(again, memory, { look, changes });
       return () => moved;
     },
   };
 }
 
-function returnToWaiting(text: Text, memory: Memory, { look, changes }: Commit): Moved {
+/** Puts a message back, or ends it if it has been replaced or withdrawn since it started to leave. */
+function returnToWaiting(text: Text, memory: StepContext, { look, changes }: Commit): Moved {
   const { outcome: _, settledAt: __, withheld: ___, countedAt, ...rest } = text;
   if (countedAt) giveBack({ ...memory, text, recipients: submittedOf(text) }, countedAt, look, changes);
+  const why = readSuperseding(text, look);
+  if (why) return supersede(rest, why, memory, { look, changes });
+  noteLeaving(text, false, look, changes);
   const back = keepText({ ...rest, state: 'waiting' }, memory.now, changes);
   guardAgain(back, look, changes, memory);
   return { text: back, asked: [], closedRequests: [] };
@@ -246,7 +330,7 @@ export function settle(text: Text, { by, outcome, change }: Ending, memory: Step
   return {
     whileFailing: 'apply',
     decide(look, changes) {
-      const current = startFrom(by, text, memory, changes);
+      const current = startFromOwn(by, text, memory, changes);
       if (!current) return () => stale;
       const moved = end({ ...current, ...change }, outcome, memory, { look, changes });
       return () => moved;
@@ -283,6 +367,7 @@ function end(text: Text, outcome: Outcome, memory: StepContext, { look, changes 
   const ended: Text = { ...text, state: 'settled', ...stored };
   // Should a power cut undo it, the text has left, and its outcome is unknown.
   const settled = keepText(ended, memory.now, changes, text.state === 'leaving');
+  releaseKey(text, memory.now, look, changes);
   noteOutcome(text, outcome, { look, changes }, memory);
   if (keys && isOwn) {
     // Whom it asks, and who has replied, has got it, whatever else is known.
@@ -320,7 +405,7 @@ export function sendNow(text: Text, memory: StepContext): Step<Moved | Stale> {
   return {
     whileFailing: 'refuse',
     decide(_look, changes) {
-      const current = startFrom('sendNow', text, memory, changes);
+      const current = startFromOwn('sendNow', text, memory, changes);
       if (!current) return () => stale;
       const next = keepText({ ...current, sendNowAt: now }, now, changes);
       return () => ({ text: next, asked: [], closedRequests: [] });
@@ -328,18 +413,24 @@ export function sendNow(text: Text, memory: StepContext): Step<Moved | Stale> {
   };
 }
 
-/**
- * The message as the steps before this one leave it, if the step can start from there. A message in no store has one owner, who knows where it
- * stands.
- */
-function startFrom(
+/** A message in no store has one owner, who knows where it stands. */
+function startFromOwn(
   step: keyof typeof startsFrom,
   text: Text,
+  context: StepContext,
+  changes: Changes,
+): Text | undefined {
+  return isTracked(text) ? startFrom(step, text.id, context, changes) : text;
+}
+
+/** The message as the steps before this one leave it, if the step can start from there. */
+function startFrom(
+  step: keyof typeof startsFrom,
+  id: string,
   { books: { texts } }: StepContext,
   { keep, drop }: Changes,
 ): Text | undefined {
-  if (!isTracked(text)) return text;
-  const current = drop.has(text.id) ? undefined : ((keep.get(text.id) as Text | undefined) ?? texts.get(text.id));
+  const current = drop.has(id) ? undefined : ((keep.get(id) as Text | undefined) ?? texts.get(id));
   const states: readonly TextState[] = startsFrom[step];
   return current && states.includes(current.state) ? current : undefined;
 }
@@ -377,7 +468,7 @@ export function discard(
     decide(look, changes) {
       // The store may have written a message that it refused: this process does not know it.
       const isUnknownHere = !texts.has(text.id) && !changes.keep.has(text.id);
-      if (!isUnknownHere && !startFrom('discard', text, memory, changes)) return () => stale;
+      if (!isUnknownHere && !startFromOwn('discard', text, memory, changes)) return () => stale;
       if (text.state === 'waiting') {
         // Only an earlier try may have reached anybody.
         const outcome = text.previousAttempt ? parseOutcome(text.previousAttempt.outcome) : new SmsError('closed');
@@ -386,6 +477,7 @@ export function discard(
       const requests = requestsOf(text, known, changes).filter(({ askedAt }) => askedAt === undefined);
       const { replied, closedRequests } = endUnaccepted(requests, memory, look, changes);
       dropText(text, () => known.of(text.id).length > closedRequests.length, changes);
+      releaseKey(text, memory.now, look, changes);
       changes.firm = true;
       return () => ({ asked: replied, closedRequests });
     },

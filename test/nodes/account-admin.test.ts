@@ -29,6 +29,8 @@ const counts = {
   uncertain: 0,
   resolved: 0,
   expired: 0,
+    replaced: 0,
+    withdrawn: 0,
   limited: 0,
   quiet: 0,
   optedOut: 0,

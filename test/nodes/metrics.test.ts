@@ -62,6 +62,8 @@ const idle: AccountState = {
     uncertain: 4,
     resolved: 5,
     expired: 6,
+    replaced: 16,
+    withdrawn: 17,
     limited: 7,
     quiet: 13,
     optedOut: 14,

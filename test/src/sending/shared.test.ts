@@ -66,6 +66,26 @@ describe('sending from several processes on one Redis', () => {
     return closing.add(new SendingSide({ clock: new RealClock(), service, store, ...options }), (side) => side.close());
   }
 
+  for (const [name, end] of [
+    ['replaced', 'SMS_REPLACED'],
+    ['withdrawn', 'SMS_WITHDRAWN'],
+  ] as const) {
+    it(`ends a message with ${end} if it is ${name} at another instance`, async () => {
+      const service = new FakeService();
+      service.otherwise = { unreachable: true };
+      const [first, second] = [create(service), create(service)];
+      const [node, other] = [first.attach(), second.attach()];
+      sendText(node, 'one', { keep, replaceKey: 'a' });
+      await until(() => first.outbox.admin.state.kept === 1);
+      if (name === 'replaced') sendText(other, 'two', { keep, replaceKey: 'a' });
+      else await other.node.withdraw('a');
+      await until(() => node.ends.length === 1);
+      service.otherwise = { takes: true };
+      if (name === 'replaced') await until(() => other.ends.length === 1);
+      assert.deepEqual([node.ends, service.bodies], [[end], name === 'replaced' ? ['two'] : []]);
+    });
+  }
+
   it('what a dead one kept is sent by exactly one of the others that have the node', async () => {
     const dead = new FakeService();
     dead.otherwise = { unreachable: true };
