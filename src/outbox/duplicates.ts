@@ -1,8 +1,8 @@
 import { type Clock, nextTurn, wait } from '../clock';
+import type { TakenIn } from './arrivals';
 import { keysOfOnce } from './once';
 import { SendQueue } from './queue';
 import { isSuperseded, type StoredOutcome, type Text } from './text';
-import type { TakenIn } from './transitions';
 
 /** Interval after which a duplicate asks again if another instance has the first message, or if it has just ended. */
 const otherInstanceMs = 1_000;

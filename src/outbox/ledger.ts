@@ -8,14 +8,13 @@ import { MessagesInTransit } from '../replies/in-transit';
 import { type AwaitedKind, type FollowUp, flowMessageKey } from '../replies/reply-request';
 import { hasSentIndex } from '../replies/sent-index';
 import type { Item } from '../store/store';
+import { type Arrival, collectSuperseded, type TakenIn, takeIn, withdraw } from './arrivals';
 import { Duplicates } from './duplicates';
 import type { Outage } from './outage';
 import type { SendQueue } from './queue';
 import { holdsAny, type RuleSettings } from './rules';
 import { type Evidence, isFollowed, isTracked, type SendCounts, type StoredOutcome, type Text, TextBook } from './text';
 import {
-  type Arrival,
-  collectSuperseded,
   delivered,
   discard,
   type Ending,
@@ -29,10 +28,7 @@ import {
   sendNow,
   settle,
   stale,
-  type TakenIn,
-  takeIn,
   undecided,
-  withdraw,
 } from './transitions';
 
 /** What the outbox of an account stands on. */

@@ -93,7 +93,7 @@ describe('metrics', () => {
     const values = counters.flatMap(([name]) => read(name.slice('node_red_sms_'.length)));
     assert.deepEqual(
       values.sort((a, b) => a - b),
-      [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
+      [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17],
     );
   });
 
