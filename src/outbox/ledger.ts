@@ -1,5 +1,5 @@
 import { type Clock, nextTurn, type Timer } from '../clock';
-import type { SmsError, Told } from '../errors';
+import type { Told } from '../errors';
 import type { Client } from '../http/client';
 import type { Journal } from '../journal/journal';
 import { createReading, type Step } from '../journal/step';

@@ -1,5 +1,14 @@
 import { type Changes, type Duration, digest, foreverMs, type Look, parseRememberedValue } from '../store/store';
-import { formatOutcome, isAccepted, isKept, isSuperseded, isUnknown, type Outcome, type StoredOutcome, type Text } from './text';
+import {
+  formatOutcome,
+  isAccepted,
+  isKept,
+  isSuperseded,
+  isUnknown,
+  type Outcome,
+  type StoredOutcome,
+  type Text,
+} from './text';
 
 /** What the memory of keys says of a text. */
 export type OnceVerdict =
