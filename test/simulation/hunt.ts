@@ -49,7 +49,7 @@ const ways: readonly (readonly [way: Way, name: string])[] = [
   ['consent', 'Consent and times'],
 ];
 
-/** Formats the tables of `npm run simulate -- --mutants`. */
+/** Formats the tables of `npm run schedules -- --mutants`. */
 export function formatHunts(hunts: readonly Hunt[]): string {
   return ways
     .map(([way, name]) => {

@@ -313,7 +313,7 @@ describe('the library on a virtual clock', function () {
       ['consent', 0.2],
     ] as const) {
       const untilMs = performance.now() + randomSeconds * 1_000 * share;
-      // `npm run simulate` searches with scenes, because they also find faults that a change did not cause.
+      // `npm run schedules` searches with scenes, because they also find faults that a change did not cause.
       const limits = { way, scenes: 0 };
       await assertNothingFound(await runCampaign(library, { seeds: seedsFrom(first), limits, untilMs }));
     }

@@ -10,7 +10,7 @@ import { describeFinding, shrink } from '../test/simulation/shrink';
 import { type Result, simulate } from '../test/simulation/simulation';
 import { readCommand, refuse } from './command-line';
 
-const usage = `Usage: npm run simulate -- [options]
+const usage = `Usage: npm run schedules -- [options]
 
   --seed <number>      seed of the first schedule (default 1)
   --runs <number>      number of schedules (default 1); a failing schedule is shrunk and described
