@@ -35,7 +35,7 @@ describe('The first flow of the README', function () {
     await page.mouse.up();
   }
 
-  /** Chooses a type of a field by what the menu calls it. */
+  /** Chooses a type of a field by its name in the menu. */
   async function choose(property: string, label: string): Promise<void> {
     const { page } = editor;
     await page.locator(`#node-input-${property} + .red-ui-typedInput-container .red-ui-typedInput-type-select`).click();
@@ -43,7 +43,7 @@ describe('The first flow of the README', function () {
     await editor.settle();
   }
 
-  /** As {@link Editor.openForm} does for the nodes of this package: two clicks can come too far apart. */
+  /** Opens the form, with a second try because two clicks can come too far apart. */
   async function openDebug(id: string): Promise<void> {
     const { page } = editor;
     const output = page.locator('#node-input-typed-complete');
@@ -58,7 +58,7 @@ describe('The first flow of the README', function () {
     await editor.settle();
   }
 
-  it('sends a text, and shows what came of it, when each step is done as it says', async () => {
+  it('sends a message and shows its result if a user follows each step', async () => {
     const { page } = editor;
     const button = (form: Locator, name: string) => form.getByRole('button', { name, exact: true });
     const inject = await editor.drag('inject', 120, 100);
@@ -75,9 +75,9 @@ describe('The first flow of the README', function () {
     await account.locator('#sms-account-test-result', { hasText: 'Balance' }).waitFor();
     await editor.saveAccount();
 
-    await choose('to', 'text');
+    await choose('to', 'string');
     await editor.typed('to').fill('6421555123');
-    await choose('body', 'text');
+    await choose('body', 'string');
     await page.locator('#sms-body-text').fill('Hello from Node-RED');
     await editor.save();
 
