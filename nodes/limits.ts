@@ -26,6 +26,8 @@ const largest = 1_000_000_000;
 const shortest = 0.001;
 
 const longestReportHours = 168;
+/** 30 days. */
+const longestWaitMinutes = 43_200;
 const daySeconds = 86_400;
 const yearHours = 8_760;
 const yearMinutes = 525_600;
@@ -36,6 +38,14 @@ const longestInterval = 2_000_000;
 const acknowledgement = {
   ackTimeout: { byDefault: 60, min: shortest, max: daySeconds },
   maxAttempts: { byDefault: 5, min: 1, max: largest, whole: true },
+} as const;
+
+const sending = {
+  fragmentationLimit: { min: 1, max: largest, whole: true },
+  retries: { byDefault: 3, min: 0, max: largest, whole: true },
+  resolve: { byDefault: 0, min: 0, max: daySeconds },
+  expire: { byDefault: 60, min: 0, max: yearMinutes },
+  priority: { byDefault: 0, min: -10, max: 10, whole: true },
 } as const;
 
 /** Every number among the nodes' properties, by type and name: the ranges and defaults of runtime and form alike. */
@@ -54,15 +64,8 @@ export const limits = {
     perHandsetMinutes: { byDefault: 60, min: shortest, max: yearMinutes },
     perDay: { min: 1, max: largest, whole: true },
   },
-  'sms-send': {
-    fragmentationLimit: { min: 1, max: largest, whole: true },
-    retries: { byDefault: 3, min: 0, max: largest, whole: true },
-    resolve: { byDefault: 0, min: 0, max: daySeconds },
-    expire: { byDefault: 60, min: 0, max: yearMinutes },
-    wait: { min: shortest, max: yearMinutes },
-    report: { min: 0, max: longestReportHours },
-    priority: { byDefault: 0, min: -10, max: 10, whole: true },
-  },
+  'sms-send': { ...sending, report: { min: shortest, max: longestReportHours } },
+  'sms-ask': { ...sending, wait: { byDefault: 60, min: shortest, max: longestWaitMinutes } },
   'sms-in': acknowledgement,
   'sms-status': acknowledgement,
   'sms-outbox': { interval: { byDefault: 30, min: 0, max: longestInterval } },

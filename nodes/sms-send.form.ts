@@ -5,7 +5,8 @@ import { choice, field, fixed, prepareSending, unit, validate } from './forms/se
 import { chooseOnlyAccount, fillDefaults, fromFlow, numberIn, prepare, text, typed } from './forms/shared';
 import { limits } from './limits';
 
-const { retries, resolve, expire, priority, wait, report } = limits['sms-send'];
+const { retries, resolve, expire, priority, report } = limits['sms-send'];
+const { wait } = limits['sms-ask'];
 
 RED.nodes.registerType('sms-send', {
   category: 'sms',

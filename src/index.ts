@@ -111,3 +111,5 @@ export { explainWithheld } from './outbox/rules';
 export { isBlank, isUnsafeKey } from './wire/fields';
 /** @internal */
 export { flattenForm, formatForm } from './wire/form';
+/** @internal */
+export { parseAnswers } from './replies/answers';

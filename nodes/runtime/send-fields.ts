@@ -6,6 +6,7 @@ import {
   checkDraft,
   type Draft,
   isBlank,
+  parseAnswers,
   parseAt,
   refuseSenderName,
   type SendOptions,
@@ -17,8 +18,11 @@ import type { SmsMessage } from './messages';
 import { evaluate, parseFlag, parseNumber, parseText, type TypedInput } from './settings';
 import { fillTemplate } from './template';
 
-/** The typed fields of the form, each with the type and value that a flow without it gets. */
-const defaults = {
+/** The nodes that send. */
+export type SenderType = 'sms-send' | 'sms-ask';
+
+/** The typed properties of both nodes, each with its default type and value. */
+const sharedDefaults = {
   to: ['msg', 'topic'],
   body: ['msg', 'payload'],
   from: ['str', ''],
@@ -29,12 +33,17 @@ const defaults = {
   callbackStatusUrl: ['str', ''],
   once: ['none', ''],
   remember: ['none', ''],
-  wait: ['none', ''],
-  report: ['none', ''],
   at: ['none', ''],
 } as const;
 
-type Field = keyof typeof defaults;
+type Field = keyof typeof sharedDefaults | 'report' | 'wait' | 'again';
+
+type Defaults = Readonly<Partial<Record<Field, readonly [type: string, value: string]>>>;
+
+const defaultsOf: Readonly<Record<SenderType, Defaults>> = {
+  'sms-send': { ...sharedDefaults, report: ['none', ''] },
+  'sms-ask': { ...sharedDefaults, messageId: ['uuid', ''], wait: ['num', '60'], again: ['str', ''] },
+};
 
 /** The properties that hold the sms-callback-in node for a callback of type `node`. */
 const references = { callbackUrl: 'callbackNode', callbackStatusUrl: 'callbackStatusNode' } as const;
@@ -49,13 +58,15 @@ type Plain =
   | 'essential'
   | 'callbackNode'
   | 'callbackStatusNode'
+  | 'answers'
   | `${'expire' | 'priority'}${'' | 'Type'}`;
 
-/** The configuration of `sms-send`. */
+/** The configuration of `sms-send` or `sms-ask`. */
 export type SendConfig = NodeDef & { account?: string } & { [Key in Field | `${Field}Type` | Plain]?: unknown };
 
 /** What the configuration alone says. */
-interface FixedSettings extends Pick<SendOptions, 'retries' | 'retryUncertain' | 'resolveMs' | 'unlimited'> {
+interface FixedSettings
+  extends Pick<SendOptions, 'retries' | 'retryUncertain' | 'resolveMs' | 'unlimited' | 'answers'> {
   isKept: boolean;
   isEssential: boolean;
 }
@@ -74,6 +85,9 @@ export interface AccountFacts {
   timeZone: string;
 }
 
+/** Stands for the handset that a message `again` goes to, which is known when its unclear reply comes. */
+const handsetPlaceholder = 'handset';
+
 const largestRememberedBytes = 64 * 1024;
 const minuteMs = 60_000;
 
@@ -82,6 +96,7 @@ export class SendFields {
   readonly #RED: NodeAPI;
   readonly #node: Node;
   readonly #config: SendConfig;
+  readonly #type: SenderType;
   /** Values that are the same for every message. */
   readonly #constants: Values = { to: undefined, body: undefined };
   /** Fields whose values each message may have others of. */
@@ -92,11 +107,13 @@ export class SendFields {
   readonly #isAutomatic: boolean;
   #settings: FixedSettings | undefined;
 
-  constructor(RED: NodeAPI, node: Node, config: SendConfig) {
+  constructor(RED: NodeAPI, node: Node, config: SendConfig, type: SenderType) {
     this.#RED = RED;
     this.#node = node;
     this.#config = config;
-    const inputs = (Object.keys(defaults) as Field[]).map((field) => readField(config, field));
+    this.#type = type;
+    const defaults = Object.entries(defaultsOf[type]) as [Field, readonly [string, string]][];
+    const inputs = defaults.map(([field, byDefault]) => readField(config, field, byDefault));
     this.#variables = inputs.filter((input) => !isConstant(input));
     for (const input of inputs) if (isConstant(input)) this.#constants[input.field] = constantOf(input);
     this.#unset = inputs.find(({ type, value }) => (type === 'str' || type === 'template') && isEnv(value));
@@ -111,12 +128,8 @@ export class SendFields {
    */
   get usesStore(): boolean {
     const { isKept } = this.parseSettings();
-    return isKept || (['once', 'remember', 'wait', 'report', 'at'] as const).some((field) => this.#typed.has(field));
-  }
-
-  /** Whether the node waits for replies, and has outputs for them. */
-  get waits(): boolean {
-    return this.#typed.has('wait');
+    if (isKept || this.#type === 'sms-ask') return true;
+    return (['once', 'remember', 'report', 'at'] as const).some((field) => this.#typed.has(field));
   }
 
   /**
@@ -125,7 +138,7 @@ export class SendFields {
    * @throws SmsError `SMS_CONFIG`
    */
   parseSettings(): FixedSettings {
-    const { retries, retryUncertain, resolve, unlimited, essential, keep } = this.#config;
+    const { retries, retryUncertain, resolve, unlimited, essential, keep, answers } = this.#config;
     const ranges = limits['sms-send'];
     this.#settings ??= {
       retries: parseNumber('retries', retries, ranges.retries),
@@ -134,6 +147,7 @@ export class SendFields {
       unlimited: parseFlag('unlimited', unlimited, false),
       isKept: parseFlag('keep', keep, false),
       isEssential: parseFlag('essential', essential, false),
+      ...(this.#type === 'sms-ask' && { answers: parseAnswers(answers) }),
     };
     return this.#settings;
   }
@@ -144,7 +158,7 @@ export class SendFields {
    * @throws SmsError `SMS_CONFIG`, or `SMS_INPUT` whose `field` names the first field at fault
    */
   async read(message: SmsMessage, { maxLength, timeZone }: AccountFacts): Promise<SendOrder> {
-    const { isKept, isEssential, retries, retryUncertain, resolveMs, unlimited } = this.parseSettings();
+    const { isKept, isEssential, retries, retryUncertain, resolveMs, unlimited, answers } = this.parseSettings();
     if (this.#unset) parseText(this.#unset.field, this.#unset.value);
     const values: Values = { ...this.#constants };
     for (const input of this.#variables) {
@@ -161,7 +175,7 @@ export class SendFields {
     const priority = typeof given === 'number' ? given : await given;
     const options: SendOptions = { retries, retryUncertain, resolveMs, priority, unlimited };
     if (isEssential) options.essential = true;
-    const { once, remember, wait, report } = values;
+    const { once, remember, report } = values;
     const at = this.#typed.has('at') ? parseAt(values.at, timeZone, Date.now()) : undefined;
     if (isKept || at !== undefined) {
       const minutes = await this.#number('expire', message);
@@ -171,9 +185,27 @@ export class SendFields {
     }
     if (this.#typed.has('once')) options.once = parseKey('once', once);
     if (this.#typed.has('remember')) options.remember = { value: parseRemembered(remember) };
-    if (!isBlank(wait)) options.waitMs = parseInput('wait', wait) * minuteMs;
-    if (!isBlank(report)) options.reportMs = parseInput('report', report) * 60 * minuteMs;
+    if (!isBlank(report)) options.reportMs = parseInput('report', report, limits['sms-send'].report) * 60 * minuteMs;
+    if (answers) Object.assign(options, this.#readAsk(values, maxLength), { answers });
     return { ...draft, options };
+  }
+
+  /** The wait, and the message that follows an unclear reply. */
+  #readAsk(values: Values, maxLength: number | undefined): Pick<SendOptions, 'waitMs' | 'again'> {
+    const { wait, again } = values;
+    const range = limits['sms-ask'].wait;
+    const minutes = isBlank(wait) ? range.byDefault : parseInput('wait', wait, range);
+    const waitMs = minutes * minuteMs;
+    if (isBlank(again)) return { waitMs };
+    try {
+      const { message, ...draft } = checkDraft(
+        { ...values, to: handsetPlaceholder, body: again, messageId: '' },
+        maxLength,
+      );
+      return { waitMs, again: { message, ...draft } };
+    } catch (error) {
+      throw error instanceof SmsError && error.field === 'body' ? error.with({ field: 'again' }) : error;
+    }
   }
 
   /** A number that is a plain property, or, when it has a type, stands where that says. */
@@ -224,8 +256,11 @@ function constantOf({ field, type, value }: TypedInput): unknown {
   return value;
 }
 
-function readField(config: SendConfig, field: Field): TypedInput<Field> {
-  const [type, value] = defaults[field];
+function readField(
+  config: SendConfig,
+  field: Field,
+  [type, value]: readonly [type: string, value: string],
+): TypedInput<Field> {
   const given = config[field] ?? undefined;
   const givenType = config[`${field}Type`];
   // A flow written by hand may give a value and leave its type to be guessed: of the default, or else a text.
@@ -258,8 +293,7 @@ function parseRemembered(value: unknown): unknown {
   return JSON.parse(text);
 }
 
-function parseInput(field: 'wait' | 'report', value: unknown): number {
-  const range = limits['sms-send'][field];
+function parseInput(field: 'wait' | 'report', value: unknown, range: Range): number {
   if (!isInRange(value, range)) throw outOfRange(field, range);
   return Number(value);
 }

@@ -3,31 +3,31 @@ import { type AnswerEvent, explainWithheld, type OutcomeEvent, type ReportEvent,
 import { copyMessage, copyRecord, createParts, type SmsMessage, withAckId } from './messages';
 import { translateError } from './texts';
 
-/** What leaves a sending node, by its outputs: accepted, failed; where it waits, reply and no reply; the report. */
-export type SendOutputs = [accepted: SmsMessage | null, failed: SmsMessage[], ...later: (SmsMessage | null)[]];
+/** Flow messages of one go, by the outputs of the node. */
+export type SendOutputs = [first: SmsMessage | null, second: SmsMessage[], ...report: SmsMessage[]];
 
-/** An outcome by which a text was sent. */
-export type SentNews = OutcomeEvent & { outcome: Sent };
+/** The outcome of a message that was sent. */
+export type SentEvent = OutcomeEvent & { outcome: Sent };
 
-/** How many copies are made in one go: each may hold a list of all recipients, thousands times thousands. */
+/** Copies that are made at a time. Each can hold a list of all recipients, so 5,000 copies would need 25 million items. */
 const sliceSize = 100;
 
-/** What each copy has of its own: the list of all recipients may stand there. */
+/** Properties that each copy gets anew. The input can have the list of all recipients there. */
 const own = ['topic', 'sms'];
 
 /**
- * Output 1: the message, when a recipient was accepted. Output 2: a copy for each recipient that failed. In slices, each made when it
- * is sent.
+ * The outputs of `sms-send`: the input at output 1 if a recipient was accepted, and a copy at output 2 for each failed
+ * recipient. They come in slices, each of which is made when it is sent.
  */
-export function createOutputs(RED: NodeAPI, message: SmsMessage, news: SentNews): (() => SendOutputs)[] {
-  const outcome = translateWithheld(RED, news.outcome);
+export function createOutputs(RED: NodeAPI, message: SmsMessage, event: SentEvent): (() => SendOutputs)[] {
+  const outcome = translateWithheld(RED, event.outcome);
   const createAccepted = () => {
-    if (news.outcome.accepted.length === 0) return null;
-    message.sms = withAckId(message, createRecord(news, outcome));
+    if (event.outcome.accepted.length === 0) return null;
+    message.sms = withAckId(message, createRecord(event, outcome));
     return message;
   };
   if (outcome.failed.length === 0) return [() => [createAccepted(), []]];
-  const failures = prepareFailures(RED, message, news, outcome.failed);
+  const failures = prepareFailures(RED, message, event, outcome.failed);
   const createFailures = (start: number) => failures.slice(start, start + sliceSize).map((create) => create());
   const slices = [(): SendOutputs => [createAccepted(), createFailures(0)]];
   for (let start = sliceSize; start < failures.length; start += sliceSize) {
@@ -37,40 +37,40 @@ export function createOutputs(RED: NodeAPI, message: SmsMessage, news: SentNews)
 }
 
 /** The `msg.sms` of output 1. */
-function createRecord({ encoding, parts, replacements, ...news }: SentNews, outcome: Sent): object {
+function createRecord({ encoding, parts, replacements, ...event }: SentEvent, outcome: Sent): object {
   const { messageId, statusCode, resolvedBy, recipients, accepted, failed } = outcome;
   const result = { messageId, statusCode, resolvedBy, isError: false, recipients, accepted, failed };
   const sms = { ...result, encoding, parts, replacements };
-  return withMarks(sms, news);
+  return withMarks(sms, event);
 }
 
-/** A record without what is absent, and with what is to be known of how it came. */
+/** A record without absent fields, and with the marks of the event. */
 function withMarks(record: object, { redelivered, duplicate }: { redelivered: boolean; duplicate?: boolean }): object {
   const marked = { ...record, redelivered: redelivered || undefined, duplicate: duplicate || undefined };
   return Object.fromEntries(Object.entries(marked).filter(([, value]) => value !== undefined));
 }
 
-/** Makes a copy of the message, as it is now, for each recipient that failed, which a `join` node can gather. */
+/** Prepares a copy of the input, as it is now, for each failed recipient. A `join` node can gather the copies. */
 function prepareFailures(
   RED: NodeAPI,
   message: SmsMessage,
-  news: SentNews,
+  event: SentEvent,
   failed: Sent['failed'],
 ): (() => SmsMessage)[] {
   const id = RED.util.generateId();
   const { sms: before } = message;
-  // Whoever gets the message itself may change it before the last copy is made.
+  // A node behind output 1 can change the input before the last copy is made.
   const { parts, ...whole } = copyMessage(RED, message, own);
   return failed.map((result, index) => () => {
     const copy = copyMessage(RED, whole);
     copy.topic = result.msisdn;
-    copy.sms = withAckId({ sms: before }, withMarks({ messageId: news.outcome.messageId, ...result }, news));
+    copy.sms = withAckId({ sms: before }, withMarks({ messageId: event.outcome.messageId, ...result }, event));
     copy.parts = createParts({ parts }, { id, count: failed.length, index });
     return copy;
   });
 }
 
-/** Tells in the language of the server why recipients were withheld. */
+/** Translates the reasons of the rules into the language of the server. */
 function translateWithheld(RED: NodeAPI, sent: Sent): Sent {
   if (!sent.withheld?.length) return sent;
   const texts = new Map(sent.withheld.map((one) => [one.msisdn, translateError(RED, explainWithheld(one)).message]));
@@ -81,30 +81,29 @@ function translateWithheld(RED: NodeAPI, sent: Sent): Sent {
   return { ...sent, recipients: sent.recipients.map(translate), failed: sent.failed.map(translate) };
 }
 
-/** Output 3: a copy of the message with the reply. Output 4: one that says why none came. */
-export function createAnswerOutputs(RED: NodeAPI, message: SmsMessage, news: AnswerEvent): SendOutputs {
-  const { result, recipient, messageId } = news;
+/** A copy of the flow message at output 1 with the answer, or at output 2 with the reason why none came (§4b). */
+export function createAnswerOutputs(RED: NodeAPI, message: SmsMessage, event: AnswerEvent): SendOutputs {
+  const { result, recipient, messageId } = event;
   const copy = copyMessage(RED, message, own);
   if (!('reason' in result)) {
-    copy.payload = result.reply.body;
-    copy.topic = result.reply.from;
-    copy.sms = withMarks(copyRecord(result.reply), news);
-    return [null, [], copy];
+    const { reply, answer } = result;
+    copy.payload = answer ?? reply.body;
+    copy.topic = reply.from;
+    copy.sms = withAckId(message, withMarks({ ...copyRecord(reply), answer }, event));
+    return [copy, []];
   }
+  const { withheld, ...reason } = result;
+  const translated = withheld && { errorMessage: translateError(RED, explainWithheld(withheld)).message };
   copy.topic = recipient;
-  copy.sms = withMarks({ messageId, msisdn: recipient, ...result }, news);
-  return [null, [], null, copy];
+  copy.sms = withAckId(message, withMarks({ messageId, msisdn: recipient, ...reason, ...translated }, event));
+  return [null, [copy]];
 }
 
-/**
- * The last output: a copy of the message with what became of it.
- *
- * @param waits there are outputs 3 and 4 before it
- */
-export function createReportOutputs(RED: NodeAPI, message: SmsMessage, news: ReportEvent, waits: boolean): SendOutputs {
-  const { result, ...handsets } = news.report;
+/** A copy of the flow message at output 3 with the report (§4a). */
+export function createReportOutputs(RED: NodeAPI, message: SmsMessage, event: ReportEvent): SendOutputs {
+  const { result, ...handsets } = event.report;
   const copy = copyMessage(RED, message, ['sms']);
   copy.payload = result;
-  copy.sms = withMarks({ messageId: news.messageId, ...handsets }, news);
-  return [null, [], ...(waits ? [null, null] : []), copy];
+  copy.sms = withMarks({ messageId: event.messageId, ...handsets }, event);
+  return [null, [], copy];
 }

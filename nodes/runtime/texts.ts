@@ -8,7 +8,7 @@ const catalogs = '@messaging-service/node-red-sms/';
 const catalog = `${catalogs}sms-account:sms-account.`;
 
 /** The types in whose forms a property of a setting or field has its label. */
-const labelling = ['sms-account', 'sms-send', 'sms-feed', 'sms-callback-in'];
+const labelling = ['sms-account', 'sms-send', 'sms-ask', 'sms-feed', 'sms-callback-in'];
 
 type Params = Readonly<Record<string, string | number>>;
 

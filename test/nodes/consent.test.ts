@@ -325,10 +325,11 @@ describe('consent', () => {
     });
   }
 
-  it('tells the wish of a reply to a question at output 3, too', async () => {
-    const asking = { wait: '5', waitType: 'num', outputs: 4, wires: [['sent'], [], ['reply'], []] };
-    const flow = await RunningFlow.start([...nodes({ optOut: true }, sendNode(asking), receiver), sink('reply')]);
-    await send(flow, one);
+  it('marks the opt-out of a reply that sms-ask sends on', async () => {
+    const ask = { id: 'ask', type: 'sms-ask', account: 'account', wires: [['reply'], []] };
+    const flow = await RunningFlow.start([...nodes({ optOut: true }, ask, receiver), sink('reply')]);
+    flow.send('ask', { topic: one, payload: 'Come?' });
+    await flow.done('ask', 1);
     write('STOP');
     const [reply] = await flow.messages('reply', 1);
     assert.deepEqual([reply?.payload, reply?.sms?.optOut], ['STOP', 'out']);

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import type { Node, NodeAPI, NodeInitializer, NodeStatus } from 'node-red';
 import helper from 'node-red-node-test-helper';
 import smsAccount from '../../nodes/sms-account';
+import smsAsk from '../../nodes/sms-ask';
 import smsCallbackIn from '../../nodes/sms-callback-in';
 import smsFeed from '../../nodes/sms-feed';
 import smsIn from '../../nodes/sms-in';
@@ -40,7 +41,7 @@ const nodeRed = process.env.NR ?? require.resolve('node-red');
 const { hooks } = createRequire(nodeRed)('@node-red/util') as { hooks: Hooks };
 /** Node-RED's level `debug`: traces and metrics are left out. */
 const lowestLevel = 50;
-const smsNodes = [smsAccount, smsSend, smsIn, smsStatus, smsOutbox, smsFeed, smsCallbackIn];
+const smsNodes = [smsAccount, smsSend, smsAsk, smsIn, smsStatus, smsOutbox, smsFeed, smsCallbackIn];
 
 const running = new Set<{ stop(): Promise<unknown> }>();
 
@@ -320,16 +321,31 @@ export function catcher(): FlowNode[] {
   return [{ id: 'catch', type: 'catch', name: '', scope: null, uncaught: false, wires: [['caught']] }, sink('caught')];
 }
 
-/** An `sms-send` that waits for replies, with a sink at the end of each wire. */
-export function askingSender(
+/** An `sms-ask` node with a sink at each output. */
+export function askNode(
+  sim: Simulator,
+  properties: Record<string, unknown> = {},
+  of: Record<string, unknown> = {},
+): FlowNode[] {
+  const wires = [['answer'], ['noAnswer']];
+  return [
+    account(sim, of),
+    { id: 'ask', type: 'sms-ask', account: 'account', wires, ...properties },
+    ...wires.flat().map(sink),
+    ...catcher(),
+  ];
+}
+
+/** An `sms-send` node with a sink at the end of each wire. */
+export function sendNode(
   sim: Simulator,
   properties: Record<string, unknown>,
   of: Record<string, unknown>,
-  wires: readonly string[][] = [['sent'], ['failed'], ['reply'], ['noReply']],
+  wires: readonly string[][] = [['sent'], ['failed']],
 ): FlowNode[] {
   return [
     account(sim, of),
-    { id: 'send', type: 'sms-send', account: 'account', outputs: 4, wires, ...properties },
+    { id: 'send', type: 'sms-send', account: 'account', wires, ...properties },
     ...wires.flat().map(sink),
     ...catcher(),
   ];

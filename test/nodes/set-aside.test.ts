@@ -6,7 +6,7 @@ import helper from 'node-red-node-test-helper';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { askingSender, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
+import { askNode, RunningFlow, sendNode, sink, startService, stopEverything, stopLater } from './running-flow';
 
 const [asked, other] = ['6421555001', '6421555002'] as const;
 const warning = 30;
@@ -28,7 +28,7 @@ describe('what no node takes while a question is open', () => {
   afterEach(stopEverything);
 
   const flow = (more: FlowNode[] = [], of: Record<string, unknown> = {}) => [
-    ...askingSender(sim, { wait: '60', waitType: 'num' }, of),
+    ...askNode(sim, {}, of),
     sink('received'),
     ...more,
   ];
@@ -38,8 +38,8 @@ describe('what no node takes while a question is open', () => {
     const running = await RunningFlow.start(flow([], of), {
       settings: of.store === 'disk' ? { userDir: createFolder() } : {},
     });
-    running.send('send', { topic: asked, payload: 'Come?' });
-    await running.messages('sent', 1);
+    running.send('ask', { topic: asked, payload: 'Come?' });
+    await running.done('ask', 1);
     return running;
   }
 
@@ -68,7 +68,7 @@ describe('what no node takes while a question is open', () => {
     write('first');
     write('second');
     write('yes', asked);
-    await running.messages('reply', 1);
+    await running.messages('answer', 1);
     await untilAside(2);
     const { entries, total } = await list();
     assert.equal(total, 2);
@@ -130,8 +130,8 @@ describe('what no node takes while a question is open', () => {
 
   it('is not what comes while a full deployment has stopped the node that takes it', async () => {
     const running = await RunningFlow.start(flow([receiver]));
-    running.send('send', { topic: asked, payload: 'Come?' });
-    await running.messages('sent', 1);
+    running.send('ask', { topic: asked, payload: 'Come?' });
+    await running.done('ask', 1);
     for (let round = 1; round <= 5; round++) {
       const deployed = running.deploy(flow([receiver], { pause: round % 2 }));
       write(`during ${round}`);
@@ -146,8 +146,8 @@ describe('what no node takes while a question is open', () => {
     const userDir = createFolder();
     const of = { store: 'disk' };
     const running = await RunningFlow.start(flow([], of), { settings: { userDir } });
-    running.send('send', { topic: asked, payload: 'Come?' });
-    await running.messages('sent', 1);
+    running.send('ask', { topic: asked, payload: 'Come?' });
+    await running.done('ask', 1);
     write('first');
     await untilAside(1);
     await running.stop();
@@ -162,7 +162,7 @@ describe('what no node takes while a question is open', () => {
   it('is the same with a status while a report is open, and goes to the first sms-status', async () => {
     const sender: FlowNode = { id: 'other', type: 'sms-send', account: 'account', wires: [['plain'], []] };
     const reporting = (more: FlowNode[] = []) => [
-      ...askingSender(sim, { report: 24, reportType: 'num', messageIdType: 'uuid', outputs: 3 }, {}, [
+      ...sendNode(sim, { report: 24, reportType: 'num', messageIdType: 'uuid', outputs: 3 }, {}, [
         ['sent'],
         [],
         ['report'],

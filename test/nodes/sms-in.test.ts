@@ -597,21 +597,14 @@ describe('sms-in', () => {
         assert.equal(again?.sms?.redelivered, true);
       });
 
-      it('is not acknowledged by the reply to it', async () => {
-        const flow = await answering({
-          wait: 10,
-          waitType: 'num',
-          messageIdType: 'uuid',
-          outputs: 4,
-          wires: [['in'], [], ['sent'], []],
-        });
+      it('is acknowledged by the answer that sms-ask sends on', async () => {
+        const flow = await answering({ type: 'sms-ask', wires: [['in', 'sent'], []] });
         receive('a');
-        // Before that nobody is asked who replies without its messageId.
-        await until(() => sim.messages.length === 1, 'the text has arrived');
-        await delivered(flow);
+        await flow.done('send', 1);
         sim.reply({ from: handset, body: 'b' });
-        const [reply] = await flow.messages('sent', 1);
-        assert.deepEqual([reply?.payload, Object.hasOwn(reply?.sms ?? {}, 'ackId')], ['b', false]);
+        const [answer] = await flow.messages('sent', 1);
+        assert.deepEqual([answer?.payload, answer?.sms?.ackId], ['b', flow.received('got')[0]?.sms?.ackId]);
+        await delivered(flow);
       });
     });
 

@@ -3,11 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { askingSender, RunningFlow, sink, startService, stopEverything } from './running-flow';
+import { askNode, RunningFlow, sendNode, sink, startService, stopEverything } from './running-flow';
 
 const handset = '64215551234';
 const blocked = '64215550000';
-const asking = { wait: 10, waitType: 'num', messageIdType: 'uuid' };
 
 describe('copies of a message that sms-send makes', () => {
   let sim: Simulator;
@@ -20,25 +19,28 @@ describe('copies of a message that sms-send makes', () => {
   afterEach(stopEverything);
 
   function nodes(properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}): FlowNode[] {
-    return askingSender(sim, properties, of, [['sent', 'sent too'], ['failed', 'failed too'], ['reply'], ['noReply']]);
+    return sendNode(sim, properties, of, [
+      ['sent', 'sent too'],
+      ['failed', 'failed too'],
+    ]);
   }
 
   it('share nothing with what sms-in delivers again', async () => {
     const acknowledging = { acknowledge: 'flow', inputs: 1, ackTimeout: 0.2, wires: [['in']] };
     const flow = await RunningFlow.start([
-      ...nodes({ ...asking, remember: '{"step":1}', rememberType: 'json' }),
+      ...askNode(sim, { remember: '{"step":1}', rememberType: 'json' }),
       { id: 'sms-in', type: 'sms-in', account: 'account', ...acknowledging },
       sink('in'),
     ]);
-    flow.node('reply').on('input', (message) => {
+    flow.node('answer').on('input', (message) => {
       const { sent } = (message as { sms?: unknown }).sms as { sent: { to: string[]; remembered: object } };
       sent.to.push('changed');
       Object.assign(sent.remembered, { step: 2 });
     });
-    flow.send('send', { topic: handset, payload: 'Come?' });
-    await flow.messages('sent', 1);
+    flow.send('ask', { topic: handset, payload: 'Come?' });
+    await flow.done('ask', 1);
     sim.reply({ from: handset, body: 'yes' });
-    await flow.messages('reply', 1);
+    await flow.messages('answer', 1);
     for (const { sms } of await flow.messages('in', 2)) {
       const { to, remembered } = (sms?.sent ?? {}) as Record<string, unknown>;
       assert.deepEqual([to, remembered], [[handset], { step: 1 }]);

@@ -8,10 +8,9 @@ import { formatFlowMessage, parseFlowMessage } from '../../nodes/runtime/stored-
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { askingSender, coreNode, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
+import { coreNode, RunningFlow, sendNode, sink, startService, stopEverything, stopLater } from './running-flow';
 
 const handset = '64215551234';
-const other = '64215559999';
 const blocked = '64215550000';
 
 describe('sms-send: delivery and conversation', () => {
@@ -25,7 +24,7 @@ describe('sms-send: delivery and conversation', () => {
   afterEach(stopEverything);
 
   function nodes(properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}): FlowNode[] {
-    return askingSender(sim, properties, of);
+    return sendNode(sim, properties, of);
   }
 
   const start = (properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}, more: FlowNode[] = []) =>
@@ -384,102 +383,6 @@ describe('sms-send: delivery and conversation', () => {
         assert.deepEqual([errorsOf(flow)[0]?.code, errorsOf(flow)[0]?.field], [code, 'remember']);
       });
     }
-
-    it('asks, gives the reply at output 3, and leaves it out where only what is notAwaited is wanted', async () => {
-      const flow = await start({ messageIdType: 'uuid', wait: 1, waitType: 'num' }, {}, receivers);
-      flow.send('send', { topic: handset, payload: 'Come?', extra: 1 });
-      await flow.messages('sent', 1);
-      await flow.badge('send', { fill: 'blue', shape: 'ring', text: 'awaiting 1 replies' });
-      sim.reply({ from: handset, body: 'yes', inReplyTo: sim.messages[0]?.messageId ?? '' });
-      const [reply] = await flow.messages('reply', 1);
-      assert.deepEqual([reply?.payload, reply?.topic, (reply as { extra?: number }).extra], ['yes', handset, 1]);
-      const record = reply?.sms as { sent?: { body: string }; from: string; via: string };
-      assert.deepEqual([record.sent?.body, record.from, record.via], ['Come?', handset, 'poll']);
-      const [received] = await flow.messages('in sink', 1);
-      assert.equal(received?.sms?.awaited, true);
-      sim.reply({ from: handset, body: 'and more' });
-      await flow.messages('notAwaited sink', 1);
-      assert.equal(flow.received('notAwaited sink')[0]?.payload, 'and more');
-      assert.equal(flow.received('reply').length, 1);
-    });
-
-    it('gives the reply with the message itself, after a redeploy of an account on disk, too', async () => {
-      const asking = { messageIdType: 'uuid', wait: 1, waitType: 'num' };
-      const flow = await startOnDisk(nodes(asking, { store: 'disk', name: 'before' }));
-      flow.send('send', { topic: handset, payload: 'Come?', big: 'x'.repeat(300 * 1024) });
-      await flow.messages('sent', 1);
-      await flow.deploy(nodes(asking, { store: 'disk', name: 'after' }), 'full');
-      sim.reply({ from: handset, body: 'yes', inReplyTo: sim.messages[0]?.messageId ?? '' });
-      const [reply] = await flow.messages('reply', 1);
-      assert.equal((reply?.big as string | undefined)?.length, 300 * 1024);
-    });
-
-    it('polls by itself while a question is open, and stops after it', async () => {
-      const flow = await start({ messageIdType: 'uuid', wait: 1, waitType: 'num' });
-      assert.equal(sim.polling('incoming'), 0);
-      flow.send('send', { topic: handset, payload: 'Come?' });
-      await until(() => sim.polling('incoming') === 1);
-      sim.reply({ from: handset, body: 'yes', inReplyTo: sim.messages[0]?.messageId ?? '' });
-      await flow.messages('reply', 1);
-      await until(() => sim.polling('incoming') === 0);
-    });
-
-    it('raises one error when no replies can be polled, also over a redeploy, and logs when they can be again', async () => {
-      const asking = { messageIdType: 'uuid', wait: 1, waitType: 'num' };
-      sim.fault('incoming', { status: 500 });
-      const flow = await start(asking);
-      const failedPolls = () => sim.requests.filter(({ path, status }) => path.endsWith('/sms/in') && status === 500);
-      for (const topic of [handset, other]) flow.send('send', { topic, payload: 'Come?' });
-      await until(() => errorsOf(flow).length > 0);
-      await until(() => failedPolls().length > 1);
-      for (const type of ['nodes', 'full'] as const) {
-        const before = failedPolls().length;
-        await flow.deploy(nodes({ ...asking, name: type }), type);
-        await until(() => failedPolls().length > before);
-      }
-      flow.send('send', { topic: [handset], payload: 'And you?' });
-      await flow.messages('sent', 3);
-      assert.deepEqual(
-        errorsOf(flow).map((error) => [error?.code, error?.statusCode, error?.waiting]),
-        [['SMS_SERVICE', 500, 0]],
-      );
-      const recoveries = () => flow.log.filter(({ msg }) => msg === 'Polling works again.');
-      assert.deepEqual(recoveries(), []);
-      sim.fault('incoming', null);
-      await until(() => recoveries().length > 0);
-      assert.deepEqual(
-        recoveries().map(({ id }) => id),
-        ['send'],
-      );
-    });
-
-    it('gives a copy at output 4 for each who did not reply in time, or whom the text did not reach', async () => {
-      const flow = await start({ messageIdType: 'uuid', wait: 0.02, waitType: 'num' }, {}, [
-        { id: 'status', type: 'sms-status', account: 'account', wires: [[]] },
-      ]);
-      flow.send('send', { topic: [handset, other], payload: 'Come?' });
-      await flow.messages('sent', 1);
-      const messageId = sim.messages[0]?.messageId ?? '';
-      sim.status({ messageId, msisdn: other, statusCode: 'EXP' });
-      const answers = await flow.messages('noReply', 2);
-      assert.deepEqual(
-        answers.map(({ payload, topic, sms }) => [payload, topic, sms?.reason, sms?.statusCode]),
-        [
-          ['Come?', other, 'undelivered', 'EXP'],
-          ['Come?', handset, 'timeout', undefined],
-        ],
-      );
-    });
-
-    it('refuses a wait that is no time', async () => {
-      for (const wait of [0, -1, 'soon']) {
-        const flow = await start({ wait: 'wait', waitType: 'msg' });
-        flow.send('send', { topic: handset, payload: 'hi', wait });
-        await until(() => errorsOf(flow).length > 0);
-        assert.deepEqual([errorsOf(flow)[0]?.code, errorsOf(flow)[0]?.field], ['SMS_INPUT', 'wait']);
-        await flow.stop();
-      }
-    });
   });
 
   describe('a message written down', () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { askingSender, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
+import { RunningFlow, sendNode, sink, startService, stopEverything, stopLater } from './running-flow';
 
 const [first, second] = ['64215550001', '64215550002'] as const;
 const day = { report: 24, reportType: 'num', messageIdType: 'uuid' };
@@ -20,10 +20,7 @@ describe('sms-send: the report of a text', () => {
   afterEach(stopEverything);
 
   function nodes(properties: Record<string, unknown> = day, of: Record<string, unknown> = {}): FlowNode[] {
-    const waits = properties.waitType !== undefined;
-    const later = waits ? ['reply', 'noReply', 'report'] : ['report'];
-    const wires = ['sent', 'failed', ...later].map((id) => [id]);
-    return askingSender(sim, { outputs: wires.length, ...properties }, of, wires);
+    return sendNode(sim, { outputs: 3, ...properties }, of, [['sent'], ['failed'], ['report']]);
   }
 
   const errorsOf = (flow: RunningFlow) => flow.received('caught').map(({ sms }) => sms?.error);
@@ -64,18 +61,6 @@ describe('sms-send: the report of a text', () => {
       flow.log.filter(({ level, id }) => level <= 30 && id !== undefined),
       [],
     );
-  });
-
-  it('is the fifth output where the node waits for replies too', async () => {
-    const flow = await RunningFlow.start(nodes({ ...day, wait: 1, waitType: 'num' }));
-    flow.send('send', { topic: first, payload: 'Come?' });
-    await flow.messages('sent', 1);
-    sim.reply({ from: first, body: 'yes', inReplyTo: idOf(0) });
-    sim.status({ messageId: idOf(0), msisdn: first, statusCode: 'RCV' });
-    const [report] = await flow.messages('report', 1);
-    const [reply] = await flow.messages('reply', 1);
-    assert.deepEqual([report?.payload, report?.topic, reply?.payload], ['delivered', first, 'yes']);
-    assert.equal(flow.received('noReply').length, 0);
   });
 
   it('says unknown when the time is up', async () => {
@@ -141,21 +126,6 @@ describe('sms-send: the report of a text', () => {
     assert.equal(report?.sms?.redelivered, undefined);
   });
 
-  it('comes alone where its node no longer waits for replies: they leave nowhere', async () => {
-    const flow = await RunningFlow.start(nodes({ ...day, wait: 1, waitType: 'num' }));
-    flow.send('send', { topic: first, payload: 'Come?' });
-    await flow.messages('sent', 1);
-    await flow.deploy(nodes(), 'nodes');
-    sim.reply({ from: first, body: 'yes', inReplyTo: idOf(0) });
-    sim.status({ messageId: idOf(0), msisdn: first, statusCode: 'RCV' });
-    await flow.messages('report', 1);
-    await until(() => sim.polling('incoming') === 0);
-    assert.deepEqual(
-      flow.received('report').map(({ payload }) => payload),
-      ['delivered'],
-    );
-  });
-
   it('raises one error when no statuses can be polled, and logs when they can be again', async () => {
     sim.fault('status', { status: 500 });
     const flow = await RunningFlow.start(nodes());
@@ -166,27 +136,5 @@ describe('sms-send: the report of a text', () => {
     const isRecovered = () => flow.log.some(({ msg, id }) => msg === 'Polling works again.' && id === 'send');
     await until(isRecovered);
     assert.equal(errorsOf(flow).length, 1);
-  });
-
-  it('raises one error when neither replies nor statuses can be polled, and logs once when both can be again', async () => {
-    for (const endpoint of ['incoming', 'status'] as const) sim.fault(endpoint, { status: 500 });
-    const flow = await RunningFlow.start(nodes({ ...day, wait: 1, waitType: 'num' }));
-    const failed = (endpoint: string) =>
-      sim.requests.filter((request) => request.endpoint === endpoint && request.status === 500).length;
-    flow.send('send', { topic: first, payload: 'hello' });
-    await until(() => failed('incoming') > 1 && failed('status') > 1);
-    assert.deepEqual(
-      errorsOf(flow).map((error) => error?.code),
-      ['SMS_SERVICE'],
-    );
-    const recoveries = () => flow.log.filter(({ msg }) => msg === 'Polling works again.').length;
-    const answered = (endpoint: string) =>
-      failed(endpoint) < sim.requests.filter((r) => r.endpoint === endpoint).length;
-    sim.fault('incoming', null);
-    await until(() => answered('incoming'));
-    assert.equal(recoveries(), 0);
-    sim.fault('status', null);
-    await until(() => recoveries() > 0);
-    assert.deepEqual([recoveries(), errorsOf(flow).length], [1, 1]);
   });
 });

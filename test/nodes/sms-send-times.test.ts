@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { runInNewContext } from 'node:vm';
 import type { Simulator } from '../../simulator';
 import { until } from '../until';
-import { account, askingSender, RunningFlow, startService, stopEverything } from './running-flow';
+import { account, RunningFlow, sendNode, startService, stopEverything } from './running-flow';
 
 const handset = '64215551234';
 const minuteMs = 60_000;
@@ -21,7 +21,7 @@ describe('sms-send: times', () => {
   afterEach(stopEverything);
 
   const start = (properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}) =>
-    RunningFlow.start(askingSender(sim, properties, of));
+    RunningFlow.start(sendNode(sim, properties, of));
   const errorsOf = (flow: RunningFlow) => flow.received('caught').map(({ sms }) => sms?.error);
   /** Quiet hours that began an hour ago, and last for another. */
   const quietNow = () => ({
@@ -89,7 +89,7 @@ describe('sms-send: times', () => {
     const flow = await start(properties);
     flow.send('send', { topic: handset, payload: 'soon', at: Date.now() + 3_000, custom: 1 });
     await until(() => /^waiting 1/.test(flow.status('send')?.text ?? ''), 'the badge');
-    await flow.deploy(askingSender(sim, { ...properties, priority: 1 }, {}), 'nodes');
+    await flow.deploy(sendNode(sim, { ...properties, priority: 1 }, {}), 'nodes');
     const [message] = await flow.messages('sent', 1);
     assert.equal(message?.custom, 1);
     assert.equal(sim.messages.length, 1);
@@ -109,10 +109,10 @@ describe('sms-send: times', () => {
 
   it('holds a text to the quiet hours of every account node of the login', async () => {
     const second = { ...account(sim, quietNow()), id: 'second' };
-    const flow = await RunningFlow.start([...askingSender(sim, { keep: true }, {}), second]);
+    const flow = await RunningFlow.start([...sendNode(sim, { keep: true }, {}), second]);
     flow.send('send', { topic: handset, payload: 'x' });
     await until(() => /^waiting 1, next \d\d:\d\d$/.test(flow.status('send')?.text ?? ''), 'the badge');
-    await flow.deploy(askingSender(sim, { keep: true }, {}), 'full');
+    await flow.deploy(sendNode(sim, { keep: true }, {}), 'full');
     await flow.messages('sent', 1);
   });
 

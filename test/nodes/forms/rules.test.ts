@@ -300,7 +300,7 @@ describe('The rules of the forms', () => {
   });
 
   it('refuse a blank number where it stands for nothing', () => {
-    const { wait } = limits['sms-send'];
+    const { wait } = limits['sms-ask'];
     assert.deepEqual(checkGivenNumber(' ', wait), checkNumber('none', wait));
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
     for (const right of ['30', '${MINUTES}']) assert.equal(checkGivenNumber(right, wait), undefined);

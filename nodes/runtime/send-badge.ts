@@ -1,0 +1,90 @@
+import type { Node, NodeStatus } from 'node-red';
+import type { SendHandlerState } from '../../src';
+import { badges, endBadge } from './badges';
+
+/** The badge changes at most this often while messages are in flight, because every open editor gets each change. */
+const badgeIntervalMs = 20;
+
+/** How long the former outcome stays hidden after the last message has ended: its own outcome is stored first. */
+const outcomeFollowsMs = 250;
+
+/** The badge of a sending node: its activity, or else its last outcome (§10 of the contract). */
+export class SendBadge {
+  readonly #node: Node;
+  #state: SendHandlerState = { sending: 0, waiting: 0, awaitingReply: 0 };
+  #outcome: (() => NodeStatus) | undefined;
+  #isFailure = false;
+  /** The outcome has not been shown yet. */
+  #isNew = false;
+  #shown: NodeStatus | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  /** Runs while nothing is in flight and the last outcome is not known yet. */
+  #idleTimer: NodeJS.Timeout | undefined;
+
+  constructor(node: Node) {
+    this.#node = node;
+  }
+
+  showState(state: SendHandlerState): void {
+    const isFirst = this.#state.sending === 0 && state.sending > 0;
+    this.#state = state;
+    if (isFirst || state.outage) this.#show();
+    else this.#showNext();
+  }
+
+  /** @param create makes the badge, which is not needed for most of many outcomes */
+  showOutcome(create: () => NodeStatus, { isFailure }: { isFailure: boolean }): void {
+    this.#outcome = create;
+    this.#isFailure = isFailure;
+    this.#isNew = true;
+    this.#showNext();
+  }
+
+  /** Removes the badge of a closed node for good. */
+  close(): void {
+    this.#cancel();
+    endBadge(this.#node);
+  }
+
+  /** Shows a failure immediately if nothing is in flight, so that the next message does not hide it. */
+  #showNext(): void {
+    const show = () => this.#show();
+    if (!this.#current && !this.#isNew) {
+      this.#cancel();
+      this.#idleTimer = setTimeout(show, outcomeFollowsMs);
+    } else if (this.#current || !this.#isFailure) {
+      this.#timer ??= setTimeout(show, badgeIntervalMs);
+    } else show();
+  }
+
+  #show(): void {
+    this.#cancel();
+    const current = this.#current?.();
+    if (!current) this.#isNew = false;
+    this.#set(current ?? this.#outcome?.() ?? {});
+  }
+
+  #cancel(): void {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#idleTimer);
+    this.#timer = undefined;
+  }
+
+  /** Makes the badge of the activity, if there is any. */
+  get #current(): (() => NodeStatus) | undefined {
+    const { outage, sending, waiting, nextAt, awaitingReply } = this.#state;
+    if (outage) return () => badges.outage(outage, waiting);
+    if (sending > 0) return () => badges.sending(sending);
+    if (waiting > 0 && nextAt !== undefined) return () => badges.waitingUntil(waiting, nextAt);
+    if (waiting > 0) return () => badges.waitingMessages(waiting);
+    return awaitingReply > 0 ? () => badges.awaitingReply(awaitingReply) : undefined;
+  }
+
+  #set(badge: NodeStatus): void {
+    const { fill, shape, text } = badge;
+    const shown = this.#shown;
+    if (shown?.fill === fill && shown?.shape === shape && shown?.text === text) return;
+    this.#shown = badge;
+    this.#node.status(badge);
+  }
+}

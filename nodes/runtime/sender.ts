@@ -1,0 +1,271 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Node, NodeAPI, NodeMessage } from 'node-red';
+import { type AnswerEvent, type OutcomeEvent, type ReportEvent, type SendingNode, SmsError } from '../../src';
+import { getAccount, type UsableAccount } from './account-node';
+import { badges } from './badges';
+import { putError, raise, raiseToCatch, startWithFlows } from './failures';
+import { FlowSender } from './flow-sender';
+import { Flows } from './flows';
+import { copyMessage, type Input, type SmsMessage } from './messages';
+import { Readings } from './readings';
+import { SendBadge } from './send-badge';
+import { type SendConfig, type SenderType, SendFields, type SendOrder } from './send-fields';
+import {
+  createAnswerOutputs,
+  createOutputs,
+  createReportOutputs,
+  type SendOutputs,
+  type SentEvent,
+} from './send-outputs';
+import { formatFlowMessage, parseFlowMessage, StoredFlowMessage } from './stored-flow-message';
+import { translate } from './texts';
+
+/** Registers `sms-send` or `sms-ask`, which send in the same way and differ in their outputs. */
+export function registerSender(RED: NodeAPI, type: SenderType): void {
+  function SenderNode(this: Node, config: SendConfig) {
+    RED.nodes.createNode(this, config);
+    const sender = new Sender(RED, this, config, type);
+    const cancelStart = startWithFlows(RED, this, () => sender.start());
+    this.on('input', (message: SmsMessage, _send, done) => {
+      void sender.take({ node: this, message, done: callOnce(done) });
+    });
+    this.on('close', (done: () => void) => {
+      cancelStart();
+      void sender.close().then(done);
+    });
+  }
+
+  RED.nodes.registerType(type, SenderNode);
+}
+
+/** What the node gives to the account with a message. */
+interface Origin extends Input {
+  /** The input as it came, if follow-ups are made of it. */
+  copy: SmsMessage | undefined;
+  /** The error was raised, although it might not have reached the Catch node. */
+  isRaised: boolean;
+  /** The outputs that did not get into the flow. */
+  unsent: (() => SendOutputs)[] | undefined;
+}
+
+/** Sends a message for each input, and sends the outcome, the answers and the report into the flow. */
+class Sender {
+  readonly #RED: NodeAPI;
+  readonly #node: Node;
+  readonly #config: SendConfig;
+  readonly #type: SenderType;
+  readonly #fields: SendFields;
+  readonly #badge: SendBadge;
+  readonly #output: FlowSender;
+  readonly #stored: StoredFlowMessage<SmsMessage>;
+  readonly #readings = new Readings();
+  /**
+   * Errors while the node is being stopped, with their counts. They go to the log, because the Catch node can have been
+   * stopped before. `undefined`: the node runs.
+   */
+  #lateErrors: Map<string, number> | undefined;
+  #account: UsableAccount | undefined;
+  #sending: SendingNode | undefined;
+
+  constructor(RED: NodeAPI, node: Node, config: SendConfig, type: SenderType) {
+    this.#RED = RED;
+    this.#node = node;
+    this.#config = config;
+    this.#type = type;
+    this.#fields = new SendFields(RED, node, config, type);
+    this.#badge = new SendBadge(node);
+    this.#output = new FlowSender(RED, node);
+    this.#stored = new StoredFlowMessage((flowMessage) => this.#restore(flowMessage));
+    if (!config.account) this.#showError(new SmsError('noAccount'));
+  }
+
+  /** The flows have started: stored messages of the node can leave. */
+  start(): void {
+    try {
+      this.#fields.parseSettings();
+      this.#attach();
+    } catch (error) {
+      // Each input raises the error.
+      this.#showError(error);
+    }
+  }
+
+  /** Sends the message for an input, or raises the reason why it cannot be sent. Never rejects. */
+  async take(input: Input): Promise<void> {
+    const { message } = input;
+    try {
+      const { account, sending } = this.#attach();
+      const order = await this.#readings.run(this.#fields.read(message, account));
+      const origin = this.#createOrigin(input, order);
+      sending.send({ ...order, origin, flowMessage: () => formatFlowMessage(message) });
+    } catch (error) {
+      this.#refuse(input, error);
+    }
+  }
+
+  /** Resolves when the account has all inputs, and the requests in flight have ended or their time is up. */
+  async close(): Promise<void> {
+    this.#lateErrors = new Map();
+    this.#badge.close();
+    const read = this.#readings.close();
+    this.#account?.awaited.add(read);
+    await read;
+    this.#account?.awaited.delete(read);
+    this.#logLateErrors();
+    await this.#sending?.close();
+    this.#output.close();
+    this.#logLateErrors();
+  }
+
+  /** @throws SmsError `SMS_CONFIG` */
+  #attach(): { account: UsableAccount; sending: SendingNode } {
+    // Node-RED no longer finds an account node that is stopped together with this node.
+    if (!this.#account || !this.#lateErrors) this.#account = getAccount(this.#RED, this.#config.account);
+    const [RED, node, account] = [this.#RED, this.#node, this.#account];
+    this.#sending ??= account.membership.attachSender({
+      id: node.id,
+      usesStore: this.#fields.usesStore,
+      onOutcome: (event) => this.#onOutcome(event),
+      onMissed: (event) => this.#onMissed(event),
+      onAnswer: (event) => this.#onAnswer(event),
+      onReport: (event) => this.#onReport(event),
+      onDiscarded: (origin) => (origin as Origin).done(),
+      onOutage: (error) => raiseToCatch(RED, node, error),
+      onRecovered: (what) => node.log(translate(RED, what === 'store' ? 'log.storeRecovered' : 'log.recovered')),
+      onState: (state) => this.#badge.showState(state),
+    });
+    return { account, sending: this.#sending };
+  }
+
+  #createOrigin(input: Input, { options }: SendOrder): Origin {
+    const hasFollowUps = options.waitMs !== undefined || options.reportMs !== undefined;
+    return {
+      ...input,
+      copy: hasFollowUps ? copyMessage(this.#RED, input.message) : undefined,
+      isRaised: false,
+      unsent: undefined,
+    };
+  }
+
+  #refuse(input: Input, error: unknown): void {
+    const raised = putError(this.#RED, this.#node, input.message, { error });
+    this.#sending?.countRefused();
+    this.#countLate(raised);
+    this.#showError(raised);
+    Flows.of(this.#RED).onceHeard(this.#node, () => raise(this.#node, raised, input.message, input));
+  }
+
+  /** Resolves with whether the outcome got into the flow. */
+  async #onOutcome(event: OutcomeEvent): Promise<boolean> {
+    return event.outcome instanceof SmsError ? this.#onError(event, event.outcome) : this.#onSent(event as SentEvent);
+  }
+
+  async #onError(event: OutcomeEvent, outcome: SmsError): Promise<boolean> {
+    this.#showError(outcome);
+    if (!event.origin || event.isKept) return this.#output.raise(() => this.#raise(event, outcome));
+    await new Promise<void>((resolve) => Flows.of(this.#RED).onceHeard(this.#node, resolve));
+    this.#raise(event, outcome);
+    return true;
+  }
+
+  async #onSent(event: SentEvent): Promise<boolean> {
+    const origin = event.origin as Origin | undefined;
+    this.#showSent(event);
+    // An sms-ask node sends nothing before each recipient has answered, or has failed to.
+    const unsent = this.#type === 'sms-ask' ? [] : (origin?.unsent ?? this.#createOutputs(event));
+    if (origin) origin.unsent = unsent;
+    const isSent = this.#output.sendEach(unsent);
+    // Thousands of copies leave one after another, and the input is not done before the last.
+    if (unsent.length > 1) await isSent;
+    origin?.done();
+    return isSent;
+  }
+
+  #createOutputs(event: SentEvent): (() => SendOutputs)[] {
+    return createOutputs(this.#RED, this.#messageOf(event), event);
+  }
+
+  /** Sends an outcome that is in no store and did not get into the flow by the node that is deployed instead of this. */
+  #onMissed(event: OutcomeEvent): void {
+    const { outcome } = event;
+    const { isRaised, unsent = [] } = event.origin as Origin;
+    if (outcome instanceof SmsError) {
+      // The message was to be stored, and is not.
+      if (!isRaised) this.#raise(event, outcome);
+      return;
+    }
+    Flows.of(this.#RED).onceSettled(async () => {
+      for (const create of unsent) {
+        this.#RED.nodes.getNode(this.#node.id)?.send(create() as NodeMessage[]);
+        await nextTurn();
+      }
+    });
+  }
+
+  /** Resolves with whether the end of a reply request got into the flow. */
+  #onAnswer(event: AnswerEvent): Promise<boolean> {
+    const message = this.#followUpMessageOf(event);
+    return this.#output.send(() => createAnswerOutputs(this.#RED, message, event));
+  }
+
+  /** Resolves with whether a report got into the flow. */
+  #onReport(event: ReportEvent): Promise<boolean> {
+    const message = this.#followUpMessageOf(event);
+    return this.#output.send(() => createReportOutputs(this.#RED, message, event));
+  }
+
+  #raise(event: OutcomeEvent, outcome: SmsError): void {
+    const origin = event.origin as Origin | undefined;
+    const message = this.#messageOf(event);
+    const isAgain = origin?.isRaised ?? false;
+    const redelivered = event.redelivered || isAgain;
+    const error = putError(this.#RED, this.#node, message, { error: outcome, redelivered });
+    this.#countLate(error);
+    if (origin) origin.isRaised = true;
+    // The first error has ended the input.
+    raise(this.#node, error, message, isAgain ? undefined : origin);
+  }
+
+  #messageOf({ origin, flowMessage }: OutcomeEvent): SmsMessage {
+    return (origin as Origin | undefined)?.message ?? this.#restore(flowMessage);
+  }
+
+  #followUpMessageOf({ origin, flowMessage }: Pick<ReportEvent, 'origin' | 'flowMessage'>): SmsMessage {
+    const given = origin as Origin | undefined;
+    return given ? (given.copy ?? given.message) : this.#stored.read(flowMessage);
+  }
+
+  #restore(flowMessage: string | undefined): SmsMessage {
+    const onUnreadable = () => this.#node.warn(translate(this.#RED, 'log.carriedUnreadable'));
+    return parseFlowMessage(flowMessage, onUnreadable) as SmsMessage;
+  }
+
+  /** The badge is made from numbers and keeps no message, because it can stay for long. */
+  #showSent({ outcome, duplicate }: SentEvent): void {
+    const [failed, accepted] = [outcome.failed.length, outcome.accepted.length];
+    const create = () => badges.outcome(failed, failed + accepted, duplicate);
+    this.#badge.showOutcome(create, { isFailure: failed > 0 });
+  }
+
+  #showError(error: unknown): void {
+    this.#badge.showOutcome(() => badges.error(error), { isFailure: true });
+  }
+
+  #countLate({ message }: Error): void {
+    this.#lateErrors?.set(message, (this.#lateErrors.get(message) ?? 0) + 1);
+  }
+
+  #logLateErrors(): void {
+    for (const [text, count] of this.#lateErrors ?? []) this.#node.warn(`${count} × ${text}`);
+    this.#lateErrors?.clear();
+  }
+}
+
+/** Calls `done` once, although an outcome that a stopping flow did not get is delivered again. */
+function callOnce(done: Input['done']): Input['done'] {
+  let isDone = false;
+  return (error) => {
+    if (!isDone) done(error);
+    isDone = true;
+  };
+}

@@ -1,0 +1,320 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import { until } from '../until';
+import { account, askNode, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
+
+const handset = '64215551234';
+const other = '64215559999';
+const blocked = '64215550000';
+const uuid = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
+const answers = [
+  { value: 'YES', words: ['yes', 'ja', '1', '👍'] },
+  { value: 'NO', words: ['no'] },
+];
+
+describe('sms-ask', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+    sim.block(blocked);
+  });
+
+  afterEach(stopEverything);
+
+  const nodes = (properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}) =>
+    askNode(sim, properties, of);
+
+  const start = (properties: Record<string, unknown> = {}, more: FlowNode[] = [], of: Record<string, unknown> = {}) =>
+    RunningFlow.start([...nodes(properties, of), ...more]);
+
+  const errorsOf = (flow: RunningFlow) => flow.received('caught').map(({ sms }) => sms?.error);
+
+  /** Sends an input, and waits until the node is done with it. */
+  async function ask(flow: RunningFlow, message: Record<string, unknown> = {}): Promise<void> {
+    const before = flow.completions.length;
+    flow.send('ask', { topic: handset, payload: 'Come?', ...message });
+    await until(() => flow.completions.length > before, 'done');
+  }
+
+  const idOf = (index: number) => sim.messages[index]?.messageId ?? '';
+  const reply = (body: string, from = handset, inReplyTo = idOf(0)) => sim.reply({ from, body, inReplyTo });
+
+  describe('output 1', () => {
+    it('sends a copy of the input with the value of the answer and the record', async () => {
+      const flow = await start({ answers, remember: 'x', rememberType: 'str' });
+      await ask(flow, { topic: [handset], extra: { n: 1 } });
+      assert.match(idOf(0), uuid);
+      reply('Ja!');
+      const [answer] = await flow.messages('answer', 1);
+      const { _msgid, sms, ...rest } = answer ?? {};
+      assert.deepEqual(rest, { payload: 'YES', topic: handset, extra: { n: 1 } });
+      const { messageId: _, messageDate: __, displayName: ___, contentType: ____, to: _____, ...record } = sms ?? {};
+      const { sentAt, ...sent } = record.sent as Record<string, unknown>;
+      assert.match(String(sentAt), /^\d{4}-.*Z$/);
+      assert.deepEqual(
+        { ...record, sent },
+        {
+          from: handset,
+          inReplyToId: idOf(0),
+          isReply: true,
+          body: 'Ja!',
+          via: 'poll',
+          awaited: true,
+          answer: 'YES',
+          sent: {
+            messageId: idOf(0),
+            to: [handset],
+            body: 'Come?',
+            node: 'ask',
+            remembered: 'x',
+            matchedBy: 'messageId',
+          },
+        },
+      );
+      assert.deepEqual([flow.received('noAnswer'), flow.received('caught')], [[], []]);
+    });
+
+    it('sends the body of any reply if there are no answers', async () => {
+      const flow = await start();
+      await ask(flow);
+      reply('Maybe');
+      const [answer] = await flow.messages('answer', 1);
+      assert.deepEqual([answer?.payload, Object.hasOwn(answer?.sms ?? {}, 'answer')], ['Maybe', false]);
+    });
+
+    it('matches a reply by handset if the service makes the messageId', async () => {
+      const flow = await start({ messageIdType: 'none' });
+      await ask(flow);
+      sim.receive({ from: handset, to: '642100000001', body: 'Maybe' });
+      const [answer] = await flow.messages('answer', 1);
+      assert.equal((answer?.sms?.sent as { matchedBy?: string }).matchedBy, 'handset');
+    });
+
+    it('passes on the ackId of the input', async () => {
+      const flow = await start({ wait: 0.005 });
+      await ask(flow, { topic: `${handset} ${other}`, sms: { ackId: '1.1', body: 'x' } });
+      reply('yes');
+      const [answer] = await flow.messages('answer', 1);
+      const [none] = await flow.messages('noAnswer', 1);
+      assert.deepEqual([answer?.sms?.ackId, none?.sms?.ackId], ['1.1', '1.1']);
+    });
+  });
+
+  describe('output 2', () => {
+    it('sends a copy for each recipient without an answer, with the reason', async () => {
+      const flow = await start({ answers, wait: 0.02 }, [
+        { id: 'status', type: 'sms-status', account: 'account', wires: [[]] },
+      ]);
+      const third = '64215558888';
+      await ask(flow, { topic: [handset, other, third, blocked] });
+      sim.status({ messageId: idOf(0), msisdn: other, statusCode: 'EXP' });
+      reply('who?');
+      const received = await flow.messages('noAnswer', 4);
+      const bySms = new Map(received.map(({ payload, topic, sms }) => [String(topic), { payload, sms }]));
+      const { errorCode, errorMessage, ...failed } = bySms.get(blocked)?.sms ?? {};
+      const messageId = idOf(0);
+      assert.deepEqual(failed, { messageId, msisdn: blocked, reason: 'failed' });
+      assert.ok(errorCode !== undefined && typeof errorMessage === 'string');
+      assert.deepEqual(
+        [handset, other, third].map((one) => bySms.get(one)),
+        [
+          { msisdn: handset, reason: 'unclear', reply: 'who?' },
+          { msisdn: other, reason: 'undelivered', statusCode: 'EXP' },
+          { msisdn: third, reason: 'timeout' },
+        ].map((sms) => ({ payload: 'Come?', sms: { messageId, ...sms } })),
+      );
+      assert.deepEqual([flow.received('answer'), flow.received('caught')], [[], []]);
+    });
+
+    it('names the rule of the account that refused a recipient', async () => {
+      const flow = await start({}, [], { prefixes: '6421555' });
+      await ask(flow, { topic: `${handset} 6422000000` });
+      const [none] = await flow.messages('noAnswer', 1);
+      const { errorMessage, ...sms } = none?.sms ?? {};
+      assert.deepEqual(sms, {
+        messageId: idOf(0),
+        msisdn: '6422000000',
+        reason: 'failed',
+        errorCode: 'SMS_NOT_ALLOWED',
+      });
+      assert.equal(typeof errorMessage, 'string');
+    });
+
+    it('sends one for each recipient if all of them failed', async () => {
+      const flow = await start();
+      await ask(flow, { topic: blocked });
+      const [none] = await flow.messages('noAnswer', 1);
+      assert.deepEqual([none?.topic, none?.sms?.reason, flow.received('caught')], [blocked, 'failed', []]);
+    });
+  });
+
+  it('raises one error and sends nothing on if the message fails as a whole', async () => {
+    const flow = await start({ answers });
+    sim.fault('send', { status: 403 });
+    await ask(flow);
+    await flow.messages('caught', 1);
+    assert.deepEqual(
+      [errorsOf(flow)[0]?.code, flow.received('answer'), flow.received('noAnswer')],
+      ['SMS_FORBIDDEN', [], []],
+    );
+  });
+
+  it('is done when the message is accepted, and sends nothing for a duplicate', async () => {
+    const flow = await start({ once: 'key', onceType: 'msg' });
+    await ask(flow, { key: 'k' });
+    await ask(flow, { key: 'k' });
+    reply('yes');
+    await flow.messages('answer', 1);
+    await new Promise(setImmediate);
+    assert.deepEqual([sim.messages.length, flow.received('answer').length, flow.completions.length], [1, 1, 2]);
+    assert.deepEqual([flow.received('noAnswer'), flow.received('caught')], [[], []]);
+  });
+
+  it('sends again once after an unclear reply, with the options of the node', async () => {
+    const again = { again: 'words', againType: 'msg', from: '642100000009', contentType: '' };
+    const flow = await start({ answers, ...again });
+    await ask(flow, { words: 'Bitte JA oder NEIN 🙂' });
+    for (const body of ['who?', 'what?']) reply(body);
+    await until(() => sim.messages.length === 2);
+    const [, second] = sim.messages;
+    assert.deepEqual([second?.to, second?.body, second?.from], [[handset], 'Bitte JA oder NEIN 🙂', '642100000009']);
+    assert.match(idOf(1), uuid);
+    assert.notEqual(idOf(1), idOf(0));
+    reply('👍', handset, idOf(1));
+    const [answer] = await flow.messages('answer', 1);
+    assert.equal(answer?.payload, 'YES');
+    assert.deepEqual([sim.messages.length, flow.completions.length], [2, 1]);
+  });
+
+  it('checks again with the input', async () => {
+    for (const again of ['x'.repeat(481), {}]) {
+      const flow = await start({ answers, again: 'words', againType: 'msg' });
+      await ask(flow, { words: again });
+      assert.deepEqual([errorsOf(flow)[0]?.code, errorsOf(flow)[0]?.field], ['SMS_INPUT', 'again']);
+      await flow.stop();
+    }
+    assert.equal(sim.messages.length, 0);
+  });
+
+  it('refuses a wait out of range, and uses 60 minutes for a blank wait', async () => {
+    for (const wait of [0, -1, 'soon', 43_201]) {
+      const flow = await start({ wait: 'wait', waitType: 'msg' });
+      await ask(flow, { wait });
+      assert.deepEqual([errorsOf(flow)[0]?.code, errorsOf(flow)[0]?.field], ['SMS_INPUT', 'wait']);
+      await flow.stop();
+    }
+    const flow = await start({ wait: 'wait', waitType: 'msg' });
+    await ask(flow);
+    await flow.badge('ask', { fill: 'blue', shape: 'ring', text: 'awaiting 1 replies' });
+  });
+
+  it('refuses answers that cannot be used with SMS_CONFIG', async () => {
+    for (const wrong of ['yes', [{ value: 'YES', words: [] }], [...answers, { value: 'LATER', words: ['Yes!'] }]]) {
+      const flow = await start({ answers: wrong });
+      await ask(flow);
+      await flow.messages('caught', 1);
+      assert.equal(errorsOf(flow)[0]?.code, 'SMS_CONFIG');
+      await flow.stop();
+    }
+  });
+
+  it('marks the reply for sms-in, where notAwaited leaves it out', async () => {
+    const receiver = (id: string, filter: string): FlowNode[] => [
+      { id, type: 'sms-in', account: 'account', filter, wires: [[`${id} sink`]] },
+      sink(`${id} sink`),
+    ];
+    const flow = await start({ answers }, [...receiver('all', 'all'), ...receiver('rest', 'notAwaited')]);
+    await ask(flow);
+    for (const body of ['who?', 'yes', 'and more']) reply(body);
+    const [unclear, answer, more] = await flow.messages('all sink', 3);
+    assert.deepEqual(
+      [unclear, answer, more].map((message) => message?.sms?.awaited),
+      [true, true, undefined],
+    );
+    await flow.messages('rest sink', 1);
+    assert.deepEqual(
+      flow.received('rest sink').map(({ payload }) => payload),
+      ['and more'],
+    );
+  });
+
+  it('polls while a reply request is open, and no longer', async () => {
+    const flow = await start();
+    assert.equal(sim.polling('incoming'), 0);
+    await ask(flow);
+    await until(() => sim.polling('incoming') === 1);
+    reply('yes');
+    await flow.messages('answer', 1);
+    await until(() => sim.polling('incoming') === 0);
+  });
+
+  it('raises one error if replies cannot be polled, also over redeploys, and logs when they can', async () => {
+    sim.fault('incoming', { status: 500 });
+    const flow = await start();
+    const failedPolls = () => sim.requests.filter(({ path, status }) => path.endsWith('/sms/in') && status === 500);
+    for (const topic of [handset, other]) flow.send('ask', { topic, payload: 'Come?' });
+    await until(() => errorsOf(flow).length > 0);
+    await until(() => failedPolls().length > 1);
+    for (const type of ['nodes', 'full'] as const) {
+      const before = failedPolls().length;
+      await flow.deploy(nodes({ name: type }), type);
+      await until(() => failedPolls().length > before);
+    }
+    assert.deepEqual(
+      errorsOf(flow).map((error) => [error?.code, error?.statusCode, error?.waiting]),
+      [['SMS_SERVICE', 500, 0]],
+    );
+    const recoveries = () => flow.log.filter(({ msg }) => msg === 'Polling works again.');
+    sim.fault('incoming', null);
+    await until(() => recoveries().length > 0);
+    assert.deepEqual(
+      recoveries().map(({ id }) => id),
+      ['ask'],
+    );
+  });
+
+  it('sends the answer with the input itself after a redeploy of an account on disk', async () => {
+    const userDir = mkdtempSync(join(tmpdir(), 'sms-ask-'));
+    stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+    const onDisk = (name: string) => nodes({}, { store: 'disk', name });
+    const flow = await RunningFlow.start(onDisk('before'), { settings: { userDir } });
+    await ask(flow, { big: 'x'.repeat(300 * 1024) });
+    await flow.deploy(onDisk('after'), 'full');
+    reply('yes');
+    const [answer] = await flow.messages('answer', 1);
+    assert.equal((answer?.big as string | undefined)?.length, 300 * 1024);
+  });
+
+  it('gets the answer once after its account alone is redeployed', async () => {
+    const flow = await start({ keep: true });
+    await ask(flow, { custom: Buffer.from('x') });
+    await flow.deploy(nodes({ keep: true }, { timeout: '20' }), 'nodes');
+    reply('yes');
+    const [answer] = await flow.messages('answer', 1);
+    assert.deepEqual([answer?.payload, answer?.custom], ['yes', Buffer.from('x')]);
+    assert.deepEqual([sim.messages.length, flow.received('noAnswer')], [1, []]);
+  });
+
+  it('gets the answer through another account node of the login', async () => {
+    const second: FlowNode[] = [
+      { ...account(sim, { pause: 0 }), id: 'account2' },
+      { ...(nodes()[1] as FlowNode), id: 'ask2', account: 'account2' },
+    ];
+    const flow = await start({}, second);
+    await ask(flow);
+    flow.send('ask2', { topic: other, payload: 'two' });
+    await until(() => flow.completions.length === 2);
+    await flow.deploy([...nodes().slice(2), ...second], 'nodes');
+    reply('yes', other, idOf(1));
+    await flow.messages('answer', 1);
+    await flow.deploy([...nodes(), ...second], 'nodes');
+    reply('yes too');
+    const [, answer] = await flow.messages('answer', 2);
+    assert.equal(answer?.payload, 'yes too');
+  });
+});
