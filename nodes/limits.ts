@@ -25,6 +25,8 @@ const largest = 1_000_000_000;
 /** The shortest time that counts as one: 0 has a meaning of its own, or is refused. */
 const shortest = 0.001;
 
+/** 36 ms. */
+const shortestReportHours = 0.000_01;
 const longestReportHours = 168;
 /** 30 days. */
 const longestWaitMinutes = 43_200;
@@ -64,7 +66,7 @@ export const limits = {
     perHandsetMinutes: { byDefault: 60, min: shortest, max: yearMinutes },
     perDay: { min: 1, max: largest, whole: true },
   },
-  'sms-send': { ...sending, report: { min: shortest, max: longestReportHours } },
+  'sms-send': { ...sending, report: { min: shortestReportHours, max: longestReportHours } },
   'sms-ask': { ...sending, wait: { byDefault: 60, min: shortest, max: longestWaitMinutes } },
   'sms-in': acknowledgement,
   'sms-status': acknowledgement,

@@ -1,5 +1,6 @@
 import * as login from '../src/login';
 import * as fields from '../src/wire/fields';
+import * as answers from './forms/answers';
 import { translateBadges } from './forms/badges';
 import * as callbacks from './forms/callbacks';
 import * as messageProperties from './forms/message-properties';
@@ -16,6 +17,7 @@ RED.plugins.registerPlugin('sms-editor', {
   modules: {
     '../src/login': login,
     '../src/wire/fields': fields,
+    './forms/answers': answers,
     './forms/callbacks': callbacks,
     './forms/message-properties': messageProperties,
     './forms/rules': rules,

@@ -1,12 +1,10 @@
 import { checkReference, saveCallbacks } from './forms/callbacks';
-import type { EditorNode } from './forms/editor';
 import { checkGivenNumber } from './forms/rules';
 import { choice, field, fixed, prepareSending, unit, validate } from './forms/sending';
 import { chooseOnlyAccount, fillDefaults, fromFlow, numberIn, prepare, text, typed } from './forms/shared';
 import { limits } from './limits';
 
 const { retries, resolve, expire, priority, report } = limits['sms-send'];
-const { wait } = limits['sms-ask'];
 
 RED.nodes.registerType('sms-send', {
   category: 'sms',
@@ -49,8 +47,6 @@ RED.nodes.registerType('sms-send', {
     replaceType: { value: 'none' },
     remember: { value: '', validate: typed('remember') },
     rememberType: { value: 'none' },
-    wait: { value: '', validate: fixed('wait', 'num', (value) => checkGivenNumber(value, wait)) },
-    waitType: { value: 'none' },
     report: { value: '', validate: fixed('report', 'num', (value) => checkGivenNumber(value, report)) },
     reportType: { value: 'none' },
     at: { value: '', validate: validate.at },
@@ -77,20 +73,15 @@ RED.nodes.registerType('sms-send', {
     return this._('sms-send.label.input');
   },
   outputLabels(index) {
-    const later = [
-      ...(hasType(this, 'wait') ? ['reply', 'noReply'] : []),
-      ...(hasType(this, 'report') ? ['report'] : []),
-    ];
-    return this._(`sms-send.label.${['sent', 'failed', ...later][index]}`);
+    return this._(`sms-send.label.${['sent', 'failed', 'report'][index]}`);
   },
   onadd: chooseOnlyAccount,
   oneditprepare() {
     fillDefaults(this);
     prepareSending(this, {
-      wait: [choice('none', 'sms-send.type.noWait'), unit('minutes'), ...fromFlow],
       report: [choice('none', 'sms-send.type.noReport'), unit('hours'), ...fromFlow],
     });
-    const update = () => field('outputs').val(outputsOf(this));
+    const update = () => field('outputs').val(field('reportType').val() === 'none' ? 2 : 3);
     field('name').closest('.sms-form').on('change input', update);
     update();
     prepare(this);
@@ -99,18 +90,3 @@ RED.nodes.registerType('sms-send', {
     saveCallbacks(this);
   },
 });
-
-/** Whether a node has outputs for what comes later, as it was deployed or left. */
-function hasType(node: EditorNode, property: 'wait' | 'report'): boolean {
-  return (node[`${property}Type`] ?? 'none') !== 'none';
-}
-
-/** The number of outputs; where those for replies come or go before that of the report, what the editor has its wires follow it by. */
-function outputsOf(node: EditorNode): string | number {
-  const isChosen = (property: 'wait' | 'report') => field(`${property}Type`).val() !== 'none';
-  const [waits, reports] = [isChosen('wait'), isChosen('report')];
-  const waited = hasType(node, 'wait');
-  if (!reports || !hasType(node, 'report') || waits === waited) return 2 + (waits ? 2 : 0) + (reports ? 1 : 0);
-  const kept = { 0: 0, 1: 1 };
-  return JSON.stringify(waits ? { ...kept, reply: 2, noReply: 3, 2: 4 } : { ...kept, 2: -1, 3: -1, 4: 2 });
-}

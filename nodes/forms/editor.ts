@@ -1,6 +1,6 @@
 /** A property of a form, as `registerType` declares it. */
 export interface PropertyDefinition {
-  value?: string | number | boolean;
+  value?: string | number | boolean | readonly unknown[];
   /** Type of the configuration node that the property names. */
   type?: string;
   required?: boolean;
@@ -151,10 +151,29 @@ interface Editor {
   clipboard: { copyText(text: string, near: JQuery, key: string): void };
 }
 
+/** Data of a row of an editable list. */
+interface EditableItem {
+  value?: string;
+  words?: readonly string[];
+}
+
+interface EditableListOptions {
+  addItem(row: JQuery, index: number, data: EditableItem): void;
+  removeItem(): void;
+  sortItems(): void;
+  /** Words of the button that adds a row. */
+  addButton: string;
+  removable: boolean;
+  sortable: boolean;
+}
+
 declare global {
   const RED: Editor;
 
   interface JQuery {
+    editableList(options: EditableListOptions): this;
+    editableList(method: 'addItem', data: EditableItem): void;
+    editableList(method: 'items'): JQuery;
     typedInput(options: TypedInputOptions): this;
     typedInput(method: 'value'): string;
     typedInput(method: 'value', value: string): this;

@@ -169,7 +169,8 @@ function judge(value: unknown, parse: (value: string) => unknown): Verdict {
   return isEnv(value) ? undefined : attempt(() => parse(value as string));
 }
 
-function attempt(parse: () => unknown): Verdict {
+/** Runs a check of the runtime. */
+export function attempt(parse: () => unknown): Verdict {
   try {
     parse();
     return undefined;

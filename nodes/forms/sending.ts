@@ -77,6 +77,11 @@ export function choice(value: string, key: string, icon = 'fa fa-ban'): TypedInp
   return { value, label: text(key), icon, hasValue: false };
 }
 
+/** The type `template` for a field with one line. */
+export function templateWithValue(): TypedInputType {
+  return { value: 'template', label: text('sms-send.type.template'), icon: 'fa fa-file-text-o' };
+}
+
 /** The type of a number with its unit. */
 export function unit(key: 'minutes' | 'hours'): TypedInputType {
   return { value: 'num', label: text(`sms-send.type.${key}`) };
@@ -172,7 +177,7 @@ function isWritten(type: string | TypedInputType): boolean {
 const usualNames: Readonly<Record<string, string>> = { once: 'sms.messageId', replace: 'id', at: 'at' };
 
 /** The number that a field without a default offers when a user chooses a number. */
-const usualNumbers: Readonly<Record<string, string>> = { wait: '60', report: '24' };
+const usualNumbers: Readonly<Record<string, string>> = { report: '24' };
 
 /** Keeps fixed values apart from names of properties: a user who changes the type back finds the former value. */
 function keepApart(node: EditorNode, property: string): void {

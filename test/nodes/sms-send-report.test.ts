@@ -76,7 +76,7 @@ describe('sms-send: the report of a text', () => {
   it('does not come where the value is blank', async () => {
     const flow = await RunningFlow.start(nodes({ ...day, report: 'hours', reportType: 'msg' }));
     flow.send('send', { topic: first, payload: 'hello' });
-    flow.send('send', { topic: second, payload: 'hello', hours: 0 });
+    flow.send('send', { topic: second, payload: 'hello', hours: 0.0001 });
     await flow.messages('report', 1);
     assert.deepEqual(
       flow.received('report').map(({ topic }) => topic),
@@ -86,11 +86,11 @@ describe('sms-send: the report of a text', () => {
 
   it('refuses a time that is no number of hours to 168', async () => {
     const flow = await RunningFlow.start(nodes({ ...day, report: 'hours', reportType: 'msg' }));
-    for (const hours of [-1, 168.5, 'soon', {}]) flow.send('send', { topic: first, payload: 'hello', hours });
-    await flow.messages('caught', 4);
+    for (const hours of [-1, 0, 168.5, 'soon', {}]) flow.send('send', { topic: first, payload: 'hello', hours });
+    await flow.messages('caught', 5);
     assert.deepEqual(
       errorsOf(flow).map((error) => [error?.code, error?.field]),
-      Array(4).fill(['SMS_INPUT', 'report']),
+      Array(5).fill(['SMS_INPUT', 'report']),
     );
     assert.equal(sim.messages.length, 0);
   });

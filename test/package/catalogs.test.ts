@@ -7,7 +7,16 @@ import { languages } from '../languages';
 
 const root = join(__dirname, '..', '..');
 const locales = join(root, 'nodes', 'locales');
-const types = ['sms-account', 'sms-send', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
+const types = [
+  'sms-account',
+  'sms-send',
+  'sms-ask',
+  'sms-in',
+  'sms-status',
+  'sms-outbox',
+  'sms-feed',
+  'sms-callback-in',
+];
 
 /** Suffix that i18next adds to a key for a plural form. */
 const pluralSuffix = /_(zero|one|two|few|many|other)$/;
@@ -34,7 +43,7 @@ function readUses(fillTemplate: (template: string) => string) {
     const written = readFileSync(join(root, 'nodes', file), 'utf8').replaceAll(/needsPermission\([^)]*\)/g, '');
     const source = file.endsWith('.html') ? fillTemplate(written) : written;
     for (const [, key, dot] of source.matchAll(
-      /(?<![\w-])(sms-(?:account|send|in|status|outbox|feed|callback-in|editor)(?:\.\w+)+)(\.?)/g,
+      /(?<![\w-])(sms-(?:account|send|ask|in|status|outbox|feed|callback-in|editor)(?:\.\w+)+)(\.?)/g,
     )) {
       if (key === undefined || /\.(svg|html|json|js|ts)$/.test(key)) continue;
       if (dot === '.') beginnings.add(`${key}.`);

@@ -1,0 +1,60 @@
+import { type AnswerChoice, parseAnswers } from '../../src/replies/answers';
+import type { EditorNode } from './editor';
+import { attempt, type Verdict } from './rules';
+import { listNames, text } from './shared';
+
+/** Checks answers as the runtime does: as they are saved, or as the open form holds them in JSON text. */
+export function checkAnswers(value: unknown): Verdict {
+  return attempt(() => parseAnswers(typeof value === 'string' && value !== '' ? JSON.parse(value) : value));
+}
+
+/** The label of the output for answers: their values, or the word *answer* if every reply is one. */
+export function labelAnswers(node: EditorNode): string {
+  const answers = Array.isArray(node.answers) ? (node.answers as AnswerChoice[]) : [];
+  return answers.length === 0 ? text('sms-ask.label.answer') : listNames(answers.map(({ value }) => String(value)));
+}
+
+/** Prepares the list of answers. Call it in `oneditprepare`, before `prepare`. */
+export function prepareAnswers(node: EditorNode): void {
+  const list = $('#sms-answers');
+  const update = () => {
+    $('.sms-form [data-sms-property="answers"]').val(JSON.stringify(readAnswers())).trigger('change');
+  };
+  list.editableList({
+    addItem(row, _index, { value = '', words = [] }) {
+      const input = (name: 'value' | 'words', content: string) =>
+        $('<input type="text">')
+          .addClass(`sms-answer-${name}`)
+          .attr({
+            placeholder: text(`sms-ask.placeholder.${name}`),
+            'aria-label': text(`sms-ask.label.${name}`),
+          })
+          .val(content)
+          .on('input change', update);
+      row.addClass('sms-answer').append(input('value', value), input('words', words.join(', ')));
+      update();
+    },
+    removeItem: update,
+    sortItems: update,
+    addButton: text('sms-ask.label.addAnswer'),
+    removable: true,
+    sortable: true,
+  });
+  const answers = Array.isArray(node.answers) ? (node.answers as Partial<AnswerChoice>[]) : [];
+  for (const answer of answers) list.editableList('addItem', answer);
+  update();
+}
+
+/** Reads the answers of the open form. The value of an answer without words is its word. */
+export function readAnswers(): AnswerChoice[] {
+  return [...$('#sms-answers').editableList('items')].flatMap((element) => {
+    const row = $(element);
+    const value = String(row.find('.sms-answer-value').val()).trim();
+    const words = String(row.find('.sms-answer-words').val())
+      .split(/[,，、\n]/)
+      .map((word) => word.trim())
+      .filter((word) => word !== '');
+    if (value === '' && words.length === 0) return [];
+    return [{ value, words: words.length === 0 ? [value] : words }];
+  });
+}
