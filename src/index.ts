@@ -108,8 +108,8 @@ export { parseRedisUrl } from './login';
 /** @internal */
 export { explainWithheld } from './outbox/rules';
 /** @internal */
+export { parseAnswers } from './replies/answers';
+/** @internal */
 export { isBlank, isUnsafeKey } from './wire/fields';
 /** @internal */
 export { flattenForm, formatForm } from './wire/form';
-/** @internal */
-export { parseAnswers } from './replies/answers';
