@@ -110,7 +110,7 @@ function testDiskStore(engine: Engine): void {
     );
   }
 
-  it('finds again, in order, what it keeps, and nothing that was dropped', async () => {
+  it('finds stored items in order after a reopening, and no dropped ones', async () => {
     const store = createStore();
     await store.open(events);
     for (const id of ['3', '1', '2']) {
@@ -136,7 +136,7 @@ function testDiskStore(engine: Engine): void {
     assert.deepEqual(await again.recall([]), []);
   });
 
-  describe('more than a page of items', () => {
+  describe('with more than a page of items', () => {
     const count = 2_500;
     const id = (index: number) => String(index).padStart(11, '0');
     const ids = (start: number, end: number) => Array.from({ length: end - start }, (_, index) => id(start + index));
@@ -148,7 +148,7 @@ function testDiskStore(engine: Engine): void {
       await store.commit(changes);
     }
 
-    it('is found, in order', async () => {
+    it('finds all items in order', async () => {
       const store = createStore();
       await keepMany(store);
       await store.close();
@@ -159,7 +159,7 @@ function testDiskStore(engine: Engine): void {
       );
     });
 
-    it('is read without what has become unreadable, which is set aside and said', async () => {
+    it('skips and reports unreadable items', async () => {
       const store = createStore();
       await keepMany(store);
       await store.close();
@@ -174,12 +174,12 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  it('makes its folder for its owner alone', async () => {
+  it('creates a folder that only its owner can read', async () => {
     await createStore(join(folder, 'a', 'b')).open(events);
     assert.equal((await stat(join(folder, 'a', 'b'))).mode & 0o077, 0);
   });
 
-  it('says whether there may be something in it, and loads no database for that', async () => {
+  it('says whether it might have data, without loading a database', async () => {
     const location = join(folder, 'other');
     const store = new DiskStore(location, []);
     assert.equal(store.mayHold, false);
@@ -200,7 +200,7 @@ function testDiskStore(engine: Engine): void {
     await assert.rejects(store.commit(createChanges()));
   });
 
-  it('keeps texts of any length and character', async () => {
+  it('stores texts of any length and character', async () => {
     const store = createStore();
     await store.open(events);
     const entry = createEntry('1');
@@ -213,7 +213,7 @@ function testDiskStore(engine: Engine): void {
   });
 
   if (engine === levelDb)
-    it("stands where LevelDB's own sublevels have it, as versions before this one left it", async () => {
+    it("uses the key layout of LevelDB's sublevels", async () => {
       const location = join(folder, 'store');
       const opened = async () => {
         const database = new ClassicLevel(location);
@@ -240,8 +240,8 @@ function testDiskStore(engine: Engine): void {
       await after.database.close();
     });
 
-  describe('what is held', () => {
-    it('is found after a crash, until it is let go of', async () => {
+  describe('held answers', () => {
+    it('are found after a crash, until they are released', async () => {
       const store = createStore();
       await store.open(events);
       const one = store.hold('one');
@@ -260,7 +260,7 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual((await createStore().open(events)).held, []);
     });
 
-    it('is not found by the process that holds it, and has it in hand, as it opens the store again', async () => {
+    it('are not found again by the process that has them in memory', async () => {
       const store = createStore();
       await store.open(events);
       const one = store.hold('one');
@@ -279,7 +279,7 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual((await createStore().open(events)).held, []);
     });
 
-    it('is found in the order in which it was held, also what several processes have left', async () => {
+    it('are found in order, also those of several processes', async () => {
       const store = createStore();
       await store.open(events);
       const holds = ['one', 'two', 'three', 'four', 'five'].map((text) => store.hold(text));
@@ -297,7 +297,7 @@ function testDiskStore(engine: Engine): void {
       );
     });
 
-    it('outlives a process that ends without a word', async () => {
+    it('survive a process that is killed', async () => {
       const store = createStore();
       await store.open(events);
       store.hold('long '.repeat(1_000))?.letGo();
@@ -312,7 +312,7 @@ function testDiskStore(engine: Engine): void {
       );
     });
 
-    it('is nothing, and goes without a word, where a power cut has left a file without all that was to be in it', async () => {
+    it('are ignored and deleted if a power cut left their file incomplete', async () => {
       const store = createStore();
       await store.open(events);
       await store.close();
@@ -325,7 +325,7 @@ function testDiskStore(engine: Engine): void {
       }
     });
 
-    it('is not found again once it was set aside, and stays where the place says', async () => {
+    it('are not found again after they were quarantined in the named place', async () => {
       const store = createStore();
       await store.open(events);
       await store.close();
@@ -338,7 +338,7 @@ function testDiskStore(engine: Engine): void {
       assert.ok((await stat(place)).isFile());
     });
 
-    it('is set aside where it cannot be opened, or stays where it cannot be moved, and nothing else is written over', async () => {
+    it('are quarantined if unreadable, and never overwrite another file', async () => {
       const store = createStore();
       await store.open(events);
       for (const text of ['one', 'two']) store.hold(text);
@@ -362,7 +362,7 @@ function testDiskStore(engine: Engine): void {
       );
     });
 
-    it('does not pile up files', async () => {
+    it('do not accumulate files', async () => {
       const store = createStore();
       await store.open(events);
       for (let round = 0; round < 50; round++) {
@@ -377,8 +377,8 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  describe('an entry that cannot be read', () => {
-    it('is set aside and said, without its content, and holds up nothing else', async () => {
+  describe('with an unreadable entry', () => {
+    it('quarantines and reports it without its content, and continues', async () => {
       const location = join(folder, 'store');
       const store = createStore(location);
       await store.open(events);
@@ -409,7 +409,7 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual(await edit(location, (database) => database.read(['!items!2'])), [undefined]);
     });
 
-    it('and a held file that cannot be read leave the rest of the inbox as it is, and are said', async () => {
+    it('and an unreadable held file, reports both and finds the other items', async () => {
       const location = join(folder, 'store');
       const before = createInbox(createStore(location));
       await before.accept({ kind: 'incoming', via: 'poll', records: [incoming('1'), incoming('2')] });
@@ -462,8 +462,8 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  describe('items that are large', () => {
-    it('are found, all of them', async () => {
+  describe('with large items', () => {
+    it('finds all of them', async () => {
       const store = createStore();
       await store.open(events);
       const changes = createChanges();
@@ -479,7 +479,7 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  describe('files that are deleted while they are in use', () => {
+  describe('with files that are deleted while they are open', () => {
     const location = () => join(folder, 'store');
     const keep = (id: string) => {
       const changes = createChanges();
@@ -487,7 +487,7 @@ function testDiskStore(engine: Engine): void {
       return changes;
     };
 
-    it('take nothing any more, and the store begins anew', async () => {
+    it('refuses writes, and starts with an empty store', async () => {
       const store = createStore();
       assert.equal((await store.open(events)).isReset, false);
       await store.commit(keep('1'));
@@ -504,7 +504,7 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual([again.items, again.isReset], [[createEntry('3')], false]);
     });
 
-    it('take nothing any more where others were put in their place', async () => {
+    it('refuses writes if other files take their place', async () => {
       const store = createStore();
       await store.open(events);
       await store.commit(keep('1'));
@@ -517,7 +517,7 @@ function testDiskStore(engine: Engine): void {
       assert.equal((await store.open(events)).isReset, true);
     });
 
-    it('are begun anew with what is in hand, under an inbox', async () => {
+    it('creates new files with the items in memory', async () => {
       const states: (string | undefined)[] = [];
       mock.timers.enable({ apis: ['setTimeout'] });
       try {
@@ -542,7 +542,7 @@ function testDiskStore(engine: Engine): void {
   });
 
   describe('sweep (dedupeHours)', () => {
-    it('drops what is older, part by part, and keeps the rest and the entries', async () => {
+    it('drops older identifiers in parts, and keeps the rest and the entries', async () => {
       const store = createStore();
       await store.open(events);
       const changes = createChanges();
@@ -562,7 +562,7 @@ function testDiskStore(engine: Engine): void {
       assert.equal((await store.open(events)).items.length, 1);
     });
 
-    it('goes by the time that has passed where the clock was set meanwhile, and writes that down', async () => {
+    it('uses the time that really passed if the clock was set, and stores it', async () => {
       const store = createStore();
       await store.open(events);
       const changes = createChanges();
@@ -573,7 +573,7 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual(await store.recall(['recent', 'old']), [seen(99_000), undefined]);
     });
 
-    it('drops in a later round what was too young in an earlier one, and what came since, each in its time', async () => {
+    it('drops each identifier in its time, over several rounds', async () => {
       const store = createStore();
       await store.open(events);
       const remember = async (key: string, at: number) => {
@@ -596,7 +596,7 @@ function testDiskStore(engine: Engine): void {
   });
 
   describe('under an inbox', () => {
-    it('opens as soon as what stands in its place is gone', async () => {
+    it('opens as soon as the file in place of its folder is gone', async () => {
       const location = join(folder, 'store');
       await writeFile(location, 'a file');
       const states: (string | undefined)[] = [];
@@ -619,7 +619,7 @@ function testDiskStore(engine: Engine): void {
       }
     });
 
-    it('leaves a database that cannot be read as it is, says so, and opens when it is gone', async () => {
+    it('reports a damaged database, leaves it, and opens when it is gone', async () => {
       const location = join(folder, 'store');
       await edit(location, () => Promise.resolve());
       const main = engine === levelDb ? 'CURRENT' : 'store.sqlite';
@@ -639,7 +639,7 @@ function testDiskStore(engine: Engine): void {
       }
     });
 
-    it('waits for another that has it locked', async () => {
+    it('waits for another process that has it locked', async () => {
       const location = join(folder, 'store');
       const other = createStore(location);
       await other.open(events);
@@ -658,7 +658,7 @@ function testDiskStore(engine: Engine): void {
       }
     });
 
-    it('recovers from a full disk by itself and has lost nothing', async function () {
+    it('recovers from a full disk without a loss', async function () {
       this.timeout(60_000);
       const location = await mountSmallDisk(closing, join(folder, 'small'));
       if (!location) return skip(this, 'this user cannot mount a file system');
@@ -700,7 +700,7 @@ function testDiskStore(engine: Engine): void {
       }
     });
 
-    it('what a process had accepted is there after kill -9, in the midst of it', async function () {
+    it('has the accepted messages of a process that was killed while writing', async function () {
       this.timeout(60_000);
       const location = join(folder, 'store');
       const accepted = new Set<string>();

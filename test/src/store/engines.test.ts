@@ -64,13 +64,13 @@ describe('the database of a folder', () => {
     return files;
   }
 
-  it('is LevelDB where it can be loaded, and else what Node.js brings', async () => {
+  it('is LevelDB if it can be loaded, otherwise SQLite of Node.js', async () => {
     await openBy(createEngine(levelDb, opened), createEngine(sqlite, opened));
     await openBy(without(levelDb), createEngine(sqlite, opened));
     assert.deepEqual(opened, ['LevelDB', 'SQLite']);
   });
 
-  it('is refused where there is none, in words that say what to do, and stays empty', async () => {
+  it('fails with the remedy if there is no engine, and stays empty', async () => {
     await assert.rejects(openBy(without(levelDb), without(sqlite)), (error) => {
       assert.ok(isRefused('databaseMissing')(error));
       assert.match(String(error), /no LevelDB, no SQLite\).*Node\.js 22\.13 or later/);
@@ -79,7 +79,7 @@ describe('the database of a folder', () => {
     assert.deepEqual(await readdir(folder), []);
   });
 
-  it('is refused, and nothing of it changed, where LevelDB has left it and cannot be loaded', async () => {
+  it('fails unchanged if it is from LevelDB, which cannot be loaded', async () => {
     await fillBy(levelDb);
     const before = await contents();
     await assert.rejects(openBy(without(levelDb), createEngine(sqlite, opened)), isRefused('databaseForeign'));
@@ -89,7 +89,7 @@ describe('the database of a folder', () => {
     assert.deepEqual(opened, ['LevelDB']);
   });
 
-  it('stays with SQLite where that has left it, though LevelDB could be loaded by now', async () => {
+  it('stays with SQLite although LevelDB can be loaded now', async () => {
     const files = ['store.sqlite'];
     assert.ok(sqlite.hasWritten(files) && !levelDb.hasWritten(files));
     await writeFile(join(folder, 'store.sqlite'), '');
@@ -102,7 +102,7 @@ describe('the database of a folder', () => {
     ['damaged', (file: string) => writeFile(file, 'damaged '.repeat(1_000))],
     ['not all there', (file: string) => rm(file)],
   ] as const) {
-    it(`that is ${what} is left as it is, and the error says what to do`, async () => {
+    it(`stays unchanged if it is ${what}, and the error has the remedy`, async () => {
       await fillBy(levelDb);
       for (const name of await readdir(folder)) {
         if (name.startsWith('MANIFEST-')) await damage(join(folder, name));
@@ -116,7 +116,7 @@ describe('the database of a folder', () => {
     });
   }
 
-  it('is known to be damaged or open elsewhere by the words of SQLite, too', async () => {
+  it('recognises damage and locks by the errors of SQLite', async () => {
     for (const [words, reason] of [
       ['file is not a database', 'storeDamaged'],
       ['database disk image is malformed', 'storeDamaged'],
@@ -127,7 +127,7 @@ describe('the database of a folder', () => {
     }
   });
 
-  it('that another process has open is named, with what to do', async () => {
+  it('reports another process that has it open, with the remedy', async () => {
     const database = await openBy(levelDb);
     try {
       await assert.rejects(openBy(levelDb), isRefused('storeLocked'));
@@ -136,7 +136,7 @@ describe('the database of a folder', () => {
     }
   });
 
-  it('is not LevelDB where its binary is missing, or is one of another machine', async () => {
+  it('is not LevelDB if its binary is missing or of another machine', async () => {
     const { platform, arch } = process;
     const prebuilds = join(folder, 'prebuilds', `${platform}-${arch}`);
     const source = JSON.stringify(resolve(__dirname, '../../../src/store/leveldb.ts'));
@@ -155,7 +155,7 @@ describe('the database of a folder', () => {
   });
 
   if (hasSqlite) {
-    it('has SQLite block a thread of its own, and says nothing of it, though some versions of Node.js would warn', async () => {
+    it('runs SQLite in its own thread, without the warning of Node.js', async () => {
       const script = `
       const { sqlite } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/sqlite.ts'))});
       const isLoaded = () => process.moduleLoadList.some((name) => / sqlite$/.test(name));
@@ -172,7 +172,7 @@ describe('the database of a folder', () => {
       assert.deepEqual(run(script), ['[["one"],false,true]', '']);
     });
 
-    it('says so when the thread of SQLite has ended', async () => {
+    it('reports the end of the thread of SQLite', async () => {
       const script = `
       const threads = require('node:worker_threads');
       let thread;

@@ -26,7 +26,7 @@ describe('MemoryStore', () => {
     assert.deepEqual(await isRemembered(store, 'a', 'b', 'c'), [false, true, false]);
   });
 
-  it('remembers over close and open, since its inbox stays', async () => {
+  it('remembers across close and open', async () => {
     const store = new MemoryStore();
     await store.commit(remembering(['a', seen(1)]));
     await store.close();
@@ -34,14 +34,14 @@ describe('MemoryStore', () => {
     assert.deepEqual(await isRemembered(store, 'a'), [true]);
   });
 
-  it('sweeps what is outdated and keeps the rest (dedupeHours)', async () => {
+  it('drops outdated keys and keeps the rest (dedupeHours)', async () => {
     const store = new MemoryStore();
     await store.commit(remembering(['a', seen(1)], ['b', seen(2)], ['c', seen(3)]));
     await store.sweep(until(13));
     assert.deepEqual(await isRemembered(store, 'a', 'b', 'c'), [false, false, true]);
   });
 
-  it('sweeps behind a key that was remembered anew', async () => {
+  it('drops keys behind one that was remembered again', async () => {
     const store = new MemoryStore();
     await store.commit(remembering(['again', seen(1)], ['old', seen(2)]));
     await store.commit(remembering(['again', seen(10)]));
@@ -49,7 +49,7 @@ describe('MemoryStore', () => {
     assert.deepEqual(await isRemembered(store, 'again', 'old'), [true, false]);
   });
 
-  it('sweeps by the end of each, whatever came first, and however many there are', async () => {
+  it('drops each key at its end, in any order and number', async () => {
     const store = new MemoryStore();
     const names = Array.from({ length: 2_500 }, (_, index) => String(index));
     await store.commit(remembering(...names.map((name): [string, Remembered] => [name, { ...seen(1), forMs: 1_000 }])));

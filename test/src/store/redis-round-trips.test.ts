@@ -83,7 +83,7 @@ describe('round trips to Redis', () => {
     return accepted;
   }
 
-  it('is two round trips for each that comes alone, and one for what it has left, which nobody waits for', async () => {
+  it('are two for a single message, and one more in the background', async () => {
     for (let index = 0; index < messages; index++) await accept(`message ${index}`);
     await inbox.journal.flush();
     const asked = await commands.take();
@@ -91,14 +91,14 @@ describe('round trips to Redis', () => {
     assert.equal(taken.length, messages + 1);
   });
 
-  it('is the same for all that come together', async () => {
+  it('are the same for messages that come together', async () => {
     await accept(...Array.from({ length: messages }, (_, index) => `message ${index}`));
     await inbox.journal.flush();
     assert.deepEqual(await commands.take(), ['mget', 'evalsha', 'evalsha']);
     assert.equal(taken.length, messages + 1);
   });
 
-  it('is one round trip for one that is known already', async () => {
+  it('are one for a known message', async () => {
     await accept('message');
     await inbox.journal.flush();
     await commands.take();

@@ -8,7 +8,7 @@ describe('parseRedisUrl', () => {
     assert.deepEqual(parseRedisUrl(' redis://localhost '), { host: 'localhost', port: 6379, db: 0 });
   });
 
-  it('reads whatever the URL can have', () => {
+  it('reads all parts of a URL', () => {
     assert.deepEqual(parseRedisUrl('rediss://us%65r:p%40ss%2Fw%25@redis.example.com:6380/2'), {
       host: 'redis.example.com',
       port: 6380,
@@ -19,12 +19,12 @@ describe('parseRedisUrl', () => {
     });
   });
 
-  it('reads a password without a user, an address of IPv6, and the scheme in capitals, which asks for TLS as well', () => {
+  it('reads a password without a user, IPv6, and the scheme in capitals', () => {
     const expected = { host: '::1', port: 6379, db: 0, username: '', password: 'secret', tls: {} };
     assert.deepEqual(parseRedisUrl('REDISS://:secret@[::1]/'), expected);
   });
 
-  it('refuses what the client would take for options or for the name of a database, without a word of the URL', () => {
+  it('refuses options and database names, without quoting the URL', () => {
     for (const rest of ['/abc', '/-1', '/0/', '/1e3', '?db=abc', '/0?keyPrefix=foo:', '?', '#1', '?host=10.0.0.1']) {
       assert.throws(
         () => parseRedisUrl(`redis://:s3cret@localhost${rest}`),
@@ -34,7 +34,7 @@ describe('parseRedisUrl', () => {
     }
   });
 
-  it('is what a store asks before it connects', () => {
+  it('is used by a store before it connects', () => {
     assert.throws(() => new RedisStore({ url: 'redis://localhost/abc', key: 'k' }), { code: 'SMS_CONFIG' });
   });
 });

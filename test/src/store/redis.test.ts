@@ -194,8 +194,8 @@ for (const program of programs) {
       return server.url.replace('redis://', `redis://${name}:s3cret@`);
     }
 
-    describe('keeping', () => {
-      it('finds after a reopening what was kept, in order, with its attempts, and nothing that was dropped', async () => {
+    describe('stored items', () => {
+      it('are found in order with their attempts, without dropped ones', async () => {
         const { instance, proxy } = await createBehindProxy();
         await instance.open();
         await instance.keep(entry('1'), entry('2', { attempts: 0 }), entry('3'));
@@ -207,7 +207,7 @@ for (const program of programs) {
         assert.deepEqual(await instance.open(), [entry('2', { attempts: 0 }), entry('3', { attempts: 4 })]);
       });
 
-      it('lists more than a page of what it holds', async () => {
+      it('are listed, also more than a page', async () => {
         const { instance, proxy } = await createBehindProxy();
         await instance.open();
         const entries = Array.from({ length: 2_300 }, (_, index) => entry(String(10_000 + index)));
@@ -217,7 +217,7 @@ for (const program of programs) {
         assert.deepEqual(await instance.open(), entries);
       });
 
-      it('lists, and takes over, what is large a mebibyte at a time, all of it in order', async () => {
+      it('are listed and claimed in order, one mebibyte at a time', async () => {
         const names = Array.from({ length: 20 }, (_, index) => String(index).padStart(2, '0'));
         const { instance, proxy } = await createBehindProxy();
         await instance.open();
@@ -238,7 +238,7 @@ for (const program of programs) {
         );
       });
 
-      it('lists what it holds a page at a time, however much that is together', async () => {
+      it('are listed page by page, whatever their total size', async () => {
         const instance = create();
         await instance.open();
         const names = Array.from({ length: 600 }, (_, index) => String(index).padStart(3, '0'));
@@ -256,7 +256,7 @@ for (const program of programs) {
         }
       });
 
-      it('keeps every character of a text', async () => {
+      it('keep every character', async () => {
         const instance = create();
         const record = { ...entry('1').record, body: 'a\u0000"\\\n\u2028 ]] 😀 \ud800 ä' };
         await instance.open();
@@ -265,7 +265,7 @@ for (const program of programs) {
         assert.deepEqual(await instance.open(), [entry('1', { record })]);
       });
 
-      it('leaves nothing of what was dropped', async () => {
+      it('leave nothing behind after they are dropped', async () => {
         const instance = create();
         await instance.open();
         await instance.keep(entry('1'), entry('2'));
@@ -273,7 +273,7 @@ for (const program of programs) {
         assert.equal(await countHeld(), 0);
       });
 
-      it('says that what is missing is lost when the server comes back empty', async () => {
+      it('are reported as lost if the server comes back empty', async () => {
         const instance = create();
         await instance.open();
         await instance.keep(entry('1'));
@@ -282,8 +282,8 @@ for (const program of programs) {
       });
     });
 
-    describe('remembering', () => {
-      it('recalls what any instance remembers, and nothing of what was forgotten', async () => {
+    describe('remembered values', () => {
+      it('are known to all instances until they are forgotten', async () => {
         const [one, other] = [create(), create()];
         await one.open();
         await other.open();
@@ -342,7 +342,7 @@ for (const program of programs) {
         assert.deepEqual(await instance.open(), [entry('1')]);
       });
 
-      it('lets one of two instances have what both found new at the same moment', async () => {
+      it('are new to one of two instances that find them at the same time', async () => {
         const instances = [create(), create(), create()];
         for (const instance of instances) await instance.open();
         const results = await Promise.allSettled(
@@ -353,7 +353,7 @@ for (const program of programs) {
         for (const { reason } of refused) assert.ok(reason instanceof StoreConflict);
       });
 
-      it('commits nothing of a step whose ground another instance has changed', async () => {
+      it('stop a commit if another instance changed the values it depends on', async () => {
         const [one, other] = [create(), create()];
         await one.open();
         await other.open();
@@ -374,7 +374,7 @@ for (const program of programs) {
         assert.deepEqual(await other.store.recall(['a', 'b']), [remembered('mine'), remembered('B')]);
       });
 
-      it('has the server forget each in its time', async () => {
+      it('expire on the server, each in its time', async () => {
         const hours = create();
         await hours.open();
         await hours.remember('a', 'A', undefined);
@@ -388,14 +388,14 @@ for (const program of programs) {
       });
     });
 
-    describe('a commit that is refused half way', () => {
+    describe('a commit that fails halfway', () => {
       for (const [what, refuse] of [
-        ['what it holds was deleted', async () => server.client.del(...(await inboxes()))],
-        ['there may be no SET any more', () => server.client.call('ACL', ['SETUSER', 'gateway', '-set'])],
-        ['there may be no HSET any more', () => server.client.call('ACL', ['SETUSER', 'gateway', '-hset'])],
-        ['there is no memory left', () => server.client.config('SET', 'maxmemory', '1')],
+        ['its items were deleted', async () => server.client.del(...(await inboxes()))],
+        ['SET is no longer allowed', () => server.client.call('ACL', ['SETUSER', 'gateway', '-set'])],
+        ['HSET is no longer allowed', () => server.client.call('ACL', ['SETUSER', 'gateway', '-hset'])],
+        ['the server has no memory left', () => server.client.config('SET', 'maxmemory', '1')],
       ] as const) {
-        it(`leaves nothing behind where ${what}, and can be made when the store is opened again`, async () => {
+        it(`leaves nothing behind and can be repeated if ${what}`, async () => {
           const instance = create(await createUser('gateway'), {
             timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 },
           });
@@ -417,7 +417,7 @@ for (const program of programs) {
         });
       }
 
-      it('has what it counts on, and what it was to drop, where it remembers and may drop nothing any more', async () => {
+      it('keeps the items that it was to drop if it can no longer drop them', async () => {
         const instance = create(await createUser('gateway'), { timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 } });
         await instance.open();
         await instance.keep(entry('1'));
@@ -433,10 +433,10 @@ for (const program of programs) {
       });
     });
 
-    describe('what the server has lost', () => {
+    describe('data that the server has lost', () => {
       const lose = async () => void (await server.client.del(...(await inboxes())));
 
-      it('is a reset to every instance that held something, and each finds out by itself', async () => {
+      it('is a reset for every instance with items, and each notices it', async () => {
         const instances = [create(), create(), create()];
         for (const instance of instances) {
           await instance.open();
@@ -449,7 +449,7 @@ for (const program of programs) {
         }
       });
 
-      it('is no ground to commit on', async () => {
+      it('stops a commit that depends on it', async () => {
         const instance = create(server.url, { timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 } });
         await instance.open();
         await instance.keep(entry('1'));
@@ -462,7 +462,7 @@ for (const program of programs) {
         assert.equal(await countHeld(), 0);
       });
 
-      it('is told of by the opening that succeeds, when the one that found out did not', async () => {
+      it('is reported by the next opening that succeeds', async () => {
         const { instance, proxy } = await createBehindProxy();
         await instance.open();
         await instance.keep(entry('1'));
@@ -475,7 +475,7 @@ for (const program of programs) {
       });
     });
 
-    describe('what is missing as an instance is back', () => {
+    describe('missing items of an instance that is back', () => {
       /** One that held two items, was cut off, and of which somebody has taken over what it wanted, if anything. */
       async function createTaken(wants: string[], isShortlyBack = false) {
         const { instance, proxy } = await createBehindProxy();
@@ -494,7 +494,7 @@ for (const program of programs) {
 
       const isLostFor = async (instance: Instance) => (await instance.store.open(instance)).isReset;
 
-      it('the server has lost, as in a failover, where nobody has taken anything over', async () => {
+      it('are lost if no instance has claimed any', async () => {
         for (const isShortlyBack of [true, false]) {
           const { instance, proxy } = await createTaken([], isShortlyBack);
           for (const name of await inboxes()) await server.client.hdel(name, '2');
@@ -505,7 +505,7 @@ for (const program of programs) {
         }
       });
 
-      it('the server has lost, though others have found that nothing was left', async () => {
+      it('are lost although other instances found nothing to claim', async () => {
         const { instance, proxy } = await createTaken([], true);
         for (const name of await inboxes()) await server.client.hdel(name, '1', '2');
         await forgetSigns();
@@ -519,7 +519,7 @@ for (const program of programs) {
         ['some', ['path /one']],
         ['all', ['path /one', 'path /other']],
       ] as const) {
-        it(`others have where they have taken over ${what} of it, also when an opening in between did not end`, async () => {
+        it(`belong to other instances that have claimed ${what} of them`, async () => {
           const { instance, proxy } = await createTaken([...wants]);
           proxy.restore();
           proxy.mute('hkeys');
@@ -533,7 +533,7 @@ for (const program of programs) {
     });
 
     describe('several instances', () => {
-      it('gives what a dead instance held to one other, with its attempts', async () => {
+      it('one claims the items of a dead instance, with their attempts', async () => {
         await createDead(entry('1'), entry('2', { attempts: 3 }), entry('3', { attempts: 0 }));
         const [one, other] = [create(), create()];
         await one.open();
@@ -546,7 +546,7 @@ for (const program of programs) {
         assert.equal(await countHeld(), 0);
       });
 
-      it('takes an instance for dead when its sign of life has expired', async () => {
+      it('treat an instance as dead if its heartbeat has expired', async () => {
         const { instance, proxy } = await createBehindProxy();
         await instance.open();
         await instance.keep(entry('1'));
@@ -560,7 +560,7 @@ for (const program of programs) {
         assert.deepEqual(heir.takenOver, [entry('1')]);
       });
 
-      it('leaves to a live instance what it holds, however long', async () => {
+      it('leave its items to a live instance', async () => {
         const holder = create();
         await holder.open();
         await holder.keep(entry('1'));
@@ -572,7 +572,7 @@ for (const program of programs) {
         assert.equal(await countHeld(), 0);
       });
 
-      it('takes over at once from an instance that has closed', async () => {
+      it('claim immediately from an instance that has closed', async () => {
         const left = create();
         await left.open();
         await left.keep(entry('1'));
@@ -581,7 +581,7 @@ for (const program of programs) {
         assert.deepEqual(await heir.open(), [entry('1')]);
       });
 
-      it('takes over all of it, in order', async () => {
+      it('claim all items in order', async () => {
         const left = create(server.url, { timing: { ...timing, aliveMs: 1e9 } });
         await left.open();
         const names = Array.from({ length: 2_500 }, (_, index) => String(index).padStart(4, '0'));
@@ -594,7 +594,7 @@ for (const program of programs) {
         );
       });
 
-      it('leaves the others time to come back after an outage of all', async () => {
+      it('leave the others time to come back after an outage of all', async () => {
         await createDead(entry('1'));
         const patient = create(server.url, { timing: { ...timing, graceMs: 1e9 } });
         assert.deepEqual(await patient.open(), []);
@@ -604,7 +604,7 @@ for (const program of programs) {
         assert.deepEqual(patient.takenOver, []);
       });
 
-      it('takes over only what its own nodes can take', async () => {
+      it('claim only items for their own nodes', async () => {
         const called = (node: string, path: string): Partial<Entry<'incoming'>> => ({
           channel: 'callback',
           address: { node, path },
@@ -636,7 +636,7 @@ for (const program of programs) {
         );
       });
 
-      it('takes over of the ledger what nobody wants, once, and only when nobody has come back for it in time', async () => {
+      it('claim messages of missing nodes once, after the time for their return', async () => {
         const ledger = (id: string, node: string) =>
           entry(id, { part: 'ledger' as 'inbox', subscribers: [`node ${node}`] });
         await createDead(ledger('1', 'gone'), entry('2', { subscribers: ['path /elsewhere'] }), ledger('3', 'late'));
@@ -657,7 +657,7 @@ for (const program of programs) {
         assert.deepEqual(idsOf(...all).sort(), ['1', '3']);
       });
 
-      it('reserves anew what an instance holds that has been gone and lives again', async () => {
+      it('reserve their items again after they were thought dead', async () => {
         const instance = create(server.url, { timing: { ...timing, heartbeatMs: 1e9 } });
         await instance.open();
         await instance.keep(entry('1', { part: 'ledger' as 'inbox', subscribers: ['node elsewhere'] }));
@@ -672,7 +672,7 @@ for (const program of programs) {
         assert.deepEqual(await server.client.keys(`${prefix}gone:*`), []);
       });
 
-      it('finds what its own nodes can take behind however much that they cannot, in order', async () => {
+      it('find the items of their nodes behind any number of others', async () => {
         const left = create(server.url, { timing: { ...timing, aliveMs: 1e9 } });
         await left.open();
         const names = Array.from({ length: 11_500 }, (_, index) => String(index).padStart(5, '0'));
@@ -690,7 +690,7 @@ for (const program of programs) {
         );
       });
 
-      it('looks through what several that are dead have left', async () => {
+      it('search the items of several dead instances', async () => {
         for (const name of ['a', 'b', 'c']) {
           const left = create();
           await left.open();
@@ -706,7 +706,7 @@ for (const program of programs) {
         assert.deepEqual(found.map(({ id }) => id).sort(), ['a', 'b', 'c']);
       });
 
-      it('forgets instances that are gone', async () => {
+      it('forget instances without items', async () => {
         await createDead(entry('1'));
         const heir = create();
         await heir.open();
@@ -714,7 +714,7 @@ for (const program of programs) {
         assert.equal(await server.client.scard(`${prefix}instances`), 1);
       });
 
-      it('commits nothing once its sign of life has expired, for others may hold what it held', async () => {
+      it('do not commit after their heartbeat has expired', async () => {
         const stalled = create(server.url, { timing: { ...timing, heartbeatMs: 1e9 } });
         await stalled.open();
         await stalled.keep(entry('1'));
@@ -731,7 +731,7 @@ for (const program of programs) {
         assert.equal(await countHeld(), 2);
       });
 
-      it('takes nothing over once its sign of life has expired, since others may take it for dead', async () => {
+      it('do not claim after their heartbeat has expired', async () => {
         const left = create();
         await left.open();
         await left.keep(entry('1'));
@@ -750,7 +750,7 @@ for (const program of programs) {
         assert.deepEqual(await create().open(), [entry('1')]);
       });
 
-      it('finds out at its next heartbeat that its sign of life has expired', async () => {
+      it('notice at the next heartbeat that it has expired', async () => {
         const instance = create();
         await instance.open();
         await forgetSigns();
@@ -758,7 +758,7 @@ for (const program of programs) {
         assert.match(String(instance.failures[0]), lifeless);
       });
 
-      it('refuses a commit of before a reopening that arrives after it', async () => {
+      it('refuse a commit from before a reopening', async () => {
         const { instance, proxy } = await createBehindProxy();
         await instance.open();
         const { isHolding, letGo } = proxy.keepBack();
@@ -772,7 +772,7 @@ for (const program of programs) {
         assert.equal(await countHeld(), 0);
       });
 
-      it('finds after a reopening what a commit has kept whose reply was lost', async () => {
+      it('find the items of a commit whose reply was lost', async () => {
         const { instance, proxy } = await createBehindProxy();
         await instance.open();
         proxy.mute();
@@ -785,8 +785,8 @@ for (const program of programs) {
       });
     });
 
-    describe('what it cannot read', () => {
-      it('is set aside, said once without its content, and holds up nothing else', async () => {
+    describe('unreadable data', () => {
+      it('is quarantined and reported once without its content', async () => {
         await createDead(entry('1'), entry('2', { attempts: 100 }));
         for (const text of ['{"secret', 'null', '[]', '{"id":"3","part":"inbox","subscribers":"all","attempts":1}']) {
           const [name = ''] = await inboxes();
@@ -802,7 +802,7 @@ for (const program of programs) {
       });
     });
 
-    it('remembers anew where something stands that nobody has written so', async () => {
+    it('is overwritten by a new value', async () => {
       const instance = create();
       await instance.open();
       await server.client.set(`${prefix}seen:id`, 'foreign', 'PX', 60_000);
@@ -816,8 +816,8 @@ for (const program of programs) {
       await assert.rejects(instance.store.commit(changes, recalled), StoreConflict);
     });
 
-    describe('what it touches', () => {
-      it('writes only keys with the prefix of the login, in one slot of a cluster, and changes no other', async () => {
+    describe('its keys', () => {
+      it('have the prefix of the login and one cluster slot', async () => {
         await server.client.set('other', 'untouched');
         await server.client.set('sms:other', 'untouched');
         await createDead(entry('1'));
@@ -838,7 +838,7 @@ for (const program of programs) {
         assert.deepEqual(await server.client.mget('other', 'sms:other'), ['untouched', 'untouched']);
       });
 
-      it('lets everything expire but what instances hold, which a server that evicts what expires leaves alone, and their names', async () => {
+      it('expire, except items and the names of instances', async () => {
         const instance = create();
         await instance.open();
         await instance.keep(entry('1'));
@@ -850,7 +850,7 @@ for (const program of programs) {
         assert.deepEqual(lasting.sort(), [...(await inboxes()), `${prefix}instances`]);
       });
 
-      it('loses what only the server had when it evicts the inbox, and has a living instance keep anew what it holds', async () => {
+      it('are written again by a live instance after an eviction', async () => {
         const evicting = closing.add(
           await RedisServer.start(program, { config: ['--maxmemory', '4mb', '--maxmemory-policy', 'allkeys-lru'] }),
           (it) => it.stop(),
@@ -872,7 +872,7 @@ for (const program of programs) {
         assert.deepEqual(await living.open(), [entry('2')]);
       });
 
-      it('keeps logins apart', async () => {
+      it('separate the logins', async () => {
         const one = create();
         const other = create(server.url, { key: 'fedcba9876543210' });
         await one.open();
@@ -883,7 +883,7 @@ for (const program of programs) {
         assert.deepEqual(await other.store.recall(['a']), [undefined]);
       });
 
-      it('needs only the rights in docs/deploying.md', async () => {
+      it('need only the rights in docs/deploying.md', async () => {
         await server.client.call('ACL', ['LOG', 'RESET']);
         const url = await createUser('gateway');
         await createDead(entry('1'));
@@ -907,7 +907,7 @@ for (const program of programs) {
         ...['+set', '+get', '+mget', '+del', '+eval', '+scan'],
         ...['+hset', '+hget', '+hmget', '+hkeys', '+hlen', '+hdel', '+sadd', '+smembers', '+srem'],
       ]) {
-        it(`refuses to be opened for a user without ${right}, and leaves no entry and no instance behind`, async () => {
+        it(`cannot be opened by a user without ${right}`, async () => {
           const url = await createUser('gateway', right);
           await assert.rejects(
             create(url).open(),
@@ -922,7 +922,7 @@ for (const program of programs) {
         });
       }
 
-      it('goes on when the server has forgotten the commands that it has learnt', async () => {
+      it('survive a server that has lost its scripts', async () => {
         const instance = create();
         await instance.open();
         await instance.keep(entry('1'));
@@ -936,7 +936,7 @@ for (const program of programs) {
         assert.deepEqual(instance.failures, []);
       });
 
-      it('uses the database that the URL names', async () => {
+      it('are in the database of the URL', async () => {
         const instance = create(`${server.url}/3`);
         await instance.open();
         await instance.keep(entry('1'));
@@ -947,7 +947,7 @@ for (const program of programs) {
     });
 
     describe('logging in', () => {
-      it('takes a password and the number of a database together, and takes a wrong one for wrong', async () => {
+      it('uses password and database number, and reports a wrong password', async () => {
         const guarded = closing.add(await RedisServer.start(program, { password: 'right' }), (it) => it.stop());
         const instance = create(`${guarded.url}/3`);
         await instance.open();
@@ -957,7 +957,7 @@ for (const program of programs) {
         await assert.rejects(create(`${guarded.url}/3`.replace('right', 'wrong')).open(), /WRONGPASS/);
       });
 
-      it('is done anew with each connection, also by a user of the access list', async () => {
+      it('happens with each connection, also for a user of the access list', async () => {
         const { instance, proxy } = await createBehindProxy({ url: `${await createUser('gateway')}/3` });
         await instance.open();
         await instance.keep(entry('1'));
@@ -970,7 +970,7 @@ for (const program of programs) {
     });
 
     describe('failures', () => {
-      it('tells that the connection is lost, once, and works again when it is opened again', async () => {
+      it('report a lost connection once, and end with a reopening', async () => {
         const { instance, proxy } = await createBehindProxy();
         await instance.open();
         proxy.cut();
@@ -983,7 +983,7 @@ for (const program of programs) {
         assert.equal(instance.failures.length, 1);
       });
 
-      it('takes a server that does not answer for lost', async () => {
+      it('include a server that does not answer', async () => {
         const { instance, proxy } = await createBehindProxy();
         await instance.open();
         proxy.mute();
@@ -991,7 +991,7 @@ for (const program of programs) {
         assert.match(String(instance.failures[0]), /Redis: Command timed out/);
       });
 
-      it('leaves to others what it took over in an opening that did not end', async () => {
+      it('leave claimed items to others if the opening did not end', async () => {
         await createDead(entry('1'));
         const { instance, proxy } = await createBehindProxy({ commandTimeoutMs: 600, graceMs: 0 });
         proxy.mute('local taken');
@@ -1006,7 +1006,7 @@ for (const program of programs) {
         assert.deepEqual(heir.takenOver, [entry('1')]);
       });
 
-      it('tells nothing after it was closed', async () => {
+      it('are not reported after it was closed', async () => {
         const { instance, proxy } = await createBehindProxy();
         await instance.open();
         await instance.store.close();
@@ -1015,7 +1015,7 @@ for (const program of programs) {
         assert.deepEqual(instance.failures, []);
       });
 
-      it('leaves no connection behind when it cannot be opened', async () => {
+      it('leave no open connection', async () => {
         await server.client.set(`${prefix}instances`, 'no set');
         const before = await countClients();
         await assert.rejects(create().open(), /Redis: WRONGTYPE/);
@@ -1040,7 +1040,7 @@ for (const program of programs) {
         ['a server that is not there', () => 'redis://u:s3cret@127.0.0.1:1', /Redis: ECONNREFUSED/],
         ['a host that is not there', () => 'redis://u:s3cret@s3cret.invalid', /Redis: E/],
       ] as const) {
-        it(`names ${what} without giving anything of the URL away`, async () => {
+        it(`name ${what} without quoting the URL`, async () => {
           const guarded = closing.add(await RedisServer.start(program, { password: 'right' }), (it) => it.stop());
           await assert.rejects(create(url(guarded.port)).open(), (error: Error) => {
             assert.match(error.message, expected);
@@ -1050,7 +1050,7 @@ for (const program of programs) {
         });
       }
 
-      it('gives away no text when the server refuses a commit', async () => {
+      it('do not reveal bodies if the server refuses a commit', async () => {
         const instance = create();
         await instance.open();
         const [memory = ''] = /\d+/.exec(String(await server.client.config('GET', 'maxmemory'))) ?? [];
@@ -1066,7 +1066,7 @@ for (const program of programs) {
   });
 }
 
-describe('a server that is no Redis', () => {
+describe('a server other than Redis', () => {
   const closing = new Closing();
 
   afterEach(() => closing.run());
@@ -1078,7 +1078,7 @@ describe('a server that is no Redis', () => {
     ['answers more often than it is asked', 'redis', '+OK\r\n'.repeat(9), 'the server does not speak Redis'],
     ['does not speak TLS either', 'rediss', 'SSH-2.0-OpenSSH_9\r\n', '.*it may not speak TLS'],
   ] as const) {
-    it(`is named as such when it ${what}, without a word of its own`, async () => {
+    it(`is named if it ${what}, without its words`, async () => {
       const other = createServer((socket) => {
         socket.on('error', () => {}).on('data', () => socket.write(answer, 'latin1'));
       });
@@ -1134,7 +1134,7 @@ describe('rediss://', () => {
 
   afterEach(() => closing.run());
 
-  it('trusts what NODE_EXTRA_CA_CERTS names, and nothing else', async () => {
+  it('trusts only the certificates of NODE_EXTRA_CA_CERTS', async () => {
     const plain = closing.add(await RedisServer.start(), (it) => it.stop());
     const [certificate, privateKey] = [join(plain.folder, 'cert.pem'), join(plain.folder, 'key.pem')];
     const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1', '-days', '2'];
@@ -1175,7 +1175,7 @@ describe('rediss://', () => {
 });
 
 describe('the Redis client', () => {
-  it('is loaded only when an account with the store redis opens it', () => {
+  it('is loaded only if an account with the store redis opens it', () => {
     const script = `
       const { RedisStore } = require(${JSON.stringify(join(root, 'dist', 'src'))});
       const isLoaded = () => Object.keys(require.cache).some((file) => /[\\\\/]ioredis[\\\\/]/.test(file));

@@ -3,8 +3,8 @@ import { addChanges, createChanges, dropItem, type Item, isFlushed, keepItem } f
 
 const item: Item = { id: '1', part: 'ledger', subscribers: [], attempts: 0 };
 
-describe('changes of which a power cut may undo some', () => {
-  it('are flushed unless it may undo all that they keep', () => {
+describe('changes that a power cut can undo in part', () => {
+  it('are flushed unless all stored items can be undone', () => {
     const changes = createChanges();
     keepItem(changes, item, true);
     keepItem(changes, { ...item, attempts: 1 }, true);
@@ -14,7 +14,7 @@ describe('changes of which a power cut may undo some', () => {
     assert.equal(isFlushed(changes), true);
   });
 
-  it('are flushed when it must not undo what one of them was before, or becomes', () => {
+  it('are flushed if an item must not be undone before or after', () => {
     const changes = createChanges();
     keepItem(changes, item);
     keepItem(changes, { ...item, attempts: 1 }, true);
@@ -25,7 +25,7 @@ describe('changes of which a power cut may undo some', () => {
     assert.equal(isFlushed(others), true);
   });
 
-  it('are flushed, though they only drop, when some of them are firm', () => {
+  it('are flushed if they drop items that must not come back', () => {
     const dropping = createChanges();
     dropItem(dropping, '1', 'ledger');
     assert.equal(isFlushed(createChanges(dropping, createChanges())), false);
