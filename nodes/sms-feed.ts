@@ -39,7 +39,9 @@ export = (RED: NodeAPI) => {
       const size = parseSize(await evaluate(RED, this, input, message));
       this.status(badges.reading());
       const type = messages === 'all' ? undefined : { type: messages };
-      const feed = await membership.client.readFeed({ format, size, ...type }, { signal: stop.signal });
+      const { signal } = stop;
+      const readFeed = () => membership.client.readFeed({ format, size, ...type }, { signal });
+      const feed = await membership.read(readFeed, signal);
       this.status(badges.messages(feed.entries.length));
       if (output === 'each') return createEach(feed, message);
       return [createList(feed, message)];

@@ -24,7 +24,7 @@ export = (RED: NodeAPI) => {
     /** The poll that was asked for last, and one that has not begun. */
     let last: Promise<unknown> = Promise.resolve();
     let waiting: Promise<number> | undefined;
-    let isClosed = false;
+    const stop = new AbortController();
     /** Records of the last poll. */
     let count = 0;
 
@@ -70,12 +70,18 @@ export = (RED: NodeAPI) => {
     /** Polls once what polls is done. Who asks while another waits for that gets nothing more by a poll of its own. */
     const pollInTurn = (message: SmsMessage): Promise<number> => {
       if (waiting) return waiting.then(() => 0);
-      const own = last.then(() => {
+      const start = () => {
         waiting = undefined;
-        if (isClosed) throw new SmsError('closed');
+        if (stop.signal.aborted) throw new SmsError('closedRead');
         subscription ??= subscribe();
         return subscription.poll(message);
-      });
+      };
+      const own = last.then(() => getAccount(RED, config.account).membership.read(async () => start(), stop.signal));
+      own
+        .catch(() => {})
+        .finally(() => {
+          if (waiting === own) waiting = undefined;
+        });
       last = own.catch(() => {});
       waiting = own;
       return own;
@@ -102,7 +108,7 @@ export = (RED: NodeAPI) => {
     });
 
     this.on('close', (done: () => void) => {
-      isClosed = true;
+      stop.abort();
       cancelStart();
       endBadge(this);
       sender.close();

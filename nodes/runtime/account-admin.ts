@@ -56,18 +56,22 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   const mayWrite = RED.auth.needsPermission('sms-account.write');
   const { httpAdmin } = RED;
 
-  httpAdmin.get('/sms-account/metrics', mayRead, async (_request, response) => {
-    await refresh(nodes.values());
-    neverKeep(response)
-      .setHeader('Content-Type', metricsType)
-      .end(formatMetrics(findMeasured(nodes)));
-  });
+  httpAdmin.get(
+    '/sms-account/metrics',
+    mayRead,
+    answerOfAll((response) => {
+      response.setHeader('Content-Type', metricsType).end(formatMetrics(findMeasured(nodes)));
+    }),
+  );
 
-  httpAdmin.get('/sms-account/state', mayRead, async (_request, response) => {
-    await refresh(nodes.values());
-    const accounts = findAccounts(nodes).map((account) => formatAccount(RED, account));
-    neverKeep(response).json({ at: formatTime(Date.now()), accounts } satisfies AccountsReport);
-  });
+  httpAdmin.get(
+    '/sms-account/state',
+    mayRead,
+    answerOfAll((response) => {
+      const accounts = findAccounts(nodes).map((account) => formatAccount(RED, account));
+      response.json({ at: formatTime(Date.now()), accounts } satisfies AccountsReport);
+    }),
+  );
 
   httpAdmin.get(
     '/sms-account/:id/state',
@@ -154,15 +158,31 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
         response.sendStatus(404);
         return;
       }
-      try {
+      await orFail(response, async () => {
         const result = await handle(node, request, neverKeep(response));
         if (typeof result === 'number') response.sendStatus(result);
         else if (result) response.json(result);
-      } catch (error) {
-        if (response.headersSent) response.destroy();
-        else response.status(503).json({ error: formatError(RED, error) });
-      }
+      });
     };
+  }
+
+  /** Answers for all accounts. */
+  function answerOfAll(write: (response: Response) => void): RequestHandler {
+    return (_request, response) =>
+      orFail(response, async () => {
+        await refresh(nodes.values());
+        write(neverKeep(response));
+      });
+  }
+
+  /** Answers 503 if `write` fails: Express does not catch rejections, and an unhandled one ends Node-RED. */
+  async function orFail(response: Response, write: () => Promise<void>): Promise<void> {
+    try {
+      await write();
+    } catch (error) {
+      if (response.headersSent) response.destroy();
+      else response.status(503).json({ error: formatError(RED, error) });
+    }
   }
 }
 

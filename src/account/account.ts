@@ -18,6 +18,7 @@ import type { AwaitedKind } from '../replies/reply-request';
 import { AccountData } from './account-data';
 import { importStore } from './import';
 import { type FormerPlace, JoinedMembership, type MembershipHost } from './membership';
+import { ReadQueue } from './read-queue';
 import { ReplyPoll } from './reply-poll';
 import type { AccountSettings, Member } from './settings';
 import type { Stats } from './stats';
@@ -74,6 +75,7 @@ export class Account implements EndpointHost, MembershipHost {
   /** For replies, and for statuses. */
   readonly #replyPolls: Readonly<Record<AwaitedKind, ReplyPoll>>;
   readonly #queue: SendQueue;
+  readonly reads = new ReadQueue(() => this.settings ?? { concurrency: 1, queueLimit: 0 });
   #opened: Connections | undefined;
   /** What clients send by, whoever is the first. */
   readonly #connections: Pick<Connections, 'dispatch'> = {

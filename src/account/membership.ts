@@ -14,6 +14,7 @@ import { nothingSent } from '../outbox/admin';
 import type { SendHandler, SendingNode } from '../outbox/sender-registrations';
 import type { Endpoints, Watcher } from '../polling/endpoint';
 import type { AccountData } from './account-data';
+import type { ReadQueue } from './read-queue';
 import type { AccountSettings, Member, StoreChoice } from './settings';
 import type {
   AccountState,
@@ -125,6 +126,12 @@ export interface Membership {
   attachSender(handler: Omit<SendHandler, 'client'>): SendingNode;
   /** Makes a call that is neither queued nor looped, with the credentials of this member. */
   readonly client: Client;
+  /**
+   * Runs a read on request when its turn comes. The nodes of the account share `concurrency` and `queueLimit`.
+   *
+   * @throws SmsError `SMS_BUSY` if too many reads wait; `SMS_CLOSED` if `signal` aborts before the read starts
+   */
+  read<Result>(read: () => Promise<Result>, signal: AbortSignal): Promise<Result>;
   /** Makes a node one of those that get what comes on a channel. An endpoint is polled while anybody is subscribed to it. */
   subscribe<C extends Channel>(channel: C, subscriber: Subscribers[C]): Subscriptions[C];
   /** What goes on in the account. */
@@ -179,6 +186,7 @@ export interface MembershipHost {
   readonly key: string;
   readonly endpoints: Endpoints;
   readonly stats: Stats;
+  readonly reads: ReadQueue;
   readonly clock: Clock;
   /** See {@link AccountState.consent}. */
   readonly optedOut: number;
@@ -253,6 +261,10 @@ export class JoinedMembership implements Membership, Member {
 
   async forgetFormer(): Promise<boolean> {
     return (await this.#host.data?.imports.forget()) ?? false;
+  }
+
+  read<Result>(read: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
+    return this.#host.reads.run(read, signal);
   }
 
   subscribe<C extends Channel>(channel: C, subscriber: Subscribers[C]): Subscriptions[C] {

@@ -123,6 +123,17 @@ async function serve(...nodes: AccountNode[]) {
 describe('what goes on in an account', () => {
   afterEach(stopEverything);
 
+  it('answers 503 for all accounts if one of them fails', async () => {
+    const node = createNode('a', 'login');
+    Object.assign(node.membership, {
+      state: () => {
+        throw new Error('a fault');
+      },
+    });
+    const ask = await serve(node);
+    for (const path of ['state', 'metrics', 'a/state']) assert.equal((await ask(path)).status, 503, path);
+  });
+
   it('is told with ISO 8601 times and a plain error', async () => {
     const ask = await serve(createNode('a', 'login'));
     const { status, body, headers } = await ask('a/state');
@@ -236,7 +247,7 @@ describe('what goes on in an account', () => {
     assert.deepEqual(accounts[0]?.state, (await ask('a/state')).body);
     assert.deepEqual([accounts[0]?.today?.sent, accounts[0]?.state?.counts.sent], [7, 0]);
     assert.deepEqual(accounts[0]?.failures, {
-      status: 'The service does not permit reading with these credentials. Check the rights of the account.',
+      status: 'The service does not allow these credentials to read. Check the rights of the account.',
     });
     assert.equal(accounts[1]?.state, undefined);
   });

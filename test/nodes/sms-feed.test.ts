@@ -48,6 +48,27 @@ describe('sms-feed', () => {
     await new Promise(setImmediate);
   }
 
+  it('reads as many feeds at the same time as the account sends, and refuses more than its queue', async () => {
+    const flow = await RunningFlow.start([
+      account(sim, { concurrency: 2, queueLimit: 3 }),
+      feedNode(),
+      feedNode({ id: 'other' }),
+      sink('got'),
+      ...catcher(),
+    ]);
+    sim.fault('feed', { hang: true });
+    sim.fault('feed', { hang: true });
+    for (let index = 0; index < 4; index++) flow.send('feed', { index });
+    await sim.until(() => sim.polling('feed') === 2);
+    for (let index = 4; index < 7; index++) flow.send('other', { index });
+    const caught = await flow.messages('caught', 2);
+    assert.deepEqual(
+      caught.map(({ sms }) => sms?.error?.code),
+      ['SMS_BUSY', 'SMS_BUSY'],
+    );
+    assert.equal(params().length, 2);
+  });
+
   describe('what comes out (§2.6)', () => {
     it('gives a list of entries with the account, by ATOM and size 8 when nothing is said', async () => {
       await fill();

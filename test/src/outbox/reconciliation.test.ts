@@ -185,11 +185,22 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
+  it('does not search the feed for a messageId of fewer than 8 characters', async () => {
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.otherwise = { takes: true, error: createError('uncertain') };
+    Object.assign(side.service.feed, { entries: [entry({ id: '1234567', link: 'https://sms.test/1234567' })] });
+    sendText(node, 'hello', { resolveMs: 5_000, messageId: '1234567' });
+    await side.pass(6_000);
+    assert.deepEqual([node.ends, side.service.feedReads], [['SMS_UNCERTAIN'], 0]);
+  });
+
   it('many that are looked for at once share the readings of the feed', async () => {
     const side = new SendingSide({ concurrency: 200 });
     const node = side.attach();
     side.service.otherwise = { takes: true, error: createError('uncertain') };
-    for (let index = 0; index < 200; index++) sendText(node, 'hello', { resolveMs: 5_000, messageId: `id-${index}` });
+    for (let index = 0; index < 200; index++)
+      sendText(node, 'hello', { resolveMs: 5_000, messageId: `message-${index}` });
     await side.pass(6_000);
     assert.equal(node.ends.length, 200);
     assert.equal(side.service.feedReads, 2);
