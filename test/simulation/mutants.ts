@@ -317,7 +317,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a request leaves though it was given up',
     'http/exchange.ts',
-    "if (this.#settled) throw new Error('given up');\n",
+    "if (this.#isSettled || attempt !== this.#tries) throw new Error('ended');\n",
     '',
   ),
   mutant(
@@ -341,11 +341,11 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a request has no end',
     'http/exchange.ts',
-    'this.#timer = clock.after(call.timeoutMs, () => this.#onTimeout(clock));',
+    'this.#timer = clock.after(call.timeoutMs, () => this.#onTimeout());',
     'this.#timer = clock.after(call.timeoutMs, () => {});',
   ),
   mutant('a timer outlives its request', 'http/exchange.ts', '    this.#timer.cancel();\n', ''),
-  mutant('a request listens to its signal for ever', 'http/exchange.ts', 'this.#leave?.();', ''),
+  mutant('a request listens to its signal for ever', 'http/exchange.ts', 'this.#unsubscribe?.();', ''),
   mutant('a wait listens to its signal for ever', 'clock.ts', '      leave?.();\n', ''),
   // Other logins, and a server that comes back empty.
   mutant('two logins keep for each other', 'account/account-data.ts', '    this.data?.replaceBy(undefined);\n', ''),
