@@ -31,10 +31,10 @@ import {
 export const engines: readonly Engine[] = [levelDb, sqlite];
 
 /**
- * Opens the database of a folder that exists: with the engine that has written there, else with the first that there is.
+ * Opens the database of an existing folder with the engine that wrote it, or with the first available engine.
  *
- * @throws SmsError `SMS_STORE` where there is none, or not the one that has written there, and where another process has it
- * open or it is damaged; the folder is left as it is
+ * @throws SmsError `SMS_STORE` if the engine is not available, another process has the database open, or it is damaged. The
+ * folder stays unchanged
  */
 export async function openDatabase(folder: string, candidates: readonly Engine[]): Promise<Database> {
   const names = await readdir(folder);
@@ -50,7 +50,7 @@ export async function openDatabase(folder: string, candidates: readonly Engine[]
     : new SmsError('databaseMissing', { params: { detail } });
 }
 
-/** What the databases call it, to what a person has to do about it. */
+/** Reason of the error for each failure of a database, by its name of the failure. */
 const knownFailures: readonly [RegExp, 'storeLocked' | 'storeDamaged'][] = [
   [/LEVEL_LOCKED|database is locked/, 'storeLocked'],
   [/LEVEL_CORRUPTION|MANIFEST-\d+: No such file|is malformed|is not a database/, 'storeDamaged'],
@@ -58,7 +58,7 @@ const knownFailures: readonly [RegExp, 'storeLocked' | 'storeDamaged'][] = [
 
 function explain(error: unknown, folder: string): unknown {
   const detail = describeStoreFailure(error);
-  // Of a file that is missing the code says no more than that it could not be read.
+  // If a file is missing, the code only says that reading failed.
   const [, reason] = knownFailures.find(([pattern]) => pattern.test(`${detail} ${Object(error).cause}`)) ?? [];
   return reason ? new SmsError(reason, { params: { detail, folder }, cause: error }) : error;
 }
@@ -68,19 +68,19 @@ function describeLack(missing: readonly Engine[]): string {
   return `${platform} ${arch}, Node.js ${versions.node}: ${missing.map(({ name }) => `no ${name}`).join(', ')}`;
 }
 
-/** What the keys of each kind begin with, and where those end: no text of UTF-8 sorts later. */
+/** Prefix of the keys of each kind, and the end of their range, after which no UTF-8 text sorts. */
 const [itemPrefix, rememberedPrefix, unreadablePrefix] = ['!items!', '!remembered!', '!unreadable!'];
 const endOf = (prefix: string) => `${prefix}\u{10ffff}`;
 
-/** Items read in one turn of the event loop, and what is remembered in one sweep. */
+/** Number of items read in one turn of the event loop, and of values in one sweep. */
 const pageSize = 1_000;
 const probeLength = 256 * 1024;
-/** Stands while everything is being dropped but what is remembered under the key that it names. */
+/** Key that exists while {@link DiskStore.clear} drops everything except the value of the key that it names. */
 const clearingKey = '!clearing!';
 
 /**
- * Keeps everything in a database in a folder of its own. What is kept is on disk, flushed, before `commit` resolves;
- * what is dropped is written but not flushed, since losing that merely delivers twice, unless the step is firm.
+ * Stores everything in a database in its own folder. Kept items are flushed before `commit` resolves. Unless the step is firm,
+ * drops are written without a flush, because a lost drop only causes a redelivery.
  *
  * @example
  * ```ts
@@ -97,17 +97,17 @@ export class DiskStore implements Store {
   readonly #engines: typeof engines;
   #database: Database | undefined;
   #events: StoreEvents | undefined;
-  /** Of the file that is in its place for as long as the database is. */
+  /** Identity of the file that exists for as long as the database does. */
   #inode: number | undefined;
-  /** Its files were deleted, or moved away, while it was open. */
+  /** True if its files were deleted or moved while it was open. */
   #isGone = false;
   #hasFailed = false;
-  /** Where the next sweep goes on; absent at the beginning of a round. */
+  /** Key at which the next sweep continues. Absent at the start of a round. */
   #sweptTo: string | undefined;
 
   /**
-   * @param location folder of its own; created when it is missing
-   * @param candidates engines that it may use, the one to be preferred first; all that are known when absent
+   * @param location its own folder, which it creates if necessary
+   * @param candidates engines in order of preference; default: all engines
    */
   constructor(location: string, candidates = engines) {
     this.#location = location;
@@ -115,7 +115,7 @@ export class DiskStore implements Store {
     this.#heldFiles = new HeldFiles(location);
   }
 
-  /** Whoever has never kept anything pays for no database. */
+  /** An account without stored data does not load a database. */
   get mayHold(): boolean {
     return existsSync(this.#location);
   }
@@ -160,7 +160,7 @@ export class DiskStore implements Store {
       [rememberedPrefix + key, formatRemembered(mark)],
       [clearingKey, key],
     ];
-    // From here on all the rest counts as dropped, although that takes several writes.
+    // From here, all other data counts as dropped, although that takes several writes.
     await this.#opened().write(marks, { isFlushed: true });
     await this.#finishClearing();
   }
@@ -173,11 +173,11 @@ export class DiskStore implements Store {
       for (const item of keep.values()) operations.push([itemPrefix + item.id, formatItem(item)]);
       for (const id of drop.keys()) operations.push([itemPrefix + id, undefined]);
       for (const [key, value] of remember) operations.push([rememberedPrefix + key, value && formatRemembered(value)]);
-      // Nobody else changes what is only looked at.
+      // No other process can change the compared keys.
       if (operations.length === 0) return;
       const isToFlush = isFlushed(changes);
       await database.write(operations, { isFlushed: isToFlush });
-      // Files that were deleted are written without a complaint.
+      // The operating system lets a process write to a deleted file without an error.
       if (isToFlush) this.#look();
       if (this.#isGone) throw new SmsError('storeGone', { params: { folder: this.#location } });
     } catch (error) {
@@ -220,7 +220,7 @@ export class DiskStore implements Store {
     await database.write([[clearingKey, undefined]], { isFlushed: true });
   }
 
-  /** Reads items in order. Quarantines those that cannot be read. */
+  /** Reads items in order, and quarantines unreadable ones. */
   async *#itemPages(): AsyncGenerator<Item[]> {
     const [database, events] = [this.#opened(), this.#events];
     if (!events) return;
@@ -247,12 +247,12 @@ export class DiskStore implements Store {
   }
 }
 
-/** `undefined` where there is no such file. */
+/** Returns the identity of a file, or `undefined` if it does not exist. */
 function inodeOf(file: string): number | undefined {
   return existsSync(file) ? statSync(file).ino : undefined;
 }
 
-/** Lists everything under keys of a kind, in order and in pages, without the prefix of the kind. */
+/** Lists all keys of a kind in order, page by page, without the prefix of the kind. */
 async function* listPages(database: Database, kind: string): AsyncGenerator<[string, string][]> {
   for (let from: string | undefined = kind; from !== undefined; ) {
     const page = await database.list(from, endOf(kind), pageSize);
@@ -261,33 +261,33 @@ async function* listPages(database: Database, kind: string): AsyncGenerator<[str
   }
 }
 
-/** The first key that may come after a page; `undefined` after one with nothing in it, which is the last. */
+/** Returns the first possible key after a page, or `undefined` after an empty page, which is the last. */
 function keyAfter(page: readonly [string, string][]): string | undefined {
   const [key] = page.at(-1) ?? [];
   return key && `${key}\0`;
 }
 
-/** Makes sure that there is room for more than a few messages, so that a full disk is not tried at every step. */
+/** Checks that there is room for more than a few messages, so that a full disk is not tried at every step. */
 async function probe(database: Database): Promise<void> {
   const key = `${unreadablePrefix}probe`;
   await database.write([[key, 'x'.repeat(probeLength)]], { isFlushed: true });
   await database.write([[key, undefined]], { isFlushed: false });
 }
 
-/** The databases leave files of such names alone. */
+/** Pattern of file names that the databases do not touch. */
 const heldPrefix = 'held-';
 const quarantinePrefix = 'unreadable-';
 const numberLength = 15;
 
 /**
- * Files of a folder, one for each text that is not committed yet. Written at once, and not flushed: that outlives the process. Their names
- * ascend in the order in which texts were held. A line ends where a text ends, so that one that was cut off is known.
+ * Files of a folder, one for each held text. They are written immediately without a flush, which survives the process. Their names
+ * ascend in the order of the texts. Each text ends with a line break, so that a cut text is recognisable.
  */
 class HeldFiles {
   readonly #folder: string;
-  /** Names of those whose content this process has in hand. */
+  /** Names of the files whose content this process has in memory. */
   readonly #own = new Set<string>();
-  /** Of the last text that was held, here or by an earlier process. */
+  /** Number of the last held text, of this process or an earlier one. */
   #lastNumber = 0;
 
   constructor(folder: string) {
@@ -304,7 +304,7 @@ class HeldFiles {
     try {
       writeFileSync(join(this.#folder, name), `${text}\n`, { mode: 0o600 });
     } catch {
-      // The commit that follows meets the same disk, and reports it.
+      // The next commit fails on the same disk, and reports it.
       letGo();
       return undefined;
     }
@@ -312,7 +312,7 @@ class HeldFiles {
     return { letGo };
   }
 
-  /** What an earlier process held, in the order in which it did. */
+  /** Returns the held texts of earlier processes in order. */
   read(): RecoveredWrite[] {
     const names = readdirSync(this.#folder).filter((name) => name.startsWith(heldPrefix) && !this.#own.has(name));
     const held: RecoveredWrite[] = [];
@@ -320,14 +320,14 @@ class HeldFiles {
       this.#lastNumber = Math.max(this.#lastNumber, Number(name.slice(heldPrefix.length)) || 0);
       const letGo = () => this.#remove(name);
       const text = this.#textIn(name);
-      // Cut off by a kill, or by a power cut: its message was on its way.
+      // A kill or a power cut has cut the text, so its message had not arrived.
       if (!text.endsWith('\n')) letGo();
       else held.push({ text: text.slice(0, -1), letGo, quarantine: () => this.#quarantine(name) });
     }
     return held;
   }
 
-  /** What cannot be opened reads as what nobody understands. */
+  /** Reads a file. An unreadable file gives a text that no part can parse. */
   #textIn(name: string): string {
     try {
       return readFileSync(join(this.#folder, name), 'utf8');
@@ -336,7 +336,7 @@ class HeldFiles {
     }
   }
 
-  /** What stays is found at the next start, and that what it holds is committed. */
+  /** Deletes a file. If that fails, the next start finds the file, and that its content is committed. */
   #remove(name: string): void {
     try {
       rmSync(join(this.#folder, name), { force: true });
@@ -345,7 +345,7 @@ class HeldFiles {
     }
   }
 
-  /** Where that fails, it stays where it is, and is found again. */
+  /** Moves a file. If that fails, the file stays, and is found again. */
   #quarantine(name: string): string {
     const [path, aside] = [join(this.#folder, name), join(this.#folder, quarantinePrefix + name)];
     try {

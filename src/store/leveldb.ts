@@ -3,18 +3,18 @@ import type { ClassicLevel } from 'classic-level';
 import { type Database, type Engine, mostBytes } from './store';
 
 /**
- * For what was read, in bytes. What is looked up are digests, which are spread over everything and found in no cache: with
- * LevelDB's own 8 MiB a busy account takes 7 to 12 MiB more, and no less time. A smaller buffer for what is written would spare
- * another 5 MiB and cost half as much processor time again.
+ * Size of the read cache, in bytes. It is small, because lookups of digests are spread over all keys and miss any cache: LevelDB's
+ * default of 8 MiB costs a busy account 7 to 12 MiB and saves no time. A smaller write buffer would save another 5 MiB, but take
+ * half as much processor time again.
  */
 const cacheSize = 2 * 1_024 * 1_024;
 
-/** LevelDB. It is native code that comes compiled for most platforms, and is missing on the others. */
+/** LevelDB, native code that is prebuilt for most platforms and missing on the others. */
 export const levelDb: Engine = {
   name: 'LevelDB',
   hasWritten: (names) => names.some((name) => /^(?:CURRENT$|MANIFEST-)/.test(name)),
   load: async () => {
-    // Loaded only here, since it may be missing, or not run on this machine.
+    // It is loaded here, because it might be missing or not run on this machine.
     const module = await import('classic-level').catch(() => undefined);
     return module && ((folder) => openLevel(module.ClassicLevel, folder));
   },

@@ -1,24 +1,26 @@
 import type { Redis } from 'ioredis';
 
-/** The sign of an instance that has closed: others need not wait to take over what it has not delivered. */
+/** Heartbeat value of a closed instance, whose items other instances can claim immediately. */
 export const leftSign = 'left';
-/** Among the items of an instance stands the sign of its session, under what no item has for its id. */
+/** Key of the session in the hash of items of an instance. No item has this id. */
 export const signField = '-';
 
-/** Whether others have left alone what the own instance holds, and the server has not lost it. */
+/** Checks that no other instance has claimed items of this instance, and that the server has not lost them. */
 const checkSign = `
 local step = cjson.decode(ARGV[1])
 local isAlive = redis.call('GET', KEYS[2]) == step.sign and redis.call('HGET', KEYS[1], '${signField}') == step.sign
 `;
 
-/** So ends the sign of an instance from which others have taken something over since it was last open. */
+/** Suffix of the heartbeat of an instance from which others have claimed items since it was last open. */
 const takenSign = 'taken';
 
 /**
- * Gives the first sign of life, and returns it: as it is when nobody has taken over anything from this instance since it was last open, so that
- * what is missing the server has lost; otherwise with {@link takenSign}, as also after an opening that has found that and did not end. Runs every
- * command that the store needs before it changes anything that stays, so that a user who lacks a right is refused now and not in the middle of
- * something. Keys: own items, sign of life, that this one is gone, that what it has left is reserved, and names of all instances.
+ * Writes the first heartbeat of an opening, and returns it. If other instances have claimed items of this instance since it was
+ * last open, or an earlier opening found that and did not end, the heartbeat has {@link takenSign}. Otherwise, the server has lost
+ * any missing item.
+ *
+ * The script runs every command that the store needs before it changes lasting data, so that a user without a right is refused
+ * now. Keys: own items, heartbeat, mark that this instance is gone, mark that its items are reserved, and names of all instances.
  */
 const settleInScript = `
 local step = cjson.decode(ARGV[1])
@@ -43,12 +45,12 @@ return sign
 `;
 
 /**
- * Commits one step, prolongs the sign of life, and returns 1. Or nothing: 0 when what
- * it is based on is not so; -1 when the sign of life does not stand any more and others may have taken over what this instance
- * holds, or when the server has lost what it held. Keys: own items, sign of life, one for each remembered, then those that are only compared.
+ * Commits one step, renews the heartbeat, and returns 1. It commits nothing and returns 0 if a value that the step depends on has
+ * changed. It returns -1 if the heartbeat has expired, so that others might have claimed items, or if the server has lost items.
+ * Keys: own items, heartbeat, one for each remembered value, then those that are only compared.
  *
- * A server that refuses to write refuses the first command. Should it refuse a later one, that loses nothing: a message is there before it
- * counts as seen, and until what comes of it is remembered.
+ * A server that refuses to write refuses the first command. If it refuses a later one, nothing is lost: the script stores a
+ * message before its identifier, and drops it after its outcome.
  */
 const commitScript = `
 ${checkSign}
@@ -71,10 +73,10 @@ return 1
 `;
 
 /**
- * Takes over from another instance which of the items of some ids are wanted here, when it has left, or has no sign of life; of the ledger also
- * what nobody has wanted for as long as it is reserved. Forgets the other when it has nothing left. Returns id and text of each; nothing at
- * all when the own sign of life does not stand any more: others take this instance for dead. Keys: own items, sign of life, names of all instances,
- * then of the other its items, its sign of life, that it is gone, and that what it has left is reserved.
+ * Claims items of another instance that has closed or has no heartbeat. It claims the items with a wanted name, and ledger items
+ * whose reservation has ended. It forgets the other instance if nothing is left. It returns id and text of each item, and nothing
+ * if the heartbeat of this instance has expired, because others treat it as dead. Keys: own items, heartbeat, names of all
+ * instances, then those of the other instance: items, heartbeat, mark that it is gone, mark that its items are reserved.
  */
 const takeOverScript = `
 ${checkSign}
@@ -116,24 +118,24 @@ end
 return taken
 `;
 
-/** What the server lists of an item. */
+/** Entry of the server for an item. */
 export type ListedItem = [id: string, text: string];
 
-/** The commands that the server learns. Each takes the number of its keys, if that is not given here, the keys, and a step. */
+/** Lua scripts as commands. Each takes the number of its keys, if it is not defined here, the keys, and a step. */
 export const scripts = {
   settleIn: { lua: settleInScript, numberOfKeys: 5 },
   commitStep: { lua: commitScript },
   takeOverHeld: { lua: takeOverScript, numberOfKeys: 7 },
 };
 
-/** A connection whose server knows {@link scripts}. */
+/** A connection with the commands of {@link scripts}. */
 export interface ScriptedRedis extends Redis {
   settleIn(...keysAndStep: string[]): Promise<string>;
   commitStep(keys: number, ...keysAndStep: string[]): Promise<1 | 0 | -1>;
   takeOverHeld(...keysAndStep: string[]): Promise<ListedItem[] | null>;
 }
 
-/** Names what the account of a login has at the server, with the same prefix for all, so that a cluster keeps them together. */
+/** Names the keys of a login on the server. They share a prefix, so that a cluster stores them together. */
 export function createKeys(login: string) {
   const name = (text: string) => `sms:{${login}}:${text}`;
   return {
@@ -143,8 +145,8 @@ export function createKeys(login: string) {
     items: (instance: string) => name(`inbox:${instance}`),
     alive: (instance: string) => name(`alive:${instance}`),
     /**
-     * Of an instance, in the order in which the scripts take them: its items, its sign of life, that it is gone (its last sign: and has nothing
-     * left), and that what it has left is left to those who want it.
+     * Keys of an instance, in the order of the scripts: items, heartbeat, mark that it is gone (its last heartbeat, and nothing
+     * left), and mark that its items are reserved for instances that want them.
      */
     allOf: (instance: string) => ['inbox', 'alive', 'gone', 'reserved'].map((kind) => name(`${kind}:${instance}`)),
   };

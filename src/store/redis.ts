@@ -19,35 +19,35 @@ import {
   type StorePage,
 } from './store';
 
-/** How fast a {@link RedisStore} notices that another instance is gone. Milliseconds. */
+/** Times after which a {@link RedisStore} treats another instance as gone, in ms. */
 export interface RedisTiming {
-  /** An instance that has not given a sign of life for so long does not live any more. */
+  /** Time without a heartbeat after which an instance is dead. */
   aliveMs: number;
-  /** Between two signs of life. */
+  /** Time between two heartbeats. */
   heartbeatMs: number;
-  /** For so long after it has connected, an instance leaves it to the others to come back after a common outage. */
+  /** Time after its connection in which an instance waits for the others to return from a common outage. */
   graceMs: number;
-  /** What a dead instance held, and nobody else wants, is left for so long to those who may come back for it. */
+  /** Time for which unclaimed items of a dead instance are reserved for instances that might return. */
   reservedMs: number;
-  /** A command that takes longer has failed. */
+  /** Maximum time of a command. */
   commandTimeoutMs: number;
 }
 
-/** Where and how a {@link RedisStore} keeps. */
+/** Options of a {@link RedisStore}. */
 export interface RedisStoreOptions {
   /** `redis://` or `rediss://`, with user and password if the server asks for them. */
   url: string;
-  /** Tells logins apart and gives nothing away; part of every key. */
+  /** Identifies the login without revealing it. Part of every key. */
   key: string;
-  /** Differs from the usual only in tests. Has to be the same for all instances. */
+  /** Only tests change it. It must be the same for all instances. */
   timing?: Partial<RedisTiming>;
-  /** The machine's own when absent. */
+  /** Default: the clock of the machine. */
   clock?: Clock;
 }
 
 /**
- * What a dead instance held is another's after at most `aliveMs` and one or two heartbeats, which is less than 60 s. Of the ledger, what
- * nobody wants is somebody's after as long as texts wait for a node that is gone.
+ * An instance claims the items of a dead instance after at most `aliveMs` and two heartbeats, which is less than 60 s. Ledger
+ * items that no instance wants are claimed after the time for which messages wait for a missing node.
  */
 const redisTiming: RedisTiming = {
   aliveMs: 30_000,
@@ -57,26 +57,26 @@ const redisTiming: RedisTiming = {
   commandTimeoutMs: 5_000,
 };
 
-/** A sign of life that lasts for so much longer than before has been prolonged; less is the delay of the network. */
+/** If a heartbeat expires later by more than this, it was renewed. A smaller difference is the delay of the network. */
 const prolongedMs = 1_000;
 
-/** Items that are listed, or taken over, at a time: the server serves nobody else meanwhile, and there may be more than a network carries in its time. */
+/** Number of items that one command lists or claims, because the server serves no other client during a command. */
 const pageSize = 250;
 
-/** Names that the server goes through in one go, in which it serves nobody else: less than a millisecond. */
+/** Number of keys that the server scans in one command, which takes less than a millisecond. */
 const scanSize = 1_000;
 
-/** Others may have taken over what this instance holds, or the server has lost it. */
+/** Other instances might have claimed the items of this instance, or the server has lost them. */
 const lifeless =
   'Redis: the server has no sign of life of this instance any more, which was cut off or paused for too long, or whose keys (sms:…) were deleted or evicted there. It connects anew by itself; if this comes again, check the network, the load of this machine, and what deletes keys';
 
-/** Instances that may live or be dead, each with the time at which its sign of life expires, by {@link Clock.elapsed}. */
+/** Instances that might be dead, with the time at which their heartbeat expires, by {@link Clock.elapsed}. */
 type Doubtful = Map<string, number | undefined>;
 
 /** One connection, from its opening until it fails or is closed. */
 interface Session {
   redis: ScriptedRedis;
-  /** The sign that this instance lives. A commit of an earlier session, however late it arrives, finds another. */
+  /** Heartbeat value of this session. A late commit of an earlier session finds a different value. */
   sign: string;
   beganAtMs: number;
   events?: StoreEvents;
@@ -85,11 +85,11 @@ interface Session {
 }
 
 /**
- * Keeps everything on a Redis or Valkey server, for all instances of Node-RED that use one login.
+ * Stores everything on a Redis or Valkey server, for all instances of Node-RED that use one login.
  *
- * The items that an instance holds are in a hash of its own, by id, until it is done with them. Keys, all with the prefix `sms:{KEY}:` so that a
- * cluster keeps them together: `inbox:…` (the items of an instance), `instances` (their names), `unreadable` (what was set aside, by id),
- * `seen:…` (what is remembered, expiring) and `alive:…` (signs of life, expiring). Time is the server's alone: the clocks of the machines may differ.
+ * The items of an instance are in its own hash, by id. All keys have the prefix `sms:{KEY}:`, so that a cluster stores them together:
+ * `inbox:…` (items of an instance), `instances` (their names), `unreadable` (quarantined items, by id), `seen:…` (remembered values,
+ * expiring) and `alive:…` (heartbeats, expiring). Only the time of the server counts: the clocks of the machines can differ.
  *
  * @example
  * ```ts
@@ -108,14 +108,14 @@ export class RedisStore implements Store {
   readonly #clock: Clock;
   readonly #timing: RedisTiming;
   readonly #keys: ReturnType<typeof createKeys>;
-  /** The name of this instance among the others. */
+  /** Name of this instance. */
   readonly #consumer = randomUUID();
-  /** The one that is in use. */
+  /** The current session. */
   #session: Session | undefined;
-  /** The sign of the last that was. */
+  /** Heartbeat value of the last session. */
   #formerSign: string | undefined;
 
-  /** @throws SmsError `SMS_CONFIG` when the URL is not usable */
+  /** @throws SmsError `SMS_CONFIG` if the URL is unusable */
   constructor({ url, key, timing, clock = systemClock }: RedisStoreOptions) {
     this.#server = parseRedisUrl(url);
     const { username = '', password = '' } = this.#server;
@@ -129,13 +129,13 @@ export class RedisStore implements Store {
     this.#abandon(this.#session);
     const redis = await this.#createClient();
     const session: Session = { redis, sign: randomUUID(), beganAtMs: this.#clock.elapsed() };
-    // The last is the cause: without a password that is right the database is refused first.
+    // The last error is the cause, because without the right password the server first refuses the database.
     let failure: Error | undefined;
     redis.on('error', (error: Error) => (failure = error));
     redis.on('close', () => this.#fail(session, events, failure ?? new Error('connection closed')));
     try {
       await redis.connect();
-      // That there is no such database does not keep the client from connecting.
+      // The client connects even if the database of the URL does not exist.
       if (failure) throw failure;
       const { aliveMs } = this.#timing;
       const step = { consumer: this.#consumer, sign: session.sign, former: this.#formerSign, aliveMs };
@@ -161,7 +161,7 @@ export class RedisStore implements Store {
     return texts.map((text) => (text === null ? undefined : parseRemembered(text)));
   }
 
-  /** An instance lives if its sign of life has been prolonged since the first call. */
+  /** An instance is alive if its heartbeat was renewed since the first call. */
   async awaitsClaims(): Promise<boolean> {
     const session = this.#opened();
     const { doubtful = new Map(), events, redis, beganAtMs } = session;
@@ -214,10 +214,10 @@ export class RedisStore implements Store {
     if (!isCommitted) throw new StoreConflict();
   }
 
-  /** Redis forgets by itself. */
+  /** Does nothing, because Redis drops expired keys. */
   async sweep(): Promise<void> {}
 
-  /** Tells the others that they need not wait to take over. */
+  /** Lets other instances claim the items immediately. */
   async close(): Promise<void> {
     const session = this.#session;
     this.#session = undefined;
@@ -228,31 +228,31 @@ export class RedisStore implements Store {
     session?.redis.disconnect();
   }
 
-  /** Ends a session without a word to the others: this instance still lives. */
+  /** Ends a session without releasing its items, because this instance is alive. */
   #abandon(session: Session | undefined): void {
     this.#session = undefined;
     session?.nextBeat?.cancel();
     session?.redis.disconnect();
   }
 
-  /** While it is being opened, the rejection tells. */
+  /** Reports a failure. During the opening, the rejection reports it. */
   #fail(session: Session, events: StoreEvents, error: unknown): void {
     if (this.#session === session) events.onFailure(describeFailure(error, this.#redact));
   }
 
-  /** Loads the client only now, so that accounts without Redis do not pay for it. */
+  /** Loads the client here, so that accounts without Redis do not load it. */
   async #createClient(): Promise<ScriptedRedis> {
     const { Redis } = await import('ioredis');
     const { commandTimeoutMs } = this.#timing;
     const redis = new Redis({
       ...this.#server,
       lazyConnect: true,
-      // The journal opens the store again by itself, and has to know when it is gone.
+      // The client must not reconnect, because the journal opens the store again and must know about the failure.
       retryStrategy: () => null,
       maxRetriesPerRequest: 0,
       connectTimeout: commandTimeoutMs,
       commandTimeout: commandTimeoutMs,
-      // A user needs permission for nothing beyond the commands of the store.
+      // The client must send no other commands than those of the store, for which a user needs rights.
       enableReadyCheck: false,
       disableClientInfo: true,
       protocol: 2,
@@ -275,9 +275,9 @@ export class RedisStore implements Store {
   }
 
   /**
-   * Claims what dead instances held, as far as it is wanted.
+   * Claims the wanted items of dead instances.
    *
-   * @returns what it has claimed, and the instances that may live or be dead
+   * @returns the claimed items, and the instances that might be dead
    */
   async #claim(
     { redis, sign, beganAtMs }: Session,
@@ -307,10 +307,10 @@ export class RedisStore implements Store {
   }
 
   /**
-   * Commits a step, and prolongs the sign of life with it.
+   * Commits a step, and renews the heartbeat.
    *
-   * @param names keys of what it remembers, then of what is only compared
-   * @returns whether what there is under them is what the step is based on; otherwise nothing is committed
+   * @param names keys of the remembered values, then of the compared ones
+   * @returns false, without a commit, if one of their values has changed
    */
   async #commit({ redis, sign }: Session, names: readonly string[], step: object): Promise<boolean> {
     const all = [this.#keys.items(this.#consumer), this.#keys.alive(this.#consumer), ...names];
@@ -323,7 +323,7 @@ export class RedisStore implements Store {
   #beatLater(session: Session, events: StoreEvents): void {
     session.nextBeat = this.#clock.after(this.#timing.heartbeatMs, async () => {
       try {
-        // Only prolonged: once it has expired, others may have taken over what this instance holds.
+        // An expired heartbeat is not renewed, because others might have claimed the items.
         await this.#commit(session, [], { expected: [], keep: [], remember: [], drop: [] });
         const { listed } = await this.#claim(session, events);
         const items = await this.#readItems(session, listed, events);
@@ -346,7 +346,7 @@ export class RedisStore implements Store {
     });
   }
 
-  /** Rejects with what {@link describeFailure} makes of it. */
+  /** Rejects with the error of {@link describeFailure}. */
   #attempt<T>(command: Promise<T>): Promise<T> {
     return command.catch((error: unknown) => Promise.reject(describeFailure(error, this.#redact)));
   }
@@ -357,7 +357,7 @@ export class RedisStore implements Store {
   }
 }
 
-/** As it stood when it was read; `false` for nothing, as in scripts. */
+/** Formats a value as it was read, with `false` for an absent one, as in scripts. */
 function formerly(remembered: Remembered | undefined): string | false {
   return remembered !== undefined && formatRemembered(remembered);
 }
@@ -370,13 +370,13 @@ function formatExpiring(remembered: Remembered): { text: string; forMs: number }
   return { text: formatRemembered(remembered), forMs: Math.max(1, Math.ceil(remembered.forMs)) };
 }
 
-/** What a server says before the refusal of a command in a script, and where it quotes what was sent. */
+/** Words of a server before the error of a command in a script, and quotes of the sent data. */
 const beforeRefusal = /^ERR Error running script .*@user_script: ?\d+: -?/s;
 const afterRefusal = /,? (?:script:|with args ).*/s;
 
 /**
- * Says what failed without what the client's own errors carry, the command, and with it the password or a text; and of what the server says
- * the first sentence, without the login.
+ * Describes a failure without the command of the client's error, which can contain the password or a body. Of the words of the
+ * server, it gives the first sentence without the login.
  */
 function describeFailure(error: unknown, redact: Redact): Error {
   if (error instanceof StoreLapse) return error;
@@ -393,7 +393,7 @@ function describeFailure(error: unknown, redact: Redact): Error {
     const hint = /TIMEDOUT|SSL/.test(String(code)) ? '; with rediss:// in the Redis URL, it may not speak TLS' : '';
     return new Error(`Redis: ${code}${hint}`);
   }
-  // The client takes what it cannot read for a fault of its own, which is to be reported.
+  // The client reports an unreadable answer as a fault of the client.
   return new Error(
     `Redis: ${/please report/i.test(message) ? 'the server does not speak Redis' : message.replace(/\.$/, '')}`,
   );

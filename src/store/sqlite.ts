@@ -4,19 +4,19 @@ import { join } from 'node:path';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
 import { type Database, type Engine, mostBytes, type Operation } from './store';
 
-/** What the thread is told that it is. */
+/** Data that identifies the thread. */
 const threadName = 'node-red-sms: SQLite';
 
 const fileName = 'store.sqlite';
 
-/** The SQLite that Node.js brings from 22.13 on. */
+/** SQLite of Node.js 22.13 and later. */
 export const sqlite: Engine = {
   name: 'SQLite',
   hasWritten: (names) => names.includes(fileName),
   load: () => Promise.resolve(isBuiltin('node:sqlite') ? openThread : undefined),
 };
 
-/** On a thread of its own: every call of `node:sqlite` blocks, a flush to a slow disk for tens of milliseconds. */
+/** A database on its own thread, because every call of `node:sqlite` blocks, for tens of milliseconds on a slow disk. */
 async function openThread(folder: string): Promise<Database> {
   const file = join(folder, fileName);
   // Replaces the options of the process, because a thread refuses some of them. Hides only the warning that node:sqlite is experimental.
@@ -31,7 +31,7 @@ async function openThread(folder: string): Promise<Database> {
   worker.on('exit', () => worker.emit('error', new Error('SQLite: its thread has ended')));
   const call = async <Result>(...asked: Call): Promise<Result> => {
     if (failure) throw failure;
-    // Nothing ends the process while somebody waits.
+    // The thread keeps the process alive while a call is pending.
     worker.ref();
     worker.postMessage(asked);
     const [answer] = (await once(worker, 'message').finally(() => worker.unref())) as [Answer];
@@ -53,10 +53,10 @@ async function openThread(folder: string): Promise<Database> {
   };
 }
 
-/** What the thread is asked for: to open a file, which is the first, and then what that has methods for. */
+/** Request to the thread: first to open a file, then to call one of its methods. */
 type Call = [name: 'open' | 'read' | 'list' | 'write' | 'close', ...args: unknown[]];
 
-/** What it answers. A failure is in SQLite's words, and holds nothing of what was to be kept. */
+/** Answer of the thread. A failure has the words of SQLite, without any stored data. */
 type Answer = { result: unknown } | { failure: string };
 
 interface Row {
@@ -64,7 +64,7 @@ interface Row {
   text: string;
 }
 
-/** What is used of a module of Node.js 22.13 that the types of Node.js 20 do not know. */
+/** The used part of `node:sqlite`, which the types of Node.js 20 do not have. */
 interface Sqlite {
   DatabaseSync: new (file: string) => SqliteFile;
 }
@@ -89,9 +89,9 @@ function openTexts(file: string) {
   const database = new DatabaseSync(file);
   // A commit writes each page that it touches: small ones write half as much. The log grows to 4 MiB, as with larger ones.
   database.exec('PRAGMA page_size = 1024; PRAGMA wal_autocheckpoint = 4000');
-  // Exclusive: no other process gets in, and no memory is shared, which not every file system can.
+  // The exclusive lock keeps other processes out, and needs no shared memory, which some file systems do not have.
   database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL');
-  // What a flush of macOS leaves in the cache of the disk is not flushed.
+  // On macOS, an ordinary flush leaves data in the cache of the disk.
   database.exec('PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');
   database.exec('CREATE TABLE IF NOT EXISTS texts (key TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID');
   const get = database.prepare('SELECT text FROM texts WHERE key = ?');
@@ -123,7 +123,7 @@ function openTexts(file: string) {
         try {
           database.exec('ROLLBACK');
         } catch {
-          // Some failures have rolled it back already.
+          // After some failures, SQLite has rolled back already.
         }
         throw error;
       }
@@ -146,7 +146,7 @@ if (workerData === threadName) {
     try {
       told = { result: answer(call) };
     } catch (error) {
-      // `errstr` is what SQLite calls the failure: `database or disk is full`.
+      // `errstr` is SQLite's name of the failure, such as `database or disk is full`.
       const { errstr, message = 'unknown reason' } = error as { errstr?: string; message?: string };
       told = { failure: errstr ?? message };
     }

@@ -4,41 +4,41 @@ import { isSmsError, SmsError } from '../errors';
 /** The part of the library that an item belongs to. `held`: a polled answer that an import has brought. */
 export type ItemKind = 'inbox' | 'deadLetter' | 'ledger' | 'held';
 
-/** Something kept until it is done with. Plain data; the parts add properties of their own. */
+/** An item that the store keeps until its part drops it. Plain data. Each part adds its own properties. */
 export interface Item {
-  /** Ascending in the order of arrival within the store. */
+  /** Ids ascend in the order of arrival within the store. */
   id: string;
   part: ItemKind;
   /**
-   * Names of those who can take it over from a process that died, one of which suffices: `incoming`, `status`, `outbox`,
-   * `node ID`, `path PATH`.
+   * Names of the subscribers that can claim the item from a dead process. One of them suffices: `incoming`, `status`,
+   * `outbox`, `node ID`, `path PATH`.
    */
   subscribers: readonly string[];
-  /** How often it may have been handed on. */
+  /** Number of times that the item might have been delivered. */
   attempts: number;
 }
 
-/** From when on, and for how long, something is remembered. */
+/** Start and duration of a remembered value. */
 export interface Duration {
-  /** When, in ms. */
+  /** Start, in ms since 1970. */
   at: number;
-  /** How long, in ms from then. It is swept some time after. */
+  /** Duration, in ms. The sweep drops the value some time after its end. */
   forMs: number;
 }
 
-/** What is remembered under a key. */
+/** A value that the store remembers under a key. */
 export interface Remembered extends Duration {
-  /** Any text; no store reads it. */
+  /** Any text. Stores do not read it. */
   value: string;
 }
 
-/** What is remembered under a key that begins so is never swept, nor read to find that out, since it may be large: whoever remembers it forgets it. */
+/** Prefix of keys that the sweep neither reads nor drops, because their values can be large. Their owner forgets them. */
 export const unsweptPrefix = '~';
 
-/** As good as for ever, and longer than any text waits. It has fewer digits than Redis takes for a fraction. */
+/** A duration longer than any wait. It has few enough digits that Redis reads it as a whole number. */
 export const foreverMs = 100 * 365 * 24 * 3_600_000;
 
-/** What was remembered as JSON. A value that is damaged says nothing: it must not keep the rest of the account from going on. */
+/** Parses a value that was remembered as JSON. A damaged value counts as absent, so that the account can continue. */
 export function parseRememberedValue<T>(
   remembered: Pick<Remembered, 'value'> | undefined,
   isIntact: (value: unknown) => value is T,
@@ -52,147 +52,149 @@ export function parseRememberedValue<T>(
   }
 }
 
-/** Looks up what is remembered under a key. */
+/** Returns the remembered value of a key. */
 export type Look = (key: string) => Remembered | undefined;
 
-/** A text where a crash does not reach it. */
+/** A text that survives a crash of the process. */
 export interface PendingWrite {
-  /** To be called when it is committed. */
+  /** Deletes the text after it is committed. */
   letGo(): void;
 }
 
-/** Something on its way into the store that an earlier process left. */
+/** A held text of an earlier process. */
 export interface RecoveredWrite extends PendingWrite {
   text: string;
-  /** Keeps it where nobody looks for it again, since it cannot be read. Returns the place. */
+  /** Moves an unreadable text to another place, and returns that place. */
   quarantine(): string;
 }
 
-/** What an earlier process left behind. */
+/** Data that an earlier process left. */
 export interface RecoveredState {
-  /** In order. */
+  /** Items in the order of their ids. */
   items: Item[];
-  /** It may be among the items or done with already. What this process holds it has in hand: that is not among it. */
+  /** Held texts of other processes. They might be among the items, or be dropped already. */
   held: RecoveredWrite[];
-  /** What is in hand and missing here the store has lost since it was last open: it has to be kept anew. */
+  /** True if the store lost data since it was last open. The process must store its items in memory again. */
   isReset?: boolean;
 }
 
-/** A part of what a store has, about 1 MiB. */
+/** A part of the data of a store, about 1 MiB. */
 export interface StorePage {
   items: Item[];
   remembered: [key: string, remembered: Remembered][];
 }
 
-/** What a store asks and tells. */
+/** Questions and events of a store. */
 export interface StoreEvents {
   /** The store is opened for an import: `open` returns no items, because `pages` reads them. */
   isImport?: true;
   /**
-   * Another process is gone, and what it had in hand is this one's. Only of a store that is shared. Of the ledger there may be what is not
-   * wanted here, when nobody has wanted it for as long as texts wait for a node that is gone.
+   * This process has claimed items of a dead process. Only a shared store calls it. Ledger items can be of nodes that this
+   * process does not have, if no process claimed them for as long as messages wait for a missing node.
    */
   onTakenOver(items: readonly Item[]): void;
-  /** Names as in {@link Item.subscribers} that may be taken over now: the rest is left to processes that can deliver it. */
+  /** Names as in {@link Item.subscribers} whose items this process can claim now. Other processes claim the rest. */
   wanted(): readonly string[];
-  /** The store cannot be used any more, as the next call would find out. */
+  /** The store has failed. The next call would fail too. */
   onFailure(error: unknown): void;
-  /** Whether those who keep such items can make something of it; if not, it is set aside. */
+  /** Checks whether the part of an item can read it. If not, the store quarantines the item. */
   isReadable(item: Item): boolean;
-  /** Something could not be read and is set aside; `place` says where it is now, and nothing of its content. */
+  /** Unreadable data was quarantined. `place` names its new place, not its content. */
   onUnreadable(place: string): void;
-  /** A later version of this package has written an item, which stays as it is. */
+  /** A later version of this package wrote an item, which stays unchanged. */
   onNewerVersion?(): void;
 }
 
-/** A step was based on what is not so, or not any more. Nothing was committed; the step is to be taken anew. */
+/** A step depends on values that have changed. Nothing was committed. The caller must decide the step again. */
 export class StoreConflict extends Error {
   constructor() {
     super('based on what is not so');
   }
 }
 
-/** The store is well, but others may have taken over what this process held in it: it has to be opened again. */
+/** The store works, but other processes might have claimed items of this process, so it must be opened again. */
 export class StoreLapse extends Error {}
 
-/** One atomic step. An id is in one of `keep` and `drop` at most. */
+/** One atomic step. An id is in at most one of `keep` and `drop`. */
 export interface Changes {
-  /** Items to keep, new or changed, by id. */
+  /** New or changed items, by id. */
   keep: Map<string, Item>;
-  /** Of those, ids of items that have to outlive the process, but not a power cut: losing the change tells too little, and nothing wrong. */
+  /** Ids in `keep` that must survive the process but need not survive a power cut. */
   loose: Set<string>;
-  /** Ids of items that are done with. */
+  /** Ids of items to drop, with their parts. */
   drop: Map<string, ItemKind>;
-  /** `undefined` forgets. */
+  /** Values to remember, by key. `undefined` forgets the key. */
   remember: Map<string, Remembered | undefined>;
-  /** Keys that are only looked at, and that a shared store compares: the step holds only while nobody has changed them. */
+  /** Keys that the step read. A shared store commits the step only if no other process has changed them. */
   compare: Set<string>;
-  /** A power cut must not undo it, though it may only drop and forget. */
+  /** True if a power cut must not undo the step, even if it only drops and forgets. */
   firm: boolean;
 }
 
 /**
- * Keeps items until they are done with, and remembers.
+ * Stores items until they are dropped, and remembers values.
  *
- * Calls never overlap, but for `hold`. Each may reject with any error; the store is then closed, and opened again later.
+ * Calls never overlap, except `hold`. Each call can reject with any error. The journal then closes the store and opens it
+ * again later.
  */
 export interface Store {
-  /** Whether what is kept outlives the process, so that it may be let go of on close. */
+  /** True if stored data survives the process, so that the memory can drop it on close. */
   readonly durable: boolean;
   /**
-   * Whether several processes use it at once. It then drops what was remembered by itself, in time, and `open` returns
-   * all that this process has in it: what is missing is another's.
+   * True if several processes use the store at the same time. Such a store drops remembered values automatically, and `open`
+   * returns all items of this process: missing items belong to another process.
    */
   readonly shared?: true;
   /**
-   * Whether an earlier process may have left something there, at less expense than by opening. Absent: nobody knows, but what it
-   * has left is found by nobody who does not want it.
+   * Says whether an earlier process might have left data, without opening the store. Absent: unknown, but a process
+   * without nodes for the data does not find it.
    */
   readonly mayHold?: boolean | undefined;
-  /** Opens or reopens, and returns what was left. */
+  /** Opens or reopens the store, and returns the data of earlier processes. */
   open(events: StoreEvents): Promise<RecoveredState>;
   /**
-   * Puts a text where a crash does not reach it, before it returns: a commit takes its time, and whoever sent it has
-   * forgotten it already. Never throws. Returns `undefined` when it could not. Absent: there is no such place.
+   * Saves a text synchronously so that it survives a crash, because a commit takes time and the service has forgotten the
+   * text already. It never throws, and returns `undefined` on failure. Absent: the store has no such place.
    */
   hold?(text: string): PendingWrite | undefined;
   /**
-   * Whether items of a dead process might still come, because it is not known yet of another process whether it lives. Only of a
-   * store that is shared.
+   * Says whether items of a dead process might still come, because it is not known yet whether another process lives. Only
+   * a shared store has it.
    */
   awaitsClaims?(): Promise<boolean>;
-  /** What is remembered under each key, `undefined` where nothing is. */
+  /** Returns the value of each key, or `undefined`. */
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]>;
-  /** Reads all that this process has in the store, for an import. The store is open. */
+  /** Reads all data of this process from the open store, for an import. */
   pages(): AsyncIterable<StorePage>;
   /**
-   * Drops all that {@link pages} reads, in one atomic step. A shared store drops the items of this process only.
+   * Drops everything that {@link pages} reads, in one atomic step. A shared store drops only the items of this process.
    *
-   * @param key under which `mark` is remembered from then on
+   * @param key key under which the store then remembers `mark`
    */
   clear(key: string, mark: Remembered): Promise<void>;
   /**
-   * Makes one atomic step. When it resolves, what it keeps and remembers outlives the process if the store does.
+   * Commits one atomic step. When it resolves, the kept items and remembered values survive the process if the store is
+   * durable.
    *
-   * @param recalled what the step is based on, as `recall` returned it; of that a shared store compares what changes
-   * @throws StoreConflict when that does not hold
+   * @param recalled values that the step depends on, as `recall` returned them. A shared store compares those that change
+   * @throws StoreConflict if another process has changed one of them
    */
   commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void>;
   /**
-   * Drops what was remembered for a time that is over. May do a part and continue at the next call.
+   * Drops remembered values whose time is over. It can do a part and continue at the next call.
    *
-   * @param renew what is to be there of it from now on; `undefined`: nothing, its time is over
+   * @param renew returns the value to keep, or `undefined` if its time is over
    */
   sweep(renew: (remembered: Remembered) => Remembered | undefined): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Texts, numbers and keys stand in keys of what is remembered only as digests. */
+/** Makes the digest of bodies, numbers and keys that stand in the keys of remembered values. */
 export function digest(...parts: unknown[]): string {
   return hash('sha256', JSON.stringify(parts), 'base64url').slice(0, 22);
 }
 
-/** Starts from nothing, or from earlier changes, the later ones prevailing. */
+/** Creates empty changes, or joins earlier ones. The later ones prevail. */
 export function createChanges(...earlier: readonly Changes[]): Changes {
   const changes: Changes = {
     keep: new Map(),
@@ -207,20 +209,20 @@ export function createChanges(...earlier: readonly Changes[]): Changes {
 }
 
 /**
- * Keeps an item, which may have been dropped before.
+ * Keeps an item, also if an earlier change dropped it.
  *
- * @param isLoose a power cut may undo it; see {@link Changes.loose}
+ * @param isLoose true if a power cut can undo the change; see {@link Changes.loose}
  */
 export function keepItem({ keep, loose, drop }: Changes, item: Item, isLoose = false): void {
   const { id } = item;
   drop.delete(id);
-  // What was to be flushed before still is.
+  // An item that had to be flushed before must still be flushed.
   if (isLoose && (loose.has(id) || !keep.has(id))) loose.add(id);
   else loose.delete(id);
   keep.set(id, item);
 }
 
-/** Drops an item, which may have been kept before. */
+/** Drops an item, also if an earlier change kept it. */
 export function dropItem({ keep, drop }: Changes, id: string, part: ItemKind): void {
   keep.delete(id);
   drop.set(id, part);
@@ -235,14 +237,14 @@ export function addChanges(changes: Changes, { keep, loose, drop, remember, comp
   changes.firm ||= firm;
 }
 
-/** Says whether a step has to be flushed: what is merely dropped need not be, since losing that tells twice. */
+/** Checks whether a step must be flushed. A lost drop need not be flushed, because it only causes a redelivery. */
 export function isFlushed({ keep, loose, firm }: Changes): boolean {
   if (firm) return true;
   for (const id of keep.keys()) if (!loose.has(id)) return true;
   return false;
 }
 
-/** Says whether there is nothing to commit. */
+/** Checks whether the changes are empty. */
 export function isNoChange({ keep, drop, remember, compare }: Changes): boolean {
   return keep.size === 0 && drop.size === 0 && remember.size === 0 && compare.size === 0;
 }
@@ -259,18 +261,18 @@ function withoutVersion({ v: _, ...item }: Item & { v?: number }): Item {
   return item;
 }
 
-/** Whether a later version of this package has written an item: this one leaves it alone. */
+/** Checks whether a later version of this package wrote an item, which this version does not change. */
 export function isNewerVersion(text: string): boolean {
   const v = /^\{"v":(\d+),/.exec(text)?.[1];
   return Number(v) > itemVersion;
 }
 
-/** Writes what is remembered as one line of text: when, how long, and the value. */
+/** Formats a remembered value as one line: start, duration and value. */
 export function formatRemembered({ at, forMs, value }: Remembered): string {
   return at === 0 && forMs === 0 ? value : `${at} ${forMs} ${value}`;
 }
 
-/** Reads it again. What nobody has written so is remembered for no time, under its whole text, and stays as it is. */
+/** Parses a remembered value. A text in another format becomes a value without a duration, and stays unchanged. */
 export function parseRemembered(text: string): Remembered {
   const afterAt = text.indexOf(' ');
   const afterForMs = text.indexOf(' ', afterAt + 1);
@@ -281,9 +283,9 @@ export function parseRemembered(text: string): Remembered {
 }
 
 /**
- * Reads items, in the order in which they are listed.
+ * Reads items in the listed order.
  *
- * @param quarantine keeps what cannot be read elsewhere, and returns the place
+ * @param quarantine moves an unreadable item to another place, and returns the place
  */
 export async function readItems(
   listed: AsyncIterable<[id: string, text: string]> | Iterable<[id: string, text: string]>,
@@ -304,7 +306,7 @@ export async function readItems(
   return items;
 }
 
-/** What the operating system or the database calls the failure: `ENOSPC`, `LEVEL_LOCKED`. */
+/** Names a failure in the words of the operating system or the database, such as `ENOSPC` or `LEVEL_LOCKED`. */
 export function describeStoreFailure(error: unknown): string {
   const codes: string[] = [];
   for (let current = error; current instanceof Error && codes.length < 3; current = current.cause) {
@@ -313,7 +315,7 @@ export function describeStoreFailure(error: unknown): string {
   return codes.join(', ') || 'unknown reason';
 }
 
-/** Why a store cannot be used. */
+/** Converts a failure of a store into an `SmsError`. */
 export function asStoreError(cause: unknown): SmsError {
   if (isSmsError(cause)) return cause;
   return new SmsError('storeUnavailable', {
@@ -322,32 +324,32 @@ export function asStoreError(cause: unknown): SmsError {
   });
 }
 
-/** So many digits of an id, to the base of 36, say when it was given, in µs since 1970. */
+/** Number of base-36 digits of an id that give its time, in µs since 1970. */
 export const idTimeLength = 11;
 
-/** When an item got its id, in ms since 1970: a little later than then where many came at once. */
+/** Returns the time at which an item got its id, in ms since 1970. If many came together, it is slightly late. */
 export function timeOf({ id }: Pick<Item, 'id'>): number {
   return Number.parseInt(id.slice(0, idTimeLength), 36) / 1_000;
 }
 
-/** What is listed, or written, at once ends soon after so many bytes. */
+/** A page, or a batch of writes, ends soon after this number of bytes. */
 export const mostBytes = 1_048_576;
 
-/** A key gets a text, or is deleted where there is none. */
+/** Writes a text under a key, or deletes the key if the text is `undefined`. */
 export type Operation = readonly [key: string, text: string | undefined];
 
-/** Texts by key, in a folder that is open for this process alone. Calls never overlap. Each may reject with any error. */
+/** Texts by key, in a folder that only this process has open. Calls never overlap. Each can reject with any error. */
 export interface Database {
-  /** A file that is in its place for as long as the database is. */
+  /** A file that exists for as long as the database does. */
   readonly file: string;
-  /** What stands under each key, `undefined` where nothing does. */
+  /** Returns the text of each key, or `undefined`. */
   read(keys: readonly string[]): Promise<(string | undefined)[]>;
   /**
-   * What stands under the keys from one on and before another, in the order of the bytes of their UTF-8. There are `limit` at most, and fewer
-   * where their texts are large, see {@link mostBytes}; none where there are no more.
+   * Lists the texts of the keys from `from` to before `before`, in the order of their UTF-8 bytes. It returns at most `limit`,
+   * fewer if the texts are large (see {@link mostBytes}), and none at the end.
    */
   list(from: string, before: string, limit: number): Promise<[key: string, text: string][]>;
-  /** Does all or nothing. What is not flushed outlives the process, but not a power cut until something later is flushed. */
+  /** Writes all operations or none. Without a flush, they survive the process, but a power cut only after a later flush. */
   write(operations: readonly Operation[], options: { isFlushed: boolean }): Promise<void>;
   close(): Promise<void>;
 }
@@ -355,8 +357,8 @@ export interface Database {
 /** A kind of database. */
 export interface Engine {
   readonly name: string;
-  /** Whether files of these names are its own. */
+  /** Checks whether this engine wrote files of these names. */
   hasWritten(names: readonly string[]): boolean;
-  /** Returns how to open a folder that exists; `undefined` when this machine, or this Node.js, has no such engine. */
+  /** Returns the function that opens an existing folder, or `undefined` if this machine or Node.js has no such engine. */
   load(): Promise<((folder: string) => Promise<Database>) | undefined>;
 }
