@@ -171,6 +171,7 @@ export const reasons = {
     callbackUnreadable: '{{detail}}',
   }),
   ...ofCode('SMS_UNREACHABLE', {
+    storedWaiting: 'The message is stored and will be sent when the service is available again ({{waiting}} waiting).',
     unreachable:
       'The service at {{host}} could not be reached ({{detail}}). Nothing was sent. Check the base URL, the network and the proxy.',
     unreachableRead:

@@ -22,7 +22,9 @@ export function translateError(RED: NodeAPI, error: unknown): SmsError {
   const known = asSmsError(error);
   const text = translate(RED, `errors.${known.reason}`, formatParams(RED, known.params));
   // A catalog that does not know the reason gives the key back.
-  return known.with({}, text.endsWith(`errors.${known.reason}`) ? known.message : text);
+  if (text.endsWith(`errors.${known.reason}`)) return known.with({}, known.message);
+  const { waiting } = known;
+  return known.with({}, waiting ? `${text} ${translate(RED, 'errors.storedWaiting', { waiting })}` : text);
 }
 
 /** An error names a property as the flow file does, and a time as ISO 8601; a person reads what the form calls it, and the clock of the server with its zone. */

@@ -95,16 +95,16 @@ export class Admin {
     const { ledger, reconciliations, queue, dispatcher } = this.#options;
     const { failing, scheduled } = dispatcher;
     const { texts } = ledger;
-    const { page, total: kept } = texts.page('kept', 1);
+    const kept = texts.count('kept');
     return {
       inFlight: queue.inFlight + reconciliations.searches.size,
       waiting: queue.waitingUnkept + kept,
       kept,
       scheduled,
-      uncertain: texts.page('uncertain', 0).total,
+      uncertain: texts.count('uncertain'),
       awaitingReply: ledger.followUps.open.replyRequest.total,
       awaitingReport: ledger.followUps.open.report.total,
-      ...present({ oldestKeptAt: page[0]?.place.at, failing }),
+      ...present({ oldestKeptAt: texts.oldestKeptAt, failing }),
     };
   }
 

@@ -409,7 +409,13 @@ export class Dispatcher implements TurnSource {
     for (const [node, { size, tried, scheduled }] of this.#nodes) {
       const handler = registrations.handlerOf(node);
       const waiting = size - scheduled.size;
-      if (handler && waiting > tried && told.tell(node)) handler.onOutage(error.with({ waiting }));
+      if (handler && waiting > tried && told.tell(node)) handler.onOutage(createOutage(error, waiting));
     }
   }
+}
+
+/** The error of an outage is not an outcome, and says so. */
+function createOutage(error: SmsError, waiting: number): SmsError {
+  const { message } = new SmsError('storedWaiting', { params: { waiting } });
+  return error.with({ waiting }, `${error.message} ${message}`);
 }

@@ -52,11 +52,10 @@ export function takeWithinLimits(counting: Counting, look: Look, changes: Change
   const limited: Limited[] = [];
   for (const msisdn of counting.recipients) {
     const own = windows.of(msisdn);
-    const [first, ...others] = counting.text.options.unlimited ? [] : own.filter(({ isFull }) => isFull);
+    const [first, ...others] = counting.text.options.unlimited ? [] : own.flatMap((window) => window.reached());
     if (first) {
-      const last = others.reduce((last, one) => (last.freeAt >= one.freeAt ? last : one), first);
-      const { limit, most, lengthMs } = last.on;
-      limited.push({ msisdn, limit, most, lengthMs, until: last.freeAt });
+      const last = others.reduce((last, one) => (last.until >= one.until ? last : one), first);
+      limited.push({ msisdn, ...last });
     } else for (const window of own) window.add();
   }
   windows.write(changes);
@@ -93,36 +92,36 @@ export function mergeLimits(own: Remembered, former: Remembered): Remembered {
 }
 
 /** A limit as it concerns one recipient. */
-interface LimitOn extends Pick<Limited, 'limit' | 'most' | 'lengthMs'> {
-  key: string;
-}
+type LimitOn = Pick<Limited, 'limit' | 'most' | 'lengthMs'>;
 
-/** Limits of one length count under one key, and the least of them holds. */
-function limitsOn(msisdn: string, limits: readonly LimitSettings[]): LimitOn[] {
-  const found = new Map<string, LimitOn>();
-  const add = (limit: LimitOn) => {
-    if (limit.most < (found.get(limit.key)?.most ?? Number.POSITIVE_INFINITY)) found.set(limit.key, limit);
-  };
+/**
+ * The limits that concern a recipient, by the keys under which they count. The key of a number does not name the length of its limits, so that
+ * the counts stay if a length changes.
+ */
+function limitsOn(msisdn: string, limits: readonly LimitSettings[]): Map<string, LimitOn[]> {
+  const found = new Map<string, LimitOn[]>();
+  const add = (key: string, limit: LimitOn) => void found.set(key, [...(found.get(key) ?? []), limit]);
   // Numbers stand in keys only as digests.
   const number = createHash('sha256').update(msisdn).digest('base64url');
   for (const { perHandset, perHandsetMs, perDay } of limits) {
-    const key = `${limitPrefix}handset:${perHandsetMs}:${number}`;
-    if (perHandset !== undefined) add({ limit: 'handset', most: perHandset, lengthMs: perHandsetMs, key });
-    if (perDay !== undefined) add({ limit: 'day', most: perDay, lengthMs: dayMs, key: dayKey });
+    if (perHandset !== undefined) {
+      add(`${limitPrefix}handset:${number}`, { limit: 'handset', most: perHandset, lengthMs: perHandsetMs });
+    }
+    if (perDay !== undefined) add(dayKey, { limit: 'day', most: perDay, lengthMs: dayMs });
   }
-  return [...found.values()];
+  return found;
 }
 
 /** The windows that a step looks at, each read once and written once. */
 function openWindows({ rules, moment }: Counting, look: Look) {
   const windows = new Map<string, SlidingWindow>();
-  const windowOf = (on: LimitOn) => {
-    const window = windows.get(on.key) ?? new SlidingWindow(on, look(on.key)?.value, moment);
-    windows.set(on.key, window);
+  const windowOf = ([key, limits]: [string, LimitOn[]]) => {
+    const window = windows.get(key) ?? new SlidingWindow(limits, look(key)?.value, moment);
+    windows.set(key, window);
     return window;
   };
   return {
-    of: (msisdn: string) => limitsOn(msisdn, rules.limits).map(windowOf),
+    of: (msisdn: string) => [...limitsOn(msisdn, rules.limits)].map(windowOf),
     write(changes: Changes): void {
       for (const [key, window] of windows) if (window.isChanged) changes.remember.set(key, window.format());
     },
@@ -153,7 +152,7 @@ const leastSetMs = 1_000;
 const toleratedAheadMs = 60_000;
 
 /**
- * Texts that count at a moment, of those that went out in the last `lengthMs`.
+ * Messages that count at a moment for some limits: those that went out within the longest of them.
  *
  * It errs on the strict side: up to {@link mostEntries} moments are exact; of more, each counts for a 360th of the window
  * longer at most. When the clock is set while the process runs, they count on as if it had not been. Of what another process
@@ -161,7 +160,8 @@ const toleratedAheadMs = 60_000;
  * which it is first seen to lie ahead.
  */
 class SlidingWindow {
-  readonly on: LimitOn;
+  readonly #limits: readonly LimitOn[];
+  readonly #lengthMs: number;
   /**
    * Whether it has to be written: also when the clock was set back though nothing was counted, or what lies ahead would count
    * until the clock has caught up.
@@ -169,12 +169,12 @@ class SlidingWindow {
   isChanged = false;
   readonly #moment: Moment;
   readonly #texts: Counted[] = [];
-  #count = 0;
 
   /** @param value of what {@link format} has made; `undefined`, or what is not such a value, for none */
-  constructor(on: LimitOn, value: string | undefined, moment: Moment) {
-    const { lengthMs } = on;
-    this.on = on;
+  constructor(limits: readonly LimitOn[], value: string | undefined, moment: Moment) {
+    const lengthMs = Math.max(...limits.map((limit) => limit.lengthMs));
+    this.#limits = limits;
+    this.#lengthMs = lengthMs;
     this.#moment = moment;
     const { texts, lead, origin } = parse(value);
     const byMs = origin === moment.origin ? setBy(moment.lead - lead) : 0;
@@ -187,32 +187,29 @@ class SlidingWindow {
       }
       if (moment.now - counted[0] >= lengthMs) continue;
       this.#texts.push(counted);
-      this.#count += counted[1];
     }
     this.#texts.sort(([a], [b]) => a - b);
   }
 
-  /** Whether one more would be over the limit. */
-  get isFull(): boolean {
-    return this.#count >= this.on.most;
-  }
-
-  /** When so few count that one more is within the limit, in ms since 1970. */
-  get freeAt(): number {
-    const { most, lengthMs } = this.on;
-    let count = this.#count;
-    for (const [at, leaving] of this.#texts) {
-      count -= leaving;
-      if (count < most) return at + lengthMs;
-    }
-    return this.#moment.now;
+  /** The limits that one more message would exceed, each with the time from which it would not, in ms since 1970. */
+  reached(): Omit<Limited, 'msisdn'>[] {
+    return this.#limits.flatMap((limit) => {
+      const { most, lengthMs } = limit;
+      const counted = this.#texts.filter(([at]) => this.#moment.now - at < lengthMs);
+      let count = counted.reduce((sum, [, more]) => sum + more, 0);
+      if (count < most) return [];
+      for (const [at, leaving] of counted) {
+        count -= leaving;
+        if (count < most) return [{ ...limit, until: at + lengthMs }];
+      }
+      return [{ ...limit, until: this.#moment.now }];
+    });
   }
 
   /** Counts one that goes out now. */
   add(): void {
     const { now } = this.#moment;
     this.isChanged = true;
-    this.#count++;
     const last = this.#texts.at(-1);
     // One that lies ahead, by the clock of another machine, counts for longer.
     if (last && last[0] >= now) last[1]++;
@@ -220,7 +217,7 @@ class SlidingWindow {
     if (this.#texts.length <= mostEntries) return;
     const steps = new Map<number, Counted>();
     for (const [at, count] of this.#texts) {
-      const step = Math.floor((at * stepsOfWindow) / this.on.lengthMs);
+      const step = Math.floor((at * stepsOfWindow) / this.#lengthMs);
       steps.set(step, [at, count + (steps.get(step)?.[1] ?? 0)]);
     }
     this.#texts.splice(0, this.#texts.length, ...steps.values());
@@ -229,13 +226,12 @@ class SlidingWindow {
   /** Counts one less of those that went out at `at`, if any still do. */
   remove(at: Moment): void {
     const when = at.now + (at.origin === this.#moment.origin ? setBy(this.#moment.lead - at.lead) : 0);
-    if (this.#moment.now - when >= this.on.lengthMs) return;
+    if (this.#moment.now - when >= this.#lengthMs) return;
     // Where several moments were put together, they are under the last of them.
     const index = this.#texts.findIndex(([latest]) => latest >= when);
     const counted = this.#texts[index];
-    if (!counted || counted[0] - when >= this.on.lengthMs / stepsOfWindow) return;
+    if (!counted || counted[0] - when >= this.#lengthMs / stepsOfWindow) return;
     this.isChanged = true;
-    this.#count--;
     counted[1]--;
     if (counted[1] === 0) this.#texts.splice(index, 1);
   }
@@ -245,7 +241,7 @@ class SlidingWindow {
     if (this.#texts.length === 0) return undefined;
     const { now, lead, origin } = this.#moment;
     const value = JSON.stringify({ origin, lead, texts: this.#texts });
-    return { at: now, forMs: Math.ceil(this.on.lengthMs) + spareMs, value };
+    return { at: now, forMs: Math.ceil(this.#lengthMs) + spareMs, value };
   }
 }
 

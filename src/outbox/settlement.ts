@@ -211,7 +211,7 @@ export class Settlement {
     let outcome: Outcome = error;
     if (evidence) {
       // Nobody can decide about it before its outcome is known.
-      ledger.texts.unlisted.add(id);
+      ledger.texts.hide(id);
       this.searching.add(node, 1);
       registrations.tellState(node);
       try {

@@ -8,7 +8,7 @@ import type { AnswerChoice } from '../replies/answers';
 import type { Item } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
 import type { Moment } from './limits';
-import { DueTimes, formatOrder } from './queue';
+import { DueTimes, formatOrder, OrderedMap } from './queue';
 import { explainWithheld, isWithheldError, type TimeOptions, type Withheld } from './rules';
 
 /** Where a text stands: the steps of `transitions.ts` are the only ways from one to another. */
@@ -282,8 +282,11 @@ export class TextBook extends Map<string, Text> {
   readonly written = new Set<string>();
   /** Ids of messages that wait and have a key of `replace`. */
   readonly replaceable = new Set<string>();
-  /** Ids of texts about which nobody can decide for now. */
-  readonly unlisted = new Set<string>();
+  /** Ids of messages that a user can decide about, in the order of {@link orderOf}. They are counted as they change. */
+  readonly #listed: Readonly<Record<TextEntryState, OrderedMap<string>>> = {
+    kept: new OrderedMap(),
+    uncertain: new OrderedMap(),
+  };
   readonly #clock: Clock;
   /** An uncertain text can be decided about for so long. */
   readonly #decisions: DueTimes;
@@ -325,6 +328,8 @@ export class TextBook extends Map<string, Text> {
     const { id, state, settledAt = 0 } = text;
     this.#withdraw(id);
     this.set(id, text);
+    const place = entryOf(text);
+    if (place) this.#listed[place.state].set(orderOf(place, id), id);
     if (state === 'waiting' && text.options.replaceKey !== undefined) this.replaceable.add(id);
     if (state !== 'uncertain') return;
     const since = ClockSkew.of(this.#clock).timeOf(settledAt);
@@ -332,26 +337,45 @@ export class TextBook extends Map<string, Text> {
     this.#decisions.set(id, this.#clock.elapsed() + leftMs);
   }
 
-  /** As what somebody may decide about a text, if so. */
+  /** A user cannot decide about a message until it is put again. */
+  hide(id: string): void {
+    const text = this.get(id);
+    if (text) this.#unlist(text);
+  }
+
+  /** As what a user can decide about a message, if so. */
   entry(id: string): TextEntryPlace | undefined {
     const text = this.get(id);
-    return text && !this.unlisted.has(id) ? entryOf(text) : undefined;
+    const place = text && entryOf(text);
+    return place && this.#listed[place.state].has(orderOf(place, id)) ? place : undefined;
+  }
+
+  /** Number of messages that a user can decide about. */
+  count(state: TextEntryState): number {
+    return this.#listed[state].size;
+  }
+
+  /** Time of the oldest stored message, in ms. */
+  get oldestKeptAt(): number | undefined {
+    const { first = '' } = this.#listed.kept;
+    return this.get(this.#listed.kept.get(first) ?? '')?.arrivedAt;
   }
 
   /**
-   * At most so many of those, oldest first, how many there are in all, and what to ask for more with; absent: these were the last.
+   * A page of the messages that a user can decide about, the oldest first, and what to ask for the next page with, if there is one.
    *
-   * @param after what an earlier page gave as its `next`, whether that entry is still here or not; absent: from the first
+   * @param after `next` of the page before, whether that message is still here or not; absent: from the first
    */
-  page(state: TextEntryState, most: number, after = '') {
-    // By their times, those of one time by their ids.
-    const all = [...this.values()].flatMap((text) => {
-      const place = this.entry(text.id);
-      return place?.state === state ? { text, place, key: formatOrder(place.at) + text.id } : [];
+  page(state: TextEntryState, limit: number, after = '') {
+    const listed = [...this.#listed[state].keys()].filter((order) => order > after).sort();
+    const orders = listed.slice(0, limit);
+    const page = orders.flatMap((order) => {
+      const text = this.get(this.#listed[state].get(order) ?? '');
+      const place = text && entryOf(text);
+      return place ? [{ text, place }] : [];
     });
-    const listed = all.filter(({ key }) => key > after).sort((a, b) => (a.key < b.key ? -1 : 1));
-    const page = listed.slice(0, most);
-    return { page, total: all.length, ...present({ next: listed.length > most ? page.at(-1)?.key : undefined }) };
+    const next = listed.length > limit ? orders.at(-1) : undefined;
+    return { page, total: this.count(state), ...present({ next }) };
   }
 
   override delete(id: string): boolean {
@@ -359,12 +383,27 @@ export class TextBook extends Map<string, Text> {
     return super.delete(id);
   }
 
-  /** Nobody decides about a text any more, as it has been so far. */
-  #withdraw(id: string): void {
-    this.unlisted.delete(id);
-    this.replaceable.delete(id);
-    if (this.get(id)?.state === 'uncertain') this.#decisions.delete(id);
+  override clear(): void {
+    for (const id of [...this.keys()]) this.delete(id);
   }
+
+  #withdraw(id: string): void {
+    const text = this.get(id);
+    if (!text) return;
+    this.#unlist(text);
+    this.replaceable.delete(id);
+    if (text.state === 'uncertain') this.#decisions.delete(id);
+  }
+
+  #unlist(text: Text): void {
+    const place = entryOf(text);
+    if (place) this.#listed[place.state].delete(orderOf(place, text.id));
+  }
+}
+
+/** Sorts entries by their times, and those of one time by their ids. */
+function orderOf({ at }: TextEntryPlace, id: string): string {
+  return formatOrder(at) + id;
 }
 
 function entryOf(text: Text): TextEntryPlace | undefined {

@@ -34,6 +34,7 @@ describe('the list of texts to decide about', () => {
 
   it('reads no more of a hundred thousand than it shows, on any page', () => {
     for (let number = 0; number < 100_000; number++) texts.put(createText(number, 'waiting'));
+    assert.deepEqual([texts.count('kept'), texts.count('uncertain'), texts.oldestKeptAt, read], [100_000, 0, 0, 0]);
     let next: string | undefined;
     for (const first of [0, 200, 400]) {
       read = 0;

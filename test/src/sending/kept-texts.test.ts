@@ -124,6 +124,10 @@ describe('kept texts', () => {
     assert.deepEqual(node.ends, []);
     assert.equal(node.outages.length, 1);
     assert.equal(node.outages[0]?.code, 'SMS_UNREACHABLE');
+    assert.match(
+      node.outages[0]?.message ?? '',
+      /is stored and will be sent when the service is available again \(\d waiting\)/,
+    );
     assert.equal(node.state?.waiting, 4);
     assert.equal(node.state?.outage?.code, 'SMS_UNREACHABLE');
     side.service.otherwise = { takes: true };

@@ -505,6 +505,19 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     assert.equal(await later.sendAfter(1), 'to 6421555123');
   });
 
+  it('keeps the counts if its number or its minutes change', () => {
+    const before = createProcess({ perHandset: 1 });
+    before.take(['6421555001']);
+    const { clock, store } = before;
+    for (const limit of [{ perHandset: 1, perHandsetMs: hourMs + minuteMs }, { perHandset: 2 }]) {
+      const after = createProcess(limit, { clock, store });
+      assert.deepEqual(
+        [1, 2].map(() => after.take(['6421555001']).limited.length),
+        limit.perHandset === 1 ? [1, 1] : [0, 1],
+      );
+    }
+  });
+
   it('has an error that names the limit, and when it ends to the second', () => {
     const until = Date.UTC(2026, 0, 1, 12, 0, 0, 1);
     const [ofDay, ofHandset] = [dayLimit, handsetLimit].map((limit) =>
