@@ -32,6 +32,7 @@ const sharedDefaults = {
   callbackUrl: ['str', ''],
   callbackStatusUrl: ['str', ''],
   once: ['none', ''],
+  replace: ['none', ''],
   remember: ['none', ''],
   at: ['none', ''],
 } as const;
@@ -175,7 +176,7 @@ export class SendFields {
     const priority = typeof given === 'number' ? given : await given;
     const options: SendOptions = { retries, retryUncertain, resolveMs, priority, unlimited };
     if (isEssential) options.essential = true;
-    const { once, remember, report } = values;
+    const { once, replace, remember, report } = values;
     const at = this.#typed.has('at') ? parseAt(values.at, timeZone, Date.now()) : undefined;
     if (isKept || at !== undefined) {
       const minutes = await this.#number('expire', message);
@@ -184,10 +185,27 @@ export class SendFields {
       if (at !== undefined) options.at = { time: at, keep };
     }
     if (this.#typed.has('once')) options.once = parseKey('once', once);
+    if (this.#typed.has('replace')) options.replaceKey = parseKey('replace', replace);
     if (this.#typed.has('remember')) options.remember = { value: parseRemembered(remember) };
     if (!isBlank(report)) options.reportMs = parseInput('report', report, limits['sms-send'].report) * 60 * minuteMs;
     if (answers) Object.assign(options, this.#readAsk(values, maxLength), { answers });
     return { ...draft, options };
+  }
+
+  /** Whether an input withdraws a stored message instead of sending one. */
+  isReset(message: SmsMessage): boolean {
+    return this.#typed.has('replace') && Object.hasOwn(message, 'reset');
+  }
+
+  /**
+   * Reads the key of `replace` alone.
+   *
+   * @throws SmsError `SMS_INPUT` with the field `replace`
+   */
+  async readReplaceKey(message: SmsMessage): Promise<string> {
+    if (this.#unset?.field === 'replace') parseText('replace', this.#unset.value);
+    const input = this.#variables.find(({ field }) => field === 'replace');
+    return parseKey('replace', input ? await this.#evaluate(input, message) : this.#constants.replace);
   }
 
   /** The wait, and the message that follows an unclear reply. */

@@ -95,6 +95,12 @@ class Sender {
     const { message } = input;
     try {
       const { account, sending } = this.#attach();
+      if (this.#fields.isReset(message)) {
+        const key = await this.#readings.run(this.#fields.readReplaceKey(message));
+        await sending.withdraw(key);
+        input.done();
+        return;
+      }
       const order = await this.#readings.run(this.#fields.read(message, account));
       const origin = this.#createOrigin(input, order);
       sending.send({ ...order, origin, flowMessage: () => formatFlowMessage(message) });
