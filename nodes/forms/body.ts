@@ -39,12 +39,20 @@ export function prepareBody(node: EditorNode): void {
   body.trigger('change');
 }
 
-const variable = /\{\{\{?[^{}]*\}?\}\}/g;
+/** Removes the tags of a template, such as `{{payload}}`. */
+function removeTags(template: string): string {
+  const [beginning = '', ...parts] = template.split('{{');
+  const fixed = parts.map((part) => {
+    const end = part.indexOf('}}');
+    return end < 0 ? part : part.slice(end + 2).replace(/^}/, '');
+  });
+  return beginning + fixed.join('');
+}
 
 /** Says how many characters and parts a body has. Of a template, it counts the fixed characters. */
 function describe(node: EditorNode, written: string, isTemplate: boolean): string {
   if (isEnv(written)) return text('sms-send.measure.later');
-  const body = isTemplate ? written.replaceAll(variable, '') : written;
+  const body = isTemplate ? removeTags(written) : written;
   const type = typeIn(node, 'contentType');
   const isUtf16 = type === 'str' && /utf-16/i.test(String(valueIn(node, 'contentType')));
   const noLimits = { fragmentationLimit: undefined, maxLength: undefined };
