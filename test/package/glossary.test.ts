@@ -54,7 +54,7 @@ describe('the glossary', () => {
     // In English a text is a message, too.
     if (language === 'en-US') continue;
     it(`has the body of a message in ${language} only for its words`, () => {
-      const word = rows.find(({ term }) => term === 'text')?.cells[column] ?? '';
+      const word = rows.find(({ term }) => term === 'body')?.cells[column] ?? '';
       // Other words end with it, such as that for a context; where no spaces are written none does. `text/plain` is a name.
       const isSpaced = /^[\p{Script=Latin}\p{Script=Cyrillic}]/u.test(word);
       const pattern = new RegExp(isSpaced ? `(?<!\\p{L})${word}(?!/)` : word, 'iu');
