@@ -2,7 +2,17 @@ import { isLoopback, parseBaseUrl } from '../src/login';
 import { isBlank } from '../src/wire/fields';
 import type { EditorNode } from './forms/editor';
 import { checkBaseUrl, checkPrefixes, checkQuietTime, checkRedisUrl, checkTimeZone, mendBaseUrl } from './forms/rules';
-import { fillDefaults, isUsedBy, listNames, numberIn, prepare, tell, text, valueIn } from './forms/shared';
+import {
+  explainConnection,
+  fillDefaults,
+  isUsedBy,
+  listNames,
+  numberIn,
+  prepare,
+  tell,
+  text,
+  valueIn,
+} from './forms/shared';
 import { limits } from './limits';
 import { type SameLoginReport, savedPassword } from './runtime/account-report';
 import { addTab, removeTab, showTab } from './sidebar/tab';
@@ -189,11 +199,14 @@ function prepareSharing(node: EditorNode): void {
   let timer: number | undefined;
 
   const show = ({ same, others }: SameLoginReport) => {
-    const names = same.map(({ id, name }) => labelOf(RED.nodes.node(id)) ?? (name || id));
+    const nameOf = ({ id, name }: SameLoginReport['same'][number]) => labelOf(RED.nodes.node(id)) ?? (name || id);
+    const names = same.map(nameOf);
     const neighbour = labelOf(findNeighbour(node, others));
     const known = names.length > 0 ? node._('sms-account.hint.sameLogin', { names: listNames(names) }) : '';
     const words = known || (neighbour === undefined ? '' : node._('sms-account.hint.sameAddress', { name: neighbour }));
-    hint.toggle(words !== '').text(words);
+    const other = same.find(({ differs = [] }) => differs.length > 0);
+    const connection = other ? ` ${explainConnection({ name: nameOf(other), settings: other.differs ?? [] })}` : '';
+    hint.toggle(words !== '').text(words + connection);
   };
   const update = () => {
     const data = JSON.stringify(readConnection(node));

@@ -1,5 +1,6 @@
 import { isBlank } from '../../src/wire/fields';
 import { isEnv, type Range, type Setting } from '../limits';
+import type { StateReport } from '../runtime/account-report';
 import type { CredentialDefinition, EditorNode, PropertyDefinition, TextParams } from './editor';
 import { checkNumber, type Verdict } from './rules';
 
@@ -23,6 +24,12 @@ export function language(): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Says that the proxy or the TLS settings of another node of the same login apply. */
+export function explainConnection({ name, settings }: NonNullable<StateReport['connection']>): string {
+  const labels = settings.map((setting) => text(`sms-account.label.${setting}`));
+  return text('sms-account.hint.otherConnection', { name, settings: labels.join(', ') });
 }
 
 const mostNames = 5;

@@ -103,7 +103,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
       const state = oneOf(entryStates, query.state);
       if (!state) return 400;
       const place = typeof after === 'string' ? after : undefined;
-      const { entries, ...rest } = membership.entries(state, parseMost(query.most), place);
+      const { entries, ...rest } = membership.entries(state, parseMost(query.limit), place);
       return { entries: entries.map((entry) => formatEntry(RED, entry)), ...rest } satisfies EntriesReport;
     }),
   );

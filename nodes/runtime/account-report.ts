@@ -48,6 +48,8 @@ export interface StateReport {
   };
   consent: { optedOut: number };
   store: { kind: string; ok: boolean; error?: ErrorReport; former?: { kind: string; error: ErrorReport } };
+  /** Another node of the same login whose settings apply in place of those of this node. */
+  connection?: { name: string; settings: ConnectionSetting[] };
   counts: CountsReport;
 }
 
@@ -82,6 +84,9 @@ export const countNames = [
 ] as const;
 
 type CountName = (typeof countNames)[number];
+
+/** Settings of which only one node of a login can decide. */
+export type ConnectionSetting = 'proxy' | 'tls';
 
 /** What an entry is. */
 export type EntryStateName = 'kept' | 'uncertain' | 'unhandled';
@@ -130,6 +135,8 @@ export interface EntryReport {
   to?: readonly string[];
   from?: string;
   body: string;
+  /** The key of *Replace by key*. */
+  key?: string | undefined;
   error?: ErrorReport;
 }
 
@@ -138,7 +145,7 @@ export const changedTopic = 'sms-account/changed';
 
 /** The answer of `POST sms-account/same`: which other account nodes that run have the login of a form, and which have another. */
 export interface SameLoginReport {
-  same: { id: string; name: string }[];
+  same: { id: string; name: string; differs?: ConnectionSetting[] }[];
   others: string[];
 }
 

@@ -1,9 +1,11 @@
-import { isUsedBy, listNames, text } from '../forms/shared';
+import { explainConnection, isUsedBy, listNames, text } from '../forms/shared';
 import { countNames, type RunningAccount, type StateReport } from '../runtime/account-report';
+import { Choices } from './choices';
 import { arrange, element, icon, setText, show } from './element';
 import { listEntries } from './entry-list';
 import { listOptOuts } from './opt-out-list';
 import type { PagedList } from './paged-list';
+import { forgetFormer, tell } from './server';
 import { formatAge, formatAhead, formatMoment, formatNumber, keepTogether, say } from './wording';
 
 /** An account of the editor, of the runtime, or of both. */
@@ -50,6 +52,11 @@ export class Card {
   readonly #edit: HTMLButtonElement;
   readonly #note = element('p', { class: 'sms-note' });
   readonly #alarms = element('ul', { class: 'sms-lines' });
+  readonly #former = new Choices<'forget'>(
+    [{ name: 'forget', label: say('former.forget'), question: say('former.question') }],
+    () => void this.#forgetFormer(),
+  );
+  readonly #refusal = element('p', { class: 'sms-note', role: 'status', 'aria-live': 'polite' });
   readonly #lines = element('ul', { class: 'sms-lines' });
   readonly #shown = new Map<string, HTMLElement>();
   readonly #facts = element('dl', { class: 'sms-facts' });
@@ -86,6 +93,8 @@ export class Card {
       'div',
       {},
       this.#alarms,
+      this.#former.element,
+      this.#refusal,
       ...[uncertain, unhandled].flatMap(partsOf),
       this.#lines,
       ...partsOf(kept),
@@ -137,6 +146,8 @@ export class Card {
       this.#lines,
       lines.filter(({ level }) => level === 'good'),
     );
+    show(this.#former.element, state.store.former !== undefined);
+    show(this.#refusal, state.store.former !== undefined && this.#refusal.textContent !== '');
     this.#showShelves(state);
     this.#showFacts(state);
     const counts = countNames.flatMap((name) => countFact(`count.${name}`, running.today?.[name]));
@@ -155,7 +166,13 @@ export class Card {
   #explain(): string {
     const { running, isDisabled, others } = this.#account;
     if (running?.error) return running.error.message;
-    if (running) return others.length > 0 ? text('sms-account.hint.sameLogin', { names: listNames(others) }) : '';
+    if (running) {
+      const connection = running.state?.connection;
+      return [
+        ...(others.length > 0 ? [text('sms-account.hint.sameLogin', { names: listNames(others) })] : []),
+        ...(connection ? [explainConnection(connection)] : []),
+      ].join(' ');
+    }
     return say(isDisabled ? 'disabled' : 'notDeployed');
   }
 
@@ -164,7 +181,11 @@ export class Card {
     const now = this.#now();
     const lines: Line[] = [];
     const sinceWhen = (since: string) => say('since', { time: formatMoment(since, now) });
-    if (store.error) {
+    if (store.former) {
+      const { kind, error } = store.former;
+      const words = say('former.waiting', { kind: say(`store.${kind}`), error: error.message });
+      lines.push({ name: 'former', level: 'bad', words });
+    } else if (store.error) {
       const words = say('line', { name: say('store.label'), words: store.error.message });
       lines.push({ name: 'store', level: store.ok ? 'warning' : 'bad', words });
     }
@@ -189,6 +210,14 @@ export class Card {
       lines.push({ name: 'optOut', level: 'warning', words: text('sms-account.hint.optOutPolls') });
     }
     return lines;
+  }
+
+  async #forgetFormer(): Promise<void> {
+    this.#former.setBusy(true);
+    const answer = await forgetFormer(this.#account.id);
+    this.#former.setBusy(false);
+    setText(this.#refusal, 'refusal' in answer ? tell(answer, { denied: 'deniedEntries', missing: 'gone' }) : '');
+    show(this.#refusal, 'refusal' in answer);
   }
 
   #showLines(list: HTMLElement, lines: readonly Line[]): void {

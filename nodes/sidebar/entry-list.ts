@@ -20,7 +20,7 @@ export function listEntries(account: string, state: EntryStateName, now: () => n
     length: pageLength,
     denied: say('refusal.deniedEntries'),
     empty: () => say(`empty.${state}`),
-    read: (after) => readEntries(account, state, { most: pageLength, after }),
+    read: (after) => readEntries(account, state, { limit: pageLength, after }),
     draw({ entries, total }) {
       all.offer(total > 1 ? choicesFor(state, total) : []);
       const known = rows;

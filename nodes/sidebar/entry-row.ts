@@ -64,13 +64,14 @@ export class EntryRow {
   }
 
   #draw(entry: EntryReport): void {
-    const { body, error, node, dueAt, leftAt } = entry;
+    const { body, error, node, dueAt, leftAt, key } = entry;
     const shown = body.length > longestText ? `${body.slice(0, longestText)}…` : body;
     const parts: HTMLElement[] = [
       element('div', { class: 'sms-entry-head' }, element('strong', {}, describeParties(entry)), this.#age),
       element('div', { class: 'sms-entry-text' }, shown),
     ];
     if (dueAt || leftAt) parts.push(this.#leaves);
+    if (key !== undefined) parts.push(element('div', { class: 'sms-muted' }, say('key', { key })));
     if (error) parts.push(element('div', { class: 'sms-muted' }, error.message));
     // It goes by itself to the first that takes it.
     if (node === '') parts.push(element('div', { class: 'sms-muted' }, say('noNode')));

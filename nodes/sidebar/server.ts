@@ -30,9 +30,9 @@ export function readAccounts(): Promise<Answer<AccountsReport>> {
 export async function readEntries(
   account: string,
   state: EntryStateName,
-  { most, after }: { most: number; after?: string | undefined },
+  { limit, after }: { limit: number; after?: string | undefined },
 ): Promise<Answer<EntriesReport>> {
-  const data = { state, most, ...(after === undefined ? undefined : { after }) };
+  const data = { state, limit, ...(after === undefined ? undefined : { after }) };
   const answer = await ask<EntriesReport>(`${pathOf(account)}/entries`, { data });
   return 'status' in answer && answer.status === 503 ? { refusal: 'opening' } : answer;
 }
@@ -75,6 +75,11 @@ export function changeOptOuts(
  */
 export function tell({ refusal, message }: Refused, keys: { readonly [Of in Refusal]?: string } = {}): string {
   return message ?? say(`refusal.${keys[refusal] ?? refusal}`);
+}
+
+/** Starts an account without the data of its former store. */
+export function forgetFormer(account: string): Promise<Answer<unknown>> {
+  return post(`${pathOf(account)}/former`, { action: 'forget' });
 }
 
 function pathOf(account: string): string {

@@ -294,7 +294,7 @@ describe('The forms in the editor', function () {
     const polls = form.locator('#sms-account-opt-out-warning');
     assert.equal(await polls.isVisible(), false);
     await form.locator('#node-config-input-optOut').check();
-    assert.match(await polls.innerText(), /^ ?No sms in node receives .* marks them as read/);
+    assert.match(await polls.innerText(), /^ ?No sms in node uses this account/);
     assert.equal(await form.locator('#sms-account-get-warning').isVisible(), false);
     await form.locator('#node-config-input-method').selectOption('GET');
     assert.equal(await form.locator('#sms-account-get-warning').isVisible(), true);
@@ -322,7 +322,7 @@ describe('The forms in the editor', function () {
     await editor.openForm('sms-feed');
     const form = await editor.editAccount();
     const hint = form.locator('#sms-account-same');
-    assert.match(await hint.innerText(), /“Night shift” has the same base URL\..*both share connections/);
+    assert.match(await hint.innerText(), /“Night shift” has the same base URL/);
     await form.locator('#node-config-input-baseUrl').fill('https://sms.example.com/eu');
     await hint.waitFor({ state: 'hidden' });
     await form.locator('#node-config-input-baseUrl').fill('https://sms.example.com');
@@ -345,7 +345,7 @@ describe('The forms in the editor', function () {
     await editor.openForm('sms-feed');
     const form = await editor.editAccount();
     const hint = form.locator('#sms-account-same');
-    await hint.filter({ hasText: /^Same login as Night shift: .*every limit of each/ }).waitFor();
+    await hint.filter({ hasText: /^Same login as Night shift: .*every limit/ }).waitFor();
     await form.locator('#node-config-input-apiKey').fill('another');
     await hint.filter({ hasText: /^Same login as Other login/ }).waitFor();
     await form.locator('#node-config-input-apiKey').fill('one-of-its-own');
@@ -457,7 +457,7 @@ describe('The forms in the editor', function () {
     await editor.openForm('sms-feed');
     const form = await editor.editAccount();
     for (const [status, words] of [
-      [403, /not permitted/],
+      [403, /not have permission/],
       [404, /not available/],
       [500, /could not be run/],
     ] as const) {
@@ -904,7 +904,7 @@ describe('The forms in the editor', function () {
     const form = await editor.openForm('sms-send');
     assert.match(await editor.complaint('callbackNode'), /Choose an sms callback node/);
     const chosenNode = form.locator('[data-sms-property="callbackNode"]');
-    assert.equal(await chosenNode.locator('option:checked').innerText(), 'a node that no longer exists');
+    assert.equal(await chosenNode.locator('option:checked').innerText(), 'a node that does not exist');
     assert.equal(await chosenNode.inputValue(), 'gone');
   });
 

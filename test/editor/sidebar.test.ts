@@ -164,7 +164,7 @@ describe('The sidebar tab SMS', function () {
     await editor.page.locator('#node-config-input-apiKey').fill('demo-api-key');
     await editor.saveAccount();
     const second = editor.page.locator('.sms-card', { hasText: 'Second' });
-    await says(second, 'This account is not deployed yet.');
+    await says(second, 'This account is not deployed.');
     await editor.save();
     await editor.deploy();
     await says(second, /Incoming messages: /);
@@ -235,9 +235,9 @@ describe('The sidebar tab SMS', function () {
     assert.equal(await entry.locator('.sms-entry-text').innerText(), 'One <b>bold</b>\nmove');
     await entry.locator('.sms-link', { hasText: 'Answers' }).waitFor();
     await entry.getByText('Deliver again').click();
-    await says(card().getByRole('status'), 'The message was given to its flow.');
+    await says(card().getByRole('status'), 'The message was delivered to its flow.');
     // It is not taken this time either.
-    await says(card().locator('dl').last(), /Set aside2/);
+    await says(card().locator('dl').last(), /Unhandled2/);
     await entry.waitFor();
   });
 
@@ -250,7 +250,7 @@ describe('The sidebar tab SMS', function () {
     await shelf('uncertain', 1).click();
     const entry = card().locator('.sms-entry');
     await says(entry, 'The service failed with status 500');
-    for (const action of ['Send again', 'It has arrived', 'Discard']) {
+    for (const action of ['Send again', 'Mark as sent', 'Discard']) {
       await entry.getByRole('button', { name: action }).click();
       const question = entry.getByRole('group');
       await says(question, /\?/);
@@ -262,14 +262,14 @@ describe('The sidebar tab SMS', function () {
     assert.equal(simulator.requests.filter(({ endpoint }) => endpoint === 'send').length, 1);
     assert.ok(simulator.requests.length >= requests);
     await entry.getByRole('button', { name: 'Send again' }).click();
-    await says(entry.getByRole('group'), 'It may have arrived already.');
+    await says(entry.getByRole('group'), 'It might have arrived already.');
     await entry.getByRole('group').getByRole('button', { name: 'Send again' }).click();
     await says(
       card().getByRole('status'),
-      'The text is being sent. While the service cannot be reached, it waits among the kept texts.',
+      'The message is being sent. If the service cannot be reached, it stays a stored message.',
     );
     await shelf('uncertain', 0).waitFor();
-    await says(card(), 'No outcome is unknown.');
+    await says(card(), 'No unknown outcomes.');
     await says(card().locator('dl').last(), /Sent1/);
   });
 
@@ -279,17 +279,17 @@ describe('The sidebar tab SMS', function () {
     await Promise.all([press(), press(), press()]);
     await shelf('uncertain', 3).click();
     const entries = card().locator('.sms-entry');
-    await entries.first().getByRole('button', { name: 'It has arrived' }).click();
+    await entries.first().getByRole('button', { name: 'Mark as sent' }).click();
     await entries.first().locator('[data-sure="markSent"]').click();
-    await says(card().getByRole('status'), 'The text counts as accepted; its flow goes on.');
+    await says(card().getByRole('status'), 'The message counts as accepted, and its flow continues.');
     await shelf('uncertain', 2).waitFor();
-    await card().getByRole('button', { name: 'All have arrived' }).click();
-    await says(card().getByRole('group'), 'Take all texts (2) as arrived?');
+    await card().getByRole('button', { name: 'Mark all as sent' }).click();
+    await says(card().getByRole('group'), 'Mark all 2 messages as sent?');
     assert.equal(await focused(), 'Cancel');
-    await card().getByRole('group').getByRole('button', { name: 'All have arrived' }).click();
+    await card().getByRole('group').getByRole('button', { name: 'Mark all as sent' }).click();
     await says(card().getByRole('status'), 'Done: 2.');
-    await says(card(), 'No outcome is unknown.');
-    await card().getByRole('button', { name: 'All have arrived' }).waitFor({ state: 'hidden' });
+    await says(card(), 'No unknown outcomes.');
+    await card().getByRole('button', { name: 'Mark all as sent' }).waitFor({ state: 'hidden' });
     await says(card().locator('dl').last(), /Outcome found3/);
     assert.equal(simulator.requests.filter(({ endpoint }) => endpoint === 'send').length, 3);
   });
@@ -336,18 +336,16 @@ describe('The sidebar tab SMS', function () {
     });
     await entries.first().getByRole('button', { name: 'Send now' }).click();
     await shelf('kept', 0).waitFor();
-    await says(card(), 'No text is kept.');
+    await says(card(), 'No stored messages.');
     await editor.page.unroute('**/sms-account/*/entries/*');
   });
 
   it('lists who has opted out, to be searched, added to, taken off, read from CSV and saved as such', async () => {
     await open([account({ optOut: true }), ...sending()]);
-    const warning = card().getByText(
-      'No sms in node receives with this account: it polls incoming messages all the same',
-    );
+    const warning = card().getByText('No sms in node uses this account. The account polls incoming messages anyway');
     await warning.waitFor();
     await shelf('optOuts', 0).click();
-    await says(card(), 'Nobody has opted out.');
+    await says(card(), 'No number has opted out.');
     const field = card().getByRole('searchbox', { name: 'Number' });
     const said = card().getByRole('status');
     await field.fill('+64 21 555-1234');
@@ -355,7 +353,7 @@ describe('The sidebar tab SMS', function () {
     await says(said, 'Added: 1, already on the list: 0.');
     await shelf('optOuts', 1).waitFor();
     const rows = card().locator('.sms-opt-out');
-    await says(rows, /^64215551234.*by hand/);
+    await says(rows, /^64215551234.*by a user/);
     // Longer than it takes until what is typed is searched for.
     await editor.page.waitForTimeout(1_000);
     assert.equal(await said.filter({ hasText: 'Added: 1, already on the list: 0.' }).count(), 1);
@@ -364,7 +362,7 @@ describe('The sidebar tab SMS', function () {
     await says(rows.first(), /^64215550000.*by a message/);
     await shelf('unhandled', 1).click();
     const untaken = card().locator('.sms-entry', { hasText: 'STOP' });
-    await says(untaken, 'No node takes it yet. The first one that does gets it.');
+    await says(untaken, 'No node receives such messages. The next node that does gets it.');
     assert.deepEqual(await untaken.getByRole('button').allInnerTexts(), ['Discard']);
     await shelf('unhandled', 1).click();
     const lines = Array.from({ length: 250 }, (_, index) => `"+6421666${1000 + index}",2026-01-01,person`);
@@ -384,17 +382,17 @@ describe('The sidebar tab SMS', function () {
     await field.fill('+64 (21) 555-0000');
     await editor.page.waitForFunction(() => document.querySelectorAll('.sms-opt-out').length === 1);
     await rows.getByRole('button', { name: 'Remove' }).click();
-    await says(rows.getByRole('group'), 'Take 64215550000 off the list? Texts reach it again then.');
+    await says(rows.getByRole('group'), 'Remove 64215550000 from the list? It will get messages again.');
     assert.equal(await focused(), 'Cancel');
     await rows.locator('[data-sure]').evaluate((sure) => {
       // What is typed is searched for a moment later, and takes back nothing that has been said by then.
       document.querySelector('.sms-search input')?.dispatchEvent(new Event('input'));
       (sure as HTMLElement).click();
     });
-    await says(said, 'Taken off the list: 64215550000.');
+    await says(said, 'Removed from the list: 64215550000.');
     await editor.page.waitForTimeout(600);
-    assert.deepEqual(await said.allInnerTexts(), ['Taken off the list: 64215550000.']);
-    await says(card(), 'No such number is on the list.');
+    assert.deepEqual(await said.allInnerTexts(), ['Removed from the list: 64215550000.']);
+    await says(card(), 'The list has no such number.');
     await shelf('optOuts', 251).waitFor();
     const saving = editor.page.waitForEvent('download');
     await card().getByRole('button', { name: 'Save as CSV' }).click();
@@ -411,7 +409,7 @@ describe('The sidebar tab SMS', function () {
     editor.takeProblems();
     await nodeRed.deploy([tab, account(), ...sending()]);
     await warning.waitFor({ state: 'hidden' });
-    await says(shelf('optOuts', 251), 'Opt-out is off in this account: texts are sent to these numbers.');
+    await says(shelf('optOuts', 251), 'Opt-out is off in this account: messages are sent to these numbers.');
   });
 
   it('goes on when what it shows is gone by the time that somebody decides', async () => {
@@ -423,7 +421,7 @@ describe('The sidebar tab SMS', function () {
     await editor.page.route('**/sms-account/*/entries/*', (route) => route.fulfill({ status: 404, body: '' }));
     await card().locator('[data-action="discard"]').click();
     await card().locator('[data-sure="discard"]').click();
-    await says(card().getByRole('status'), 'It is no longer there');
+    await says(card().getByRole('status'), 'The message is gone');
     await editor.page.unroute('**/sms-account/*/entries/*');
     editor.takeProblems();
   });
@@ -440,7 +438,7 @@ describe('The sidebar tab SMS', function () {
       await shelf('kept', 1).click();
       await says(card().locator('.sms-entry'), /left (just now|\d+ sec\. ago)/);
       await card().locator('.sms-entry').getByRole('button', { name: 'Send now' }).click();
-      await says(card().getByRole('status'), 'That is not possible now: the text is just being sent');
+      await says(card().getByRole('status'), 'This is not possible at the moment: the message is being sent');
       held[0]?.writeHead(204).end();
       await shelf('kept', 0).waitFor();
       assert.equal(held.length, 1);
@@ -507,10 +505,10 @@ describe('The sidebar tab SMS', function () {
         await editor.page.evaluate(() => RED.sidebar.show('sms'));
         if (sentence === 'sms-account.write') {
           await shelf('optOuts', 0).click();
-          await says(content(), 'You are not permitted to see or change who has opted out');
+          await says(content(), 'You do not have permission to see or change opted-out numbers');
           await shelf('kept', 1).click();
         }
-        await says(content(), `You are not permitted to see`);
+        await says(content(), 'You do not have permission to see');
         await says(content(), sentence);
         assert.equal(await editor.page.locator('.sms-entry').count(), 0);
       } finally {
@@ -529,12 +527,12 @@ describe('The sidebar tab SMS', function () {
     const text = await card().innerText();
     const parts = [
       'Sending: failing',
-      'Outcome unknown',
-      'Set aside',
+      'Unknown outcome',
+      'Unhandled messages',
       'Incoming messages',
-      'Kept texts',
+      'Stored messages',
       'Store',
-      'Opted out',
+      'Opted-out numbers',
     ];
     const places = parts.map((part) => text.indexOf(part));
     assert.ok(!places.includes(-1), text);

@@ -220,13 +220,13 @@ describe('what goes on in an account', () => {
       const { entries, next } = (await ask(`a/entries?state=kept&${query}`)).body as unknown as EntriesReport;
       return [entries.length, next];
     };
-    assert.deepEqual(await read('most=20'), [20, '20']);
-    assert.deepEqual(await read('most=20&after=20'), [20, '40']);
+    assert.deepEqual(await read('limit=20'), [20, '20']);
+    assert.deepEqual(await read('limit=20&after=20'), [20, '40']);
     assert.deepEqual(await read('after=200'), [100, undefined]);
-    for (const most of ['1000', '0', '-1', 'many', '', '1&most=2']) {
-      assert.deepEqual(await read(`most=${most}`), [200, '200'], most);
+    for (const most of ['1000', '0', '-1', 'many', '', '1&limit=2']) {
+      assert.deepEqual(await read(`limit=${most}`), [200, '200'], most);
     }
-    assert.deepEqual(await read('most=20&after=20&after=40'), [20, '20']);
+    assert.deepEqual(await read('limit=20&after=20&after=40'), [20, '20']);
   });
 
   it('is told of all accounts at once, each once, with what was counted today, or why one cannot be used', async () => {
