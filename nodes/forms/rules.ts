@@ -94,14 +94,10 @@ export function checkAt(value: unknown): Verdict {
   return judge(value, (text) => parseAt(text, 'UTC', Number.MAX_SAFE_INTEGER));
 }
 
-const wideDigit = /[０-９]/;
-
 /** What is likely to be a slip in recipients, though it can be sent. */
 export function adviseRecipients(value: string): Verdict {
   if (isEnv(value)) return undefined;
   const groups = value.split(/[,;\n]/).map((group) => group.trim().split(/\s+/));
-  const wide = groups.flat().find((item) => wideDigit.test(item));
-  if (wide) return { key: 'sms-send.hint.wideDigits', params: { item: wide, digits: wide.normalize('NFKC') } };
   const isName = (item: string | undefined): boolean => item !== undefined && item !== '' && !/[\d+]/.test(item);
   for (const group of groups) {
     const [first, second] = group.slice(group.findIndex((item, index) => isName(item) && isName(group[index + 1])));

@@ -36,10 +36,13 @@ export function fixed(
   };
 }
 
-/** The `validate` functions of properties that sms-send and sms-ask have in common. */
+/**
+ * The `validate` functions of properties that sms-send and sms-ask have in common. Node-RED takes a text for the reason
+ * only from a function of two parameters.
+ */
 export const validate = {
   to: fixed('to', 'str', checkRecipients),
-  body(value) {
+  body(value, _options) {
     const type = typeIn(this, 'body');
     if (type === 'str') return tell(checkBody(String(value ?? ''), this));
     if (type === 'template') return tell(isBlank(value) ? { key: 'sms-account.errors.bodyEmpty' } : undefined);
@@ -49,7 +52,7 @@ export const validate = {
   fragmentationLimit: fixed('fragmentationLimit', 'num', checkFragmentationLimit),
   callbackUrl: checkCallback('callbackUrl'),
   callbackStatusUrl: checkCallback('callbackStatusUrl'),
-  expire(value) {
+  expire(value, _options) {
     const isStored = valueIn(this, 'keep') === true || typeIn(this, 'at') !== 'none';
     if (!isStored) return true;
     const type = typeIn(this, 'expire');
