@@ -91,13 +91,11 @@ const templates = new Map(
   ),
 );
 
-/** The values that a parameter can have: an error has words of its own, all others are numbers, times or dates. */
-const values = (name: string) => (name === 'error' ? '.+' : '[\\d.:-]+');
+/** The values that a parameter can have: words, or else numbers, times and dates. */
+const values = (name: string) => (['error', 'former', 'detail'].includes(name) ? '.+' : '[\\d.:-]+');
 
-const patterns = [...templates].map(
-  ([key, template]) =>
-    [
-      key,
-      new RegExp(`^${template.replace(/__(\w+)__/g, (_place, name: string) => `(?<${name}>${values(name)})`)}$`),
-    ] as const,
-);
+const patterns = [...templates].map(([key, template]) => {
+  const escaped = template.replace(/[.()]/g, '\\$&');
+  const source = escaped.replace(/__(\w+)__/g, (_place, name: string) => `(?<${name}>${values(name)})`);
+  return [key, new RegExp(`^${source}$`)] as const;
+});

@@ -98,7 +98,7 @@ export function checkAt(value: unknown): Verdict {
 export function adviseRecipients(value: string): Verdict {
   if (isEnv(value)) return undefined;
   const groups = value.split(/[,;\n]/).map((group) => group.trim().split(/\s+/));
-  const isName = (item: string | undefined): boolean => item !== undefined && item !== '' && !/[\d+]/.test(item);
+  const isName = (item: string | undefined): boolean => item !== undefined && item !== '' && !/[\p{Nd}+]/u.test(item);
   for (const group of groups) {
     const [first, second] = group.slice(group.findIndex((item, index) => isName(item) && isName(group[index + 1])));
     if (isName(first) && isName(second))

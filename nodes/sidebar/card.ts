@@ -181,11 +181,7 @@ export class Card {
     const now = this.#now();
     const lines: Line[] = [];
     const sinceWhen = (since: string) => say('since', { time: formatMoment(since, now) });
-    if (store.former) {
-      const { kind, error } = store.former;
-      const words = say('former.waiting', { kind: say(`store.${kind}`), error: error.message });
-      lines.push({ name: 'former', level: 'bad', words });
-    } else if (store.error) {
+    if (store.error) {
       const words = say('line', { name: say('store.label'), words: store.error.message });
       lines.push({ name: 'store', level: store.ok ? 'warning' : 'bad', words });
     }

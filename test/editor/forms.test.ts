@@ -800,7 +800,13 @@ describe('The forms in the editor', function () {
     await editor.typed('wait').fill('5');
     await editor.save();
     await outputs.nth(3).waitFor();
-    assert.deepEqual(await editor.portLabels('sms-send'), ['message to send', 'accepted', 'failed', 'reply', 'no reply']);
+    assert.deepEqual(await editor.portLabels('sms-send'), [
+      'message to send',
+      'accepted',
+      'failed',
+      'reply',
+      'no reply',
+    ]);
     await editor.deploy();
     assert.equal((await nodeRed.readFlows()).find(({ id }) => id === 'sms-send')?.outputs, 4);
 

@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict';
 import { type BadgeKey, badgeWords, formatBadge, translateBadge } from '../../../nodes/badge-words';
 
-const params = { n: 3, seconds: 0.5, failed: 2, total: 3, next: '18:00', until: '12-24', error: 'unreachable' };
+const params = {
+  former: 'disk',
+  detail: 'ENOSPC',
+  n: 3,
+  seconds: 0.5,
+  failed: 2,
+  total: 3,
+  next: '18:00',
+  until: '12-24',
+  error: 'unreachable',
+};
 
 const keys = Object.entries(badgeWords).flatMap(([group, words]) =>
   Object.keys(words).map((name) => `${group}.${name}` as BadgeKey),
