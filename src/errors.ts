@@ -1,42 +1,42 @@
 import { reasons } from './reasons';
 
-/** Names one row of {@link reasons}. */
+/** Name of a row of {@link reasons}. */
 export type SmsErrorReason = keyof typeof reasons;
 
-/** What can go wrong, as a Catch node or a caller switches on it. */
+/** Code of an error, for Catch nodes and callers. */
 export type SmsErrorCode = (typeof reasons)[SmsErrorReason][0];
 
 type PlaceIn<Text extends string> = Text extends `${string}{{${infer Name}}}${infer Rest}`
   ? Name | PlaceIn<Rest>
   : never;
 
-/** The names of the `{{name}}` places in the text of a reason; of several reasons, those of all. */
+/** Names of the `{{name}}` places in the messages of one or more reasons. */
 type Place<Reason extends SmsErrorReason> = PlaceIn<(typeof reasons)[Reason][1]>;
 
-/** What an error knows beyond its reason. Never a credential, never the text of a message. */
+/** Facts about an error. Never contains a credential or the body of a message. */
 export interface SmsErrorFacts {
   /** HTTP status of the answer. */
   statusCode?: number | undefined;
-  /** `errorCode` of the service (§2.2): a number when it reads as a whole number. */
+  /** `errorCode` of the service (§2.2): a number if it reads as a whole number. */
   errorCode?: number | string | undefined;
-  /** `errorMessage` of the service (§2.2), or the status line's text of a 400 (§7.1). */
+  /** `errorMessage` of the service (§2.2), or the text of the status line of a 400 (§7.1). */
   errorMessage?: string | undefined;
-  /** The input at fault. */
+  /** Property at fault. */
   field?: string | undefined;
-  /** The messageId that the request had, so that a status that comes later can be matched. */
+  /** Own messageId of the request, to match a later status. */
   messageId?: string | undefined;
-  /** How many kept texts wait: the error is of an outage, and no outcome. */
+  /** Number of stored messages that wait. The error is then about an outage, and not an outcome. */
   waiting?: number | undefined;
-  /** Where evidence of an unknown outcome was looked for, and none was found. */
+  /** Places that were searched for evidence of an unknown outcome, without a result. */
   searched?: readonly string[] | undefined;
-  /** When quiet hours end, as ISO 8601. */
+  /** End of the quiet hours, as ISO 8601. */
   until?: string | undefined;
-  /** The header `Retry-After` of the answer: seconds, or a date where that does not say when it was made. For the library alone. */
+  /** Header `Retry-After` of the answer: seconds, or a date if the answer has no header `Date`. Only the library uses it. */
   retryAfter?: string | undefined;
   cause?: unknown;
 }
 
-/** The details of an error. `params` fill the `{{name}}` places of its text: exactly those that it has. */
+/** Facts of an error, with `params` for exactly the `{{name}}` places of its message. */
 export type SmsErrorDetails<Reason extends SmsErrorReason> = SmsErrorFacts &
   ([Place<Reason>] extends [never] ? { params?: never } : { params: Readonly<Record<Place<Reason>, string | number>> });
 
@@ -51,15 +51,14 @@ const plainFacts = [
   'until',
 ] as const satisfies readonly (keyof SmsErrorFacts)[];
 
-/** An error in the form that can travel in a message: enumerable properties only. */
+/** An error as a plain object, for flow messages and JSON. */
 export type PlainSmsError = { code: SmsErrorCode; message: string } & {
   [Fact in Exclude<keyof SmsErrorFacts, 'retryAfter' | 'cause'>]?: Exclude<SmsErrorFacts[Fact], undefined>;
 };
 
 /**
- * The only error that this library throws on purpose. `code` is an own property, so that Node-RED hands it to Catch nodes.
- *
- * `Reason` ties the details to the text of the reason as the error is made; afterwards an error is of any reason.
+ * The only error that this library throws intentionally. `code` is an own property, so that Node-RED passes it to Catch nodes.
+ * The type parameter checks `params` when an error is created.
  *
  * @example
  * ```ts
@@ -89,7 +88,7 @@ export class SmsError<Reason extends SmsErrorReason = SmsErrorReason> extends Er
   declare readonly until?: string;
   readonly #retryAfter: string | undefined;
 
-  /** @param written the message, when it is not the English text */
+  /** @param written message in another language; default: English */
   constructor(
     reason: Reason,
     ...[details, written]: [Place<Reason>] extends [never]
@@ -109,23 +108,22 @@ export class SmsError<Reason extends SmsErrorReason = SmsErrorReason> extends Er
     }
   }
 
-  /** See {@link SmsErrorFacts}. Nobody else has a use for it. */
+  /** See {@link SmsErrorFacts}. */
   get retryAfter(): string | undefined {
     return this.#retryAfter;
   }
 
   /**
-   * The same error, with more that is known.
+   * Returns a copy with further facts.
    *
-   * @param text the message, in another language; absent: as it is
+   * @param text message in another language; default: unchanged
    */
   with(facts: SmsErrorFacts, text = this.message): SmsError {
     const details = { ...this, cause: this.cause, retryAfter: this.#retryAfter, ...facts };
-    // The parameters are those of the reason, since they have come with it.
     return new SmsError(this.reason, details as SmsErrorDetails<SmsErrorReason>, text);
   }
 
-  /** The error as a plain object, for `msg.sms.error` and JSON answers. */
+  /** Returns the error as a plain object, for `msg.sms.error` and JSON answers. */
   toJSON(): PlainSmsError {
     const plain: PlainSmsError = { code: this.code, message: this.message };
     for (const key of plainFacts) {
@@ -135,13 +133,13 @@ export class SmsError<Reason extends SmsErrorReason = SmsErrorReason> extends Er
   }
 }
 
-/** Puts parameters into the `{{name}}` places of a text. */
+/** Fills the `{{name}}` places of a text. */
 function fill(text: string, params: Readonly<Record<string, string | number>>): string {
   return text.replace(/\{\{(\w+)\}\}/g, (place, name: string) => String(params[name] ?? place));
 }
 
 /**
- * Says whether `error` is a {@link SmsError}, with one of `codes` when any are given.
+ * Whether `error` is a {@link SmsError}. If `codes` are given, it must have one of them.
  *
  * @example
  * ```ts
@@ -160,14 +158,14 @@ export function isSmsError(error: unknown, ...codes: SmsErrorCode[]): error is S
 }
 
 /**
- * What was thrown, if it is a {@link SmsError}, else one with it as its cause.
+ * Returns a thrown {@link SmsError} unchanged, and any other thrown value as the cause of a new {@link SmsError}.
  *
  * @example
  * ```ts
  * import assert from 'node:assert/strict';
  * import { asSmsError } from '@messaging-service/node-red-sms';
  *
- * const error = asSmsError(new TypeError('of a handler'));
+ * const error = asSmsError(new TypeError('a fault'));
  * assert.equal(error.code, 'SMS_SERVICE');
  * assert.ok(error.cause instanceof TypeError);
  * ```
@@ -176,18 +174,18 @@ export function asSmsError(thrown: unknown): SmsError {
   return isSmsError(thrown) ? thrown : new SmsError('unexpected', { cause: thrown });
 }
 
-/** Who knows of something that fails: each is told once, until that has ended or is another failure. */
+/** Remembers notified nodes or instances, so that each is notified once per failure. */
 export class Told<Who = string> extends Set<Who> {
   #of: unknown;
 
-  /** What fails now: of another nobody knows yet. */
+  /** Sets the current failure. Another failure clears the set. */
   of(failure: unknown): this {
     if (failure !== this.#of) this.clear();
     this.#of = failure;
     return this;
   }
 
-  /** Counts them as told. Returns whether they had not been. */
+  /** Adds a notified node. Returns false if it was notified before. */
   tell(who: Who): boolean {
     const isNew = !this.has(who);
     this.add(who);

@@ -1,16 +1,16 @@
 import { SmsError } from './errors';
 
-/** One of the three ways to authenticate (§5). */
+/** Credentials for one of the three authentication methods (§5). */
 export type Authentication =
   | { type: 'bearer'; apiKey: string }
   | { type: 'basic'; userId: string; password: string }
   | { type: 'form'; userId: string; password: string };
 
 /**
- * Checks a base address (§1) and brings it into one form: no trailing slash, host in lower case.
+ * Checks a base address (§1) and normalises it: no trailing slash, host in lower case.
  *
- * @throws SmsError `SMS_CONFIG` when it is missing, not http(s), carries user name, query, fragment or a variable that nobody
- *   has filled in, or is plain http to a host that is not loopback and `allowHttp` is not set
+ * @throws SmsError `SMS_CONFIG` if the address is missing or not http(s); if it contains a user name, a query, a fragment or an
+ *   unresolved variable; or if it is plain http to a host that is not loopback, and `allowHttp` is not set
  *
  * @example
  * ```ts
@@ -23,7 +23,7 @@ export type Authentication =
 export function parseBaseUrl(baseUrl: string | undefined, allowHttp = false): string {
   const text = baseUrl?.trim();
   if (!text) throw new SmsError('baseUrlMissing');
-  // Node-RED fills in a variable only where nothing else is around it, and a URL takes what is left for a part of a path.
+  // Node-RED replaces a variable only if the value contains nothing else. `URL` would accept the rest as part of a path.
   if (text.includes('${') || !URL.canParse(text)) throw new SmsError('baseUrlInvalid');
   const url = new URL(text);
   const web = url.protocol === 'https:' || url.protocol === 'http:';
@@ -34,7 +34,7 @@ export function parseBaseUrl(baseUrl: string | undefined, allowHttp = false): st
   return url.origin + pathname;
 }
 
-/** Says whether a host, as a `URL` has it, is this machine. */
+/** Whether the host of a `URL` is this machine. */
 export function isLoopback(hostname: string): boolean {
   return (
     hostname === 'localhost' ||
@@ -45,7 +45,7 @@ export function isLoopback(hostname: string): boolean {
 }
 
 /**
- * Checks that credentials are there and can travel in a header; white space around an API key is dropped.
+ * Checks that the credentials are present and can be sent in a header. Drops white space around an API key.
  *
  * @throws SmsError `SMS_CONFIG`
  *
@@ -64,7 +64,7 @@ export function parseAuthentication(
   if (type === 'basic' || type === 'form') {
     const { userId, password } = credentials;
     if (!userId?.trim()) throw new SmsError('userIdMissing');
-    // The first colon ends it (RFC 7617).
+    // The first colon ends the user name (RFC 7617).
     if (type === 'basic' && userId.includes(':')) throw new SmsError('userIdColon');
     if (!password?.trim()) throw new SmsError('passwordMissing');
     return { type, userId, password };
@@ -75,25 +75,24 @@ export function parseAuthentication(
   return { type: 'bearer', apiKey };
 }
 
-/** Where a Redis server is and who is to use it, as the client takes it. */
+/** Address and login of a Redis server, under the names of the client. */
 export interface RedisServer {
   host: string;
   port: number;
   db: number;
   username?: string;
   password?: string;
-  /** TLS as Node.js does it by itself. */
+  /** Present: TLS with the defaults of Node.js. */
   tls?: Record<string, never>;
 }
 
 const defaultPort = 6379;
 
 /**
- * Reads `redis://` or `rediss://` with a host, and maybe user, password, port and the number of a database. Nothing else may be there:
- * the client takes a query for options that go before those of the store, and a path that is no number for a database, which no
- * server has.
+ * Reads a `redis://` or `rediss://` URL with a host and optionally user, password, port and the number of a database. Anything else
+ * is refused: the client would take a query for options, and any path for a database.
  *
- * @throws SmsError `SMS_CONFIG`, without the URL, which may carry a password
+ * @throws SmsError `SMS_CONFIG`, without the URL, because it can contain a password
  */
 export function parseRedisUrl(redisUrl: string | undefined): RedisServer {
   const text = redisUrl?.trim();

@@ -1,4 +1,4 @@
-/** How a record came: polled (§4.2, §4.4) or called back (§6). */
+/** Way of a record: polled (§4.2, §4.4) or called back (§6). */
 export type Via = 'poll' | 'callback';
 
 /** Parameters that the service adds in future arrive under their own names (§1). */
@@ -6,34 +6,34 @@ export interface Parameters {
   [parameter: string]: unknown;
 }
 
-/** How a reply or status was found to answer a text. */
+/** Way in which a reply or status was matched to a message. */
 export type MatchedBy = 'messageId' | 'handset';
 
-/** The text that a reply or status answers. */
+/** The message that a reply or status answers. */
 export interface SentText {
-  /** Absent when the service gave none. */
+  /** Absent if the service returned none. */
   messageId?: string;
-  /** Recipients as handed to the service. */
+  /** Recipients as submitted to the service. */
   to: string[];
   body: string;
   from?: string;
   /** ISO 8601 UTC. */
   sentAt: string;
-  /** Id of the node that sent it. */
+  /** Id of the sending node. */
   node: string;
-  /** What the node had remembered with it. */
+  /** Value of `remember`. */
   remembered?: unknown;
   matchedBy: MatchedBy;
 }
 
-/** One incoming message, reply or new (§2.3, §6.4). */
+/** An incoming message: a reply or a new message (§2.3, §6.4). */
 export interface IncomingRecord extends Parameters {
   /** Absent in an XMLv3 callback, which has no identifier of its own. */
   messageId?: string;
   /** MSISDN of the handset. */
   from: string;
   to?: string;
-  /** messageId of the outbound message that this one answers, or the word `default`. */
+  /** messageId of the answered message, or the word `default`. */
   inReplyToId?: string;
   isReply: boolean;
   body: string;
@@ -41,18 +41,18 @@ export interface IncomingRecord extends Parameters {
   messageDate?: string;
   contentType?: string;
   displayName?: string;
-  /** The text that it answers. */
+  /** The answered message. */
   sent?: SentText;
-  /** It is the first reply to a reply request that was open. */
+  /** True if the message answers an open reply request. */
   awaited?: true;
-  /** It is one of the words of consent: the handset wants no more texts, or texts again. */
+  /** Set if the body is an opt-out or an opt-in word. */
   optOut?: 'out' | 'in';
   via: Via;
   redelivered?: boolean;
   ackId?: string;
 }
 
-/** One change of status of an outbound message at one recipient (§2.5, §6.5). */
+/** A status update of an outbound message at one recipient (§2.5, §6.5). */
 export interface StatusRecord extends Parameters {
   /** Identifies this status update. */
   messageId: string;
@@ -62,21 +62,21 @@ export interface StatusRecord extends Parameters {
   from: string;
   to?: string;
   statusCode: string;
-  /** What the code means; absent for a code that is not known. */
+  /** Meaning of the code; absent for an unknown code. */
   description?: string;
-  /** Whether no further status follows; absent for a code that is not known. */
+  /** Whether this status is the last; absent for an unknown code. */
   final?: boolean;
   /** ISO 8601 UTC, as received. */
   statusDate?: string;
   error?: string;
-  /** The text that it is about. */
+  /** The message that was sent. */
   sent?: SentText;
   via: Via;
   redelivered?: boolean;
   ackId?: string;
 }
 
-/** One recipient of an outbound message (§2.4). */
+/** A recipient of an outbound message (§2.4). */
 export interface OutboxRecipient extends Parameters {
   from?: string;
   to?: string;
@@ -85,9 +85,9 @@ export interface OutboxRecipient extends Parameters {
   channel?: string;
 }
 
-/** One outbound message as the outgoing poll reports it (§2.4). */
+/** An outbound message in the answer to an outgoing poll (§2.4). */
 export interface OutboxRecord extends Parameters {
-  /** Absent when the service gave none. */
+  /** Absent if the service returned none. */
   messageId?: string;
   body: string;
   recipientCount?: number;
@@ -99,46 +99,46 @@ export interface OutboxRecord extends Parameters {
   recipientsList: OutboxRecipient[];
 }
 
-/** What is read from the service, by kind. */
+/** Records of the service by kind. */
 export interface Records {
   incoming: IncomingRecord;
   status: StatusRecord;
   outbox: OutboxRecord;
 }
 
-/** What a record is. */
+/** Kind of a record. */
 export type Kind = keyof Records;
 
 /** @internal */
 export const kinds = ['incoming', 'status', 'outbox'] as const satisfies readonly Kind[];
 
-/** Any record that is read from the service. */
+/** A record of any kind. */
 export type InboxRecord = Records[Kind];
 
-/** A record and what it is. */
+/** A record with its kind. */
 export type RecordOfKind<K extends Kind = Kind> = { [P in K]: { kind: P; record: Records[P] } }[K];
 
-/** Records that came together and what they are. */
+/** Records of one answer with their kind. */
 export type RecordsOfKind<K extends Kind = Kind> = { [P in K]: { kind: P; records: readonly Records[P][] } }[K];
 
 /** The two values of `contentType` (§2.1). */
 export type ContentType = 'text/plain' | 'text/plain; charset=UTF-16';
 
-/** An outbound message, checked and ready to be submitted (§2.1). Absent properties are not sent. */
+/** A checked outbound message (§2.1). Absent properties are not sent. */
 export interface OutboundMessage {
-  /** At least one MSISDN without `+`, or address-book item; no duplicates. */
+  /** At least one MSISDN without `+` or address-book item, without repetitions. */
   to: readonly string[];
   body: string;
   from?: string;
   messageId?: string;
   fragmentationLimit?: number;
   contentType?: ContentType;
-  /** Complete URL; the form encoding is added on the way out (§6.3). */
+  /** Complete URL. The request adds the form encoding (§6.3). */
   callbackUrl?: string;
   callbackStatusUrl?: string;
 }
 
-/** What the service reports about one recipient (§2.2). */
+/** Result of a recipient (§2.2). */
 export interface RecipientResult {
   msisdn: string;
   isError: boolean;
@@ -146,7 +146,7 @@ export interface RecipientResult {
   errorMessage?: string;
 }
 
-/** The body of a send answer as it stands (§2.2). */
+/** Body of the answer to a send (§2.2). */
 export interface SendResponse {
   messageId?: string;
   isError: boolean;
@@ -155,30 +155,30 @@ export interface SendResponse {
   recipients: RecipientResult[];
 }
 
-/** A send that the service accepted at least formally: recipients may have failed one by one (§7.1). */
+/** Result of a send that passed the validation of the service. Single recipients can have failed (§7.1). */
 export interface Delivery {
   messageId?: string;
   /** HTTP status. */
   statusCode: number;
   recipients: RecipientResult[];
-  /** What was submitted less what the service reported as failed. */
+  /** Submitted recipients without those that the service reported as failed. */
   accepted: string[];
-  /** Each once. */
+  /** Failed recipients, each once. */
   failed: Omit<RecipientResult, 'isError'>[];
 }
 
-/** In which form the feed comes (§2.6). */
+/** Format of the feed (§2.6). */
 export type FeedFormat = 'ATOM' | 'RSS';
 
-/** Account details that the feed carries (§2.6). */
+/** Account details in the feed (§2.6). */
 export interface FeedAccount {
-  /** A number when it reads as one. */
+  /** A number if it reads as a number. */
   balance?: number | string;
   type?: string;
   currency?: string;
 }
 
-/** One message of the feed, the same for ATOM and RSS. Dates are ISO 8601 UTC. */
+/** A message in the feed, equal for ATOM and RSS. Dates are ISO 8601 UTC. */
 export interface FeedEntry {
   id?: string;
   title?: string;
@@ -188,7 +188,7 @@ export interface FeedEntry {
   author?: string;
   link?: string;
   categories: string[];
-  /** Every element of the entry that has no place above, by local name. */
+  /** All other elements of the entry, by local name. */
   fields: Record<string, unknown>;
 }
 
@@ -201,7 +201,7 @@ export interface Feed {
   entries: FeedEntry[];
 }
 
-/** What to read of the feed (§4.5). */
+/** Parameters of a feed read (§4.5). */
 export interface FeedQuery {
   format?: FeedFormat;
   /** Both when absent. */

@@ -1,16 +1,16 @@
 import { type Changes, foreverMs, type Look, type Remembered, unsweptPrefix } from '../store/store';
 import type { ConsentChange } from './words';
 
-/** Somebody who wants no more texts. */
+/** A number that has opted out. */
 export interface OptOut {
   msisdn: string;
-  /** Since when, in ms since 1970. */
+  /** Time of the opt-out, in ms since 1970. */
   at: number;
-  /** Who said so: the handset, or somebody for it. */
+  /** `message`: the handset wrote an opt-out word. `person`: a user added the number. */
   via: 'message' | 'person';
 }
 
-/** How to change who wants texts. */
+/** A change of the list of opted-out numbers. */
 export interface OptOutChange {
   msisdns: readonly string[];
   wish: ConsentChange;
@@ -18,36 +18,36 @@ export interface OptOutChange {
   via: OptOut['via'];
 }
 
-/** Part of the list, and what to look for in it. */
+/** Selects a page of the list. */
 export interface OptOutQuery {
-  /** A part of the numbers, of digits; absent: all. */
+  /** Digits that the numbers contain; absent: all numbers. */
   search?: string;
-  /** What an earlier page gave as its `next`; absent: from the latest. */
+  /** `next` of an earlier page; absent: from the latest opt-out. */
   after?: string;
-  /** So many at most; 200 when absent. */
+  /** Maximum number of entries; default 200. */
   most?: number;
 }
 
-/** The latest first. */
+/** A page of the list, latest opt-out first. */
 export interface OptOutPage {
   optouts: OptOut[];
-  /** Of all, or of those that were searched for. */
+  /** Number of all entries that match the search. */
   total: number;
-  /** What to ask for more with; absent: these were the last. */
+  /** `after` of the next page; absent: this page is the last. */
   next?: string;
 }
 
-/** Everything that the list consists of stands under keys that begin so. */
+/** Prefix of the keys of the list. */
 export const optOutPrefix = `${unsweptPrefix}optout:`;
 
-/** Numbers that end in the same digits stand under one key, so that a change writes few of them, and all are read by the names of their keys. */
+/** Number of last digits that share a key. A change then writes few numbers, and all keys are known. */
 const digitsInKey = 3;
 const allKeys = Array.from({ length: 10 ** digitsInKey }, (_, end) => keyOfOptOut(String(end)));
 
-/** Digits of a time, so that lines that begin with it are in its order. */
+/** Number of digits of a time. Lines begin with the time, so their order is the order of time. */
 const digitsOfTime = 15;
 
-/** The key under which a number stands while it is on the list. */
+/** Returns the key of a number. */
 export function keyOfOptOut(msisdn: string): string {
   return optOutPrefix + msisdn.slice(-digitsInKey).padStart(digitsInKey, '0');
 }
@@ -57,12 +57,12 @@ export function isOptedOut(msisdn: string, look: Look): boolean {
   return has(look(keyOfOptOut(msisdn)), msisdn);
 }
 
-/** Puts numbers on the list, or takes them off it. Returns for how many that is a change. */
+/** Adds numbers to the list, or removes them. Returns how many numbers have changed. */
 export function changeOptOuts({ msisdns, wish, at, via }: OptOutChange, look: Look, changes: Changes): number {
   let changed = 0;
   for (const [key, numbers] of byKeyOf(new Set(msisdns))) {
     const lines = linesByNumber(look(key));
-    // Where there is nothing to change another instance may be about to change it.
+    // Compare even without a change, because another instance might change the value.
     changes.compare.add(key);
     const concerned = numbers.filter((msisdn) => lines.has(msisdn) !== (wish === 'out'));
     if (concerned.length === 0) continue;
@@ -73,7 +73,7 @@ export function changeOptOuts({ msisdns, wish, at, via }: OptOutChange, look: Lo
     }
     const value = [...lines.values()].join('\n');
     changes.remember.set(key, value === '' ? undefined : { at, forMs: foreverMs, value });
-    // What a power cut takes back would be sent to.
+    // Flush: a power cut must not undo an opt-out.
     changes.firm = true;
   }
   return changed;
@@ -90,12 +90,12 @@ function byKeyOf(msisdns: Iterable<string>): Map<string, string[]> {
   return numbers;
 }
 
-/** How many are on the list. */
+/** Counts the numbers on the list. */
 export function countOptOuts(look: Look): number {
   return readAll(look).length;
 }
 
-/** Lists who is on the list. */
+/** Returns a page of the list. */
 export function listOptOuts(look: Look, { search = '', after, most = 200 }: OptOutQuery = {}): OptOutPage {
   const all = readAll(look);
   const found = search === '' ? all : all.filter((line) => parse(line).msisdn.includes(search));
@@ -105,7 +105,7 @@ export function listOptOuts(look: Look, { search = '', after, most = 200 }: OptO
   return { optouts: lines.map(parse), total: found.length, ...(next && { next }) };
 }
 
-/** Joins two lists: a number that is on either is on the joined one. */
+/** Merges two lists: a number on one of them is on the merged list. */
 export function mergeOptOuts(own: Remembered, former: Remembered): Remembered {
   const lines = new Map([...linesByNumber(former), ...linesByNumber(own)]);
   return { ...own, value: [...lines.values()].join('\n') };
@@ -119,7 +119,7 @@ function has(remembered: Remembered | undefined, msisdn: string): boolean {
   return remembered?.value.includes(`-${msisdn}-`) === true;
 }
 
-/** One for each number: 100,000 of them JSON takes longer to read. */
+/** Splits a value into one line per number. JSON would be slower to read for 100,000 numbers. */
 function linesOf(remembered: Remembered | undefined): string[] {
   return remembered?.value.split('\n') ?? [];
 }

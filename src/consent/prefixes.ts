@@ -4,9 +4,9 @@ const separators = /[\s,]+/;
 const prefix = /^\+?[1-9]\d{0,14}$/;
 
 /**
- * Reads the beginnings of numbers that may be written to, separated by spaces, commas or new lines; a leading `+` is dropped. Blank: all.
+ * Reads the allowed beginnings of numbers, separated by spaces, commas or new lines. A leading `+` is dropped. Blank: all numbers.
  *
- * @throws SmsError `SMS_CONFIG` with the field `prefixes` when one is not of digits alone, or begins with zero, as no number does
+ * @throws SmsError `SMS_CONFIG` with the field `prefixes` if an item is not all digits, or begins with zero
  *
  * @example
  * ```ts
@@ -25,7 +25,7 @@ export function parsePrefixes(value: unknown): string[] {
 }
 
 /**
- * Whether a recipient may be written to. An address-book item cannot be told.
+ * Whether messages can be sent to a recipient. Address-book items cannot be checked, and are allowed.
  *
  * @example
  * ```ts
@@ -41,7 +41,7 @@ export function isAllowed(recipient: string, prefixes: ReadonlySet<string>): boo
   return [...recipient].some((_digit, index) => prefixes.has(recipient.slice(0, index + 1)));
 }
 
-/** Whether a recipient is a number, and no address-book item. */
+/** Whether a recipient is a number and not an address-book item. */
 export function isNumber(recipient: string): boolean {
   return /^\d{7,15}$/.test(recipient);
 }

@@ -1,16 +1,15 @@
-/** What somebody who writes one of the words wants: no more texts, or texts again. */
+/** Meaning of a consent word: opt out or opt in. */
 export type ConsentChange = 'out' | 'in';
 
 /**
- * The built-in words, by the languages of the editor.
+ * Built-in words by language of the editor.
  *
- * `out` in English are those that the FCC names (47 CFR 64.1200(a)(10), in force since April 2025), with `stopall` and `optout`. The rest have no
- * such source: they are the words for *stop*, *end the subscription* and *sign off* with which senders of those countries end their texts, such as
- * `arret`, `td` and 退订, by the judgement of whoever wrote them down.
+ * The English opt-out words are those of the FCC (47 CFR 64.1200(a)(10), in force since April 2025), with `stopall` and `optout`.
+ * The other languages have no such source. Their words are common in messages of senders in these countries, such as `arret`,
+ * `td` and 退订.
  *
- * Left out is what is an everyday answer, there or in another of these languages: a bare *yes* or *no*, `n` and `t`; `alto` and `alta`, which
- * in Spanish and Portuguese are *high*, too; `para`, `fin`, `basta`, `voltar`; and 취소, 取消, キャンセル, `annuler`, `отмена`, with which people
- * cancel an appointment and which no rule names. What brings texts back is held to more than what ends them.
+ * Everyday answers in any of these languages are left out: *yes*, *no*, `n`, `t`, `alto`, `alta`, `para`, `fin`, `basta`, `voltar`,
+ * and words that cancel an appointment: 취소, 取消, キャンセル, `annuler`, `отмена`. Opt-in words must be even clearer.
  */
 const builtIn: readonly Readonly<Record<ConsentChange, readonly string[]>>[] = [
   // en-US
@@ -65,23 +64,23 @@ const builtIn: readonly Readonly<Record<ConsentChange, readonly string[]>>[] = [
   { out: ['退訂', '取消訂閱', '停止', '拒收'], in: ['訂閱', '重新訂閱', '恢復訂閱'] },
 ];
 
-/** Words that an account takes; those of `optOutWords` and `optInWords` stand in the place of the built-in ones. */
+/** Consent words of an account. `optOutWords` and `optInWords` replace the built-in words. */
 export interface ConsentSettings {
   out: readonly string[];
   in: readonly string[];
 }
 
-/** Longer than any text of which a word is all that is said. */
-const longest = 1_600;
+/** Maximum length of a body that is compared with the words. */
+const maxBodyLength = 1_600;
 
 const separators = /[,\n]/;
 const blanks = /[\p{White_Space}\p{Cf}\p{Cc}]+/gu;
-/** All but what may surround a word, emoji with what changes their looks among it: from the first character that may not to the last. */
+/** A word without surrounding white space, punctuation, symbols, emoji and their variation selectors. */
 const surrounded =
   /[^\p{White_Space}\p{P}\p{S}\p{Cf}\p{Cc}\p{Mn}](?:.*[^\p{White_Space}\p{P}\p{S}\p{Cf}\p{Cc}\p{Mn}])?/su;
 
 /**
- * Reads words or phrases that are separated by commas or new lines; those of the ten languages where there is none.
+ * Reads words or phrases separated by commas or new lines. Blank: the built-in words of all languages.
  *
  * @example
  * ```ts
@@ -96,26 +95,26 @@ export function parseConsentWords(outWords: string | undefined, inWords: string 
 }
 
 function parseWords(wish: ConsentChange, text = ''): string[] {
-  const own = text
+  const words = text
     .split(separators)
     .map(normaliseWord)
     .filter((word) => word !== '');
-  return own.length > 0 ? own : builtIn.flatMap((words) => words[wish].map(normaliseWord));
+  return words.length > 0 ? words : builtIn.flatMap((language) => language[wish].map(normaliseWord));
 }
 
-/** Says what a text wishes, all of which has to be one of the words. */
+/** Returns the consent change of a body, if the whole body is one of the words. */
 export type WishOf = (text: string) => ConsentChange | undefined;
 
-/** Goes by the words of all settings. Who writes a word of both lists wants no more texts. */
+/** Combines the words of all settings. A word of both lists means opt-out. */
 export function createWishOf(settings: readonly ConsentSettings[]): WishOf {
   const wishes = new Map<string, ConsentChange>();
   for (const wish of ['in', 'out'] as const) {
     for (const words of settings) for (const word of words[wish]) wishes.set(word, wish);
   }
-  return (text) => (text.length > longest ? undefined : wishes.get(normaliseWord(text)));
+  return (text) => (text.length > maxBodyLength ? undefined : wishes.get(normaliseWord(text)));
 }
 
-/** The form in which words are compared: NFKC, lower case, one space between words, without surrounding marks. */
+/** Normalises a word for comparison: NFKC, lower case, single spaces, without surrounding marks. */
 export function normaliseWord(text: string): string {
   const [word = ''] = surrounded.exec(text.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC')) ?? [];
   return word.replace(blanks, ' ');

@@ -19,8 +19,8 @@ export function charsetOf(bytes: Uint8Array, contentType = ''): string | undefin
 }
 
 /**
- * Decodes bytes. UTF-16 with a byte order mark and valid UTF-8 are recognised, whatever is declared, because many servers
- * label every answer ISO-8859-1 or UTF-16. Otherwise the declared charset applies, or windows-1252 if Node.js does not know
+ * Decodes bytes. UTF-16 with a byte order mark and valid UTF-8 take precedence over the declared charset, because many
+ * servers label every answer ISO-8859-1 or UTF-16. Otherwise the declared charset applies, or windows-1252 if Node.js does not know
  * it. Malformed bytes become U+FFFD.
  */
 export function decodeBytes(bytes: Uint8Array, declared = 'utf-8'): string {
