@@ -15,6 +15,9 @@ import { raiseToCatch, startWithFlows } from './runtime/failures';
 import { Flows } from './runtime/flows';
 import { translate, translateError } from './runtime/texts';
 
+/** The node that receives the records of a kind. */
+const receivers = { incoming: 'sms in', status: 'sms status', outbox: 'sms outbox' } as const;
+
 /** What happens within this time is told in one line. */
 const togetherMs = 1_000;
 
@@ -59,7 +62,7 @@ export = (RED: NodeAPI) => {
         onChanged: news.changed,
         onUnhandledFull: () => this.warn(translate(RED, 'log.unhandledFull')),
         onUntaken: (kind) => {
-          this.warn(translate(RED, 'log.untaken', { type: kind === 'status' ? 'sms status' : 'sms in' }));
+          this.warn(translate(RED, 'log.untaken', { type: receivers[kind] }));
         },
       });
       stopImporting = importFromFormerPlaces(RED, this, {

@@ -13,6 +13,7 @@ import type { Kind, RecordsOfKind } from '../model';
 import { nothingSent } from '../outbox/admin';
 import type { SendHandler, SendingNode } from '../outbox/sender-registrations';
 import type { Endpoints, Watcher } from '../polling/endpoint';
+import { statusCodes } from '../wire/status';
 import type { AccountData } from './account-data';
 import type { ReadQueue } from './read-queue';
 import type { AccountSettings, Member, StoreChoice } from './settings';
@@ -404,6 +405,12 @@ export class JoinedMembership implements Membership, Member {
   }
 }
 
+/** A status in words, so that it does not look like the body of a message: `RCV (received by the handset)`. */
+function describeStatus(code = ''): string {
+  const description = statusCodes.get(code)?.description;
+  return description ? `${code} (${description})` : code;
+}
+
 function createUnhandledEntry({ id, at, node, kind, record, attempts }: DeadLetter): UnhandledEntry {
   const { to, from, body, statusCode } = record as Partial<Record<'to' | 'from' | 'body' | 'statusCode', string>>;
   return {
@@ -413,7 +420,7 @@ function createUnhandledEntry({ id, at, node, kind, record, attempts }: DeadLett
     node,
     ...(to === undefined ? undefined : { to: [to] }),
     ...(from === undefined ? undefined : { from }),
-    body: String((kind === 'status' ? statusCode : body) ?? ''),
+    body: kind === 'status' ? describeStatus(statusCode) : String(body ?? ''),
     ...(node === '' ? undefined : { error: new SmsError('undelivered', { params: { attempts } }) }),
   };
 }

@@ -165,10 +165,9 @@ export function recallLeftOut(identity: Identity, look: Look): object | undefine
 }
 
 /**
- * Merges what two processes, or two logins, have seen (see {@link Participant.merge}): the messages of one second are
- * put together.
+ * Merges what two processes, or two logins, have seen (see {@link Participant.merge}): keeps all messages of one second.
  */
-export function mergeSeen(key: string, { theirs, mine }: Pick<Versions, 'theirs' | 'mine'>): Remembered {
+export function mergeSeen(key: string, { theirs, mine }: Versions): Remembered {
   if (!key.startsWith(textPrefix)) return mine;
   const [others, own] = [messagesIn(theirs), messagesIn(mine)];
   const kept = others.map((message) => (message.id === undefined && findIn(own, message)) || message);

@@ -53,10 +53,8 @@ export function createReading<Result>(whileFailing: WhileFailing, read: (look: L
 
 /** What is remembered under a key, as this process and, in a shared store, other processes changed it. */
 export interface Versions {
-  /** Before the change. Absent: nothing, or nobody could ask. */
-  base: Remembered | undefined;
-  /** In the store now. Absent: nothing. */
-  theirs: Remembered | undefined;
+  /** In the store now. */
+  theirs: Remembered;
   /** Remembered by this process while the store failed. */
   mine: Remembered;
 }
@@ -82,11 +80,8 @@ export interface Participant {
   isReadable?(item: Item): boolean;
   /** Accepts a text that an earlier process held (see {@link Journal.hold}). Returns whether the text is its own. */
   replay?(held: RecoveredWrite): boolean;
-  /**
-   * Merges what is remembered under a key that was changed while the store failed, if the key had a value before, or has
-   * one now. `undefined`: nothing. For a key of another part, and if absent: `mine`.
-   */
-  merge?(key: string, versions: Versions): Remembered | undefined;
+  /** Merges two versions of a key of its part, which changed while the store failed. For other keys, and if absent: `mine`. */
+  merge?(key: string, versions: Versions): Remembered;
   /** An item that it has, to be kept again if the store has lost it. */
   itemOf?(id: string): Item | undefined;
   /** Another process has claimed an item, which can be that of another participant. */

@@ -13,43 +13,41 @@ import {
 import type { ClockSkew } from './clock-skew';
 import type { Participant, Step } from './step';
 
-/** A step that somebody waits for. */
+/** A step with the promise of its result. */
 export interface Task {
   readonly step: Step<unknown>;
   resolve(result: unknown): void;
   reject(error: unknown): void;
 }
 
-/** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
+/** Number of remembered values after which the store is swept. A sweep looks at twice as many, so that it keeps up. */
 const rememberedPerSweep = 500;
 
-/** What was found under keys; `undefined` where nothing is. A key that is missing was not asked for, or could not be. */
+/** Values by key. `undefined`: the store has none. A missing key was not read. */
 type Recalled = ReadonlyMap<string, Remembered | undefined>;
 
 const nothing: Recalled = new Map();
 
-/** What steps change together, and what follows when it is written. */
+/** The changes of a group of steps, and their effects. */
 interface Decided {
   changes: Changes;
   effects: ((isWritten: boolean) => void)[];
 }
 
-/** How a commit ended: written, with what follows; or not, with what was found of what the steps look at, if anybody could ask. */
+/** The result of a commit: its effects, or an error with the values that were read before. */
 export type Commit = Pick<Decided, 'effects'> | { error: unknown; recalled: Recalled | undefined };
 
-/** Takes steps, a group of them in one commit, or without the store, and knows what the store does not have for that. */
+/** Takes groups of steps, each in one commit, or without the store. Keeps the changes that the store does not have yet. */
 export class StepWriter {
   readonly #store: Store;
   readonly #participants: ReadonlyMap<unknown, Participant>;
   readonly #skew: ClockSkew;
-  /** Whether something is to be saved that the store does not have. */
+  /** Whether there are changes that the store does not have. */
   hasUnsaved = false;
-  /** Ids of the items that the store has, as far as is known. */
+  /** Ids of the items in the store, as far as is known. */
   stored = new Set<string>();
   /** Changes of steps that were taken without the store. */
   #unsaved = createChanges();
-  /** What the first of them that remembers something under a key has found there; nothing, where the store could not be asked. */
-  readonly #bases = new Map<string, Remembered | undefined>();
   readonly #postponed: Task[] = [];
   #rememberedSinceSweep = rememberedPerSweep;
   #sweptAfterSetting = 0;
@@ -60,12 +58,12 @@ export class StepWriter {
     this.#skew = skew;
   }
 
-  /** Whether an item will not be in the store any more when that is back. */
+  /** Whether an item was dropped without the store. */
   isDropped(id: string): boolean {
     return this.#unsaved.drop.has(id);
   }
 
-  /** These are in the store: all that this process has there (`isOpening`), or more. Returns the ids of those that it had and has no more. */
+  /** Notes items in the store: all of this process (`isOpening`), or further ones. Returns the ids of those that are missing. */
   noteFound(items: readonly Item[], isOpening: boolean): string[] {
     const former = this.stored;
     if (isOpening) this.stored = new Set();
@@ -73,7 +71,7 @@ export class StepWriter {
     return isOpening ? [...former].filter((id) => !this.stored.has(id)) : [];
   }
 
-  /** Nothing is written any more of an item that another process has taken over, and has as it found it. */
+  /** Discards changes of an item that another process has claimed. */
   disown(id: string): void {
     this.#unsaved.keep.delete(id);
   }
@@ -82,12 +80,12 @@ export class StepWriter {
     return this.#postponed.length > 0;
   }
 
-  /** Takes out those that were postponed. */
+  /** Removes and returns the postponed steps. */
   takePostponed(): Task[] {
     return this.#postponed.splice(0);
   }
 
-  /** Takes a group of steps, in their order, and saves what is unsaved along with them. Never rejects. */
+  /** Takes a group of steps in order, and saves earlier changes with them. Never rejects. */
   async commit(tasks: readonly Task[]): Promise<Commit> {
     for (;;) {
       let recalled: Recalled | undefined;
@@ -98,7 +96,6 @@ export class StepWriter {
         if (!isNoChange(all)) await this.#store.commit(all, recalled);
         if (this.hasUnsaved) this.#unsaved = createChanges();
         this.hasUnsaved = false;
-        this.#bases.clear();
         this.#rememberedSinceSweep += all.remember.size;
         for (const id of all.keep.keys()) this.stored.add(id);
         for (const id of all.drop.keys()) this.stored.delete(id);
@@ -110,10 +107,10 @@ export class StepWriter {
   }
 
   /**
-   * Takes each step as it may be taken without the store.
+   * Refuses, postpones or applies each step.
    *
-   * @param refusal why that cannot be used
-   * @param recalled what is known of what they look at; absent: nobody could ask
+   * @param refusal why the store cannot be used
+   * @param recalled the values that were read before the store failed; absent: none
    */
   takeUnsaved(tasks: readonly Task[], refusal: SmsError, recalled: Recalled = nothing): void {
     for (const task of tasks) {
@@ -122,13 +119,13 @@ export class StepWriter {
       else if (whileFailing === 'postpone') this.#postponed.push(task);
       else {
         const { changes, effects } = this.#decide([task], recalled);
-        this.#addUnsaved(changes, recalled);
+        this.#addUnsaved(changes);
         for (const run of effects) run(false);
       }
     }
   }
 
-  /** Has the store forget what is outdated, in step with what comes, and when the clock was set. */
+  /** Sweeps the store after a number of remembered values, and after the clock was set. */
   async sweepWhenDue(): Promise<void> {
     const { setAt } = this.#skew;
     if (this.#rememberedSinceSweep < rememberedPerSweep && setAt === this.#sweptAfterSetting) return;
@@ -137,33 +134,28 @@ export class StepWriter {
     await this.#store.sweep((remembered) => this.#skew.renew(remembered));
   }
 
-  /** Adds what a step changes that has looked at what was recalled. */
-  #addUnsaved(changes: Changes, recalled: Recalled): void {
+  #addUnsaved(changes: Changes): void {
     if (isNoChange(changes)) return;
     this.hasUnsaved = true;
     addChanges(this.#unsaved, changes);
-    // What a step was based on is of no concern once it is taken.
+    // A step that was taken holds, whatever others change.
     this.#unsaved.compare.clear();
-    for (const key of changes.remember.keys()) if (!this.#bases.has(key)) this.#bases.set(key, recalled.get(key));
   }
 
-  /**
-   * All of it, brought together with what others have remembered meanwhile. In a store of one's own nobody has: what has been forgotten must
-   * not come back.
-   */
+  /** The unsaved changes, merged with what other processes have remembered in the meantime. */
   #mergeUnsaved(recalled: Recalled): Changes {
     const remember = new Map(this.#unsaved.remember);
     for (const key of this.#store.shared ? remember.keys() : []) {
-      const [base, theirs] = [this.#bases.get(key), recalled.get(key)];
+      const theirs = recalled.get(key);
       for (const { merge } of this.#participants.values()) {
         const mine = remember.get(key);
-        if (merge && mine && (base || theirs)) remember.set(key, merge(key, { base, theirs, mine }));
+        if (merge && mine && theirs) remember.set(key, merge(key, { theirs, mine }));
       }
     }
     return { ...this.#unsaved, remember };
   }
 
-  /** Has steps decide, and reads what they look at, until they look at nothing more. */
+  /** Lets steps decide, and reads the keys that they look at, until they look at no others. */
   async #decideOnTruth(tasks: readonly Task[]): Promise<Decided & { recalled: Recalled }> {
     const recalled = new Map<string, Remembered | undefined>();
     let asked = new Set(this.#unsaved.remember.keys());
@@ -183,10 +175,9 @@ export class StepWriter {
   }
 
   /**
-   * One that throws is left out, with all that it has changed: the others are decided anew without it. For what is not read yet nobody is to
-   * blame.
+   * Lets steps decide. If a step throws, the others decide again without it, unless it looked at a key that is not read yet.
    *
-   * @param asked gets the keys that are looked at and not read yet; absent: they cannot be
+   * @param asked gets the keys that are not read yet; absent: they cannot be read
    */
   #decide(
     tasks: readonly Task[],
@@ -194,7 +185,7 @@ export class StepWriter {
     unsaved: Recalled = this.#unsaved.remember,
     asked?: Set<string>,
   ): Decided {
-    // What steps remember now has to be in a time that was looked at, though the clock may be set twice in a moment.
+    // Notices a change of the clock before steps remember times by it.
     this.#skew.look();
     for (let left = tasks; ; ) {
       const changes = createChanges();
@@ -220,7 +211,7 @@ export class StepWriter {
     }
   }
 
-  /** Has what was remembered before the clock was set written as it is read, since the next process knows nothing of that. */
+  /** Corrects the times of values from before a change of the clock, because the next process does not know of it. */
   #correct(recalled: Recalled, { remember }: Changes): void {
     for (const [key, remembered] of recalled) {
       const corrected = remembered && this.#skew.correct(remembered, this.#store.shared);
@@ -229,7 +220,7 @@ export class StepWriter {
   }
 }
 
-/** Returns how to run the effects and settle the task with what comes of them. */
+/** Returns the effects of a task, which resolve or reject it. */
 function decide({ step, resolve, reject }: Task, look: Look, changes: Changes): (isWritten: boolean) => void {
   const effects = step.decide(look, changes);
   return (isWritten) => {

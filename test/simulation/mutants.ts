@@ -39,8 +39,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what is unsaved replaces what others have remembered since',
     'journal/writer.ts',
-    'if (merge && mine && (base || theirs)) remember',
-    "if (merge && mine && (base || theirs) && key === '') remember",
+    'if (merge && mine && theirs) remember',
+    "if (merge && mine && theirs && key === '') remember",
   ),
   mutant(
     'what was unsaved is not written with the next commit',

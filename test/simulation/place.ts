@@ -121,7 +121,9 @@ export class Copies {
   /** The messages in something that is kept or held. */
   in(text: string): Message[] {
     if (isUndecided(text)) return [];
-    const { kind, record, records } = JSON.parse(text) as {
+    const item = JSON.parse(text) as { part?: string; text?: string };
+    // An import brings a held text as an item.
+    const { kind, record, records } = (item.part === 'held' ? JSON.parse(item.text ?? '{}') : item) as {
       kind: Kind;
       record?: Record<string, unknown>;
       records?: Record<string, unknown>[];

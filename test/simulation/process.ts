@@ -166,7 +166,7 @@ export class Process implements Callee, Surrounding {
       if (!(node instanceof CallbackNode)) continue;
       this.#calledBack.add(message);
       const status = await node.callBack(bytes, contentType);
-      this.#calledBack.delete(message);
+      if (status !== 200) this.#calledBack.delete(message);
       const isElsewhere = message.hasBeenKept || message.reachedAs !== undefined || world.plan.store === 'memory';
       if (this.isAlive && status === 200 && !isElsewhere) world.violate('accepted and never kept', message.name);
       return status;
@@ -408,7 +408,8 @@ export class Process implements Callee, Surrounding {
   /** It may be the reply to a question, or a status that is reported, and no node is here that would get it besides. */
   #isForSender(message: Message): boolean {
     if (message.reachedAs === undefined || this.world.outward?.isForSender(message) !== true) return false;
-    return !this.#hasNodeOf(message.kind);
+    // The nodes of another login did not get what the former one accepted.
+    return !this.#hasNodeOf(message.kind) || !message.logins.has(this.#login);
   }
 
   #examineAbsence(): void {

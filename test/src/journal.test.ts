@@ -509,9 +509,9 @@ describe('Journal', () => {
 
     it('taken while it failed is brought together with what others have remembered since', async () => {
       const merges: unknown[] = [];
-      const merge: Participant['merge'] = (key, { base, theirs, mine }) => {
-        merges.push([key, base?.value, theirs?.value, mine.value]);
-        return key === 'a key of others' ? mine : { ...mine, value: `${theirs?.value}+${mine.value}` };
+      const merge: Participant['merge'] = (key, { theirs, mine }) => {
+        merges.push([key, theirs.value, mine.value]);
+        return key === 'a key of others' ? mine : { ...mine, value: `${theirs.value}+${mine.value}` };
       };
       const journal = create(store, { inbox: Object.assign(new Notes(), { merge }) });
       const others = ['key', 'a key of others', 'a third'];
@@ -530,8 +530,8 @@ describe('Journal', () => {
       });
       await Promise.all([clock.advance(5_000), journal.run({ ...look, whileFailing: 'postpone' })]);
       assert.deepEqual(merges, [
-        ['key', 'x', 'theirs', 'xx'],
-        ['a key of others', undefined, 'theirs', 'x'],
+        ['key', 'theirs', 'xx'],
+        ['a key of others', 'theirs', 'x'],
       ]);
       assert.deepEqual(seen, ['theirs+xx', 'x', 'x']);
       const written = await store.recall(others);
@@ -539,23 +539,6 @@ describe('Journal', () => {
         written.map((remembered) => remembered?.value),
         seen,
       );
-    });
-
-    it('taken while it failed is forgotten where others have forgotten it since, and its participant says so', async () => {
-      const merges: unknown[] = [];
-      const merge: Participant['merge'] = (key, { base, theirs, mine }) => {
-        merges.push([key, base?.value, theirs, mine.value]);
-        return undefined;
-      };
-      const journal = create(store, { inbox: Object.assign(new Notes(), { merge }) });
-      await journal.run(append('key'));
-      store.failing.add('commit');
-      await journal.run(append('key'));
-      store.disk.remembered.clear();
-      store.failing.clear();
-      await clock.advance(5_000);
-      assert.deepEqual(merges, [['key', 'x', undefined, 'xx']]);
-      assert.deepEqual(await store.recall(['key']), [undefined]);
     });
   });
 

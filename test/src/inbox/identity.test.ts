@@ -283,7 +283,8 @@ describe('identity (dedupe)', () => {
     function merge(): Memory {
       const merged = new Memory();
       for (const [key, mine] of memory.seen) {
-        merged.seen.set(key, mergeSeen(key, { theirs: theirs.seen.get(key), mine }));
+        const other = theirs.seen.get(key);
+        merged.seen.set(key, other ? mergeSeen(key, { theirs: other, mine }) : mine);
       }
       return merged;
     }

@@ -18,7 +18,7 @@ interface Listed {
   total: number;
 }
 
-describe('what no node takes while a question is open', () => {
+describe('an incoming message that no node receives', () => {
   let sim: Simulator;
 
   beforeEach(async () => {
@@ -33,7 +33,7 @@ describe('what no node takes while a question is open', () => {
     ...more,
   ];
 
-  /** A flow with an open question. */
+  /** A flow with an open reply request. */
   async function ask(of: Record<string, unknown> = {}): Promise<RunningFlow> {
     const running = await RunningFlow.start(flow([], of), {
       settings: of.store === 'disk' ? { userDir: createFolder() } : {},
@@ -56,20 +56,20 @@ describe('what no node takes while a question is open', () => {
   const act = (id: string, action: string) =>
     helper.request().post(`/sms-account/account/entries/${id}`).send({ action });
 
-  async function untilAside(count: number): Promise<void> {
-    await until(async () => (await state()).inbox.unhandled === count, `${count} set aside`);
+  async function untilUnhandled(count: number): Promise<void> {
+    await until(async () => (await state()).inbox.unhandled === count, `${count} unhandled`);
   }
 
   const warnings = (running: RunningFlow) =>
     running.log.filter(({ id, level }) => id === 'account' && level === warning).map(({ msg }) => String(msg));
 
-  it('is listed and counted, with one warning, and the reply is none of it', async () => {
+  it('is listed and counted, with one warning', async () => {
     const running = await ask();
     write('first');
     write('second');
     write('yes', asked);
     await running.messages('answer', 1);
-    await untilAside(2);
+    await untilUnhandled(2);
     const { entries, total } = await list();
     assert.equal(total, 2);
     assert.deepEqual(
@@ -85,10 +85,10 @@ describe('what no node takes while a question is open', () => {
     assert.match(warnings(running)[0] ?? '', /7 days.*sms in/);
   });
 
-  it('cannot be delivered to nobody, and can be discarded, which is logged without it', async () => {
+  it('cannot be delivered without a node, and can be discarded', async () => {
     const running = await ask();
     write('first');
-    await untilAside(1);
+    await untilUnhandled(1);
     const id = (await list()).entries[0]?.id ?? '';
     await act(id, 'deliver').expect(409);
     const all = { state: 'unhandled', action: 'deliver' };
@@ -103,11 +103,11 @@ describe('what no node takes while a question is open', () => {
   });
 
   for (const type of ['full', 'flows', 'nodes'] as const) {
-    it(`goes to the first node that takes it, deployed by ${type}, and to no later one`, async () => {
+    it(`goes to the first node of a deployment (${type}) that receives it`, async () => {
       const running = await ask();
       write('first');
       write('second');
-      await untilAside(2);
+      await untilUnhandled(2);
       await running.deploy(flow([receiver]), type);
       const received = await running.messages('received', 2);
       assert.deepEqual(
@@ -128,7 +128,7 @@ describe('what no node takes while a question is open', () => {
     });
   }
 
-  it('is not what comes while a full deployment has stopped the node that takes it', async () => {
+  it('does not become unhandled during a full deployment', async () => {
     const running = await RunningFlow.start(flow([receiver]));
     running.send('ask', { topic: asked, payload: 'Come?' });
     await running.done('ask', 1);
@@ -142,24 +142,50 @@ describe('what no node takes while a question is open', () => {
     assert.deepEqual(warnings(running), []);
   });
 
-  it('is still set aside after a restart, and waits for its node there', async () => {
+  it('is still unhandled after a restart, and goes to the node that comes', async () => {
     const userDir = createFolder();
     const of = { store: 'disk' };
     const running = await RunningFlow.start(flow([], of), { settings: { userDir } });
     running.send('ask', { topic: asked, payload: 'Come?' });
     await running.done('ask', 1);
     write('first');
-    await untilAside(1);
+    await untilUnhandled(1);
     await running.stop();
     const next = await RunningFlow.start(flow([], of), { settings: { userDir } });
-    await untilAside(1);
+    await untilUnhandled(1);
     await next.deploy(flow([receiver], of));
     const [message] = await next.messages('received', 1);
     assert.deepEqual([message?.payload, message?.sms?.redelivered], ['first', undefined]);
     assert.equal((await state()).inbox.unhandled, 0);
   });
 
-  it('is the same with a status while a report is open, and goes to the first sms-status', async () => {
+  it('becomes unhandled if its poll was waiting when the last request ended', async () => {
+    sim = await startService({ waitMs: 60_000 });
+    const running = await RunningFlow.start(askNode(sim, { wait: '0.005', waitType: 'num' }));
+    running.send('ask', { topic: asked, payload: 'Come?' });
+    await running.messages('noAnswer', 1);
+    await until(async () => (await state()).sends.awaitingReply === 0);
+    assert.equal(sim.polling('incoming'), 1);
+    write('late');
+    await untilUnhandled(1);
+    assert.equal(warnings(running).length, 1);
+  });
+
+  it('does not include statuses that a report used', async () => {
+    const running = await RunningFlow.start(
+      sendNode(sim, { report: 24, reportType: 'num', outputs: 3 }, {}, [['sent'], [], ['report']]),
+    );
+    running.send('send', { topic: asked, payload: 'with a report' });
+    await running.messages('sent', 1);
+    for (const statusCode of ['SNT', 'RCV']) {
+      sim.status({ messageId: sim.messages[0]?.messageId ?? '', msisdn: asked, statusCode });
+    }
+    assert.equal((await running.messages('report', 1))[0]?.payload, 'delivered');
+    assert.deepEqual((await state()).inbox, { undelivered: 0, unhandled: 0 });
+    assert.deepEqual(warnings(running), []);
+  });
+
+  it('can be a status of another message than the reported one', async () => {
     const sender: FlowNode = { id: 'other', type: 'sms-send', account: 'account', wires: [['plain'], []] };
     const reporting = (more: FlowNode[] = []) => [
       ...sendNode(sim, { report: 24, reportType: 'num', messageIdType: 'uuid', outputs: 3 }, {}, [
@@ -178,10 +204,10 @@ describe('what no node takes while a question is open', () => {
     running.send('other', { topic: other, payload: 'without' });
     await running.messages('plain', 1);
     sim.status({ messageId: sim.messages[1]?.messageId ?? '', msisdn: other, statusCode: 'RCV' });
-    await untilAside(1);
+    await untilUnhandled(1);
     assert.deepEqual(
       (await list()).entries.map(({ node, from, body }) => [node, from, body]),
-      [['', other, 'RCV']],
+      [['', other, 'RCV (received by the handset)']],
     );
     assert.equal(warnings(running).length, 1);
     assert.match(warnings(running)[0] ?? '', /sms status/);
@@ -193,14 +219,14 @@ describe('what no node takes while a question is open', () => {
     assert.equal((await state()).inbox.unhandled, 0);
   });
 
-  it('goes along with a change of the login', async () => {
+  it('is imported if the login changes', async () => {
     const running = await ask();
     write('first');
-    await untilAside(1);
+    await untilUnhandled(1);
     const later = await startService();
     const of = { baseUrl: later.baseUrl, credentials: { ...later.credentials } };
     await running.deploy(flow([], of));
-    await untilAside(1);
+    await untilUnhandled(1);
     await running.deploy(flow([receiver], of));
     assert.equal((await running.messages('received', 1))[0]?.payload, 'first');
   });
