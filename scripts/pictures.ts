@@ -1,29 +1,16 @@
-// Makes the pictures of the README anew: npm run pictures. With languages it draws every form, every help and the sidebar in
-// them instead: npm run pictures -- --languages de,ja --to FOLDER. The editor asks for Helvetica or Arial; without one of them
-// (Debian: fonts-liberation) its texts are wider than people see them.
+// Draws the pictures of the README and the documents: npm run pictures. The editor needs Arial or a font with the same widths
+// (Debian: fonts-liberation).
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { type Simulator, startSimulator } from '../simulator';
 import { startBrowser } from '../test/editor/browser';
 import { Editor } from '../test/editor/editor';
 import { type FlowNode, startNodeRed } from '../test/node-red-process';
-import { drawLanguages } from './language-pictures';
 
 const root = dirname(__dirname);
 const folder = join(root, 'docs', 'images');
 
-const options = {
-  languages: { type: 'string' },
-  to: { type: 'string', default: join(root, '.cache', 'pictures') },
-} as const;
-
 async function main(): Promise<void> {
-  const { languages, to } = parseArgs({ options }).values;
-  await (languages === undefined ? drawReadme() : drawLanguages(languages.split(','), to));
-}
-
-async function drawReadme(): Promise<void> {
   const simulator = await startSimulator({ waitMs: 1_000 });
   // Its account has seen nothing of what the other pictures show.
   const waterWorks = await startSimulator({ waitMs: 1_000 });
@@ -53,7 +40,7 @@ async function drawReadme(): Promise<void> {
 
 /** The flow with which `npm start` begins, on a simulator that runs here. */
 function readFlow(simulator: Simulator): FlowNode[] {
-  const source = readFileSync(join(root, 'scripts', 'first-flow.json'), 'utf8');
+  const source = readFileSync(join(root, 'scripts', 'demo-flow.json'), 'utf8');
   return (JSON.parse(source) as FlowNode[]).map((node) =>
     node.type === 'sms-account' ? { ...node, credentials: { apiKey: simulator.credentials.apiKey ?? '' } } : node,
   );
@@ -65,7 +52,7 @@ async function drawFlow(editor: Editor, url: string): Promise<void> {
   await page.locator('.red-ui-palette-node[data-palette-type="sms-callback-in"]').scrollIntoViewIfNeeded();
   await page.keyboard.press('Control+g');
   await page.keyboard.press('d');
-  for (const name of ['Send a text', 'A handset writes', 'The handset answers']) {
+  for (const name of ['Send a message', 'A handset writes']) {
     const id = await page.evaluate(
       (wanted) => RED.nodes.createCompleteNodeSet().find((node) => node.name === wanted)?.id,
       name,

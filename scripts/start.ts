@@ -1,28 +1,24 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createCipheriv, createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { dirname, join, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { type Simulator, startSimulator } from '../simulator';
-import { createFlows } from './start-flows';
 
 const root = dirname(__dirname);
 const packageName = '@messaging-service/node-red-sms';
 const host = '127.0.0.1';
 const startLimitMs = 60_000;
-/** That of the flow, and that which the simulator has by itself. */
-const [triedHandset, firstHandset] = ['6421555001', '6421555123'];
 /** Node-RED gives its nodes 15 s to close. */
 const stopLimitMs = 20_000;
+/** Address in the demo flow that is replaced by the address of the simulator's page. */
+const placeholderUrl = 'http://127.0.0.1:8025/';
 
-/**
- * What a person without a login has chosen in the editor: the first sidebar is the one that opens (Node-RED 5 always shows this one),
- * and it shows the debug messages of the tab that is looked at.
- */
+/** Editor preferences of a new user directory: the debug sidebar is open and shows the messages of the current tab. */
 const firstPreferences = {
   _: {
     debug: { filter: 'filterCurrent' },
@@ -40,7 +36,7 @@ Builds the package, and runs the simulator of the SMS service and Node-RED with 
   --help                     shows this text
 `;
 
-/** What a person can do something about; told without a stack. */
+/** An error that the user can fix. It is printed without a stack. */
 class StartError extends Error {}
 
 interface Options {
@@ -97,11 +93,11 @@ function buildPackage(): void {
   if (status !== 0) throw new StartError('The build failed; see above.');
 }
 
-/** Makes the user directory usable, and leaves alone whatever a person has changed in it. Says whether the flows were there. */
+/** Prepares the user directory and leaves existing flows alone. Says whether flows existed. */
 function prepareUserDir(userDir: string, simulator: Simulator): boolean {
   const packageFolder = join(userDir, 'node_modules', packageName);
   mkdirSync(dirname(packageFolder), { recursive: true });
-  // Made anew each time, because the project may have been moved.
+  // The link is replaced at each start, because the project might have been moved.
   rmSync(packageFolder, { recursive: true, force: true });
   symlinkSync(root, packageFolder, 'junction');
   const flows = join(userDir, 'flows.json');
@@ -111,14 +107,15 @@ function prepareUserDir(userDir: string, simulator: Simulator): boolean {
     writeFileSync(settings, formatSettings(randomBytes(32).toString('hex')), { mode: 0o600 });
   }
   const { credentialSecret = '' } = createRequire(__filename)(settings) as { credentialSecret?: string };
-  const nodes = createFlows((name) => existsSync(join(userDir, 'node_modules', name)));
+  const source = readFileSync(join(__dirname, 'demo-flow.json'), 'utf8').replaceAll(placeholderUrl, simulator.pageUrl);
+  const nodes = JSON.parse(source) as { id: string; type: string }[];
   const accounts = nodes.filter(({ type }) => type === 'sms-account');
   const logins = Object.fromEntries(accounts.map(({ id }) => [id, simulator.credentials]));
   const credentials = encryptCredentials(logins, credentialSecret);
   writeFileSync(join(userDir, 'flows_cred.json'), JSON.stringify(credentials), { mode: 0o600 });
   const preferences = join(userDir, '.config.users.json');
   if (!existsSync(preferences)) writeFileSync(preferences, JSON.stringify(firstPreferences));
-  writeFileSync(flows, JSON.stringify(nodes, null, 2));
+  writeFileSync(flows, source);
   return false;
 }
 
@@ -130,7 +127,7 @@ function formatSettings(credentialSecret: string): string {
       credentialSecret,
       telemetry: { enabled: false, updateNotification: false },
       diagnostics: { enabled: false },
-      // Without `projects`, each start warns that they are switched off.
+      // Without `projects`, Node-RED warns at each start that projects are disabled.
       editorTheme: { tours: false, palette: { catalogues: [] }, projects: {} },
       contextStorage: {
         default: { module: 'memory' },
@@ -142,7 +139,7 @@ function formatSettings(credentialSecret: string): string {
   )};\n`;
 }
 
-/** As Node-RED keeps them; in clear it would warn of them. */
+/** Encrypts credentials as Node-RED does, because Node-RED warns about plain ones. */
 function encryptCredentials(credentials: object, secret: string): { $: string } {
   const vector = randomBytes(16);
   const cipher = createCipheriv('aes-256-ctr', createHash('sha256').update(secret).digest(), vector);
@@ -154,21 +151,21 @@ function startNodeRed({ port, userDir }: Options, simulator: Simulator, url: str
   const redJs = process.env.NR_RED_JS ?? createRequire(__filename).resolve('node-red/red.js');
   const settings = join(userDir, 'settings.js');
   return spawn(process.execPath, [redJs, '--userDir', userDir, '--settings', settings, '--port', String(port)], {
-    // Files that a flow names without a folder lie there.
+    // A flow's relative file names refer to this folder.
     cwd: userDir,
     env: { ...withoutProxyTo(host), SMS_SIMULATOR_URL: simulator.baseUrl, SMS_NODE_RED_URL: url },
     stdio: ['ignore', 'inherit', 'inherit'],
   });
 }
 
-/** The environment, with `address` reached directly even where a proxy is set. */
+/** Returns the environment, changed so that no proxy is used for `address`. */
 function withoutProxyTo(address: string): NodeJS.ProcessEnv {
   const { NO_PROXY, no_proxy: noProxy = NO_PROXY, ...others } = process.env;
   const both = noProxy ? `${noProxy},${address}` : address;
   return { ...others, NO_PROXY: both, no_proxy: both };
 }
 
-/** Resolves when the editor answers; `undefined` when `ended` comes first. */
+/** Resolves when the editor answers, or with `undefined` if `ended` resolves first. */
 async function untilReady(url: string, ended: Promise<unknown>): Promise<true | undefined> {
   let over = false;
   void ended.then(() => {
@@ -176,7 +173,7 @@ async function untilReady(url: string, ended: Promise<unknown>): Promise<true | 
   });
   const deadline = Date.now() + startLimitMs;
   while (!over) {
-    // FollowUp for its flows before it has read them, Node-RED would log an error.
+    // This asks for the settings, because Node-RED logs an error if it is asked for flows that it has not read yet.
     const answer = await fetch(`${url}/settings`).catch(() => undefined);
     await answer?.body?.cancel();
     if (answer) return true;
@@ -198,7 +195,7 @@ async function run(options: Options): Promise<void> {
   await requireFree(port, 'Node-RED', 'port');
   await requireFree(simulatorPort, 'the simulator', 'simulator-port');
   if (build) buildPackage();
-  const asked = new Promise<void>((stop) => {
+  const stopped = new Promise<void>((stop) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop());
   });
   const simulator = await startSimulator({
@@ -207,22 +204,17 @@ async function run(options: Options): Promise<void> {
   }).catch((error: Error) => {
     throw new StartError(error.message);
   });
-  // The tab *Try it* answers what it has written to, and not the handset that the simulator begins with.
-  if (simulator.messages.length + simulator.incoming.length === 0) {
-    simulator.addHandset(triedHandset);
-    simulator.removeHandset(firstHandset);
-  }
   const url = `http://${host}:${port}`;
   const hadFlows = prepareUserDir(userDir, simulator);
   const nodeRed = startNodeRed(options, simulator, url);
-  // An error that nobody catches here must not leave Node-RED behind.
+  // An uncaught error here must not leave Node-RED running.
   process.once('exit', () => nodeRed.kill());
   const ended = once(nodeRed, 'exit');
   try {
-    const ready = await Promise.race([untilReady(url, ended), asked]);
-    if (ready) tell(options, url, simulator, hadFlows);
-    if ((await Promise.race([ended, asked])) !== undefined) {
-      throw new StartError('Node-RED has ended by itself, so the simulator was stopped as well.');
+    const ready = await Promise.race([untilReady(url, ended), stopped]);
+    if (ready) printAddresses(options, url, simulator, hadFlows);
+    if ((await Promise.race([ended, stopped])) !== undefined) {
+      throw new StartError('Node-RED ended, so the simulator was stopped too.');
     }
   } finally {
     await stopNodeRed(nodeRed, ended);
@@ -230,7 +222,7 @@ async function run(options: Options): Promise<void> {
   }
 }
 
-function tell({ userDir }: Options, url: string, simulator: Simulator, hadFlows: boolean): void {
+function printAddresses({ userDir }: Options, url: string, simulator: Simulator, hadFlows: boolean): void {
   const folder = relative(process.cwd(), userDir) || '.';
   process.stdout.write(
     `${[
@@ -239,8 +231,8 @@ function tell({ userDir }: Options, url: string, simulator: Simulator, hadFlows:
       `Simulator   ${simulator.pageUrl}`,
       '',
       hadFlows
-        ? `The flows are those of last time. To start afresh, stop this and delete the folder ${folder}.`
-        : `The flows are new. What you change is kept in the folder ${folder}.`,
+        ? `The flows are from the last start. For a fresh start, stop this program and delete the folder ${folder}.`
+        : `The flows are new. Your changes are saved in the folder ${folder}.`,
       'Stop both with Ctrl-C.',
       '',
     ].join('\n')}\n`,
@@ -260,8 +252,8 @@ async function main(): Promise<void> {
 main().then(
   () => process.exit(),
   (error: unknown) => {
-    const isTold = error instanceof StartError || isWrongOption(error);
-    process.stderr.write(`\n${isTold ? error.message : String((error as Error).stack)}\n`);
+    const isExpected = error instanceof StartError || isWrongOption(error);
+    process.stderr.write(`\n${isExpected ? error.message : String((error as Error).stack)}\n`);
     process.exit(1);
   },
 );
