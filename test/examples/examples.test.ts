@@ -1064,13 +1064,13 @@ describe('the examples, deployed against the simulator', function () {
     }
 
     async function askFor(to: string): Promise<string> {
-      assert.equal(await enter('/sms-login/code', { number: `+${to}` }), 'Which code did you get?');
+      assert.equal(await enter('/sms-login/code', { number: `+${to}` }), 'Enter the code that you received');
       const code = /^(\d{6}) is your code/.exec(simulator.messages.at(-1)?.body ?? '')?.[1];
       assert.ok(code, JSON.stringify(sent()));
       return code;
     }
 
-    it('lets in who enters the code that was sent, once', async () => {
+    it('logs a visitor in with the code, once', async () => {
       await deploy('One-time code for a login');
       const page = await (await fetch(`${nodeRed.url}/sms-login`)).text();
       assert.equal(heading(page), 'Log in');
@@ -1082,25 +1082,37 @@ describe('the examples, deployed against the simulator', function () {
       );
       const [login] = await untilShown('login');
       assert.equal(login?.topic, number);
-      assert.equal(await enter('/sms-login', { number, code }), 'This code is wrong, or has expired.');
+      assert.equal(await enter('/sms-login', { number, code }), 'This code is wrong or has expired.');
     });
 
-    it('lets nobody in with the code of another number, or after three wrong ones', async () => {
+    it('refuses the code of another number, and every code after five tries', async () => {
       await deploy('One-time code for a login');
-      const wrong = 'This code is wrong, or has expired.';
+      const wrong = 'This code is wrong or has expired.';
       const code = await askFor(number);
       await askFor(other);
       assert.equal(await enter('/sms-login', { number: other, code }), wrong);
       const guess = code === '000000' ? '000001' : '000000';
       for (let count = 0; count < 3; count += 1)
         assert.equal(await enter('/sms-login', { number, code: guess }), wrong);
-      assert.equal(await enter('/sms-login', { number, code }), wrong);
+      const second = await askFor(number);
+      for (let count = 0; count < 2; count += 1)
+        assert.equal(await enter('/sms-login', { number, code: second === guess ? '000002' : guess }), wrong);
+      assert.equal(await enter('/sms-login', { number, code: second }), wrong);
       assert.equal(await enter('/sms-login', { number: '__proto__', code: '' }), wrong);
     });
 
-    it('says when the code cannot be sent', async () => {
+    it('sends codes to the allowed prefixes only', async () => {
       await deploy('One-time code for a login');
-      const failed = 'The code could not be sent. Is the number right?';
+      assert.equal(
+        await enter('/sms-login/code', { number: '+8821612345678' }),
+        'The code could not be sent. Check the number.',
+      );
+      assert.deepEqual(sent(), []);
+    });
+
+    it('shows that a code cannot be sent', async () => {
+      await deploy('One-time code for a login');
+      const failed = 'The code could not be sent. Check the number.';
       assert.equal(await enter('/sms-login/code', { number: '12' }), failed);
       simulator.block(number);
       assert.equal(await enter('/sms-login/code', { number }), failed);
@@ -1143,6 +1155,9 @@ describe('the examples, deployed against the simulator', function () {
       await press('Alarm');
       await broker.publish('alarms/door', 'The door is open.');
       await untilListed('entries?state=kept', 2);
+      await broker.publish('alarms/door', 'The door is open again.');
+      const [replaced] = await untilShown('error');
+      assert.match(String(replaced?.error?.message), /replaced/);
       await press('Urgent alarm');
       await untilSent(`${number}: Water in the cellar.`);
       await restart();
@@ -1151,8 +1166,37 @@ describe('the examples, deployed against the simulator', function () {
       const flows = await nodeRed.readFlows();
       const ended = (node: FlowNode) => (node.type === 'sms-account' ? { ...node, ...quietHours(false) } : node);
       await nodeRed.deploy(flows.map(ended));
-      await untilSent(`${number}: The filter is to be cleaned.`, `${number}: The door is open.`);
+      await untilSent(`${number}: The filter is to be cleaned.`, `${number}: The door is open again.`);
       assert.equal(simulator.messages.length, 3);
+    });
+  });
+
+  describe('Many alarms in one message', () => {
+    const name = 'Many alarms in one message';
+    const { number } = handsetsOf(name);
+
+    it('sends the alarms of a minute as one message', async () => {
+      await deploy(name, {}, ({ type }) => (type === 'join' ? { timeout: '1' } : {}));
+      for (let count = 0; count < 3; count += 1) await press('Alarm');
+      await untilShown('sent');
+      assert.match(sent().join(), new RegExp(`^${number}: 3 alarms:(\\nPump \\d+ has stopped\\.){3}$`));
+    });
+  });
+
+  describe('Home Assistant by MQTT', () => {
+    const name = 'Home Assistant by MQTT';
+    const { number } = handsetsOf(name);
+
+    it('sends published messages, and publishes results and received messages', async () => {
+      const broker = await startMqttBroker();
+      opened.push(broker);
+      await deploy(name, {}, ({ type }) => (type === 'mqtt-broker' ? { port: String(broker.port) } : {}));
+      await broker.publish('sms/send', JSON.stringify({ to: number, message: 'Water in the cellar' }));
+      const [result] = await untilShown('result of a message');
+      assert.deepEqual(result?.payload, { to: number, message: 'Water in the cellar', accepted: [number] });
+      await write(number, 'On my way');
+      const [received] = await untilShown('received');
+      assert.deepEqual(received?.payload, { from: number, message: 'On my way' });
     });
   });
 
@@ -1163,7 +1207,7 @@ describe('the examples, deployed against the simulator', function () {
     /** Deploys it with an appointment in a day and so many milliseconds. */
     const deployWith = (aheadMs: number): Promise<void> =>
       deploy(name, {}, ({ type, props }) =>
-        type === 'inject' ? { props: JSON.parse(JSON.stringify(props).replace('+ 10000', `+ ${aheadMs}`)) } : {},
+        type === 'inject' ? { props: JSON.parse(JSON.stringify(props).replace(/\+ [12]0000/, `+ ${aheadMs}`)) } : {},
       );
 
     it('reminds a day before, with the time of the appointment', async () => {
@@ -1173,7 +1217,29 @@ describe('the examples, deployed against the simulator', function () {
       assert.match(sent().join(), new RegExp(`^${number}: Dear Anna, your appointment is tomorrow at \\d+:\\d\\d\\.$`));
     });
 
-    it('still knows after a kill what it reminds of', async () => {
+    it('sends the changed reminder instead of the first', async () => {
+      await deployWith(86_400_000);
+      await press('Appointment');
+      await untilListed('entries?state=kept', 1);
+      await press('Appointment moved');
+      const [replaced] = await untilShown('not sent');
+      assert.match(String(replaced?.error?.message), /replaced/);
+      await untilListed('entries?state=kept', 1);
+      assert.deepEqual(sent(), []);
+    });
+
+    it('sends nothing after the appointment was cancelled', async () => {
+      await deployWith(86_400_000);
+      await press('Appointment');
+      await untilListed('entries?state=kept', 1);
+      await press('Appointment cancelled');
+      const [withdrawn] = await untilShown('not sent');
+      assert.match(String(withdrawn?.error?.message), /withdr/);
+      await untilListed('entries?state=kept', 0);
+      assert.deepEqual(sent(), []);
+    });
+
+    it('keeps the reminder across a kill', async () => {
       await deployWith(86_400_000);
       await press('Appointment');
       await untilListed('entries?state=kept', 1);
@@ -1515,6 +1581,7 @@ describe('The examples, all together', () => {
       others.map(({ name, optOut, quietFrom }) => ({ name, optOut, quietFrom })),
       [
         { name: 'SMS account with opt-out', optOut: true, quietFrom: undefined },
+        { name: 'SMS account for logins', optOut: undefined, quietFrom: undefined },
         { name: 'SMS account with quiet hours', optOut: undefined, quietFrom: '22:00' },
       ],
     );
