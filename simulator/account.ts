@@ -110,7 +110,7 @@ export class Account {
     return this.#names.keys();
   }
 
-  /** @param members contacts by name, or numbers; what is neither is left out of every send */
+  /** @param members names of contacts, or numbers; other members are skipped when a message is sent */
   addGroup(name: string, members: readonly string[]): void {
     this.#groups.set(name, [...members]);
   }
@@ -168,12 +168,12 @@ export class Account {
     return true;
   }
 
-  /** What becomes of the next message, at all its recipients. */
+  /** Sets the result of the next message for all its recipients. */
   setNextOutcome(statusCode: string | undefined): void {
     this.#nextOutcome = statusCode;
   }
 
-  /** What becomes of every message to a handset; no code: the usual again. */
+  /** Sets the result of every message to a handset. Without a code, the default applies again. */
   setOutcome(msisdn: string, statusCode: string | undefined): void {
     if (statusCode === undefined) this.#outcomes.delete(msisdn);
     else this.#outcomes.set(msisdn, statusCode);
@@ -195,7 +195,7 @@ export class Account {
     return this.#outcomes.get(msisdn);
   }
 
-  /** What outlives the process. */
+  /** Returns the state to save. */
   save(): SavedAccount {
     return {
       balance: this.balance,
@@ -224,7 +224,7 @@ export class Account {
     [this.#day, this.#sentOnDay] = saved.sentOnDay;
   }
 
-  /** What a person sees of the account, for the control API. */
+  /** Describes the account for the control API. */
   describe(): Record<string, unknown> {
     return {
       balance: this.balance,

@@ -2,7 +2,7 @@ import { type ServerResponse, STATUS_CODES } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatRefusal, xmlType } from './wire/send';
 
-/** What the service answers. */
+/** An answer of the service. */
 export interface Answer {
   status: number;
   /** Text of the status line; the usual one by default. */

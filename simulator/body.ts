@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 
 /**
- * The body of a request, read to its end; undefined when the client went away before. Of what exceeds the limit only enough is
- * kept to make the body longer than the limit.
+ * Reads the body of a request. Resolves with undefined if the client disconnects first. A body over the limit is cut shortly after the limit.
  */
 export function readBody(incoming: IncomingMessage, maxBytes: number): Promise<Buffer | undefined> {
   return new Promise((resolve) => {

@@ -19,7 +19,7 @@ import { fillUrl, parseMailto } from './wire/callback-url';
 const defaultRetries: CallbackRetries = { firstMs: 1000, maxMs: 3_600_000, windowMs: 48 * 3_600_000 };
 const answerTimeoutMs = 30_000;
 
-/** What the callbacks need of the rest. */
+/** Parts of the simulator that callbacks use. */
 export interface CallbackSurroundings {
   clock: Clock;
   changes: Changes;
@@ -34,7 +34,7 @@ interface PendingCallback extends CallbackPayload {
   url: string;
   firstAt: number;
   attempts: number;
-  /** What it tells of. */
+  /** The event that the callback reports. */
   message?: IncomingMessage;
 }
 
@@ -98,7 +98,7 @@ export class Callbacks {
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
   }
 
-  /** Breaks off what is under way and forgets the retries. */
+  /** Aborts attempts in flight and drops retries. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#breakOff();
@@ -106,7 +106,7 @@ export class Callbacks {
     await this.whenIdle();
   }
 
-  /** Forgets the retries, and what became of attempts, those under way included. */
+  /** Drops retries and the results of attempts, including attempts in flight. */
   reset(): void {
     this.#breakOff();
     this.clearLog();

@@ -15,7 +15,7 @@ import type {
 
 const lookMs = 25;
 
-/** What `state` tells: the last entries of each list. */
+/** Answer of `state`: the last entries of each list. */
 export interface SimulatorState {
   baseUrl: string;
   /** Whether the service takes connections. */
@@ -93,17 +93,17 @@ export class SimulatorClient {
     await this.#do('fault', { endpoint, fault, times });
   }
 
-  /** What becomes of the next message at all its recipients, instead of RCV. `BLOCKED`: refused like blocked numbers. */
+  /** Sets the result of the next message for all its recipients, instead of RCV. `BLOCKED` refuses it like a message to a blocked number. */
   async setNextOutcome(statusCode: string | undefined): Promise<void> {
     await this.#do('outcome', { statusCode: statusCode ?? null });
   }
 
-  /** What becomes of every message to a handset, instead of RCV; undefined for the usual again. */
+  /** Sets the result of every message to a handset, instead of RCV. `undefined` restores the default. */
   async setOutcome(msisdn: string, statusCode: string | undefined): Promise<void> {
     await this.#do('outcome', { msisdn, statusCode: statusCode ?? null });
   }
 
-  /** Has every connection to the service refused, or taken again; what is asked of this client finds its way. */
+  /** Starts or ends an outage: the service refuses every connection. This client follows the control interface to its other port. */
   async setOutage(on: boolean): Promise<void> {
     const { pageUrl } = await this.#do<{ pageUrl: string }>('outage', { on });
     const there = new URL(this.#control);
@@ -154,9 +154,9 @@ export class SimulatorClient {
   }
 
   /**
-   * Looks again and again until there is something, and gives it back.
-   * @param look what to look for; undefined, null and false: not yet
-   * @param timeoutMs after which it rejects, naming what `look` is
+   * Calls `look` repeatedly until it returns a value, and returns the value.
+   * @param look reads the simulator; it returns undefined, null or false until the value is there
+   * @param timeoutMs time in ms after which it rejects with the source of `look`
    */
   async until<T>(look: (simulator: this) => Promise<T | undefined | null | false>, timeoutMs = 10_000): Promise<T> {
     const end = Date.now() + timeoutMs;

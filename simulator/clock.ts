@@ -6,9 +6,9 @@ export interface Clock {
   schedule(delayMs: number, run: () => void | Promise<void>): () => void;
   /** Tells the clock of work under way, which must be over before time moves on. It must not reject. */
   during(work: Promise<void>): void;
-  /** Moves on by `ms`; what falls due meanwhile runs, in order. */
+  /** Moves forward by `ms` and runs everything that becomes due, in order. */
   advance(ms: number): Promise<void>;
-  /** Takes back what the real time was moved on by; nothing is scheduled then. */
+  /** Returns to the real time. Nothing may be scheduled. */
   reset(): void;
 }
 

@@ -8,17 +8,16 @@ import { describeText } from './texts';
 
 const maxHandsets = 500;
 const maxLogEntries = 200;
-/** Changes are gathered for so long, so that a flood costs the page little. */
+/** Changes are collected for this time, so that a flood of changes costs the page little. */
 const gatherMs = 30;
-/** Money changes with every text; nobody reads faster. */
+/** The balance changes with every message, so settings are sent less often. */
 const settingsGatherMs = 250;
-/** So many changes are told as a new state. */
+/** If more changes are pending, the page gets a new state instead. */
 const maxChanges = 500;
 
 /**
- * Tells a page of the whole state, and from then on of every change, as server-sent events until it goes away: `state`
- * with the beginning of each list, `texts` and `log` with what is new or has changed, `settings`, and `addressBook`.
- * Secrets of clients are masked.
+ * Sends the whole state and then every change to a page, as server-sent events: `state` with the newest entries of each list,
+ * `texts` and `log` with new or changed entries, `settings`, and `addressBook`. Secrets of clients are masked.
  */
 export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void {
   const texts = new Map<string, () => Text>();
@@ -34,7 +33,7 @@ export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void
   };
   const flush = (): void => {
     timer = undefined;
-    // Until the page has read what it was sent, changes are gathered further, so that a slow one costs no memory.
+    // Changes are collected until the page has read the last event, so that a slow page uses no memory.
     if (isFull) return;
     if (due.state || texts.size + entries.size > maxChanges) {
       write('state', describeState(simulator));
@@ -95,7 +94,7 @@ export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void
       case 'settings':
         due.addressBook = true;
     }
-    // Money goes with messages, and the count of a fault with requests.
+    // Messages change the balance, and requests change the count of a fault.
     if (kind === 'settings' || kind === 'message' || kind === 'request') due.settings = true;
   };
   const stop = simulator.on('change', (change) => {

@@ -25,7 +25,7 @@ export interface Call extends Poller {
 /** Does the work of an endpoint. No answer: the client has gone. */
 export type Work = (call: Call) => Answer | undefined | Promise<Answer | undefined>;
 
-/** What an exchange needs of the rest. */
+/** Parts of the simulator that an exchange uses. */
 export interface ExchangeSurroundings {
   basePath: string;
   log: RequestLog;

@@ -23,7 +23,7 @@ export class Faults {
     return active.fault;
   }
 
-  /** What is switched on, for the control API; `left` is null when it has no end. */
+  /** Describes active faults for the control API. `left` is null if a fault has no end. */
   describe(): Record<string, { fault: Fault; left: number | null }> {
     return Object.fromEntries(
       [...this.#active].map(([endpoint, { fault, left }]) => [

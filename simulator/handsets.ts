@@ -12,8 +12,8 @@ export interface HandsetQuery {
 }
 
 /**
- * The handsets with their last text, or the last one that has what was searched for: those that a person added, those of
- * the address book, and those that have texts. The latest first.
+ * Lists the handsets that a user added, those of the address book, and those with messages, the latest first. Each has its
+ * last message, or its last message that contains the search text.
  */
 export function listHandsets(
   account: Account,

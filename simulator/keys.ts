@@ -1,7 +1,7 @@
 const keys = new WeakMap<object, number>();
 let lastKey = 0;
 
-/** Recognises a record when it comes again, changed; what came later has a greater key. */
+/** Returns the key of a record, which stays the same if the record changes. A later record has a greater key. */
 export function keyOf(record: object): number {
   let key = keys.get(record);
   if (key === undefined) {
@@ -12,13 +12,13 @@ export function keyOf(record: object): number {
   return key;
 }
 
-/** Gives a record of a former process the key it had there. */
+/** Restores the key of a saved record. */
 export function restoreKey(record: object, key: number): void {
   keys.set(record, key);
   lastKey = Math.max(lastKey, key);
 }
 
-/** How many of the records, which are in the order of their keys, have a key below `key`. */
+/** Counts the records with a key below `key`. The records are in the order of their keys. */
 export function countBefore(records: readonly object[], key: number): number {
   let low = 0;
   let high = records.length;

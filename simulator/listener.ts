@@ -4,12 +4,12 @@ import { Server as HttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
 /**
- * Idle connections stay for as long as with a service behind nginx. After Node's 5 s they end while a client is busy with answers that it
- * has received, and what it asks next comes to nothing.
+ * Idle connections stay open as long as behind nginx. With Node's default of 5 s, they would close while a busy client
+ * reads its answers, and its next request would fail.
  */
 const keepAliveMs = 75_000;
 
-/** The server's socket: opened, closed for a while with everything kept, opened again on the same port. */
+/** The listening socket of the server. It can be closed and opened again on the same port. */
 export class Listener {
   readonly #server: Server;
   readonly #host: string;

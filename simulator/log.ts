@@ -10,7 +10,7 @@ export interface LogQuery {
   limit: number;
 }
 
-/** What the log is made of, each list in the order of its keys. */
+/** The lists that make up the log, each in the order of its keys. */
 export interface LogSources {
   requests: readonly LoggedRequest[];
   callbacks: readonly CallbackAttempt[];

@@ -6,7 +6,7 @@ const secretHeaders = new Set(['authorization', 'proxy-authorization', 'cookie']
 const secretName = /password|token|secret|api_?key/i;
 const callbackName = /^callback(Status)?Url$/i;
 
-/** A logged request without what gives access: credentials of §5, and tokens in callback URLs. */
+/** Returns a logged request without credentials (§5) and without tokens in callback URLs. */
 export function maskRequest(request: LoggedRequest): LoggedRequest {
   return {
     ...request,
@@ -26,12 +26,12 @@ function maskBody({ body, headers }: LoggedRequest): string {
   return boundary === undefined ? body : maskMultipart(body, `--${boundary}`);
 }
 
-/** A callback without the token in its URL. */
+/** Returns a callback without the token in its URL. */
 export function maskCallback(callback: CallbackAttempt): CallbackAttempt {
   return { ...callback, url: maskUrl(callback.url) };
 }
 
-/** The scheme stays: it says which of the three authentications was used. */
+/** The scheme stays, because it shows the authentication method. */
 function maskHeader(name: string, value: string): string {
   if (!secretHeaders.has(name) && !secretName.test(name)) return value;
   const scheme = name.endsWith('authorization') ? /^(bearer|basic) /i.exec(value)?.[0] : undefined;
@@ -47,7 +47,7 @@ function maskField(name: string, value: string): string {
   return callbackName.test(name) ? maskUrl(value) : value;
 }
 
-/** Everything but secrets stays byte for byte, so that the log shows how the client encodes. */
+/** Only secrets change, so that the log shows the encoding of the client. */
 function maskForm(form: string): string {
   return form
     .split('&')

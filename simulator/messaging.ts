@@ -18,7 +18,7 @@ export type Submission = Pick<
 /** Nothing was sent, for a reason of §7.1, 403; the message is for the client. */
 export class RefusedError extends Error {}
 
-/** What a handset writes. */
+/** A message that a handset writes. */
 export interface HandsetText {
   /** The handset. */
   from: string;
@@ -33,7 +33,7 @@ const unknownContact = { errorCode: 403, errorMessage: 'Contact is not in the ad
 const blockedNumber = { errorCode: 403, errorMessage: 'Number is in the blocked list' };
 const insufficientFunds = { errorCode: 402, errorMessage: 'Insufficient funds' };
 
-/** Refused as a blocked number is: what may become of the next text alone. */
+/** Result for the next message only: refused like a message to a blocked number. */
 export const blockedOutcome = 'BLOCKED';
 
 const statusTexts: Readonly<Record<string, string>> = {
@@ -45,10 +45,10 @@ const statusTexts: Readonly<Record<string, string>> = {
   ERR: 'Internal error',
 };
 
-/** What may become of a text that was accepted: the final status codes. */
+/** Final status codes of an accepted message. */
 export const outcomes: readonly string[] = ['RCV', ...Object.keys(statusTexts)];
 
-/** What the messages need of the rest. */
+/** Parts of the simulator that messages use. */
 export interface MessagingSurroundings {
   account: Account;
   clock: Clock;

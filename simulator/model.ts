@@ -133,7 +133,7 @@ export interface OutboundMessage {
   /** Items as submitted, each once. */
   to: string[];
   body: string;
-  /** What reaches the handsets when it is not `body`: without the UTF-16 content type they get `?` for what GSM 03.38 lacks. */
+  /** Body that the handsets get if it differs from `body`: without the UTF-16 content type, characters outside GSM 03.38 become `?`. */
   deliveredBody?: string;
   from?: string;
   contentType?: string;
@@ -154,7 +154,7 @@ export interface IncomingMessage {
   from: string;
   /** Present for mobile-initiated messages only. */
   to?: string;
-  /** Number the message was received on; what callbacks report as `to` (§6.4). */
+  /** Number on which the message was received; `to` of callbacks (§6.4). */
   receivedOn: string;
   /** Present for replies only. */
   inReplyToId?: string;
@@ -232,7 +232,7 @@ export interface Mail {
   body: string;
 }
 
-/** What goes wrong with an endpoint on demand. "Work" is sending, marking as read, moving the poll date. */
+/** A fault of an endpoint. "Work" means to send, to mark as read, or to move the poll date. */
 export type Fault =
   /** Answers so, without any work. Without a body: a page, and to a 401 or 403 of a send the XML of §2.2. */
   | { status: number; reason?: string; body?: string; contentType?: string; headers?: Record<string, string> }
@@ -273,36 +273,36 @@ export interface Change {
   record?: object;
 }
 
-/** One text as a handset shows it. */
+/** A message as a handset shows it. */
 export interface Text {
-  /** Grows from text to text. One message to several handsets is a text at each, under the same key. */
+  /** Increases with each message. A message to several handsets has the same key at each. */
   key: number;
   msisdn: string;
   isFromHandset: boolean;
   /** ISO 8601 UTC. */
   at: string;
-  /** As it arrived: with `?` for what GSM 03.38 lacks, when it was not sent as UTF-16. */
+  /** Body as it arrived. If it was not sent as UTF-16, characters outside GSM 03.38 are `?`. */
   body: string;
   messageId: string;
-  /** To the handset: how many parts it took. */
+  /** Message to the handset: number of parts. */
   parts?: number;
-  /** To the handset: who sent it, unless the account's own number did. */
+  /** Message to the handset: its sender, unless it is the account's own number. */
   sender?: string;
-  /** To the handset: `PND` until the first status. */
+  /** Message to the handset: status code, `PND` before the first status. */
   statusCode?: string;
-  /** To the handset: why it was never sent. */
+  /** Message to the handset: why it was not sent. */
   refusal?: string;
-  /** From the handset: present when it is a reply. */
+  /** Message from the handset: present if it is a reply. */
   inReplyToId?: string;
-  /** From the handset: when polling returned it. */
+  /** Message from the handset: time at which a poll returned it. */
   readAt?: string;
-  /** From the handset: when a callback that told of it was acknowledged. */
+  /** Message from the handset: time at which its callback was acknowledged. */
   calledBackAt?: string;
-  /** Key of the request that sent or fetched it, or of the callback that told of it. */
+  /** Key of the request that sent or fetched it, or of its callback. */
   call?: number;
 }
 
-/** What a request of the log was for. */
+/** Purpose of a request in the log. */
 export type LogGroup = 'send' | 'poll' | 'feed' | 'callback' | 'other';
 
 /** One entry of the log. Keys, passwords and tokens are masked. */

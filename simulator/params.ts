@@ -9,7 +9,7 @@ export interface ReadBody {
   text: string;
 }
 
-/** Parameters of a query string; of a repeated one the last. Own properties only, whatever their names. */
+/** Parameters of a query string; of a repeated one the last. Own properties only, for any name. */
 export function readQuery(query: string): Record<string, string> {
   return Object.fromEntries(new URLSearchParams(query));
 }

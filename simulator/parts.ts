@@ -11,13 +11,13 @@ export function isGsm(text: string): boolean {
   return true;
 }
 
-/** What a gateway delivers of a text that was not sent as UTF-16: `?` for each character outside GSM 03.38. */
+/** Returns the body that a gateway delivers if it was not sent as UTF-16: `?` for each character outside GSM 03.38. */
 export function toGsm(text: string): string {
   return Array.from(text, (character) => (isGsm(character) ? character : '?')).join('');
 }
 
 /**
- * How many SMS parts a text takes: 160 septets alone or 153 each, with UTF-16 70 code units alone or 67 each. An escape
+ * Counts the SMS parts of a body: one part has 160 septets (UTF-16: 70 code units), several have 153 (67) each. An escape
  * sequence or a surrogate pair is never split. A character outside the alphabet counts as one septet.
  */
 export function countParts(text: string, isUtf16: boolean): number {

@@ -32,7 +32,7 @@ export class RequestLog {
     this.#changes.emit('request', entry);
   }
 
-  /** Forgets the entries; what is in flight is counted all the same. */
+  /** Clears the entries. Requests in flight are still counted. */
   clear(): void {
     this.entries.length = 0;
   }

@@ -205,13 +205,13 @@ export class Simulator {
     this.#parts.changes.emit('settings');
   }
 
-  /** What becomes of the next message at all its recipients, instead of RCV. `BLOCKED`: refused like blocked numbers. */
+  /** Sets the result of the next message for all its recipients, instead of RCV. `BLOCKED` refuses it like a message to a blocked number. */
   setNextOutcome(statusCode: string | undefined): void {
     this.#parts.account.setNextOutcome(statusCode);
     this.#parts.changes.emit('settings');
   }
 
-  /** What becomes of every message to a handset, instead of RCV; undefined for the usual again. */
+  /** Sets the result of every message to a handset, instead of RCV. `undefined` restores the default. */
   setOutcome(msisdn: string, statusCode: string | undefined): void {
     this.#parts.account.setOutcome(msisdn, statusCode);
     this.#parts.changes.emit('settings');
@@ -259,8 +259,8 @@ export class Simulator {
   }
 
   /**
-   * Has every connection to the service refused, or taken again. Meanwhile page and control are at a port of their own.
-   * @param answered whoever asked for it over a connection keeps that until this resolves
+   * Starts or ends an outage: the service refuses every connection, and page and control interface move to another port.
+   * @param answered keeps the connection of the caller open until it resolves
    * @returns where the page is from then on
    */
   async setOutage(on: boolean, answered?: Promise<void>): Promise<string> {
@@ -275,7 +275,7 @@ export class Simulator {
     return `${opening.origin}/`;
   }
 
-  /** Moves the clock on by milliseconds; what falls due meanwhile happens. */
+  /** Moves the clock forward by `ms` and runs everything that becomes due. */
   async advanceClock(ms: number): Promise<void> {
     await this.clock.advance(ms);
     this.#parts.changes.emit('settings');

@@ -1,4 +1,4 @@
-/** Whoever waits for a record: a request that may go away. */
+/** A request that waits for a record. Its client can disconnect. */
 export interface Poller {
   /** Whether the client has gone. */
   isGone(): boolean;
@@ -10,14 +10,14 @@ export interface Poller {
 export interface UnreadOptions<T> {
   /** How long a poller waits, real milliseconds. */
   waitMs: number;
-  /** Told of each record as it is handed out. */
+  /** Called for each record that a poll returns. */
   onRead: (record: T) => void;
 }
 
 /**
  * Records that polling has not returned yet (§3), handed out in order. Pollers wait in the order they came, and each
  * record goes to one of them. A poller that has gone gets nothing, and nothing is marked read for it. Constant time per
- * record. What is unread stays until it is read, however many there are.
+ * record. Unread records stay until they are read.
  */
 export class UnreadQueue<T extends { read: boolean }> {
   #unread: T[] = [];
@@ -58,7 +58,7 @@ export class UnreadQueue<T extends { read: boolean }> {
     for (const settle of this.#waiting) settle([]);
   }
 
-  /** Forgets what is unread; those who wait go on waiting. */
+  /** Drops unread records. Waiting requests continue to wait. */
   clear(): void {
     this.#unread = [];
     this.#head = 0;

@@ -8,7 +8,7 @@ import { type FeedItem, formatAtom, formatRss, toFeedItem, toReplyFeedItem } fro
 const defaultSize = 8;
 const maxSize = 300;
 
-/** What the feed needs of the rest. */
+/** Parts of the simulator that the feed uses. */
 export interface FeedSurroundings {
   account: Account;
   clock: Clock;

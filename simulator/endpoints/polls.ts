@@ -10,7 +10,7 @@ import { formatIncoming, formatOutbox, formatStatuses } from '../wire/records';
 
 const formType = 'application/x-www-form-urlencoded';
 
-/** Refuses with 401 whoever is not authenticated (§5, §7.2). */
+/** Answers 401 if a request is not authenticated (§5, §7.2). */
 export function withAuthentication(account: Account, work: Work): Work {
   return (call) => {
     if (isAuthenticated(account.credentials, call.authorization, call.params)) return work(call);

@@ -51,7 +51,7 @@ export class AccountPanel {
 }
 
 /**
- * Follows the simulator, but leaves alone what a person has typed and not yet set.
+ * Shows the value of the simulator, unless the user has edited the field.
  * @param {HTMLInputElement} input
  * @param {string} value
  */

@@ -3,18 +3,18 @@ import { classifyStatus, describeStatus } from './statuses.mjs';
 
 const spokenCharacters = 160;
 const spokenSentences = 3;
-/** A screen reader cannot follow more often. */
+/** Screen readers cannot follow faster announcements. */
 const pauseMs = 1000;
 
 /** @type {string[]} */
 let sentences = [];
 let isDue = false;
-/** What was last said of a text, so that a text that is fetched is not said again. */
+/** Last announced status of each message, so that a fetched message is not announced again. */
 const said = new Map();
 const keptTexts = 1000;
 
 /**
- * Says to screen readers what a sighted person sees happen: texts and their final statuses.
+ * Announces messages and their final statuses to screen readers.
  * @param {import('./state.mjs').Text[]} texts
  */
 export function announce(texts) {

@@ -13,7 +13,7 @@ const secondFormat = new Intl.DateTimeFormat(undefined, {
 });
 const marks = { 'under-way': '◌', arrived: '✓', failed: '✕' };
 
-/** One text on the screen of a handset; what becomes of it changes in place. */
+/** A message on the screen of a handset. Its status is updated in place. */
 export class BubbleView {
   element;
   #text;

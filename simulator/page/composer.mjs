@@ -3,7 +3,7 @@ import { createElement, setText } from './element.mjs';
 
 /** @typedef {import('./state.mjs').Text} Text */
 
-/** Where a person types as the handset: a reply to the last text it got or to a chosen one, or a text of its own. */
+/** Form in which the user writes as the handset: a reply to the last or a chosen message, or a new message. */
 export class Composer {
   element;
   #msisdn;
@@ -14,9 +14,9 @@ export class Composer {
   #error = createElement('p', { class: 'error', role: 'alert' });
   #quoted = createElement('span', { class: 'quoted', dir: 'auto' });
   #quote;
-  /** @type {Text | undefined} the text that is replied to; undefined for the last one */
+  /** @type {Text | undefined} the message to reply to, or undefined for the last one */
   #original;
-  /** Whether the person has chosen between reply and new text. */
+  /** Whether the user has chosen between a reply and a new message. */
   #isChosen = false;
 
   /**
@@ -90,7 +90,7 @@ export class Composer {
     );
   }
 
-  /** @param {boolean} canReply whether there is a text to reply to */
+  /** @param {boolean} canReply whether there is a message to reply to */
   update(canReply) {
     if (this.#reply.disabled === !canReply) return;
     this.#reply.disabled = !canReply;
@@ -100,7 +100,7 @@ export class Composer {
     } else if (!this.#isChosen) this.#reply.checked = true;
   }
 
-  /** Makes what is typed a reply to this text. @param {Text} text */
+  /** Makes the draft a reply to this message. @param {Text} text */
   replyTo(text) {
     this.#reply.checked = true;
     this.#isChosen = true;
@@ -129,7 +129,7 @@ export class Composer {
     }
   }
 
-  /** A button for a word with which a person takes back or gives consent. @param {string} word */
+  /** Creates a button that sends an opt-out or opt-in word. @param {string} word */
   #wordButton(word) {
     const click = () => void this.#say(word);
     return createElement('button', { type: 'button', class: 'quiet', 'aria-label': `Write ${word}`, click }, word);
@@ -159,7 +159,7 @@ export class Composer {
     this.#fit();
   }
 
-  /** Grows with the text, as far as the style allows. */
+  /** Grows with the body, up to the limit of the style sheet. */
   #fit() {
     this.#text.style.height = 'auto';
     this.#text.style.height = `${this.#text.scrollHeight + 2}px`;

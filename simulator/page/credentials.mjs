@@ -3,13 +3,13 @@ import { createElement, findElement } from './element.mjs';
 const copiedMs = 1500;
 
 /**
- * Shows what goes into an account node, each value with a button that copies it.
+ * Shows the values for an account node, each with a copy button.
  * @param {import('./state.mjs').State} state
  */
 export function showCredentials({ basePath, servicePort, credentials, settings }) {
   if (!credentials) return;
   const service = new URL(location.origin);
-  // In an outage the page is elsewhere. Else it is where the service is, though a router may call the port otherwise.
+  // During an outage, the page is at another port. Otherwise the page and the service share an address.
   if (settings?.online === false) service.port = servicePort;
   const values = {
     'Base URL': `${service.origin}${basePath}`,
@@ -33,7 +33,7 @@ export function showCredentials({ basePath, servicePort, credentials, settings }
 /**
  * @param {string} name
  * @param {string} value
- * @param {Element} shown selected when the browser does not let the page copy
+ * @param {Element} shown selected if the browser does not allow the page to copy
  */
 function createCopyButton(name, value, shown) {
   const button = createElement(

@@ -11,7 +11,7 @@ export function formatMsisdn(msisdn) {
 }
 
 /**
- * Shows who a handset is: its name with its number, or its number alone.
+ * Shows the name and the number of a handset, or only its number.
  * @param {{ title: Element, number: Element, initial: Element }} places
  * @param {string} msisdn
  * @param {string | undefined} name

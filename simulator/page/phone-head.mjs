@@ -4,7 +4,7 @@ import { readName, showIdentity } from './names.mjs';
 import { ask } from './question.mjs';
 import { describeStatus, outcomes } from './statuses.mjs';
 
-/** Who the open handset is, what becomes of its texts, and the ways to rename and remove it. */
+/** Head of the open conversation: the handset, the result of its messages, and buttons to rename and remove it. */
 export class PhoneHead {
   element;
   #msisdn;

@@ -1,9 +1,9 @@
 import { findElement } from './element.mjs';
 
 /**
- * Asks before something that cannot be taken back.
+ * Asks for confirmation of an action that cannot be undone.
  * @param {string} text
- * @param {string} yes what the button says that does it
+ * @param {string} yes label of the button that confirms
  * @returns {Promise<boolean>}
  */
 export function ask(text, yes) {

@@ -39,7 +39,7 @@
  * @property {{ entries: LogEntry[] }} log
  */
 
-/** What the page knows of the simulator beside the texts and the log that it shows. */
+/** State of the simulator apart from the messages and the log. */
 export class State {
   /** @type {Settings | undefined} */
   settings;

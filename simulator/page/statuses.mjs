@@ -1,4 +1,4 @@
-/** What the status codes of §3 mean, as they stand on a bubble. `PND` is before the first of them. */
+/** Words for the status codes of §3. `PND` means that no status has come. */
 const texts = /** @type {Record<string, string>} */ ({
   PND: 'submitted',
   SNT: 'passed to the network',
@@ -12,7 +12,7 @@ const texts = /** @type {Record<string, string>} */ ({
   BLOCKED: 'refused: number blocked',
 });
 
-/** The outcomes that a person chooses from. */
+/** The results that a user can choose. */
 export const outcomes = ['RCV', 'NRCV', 'NUR', 'EXP', 'INF', 'ERR', 'BLOCKED'];
 
 /** @param {string} code */
@@ -21,7 +21,7 @@ export function describeStatus(code) {
 }
 
 /**
- * Whether a text is on its way, has arrived, or never will.
+ * Says whether a message is under way, has arrived or has failed.
  * @param {string} code
  * @returns {'under-way' | 'arrived' | 'failed'}
  */

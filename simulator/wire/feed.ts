@@ -23,7 +23,7 @@ export interface FeedItem {
   statusCode?: string;
 }
 
-/** What a feed says, before its format is chosen. */
+/** Contents of a feed, independent of its format. */
 export interface FeedContent {
   account: FeedAccountDetails;
   /** Newest first. */

@@ -72,12 +72,12 @@ export function summariseRecipients({ recipients }: OutboundMessage): string {
   return `${names.join(', ')} and ${others} ${others === 1 ? 'other' : 'others'}`;
 }
 
-/** One code for the whole message (§2.4): that of the first recipient who has not received it, else RCV. */
+/** Returns one code for the whole message (§2.4): the code of the first recipient without RCV, or RCV. */
 export function summariseStatus({ recipients }: OutboundMessage): string {
   return documented(recipients.find((recipient) => recipient.statusCode !== 'RCV')?.statusCode ?? 'RCV');
 }
 
-/** What has no status yet is told as the first of those that the service has: it has passed the text on. */
+/** A recipient without a status is reported as SNT, the first status of the service. */
 function documented(statusCode: string): string {
   return statusCode === 'PND' ? 'SNT' : statusCode;
 }

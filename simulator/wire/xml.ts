@@ -1,4 +1,4 @@
-/** What XML 1.0 cannot carry, lone surrogates included. */
+/** Characters that XML 1.0 does not allow, including lone surrogates. */
 const notInXml = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
 
 const entities: Readonly<Record<string, string>> = {

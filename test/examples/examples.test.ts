@@ -36,7 +36,7 @@ const how: NodeRedOptions = {
   },
 };
 
-/** What a debug node of an example showed. */
+/** A message that a debug node of an example showed. */
 interface Shown {
   /** Name of the debug node. */
   name: string;
@@ -1052,7 +1052,7 @@ describe('the examples, deployed against the simulator', function () {
   describe('One-time code for a login', () => {
     const { number, other } = handsetsOf('One-time code for a login');
 
-    /** What the page answers to what a visitor enters. */
+    /** Submits a form of the page and returns the heading of the answer. */
     async function enter(path: string, fields: Record<string, string>): Promise<string> {
       const response = await fetch(`${nodeRed.url}${path}`, { method: 'POST', body: new URLSearchParams(fields) });
       assert.equal(response.status, 200);
@@ -1296,7 +1296,7 @@ describe('the examples, deployed against the simulator', function () {
       simulator.block(tuesday);
       await press('Alarm');
       await untilSent(notTaken);
-      // What was refused is among them.
+      // The list includes refused messages.
       assert.equal(simulator.messages.length, 3);
     });
   });
@@ -1342,7 +1342,7 @@ describe('the examples, deployed against the simulator', function () {
       await deploy(name);
       simulator.fault('send', { status: 503 });
       await press('Send');
-      // One that a kill meets while it is on its way is unknown, and looked for before anybody hears of it.
+      // If a kill interrupts a send, the outcome is unknown, and the account searches for evidence first.
       await until(async () => {
         const response = await fetch(`${nodeRed.editorUrl}/sms-account/state`);
         const { accounts } = (await response.json()) as {

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import type { Readable } from 'node:stream';
 import { requirePackage } from './packages';
 
-/** What is used of the package `smtp-server`, which the nodes for e-mail bring along. */
+/** The used part of the package `smtp-server`, a dependency of the e-mail nodes. */
 interface SmtpModule {
   SMTPServer: new (options: {
     hideSTARTTLS: boolean;
@@ -20,7 +20,7 @@ interface SmtpModule {
 
 /** A mail server on loopback: what is sent is taken by SMTP, and what is put into its mailbox is fetched by POP3. */
 export class MailServer {
-  /** What was sent, as it came. */
+  /** Received e-mails, unchanged. */
   readonly taken: string[] = [];
   /** Whether it takes what is sent. */
   isTaking = true;

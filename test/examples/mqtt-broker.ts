@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { pathToFileURL } from 'node:url';
 import { requirePackage } from './packages';
 
-/** What is used of a broker of the package `aedes`. */
+/** The used part of the package `aedes`. */
 interface Aedes {
   handle(socket: Socket): void;
   publish(packet: { topic: string; payload: string; qos: 1 }, done: (error?: Error) => void): void;

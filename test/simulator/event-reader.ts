@@ -30,7 +30,7 @@ export class EventReader {
     }
   }
 
-  /** What the coming events of one name tell of, as soon as it is what is waited for; other events are passed over. */
+  /** Reads events of one name until `isWanted` accepts their data, and skips other events. */
   async until<T>(name: 'texts' | 'log', isEnough: (records: T[]) => boolean): Promise<T[]> {
     const records: T[] = [];
     while (!isEnough(records)) {
