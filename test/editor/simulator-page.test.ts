@@ -120,7 +120,7 @@ describe("the simulator's page in a browser", function () {
       await nodeRed?.stop();
     });
 
-    it('a handset writes, the flow answers, and the answer turns received, without a reload', async () => {
+    it('shows a message, the answer of the flow and its status without a reload', async () => {
       await write(first, 'is anyone there?');
       const typed = phone(first).locator('.bubble.typed');
       await typed.getByText('is anyone there?').waitFor();
@@ -144,7 +144,7 @@ describe("the simulator's page in a browser", function () {
       assert.deepEqual(problems, []);
     });
 
-    it("a fault that is switched on shows in the node's badge, and switched off the node recovers", async () => {
+    it('shows an active fault in the badge of a node, which recovers afterwards', async () => {
       await badges.until('in', ({ fill }) => fill === 'green');
       await goTo('Service');
       const fault = page.locator('.faults li[data-endpoint="incoming"]');
@@ -163,7 +163,7 @@ describe("the simulator's page in a browser", function () {
     });
   });
 
-  it('shows a text on its way, then passed on, then as its outcome, in the bubble', async () => {
+  it('shows each status of a message in its bubble', async () => {
     await start({ statusDelayMs: Number.POSITIVE_INFINITY });
     await open();
     await send({ to: first, body: 'look', messageId: 'm' });
@@ -177,7 +177,7 @@ describe("the simulator's page in a browser", function () {
     await page.locator('#announcer', { hasText: `Text to ${first}: expired` }).waitFor({ state: 'attached' });
   });
 
-  it('sets the outcome of the next text, once, and of a handset, until it is changed', async () => {
+  it('sets the result of the next message and of a handset', async () => {
     await start();
     await open({}, '#service');
     const next = page.getByLabel('The next message that a flow sends is');
@@ -204,7 +204,7 @@ describe("the simulator's page in a browser", function () {
     assert.deepEqual(problems, []);
   });
 
-  it('adds a handset with a name, by the keyboard alone, and explains a number that is none', async () => {
+  it('adds a named handset by keyboard, and refuses an invalid number', async () => {
     await start();
     await open();
     await page.getByText('Add a handset').focus();
@@ -240,7 +240,7 @@ describe("the simulator's page in a browser", function () {
     assert.deepEqual(problems, []);
   });
 
-  it('renames a handset, to an emoji too, refuses a name that another has, and removes the handset', async () => {
+  it('renames a handset, refuses a used name, and removes the handset', async () => {
     await start();
     await open();
     simulator.addContact('Anna', first);
@@ -272,7 +272,7 @@ describe("the simulator's page in a browser", function () {
     assert.deepEqual(problems, []);
   });
 
-  it('closes the conversation of a handset that is removed elsewhere, with what was typed there, and no other', async () => {
+  it('closes the conversation of a handset that another window removes', async () => {
     await start();
     simulator.receive({ from: first, to: '642100000001', body: 'hello' });
     simulator.receive({ from: second, to: '642100000001', body: 'hello' });
@@ -296,7 +296,7 @@ describe("the simulator's page in a browser", function () {
     assert.deepEqual(problems, []);
   });
 
-  it('leaves a number open that was never among the handsets, whatever is set', async () => {
+  it('keeps the conversation of an unlisted number open', async () => {
     await start();
     await open({}, `#handset-${second}`);
     await phone(second).waitFor();
@@ -306,7 +306,7 @@ describe("the simulator's page in a browser", function () {
     assert.deepEqual(problems, []);
   });
 
-  it('sets balance and daily limit, and shows what texts cost', async () => {
+  it('sets balance and daily limit, and shows the cost of messages', async () => {
     await start();
     await open({}, '#service');
     const balance = page.getByLabel('Balance');
@@ -328,7 +328,7 @@ describe("the simulator's page in a browser", function () {
     await page.getByText('Enter the balance as a number of 0 or more').waitFor();
   });
 
-  it('switches callbacks on and off, with address and format, and logs them with the token masked', async () => {
+  it('switches callbacks on and off, and masks their tokens in the log', async () => {
     await start();
     const receiver = await CallbackReceiver.start();
     try {
@@ -370,7 +370,7 @@ describe("the simulator's page in a browser", function () {
     }
   });
 
-  it('logs each request with parameters, headers, body and answer, credentials masked, and filters them', async () => {
+  it('logs each request with masked credentials, and filters the log', async () => {
     await start();
     await open();
     await send({ to: first, body: 'look inside', userId: 'demo', password: 'demo-password' }, 'Bearer do-not-show');
@@ -399,7 +399,7 @@ describe("the simulator's page in a browser", function () {
     await page.getByText('No such entries yet').waitFor();
   });
 
-  it('fails an endpoint once, says how often is left, and shows a fault that a program has set', async () => {
+  it('fails an endpoint a number of times, and shows faults set by programs', async () => {
     await start();
     await open({}, '#service');
     const fault = page.locator('.faults li[data-endpoint="send"]');
@@ -420,7 +420,7 @@ describe("the simulator's page in a browser", function () {
     assert.equal(await fault.getByRole('switch').isChecked(), false);
   });
 
-  it('refuses every connection while an outage is switched on, and goes on where it was', async () => {
+  it('refuses every connection during an outage, then continues', async () => {
     await start();
     await open({}, '#service');
     const service = simulator.baseUrl;
@@ -456,7 +456,7 @@ describe("the simulator's page in a browser", function () {
     );
   });
 
-  it('moves the clock on, and back by a reset', async () => {
+  it('moves the clock forward, and resets it', async () => {
     await start();
     await open({}, '#service');
     await page.getByText('Simulated time is the real time.').waitFor();
@@ -470,7 +470,7 @@ describe("the simulator's page in a browser", function () {
     assert.deepEqual(problems, []);
   });
 
-  it('writes STOP and START by a button, as a reply where there is something to reply to', async () => {
+  it('sends STOP and START by buttons, as replies if possible', async () => {
     await start();
     await open();
     await phone(first).getByRole('button', { name: 'Write START' }).click();
@@ -491,7 +491,7 @@ describe("the simulator's page in a browser", function () {
     assert.deepEqual(problems, []);
   });
 
-  it('opens the handset that was written to last, until a person chooses or writes', async () => {
+  it('opens the latest handset until the user chooses one', async () => {
     await start();
     await open();
     await phone(first).waitFor();
@@ -506,7 +506,7 @@ describe("the simulator's page in a browser", function () {
     assert.deepEqual(problems, []);
   });
 
-  it('opens a hit of the search at that text', async () => {
+  it('opens a search result at its message', async () => {
     await start();
     for (let index = 0; index < 200; index += 1) {
       simulator.receive({ from: first, to: '642100000001', body: index === 50 ? 'the needle' : `hay ${index}` });
@@ -525,7 +525,7 @@ describe("the simulator's page in a browser", function () {
     assert.deepEqual(problems, []);
   });
 
-  it('shows the whole number of a handset at 400 px', async () => {
+  it('shows full numbers at 400 px', async () => {
     await start();
     await open({ viewport: { width: 400, height: 740 } }, `#handset-${first}`);
     const title = phone(first).getByRole('heading');
@@ -556,7 +556,7 @@ describe("the simulator's page in a browser", function () {
     }
   });
 
-  it('says when the simulator is gone, and catches up by itself when it is back', async () => {
+  it('shows a lost connection, and catches up after it', async () => {
     await start();
     await open();
     await simulator.setOnline(false);
@@ -575,7 +575,7 @@ describe("the simulator's page in a browser", function () {
     await page.getByText('Live', { exact: true }).waitFor();
   });
 
-  it('lists fifty handsets with their last texts, the latest first, and finds them by number, name and text', async () => {
+  it('lists and finds fifty handsets with their last messages', async () => {
     await start();
     simulator.addContact('Änna', '6421555049');
     for (let index = 0; index < 500; index += 1) {
@@ -607,7 +607,7 @@ describe("the simulator's page in a browser", function () {
     assert.deepEqual(problems, []);
   });
 
-  it('shows a flood as it ends, and no more of it than a person can look at', async () => {
+  it('shows the end of a flood of messages', async () => {
     await start({ waitMs: 0 });
     await open({}, `#handset-${first}`);
     for (let index = 0; index < 2000; index += 1) {
@@ -629,7 +629,7 @@ describe("the simulator's page in a browser", function () {
     assert.deepEqual(problems, []);
   });
 
-  it('says when a reply waits for the flow and when it was fetched', async () => {
+  it('shows whether a reply waits or was fetched', async () => {
     await start();
     await open();
     await write(first, 'are you there?');
@@ -642,7 +642,7 @@ describe("the simulator's page in a browser", function () {
     await page.waitForFunction(() => !document.body.innerText.includes('waiting for the flow'));
   });
 
-  it('replies to a chosen text, and shows the messageId and the parts of each', async () => {
+  it('replies to a chosen message, and shows messageId and parts', async () => {
     await start();
     await open();
     await send({ to: first, body: 'Shall I come?', messageId: 'question-1' });
@@ -683,7 +683,7 @@ describe("the simulator's page in a browser", function () {
     assert.deepEqual(problems, []);
   });
 
-  it('dates the days between texts', async () => {
+  it('shows the date between messages of different days', async () => {
     const clock = createManualClock(Date.parse('2026-03-01T12:00:00.000Z'));
     await start({ clock });
     for (const body of ['one', 'two']) simulator.receive({ from: first, to: '642100000001', body });
@@ -701,7 +701,7 @@ describe("the simulator's page in a browser", function () {
     );
   });
 
-  it('keeps the address book, and refuses what is not in it', async () => {
+  it('edits the address book, and refuses unknown members', async () => {
     await start();
     await open({}, '#addresses');
     const contact = page.locator('#contact-form');
@@ -728,7 +728,7 @@ describe("the simulator's page in a browser", function () {
     assert.deepEqual(problems, []);
   });
 
-  it('empties the log for good, and everything after a question', async () => {
+  it('clears the log, and resets everything after a confirmation', async () => {
     await start();
     await open();
     await send({ to: first, body: 'soon gone' });
@@ -755,7 +755,7 @@ describe("the simulator's page in a browser", function () {
     assert.deepEqual(problems, []);
   });
 
-  it('shows one part at a time on a phone, and leads back from a conversation', async () => {
+  it('shows one view at a time on a phone', async () => {
     await start();
     simulator.receive({ from: second, to: '642100000001', body: 'hello' });
     await open({ viewport: { width: 360, height: 740 } });
@@ -772,7 +772,7 @@ describe("the simulator's page in a browser", function () {
     await row(second).waitFor();
   });
 
-  it('sets texts from right to left where they are written so, and the page where it is', async () => {
+  it('shows right-to-left messages without changing the page', async () => {
     await start();
     simulator.addContact('أمينة', first);
     simulator.receive({ from: first, to: '642100000001', body: 'مرحبا' });
@@ -791,7 +791,7 @@ describe("the simulator's page in a browser", function () {
     assert.ok(list > conversation && fits);
   });
 
-  it('gives markup that a handset writes as text', async () => {
+  it('shows markup in a message as plain characters', async () => {
     await start();
     await open();
     const markup = '<img src=x onerror="document.title=1"><b>bold</b>';
@@ -800,7 +800,7 @@ describe("the simulator's page in a browser", function () {
     assert.deepEqual(problems, []);
   });
 
-  it('names every control, has landmarks and headings in order, and says new texts politely', async () => {
+  it('is accessible: names, landmarks, headings and announcements', async () => {
     await start();
     await open();
     await write(first, 'hear me');
@@ -836,7 +836,7 @@ describe("the simulator's page in a browser", function () {
     });
   });
 
-  it('shows where the keyboard is, on everything that Tab reaches', async () => {
+  it('shows the keyboard focus on every control', async () => {
     await start();
     await open({}, '#service');
     let reached = 0;
@@ -862,7 +862,7 @@ describe("the simulator's page in a browser", function () {
     ['phone', { colorScheme: 'light', viewport: { width: 360, height: 740 } }],
     ['phone-dark', { colorScheme: 'dark', viewport: { width: 360, height: 740 } }],
   ] satisfies [string, BrowserContextOptions][]) {
-    it(`fits and has enough contrast as ${name}, for screenshots`, async () => {
+    it(`fits and has enough contrast: ${name}`, async () => {
       await start();
       await open(options);
       await converse();

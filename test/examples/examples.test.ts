@@ -253,7 +253,7 @@ describe('the examples, deployed against the simulator', function () {
 
   describe('Send a text', () => {
     const { number } = handsetsOf('Send a text');
-    it('sends its text to its number and shows the result', async () => {
+    it('sends its message and shows the result', async () => {
       await deploy('Send a text');
       await press('Send');
       await untilSent(`${number}: Hello from Node-RED`);
@@ -261,7 +261,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.deepEqual(shown?.sms?.accepted, [number]);
     });
 
-    it('shows a recipient that failed, and a message that failed as a whole', async () => {
+    it('shows a failed recipient and a failed message', async () => {
       await deploy('Send a text');
       simulator.block(number);
       await press('Send');
@@ -279,7 +279,7 @@ describe('the examples, deployed against the simulator', function () {
     const answerTo = (from: string, text: string) =>
       `${from}: Thank you for your message: ${text}. We will call you back.`;
 
-    it('answers each number, as often in an hour as the account allows', async () => {
+    it('answers each number as often as the account allows', async () => {
       await deploy('Auto-reply');
       const texts = Array.from({ length: 20 }, (_, index) => `text ${index + 1}`);
       for (const text of [...texts, 'one too many']) await write(number, text);
@@ -290,7 +290,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.equal(simulator.messages.length, 21);
     });
 
-    it('leaves alone who wrote STOP, until they write START', async () => {
+    it('does not answer numbers that wrote STOP, until they write START', async () => {
       await deploy('Auto-reply');
       // The account counts on from one test to the next.
       const [number, other] = ['6421555023', '6421555024'];
@@ -307,7 +307,7 @@ describe('the examples, deployed against the simulator', function () {
   describe('Answer by keyword', () => {
     const { number, other } = handsetsOf('Answer by keyword');
 
-    it('answers the first word, and says what may be asked to any other', async () => {
+    it('answers a known first word, and lists the words for any other', async () => {
       await deploy('Answer by keyword');
       await write(number, ' hours? Thanks');
       await untilSent(`${number}: We are open from Monday to Friday, 8 to 17.`);
@@ -319,7 +319,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.equal(simulator.messages.length, 3);
     });
 
-    it('answers nobody more often than the account allows', async () => {
+    it('answers a number only as often as the account allows', async () => {
       await deploy('Answer by keyword', {}, ({ type }) => (type === 'sms-account' ? { perHandset: 1 } : {}));
       await write(number, '...');
       await write(number, '...');
@@ -334,7 +334,7 @@ describe('the examples, deployed against the simulator', function () {
     const news = 'We are open on Saturday. Answer STOP to end these messages.';
     const toBoth = `${number} ${other}: ${news}`;
 
-    it('sends the news to everybody but who wrote STOP, until they write START', async () => {
+    it('skips numbers that wrote STOP, until they write START', async () => {
       await deploy('Opt-out that is remembered');
       await press('News');
       await untilSent(toBoth);
@@ -358,7 +358,7 @@ describe('the examples, deployed against the simulator', function () {
       );
     });
 
-    it('still knows after a kill who wrote STOP', async () => {
+    it('keeps opted-out numbers across a kill', async () => {
       await deploy('Opt-out that is remembered');
       await write(number, 'STOP');
       await untilListed('optouts', 1);
@@ -378,7 +378,7 @@ describe('the examples, deployed against the simulator', function () {
     const { number, duty } = handsetsOf('Track delivery and raise an alarm');
     const alarm = (reason: string): string => `${duty}: The message to ${number} did not arrive: ${reason}`;
 
-    it('shows what arrived and raises no alarm', async () => {
+    it('raises no alarm for a delivered message', async () => {
       await deploy('Track delivery and raise an alarm');
       await press('Send an order');
       const [arrived] = await untilShown('arrived');
@@ -386,7 +386,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.deepEqual(sent(), [`${number}: Your order is ready.`]);
     });
 
-    it('raises the alarm when a handset does not get the message, and none about the alarm itself', async () => {
+    it('raises one alarm if a message is not delivered', async () => {
       await deploy('Track delivery and raise an alarm');
       simulator.setOutcome(number, 'NUR');
       simulator.setOutcome(duty, 'EXP');
@@ -419,7 +419,7 @@ describe('the examples, deployed against the simulator', function () {
       [{ garbage: true }, /^The answer of the service could not be read/],
       [{ status: 500 }, /^The service failed with status 500/],
     ] as const) {
-      it(`does not say of a message that it did not arrive where nobody knows: ${Object.keys(fault)}`, async () => {
+      it(`raises no alarm for an unknown outcome: ${Object.keys(fault)}`, async () => {
         await deploy('Track delivery and raise an alarm');
         simulator.fault('send', fault, 1);
         await press('Send an order');
@@ -435,7 +435,7 @@ describe('the examples, deployed against the simulator', function () {
   describe('Callbacks instead of polling', () => {
     const { number } = handsetsOf('Callbacks instead of polling');
     for (const callbackFormat of ['XMLv3', 'FORMv1'] as const) {
-      it(`gets the status and the reply called back as ${callbackFormat}, and confirms the reply`, async () => {
+      it(`receives status and reply as ${callbackFormat}, and confirms the reply`, async () => {
         const token = 'a token of the tests';
         await deploy('Callbacks instead of polling', {}, ({ type }) =>
           type === 'sms-callback-in' ? { publicUrl: nodeRed.url, credentials: { token } } : {},
@@ -493,7 +493,7 @@ describe('the examples, deployed against the simulator', function () {
       );
     });
 
-    it('writes a message that could not be written as soon as it can', async () => {
+    it('writes a message later if the first attempt failed', async () => {
       writeFileSync(storeFolder(), 'in the way');
       await deploy('Store every message before acknowledging it', {}, edit);
       await write(number, 'patience');
@@ -507,7 +507,7 @@ describe('the examples, deployed against the simulator', function () {
       );
     });
 
-    it('delivers a message again after a restart in the middle of it', async () => {
+    it('redelivers a message after a restart during its delivery', async () => {
       writeFileSync(storeFolder(), 'in the way');
       await deploy('Store every message before acknowledging it', {}, edit);
       await write(number, 'survivor');
@@ -522,7 +522,7 @@ describe('the examples, deployed against the simulator', function () {
       );
     });
 
-    it('reports a message that was given up', async () => {
+    it('reports a message that reached its last attempt', async () => {
       writeFileSync(storeFolder(), 'in the way');
       await deploy('Store every message before acknowledging it', {}, (node) =>
         node.type === 'sms-in' ? { maxAttempts: 2 } : edit(node),
@@ -537,7 +537,7 @@ describe('the examples, deployed against the simulator', function () {
     const { duty } = handsetsOf('Warn when the balance is low');
     const warning = (balance: number): string => `${duty}: The SMS balance is ${balance} EUR. Please top it up.`;
 
-    it('warns once when the balance falls below the limit, and again only after it was raised', async () => {
+    it('warns once each time the balance falls below the limit', async () => {
       await deploy('Warn when the balance is low', { balance: 100 });
       await untilShown('account');
       simulator.setBalance(99);
@@ -554,7 +554,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.deepEqual(sent(), [warning(99), warning(20)]);
     });
 
-    it('warns at the start, when the balance is low already', async () => {
+    it('warns at the start if the balance is low', async () => {
       await deploy('Warn when the balance is low', { balance: 5 });
       await untilSent(warning(5));
     });
@@ -568,7 +568,7 @@ describe('the examples, deployed against the simulator', function () {
       return node.type === 'function' ? { func: String(node.func).replace('5 * 60 * 1000', '1000') } : {};
     };
 
-    it('raises one alarm when nothing has been heard for too long, and tells when it is over', async () => {
+    it('raises one alarm after a long silence, and reports its end', async () => {
       await deploy(name, { waitMs: 100 }, edit);
       await press('Check now');
       await untilShown('all is well');
@@ -588,7 +588,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.equal((await untilShown('alarm')).length, 1);
     });
 
-    it('raises none where the account reads its outbox once an hour', async () => {
+    it('raises no alarm if the outbox is read once an hour', async () => {
       const hourly = { type: 'sms-outbox', interval: 3_600, output: 'each' };
       await deploy(name, {}, (node) => (node.type === 'sms-in' ? hourly : edit(node)));
       await simulator.until(() => simulator.requests.some(({ endpoint, ended }) => endpoint === 'outbox' && ended));
@@ -604,7 +604,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.match(String(alarm?.payload), /^Main: The account has no base URL/);
     });
 
-    it('raises the alarm when it is not told of the accounts', async () => {
+    it('raises the alarm if the state of the accounts cannot be read', async () => {
       await deploy(name, {}, (node) => ({
         ...edit(node),
         ...(node.type === 'http request' && { url: `${nodeRed.url}/nowhere` }),
@@ -625,14 +625,14 @@ describe('the examples, deployed against the simulator', function () {
     const edit = (node: FlowNode): object =>
       node.type === 'delay' ? { timeout: '100', timeoutUnits: 'milliseconds' } : {};
 
-    it('sends each row its own text', async () => {
+    it('sends each row its own message', async () => {
       await deploy('Send to a list from a CSV', {}, edit);
       await press('Send to all');
       await untilShown('sent', 3);
       assert.deepEqual(sent().sort(), texts);
     });
 
-    it('tries a recipient that failed again, and gives up after three more tries', async () => {
+    it('tries a failed recipient three more times', async () => {
       await deploy('Send to a list from a CSV', {}, edit);
       simulator.block(other);
       await press('Send to all');
@@ -642,7 +642,7 @@ describe('the examples, deployed against the simulator', function () {
       await untilShown('sent', 2);
     });
 
-    it('sends to a recipient that failed at first, with the text of its row', async () => {
+    it('sends to a recipient that failed at first, with the body of its row', async () => {
       await deploy('Send to a list from a CSV', {}, edit);
       simulator.block(third);
       await press('Send to all');
@@ -660,7 +660,7 @@ describe('the examples, deployed against the simulator', function () {
     const oneRow = (node: FlowNode): object =>
       node.type === 'template' ? { template: `number,name,text\n${number},Anna,Hi\n` } : edit(node);
 
-    it('tries again what the service had no time for, and nothing that is refused for good or may have been sent', async () => {
+    it('retries only temporary failures', async () => {
       await deploy('Send to a list from a CSV', {}, oneRow);
       simulator.fault('send', { status: 503 }, 2);
       await press('Send to all');
@@ -676,7 +676,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.equal(codeOf(unauthorized), 'SMS_UNAUTHORIZED');
     });
 
-    it('sends a text once that the service takes and answers with a status of 500', async () => {
+    it('sends a message once if the service accepts it and answers 500', async () => {
       const failing = await startFailingBehind(() => simulator.baseUrl);
       opened.push(failing);
       await deploy('Send to a list from a CSV', {}, (node) =>
@@ -698,7 +698,7 @@ describe('the examples, deployed against the simulator', function () {
       (node: FlowNode): object =>
         node.type === 'sms-send' ? changed : {};
 
-    it('sends the alarm once the service is back, and tells of the outage as of no outcome', async () => {
+    it('sends the alarm after the outage, whose error is not an outcome', async () => {
       await deploy(name);
       simulator.fault('send', { status: 503 });
       await press('Alarm');
@@ -711,7 +711,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.deepEqual(namesShown(), ['it waits, and will be sent', 'sent']);
     });
 
-    it('sends the alarm after Node-RED was killed in the outage', async () => {
+    it('sends the alarm after a kill during the outage', async () => {
       await deploy(name);
       simulator.fault('send', { status: 503 });
       await press('Alarm');
@@ -723,7 +723,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.deepEqual(sent(), [text]);
     });
 
-    it('finds out that the service has the alarm when the connection breaks', async () => {
+    it('finds evidence of an accepted alarm after a broken connection', async () => {
       await deploy(name);
       simulator.fault('send', { drop: 'after' }, 1);
       await press('Alarm');
@@ -732,7 +732,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.deepEqual(sent(), [text]);
     });
 
-    it('raises it another way when it expires, is refused, or nobody knows', async () => {
+    it('uses another channel after expiry, refusal or an unknown outcome', async () => {
       await deploy(name, {}, withSend({ expire: 0.005, resolve: 0 }));
       simulator.fault('send', { drop: 'after' }, 1);
       await press('Alarm');
@@ -760,7 +760,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.deepEqual(sent(), [answer]);
     });
 
-    it('answers a message once that was delivered again, because Node-RED was killed as the answer left', async () => {
+    it('answers a redelivered message once after a kill during the answer', async () => {
       await deploy('Answer once');
       simulator.fault('send', { delayMs: 1_000 }, 1);
       await write(number, 'Are you there?');
@@ -771,7 +771,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.deepEqual(sent(), [answer]);
     });
 
-    it('sends nothing for a message that comes again although it was answered', async () => {
+    it('sends nothing for an answered message that is redelivered', async () => {
       await deploy('Answer once', {}, (node) => {
         if (node.type === 'sms-in') return { ackTimeout: 0.3, maxAttempts: 2 };
         return node.name === 'back to sms in' ? { wires: [[]] } : {};
@@ -785,7 +785,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.deepEqual(sent(), [answer]);
     });
 
-    it('answers later what could not be answered', async () => {
+    it('answers later if the first answer failed', async () => {
       await deploy('Answer once', {}, ({ type }) => (type === 'delay' ? { timeout: '0.1' } : {}));
       simulator.fault('send', { status: 401 }, 2);
       await write(number, 'Are you there?');
@@ -794,7 +794,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.deepEqual(sent(), [answer]);
     });
 
-    it('shows a message of which nobody knows whether it was answered, and lets it go', async () => {
+    it('shows a message whose answer has an unknown outcome', async () => {
       await deploy('Answer once', { ownRecordIds: true }, (node) => {
         if (node.type === 'sms-in') return { maxAttempts: 1, ackTimeout: 3 };
         return node.type === 'sms-send' ? { resolve: 0.1 } : {};
@@ -824,7 +824,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.equal(confirmed?.topic, number);
     });
 
-    it('asks again what is neither, and confirms a NO, also after a kill', async () => {
+    it('asks again after an unclear reply, and confirms a NO after a kill', async () => {
       await deploy(name);
       await press('Remind');
       await untilShown('asked');
@@ -836,7 +836,7 @@ describe('the examples, deployed against the simulator', function () {
       await untilSent(`${number}: Thank you, Anna. The appointment on Monday at 10 is cancelled.`);
     });
 
-    it('knows the appointment of a message that comes after the answer', async () => {
+    it('matches a later message with the appointment', async () => {
       await deploy(name);
       await press('Remind');
       await untilShown('asked');
@@ -856,7 +856,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.equal(simulator.messages.length, 2);
     });
 
-    it('tells when no answer came in time', async () => {
+    it('reports that no answer came in time', async () => {
       await deploy(name, {}, ({ waitType }) => (waitType === 'num' ? { wait: '0.002' } : {}));
       await press('Remind');
       const [none] = await untilShown('no answer: call');
@@ -873,7 +873,7 @@ describe('the examples, deployed against the simulator', function () {
       ({ waitType }: FlowNode): object =>
         waitType === 'num' ? { wait: minutes } : {};
 
-    it('asks one after the other, to the end of the rota, when nobody answers', async () => {
+    it('asks each person of the rota in turn if no answer comes', async () => {
       await deploy(name, {}, withWait('0.002'));
       await press('Alarm');
       await untilShown('nobody answered');
@@ -883,7 +883,7 @@ describe('the examples, deployed against the simulator', function () {
       );
     });
 
-    it('ends with the first OK, and tells all who were asked', async () => {
+    it('ends with the first OK, and informs everyone who was asked', async () => {
       await deploy(name);
       await press('Alarm');
       await untilSent(`${first}: ${asks}`);
@@ -895,7 +895,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.equal(simulator.messages.length, 3);
     });
 
-    it('goes on where it stood after Node-RED was killed', async () => {
+    it('continues at the same person after a kill', async () => {
       await deploy(name);
       await press('Alarm');
       await untilShown('asked');
@@ -907,7 +907,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.equal(simulator.messages.length, 3);
     });
 
-    it('asks the next one at once when a text fails as a whole', async () => {
+    it('asks the next person immediately if the message fails', async () => {
       await deploy(name);
       simulator.fault('send', { status: 400 }, 1);
       await press('Alarm');
@@ -916,7 +916,7 @@ describe('the examples, deployed against the simulator', function () {
       await untilSent(`${second}: ${second} has taken the alarm: Pump 3 has stopped.`);
     });
 
-    it('asks the next one at once when a text does not arrive, where the account reads statuses', async () => {
+    it('asks the next person immediately if a message does not arrive', async () => {
       await deploy(name);
       const statuses = { id: 'statuses', type: 'sms-status', filter: 'final', wires: [] };
       const flows = await nodeRed.readFlows();
@@ -929,7 +929,7 @@ describe('the examples, deployed against the simulator', function () {
       await untilSent(`${first} ${second}: ${second} has taken the alarm: Pump 3 has stopped.`);
     });
 
-    it('asks the next one at once when the service refuses a number, and tells only those who were asked', async () => {
+    it('asks the next person if a number is refused, and informs those asked', async () => {
       await deploy(name);
       simulator.block(first);
       await press('Alarm');
@@ -938,7 +938,7 @@ describe('the examples, deployed against the simulator', function () {
       await untilSent(`${second}: ${second} has taken the alarm: Pump 3 has stopped.`);
     });
 
-    it('asks nobody else because of an outage', async () => {
+    it('does not ask the next person because of an outage', async () => {
       await deploy(name);
       simulator.fault('send', { status: 503 });
       await press('Alarm');
@@ -964,7 +964,7 @@ describe('the examples, deployed against the simulator', function () {
       return code;
     }
 
-    it('confirms a number that sends the code back', async () => {
+    it('confirms a number that replies with the code', async () => {
       await deploy(name);
       const code = await signIn();
       simulator.reply({ from: number, body: ` ${code.slice(0, 3)} ${code.slice(3)}.` });
@@ -972,7 +972,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.equal(confirmed?.topic, number);
     });
 
-    it('does not confirm another code, and gives no second try', async () => {
+    it('does not confirm a wrong code, and allows no second try', async () => {
       await deploy(name);
       const code = await signIn();
       simulator.reply({ from: number, body: code === '000000' ? '000001' : '000000' });
@@ -1009,7 +1009,7 @@ describe('the examples, deployed against the simulator', function () {
       simulator.reply({ from, body });
     }
 
-    it('asks each number its next question, and gathers the answers, across a kill', async () => {
+    it('asks each number all questions and gathers the answers across a kill', async () => {
       await deploy(name);
       await press('Start');
       await answer(number, one, '5');
@@ -1034,7 +1034,7 @@ describe('the examples, deployed against the simulator', function () {
       await untilSent(...[number, other].map((to) => `${to}: Thank you for your answers.`));
     });
 
-    it('shows the answers so far of who does not go on', async () => {
+    it('shows the answers of an unfinished survey', async () => {
       await deploy(name, {}, ({ waitType }) => (waitType === 'num' ? { wait: '0.03' } : {}));
       await press('Start');
       await answer(number, one, '4');
@@ -1143,14 +1143,14 @@ describe('the examples, deployed against the simulator', function () {
       return { quietFrom: at(hour - 2), quietTo: at(hour + 2), timeZone: 'UTC' };
     }
 
-    it('sends what comes by MQTT, a text or JSON, at once outside of the quiet hours', async () => {
+    it('sends MQTT alarms immediately outside quiet hours', async () => {
       await deployQuiet(false);
       await broker.publish('alarms/cellar', '{"text": "Water in the cellar.", "urgent": true}');
       await broker.publish('alarms/filter', 'The filter is to be cleaned.');
       await untilSent(`${number}: Water in the cellar.`, `${number}: The filter is to be cleaned.`);
     });
 
-    it('sends only what is urgent in the quiet hours, and the rest when they end, also after a kill', async () => {
+    it('sends only urgent alarms in quiet hours, the rest after a kill', async () => {
       await deployQuiet(true);
       await press('Alarm');
       await broker.publish('alarms/door', 'The door is open.');
@@ -1262,7 +1262,7 @@ describe('the examples, deployed against the simulator', function () {
         return type === 'inject' ? { props: [...(props as unknown[]), { p: 'at', v: at, vt: 'str' }] } : {};
       });
 
-    it('asks who is on duty on that day, from eight to eight', async () => {
+    it('asks the person on duty that day, from eight to eight', async () => {
       await deployAt('2026-12-22T07:59');
       await press('Alarm');
       await untilSent(`${monday}: ${asks}`);
@@ -1275,7 +1275,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.equal(simulator.messages.length, 1);
     });
 
-    it('tells the deputy when somebody does not answer, or answers otherwise', async () => {
+    it('informs the deputy after no answer or another answer', async () => {
       await deployAt('2026-12-22T12:00', '0.002');
       await press('Alarm');
       await untilSent(notTaken);
@@ -1286,7 +1286,7 @@ describe('the examples, deployed against the simulator', function () {
       await untilSent(notTaken);
     });
 
-    it('tells the deputy when the text cannot be sent, but not because of an outage', async () => {
+    it('informs the deputy if the message fails, but not in an outage', async () => {
       await deployAt('2026-12-22T12:00');
       simulator.fault('send', { status: 503 });
       await press('Alarm');
@@ -1326,7 +1326,7 @@ describe('the examples, deployed against the simulator', function () {
       );
     }
 
-    it('reports who got it, who did not, and who was not sent to', async () => {
+    it('reports delivered, undelivered and unsent rows', async () => {
       await deploy(name);
       simulator.setOutcome(other, 'NUR');
       simulator.block(third);
@@ -1338,7 +1338,7 @@ describe('the examples, deployed against the simulator', function () {
       await untilReported('received', 'received', 'received');
     });
 
-    it('reports who got it after an outage and a kill', async () => {
+    it('reports deliveries after an outage and a kill', async () => {
       await deploy(name);
       simulator.fault('send', { status: 503 });
       await press('Send');
@@ -1357,7 +1357,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.deepEqual(sent().sort(), texts);
     });
 
-    it('reports a text that failed as a whole', async () => {
+    it('reports a message that failed as a whole', async () => {
       await deploy(name, {}, ({ type }) =>
         type === 'template'
           ? { template: `number,name,text\n${number},Anna,Hi\n${other},Ben,Hi\n${third},Carl,Hi\n` }
@@ -1394,7 +1394,7 @@ describe('the examples, deployed against the simulator', function () {
         return type === 'e-mail in' ? { ...server, protocol: 'POP3', port: mail.pop3Port, useSSL: false } : {};
       });
 
-    it('sends each text by e-mail', async () => {
+    it('sends each message by e-mail', async () => {
       await deployWithMail();
       await write(number, 'Is anybody there?');
       const [mailed] = await untilShown('mailed text');
@@ -1403,7 +1403,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.match(mail.taken[0] ?? '', /^Is anybody there\?\r$/m);
     });
 
-    it('delivers a text again until the mail server takes it', async () => {
+    it('redelivers a message until the mail server accepts it', async () => {
       mail.isTaking = false;
       await deployWithMail();
       await write(other, 'Patience');
@@ -1413,7 +1413,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.equal(mail.taken.length, 1);
     });
 
-    it('sends the answer to an e-mail as a text, and once when the e-mail is read twice', async () => {
+    it('sends the answer to an e-mail once, although it is read twice', async () => {
       const answer = {
         from: 'Office <office@example.com>',
         subject: `Re: SMS from ${number}`,
@@ -1431,7 +1431,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.deepEqual(sent(), [`${number}: Yes, from 8 to 17.`]);
     });
 
-    it('sends no text for an e-mail of somebody else, or about something else', async () => {
+    it('ignores e-mails from other senders or with other subjects', async () => {
       mail.put({ from: 'mallory@example.org', subject: `SMS from ${number}`, body: 'Buy!', id: 'two@example.org' });
       mail.put({ from: 'office@example.com', subject: 'Lunch', body: 'At noon?', id: 'three@example.com' });
       await deployWithMail();
@@ -1452,7 +1452,7 @@ describe('the examples, deployed against the simulator', function () {
       await browser.close();
     });
 
-    it('shows what a handset writes, answers it, and shows what becomes of the answer', async () => {
+    it('shows a message, sends an answer and shows its status', async () => {
       await deploy('Dashboard chat');
       const page = await browser.newPage();
       await page.goto(`${nodeRed.url}/dashboard/sms`);
@@ -1473,7 +1473,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.equal(simulator.messages.length, 1);
     });
 
-    it('says what could not be sent', async () => {
+    it('shows messages that could not be sent', async () => {
       await deploy('Dashboard chat');
       simulator.block(number);
       const page = await browser.newPage();
@@ -1495,7 +1495,7 @@ describe('the examples, deployed against the simulator', function () {
       rmSync(join(nodeRed.userDir, 'sms-sent.csv'), { force: true });
     });
 
-    it('writes one line of CSV for each message that was sent, and each once', async () => {
+    it('writes one CSV line for each sent message', async () => {
       await deploy('Log what was sent', { statusDelayMs: Number.POSITIVE_INFINITY });
       const send = (to: string, body: string): Promise<Response> =>
         fetch(`${simulator.baseUrl}/api/3/sms/out`, {
@@ -1523,7 +1523,7 @@ describe('the examples, deployed against the simulator', function () {
     });
   });
 
-  it('are all tested here, each in a suite of its name', async function () {
+  it('are all tested in a suite with their name', async function () {
     await deploy('Send a text');
     const suites = this.test?.parent?.suites.map(({ title }) => title);
     assert.deepEqual(suites?.sort(), [...files.keys()].sort());
@@ -1533,13 +1533,13 @@ describe('the examples, deployed against the simulator', function () {
 describe('The examples, all together', () => {
   const examples = [...files.keys()].map(readExample);
 
-  it('have names that begin with a number of their own, so that the import list has an order', () => {
+  it('have names that begin with a unique number', () => {
     const numbers = [...files.values()].map((file) => /^(\d\d) \S.*\.json$/.exec(file)?.[1]);
     assert.ok(!numbers.includes(undefined), JSON.stringify(numbers));
     assert.equal(new Set(numbers).size, numbers.length);
   });
 
-  it('each say in a comment of at most five lines what they do, what is to be set, and how they are tried', () => {
+  it('explain effect, settings and a test in at most five lines', () => {
     for (const nodes of examples) {
       const comments = nodes.filter(({ type }) => type === 'comment');
       assert.equal(comments.length, 1);
@@ -1549,7 +1549,7 @@ describe('The examples, all together', () => {
     }
   });
 
-  it('each open with what is to be clicked first', () => {
+  it('name the first button in their comment', () => {
     for (const nodes of examples) {
       const name = String(nodes.find(({ type }) => type === 'comment')?.name);
       const [, press] = /^[^:]+: set the account \(double-click an sms node\), then (?:press "(.+)"|write|open)/.exec(
@@ -1563,14 +1563,14 @@ describe('The examples, all together', () => {
     }
   });
 
-  it('each have handsets of their own, so that no two answer the same one', () => {
+  it('use different handsets', () => {
     for (const [name, file] of files) {
       const numbers = JSON.stringify(readExample(name)).match(/6421555\d{3}/g) ?? [];
       for (const number of numbers) assert.equal(number.slice(7, 9), file.slice(0, 2), `${name}: ${number}`);
     }
   });
 
-  it('share one account, alike in each but where the example is about a setting of its account, and no other identifier', () => {
+  it('share one account and no other id', () => {
     const accounts = examples.map((nodes) => nodes.filter(({ type }) => type === 'sms-account'));
     for (const own of accounts) assert.equal(own.length, 1);
     const shared = accounts[0]?.[0];

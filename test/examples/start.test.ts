@@ -193,7 +193,7 @@ describe('npm start', function () {
     assert.ok(String(comment?.info).includes(`(http://127.0.0.1:${simulatorPort}/)`));
   });
 
-  it('repeats the question of the tab Ask once after an unclear reply, and warns of nothing', async () => {
+  it('repeats the question of Ask once after an unclear reply', async () => {
     const running = await start().ready();
     await press('Ask');
     await untilSent('6421555011: Dear Anna, your appointment is on Monday at 10:00. Do you come? Answer YES or NO.');

@@ -26,7 +26,7 @@ describe('simulator: §5 authentication', () => {
   });
 
   for (const [endpoint, path, method, params] of endpoints) {
-    it(`lets Bearer, Basic and the parameters userId and password in on ${endpoint}`, async () => {
+    it(`accepts Bearer, Basic and parameters on ${endpoint}`, async () => {
       const { userId, password } = simulator.credentials;
       const answers = await Promise.all([
         calls.call(path, params, { method }),
@@ -72,13 +72,13 @@ describe('simulator: §4, §9 paths and methods', () => {
     await simulator.close();
   });
 
-  it('answers 401 to a path that is not of the service (§7.1)', async () => {
+  it('answers 401 to an unknown path (§7.1)', async () => {
     for (const path of ['/', '/api/4/sms/out', '/api/3/sms/in', '/api/3/sms/out/', '/api/1/sms/list']) {
       assert.equal((await calls.call(path)).status, 401, path);
     }
   });
 
-  it('answers 405 with Allow to a method that the endpoint does not know', async () => {
+  it('answers 405 with Allow to another method', async () => {
     assert.equal((await calls.call('/api/3/sms/out/poll')).status, 405);
     const answer = await calls.call('/api/1/sms/in', {}, { method: 'DELETE' });
     assert.equal(answer.status, 405);

@@ -45,7 +45,7 @@ describe('simulator: §6 callbacks', () => {
       assert.equal(root.child('recipient').child('body').text, 'a]]>b & <c>\ufffd');
     });
 
-    it('is FORMv1 when the organisation chose it', async () => {
+    it('is FORMv1 if the organisation chose it', async () => {
       simulator.setOrganisation({ callbackFormat: 'FORMv1' });
       await send({ callbackUrl: client.url('/in') });
       const message = simulator.reply({ from: handset, body: 'Ä & b', extra: { network: 'N1' } });
@@ -62,7 +62,7 @@ describe('simulator: §6 callbacks', () => {
       });
     });
 
-    it('is blank in messageId for a message that is not a reply, and goes to the organisation', async () => {
+    it('has a blank messageId and goes to the organisation if not a reply', async () => {
       simulator.setOrganisation({ callbackUrl: client.url('/default') });
       simulator.receive({ from: handset, to: number, body: 'hello' });
       await simulator.whenIdle();
@@ -112,7 +112,7 @@ describe('simulator: §6 callbacks', () => {
       });
     });
 
-    it('reports every change of the status life', async () => {
+    it('reports every status change', async () => {
       await send({ callbackStatusUrl: client.url('/status?code={!status}') });
       await clock.advance(2000);
       assert.deepEqual(
@@ -123,7 +123,7 @@ describe('simulator: §6 callbacks', () => {
   });
 
   describe('§6 which URL', () => {
-    it("prefers the message's URL to the organisation's, and falls back on it", async () => {
+    it('prefers the URL of the message to that of the organisation', async () => {
       simulator.setOrganisation({
         callbackUrl: client.url('/default'),
         callbackStatusUrl: client.url('/default-status'),
@@ -139,7 +139,7 @@ describe('simulator: §6 callbacks', () => {
       );
     });
 
-    it('calls nobody when neither is set, or when it was taken away', async () => {
+    it('does not call back without a URL, or after the URL is removed', async () => {
       simulator.setOrganisation({ callbackUrl: client.url('/default') });
       simulator.setOrganisation({ callbackUrl: null });
       await send({});
@@ -168,7 +168,7 @@ describe('simulator: §6 callbacks', () => {
     });
   });
 
-  it('§6.2 fills in the variables whatever their case, since the vendor documents {!messageid} too', async () => {
+  it('§6.2 fills in variables in any case, such as {!messageid}', async () => {
     await send({ callbackUrl: client.url('/in?m={!messageid}&r={!Recipient.MSISDN}&b={!BODY}') });
     simulator.reply({ from: handset, body: 'yes' });
     await simulator.whenIdle();
@@ -176,7 +176,7 @@ describe('simulator: §6 callbacks', () => {
   });
 
   describe('§6.3 mailto', () => {
-    it('writes an e-mail with the subject and the body that the URL asks for', async () => {
+    it('writes an e-mail with the subject and body of the URL', async () => {
       await send({ callbackUrl: 'mailto:ops%2Bsms@client.example?Subject=Von%20{!recipient.msisdn}&Body=1%0A{!body}' });
       simulator.reply({ from: handset, body: '50% & mehr' });
       assert.deepEqual(simulator.mailbox, [
@@ -193,7 +193,7 @@ describe('simulator: §6 callbacks', () => {
   });
 
   describe('§6.1 delivery', () => {
-    it('tries again after a status of 400 or more, with growing pauses, until it is acknowledged', async () => {
+    it('retries after a status of 400 or more, with growing pauses', async () => {
       client.statuses.push(400, 503, 200);
       await send({ callbackUrl: client.url('/in') });
       simulator.reply({ from: handset, body: 'x' });
@@ -209,7 +209,7 @@ describe('simulator: §6 callbacks', () => {
       assert.equal(new Set(client.received.map(({ body }) => body)).size, 1);
     });
 
-    it('marks a message that was called back, and no other', async () => {
+    it('marks only called-back messages', async () => {
       client.statuses.push(500, 200);
       await send({ callbackUrl: client.url('/in') });
       const message = simulator.reply({ from: handset, body: 'x' });
@@ -223,7 +223,7 @@ describe('simulator: §6 callbacks', () => {
       assert.deepEqual(simulator.log({ limit: 1 }).entries[0]?.text, { key: text()?.key, msisdn: handset });
     });
 
-    it('takes a redirect as an acknowledgement, since it is below 400', async () => {
+    it('accepts a redirect as an acknowledgement', async () => {
       client.statuses.push(302);
       await send({ callbackUrl: client.url('/in') });
       simulator.reply({ from: handset, body: 'x' });
@@ -231,7 +231,7 @@ describe('simulator: §6 callbacks', () => {
       assert.equal(client.received.length, 1);
     });
 
-    it('tries again when there is no connection, and gives up after 48 hours (§8)', async () => {
+    it('retries without a connection for 48 hours (§8)', async () => {
       await send({ callbackUrl: client.url('/in') });
       await client.close();
       simulator.reply({ from: handset, body: 'x' });
@@ -249,7 +249,7 @@ describe('simulator: §6 callbacks', () => {
       client = await CallbackReceiver.start();
     });
 
-    it('keeps the pauses and the window that it was started with', async () => {
+    it('keeps the retry pauses and window of its options', async () => {
       await simulator.close();
       const retryCallbacksMs = { firstMs: 10, maxMs: 20, windowMs: 50 };
       simulator = await startSimulator({ clock, retryCallbacksMs });

@@ -29,7 +29,7 @@ describe('simulator: the client', () => {
     await simulator.close();
   });
 
-  it('says which address does not answer, or not as a simulator', async () => {
+  it('names the address that is not a simulator', async () => {
     const { pageUrl } = simulator;
     await simulator.close();
     const { origin } = new URL(pageUrl);
@@ -46,7 +46,7 @@ describe('simulator: the client', () => {
     page.close();
   });
 
-  it('plays the handsets and shows what they show', async () => {
+  it('writes as a handset and reads its messages', async () => {
     await calls.send({ to: handset, body: 'question', messageId: 'mine' });
     const reply = await client.reply({ from: handset, body: 'yes', inReplyTo: 'mine' });
     const fresh = await client.receive({ from: other, to: number, body: 'hello', extra: { network: 'N1' } });
@@ -94,7 +94,7 @@ describe('simulator: the client', () => {
     assert.deepEqual([fresh.account.contacts, fresh.faults], [{}, {}]);
   });
 
-  it('has connections refused, and taken again, while it is reached itself', async () => {
+  it('refuses connections during an outage, but stays reachable itself', async () => {
     const service = simulator.baseUrl;
     await client.setOutage(true);
     await simulator.until(() => !simulator.describe(0).online);
@@ -111,7 +111,7 @@ describe('simulator: the client', () => {
     assert.equal(simulator.pageUrl, `${service}/`);
   });
 
-  it('moves the clock on, and statuses with it', async () => {
+  it('moves the clock forward, which changes statuses', async () => {
     await calls.send({ to: handset, body: 'question', messageId: 'mine' });
     const before = Date.parse((await client.state()).now);
     await client.advanceClock(86_400_000);
@@ -119,7 +119,7 @@ describe('simulator: the client', () => {
     assert.equal((await client.texts(handset)).texts[0]?.statusCode, 'RCV');
   });
 
-  it('waits for what comes, and says what did not', async () => {
+  it('waits for a value, and names a value that did not come', async () => {
     const seen = client.until(async (it) => (await it.texts(handset)).texts.find(({ body }) => body === 'late'));
     await calls.send({ to: handset, body: 'late' });
     assert.equal((await seen).body, 'late');
@@ -129,7 +129,7 @@ describe('simulator: the client', () => {
     );
   });
 
-  it("rejects with the simulator's own words", async () => {
+  it('rejects with the message of the simulator', async () => {
     await assert.rejects(
       client.reply({ from: '021', body: 'x' }),
       /^Error: from must be a number in international format/,

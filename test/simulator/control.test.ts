@@ -44,7 +44,7 @@ describe('simulator: control API', () => {
     assert.equal(simulator.statuses[0]?.messageId, status.messageId);
   });
 
-  it('changes balance, daily limit, outcome, contacts, groups and blocked numbers', async () => {
+  it('changes balance, limit, results, contacts, groups and blocked numbers', async () => {
     await control('balance', { balance: 12.5 });
     await control('daily-limit', { dailyLimit: 3 });
     await control('outcome', { statusCode: 'EXP' });
@@ -107,7 +107,7 @@ describe('simulator: control API', () => {
     }
   });
 
-  it('chooses whose ids outbox and feed have, and says so', async () => {});
+  it('names messages in outbox and feed by the chosen id', async () => {});
 
   it('marks a message as deleted', async () => {
     await calls.send({ to: handset, body: 'x', messageId: 'mine' });
@@ -115,7 +115,7 @@ describe('simulator: control API', () => {
     assert.equal(simulator.messages[0]?.deleted, true);
   });
 
-  it('shows the whole state, as many of each list as asked for', async () => {
+  it('shows the state with the requested number of entries', async () => {
     await calls.send({ to: handset, body: 'one' });
     await calls.send({ to: handset, body: 'two' });
     const { messages, requests, ...rest } = await state('?limit=1');
@@ -169,13 +169,13 @@ describe('simulator: control API', () => {
     });
   }
 
-  it('takes input that comes in chunks, its length not told', async () => {
+  it('reads chunked input without a length', async () => {
     const answer = await calls.control('balance', Readable.from(['{"bal', 'ance":', '5}']));
     assert.deepEqual([answer.status, answer.text], [200, '{}']);
     assert.equal(((await state()).account as Record<string, unknown>).balance, 5);
   });
 
-  it('answers 413 to more than 16 MiB, with the length told or not', async () => {
+  it('answers 413 to more than 16 MiB, with and without Content-Length', async () => {
     const input = (bytes: number) => '{"balance":5}'.padEnd(bytes, ' ');
     const limit = 16 * 1_048_576;
     for (const wrap of [(text: string) => text, (text: string) => Readable.from([text])]) {
@@ -185,11 +185,11 @@ describe('simulator: control API', () => {
     }
   });
 
-  it('answers 404 to a power that it does not have', async () => {
+  it('answers 404 to an unknown action', async () => {
     assert.equal((await calls.control('explode', {})).status, 404);
   });
 
-  it('turns away the pages of other sites', async () => {
+  it('refuses pages of other sites', async () => {
     const input = { balance: 0 };
     const { host } = new URL(simulator.controlUrl);
     assert.equal((await calls.control('balance', input, { origin: 'https://evil.example' })).status, 403);
@@ -197,7 +197,7 @@ describe('simulator: control API', () => {
     assert.equal((await calls.control('balance', input, { origin: `http://${host}` })).status, 200);
   });
 
-  it('is not among the requests to the service', async () => {
+  it('is not a request to the service', async () => {
     await state();
     assert.equal(simulator.requests.length, 0);
   });

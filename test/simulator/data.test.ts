@@ -51,7 +51,7 @@ describe('simulator: --data', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('keeps texts, statuses, address book and settings from one process to the next', async () => {
+  it('keeps messages, statuses, address book and settings across restarts', async () => {
     simulator.addContact('Anna', handset);
     simulator.addGroup('Team', ['Anna', other]);
     simulator.block('6421555125');
@@ -82,7 +82,7 @@ describe('simulator: --data', () => {
     );
   });
 
-  it('goes on with the statuses of texts that were on their way, and with the poll date', async () => {
+  it('continues with pending statuses and the poll date', async () => {
     await calls.send({ to: handset, body: 'x', messageId: 'listed' });
     await calls.pollOutbox();
     simulator.status({ messageId: 'listed', msisdn: handset, statusCode: 'SNT' });
@@ -100,7 +100,7 @@ describe('simulator: --data', () => {
     );
   });
 
-  it('stays reset, and a handset that was removed stays removed', async () => {
+  it('stays reset, and a removed handset stays removed', async () => {
     simulator.receive({ from: other, to: number, body: 'gone' });
     simulator.removeHandset(other);
     await restart();
@@ -115,7 +115,7 @@ describe('simulator: --data', () => {
     assert.equal(simulator.messages.length, 0);
   });
 
-  it('keeps to the bound in the folder too', async () => {
+  it('keeps the bound in the folder too', async () => {
     await restart({ keepTexts: 10 });
     for (let index = 0; index < 30; index += 1) simulator.receive({ from: handset, to: number, body: `${index}` });
     await restart();
@@ -123,7 +123,7 @@ describe('simulator: --data', () => {
     assert.equal(simulator.incoming.at(-1)?.body, '29');
   });
 
-  describe('of the command', () => {
+  describe('as an option of the command', () => {
     let child: ChildProcess | undefined;
     /** @param wrap a command in front of it */
     const startCommand = async (...wrap: string[]): Promise<SimulatorClient> => {
@@ -150,7 +150,7 @@ describe('simulator: --data', () => {
     };
     afterEach(kill);
 
-    it('has what was written a moment before the process was killed', async () => {
+    it('keeps the last saved change after a kill', async () => {
       const client = await startCommand();
       await client.receive({ from: handset, to: number, body: 'kept' });
       await client.addContact('Anna', other);
@@ -164,7 +164,7 @@ describe('simulator: --data', () => {
       assert.equal(simulator.receive({ from: other, to: number, body: 'x' }).displayName, 'Anna');
     });
 
-    it('says why nothing is kept any more when the folder cannot be written, and goes on', async function () {
+    it('reports that the folder cannot be written, and continues', async function () {
       if (process.platform === 'win32') skip(this, 'Windows has no ulimit');
       const client = await startCommand('sh', '-c', 'ulimit -f 40; trap "" XFSZ; exec "$0" "$@"');
       assert.equal((await client.state(1)).dataProblem, null);
@@ -178,7 +178,7 @@ describe('simulator: --data', () => {
     });
   });
 
-  it('says why a folder cannot be used', async () => {
+  it('explains why a folder cannot be used', async () => {
     writeFileSync(join(folder, 'file'), '');
     await assert.rejects(
       startSimulator({ dataFolder: join(folder, 'file') }),
@@ -186,7 +186,7 @@ describe('simulator: --data', () => {
     );
   });
 
-  it('leaves its folder to others when its port is taken', async () => {
+  it('releases its folder if its port is in use', async () => {
     const port = Number(new URL(simulator.baseUrl).port);
     const dataFolder = join(folder, 'others');
     await assert.rejects(startSimulator({ port, dataFolder }), { code: 'EADDRINUSE' });

@@ -28,7 +28,7 @@ describe('simulator: faults', () => {
     assert.equal(simulator.messages.length, 0);
   });
 
-  it('answers a status with the body, type and headers that it was given', async () => {
+  it('answers a status with the given body, type and headers', async () => {
     const headers = { location: 'https://elsewhere.example/' };
     simulator.fault('feed', { status: 302, body: 'gone', contentType: 'text/x-test', headers });
     const answer = await calls.call('/api/2/sms/list');
@@ -38,7 +38,7 @@ describe('simulator: faults', () => {
   });
 
   for (const status of [401, 403]) {
-    it(`§5 reports a ${status} of the send endpoint in the XML root, as the service does, unless it is given a body`, async () => {
+    it(`§5 reports ${status} of a send in the XML root, unless a body is given`, async () => {
       simulator.fault('send', { status }, 1);
       const { name, attributes } = readXml((await calls.send({ to: handset, body: 'x', messageId: 'mine' })).text);
       const { messageId, isError, errorCode } = attributes;
@@ -58,7 +58,7 @@ describe('simulator: faults', () => {
     });
   }
 
-  it('lasts as many requests as it is told, and until it is switched off', async () => {
+  it('lasts for the given number of requests, or until switched off', async () => {
     simulator.fault('send', { status: 503 }, 2);
     simulator.fault('incoming', { status: 503 });
     assert.deepEqual([(await send()).status, (await send()).status, (await send()).status], [503, 503, 200]);
@@ -102,7 +102,7 @@ describe('simulator: faults', () => {
       socket.write(`GET ${path}${path.includes('?') ? '&' : '?'}${login} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
     });
 
-  it('accepts a text and breaks the connection within the first line of the answer', async () => {
+  it('accepts a message and breaks the connection in the first line', async () => {
     simulator.fault('send', { drop: 'during' }, 1);
     assert.equal(await readRaw(`/api/3/sms/out?to=${handset}&body=x&messageId=m`), 'HTTP/1.1 2');
     assert.equal(simulator.find('m')?.body, 'x');
@@ -133,7 +133,7 @@ describe('simulator: faults', () => {
     assert.equal(message.read, true);
   });
 
-  it('breaks off without a status when there is no body to halve', async () => {
+  it('breaks the connection without a status if the body is empty', async () => {
     simulator.fault('status', { half: true }, 1);
     await assert.rejects(calls.pollStatus());
   });
@@ -150,7 +150,7 @@ describe('simulator: faults', () => {
     assert.equal(message.read, false);
   });
 
-  it('drips the answer byte by byte, whole in the end', async () => {
+  it('sends a complete answer byte by byte', async () => {
     simulator.receive({ from: handset, to: number, body: 'slow' });
     simulator.fault('incoming', { dripMs: 0 }, 1);
     assert.equal(readForm(await calls.pollIncoming()).body, 'slow');
@@ -167,7 +167,7 @@ describe('simulator: faults', () => {
     assert.equal(simulator.messages.length, 0);
   });
 
-  it('carries out a delayed send even when the client has gone meanwhile', async () => {
+  it('completes a delayed send although the client has disconnected', async () => {
     simulator.fault('send', { delayMs: 50 }, 1);
     const abort = new AbortController();
     const given = assert.rejects(calls.send({ to: handset, body: 'x' }, { signal: abort.signal }));
@@ -178,7 +178,7 @@ describe('simulator: faults', () => {
     assert.equal(simulator.requests[0]?.status, undefined);
   });
 
-  it('repeats the last good answer for ever without waiting', async () => {
+  it('repeats the last good answer without waiting', async () => {
     const message = simulator.receive({ from: handset, to: number, body: 'again' });
     simulator.receive({ from: handset, to: number, body: 'next' });
     simulator.fault('incoming', { repeat: true }, 3);
@@ -188,7 +188,7 @@ describe('simulator: faults', () => {
     assert.equal(readForm(await calls.pollIncoming()).body, 'next');
   });
 
-  it('refuses connections while it is offline, and keeps everything for the time after', async () => {
+  it('refuses connections while offline, and keeps its state', async () => {
     simulator.receive({ from: handset, to: number, body: 'kept' });
     const { baseUrl } = simulator;
     await simulator.setOnline(false);

@@ -70,7 +70,7 @@ describe('simulator: §2.6, §4.5 feed', () => {
     assert.equal(sent?.child('atom:updated').text, simulator.messages[0]?.recipients[0]?.history.at(-1)?.date);
   });
 
-  it('escapes what messages contain', async () => {
+  it('escapes the bodies of messages', async () => {
     await start();
     simulator.receive({ from: handset, to: '642100000001', body: '<b>&amp; ]]> "\u0000' });
     assert.deepEqual(contents(await read()), ['<b>&amp; ]]> "\ufffd']);
@@ -78,7 +78,7 @@ describe('simulator: §2.6, §4.5 feed', () => {
     assert.equal(channel.child('item').child('description').text, '<b>&amp; ]]> "\ufffd');
   });
 
-  it('returns 8 messages unless size says otherwise, and at most 300 (§8)', async () => {
+  it('returns 8 messages by default and at most 300 (§8)', async () => {
     await start();
     await converse(10);
     for (let index = 0; index < 300; index += 1) simulator.reply({ from: handset, body: `${index}` });
@@ -88,7 +88,7 @@ describe('simulator: §2.6, §4.5 feed', () => {
     assert.equal((await read({ Size: '3' })).all('entry').length, 8, 'names are case sensitive');
   });
 
-  it('returns only the type that is asked for', async () => {
+  it('returns only the requested type', async () => {
     await start();
     await converse(2);
     assert.deepEqual(contents(await read({ type: 'out' })), ['sent-1', 'sent-0']);
@@ -105,7 +105,7 @@ describe('simulator: §2.6, §4.5 feed', () => {
   for (const format of ['ATOM', 'RSS']) {
     const rootOf = (feed: XmlElement): XmlElement => (format === 'ATOM' ? feed : feed.child('channel'));
 
-    it(`carries the account details as elements in ${format}`, async () => {
+    it(`has the account details as elements in ${format}`, async () => {
       await start();
       await calls.send({ to: handset, body: 'x' });
       const root = rootOf(await read({ format }));

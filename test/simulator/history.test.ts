@@ -19,7 +19,7 @@ interface TextPage {
   texts: Text[];
 }
 
-describe('simulator: what it remembers', () => {
+describe('simulator: messages, handsets and log', () => {
   let simulator: Simulator;
   let calls: ServiceCalls;
   const start = async (options: SimulatorOptions = {}): Promise<void> => {
@@ -43,7 +43,7 @@ describe('simulator: what it remembers', () => {
     for (let index = 0; index < count; index += 1) simulator.receive({ from, to: number, body: `${index}` });
   };
 
-  describe('the texts of a handset', () => {
+  describe('the messages of a handset', () => {
     it('are the last ones, oldest first', async () => {
       await start();
       receive(3, other);
@@ -53,7 +53,7 @@ describe('simulator: what it remembers', () => {
       assert.deepEqual(await read('texts?msisdn=6421555999'), { texts: [] });
     });
 
-    it('say what went to the handset, its parts and what became of it', async () => {
+    it('show messages to the handset with parts and status', async () => {
       await start();
       await calls.send({ to: handset, body: `ž${'x'.repeat(200)}`, messageId: 'mine', from: 'SHOP' });
       simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'EXP' });
@@ -73,7 +73,7 @@ describe('simulator: what it remembers', () => {
       assert.equal(refused?.refusal, 'Number is in the blocked list');
     });
 
-    it('say whether the flow has fetched a reply, or was called back', async () => {
+    it('show whether a flow polled a reply or was called back', async () => {
       const clock = createManualClock(Date.parse('2026-03-01T14:05:31.000Z'));
       await start({ clock });
       await calls.send({ to: handset, body: 'x', messageId: 'mine' });
@@ -93,7 +93,7 @@ describe('simulator: what it remembers', () => {
       return handsets.map(({ name, msisdn }) => name ?? msisdn);
     };
 
-    it('are those added, those of the address book and those with texts, the latest first', async () => {
+    it('are the added ones, contacts and those with messages, latest first', async () => {
       await start();
       simulator.addContact('Anna', other);
       simulator.receive({ from: '6421555125', to: number, body: 'first' });
@@ -102,7 +102,7 @@ describe('simulator: what it remembers', () => {
       assert.deepEqual(await list('limit=1'), ['Anna']);
     });
 
-    it('are found by number, by name and by what they wrote or got', async () => {
+    it('are found by number, name and message', async () => {
       await start();
       simulator.addContact('Änna 🚒', other);
       simulator.receive({ from: '6421555125', to: number, body: 'The Pump stopped' });
@@ -116,7 +116,7 @@ describe('simulator: what it remembers', () => {
       assert.equal(handsets[0]?.last?.body, 'The Pump stopped');
     });
 
-    it('are added, renamed and removed, and come back with the next text', async () => {
+    it('are added, renamed and removed, and return with the next message', async () => {
       await start();
       await control('handset', { msisdn: other, name: 'Anna' });
       await control('handset', { msisdn: other, name: 'Anna B' });
@@ -138,7 +138,7 @@ describe('simulator: what it remembers', () => {
   });
 
   describe('the address book', () => {
-    it('sends to contacts and groups, and refuses what was taken out as §2.2 shows', async () => {
+    it('sends to contacts and groups, and refuses removed ones (§2.2)', async () => {
       await start();
       await control('contacts', { name: 'Anna', msisdn: handset });
       await control('contacts', { name: 'Ben', msisdn: other });
@@ -154,7 +154,7 @@ describe('simulator: what it remembers', () => {
       assert.equal((await calls.send({ to: 'nurses', body: 'x' })).status, 403);
     });
 
-    it('gives a name to the number that had it last, and to no other', async () => {
+    it('gives a name only to the number that had it last', async () => {
       await start();
       simulator.addContact('Anna', handset);
       simulator.addContact('Anna', other);
@@ -188,7 +188,7 @@ describe('simulator: what it remembers', () => {
     });
   });
 
-  it('goes back to the beginning at a reset, and forgets what was unread, due or under way', async () => {
+  it('drops unread, due and pending items at a reset', async () => {
     const clock = createManualClock();
     await start({ clock, balance: 50 });
     simulator.setOrganisation({ callbackUrl: 'http://127.0.0.1:9/', callbackFormat: 'FORMv1' });
@@ -215,7 +215,7 @@ describe('simulator: what it remembers', () => {
   });
 
   describe('its bound', () => {
-    it('forgets the oldest texts, in and out, and still returns to polling what is unread', async () => {
+    it('drops the oldest messages, but polls still return unread ones', async () => {
       await start({ keepTexts: 100, statusDelayMs: 1 });
       await calls.send({ to: `${handset} ${other}`, body: 'the first', messageId: 'first' });
       receive(150);
@@ -234,7 +234,7 @@ describe('simulator: what it remembers', () => {
       );
     });
 
-    it('counts a text to several for each', async () => {
+    it('counts a message to several handsets for each of them', async () => {
       await start({ keepTexts: 10 });
       await calls.send({ to: Array.from({ length: 8 }, (_, index) => `642155500${index}`).join(' '), body: 'many' });
       receive(2);
@@ -244,7 +244,7 @@ describe('simulator: what it remembers', () => {
       assert.equal(simulator.incoming.length, 3);
     });
 
-    it('keeps as many statuses', async () => {
+    it('keeps the same number of statuses', async () => {
       await start({ keepTexts: 10 });
       for (let index = 0; index < 30; index += 1) {
         simulator.status({ messageId: `${index}`, msisdn: handset, statusCode: 'RCV' });
@@ -254,7 +254,7 @@ describe('simulator: what it remembers', () => {
     });
   });
 
-  it('answers 400 to a query that it cannot use', async () => {
+  it('answers 400 to an invalid query', async () => {
     await start();
     for (const query of [
       'texts',

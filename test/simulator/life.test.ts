@@ -38,13 +38,13 @@ describe('simulator: life', () => {
     await assert.rejects(start({ basePath: '/a b' }), /characters/);
   });
 
-  it('fails to start on a port that is taken', async () => {
+  it('fails to start on a port in use', async () => {
     const simulator = await start();
     await assert.rejects(start({ port: Number(new URL(simulator.baseUrl).port) }), { code: 'EADDRINUSE' });
     await simulator.close();
   });
 
-  it('ends waiting polls at once when it closes, and closes twice without complaint', async () => {
+  it('ends waiting polls when it closes, and can close twice', async () => {
     const simulator = await start({ waitMs: 600_000 });
     const calls = new ServiceCalls(simulator);
     const polls = Promise.allSettled([calls.pollIncoming(), calls.pollStatus()]);
@@ -58,7 +58,7 @@ describe('simulator: life', () => {
     await calls.close();
   });
 
-  it('tells of every change until the listener is taken back', async () => {
+  it('reports every change until the listener is removed', async () => {
     const simulator = await start({ waitMs: 0, clock: createManualClock() });
     const calls = new ServiceCalls(simulator);
     const kinds: Change['kind'][] = [];
@@ -77,7 +77,7 @@ describe('simulator: life', () => {
     await simulator.close();
   });
 
-  it('says which state was not reached in time', async () => {
+  it('names the state that was not reached in time', async () => {
     const simulator = await start();
     const outcome = await simulator
       .until(() => simulator.messages.length === 99, 1)
@@ -86,7 +86,7 @@ describe('simulator: life', () => {
     assert.match(String(outcome), /in 1 ms: .*messages\.length ?=== ?99/);
   });
 
-  it('runs what is due in order, and what that schedules, when a manual clock advances', async () => {
+  it('runs due timers, and timers that they start, on a manual clock', async () => {
     const clock = createManualClock(0);
     const runs: string[] = [];
     clock.schedule(20, () => void runs.push(`b${clock.now()}`));
@@ -104,7 +104,7 @@ describe('simulator: life', () => {
     assert.equal(clock.now(), 20);
   });
 
-  it('runs what is due in order when the real clock is moved on, and goes back to the real time', async () => {
+  it('runs due timers in order when the real clock moves forward', async () => {
     const clock = createRealClock();
     const runs: string[] = [];
     const startedAt = clock.now();
@@ -124,7 +124,7 @@ describe('simulator: life', () => {
     assert.ok(clock.now() - startedAt < 7_200_000);
   });
 
-  it('goes back to the real time when it is reset', async () => {
+  it('returns to the real time at a reset', async () => {
     const simulator = await start();
     const startedAt = Date.now();
     await simulator.advanceClock(7_200_000);
@@ -133,7 +133,7 @@ describe('simulator: life', () => {
     assert.ok(simulator.clock.now() - startedAt < 7_200_000);
   });
 
-  it('starts from the command line, prints where it is and stops on an interrupt', async () => {
+  it('starts from the command line, and stops on an interrupt', async () => {
     const root = join(__dirname, '../..');
     const cli = join(root, 'simulator/cli.ts');
     const child = spawn(process.execPath, ['--require', 'tsx/cjs', cli, '--port', '0', '--wait-ms', '0'], {

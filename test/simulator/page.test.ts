@@ -55,7 +55,7 @@ describe('simulator: the page and its events', () => {
   });
 
   describe('the page', () => {
-    it('is served at the root, may load from its own address only, and is never framed', async () => {
+    it('is served at the root with a strict content security policy', async () => {
       const { status, headers, text } = await get('/');
       assert.equal(status, 200);
       assert.match(String(headers['content-type']), /^text\/html/);
@@ -63,7 +63,7 @@ describe('simulator: the page and its events', () => {
       assert.doesNotMatch(text, /https?:\/\/(?!127\.0\.0\.1)/);
     });
 
-    it('comes with each of its files under its media type, and with nothing else', async () => {
+    it('serves each file of the page with its media type, and no other file', async () => {
       const types: Record<string, RegExp> = { css: /^text\/css/, mjs: /^text\/javascript/, svg: /^image\/svg/ };
       const files = readdirSync(join(__dirname, '../../simulator/page')).filter((name) => name !== 'index.html');
       assert.ok(files.length > 10);
@@ -78,7 +78,7 @@ describe('simulator: the page and its events', () => {
       assert.equal((await get('/page/main.mjs')).status, 401);
     });
 
-    it('takes no path of the service, with or without a base path', async () => {
+    it('uses no path of the service, with or without a base path', async () => {
       for (const basePath of ['', '/sms']) {
         await calls.close();
         await simulator.close();
@@ -89,7 +89,7 @@ describe('simulator: the page and its events', () => {
       }
     });
 
-    it('turns away other names of this machine and the pages of other sites', async () => {
+    it('refuses other host names and pages of other sites', async () => {
       for (const path of ['/', '/control/page/main.mjs', '/control/events']) {
         assert.equal((await get(path, { host: 'evil.example' })).status, 403, path);
         assert.equal((await get(path, { origin: 'https://evil.example' })).status, 403, path);
@@ -122,7 +122,7 @@ describe('simulator: the page and its events', () => {
       );
     });
 
-    it('go on with each record that changes, under a key that stays its own', async () => {
+    it('send each changed record under the same key', async () => {
       const reader = await follow();
       await reader.next();
       await calls.send({ to: handset, body: 'out', messageId: 'mine' });
@@ -136,7 +136,7 @@ describe('simulator: the page and its events', () => {
       assert.equal(texts.at(-1)?.key, text?.key);
     });
 
-    it('tell of settings, and of the money that a message costs', async () => {
+    it('send settings and the balance', async () => {
       const reader = await follow();
       await reader.next();
       simulator.setBalance(10);
@@ -145,7 +145,7 @@ describe('simulator: the page and its events', () => {
       assert.equal((await reader.settings()).account.balance, 9);
     });
 
-    it('tell of a flood as one new state', async () => {
+    it('send a new state instead of a flood of changes', async () => {
       const reader = await follow();
       await reader.next();
       for (let index = 0; index < 600; index += 1) simulator.receive({ from: handset, to: number, body: `${index}` });
@@ -154,7 +154,7 @@ describe('simulator: the page and its events', () => {
       assert.equal((data as Snapshot).handsets[0]?.last?.body, '599');
     });
 
-    it('mask the key, the password and the token of callback URLs, in whichever way they came', async () => {
+    it('mask key, password and callback tokens in every encoding', async () => {
       const secret = 'do-not-show';
       const callbackUrl = `http://u:${secret}@client.example/cb?a=1&token=${secret}`;
       simulator.setOrganisation({ callbackUrl: `http://127.0.0.1:9/?token=${secret}`, callbackFormat: 'FORMv1' });
@@ -178,7 +178,7 @@ describe('simulator: the page and its events', () => {
       assert.match(first?.body ?? '', /to=6421555123&body=x&callbackUrl=http%3A/);
     });
 
-    it('name a request that a fault broke off', async () => {
+    it('mark a request that a fault aborted', async () => {
       simulator.fault('send', { drop: 'before' });
       await assert.rejects(calls.send({ to: handset, body: 'x' }));
       await simulator.until(() => simulator.requests[0]?.brokenOff === true);
@@ -193,7 +193,7 @@ describe('simulator: the page and its events', () => {
     });
   });
 
-  it('refuses the next message as for a blocked number when that is its outcome, once', async () => {
+  it('refuses the next message once if its result is BLOCKED', async () => {
     simulator.setNextOutcome('BLOCKED');
     assert.match((await calls.send({ to: handset, body: 'one' })).text, /errorMessage="Number is in the blocked list"/);
     assert.doesNotMatch((await calls.send({ to: handset, body: 'two' })).text, /errorMessage/);

@@ -35,14 +35,14 @@ describe('simulator: polls', () => {
       });
     });
 
-    it('gives the word default as inReplyToId when the original had no messageId', async () => {
+    it('gives inReplyToId default if the original had no messageId', async () => {
       await start({ waitMs: 0 });
       await calls.send({ to: handset, body: 'x' });
       simulator.reply({ from: handset, body: 'y' });
       assert.equal(readForm(await calls.pollIncoming()).inReplyToId, 'default');
     });
 
-    it('answers the message that is named rather than the last one', async () => {
+    it('answers the named message instead of the last one', async () => {
       await start({ waitMs: 0 });
       await calls.send({ to: handset, body: 'x', messageId: 'first' });
       await calls.send({ to: handset, body: 'x', messageId: 'second' });
@@ -52,7 +52,7 @@ describe('simulator: polls', () => {
       assert.equal(readForm(await calls.pollIncoming()).inReplyToId, 'first');
     });
 
-    it('gives a mobile-initiated message to, and no inReplyToId, and further parameters by name (§9)', async () => {
+    it('gives a mobile-initiated message to, extra fields, no inReplyToId (§9)', async () => {
       await start({ waitMs: 0 });
       simulator.receive({ from: handset, to: number, body: 'привет', extra: { network: 'N1' } });
       const form = readForm(await calls.pollIncoming());
@@ -62,7 +62,7 @@ describe('simulator: polls', () => {
       assert.equal(form.network, 'N1');
     });
 
-    it('returns exactly one message per call, in order, and marks that one read (§3)', async () => {
+    it('returns one message per call, in order, and marks it as read (§3)', async () => {
       await start({ waitMs: 0 });
       for (const body of ['1', '2']) simulator.receive({ from: handset, to: number, body });
       assert.equal(readForm(await calls.pollIncoming()).body, '1');
@@ -74,7 +74,7 @@ describe('simulator: polls', () => {
       assert.equal((await calls.pollIncoming()).status, 204);
     });
 
-    it('waits for a message, and answers it as soon as it comes (§8)', async () => {
+    it('waits for a message and returns it immediately (§8)', async () => {
       await start({ waitMs: 600_000, clock: createManualClock() });
       const poll = calls.pollIncoming();
       await simulator.until(() => simulator.polling('incoming') === 1);
@@ -83,7 +83,7 @@ describe('simulator: polls', () => {
       await simulator.until(() => simulator.polling('incoming') === 0);
     });
 
-    it('gives each message to one of several pollers, in the order they came', async () => {
+    it('gives each message to one poller, in order of arrival', async () => {
       await start({ waitMs: 600_000 });
       const polls = [];
       for (let count = 1; count <= 3; count += 1) {
@@ -98,7 +98,7 @@ describe('simulator: polls', () => {
       );
     });
 
-    it('gives nothing to a poller that has gone, and marks nothing read for it', async () => {
+    it('marks nothing as read for a disconnected poller', async () => {
       await start({ waitMs: 600_000 });
       const abort = new AbortController();
       const gone = assert.rejects(calls.pollIncoming({ signal: abort.signal }));
@@ -112,7 +112,7 @@ describe('simulator: polls', () => {
       assert.equal(readForm(await calls.pollIncoming()).body, 'still here');
     });
 
-    it('holds thousands of messages and still gives each once, in order', async () => {
+    it('gives each of thousands of messages once, in order', async () => {
       await start({ waitMs: 0 });
       for (let index = 0; index < 2500; index += 1) simulator.receive({ from: handset, to: number, body: `${index}` });
       const bodies: (string | undefined)[] = [];
@@ -144,7 +144,7 @@ describe('simulator: polls', () => {
       assert.equal((await calls.pollStatus({ method: 'GET' })).status, 204);
     });
 
-    it('repeats the names for several updates when statusBatch allows', async () => {
+    it('repeats the names for several updates with statusBatch', async () => {
       await start({ waitMs: 0, statusBatch: 2 });
       for (const [msisdn, statusCode] of [
         [handset, 'SNT'],
@@ -171,7 +171,7 @@ describe('simulator: polls', () => {
   });
 
   describe('§2.4, §4.3 outgoing', () => {
-    it('lists what was sent since the last poll, with every field', async () => {
+    it('lists messages since the last poll, with every field', async () => {
       await start({ waitMs: 0, clock: createManualClock(Date.parse('2026-03-01T00:00:00.000Z')) });
       simulator.addContact('Anna', '6421555001');
       const to = `Anna ${handset} 6421555124 6421555125`;

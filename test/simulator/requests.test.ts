@@ -7,7 +7,7 @@ import { ServiceCalls } from './service-calls';
 
 const handset = '6421555123';
 
-describe('simulator: how requests come', () => {
+describe('simulator: encodings of requests', () => {
   let simulator: Simulator;
   let calls: ServiceCalls;
   beforeEach(async () => {
@@ -45,7 +45,7 @@ describe('simulator: how requests come', () => {
       .map(([name, value]) => `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`)
       .join('')}--${boundary}--\r\n`;
 
-  it('§7.1 answers 401 to a wrong path, as the service does', async () => {
+  it('§7.1 answers 401 to a wrong path', async () => {
     for (const path of ['/api/3/sms/outt', '/api/4/sms/out', '/api/3/sms/in', '/sms', '/nowhere/api/1/sms/in']) {
       const answer = await calls.call(path);
       assert.equal(answer.status, 401, path);
@@ -54,7 +54,7 @@ describe('simulator: how requests come', () => {
     assert.equal(simulator.requests.length, 5, 'they are in the log');
   });
 
-  it('answers a request of HTTP/1.0 that names no host', async () => {
+  it('answers an HTTP/1.0 request without a host', async () => {
     const login = 'userId=demo&password=demo-password';
     const answer = await exchange(`GET /api/3/sms/out?${login}&to=${handset}&body=old HTTP/1.0\r\n\r\n`);
     assert.match(answer, /^HTTP\/1\.1 200 OK/);
@@ -63,7 +63,7 @@ describe('simulator: how requests come', () => {
   });
 
   describe('the character set of a form', () => {
-    it('is what the content type says', async () => {
+    it('is read from the content type', async () => {
       const type = 'application/x-www-form-urlencoded';
       const cases: [string, Buffer | string][] = [
         [`${type}; charset=ISO-8859-1`, `to=${handset}&body=Gr%FC%DFe+%26+Co`],
@@ -78,7 +78,7 @@ describe('simulator: how requests come', () => {
       );
     });
 
-    it('is refused when it is not known', async () => {
+    it('is refused if it is unknown', async () => {
       const { status, text } = await post(`to=${handset}&body=x`, 'application/x-www-form-urlencoded; charset=klingon');
       assert.equal(status, 400);
       assert.match(text, /klingon/);
@@ -100,7 +100,7 @@ describe('simulator: how requests come', () => {
       assert.deepEqual([message?.messageId, message?.body], ['mine', 'Grüße\r\n& Küsse']);
     });
 
-    it('is refused when it is broken', async () => {
+    it('is refused if it is broken', async () => {
       for (const [body, type] of [
         ['no parts at all', 'multipart/form-data; boundary=x'],
         [multipart({ to: handset, body: 'x' }), 'multipart/form-data'],
