@@ -251,10 +251,10 @@ describe('the examples, deployed against the simulator', function () {
     await simulator.until(() => message.read);
   }
 
-  describe('Send a text', () => {
-    const { number } = handsetsOf('Send a text');
+  describe('Send a message', () => {
+    const { number } = handsetsOf('Send a message');
     it('sends its message and shows the result', async () => {
-      await deploy('Send a text');
+      await deploy('Send a message');
       await press('Send');
       await untilSent(`${number}: Hello from Node-RED`);
       const [shown] = await untilShown('sent');
@@ -262,7 +262,7 @@ describe('the examples, deployed against the simulator', function () {
     });
 
     it('shows a failed recipient and a failed message', async () => {
-      await deploy('Send a text');
+      await deploy('Send a message');
       simulator.block(number);
       await press('Send');
       const [failed] = await untilShown('failed recipient');
@@ -528,7 +528,7 @@ describe('the examples, deployed against the simulator', function () {
         node.type === 'sms-in' ? { maxAttempts: 2 } : edit(node),
       );
       await write(number, 'hopeless');
-      const [given] = await untilShown('given up, or polling failed');
+      const [given] = await untilShown('last attempt or polling failed');
       assert.equal(given?.payload, 'hopeless');
     });
   });
@@ -636,7 +636,7 @@ describe('the examples, deployed against the simulator', function () {
       await deploy('Send to a list from a CSV', {}, edit);
       simulator.block(other);
       await press('Send to all');
-      const [given] = await untilShown('given up');
+      const [given] = await untilShown('last try failed');
       assert.equal(given?.topic, other);
       assert.equal(simulator.requests.filter(({ params }) => params.to === other).length, 4);
       await untilShown('sent', 2);
@@ -667,12 +667,12 @@ describe('the examples, deployed against the simulator', function () {
       await untilSent(`${number}: Dear Anna, Hi`);
       simulator.fault('send', { drop: 'after' }, 1);
       await press('Send to all');
-      const [uncertain] = await untilShown('given up');
+      const [uncertain] = await untilShown('last try failed');
       assert.equal(codeOf(uncertain), 'SMS_UNCERTAIN');
       assert.equal(simulator.messages.length, 2);
       simulator.fault('send', { status: 401 }, 1);
       await press('Send to all');
-      const [, unauthorized] = await untilShown('given up', 2);
+      const [, unauthorized] = await untilShown('last try failed', 2);
       assert.equal(codeOf(unauthorized), 'SMS_UNAUTHORIZED');
     });
 
@@ -683,7 +683,7 @@ describe('the examples, deployed against the simulator', function () {
         node.type === 'sms-account' ? { baseUrl: failing.baseUrl } : oneRow(node),
       );
       await press('Send to all');
-      const [given] = await untilShown('given up');
+      const [given] = await untilShown('last try failed');
       assert.equal(codeOf(given), 'SMS_SERVICE');
       assert.deepEqual(sent(), [`${number}: Dear Anna, Hi`]);
     });
@@ -780,7 +780,7 @@ describe('the examples, deployed against the simulator', function () {
       const [first, second] = await untilShown('answered', 2);
       assert.deepEqual([first?.sms?.duplicate, second?.sms?.duplicate], [undefined, true]);
       assert.equal(second?.sms?.messageId, first?.sms?.messageId);
-      const [given] = await untilShown('given up, or polling failed');
+      const [given] = await untilShown('last attempt or polling failed');
       assert.equal(given?.topic, number);
       assert.deepEqual(sent(), [answer]);
     });
@@ -801,11 +801,11 @@ describe('the examples, deployed against the simulator', function () {
       });
       simulator.fault('send', { drop: 'before' }, 1);
       await write(number, 'Are you there?');
-      const [unknown] = await untilShown('nobody knows whether it was answered');
+      const [unknown] = await untilShown('unknown outcome of the answer');
       assert.equal(codeOf(unknown), 'SMS_UNCERTAIN');
       await write(other, 'Me too');
       await untilShown('answered');
-      assert.ok(!namesShown().includes('given up, or polling failed'));
+      assert.ok(!namesShown().includes('last attempt or polling failed'));
     });
   });
 
@@ -1301,8 +1301,8 @@ describe('the examples, deployed against the simulator', function () {
     });
   });
 
-  describe('Send from a spreadsheet and report who got it', () => {
-    const name = 'Send from a spreadsheet and report who got it';
+  describe('Send from a spreadsheet and report deliveries', () => {
+    const name = 'Send from a spreadsheet and report deliveries';
     const { number, other, third } = handsetsOf(name);
     const reportFile = (): string => join(nodeRed.userDir, 'sms-report.csv');
     const texts = [
@@ -1397,7 +1397,7 @@ describe('the examples, deployed against the simulator', function () {
     it('sends each message by e-mail', async () => {
       await deployWithMail();
       await write(number, 'Is anybody there?');
-      const [mailed] = await untilShown('mailed text');
+      const [mailed] = await untilShown('mailed message');
       assert.equal(mailed?.topic, `SMS from ${number}`);
       assert.match(mail.taken[0] ?? '', /^To: office@example\.com\r$/m);
       assert.match(mail.taken[0] ?? '', /^Is anybody there\?\r$/m);
@@ -1409,7 +1409,7 @@ describe('the examples, deployed against the simulator', function () {
       await write(other, 'Patience');
       await untilShown('not mailed yet', 2);
       mail.isTaking = true;
-      await untilShown('mailed text');
+      await untilShown('mailed message');
       assert.equal(mail.taken.length, 1);
     });
 
@@ -1489,14 +1489,14 @@ describe('the examples, deployed against the simulator', function () {
     });
   });
 
-  describe('Log what was sent', () => {
-    const { number, other } = handsetsOf('Log what was sent');
+  describe('Log sent messages', () => {
+    const { number, other } = handsetsOf('Log sent messages');
     afterEach(() => {
       rmSync(join(nodeRed.userDir, 'sms-sent.csv'), { force: true });
     });
 
     it('writes one CSV line for each sent message', async () => {
-      await deploy('Log what was sent', { statusDelayMs: Number.POSITIVE_INFINITY });
+      await deploy('Log sent messages', { statusDelayMs: Number.POSITIVE_INFINITY });
       const send = (to: string, body: string): Promise<Response> =>
         fetch(`${simulator.baseUrl}/api/3/sms/out`, {
           method: 'POST',
@@ -1524,7 +1524,7 @@ describe('the examples, deployed against the simulator', function () {
   });
 
   it('are all tested in a suite with their name', async function () {
-    await deploy('Send a text');
+    await deploy('Send a message');
     const suites = this.test?.parent?.suites.map(({ title }) => title);
     assert.deepEqual(suites?.sort(), [...files.keys()].sort());
   });
