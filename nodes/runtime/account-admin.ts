@@ -23,19 +23,20 @@ import type {
   OptOutsReport,
   RunningAccount,
   StateReport,
+  StatesReport,
 } from './account-report';
 import { formatMetrics, metricsType } from './metrics';
 import { translateError } from './texts';
 
-/** At most so many entries are shown at once, and as many when nobody asks for fewer. */
-const mostEntries = 200;
+/** Maximum and default number of entries in one answer. */
+const maxEntries = 200;
 
-/** Numbers in one request. */
-const mostNumbers = 10_000;
+/** Maximum number of numbers in one request. */
+const maxNumbers = 10_000;
 
 const entryStates: readonly EntryState[] = ['kept', 'uncertain', 'unhandled'];
 const entryActions: readonly EntryAction[] = ['send', 'markSent', 'deliver', 'discard'];
-const wishes: readonly ConsentChange[] = ['out', 'in'];
+const consentChanges: readonly ConsentChange[] = ['out', 'in'];
 
 /** An account node whose configuration can be used. */
 type UsableNode = AccountNode & { membership: Membership };
@@ -43,16 +44,16 @@ type UsableNode = AccountNode & { membership: Membership };
 /** The account nodes that run, in the order of the flows. */
 export type RunningNodes = Pick<AccountNodes, 'get' | 'values'>;
 
-/** Lets JSON in alone: what a page of another site can have a browser post is none. */
+/** Accepts JSON only, because a page of another site cannot make a browser post JSON. */
 export const json: RequestHandler = (request, response, next) => {
   if (request.is('json')) next();
   else response.status(415).type('text').send('Send JSON.');
 };
 
-/** Serves what goes on in the accounts, and takes what is decided about their entries. */
+/** Serves the state of the accounts and their entries, and the actions on entries. */
 export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   const mayRead = RED.auth.needsPermission('sms-account.read');
-  // What it shows are private texts.
+  // Entries show private bodies.
   const mayWrite = RED.auth.needsPermission('sms-account.write');
   const { httpAdmin } = RED;
 
@@ -66,6 +67,18 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
 
   httpAdmin.get(
     '/sms-account/state',
+    mayRead,
+    answerOfAll((response) => {
+      const states = [...nodes.values()].map((node): [string, StateReport | { error: ErrorReport }] => [
+        node.id,
+        isUsable(node) ? formatState(RED, node.membership.state()) : { error: formatError(RED, node.membership) },
+      ]);
+      response.json(Object.fromEntries(states) satisfies StatesReport);
+    }),
+  );
+
+  httpAdmin.get(
+    '/sms-account/overview',
     mayRead,
     answerOfAll((response) => {
       const accounts = findAccounts(nodes).map((account) => formatAccount(RED, account));
@@ -103,7 +116,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
       const state = oneOf(entryStates, query.state);
       if (!state) return 400;
       const place = typeof after === 'string' ? after : undefined;
-      const { entries, ...rest } = membership.entries(state, parseMost(query.limit), place);
+      const { entries, ...rest } = membership.entries(state, parseLimit(query.limit), place);
       return { entries: entries.map((entry) => formatEntry(RED, entry)), ...rest } satisfies EntriesReport;
     }),
   );
@@ -142,7 +155,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     }),
   );
 
-  /** Answers only when all entries are known. */
+  /** Answers 503 while the store is being opened. */
   function answerOfEntries(handle: Handle): RequestHandler {
     return answer(async (node, request, response) => {
       if (node.hasStarted && node.membership.knowsEntries()) return handle(node, request, response);
@@ -159,7 +172,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
         return;
       }
       await orFail(response, async () => {
-        const result = await handle(node, request, neverKeep(response));
+        const result = await handle(node, request, withoutCache(response));
         if (typeof result === 'number') response.sendStatus(result);
         else if (result) response.json(result);
       });
@@ -171,7 +184,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     return (_request, response) =>
       orFail(response, async () => {
         await refresh(nodes.values());
-        write(neverKeep(response));
+        write(withoutCache(response));
       });
   }
 
@@ -186,10 +199,10 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   }
 }
 
-/** What is asked of an account: resolves with the status or the JSON to answer with, unless it has answered. May reject. */
+/** Resolves with an HTTP status or a JSON body, or with undefined after it has answered. Can reject. */
 type Handle = (node: UsableNode, request: Request, response: Response) => Promise<number | object | undefined>;
 
-/** What is known of the lists may be old. Never rejects. */
+/** Updates the counts that are read from the store. Never rejects. */
 async function refresh(nodes: Iterable<AccountNode>): Promise<void> {
   await Promise.all([...nodes].filter(isUsable).map(({ membership }) => membership.refresh()));
 }
@@ -198,7 +211,7 @@ function isUsable(node: AccountNode): node is UsableNode {
   return !(node.membership instanceof SmsError);
 }
 
-/** An account with the nodes that count as one: the first of them speaks for all. */
+/** An account with all its nodes. The first node represents the account. */
 interface FoundAccount {
   node: AccountNode;
   ids: string[];
@@ -209,7 +222,7 @@ interface FoundAccount {
 function findAccounts(nodes: RunningNodes): FoundAccount[] {
   const found = new Map<string, FoundAccount>();
   for (const node of nodes.values()) {
-    // One that cannot be used is like no other.
+    // An unusable node is an account of its own.
     const key = isUsable(node) ? `key ${node.membership.key}` : `node ${node.id}`;
     const account = found.get(key) ?? { node, ids: [], names: [], optOut: false };
     account.ids.push(node.id);
@@ -220,7 +233,7 @@ function findAccounts(nodes: RunningNodes): FoundAccount[] {
   return [...found.values()];
 }
 
-/** A variable of a flow may have put a number there. */
+/** An environment variable can make the name a number. */
 function nameOf({ name = '' }: AccountNode): string {
   return String(name);
 }
@@ -231,23 +244,23 @@ function findMeasured(nodes: RunningNodes): Parameters<typeof formatMetrics>[0] 
   );
 }
 
-function oneOf<T extends string>(known: readonly T[], asked: unknown): T | undefined {
-  return known.find((one) => one === asked);
+function oneOf<T extends string>(choices: readonly T[], value: unknown): T | undefined {
+  return choices.find((choice) => choice === value);
 }
 
-/** A number of entries within bounds, whatever was asked for. */
-function parseMost(asked: unknown): number {
-  const most = Math.floor(Number(asked ?? mostEntries));
-  return most >= 1 ? Math.min(most, mostEntries) : mostEntries;
+/** Returns the requested number of entries, or the maximum for an invalid number. */
+function parseLimit(requested: unknown): number {
+  const limit = Math.floor(Number(requested ?? maxEntries));
+  return limit >= 1 ? Math.min(limit, maxEntries) : maxEntries;
 }
 
-function neverKeep(response: Response): Response {
+function withoutCache(response: Response): Response {
   return response.set('Cache-Control', 'no-store');
 }
 
 const formatting = /[()./\s+-]/g;
 
-/** Who has opted out: a page as JSON; all of it as CSV where that is what is asked for. */
+/** Answers a page of opted-out numbers as JSON, or the whole list as CSV if the request accepts it. */
 async function readOptOuts(membership: Membership, request: Request, response: Response): Promise<object | undefined> {
   const { search, next } = Object(request.query) as Record<string, unknown>;
   const part = typeof search === 'string' ? search.replace(formatting, '') : '';
@@ -266,14 +279,14 @@ async function readOptOuts(membership: Membership, request: Request, response: R
 
 async function changeOptOuts(membership: Membership, body: unknown): Promise<number | OptOutChangedReport> {
   const { msisdns, action } = Object(body) as Record<string, unknown>;
-  const wish = oneOf(wishes, action);
-  if (!wish || !Array.isArray(msisdns) || msisdns.length > mostNumbers) return 400;
+  const change = oneOf(consentChanges, action);
+  if (!change || !Array.isArray(msisdns) || msisdns.length > maxNumbers) return 400;
   const numbers = msisdns.flatMap((one: unknown) => (isNumberLike(one) && parseMsisdn(String(one))) || []);
   if (numbers.length !== msisdns.length) return 400;
-  return { changed: await membership.changeOptOuts(numbers, wish) };
+  return { changed: await membership.changeOptOuts(numbers, change) };
 }
 
-/** The sign and the point of a number would pass for formatting. */
+/** Refuses other numbers, because a sign or a decimal point would count as formatting. */
 function isNumberLike(one: unknown): boolean {
   return typeof one === 'string' || (Number.isInteger(one) && Number(one) > 0);
 }
@@ -300,14 +313,14 @@ function formatAccount(RED: NodeAPI, { node, ids, names, optOut }: FoundAccount)
   };
 }
 
-/** When the process started, where no midnight has been since. */
+/** Start of the process in ms, if it started today. */
 function startedToday(): number | undefined {
   const startedAt = Date.now() - process.uptime() * 1_000;
   return startedAt > new Date().setHours(0, 0, 0, 0) ? startedAt : undefined;
 }
 
 function formatState(RED: NodeAPI, { polls, inbox, sends, consent, store, counts }: AccountState): StateReport {
-  const { failing, ...texts } = sends;
+  const { failing, ...sendCounts } = sends;
   const { error, former, ...storeFacts } = store;
   return {
     polls: polls.map(({ kind, state, since, lastAnswerAt }) => ({
@@ -318,7 +331,7 @@ function formatState(RED: NodeAPI, { polls, inbox, sends, consent, store, counts
     })),
     inbox: { ...inbox, oldestAt: formatTime(inbox.oldestAt) },
     sends: {
-      ...texts,
+      ...sendCounts,
       oldestKeptAt: formatTime(sends.oldestKeptAt),
       ...(failing && {
         failing: {
@@ -354,7 +367,7 @@ function formatError(RED: NodeAPI, error: unknown): ErrorReport {
   return { code, message };
 }
 
-/** What has no time is left out of JSON. */
+/** Formats a time as ISO 8601. JSON leaves out undefined. */
 function formatTime(ms: number): string;
 function formatTime(ms: number | undefined): string | undefined;
 function formatTime(ms: number | undefined): string | undefined {

@@ -1,27 +1,30 @@
-/** What the sidebar is told of the accounts, for both sides of the wire; times are ISO 8601. */
+/** Answer of `GET sms-account/state`: the state of each account node by id, or the reason why a node cannot be used. */
+export type StatesReport = Record<string, StateReport | { error: ErrorReport }>;
+
+/** Answer of `GET sms-account/overview`, for the sidebar. Times are ISO 8601. */
 export interface AccountsReport {
-  /** When it was looked at, by the clock of the server. */
+  /** Time of the answer, by the clock of the server. */
   at: string;
   accounts: RunningAccount[];
 }
 
-/** An account as it runs. Nodes that count as one account are one. */
+/** A deployed account. Nodes that count as one account appear once. */
 export interface RunningAccount {
-  /** Of its nodes; the first one speaks for all. */
+  /** Ids of its nodes. The first node represents the account. */
   ids: string[];
   name: string;
-  /** Of all of them, in the same order. */
+  /** Names of its nodes, in the same order. */
   names: string[];
-  /** Absent: it cannot be used, for this reason. */
+  /** Absent if the account cannot be used; `error` then says why. */
   state?: StateReport;
   error?: ErrorReport;
   /** Counts since midnight, or since the start of the process. */
   today?: CountsReport;
-  /** When the process started, where that was after midnight. */
+  /** Start of the process, if it was after midnight. */
   todaySince?: string | undefined;
-  /** Why its polls fail, of those that do, and what to do. */
+  /** Messages of failing polls. */
   failures?: { [Kind in PollReport['kind']]?: string };
-  /** Who has opted out is not sent to. */
+  /** Whether *Opt-out* is set. */
   optOut?: boolean;
 }
 
@@ -43,7 +46,7 @@ export interface StateReport {
     uncertain: number;
     awaitingReply: number;
     awaitingReport: number;
-    /** Why kept texts do not leave, while that is so. */
+    /** Why stored messages do not leave, during an outage. */
     failing?: ErrorReport & { since: string; nextTryAt?: string | undefined };
   };
   consent: { optedOut: number };
@@ -62,7 +65,7 @@ export interface PollReport {
 
 export type CountsReport = Record<CountName, number>;
 
-/** In the order in which they are shown. */
+/** In the order of the sidebar. */
 export const countNames = [
   'sent',
   'received',
@@ -88,66 +91,66 @@ type CountName = (typeof countNames)[number];
 /** Settings of which only one node of a login can decide. */
 export type ConnectionSetting = 'proxy' | 'tls';
 
-/** What an entry is. */
+/** State of an entry. */
 export type EntryStateName = 'kept' | 'uncertain' | 'unhandled';
 
-/** What can be decided about one. */
+/** Action on an entry. */
 export type EntryActionName = 'send' | 'markSent' | 'deliver' | 'discard';
 
-/** Part of a list, and how long that is in all. */
+/** A page of entries, and the total number. */
 export interface EntriesReport {
   entries: EntryReport[];
   total: number;
-  /** What to ask for more with; absent: these were the last. */
+  /** Value of `after` for the next page. Absent on the last page. */
   next?: string;
 }
 
-/** What became of a decision about all entries of a state. */
+/** Result of an action on all entries of a state. */
 export interface DecidedReport {
   done: number;
-  /** Those that it could not be done to, such as texts of a node that is not deployed. */
+  /** Entries that the action does not fit, such as messages of a node that is not deployed. */
   left: number;
 }
 
-/** Part of the list of those who opted out, the latest first. */
+/** A page of opted-out numbers, the latest first. */
 export interface OptOutsReport {
   optouts: { msisdn: string; at: string; via: 'message' | 'person' }[];
-  /** Of all, or of those that match. */
+  /** Number of all, or of all that match the search. */
   total: number;
   next?: string;
 }
 
-/** For how many numbers it was a change. */
+/** The number of changed numbers. */
 export interface OptOutChangedReport {
   changed: number;
 }
 
-/** What somebody may decide about. */
+/** An entry that needs a decision. */
 export interface EntryReport {
   id: string;
   state: EntryStateName;
   at: string;
-  /** When it may leave, where that is not yet. */
+  /** Earliest time at which it can leave. */
   dueAt?: string | undefined;
-  /** When it has left, while its outcome is awaited. */
+  /** Time at which it left, while its outcome is unknown. */
   leftAt?: string | undefined;
   node: string;
   to?: readonly string[];
   from?: string;
   body: string;
-  /** The key of *Replace by key*. */
+  /** Key of `replace`. */
   key?: string | undefined;
   error?: ErrorReport;
 }
 
-/** Under what editors are told that something has changed. */
+/** Topic under which the runtime tells editors about changes. */
 export const changedTopic = 'sms-account/changed';
 
-/** The answer of `POST sms-account/same`: which other account nodes that run have the login of a form, and which have another. */
+/** Answer of `POST sms-account/same`: other deployed account nodes with the login of a form, and those with another login. */
 export interface SameLoginReport {
   same: { id: string; name: string; differs?: ConnectionSetting[] }[];
   others: string[];
 }
 
-/** What Node-RED shows in a form for a saved password in its stead. */
+/** Node-RED shows this value in a form instead of a saved password. */
 export const savedPassword = '__PWRD__';

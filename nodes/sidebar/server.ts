@@ -24,7 +24,7 @@ interface Refused {
 const timeoutMs = 30_000;
 
 export function readAccounts(): Promise<Answer<AccountsReport>> {
-  return ask<AccountsReport>('sms-account/state');
+  return ask<AccountsReport>('sms-account/overview');
 }
 
 export async function readEntries(

@@ -222,7 +222,7 @@ describe('The sidebar tab SMS', function () {
     await editor.page.evaluate(() => RED.sidebar.show('sms'));
     await says(card('many7').locator('dl').last(), /Not sent1/);
     assert.equal(new Set(asked).size, asked.length);
-    assert.ok(asked.every((url) => new URL(url).pathname === '/sms-account/state'));
+    assert.ok(asked.every((url) => new URL(url).pathname === '/sms-account/overview'));
   });
 
   it('lists what was set aside, and gives it to its flow again', async () => {
@@ -476,11 +476,11 @@ describe('The sidebar tab SMS', function () {
   it('says that Node-RED does not answer, keeps what was known, and goes on by itself', async () => {
     await open([account(), ...sending()]);
     await says(card(), 'memory, working');
-    await editor.page.route('**/sms-account/state*', (route) => route.abort());
+    await editor.page.route('**/sms-account/overview*', (route) => route.abort());
     await press();
     await says(content(), 'Node-RED cannot be reached.');
     await says(card(), 'memory, working');
-    await editor.page.unroute('**/sms-account/state*');
+    await editor.page.unroute('**/sms-account/overview*');
     await content().getByRole('button', { name: 'Try again' }).click();
     await says(card().locator('dl').last(), /Sent1/);
     await editor.page.getByText('Node-RED cannot be reached.').waitFor({ state: 'hidden' });

@@ -564,7 +564,7 @@ describe('the examples, deployed against the simulator', function () {
     const name = 'Watch the accounts and raise an alarm';
     const edit = (node: FlowNode): object => {
       if (node.type === 'http request') return { url: `${nodeRed.editorUrl}/sms-account/state` };
-      if (node.type === 'sms-account') return { name: 'Main', pause: 0 };
+      if (node.type === 'sms-account') return { pause: 0 };
       return node.type === 'function' ? { func: String(node.func).replace('5 * 60 * 1000', '1000') } : {};
     };
 
@@ -576,7 +576,7 @@ describe('the examples, deployed against the simulator', function () {
       await sleep(1_500);
       await press('Check now');
       const [alarm] = await untilShown('alarm');
-      assert.match(String(alarm?.payload), /^Main: nothing heard \(incoming\) since 20/);
+      assert.match(String(alarm?.payload), /^account \S+: no answer \(incoming\) since 20/);
       await press('Check now');
       simulator.fault('incoming', null);
       await simulator.setOnline(false);
@@ -601,7 +601,7 @@ describe('the examples, deployed against the simulator', function () {
       await deploy(name, {}, (node) => ({ ...edit(node), ...(node.type === 'sms-account' && { baseUrl: '' }) }));
       await press('Check now');
       const [alarm] = await untilShown('alarm');
-      assert.match(String(alarm?.payload), /^Main: The account has no base URL/);
+      assert.match(String(alarm?.payload), /^account \S+: The account has no base URL/);
     });
 
     it('raises the alarm if the state of the accounts cannot be read', async () => {
@@ -1345,10 +1345,11 @@ describe('the examples, deployed against the simulator', function () {
       // If a kill interrupts a send, the outcome is unknown, and the account searches for evidence first.
       await until(async () => {
         const response = await fetch(`${nodeRed.editorUrl}/sms-account/state`);
-        const { accounts } = (await response.json()) as {
-          accounts: { state: { sends: { kept: number; inFlight: number; failing?: { nextTryAt?: string } } } }[];
-        };
-        const { kept, inFlight, failing } = accounts[0]?.state.sends ?? assert.fail('there is no account');
+        const states = (await response.json()) as Record<
+          string,
+          { sends: { kept: number; inFlight: number; failing?: { nextTryAt?: string } } }
+        >;
+        const { kept, inFlight, failing } = Object.values(states)[0]?.sends ?? assert.fail('there is no account');
         return kept === texts.length && inFlight === 0 && Date.parse(failing?.nextTryAt ?? '') > Date.now() + 500;
       });
       await restart();

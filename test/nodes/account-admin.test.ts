@@ -131,7 +131,7 @@ describe('what goes on in an account', () => {
       },
     });
     const ask = await serve(node);
-    for (const path of ['state', 'metrics', 'a/state']) assert.equal((await ask(path)).status, 503, path);
+    for (const path of ['state', 'overview', 'metrics', 'a/state']) assert.equal((await ask(path)).status, 503, path);
   });
 
   it('is told with ISO 8601 times and a plain error', async () => {
@@ -223,16 +223,16 @@ describe('what goes on in an account', () => {
     assert.deepEqual(await read('limit=20'), [20, '20']);
     assert.deepEqual(await read('limit=20&after=20'), [20, '40']);
     assert.deepEqual(await read('after=200'), [100, undefined]);
-    for (const most of ['1000', '0', '-1', 'many', '', '1&limit=2']) {
-      assert.deepEqual(await read(`limit=${most}`), [200, '200'], most);
+    for (const limit of ['1000', '0', '-1', 'many', '', '1&limit=2']) {
+      assert.deepEqual(await read(`limit=${limit}`), [200, '200'], limit);
     }
     assert.deepEqual(await read('limit=20&after=20&after=40'), [20, '20']);
   });
 
-  it('is told of all accounts at once, each once, with what was counted today, or why one cannot be used', async () => {
+  it('lists each account once for the sidebar, with the counts of today', async () => {
     const broken = { ...createNode('broken', ''), name: '', membership: new SmsError('noAccount') } as AccountNode;
     const ask = await serve(createNode('a', 'login'), broken, createNode('b', 'login'), createNode('c', 'other'));
-    const { status, body, headers } = await ask('state');
+    const { status, body, headers } = await ask('overview');
     const { at, accounts } = body as unknown as AccountsReport;
     assert.deepEqual([status, headers.get('cache-control')], [200, 'no-store']);
     assert.ok(Math.abs(Date.parse(at) - Date.now()) < 60_000);
@@ -387,9 +387,20 @@ describe('what goes on in an account', () => {
 
   /** The accounts of the flow that runs, each with the ids of its nodes. */
   const readAccounts = async (): Promise<string[][]> => {
-    const { body } = await helper.request().get('/sms-account/state').expect(200);
+    const { body } = await helper.request().get('/sms-account/overview').expect(200);
     return (body as AccountsReport).accounts.map(({ ids }) => ids);
   };
+
+  it('answers the states of all account nodes by id', async () => {
+    const sim = await startService();
+    const broken = { id: 'broken', type: 'sms-account', baseUrl: 'nonsense', credentials: { apiKey: 'key' } };
+    await RunningFlow.start([account(sim), account(sim, { id: 'copy' }), broken]);
+    const { body } = await helper.request().get('/sms-account/state').expect(200);
+    assert.deepEqual(Object.keys(body).sort(), ['account', 'broken', 'copy']);
+    const { body: own } = await helper.request().get('/sms-account/account/state').expect(200);
+    assert.deepEqual([body.account, body.copy], [own, own]);
+    assert.equal(body.broken.error.code, 'SMS_CONFIG');
+  });
 
   it('is told no more of an account in a subflow that is gone, but of one with that login that has come since', async () => {
     const sim = await startService();

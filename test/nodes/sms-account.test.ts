@@ -731,7 +731,7 @@ describe('sms-account', () => {
       const flow = await RunningFlow.start(inSubflow('num', 4711, { name: variable('VALUE') }));
       const { text } = await helper.request().get('/sms-account/metrics').expect(200);
       assert.match(text, /name="4711"/);
-      const { body } = await helper.request().get('/sms-account/state').expect(200);
+      const { body } = await helper.request().get('/sms-account/overview').expect(200);
       assert.equal(body.accounts[0].name, '4711');
       assert.equal(await outcome(flow), undefined);
     });
