@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
 import { type Database, type Engine, mostBytes, type Operation } from './store';
 
-/** Data that identifies the thread. */
+/** Name of the thread. */
 const threadName = 'node-red-sms: SQLite';
 
 const fileName = 'store.sqlite';

@@ -285,7 +285,7 @@ export class NodeRed {
       ...send('plain'),
       ...send('kept', { keep: true, expire: 0 }),
       ...send('once', { keep: true, expire: 0, once: 'payload.key', onceType: 'msg' }),
-      ...send('ask', { keep: true, expire: 0, wait: String(waitSeconds / 60), waitType: 'num', outputs: 4 }),
+      ...send('ask', { type: 'sms-ask', keep: true, expire: 0, wait: String(waitSeconds / 60), waitType: 'num' }),
       ...send('report', {
         keep: true,
         expire: 0,

@@ -481,7 +481,8 @@ const rules: readonly Rule[] = [
     name: 'a text: one outcome',
     *check(world) {
       for (const feed of world.story.feeds) {
-        const outcomes = world.outcomes(feed).filter(({ output }) => output <= 1);
+        const lastOutput = feed.node === 'ask' ? 0 : 1;
+        const outcomes = world.outcomes(feed).filter(({ output }) => output <= lastOutput);
         const unmarked = outcomes.filter(({ sms }) => !sms?.redelivered);
         const last = outcomes.at(-1);
         if (world.wasForgotten(feed.from, last?.at ?? 0)) continue;
@@ -584,37 +585,38 @@ const rules: readonly Rule[] = [
           const isSent = text?.attempts.some((attempt) => attempt.isSent) ?? false;
           if (output === 1 && !isSent) yield [at, `told to be sent, and is not: ${textOf(feed)}`];
           const accepted = feed.to.filter((handset) => !isBlocked(handset));
-          if (output === 1 && sms?.accepted?.join() !== accepted.join())
+          if (output === 1 && feed.node !== 'ask' && sms?.accepted?.join() !== accepted.join())
             yield [at, `told to be accepted for ${sms?.accepted?.join()}: ${textOf(feed)}`];
-          if (output === 2 && !isBlocked(String(topic)))
-            yield [at, `told to have failed for ${topic}: ${textOf(feed)}`];
+          const hasFailed = output === 2 && (feed.node !== 'ask' || sms?.reason === 'failed');
+          if (hasFailed && !isBlocked(String(topic))) yield [at, `told to have failed for ${topic}: ${textOf(feed)}`];
         }
       }
     },
   },
   {
-    name: 'a question: one end for each recipient',
+    name: 'a reply request: one end for each recipient',
     *check(world) {
       for (const feed of world.story.feeds.filter(({ node }) => node === 'ask')) {
         const seen = world.outcomes(feed);
-        const sent = seen.find(({ output }) => output === 1);
-        if (!sent) continue;
-        for (const handset of sent.sms?.accepted ?? []) {
-          const ends = seen.filter(({ output, topic }) => output >= 3 && topic === handset);
+        const takenAt = world.takenAt(feed);
+        const isCounted = seen.length > 0 && seen.every(({ output }) => output > 0);
+        if (!isCounted || takenAt === 0) continue;
+        for (const handset of feed.to) {
+          const ends = seen.filter(({ topic }) => topic === handset);
           const [end] = ends;
           if (!end) {
-            const until = world.openUntil(sent.at, waitSeconds);
-            if (world.wasForgotten(feed.from, until) || world.wasUnwritten(sent.at)) continue;
-            yield [sent.at, `neither a reply nor a silence: ${textOf(feed)}, from ${handset}`];
+            const until = world.openUntil(takenAt, waitSeconds);
+            if (world.wasForgotten(feed.from, until) || world.wasUnwritten(takenAt)) continue;
+            yield [takenAt, `neither an answer nor no answer: ${textOf(feed)}, from ${handset}`];
             continue;
           }
           const unmarked = ends.filter(({ sms }) => !sms?.redelivered);
-          const isDoneTwice = world.wasKilledMoving(sent.at, ends.at(-1)?.at ?? 0);
+          const isDoneTwice = world.wasKilledMoving(takenAt, ends.at(-1)?.at ?? 0);
           if (unmarked.length > 1 && !isDoneTwice)
             yield [end.at, `two ends without a mark: ${textOf(feed)}, from ${handset}`];
           if (new Set(ends.map(({ output }) => output)).size > 1 && !isDoneTwice)
-            yield [end.at, `a reply and a silence: ${textOf(feed)}, from ${handset}`];
-          yield* checkSilence(world, feed, sent, end, handset);
+            yield [end.at, `an answer and no answer: ${textOf(feed)}, from ${handset}`];
+          yield* checkSilence(world, feed, takenAt, end, handset);
         }
       }
     },
@@ -716,28 +718,26 @@ function hasStopped(world: World, { to }: Feed, at: number): boolean {
   );
 }
 
-/** The reply that somebody gave in time has to be the end of the question; and a silence takes its time. */
-function* checkSilence(world: World, feed: Feed, sent: Seen, end: Seen, handset: string): Iterable<Finding> {
-  if (end.output !== 4 || end.sms?.reason !== 'timeout' || world.wasForgotten(sent.at, end.at)) return;
+/** Checks that a reply in time ended the reply request, and that a timeout did not come early. */
+function* checkSilence(world: World, feed: Feed, takenAt: number, end: Seen, handset: string): Iterable<Finding> {
+  if (end.output !== 2 || end.sms?.reason !== 'timeout' || world.wasForgotten(takenAt, end.at)) return;
+  const { messageId } = world.texts.get(feed.body) ?? {};
   const replies = world.events.filter(
-    ({ kind, fields }) => kind === 'message' && fields.from === handset && fields.inReplyToId === sent.sms?.messageId,
+    ({ kind, fields }) => kind === 'message' && fields.from === handset && fields.inReplyToId === messageId,
   );
   for (const reply of replies) {
     const delivered = world.all(reply)[0];
     if (!delivered || world.wasUnwritten(delivered.at)) continue;
     // It answers what is known as it comes, and is known itself for whoever has asked.
-    if (world.wasOutdated(sent.at, delivered.at) || world.wasOutdated(delivered.at, end.at)) continue;
+    if (world.wasOutdated(takenAt, delivered.at) || world.wasOutdated(delivered.at, end.at)) continue;
     // It does not wait for ever for what another login, or store, knows.
     if (world.isStuckMoving(delivered.at)) continue;
     if (delivered.at < end.at - 1_000)
       yield [end.at, `timed out though the reply had come: ${textOf(feed)}, from ${handset}`];
   }
-  const isEarly = end.at - world.takenAt(feed) < waitSeconds * 1_000 - clockMs - world.nudgedMs(sent.at, end.at);
-  if (isEarly && !world.wasClockWrong(sent.at, end.at) && !sent.sms?.redelivered)
-    yield [
-      end.at,
-      `timed out after ${((end.at - world.takenAt(feed)) / 1_000).toFixed(1)} s: ${textOf(feed)}, from ${handset}`,
-    ];
+  const isEarly = end.at - takenAt < waitSeconds * 1_000 - clockMs - world.nudgedMs(takenAt, end.at);
+  if (isEarly && !world.wasClockWrong(takenAt, end.at) && !end.sms?.redelivered)
+    yield [end.at, `timed out after ${((end.at - takenAt) / 1_000).toFixed(1)} s: ${textOf(feed)}, from ${handset}`];
 }
 
 interface ReportSeen {

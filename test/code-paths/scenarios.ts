@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import type { RunningFlow } from '../nodes/running-flow';
+import { until } from '../until';
 import { type CodePath, record, reportFunctions } from './recorder';
 
 /** A flow and the message that it handles. */
@@ -17,7 +18,7 @@ interface Scenario {
 const handset = '64215551234';
 
 function sender(properties: Record<string, unknown>): FlowNode {
-  const wires = [['sent'], ['failed'], ['reply'], ['noReply']];
+  const wires = [['sent'], ['failed']];
   const fields = { to: 'topic', toType: 'msg', body: 'payload', bodyType: 'msg', messageIdType: 'uuid' };
   return { id: 'send', type: 'sms-send', name: '', account: 'account', ...fields, wires, ...properties };
 }
@@ -48,9 +49,10 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   },
   'a stored message': { nodes: [sender({ keep: true })], run: (flow, _, count) => sendMessage(flow, count) },
   'a reply request and its reply': {
-    nodes: [sender({ wait: '5', waitType: 'num', outputs: 4 })],
+    nodes: [sender({ type: 'sms-ask', wait: '5', waitType: 'num', wires: [['reply'], ['noReply']] })],
     run: async (flow, sim, count) => {
-      await sendMessage(flow, count);
+      flow.send('send', { payload: 'The boiler is off.', topic: handset });
+      await until(() => sim.messages.length === count);
       sim.reply({ from: handset, body: `Yes ${count}` });
       await flow.messages('reply', count);
     },

@@ -15,7 +15,7 @@ import { createRecorder, type Observation, readObservations } from './recorder';
 const questions = isLong ? 10_000 : 240;
 const kills = isLong ? 30 : 3;
 const waitMs = isLong ? 20_000 : 4_000;
-/** How long the questions take to be asked. */
+/** Time in which all messages are sent. */
 const askingMs = isLong ? kills * 10_000 : 6_000;
 /** A node might not have stored a message that it received less than this before a kill. */
 const freshMs = 1_500;
@@ -53,7 +53,7 @@ describe('kill -9 of instances with reply requests on one Redis', function () {
   let simulator: Simulator;
   let redis: RedisServer;
   let people: NodeJS.Timeout | undefined;
-  /** Whose answer was so long in coming or in being read, on a busy machine, that the time may be up before a node has it. */
+  /** Handsets whose answer came or was read so late, on a busy machine, that the time might be up before a node had it. */
   const late = new Set<string>();
   const replies: { reply: IncomingMessage; sentAt: number }[] = [];
 
@@ -74,13 +74,13 @@ describe('kill -9 of instances with reply requests on one Redis', function () {
   const createFlows = (redisUrl: string): FlowNode[] => {
     const { apiKey } = simulator.credentials;
     const place = { z: 'tab', x: 100, y: 100 };
-    const outputs = ['sent', 'failed', 'replied', 'silent'];
+    const outputs = ['replied', 'silent'];
     return [
       createAccount(simulator, { store: 'redis', credentials: { apiKey, redisUrl } }),
       ...createFeed({
+        type: 'sms-ask',
         wait: String(waitMs / 60_000),
         waitType: 'num',
-        outputs: 4,
         wires: outputs.map((output) => [output]),
       }),
       ...outputs.map((output) => createRecorder(output, file(output))),
@@ -111,7 +111,7 @@ describe('kill -9 of instances with reply requests on one Redis', function () {
       }
       isFed = true;
     };
-    /** Two handsets are asked with one text. */
+    /** Sends one message to two handsets. */
     const ask = async (question: number) => {
       const to = [handsetOf(question), handsetOf(question + 1)];
       const live = instances.filter((one) => !dead.has(one));
@@ -134,7 +134,7 @@ describe('kill -9 of instances with reply requests on one Redis', function () {
         for (const [handset, { instance, at }] of fed) {
           if (instance === victim && killedAt - at < freshMs) fresh.add(handset);
         }
-        // In a short test the others need not wait for so long until it is dead to them.
+        // A short test does not wait until the heartbeat of the instance expires.
         if (!isLong) await redis.client.del(signs.get(victim) ?? assert.fail());
         await begin(async () => {
           await victim.run();
@@ -156,10 +156,10 @@ describe('kill -9 of instances with reply requests on one Redis', function () {
           [...accepted].every((handset) => ends.has(handset))
         );
       },
-      'each question has its end',
+      'each reply request has its end',
       { limitMs: endLimitMs },
     );
-    // Nothing more may come of what has its end.
+    // After its end, a reply request must not send anything.
     await sleep(isLong ? 60_000 : 2_000);
     const { accepted, ends, uncertain, errors } = readAll();
     for (const { reply, sentAt } of replies) {
@@ -185,11 +185,11 @@ describe('kill -9 of instances with reply requests on one Redis', function () {
     assert.deepEqual(errors, [], 'errors other than unknown outcomes');
     assert.deepEqual([unmarkedTwice, both, closedRequests], [[], [], []]);
     assert.ok(late.size < fed.size / 2, `the machine is too busy: ${late.size} answered too late`);
-    // Of each poll under way at a kill nobody can say whether its answer reached this machine.
+    // If a poll was in flight at a kill, its answer might not have reached this machine.
     assert.ok(unheard.length <= kills, `not heard: ${unheard.join(' ')}`);
   });
 
-  /** Starts an instance, and learns which sign of life is its. */
+  /** Starts an instance, and notes the key of its heartbeat. */
   async function begin(start: () => Promise<Instance>): Promise<void> {
     const findSigns = () => redis.client.keys('sms:*:alive:*');
     const others = await findSigns();
@@ -200,16 +200,15 @@ describe('kill -9 of instances with reply requests on one Redis', function () {
         if (sign !== undefined) signs.set(instance, sign);
         return sign !== undefined;
       },
-      'the instance gives a sign of life',
+      'the instance has a heartbeat',
       { limitMs: 10_000 },
     );
   }
 
-  /** Everybody does what is his habit, once for each text that he gets, when the flow knows of its acceptance: before that no question is open. */
+  /** Lets each recipient behave by its habit, once for each message that it gets. */
   function livePeople(): NodeJS.Timeout {
     let seen = 0;
-    let unknown: { messageId: string; from: string; sentAt: number }[] = [];
-    const act = ({ messageId, from, sentAt }: (typeof unknown)[number]) => {
+    const act = ({ messageId, from, sentAt }: { messageId: string; from: string; sentAt: number }) => {
       const say = (body: string, inReplyTo: string | undefined, afterMs: number) => {
         setTimeout(() => {
           const reply =
@@ -231,22 +230,14 @@ describe('kill -9 of instances with reply requests on one Redis', function () {
       () => {
         for (const { messageId, to, messageDate } of simulator.messages.slice(seen)) {
           seen++;
-          unknown.push(...to.map((from) => ({ messageId, from, sentAt: Date.parse(messageDate) })));
+          for (const from of to) act({ messageId, from, sentAt: Date.parse(messageDate) });
         }
-        const accepted = readAccepted();
-        for (const one of unknown) if (accepted.has(one.from)) act(one);
-        unknown = unknown.filter(({ from }) => !accepted.has(from));
       },
       isLong ? 500 : 50,
     );
   }
 
-  function readAccepted(): Set<string> {
-    return new Set(readObservations(file('sent')).flatMap(({ sms }) => sms?.accepted as string[]));
-  }
-
   function readAll() {
-    const accepted = readAccepted();
     const ends = new Map<string, { name: string; redelivered: boolean }[]>();
     const add = ({ topic, sms }: Observation, name: string) => {
       const handset = String(topic);
@@ -257,6 +248,8 @@ describe('kill -9 of instances with reply requests on one Redis', function () {
     const told = readObservations(file('error')).filter(({ sms }) => !(sms?.error && 'waiting' in sms.error));
     const isUncertain = ({ sms }: Observation) => sms?.error?.code === 'SMS_UNCERTAIN';
     const uncertain = new Set(told.filter(isUncertain).flatMap(({ payload }) => (payload as { to: string[] }).to));
+    const sent = simulator.messages.flatMap(({ to }) => to);
+    const accepted = new Set(sent.filter((handset) => !uncertain.has(handset)));
     return { accepted, ends, uncertain, errors: told.filter((one) => !isUncertain(one)).map(({ sms }) => sms?.error) };
   }
 });
