@@ -103,7 +103,7 @@ describe('connections', () => {
   const pair = createSelfSigned();
   const { cert: ca } = pair;
 
-  describe('let no byte out before something is written down, on a new one and on one that is kept', () => {
+  describe('send no byte before beforeLeaving resolves', () => {
     const ways: Record<string, () => Promise<{ way: Way; seen: { bytes: number } }>> = {
       'by http': async () => {
         const seen = await startCounting();
@@ -144,7 +144,7 @@ describe('connections', () => {
     }
   });
 
-  describe('that do not come to stand have nothing written down', () => {
+  describe('do not call beforeLeaving if they are not established', () => {
     const ways: Record<string, () => Promise<Way>> = {
       'refused by http': async () => ({ baseUrl: `http://127.0.0.1:${await findClosedPort()}` }),
       'with a certificate that is not trusted': async () => {
@@ -177,10 +177,10 @@ describe('connections', () => {
   });
 
   for (const [name, beforeLeaving] of [
-    ['a text', undefined],
-    ['a text that is written down first', () => new Promise<void>((resolve) => setImmediate(resolve))],
+    ['a message', undefined],
+    ['a stored message', () => new Promise<void>((resolve) => setImmediate(resolve))],
   ] as const) {
-    it(`that the service has closed while nothing was on them carry ${name} no more: a new one does`, async () => {
+    it(`are replaced for ${name} if the service has closed them`, async () => {
       const service = await startRawService(closing, (_incoming, outgoing) => outgoing.end('ok'));
       const { call } = open(service);
       for (let time = 0; time < 20; time++) {
@@ -212,7 +212,7 @@ describe('connections', () => {
     assert.deepEqual([questions, requests], [1, 2]);
   });
 
-  it('are replaced twice at most for one request, which is then unsent', async () => {
+  it('are replaced at most twice for a request, which is then unsent', async () => {
     const service = await startSocketService(closing, () => {});
     const closed = new Set<Socket>();
     const beforeLeaving = async () => {
@@ -282,7 +282,7 @@ describe('connections', () => {
       ['is closed', (socket: Socket) => socket.end()],
       ['is reset', (socket: Socket) => socket.resetAndDestroy()],
     ] as const) {
-      it(`try a ${method} once when theirs ${how} without an answer, a new one and one that was kept`, async () => {
+      it(`send a ${method} once if the connection ${how} without an answer`, async () => {
         let requests = 0;
         let isFailing = true;
         const service = await startRawService(closing, (incoming, outgoing) => {
@@ -301,7 +301,7 @@ describe('connections', () => {
     }
   }
 
-  it('of one account are none of another, and end without it', async () => {
+  it('are not shared with other accounts', async () => {
     let release: (() => void) | undefined;
     const service = await startRawService(closing, (incoming, outgoing) => {
       if (incoming.url === '/slow') release = () => outgoing.end('slow');
@@ -320,14 +320,14 @@ describe('connections', () => {
     assert.equal((await one.call()).bytes.toString(), 'ok');
   });
 
-  it('that nothing is on are closed from here, however long the service would have them', async () => {
+  it('are closed when idle, even if the service keeps them open', async () => {
     const answer = 'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=600\r\nContent-Length: 2\r\n\r\nok';
     const service = await startSocketService(closing, (socket) => socket.once('data', () => socket.write(answer)));
     await open(service).call();
     await until(() => service.connections.every(({ closed }) => closed));
   });
 
-  it('that nothing is on keep no process alive', async () => {
+  it('do not keep the process alive when idle', async () => {
     const service = await startRawService(closing, (_incoming, outgoing) => {
       outgoing.setHeader('Keep-Alive', 'timeout=600').end('ok');
     });
@@ -345,7 +345,7 @@ describe('connections', () => {
     assert.deepEqual([stdout, stderr], ['ok\n', '']);
   });
 
-  describe('by TLS', () => {
+  describe('with TLS', () => {
     async function startAsking(): Promise<RawService & { sessions: boolean[]; names: unknown[] }> {
       const sessions: boolean[] = [];
       const names: unknown[] = [];
@@ -365,7 +365,7 @@ describe('connections', () => {
       return { ...service, sessions, names };
     }
 
-    it('show their own certificate to a service that asks for one, and name the server that was chosen', async () => {
+    it('present a client certificate and the chosen server name', async () => {
       const { baseUrl, names } = await startAsking();
       const { key, cert } = pair;
       const tls = { ca, key, cert, servername: 'localhost' };
@@ -379,13 +379,13 @@ describe('connections', () => {
       .export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'right' })
       .toString();
     for (const [fault, tls] of Object.entries<TlsOptions>({
-      'a certificate that is none': { cert: 'none', key: pair.key },
-      'a key that is none': { cert: pair.cert, key: 'none' },
+      'an invalid certificate': { cert: 'none', key: pair.key },
+      'an invalid key': { cert: pair.cert, key: 'none' },
       'the key of another certificate': { cert: pair.cert, key: createSelfSigned().key },
       'a wrong passphrase': { cert: pair.cert, key: encrypted, passphrase: 'wrong' },
-      'a PFX that is none': { pfx: 'none' },
+      'an invalid PFX': { pfx: 'none' },
     })) {
-      it(`fail for ${fault} through a proxy as without one`, async () => {
+      it(`fail for ${fault} with and without a proxy`, async () => {
         const { baseUrl } = await startAsking();
         const tunnelled: Socket[] = [];
         const proxy = { url: await startTunnelling((socket) => tunnelled.push(socket)) };
@@ -401,7 +401,7 @@ describe('connections', () => {
       });
     }
 
-    it('resume the session of one that is gone', async () => {
+    it('resume the TLS session of a closed connection', async () => {
       const service = await startAsking();
       const { baseUrl, sessions } = service;
       const { call } = open({ baseUrl, tls: { ca, ...pair, servername: 'localhost' } });
@@ -413,7 +413,7 @@ describe('connections', () => {
     });
   });
 
-  it('to a proxy that forwards carry what the service says before its answer', async () => {
+  it('pass on informational answers of a forwarding proxy', async () => {
     const proxy = await startRawService(closing, (_incoming, outgoing) => {
       outgoing.writeEarlyHints({ link: '</a>; rel=preload' });
       outgoing.end('real');

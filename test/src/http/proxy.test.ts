@@ -11,7 +11,7 @@ import { createTunnel } from '../../../src/http/tunnel';
 import { Closing } from '../closing';
 import { createSelfSigned, startRawService, startSocketService } from '../raw-service';
 
-describe('the proxy on the way out', () => {
+describe('a proxy', () => {
   const closing = new Closing();
   afterEach(() => closing.run());
 
@@ -38,9 +38,9 @@ describe('the proxy on the way out', () => {
 
   for (const [how, end] of [
     ['closes the connection', (socket: Socket) => socket.end()],
-    ['resets it', (socket: Socket) => socket.resetAndDestroy()],
+    ['resets the connection', (socket: Socket) => socket.resetAndDestroy()],
   ] as const) {
-    it(`that ${how} when it is asked for a tunnel is asked once, and the error says so`, async () => {
+    it(`is asked once and named if it ${how} at CONNECT`, async () => {
       const proxy = await startSocketService(closing, (socket) => socket.once('data', () => end(socket)));
       const connections = open('https://sms.test', proxy.baseUrl);
       const error = await failure(call('https://sms.test', connections));
@@ -52,7 +52,7 @@ describe('the proxy on the way out', () => {
   }
 
   for (const status of [302, 403, 407, 502] as const) {
-    it(`that refuses a tunnel with ${status} is told by it`, async () => {
+    it(`is named with its status if it refuses a tunnel with ${status}`, async () => {
       const proxy = await startSocketService(closing, (socket) => {
         socket.once('data', () => socket.write(`HTTP/1.1 ${status} No\r\ncontent-length: 2\r\n\r\nno`));
       });
@@ -66,7 +66,7 @@ describe('the proxy on the way out', () => {
     });
   }
 
-  it('that answers a page instead of a tunnel is not waited for', async () => {
+  it('is a server without TLS if it answers a tunnel with a page', async () => {
     const proxy = await startSocketService(closing, (socket) => {
       socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n<h1>no</h1>'));
     });
@@ -74,7 +74,7 @@ describe('the proxy on the way out', () => {
     assert.equal(error.reason, 'noTls');
   });
 
-  it('that speaks no HTTP is not quoted', async () => {
+  it('is not quoted if it does not speak HTTP', async () => {
     const proxy = await startSocketService(closing, (socket) => {
       socket.once('data', (data) => socket.end(`what is this: ${data}`));
     });
@@ -83,7 +83,7 @@ describe('the proxy on the way out', () => {
     assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /what is this|rawPacket/);
   });
 
-  it('that answers nothing is left after a while', async () => {
+  it('fails after a timeout if it does not answer', async () => {
     const proxy = await startSocketService(closing, (socket) => socket.resume());
     const address = findProxy('https://sms.test', { url: proxy.baseUrl }) ?? assert.fail();
     const tunnel = createTunnel(address, { timeout: 50, autoSelectFamilyAttemptTimeout: 50 }, () => assert.fail());
@@ -98,7 +98,7 @@ describe('the proxy on the way out', () => {
     if (socket && !socket.closed) await once(socket, 'close');
   });
 
-  it('tells by its status text why a request that it forwards was refused', async () => {
+  it('passes on the status text of a forwarded request', async () => {
     const proxy = await startRawService(closing, (_incoming, outgoing) =>
       outgoing.writeHead(400, 'No such number').end(),
     );
@@ -106,7 +106,7 @@ describe('the proxy on the way out', () => {
     assert.equal(statusText, 'No such number');
   });
 
-  it('keeps connections', async () => {
+  it('keeps connections alive', async () => {
     const proxy = await startRawService(closing, (_incoming, outgoing) => outgoing.end('ok'));
     const connections = open('http://sms.test', proxy.baseUrl);
     for (let time = 0; time < 3; time++) {
@@ -116,7 +116,7 @@ describe('the proxy on the way out', () => {
     assert.equal(proxy.connections.length, 1);
   });
 
-  it('by https whose certificate is not trusted is told apart from the service', async () => {
+  it('is named if its own certificate is not trusted', async () => {
     const pair = createSelfSigned();
     const { baseUrl } = await startRawService(closing, () => {}, pair);
     const error = await failure(call('https://sms.test', open('https://sms.test', baseUrl, { ca: pair.cert })));
@@ -141,7 +141,7 @@ describe('the proxy on the way out', () => {
     });
   }
 
-  describe('of the environment, as nodes of Node-RED find it', () => {
+  describe('is found in the environment as by nodes of Node-RED, and', () => {
     const names = ['http_proxy', 'https_proxy', 'all_proxy', 'no_proxy'];
     const all = [...names, 'proxy', 'NR_PROXY_MODE'].flatMap((name) => [name, `npm_config_${name}`]);
     const variables = all.flatMap((name) => [name, name.toUpperCase()]);
@@ -158,6 +158,7 @@ describe('the proxy on the way out', () => {
     });
 
     const cases: [title: string, env: Record<string, string>, rules: ProxyRules, proxy: string | undefined][] = [
+      ['no proxy of another scheme', { http_proxy: 'http://a.test' }, {}, undefined],
       ['all_proxy', { all_proxy: 'http://a.test' }, {}, 'a.test'],
       ['npm_config_proxy', { npm_config_proxy: 'http://a.test', all_proxy: 'http://b.test' }, {}, 'a.test'],
       ['https_proxy before these', { npm_config_proxy: 'http://a.test', HTTPS_PROXY: 'b.test' }, {}, 'b.test'],
@@ -179,7 +180,7 @@ describe('the proxy on the way out', () => {
     }
   });
 
-  describe('is left out by no_proxy as it is by nodes of Node-RED itself', () => {
+  describe('is left out by no_proxy as by nodes of Node-RED', () => {
     const leavesOut = (noProxy: string, baseUrl: string) =>
       findProxy(baseUrl, { url: 'http://proxy.test', noProxy: noProxy.split('|') }) === undefined;
     for (const [noProxy, baseUrl, expected] of [
