@@ -178,6 +178,23 @@ describe('the documentation', () => {
     }
   });
 
+  it('names properties by the labels of the forms', () => {
+    const labels = [...read('docs/reference/nodes.md').matchAll(/^\| `(\w+)` \| ([^|]+) \|/gm)].map(
+      ([, property, label]) => `${property} ${label}`,
+    );
+    const named = pages.flatMap((page) =>
+      [...withoutCode(read(page)).matchAll(/\*([^*]+)\*\s+\(`([a-z]\w+)`\)/g)].map(([, label = '', property]) => ({
+        page,
+        name: `${property} ${label.replace(/\s+/g, ' ')}`,
+      })),
+    );
+    assert.ok(named.length > 40, String(named.length));
+    assert.deepEqual(
+      named.filter(({ name }) => !labels.includes(name)),
+      [],
+    );
+  });
+
   it('shows only JavaScript without syntax errors', () => {
     for (const page of pages) {
       for (const code of codeBlocks(read(page), 'js'))
