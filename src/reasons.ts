@@ -231,6 +231,8 @@ export const reasons = {
       'The former login or store ({{former}}) has not been imported: {{detail}}. Until it is, polling pauses, and messages that need the store are not sent. The import is tried again every 10 s. Make the former store readable, or choose "Start without it" on the card of the account.',
     formerUrl:
       'The data of the account is on a Redis server whose URL the account no longer has, and has not been imported. Enter the former Redis URL again, or choose "Start without it" on the card of the account.',
+    storeDropped:
+      'The log of the store in {{folder}} was damaged: {{bytes}} bytes were dropped when the store was opened, so messages might be lost. Check the disk.',
     storeNewer:
       'A later version of this package has stored an item. It stays as it is. Update the package to deliver it.',
   }),

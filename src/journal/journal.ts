@@ -378,6 +378,7 @@ export class Journal {
         isReadable: (item) => this.#participants.get(item.part)?.isReadable?.(item) ?? true,
         onUnreadable: (place) => this.#quarantine(place),
         onNewerVersion: () => this.#report(new SmsError('storeNewer')),
+        onDropped: (bytes, folder) => this.#report(new SmsError('storeDropped', { params: { bytes, folder } })),
       };
       await this.#options.prepare?.(events);
       const leftovers = await this.#options.store.open(events);

@@ -42,7 +42,7 @@ export async function openDatabase(folder: string, candidates: readonly Engine[]
   const usable = former ? candidates.filter(({ name }) => name === former.name) : candidates;
   for (const engine of usable) {
     const open = await engine.load();
-    if (open) return open(folder).catch((error: unknown) => Promise.reject(explain(error, folder)));
+    if (open) return explaining(await explained(open(folder), folder), folder);
   }
   const detail = describeLack(former ? [former] : engines);
   throw former
@@ -55,6 +55,22 @@ const knownFailures: readonly [RegExp, 'storeLocked' | 'storeDamaged'][] = [
   [/LEVEL_LOCKED|database is locked/, 'storeLocked'],
   [/LEVEL_CORRUPTION|MANIFEST-\d+: No such file|is malformed|is not a database/, 'storeDamaged'],
 ];
+
+/** A database whose failures say what to do about them, with the folder. */
+function explaining(database: Database, folder: string): Database {
+  return {
+    file: database.file,
+    droppedBytes: database.droppedBytes,
+    read: (keys) => explained(database.read(keys), folder),
+    list: (...range) => explained(database.list(...range), folder),
+    write: (operations, options) => explained(database.write(operations, options), folder),
+    close: () => database.close(),
+  };
+}
+
+function explained<T>(result: Promise<T>, folder: string): Promise<T> {
+  return result.catch((error: unknown) => Promise.reject(explain(error, folder)));
+}
 
 function explain(error: unknown, folder: string): unknown {
   const detail = describeStoreFailure(error);
@@ -95,6 +111,7 @@ export class DiskStore implements Store {
   readonly #location: string;
   readonly #heldFiles: HeldFiles;
   readonly #engines: typeof engines;
+  readonly #undo: UndoFile;
   #database: Database | undefined;
   #events: StoreEvents | undefined;
   /** Identity of the file that exists for as long as the database does. */
@@ -113,6 +130,7 @@ export class DiskStore implements Store {
     this.#location = location;
     this.#engines = candidates;
     this.#heldFiles = new HeldFiles(location);
+    this.#undo = new UndoFile(location);
   }
 
   /** An account without stored data does not load a database. */
@@ -127,6 +145,8 @@ export class DiskStore implements Store {
     const database = await openDatabase(this.#location, this.#engines);
     this.#database = database;
     this.#inode = inodeOf(database.file);
+    if (database.droppedBytes > 0) events.onDropped?.(database.droppedBytes, this.#location);
+    await this.#undo.apply(database);
     const held = this.#heldFiles.read();
     if (this.#hasFailed) await probe(database);
     this.#hasFailed = false;
@@ -167,9 +187,9 @@ export class DiskStore implements Store {
 
   async commit(changes: Changes): Promise<void> {
     const { keep, drop, remember } = changes;
+    const operations: Operation[] = [];
     try {
       const database = this.#opened();
-      const operations: Operation[] = [];
       for (const item of keep.values()) operations.push([itemPrefix + item.id, formatItem(item)]);
       for (const id of drop.keys()) operations.push([itemPrefix + id, undefined]);
       for (const [key, value] of remember) operations.push([rememberedPrefix + key, value && formatRemembered(value)]);
@@ -182,6 +202,7 @@ export class DiskStore implements Store {
       if (this.#isGone) throw new SmsError('storeGone', { params: { folder: this.#location } });
     } catch (error) {
       this.#hasFailed = true;
+      if (this.#database && !this.#isGone) await this.#undo.note(this.#database, operations);
       throw error;
     }
   }
@@ -272,6 +293,45 @@ async function probe(database: Database): Promise<void> {
   const key = `${unreadablePrefix}probe`;
   await database.write([[key, 'x'.repeat(probeLength)]], { isFlushed: true });
   await database.write([[key, undefined]], { isFlushed: false });
+}
+
+/**
+ * Notes how to undo a commit that has failed. If only its flush failed, the database finds the commit in its log when it
+ * is opened again, although the callers were told that nothing was stored.
+ */
+class UndoFile {
+  readonly #path: string;
+
+  constructor(folder: string) {
+    this.#path = join(folder, 'undo');
+  }
+
+  /** Not flushed: if the power fails too, the commit that was not flushed is lost as well. */
+  async note(database: Database, operations: readonly Operation[]): Promise<void> {
+    try {
+      const texts = await database.read(operations.map(([key]) => key));
+      const former = operations.map(([key], index) => [key, texts[index] ?? null]);
+      writeFileSync(this.#path, JSON.stringify(former), { mode: 0o600 });
+    } catch {
+      // A disk that takes no file has not taken the commit either.
+    }
+  }
+
+  async apply(database: Database): Promise<void> {
+    if (!existsSync(this.#path)) return;
+    const operations = parseUndo(readFileSync(this.#path, 'utf8'));
+    if (operations.length > 0) await database.write(operations, { isFlushed: true });
+    rmSync(this.#path, { force: true });
+  }
+}
+
+/** A kill can cut the file off, before anybody was told that the commit had failed. */
+function parseUndo(text: string): Operation[] {
+  try {
+    return (JSON.parse(text) as [string, string | null][]).map(([key, former]) => [key, former ?? undefined]);
+  } catch {
+    return [];
+  }
 }
 
 /** Pattern of file names that the databases do not touch. */

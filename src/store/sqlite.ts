@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
@@ -40,17 +41,57 @@ async function openThread(folder: string): Promise<Database> {
   };
   worker.unref();
   const end = () => worker.terminate();
+  const droppedBytes = await countDroppedBytes(`${file}-wal`);
   await call('open', file).catch(async (error: unknown) => {
     await end();
     throw error;
   });
   return {
     file,
+    droppedBytes,
     read: (keys) => call('read', keys),
     list: (...range) => call('list', ...range),
     write: (operations, { isFlushed }) => call('write', operations, isFlushed),
     close: () => (failure ? Promise.resolve() : call<void>('close')).finally(end),
   };
+}
+
+const walHeaderSize = 32;
+const frameHeaderSize = 24;
+
+/** Counts the bytes that SQLite drops without a word when it reads its log: whole commits after a damaged frame. */
+async function countDroppedBytes(file: string): Promise<number> {
+  const log = await readFile(file).catch(() => Buffer.alloc(0));
+  if (log.length < walHeaderSize) return 0;
+  const frameSize = frameHeaderSize + log.readUInt32BE(8);
+  const isBigEndian = (log.readUInt32BE(0) & 1) === 1;
+  const salts = log.subarray(16, 24);
+  let sum: Checksum = [log.readUInt32BE(24), log.readUInt32BE(28)];
+  let [damagedAt, end] = [0, 0];
+  for (let at = walHeaderSize; at + frameSize <= log.length; at += frameSize) {
+    // Frames of an earlier log.
+    if (!log.subarray(at + 8, at + 16).equals(salts)) break;
+    const isCommit = log.readUInt32BE(at + 4) > 0;
+    if (damagedAt === 0) {
+      sum = checksum(log.subarray(at, at + 8), sum, isBigEndian);
+      sum = checksum(log.subarray(at + frameHeaderSize, at + frameSize), sum, isBigEndian);
+      const isIntact = sum[0] === log.readUInt32BE(at + 16) && sum[1] === log.readUInt32BE(at + 20);
+      if (!isIntact) damagedAt = at;
+    } else if (isCommit) end = at + frameSize;
+  }
+  return end === 0 ? 0 : end - damagedAt;
+}
+
+type Checksum = [number, number];
+
+/** The checksum of the log of SQLite, over pairs of 32-bit words. */
+function checksum(bytes: Buffer, [first, second]: Checksum, isBigEndian: boolean): Checksum {
+  const read = (at: number) => (isBigEndian ? bytes.readUInt32BE(at) : bytes.readUInt32LE(at));
+  for (let at = 0; at < bytes.length; at += 8) {
+    first = (first + read(at) + second) >>> 0;
+    second = (second + read(at + 4) + first) >>> 0;
+  }
+  return [first, second];
 }
 
 /** Request to the thread: first to open a file, then to call one of its methods. */

@@ -103,6 +103,8 @@ export interface StoreEvents {
   onUnreadable(place: string): void;
   /** A later version of this package wrote an item, which stays unchanged. */
   onNewerVersion?(): void;
+  /** The log of the database was damaged: so many bytes of it were dropped. */
+  onDropped?(bytes: number, folder: string): void;
 }
 
 /** A step depends on values that have changed. Nothing was committed. The caller must decide the step again. */
@@ -342,6 +344,8 @@ export type Operation = readonly [key: string, text: string | undefined];
 export interface Database {
   /** A file that exists for as long as the database does. */
   readonly file: string;
+  /** How much of its log is damaged, so that it was dropped when the database was opened. */
+  readonly droppedBytes: number;
   /** Returns the text of each key, or `undefined`. */
   read(keys: readonly string[]): Promise<(string | undefined)[]>;
   /**

@@ -83,6 +83,7 @@ function observe(database: Database, folder: string, observer: FlushObserver): D
   observer.onFlushed(folder, []);
   return {
     file: database.file,
+    droppedBytes: database.droppedBytes,
     read: (keys) => database.read(keys),
     list: (from, before, limit) => database.list(from, before, limit),
     close: () => database.close(),

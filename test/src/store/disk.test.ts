@@ -8,15 +8,15 @@ import { createInterface } from 'node:readline';
 import { mock } from 'node:test';
 import { ClassicLevel } from 'classic-level';
 import type { Given, InboxSubscriber } from '../../../src/delivery/subscribers';
-import type { SmsError } from '../../../src/errors';
+import { SmsError } from '../../../src/errors';
 import type { Entry } from '../../../src/inbox/entries';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
 import { DiskStore, engines } from '../../../src/store/disk';
 import { levelDb } from '../../../src/store/leveldb';
 import { sqlite } from '../../../src/store/sqlite';
-import type { Database, Engine } from '../../../src/store/store';
-import { createChanges, type Remembered, type StoreEvents } from '../../../src/store/store';
+import type { Database, Engine, Operation } from '../../../src/store/store';
+import { type Changes, createChanges, keepItem, type Remembered, type StoreEvents } from '../../../src/store/store';
 import { hasSqlite } from '../../has-sqlite';
 import { skip } from '../../skip';
 import { until } from '../../until';
@@ -26,6 +26,12 @@ import { createInboxOn } from '../inbox/inbox-on';
 function createEntry(id: string): Entry {
   const record = { messageId: id, from: '6421555001', body: `text of ${id}`, isReply: false, via: 'poll' as const };
   return { id, part: 'inbox', subscribers: ['incoming'], channel: 'incoming', kind: 'incoming', record, attempts: 1 };
+}
+
+function keep(id: string): Changes {
+  const changes = createChanges();
+  keepItem(changes, createEntry(id));
+  return changes;
 }
 
 function incoming(messageId: string, body = messageId): IncomingRecord {
@@ -476,6 +482,141 @@ function testDiskStore(engine: Engine): void {
         items.map(({ id }) => id),
         ids,
       );
+    });
+  });
+
+  describe('a commit that fails although it is in the log', () => {
+    /** A store whose flushed commits fail from now on, and are in the log when the database is opened again. */
+    async function createFailing(location: string): Promise<DiskStore> {
+      const open = (await engine.load()) ?? assert.fail();
+      const failing: Engine = {
+        ...engine,
+        load: async () => async (path) => {
+          const database = await open(path);
+          const logged: (readonly Operation[])[] = [];
+          return {
+            ...database,
+            droppedBytes: 0,
+            async write(operations, options) {
+              if (!options.isFlushed) return database.write(operations, options);
+              logged.push(operations);
+              throw Object.assign(new Error('flush failed'), { code: 'EIO' });
+            },
+            async close() {
+              for (const operations of logged) await database.write(operations, { isFlushed: true });
+              await database.close();
+            },
+          };
+        },
+      };
+      return new DiskStore(location, [failing]);
+    }
+
+    it('leaves nothing behind in the next process', async () => {
+      const location = join(folder, 'store');
+      const before = createStore(location);
+      await before.open(events);
+      await before.commit(keep('1'));
+      await before.close();
+      const failing = await createFailing(location);
+      await failing.open(events);
+      const changes = keep('2');
+      keepItem(changes, { ...createEntry('1'), attempts: 7 });
+      changes.remember.set('once:a', seen(5));
+      await assert.rejects(failing.commit(changes), { code: 'EIO' });
+      await failing.close();
+      const after = createStore(location);
+      assert.deepEqual((await after.open(events)).items, [createEntry('1')]);
+      assert.deepEqual(await after.recall(['once:a']), [undefined]);
+    });
+
+    it('is written if the store fails no longer', async () => {
+      const location = join(folder, 'store');
+      const failing = await createFailing(location);
+      await failing.open(events);
+      await assert.rejects(failing.commit(keep('1')), { code: 'EIO' });
+      await failing.close();
+      const store = createStore(location);
+      await store.open(events);
+      await store.commit(keep('1'));
+      assert.deepEqual((await store.open(events)).items, [createEntry('1')]);
+    });
+  });
+
+  it('drops everything in one step that a kill does not divide', async () => {
+    const location = join(folder, 'store');
+    const store = createStore(location);
+    await store.open(events);
+    const changes = keep('1');
+    changes.remember.set('a', seen(1));
+    await store.commit(changes);
+    await store.clear('imported:x', seen(2));
+    await store.close();
+    // A kill in the middle has dropped only a part.
+    await edit(location, (database) =>
+      database.write(
+        [
+          ['!items!1', JSON.stringify(createEntry('1'))],
+          ['!clearing!', 'imported:x'],
+        ],
+        { isFlushed: true },
+      ),
+    );
+    const after = createStore(location);
+    assert.deepEqual((await after.open(events)).items, []);
+    assert.deepEqual(await after.recall(['a', 'imported:x']), [undefined, seen(2)]);
+    await after.commit(keep('2'));
+    assert.deepEqual((await after.open(events)).items, [createEntry('2')]);
+  });
+
+  it('leaves alone what a later version has stored, and reports it', async () => {
+    const location = join(folder, 'store');
+    const newer = JSON.stringify({ v: 2, ...createEntry('1') });
+    await edit(location, (database) => database.write([['!items!1', newer]], { isFlushed: true }));
+    const store = createStore(location);
+    let reports = 0;
+    const onNewerVersion = () => reports++;
+    assert.deepEqual((await store.open({ ...events, onNewerVersion })).items, []);
+    await store.clear('imported:x', seen(2));
+    await store.close();
+    assert.equal(reports, 1);
+    assert.deepEqual(await edit(location, (database) => database.read(['!items!1'])), [newer]);
+  });
+
+  it('reports how many bytes of a damaged log it has dropped', async () => {
+    const location = join(folder, 'store');
+    const store = createStore(location);
+    await store.open(events);
+    for (let n = 10; n < 90; n++) await store.commit(keep(String(n)));
+    // As a process leaves it that is killed.
+    for (const name of ['intact', 'damaged']) await cp(location, join(folder, name), { recursive: true });
+    const files = await readdir(join(folder, 'damaged'));
+    const log = join(folder, 'damaged', files.find((name) => /\.log$|-wal$/.test(name)) ?? assert.fail());
+    const bytes = await readFile(log);
+    bytes.fill('?', bytes.length / 2, bytes.length / 2 + 16);
+    await writeFile(log, bytes);
+    const dropped: Record<string, number> = {};
+    for (const name of ['intact', 'damaged']) {
+      const copy = createStore(join(folder, name));
+      const onDropped = (count: number) => {
+        dropped[name] = count;
+      };
+      const { items } = await copy.open({ ...events, onDropped });
+      assert.equal(items.length < 80, name === 'damaged', name);
+    }
+    assert.deepEqual(Object.keys(dropped), ['damaged']);
+    assert.ok((dropped.damaged ?? 0) > 1_000, String(dropped.damaged));
+  });
+
+  it('explains damage that it finds when it reads, with the folder', async () => {
+    const location = join(folder, 'store');
+    const damaged = Object.assign(new Error('Database failed'), { code: 'LEVEL_CORRUPTION' });
+    const open = (await engine.load()) ?? assert.fail();
+    const load = async () => async (path: string) => ({ ...(await open(path)), read: () => Promise.reject(damaged) });
+    const store = closing.add(new DiskStore(location, [{ ...engine, load }]), (it) => it.close());
+    await assert.rejects(store.open(events), (error) => {
+      assert.ok(error instanceof SmsError && error.reason === 'storeDamaged', String(error));
+      return error.message.includes(location);
     });
   });
 
