@@ -44,6 +44,7 @@ export = (RED: NodeAPI) => {
     this.optOut = false;
     const cancelStart = startWithFlows(RED, this, () => {
       this.hasStarted = true;
+      warnOfOtherConnection(RED, nodes, this);
       news.changed();
     });
     let stopImporting = () => {};
@@ -54,6 +55,10 @@ export = (RED: NodeAPI) => {
         this.warn(translate(RED, 'log.noUserDir'));
       });
       this.optOut = settings.optOut !== undefined;
+      this.connection = {
+        ...(settings.proxy && { proxy: settings.proxy }),
+        ...(settings.tls && { tls: settings.tls }),
+      };
       this.membership = joinAccount({
         ...settings,
         ...logKeptTexts(RED, this),
@@ -99,6 +104,16 @@ export = (RED: NodeAPI) => {
     },
   });
 };
+
+/** Warns if the proxy or the TLS settings of another node of the login apply instead of those of this one. */
+function warnOfOtherConnection(RED: NodeAPI, nodes: AccountNodes, node: AccountNode): void {
+  const { membership } = node;
+  const connection = membership instanceof SmsError ? undefined : membership.connection;
+  if (!connection) return;
+  const name = nodes.get(connection.id)?.name || connection.id;
+  const settings = connection.settings.map((setting) => translate(RED, `label.${setting}`)).join(', ');
+  node.warn(translate(RED, 'log.connectionDiffers', { name, settings }));
+}
 
 function serveOnce(RED: NodeAPI): Accounts {
   const served = accountsByServer.get(RED.httpAdmin);

@@ -71,7 +71,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     answerOfAll((response) => {
       const states = [...nodes.values()].map((node): [string, StateReport | { error: ErrorReport }] => [
         node.id,
-        isUsable(node) ? formatState(RED, node.membership.state()) : { error: formatError(RED, node.membership) },
+        isUsable(node) ? formatNode(RED, nodes, node) : { error: formatError(RED, node.membership) },
       ]);
       response.json(Object.fromEntries(states) satisfies StatesReport);
     }),
@@ -81,7 +81,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     '/sms-account/overview',
     mayRead,
     answerOfAll((response) => {
-      const accounts = findAccounts(nodes).map((account) => formatAccount(RED, account));
+      const accounts = findAccounts(nodes).map((account) => formatAccount(RED, nodes, account));
       response.json({ at: formatTime(Date.now()), accounts } satisfies AccountsReport);
     }),
   );
@@ -91,7 +91,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     mayRead,
     answer(async (node) => {
       await refresh([node]);
-      return formatState(RED, node.membership.state());
+      return formatNode(RED, nodes, node);
     }),
   );
 
@@ -295,17 +295,22 @@ function formatOptOut({ msisdn, at, via }: OptOut): OptOutsReport['optouts'][num
   return { msisdn, at: formatTime(at), via };
 }
 
-function formatAccount(RED: NodeAPI, { node, ids, names, optOut }: FoundAccount): RunningAccount {
+function formatAccount(RED: NodeAPI, nodes: RunningNodes, { node, ids, names, optOut }: FoundAccount): RunningAccount {
   const name = nameOf(node);
   if (!isUsable(node)) return { ids, name, names, error: formatError(RED, node.membership) };
   const { membership } = node;
   const state = membership.state();
+  // The card stands for all nodes of the account.
+  const [connection] = ids.flatMap((id) => {
+    const one = nodes.get(id);
+    return (one && isUsable(one) && formatConnection(nodes, one)) || [];
+  });
   const failing = state.polls.flatMap(({ kind, error }) => (error ? [[kind, formatError(RED, error).message]] : []));
   return {
     ids,
     name,
     names,
-    state: formatState(RED, state),
+    state: { ...formatState(RED, state), ...(connection && { connection }) },
     today: membership.countsToday(),
     todaySince: formatTime(startedToday()),
     failures: Object.fromEntries(failing),
@@ -317,6 +322,18 @@ function formatAccount(RED: NodeAPI, { node, ids, names, optOut }: FoundAccount)
 function startedToday(): number | undefined {
   const startedAt = Date.now() - process.uptime() * 1_000;
   return startedAt > new Date().setHours(0, 0, 0, 0) ? startedAt : undefined;
+}
+
+function formatNode(RED: NodeAPI, nodes: RunningNodes, node: UsableNode): StateReport {
+  const connection = formatConnection(nodes, node);
+  return { ...formatState(RED, node.membership.state()), ...(connection && { connection }) };
+}
+
+/** The settings of a node that do not apply, because another node of the account was deployed first. */
+function formatConnection(nodes: RunningNodes, { membership }: UsableNode): StateReport['connection'] {
+  const { connection } = membership;
+  const first = connection && nodes.get(connection.id);
+  return first && { name: nameOf(first) || first.id, settings: connection.settings };
 }
 
 function formatState(RED: NodeAPI, { polls, inbox, sends, consent, store, counts }: AccountState): StateReport {

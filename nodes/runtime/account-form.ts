@@ -1,7 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Node, NodeAPI } from 'node-red';
 import { Client, createConnections, isBlank, isSmsError, keyOfLogin, SmsError } from '../../src';
 import { isEnv } from '../limits';
 import { json, type RunningNodes } from './account-admin';
+import type { AccountConnection } from './account-node';
 import { type SameLoginReport, savedPassword } from './account-report';
 import {
   type AccountCredentials,
@@ -41,10 +43,12 @@ export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
     const form = parseForm(request.body);
     const report: SameLoginReport = { same: [], others: [] };
     try {
-      const key = keyOfLogin(readForm(RED, form));
-      for (const { id, name = '', membership } of nodes.values()) {
+      const settings = readForm(RED, form);
+      const key = keyOfLogin(settings);
+      for (const { id, name = '', membership, connection } of nodes.values()) {
         if (id === form.id || membership instanceof SmsError) continue;
-        if (membership.key === key) report.same.push({ id, name: String(name) });
+        if (membership.key === key)
+          report.same.push({ id, name: String(name), differs: findDiffering(settings, connection) });
         else report.others.push(id);
       }
     } catch {
@@ -52,6 +56,11 @@ export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
     }
     response.json(report);
   });
+}
+
+/** Names the connection settings in which two account nodes differ. */
+function findDiffering(form: AccountConnection, other: AccountConnection = {}): ('proxy' | 'tls')[] {
+  return (['proxy', 'tls'] as const).filter((name) => !isDeepStrictEqual(form[name], other[name]));
 }
 
 /** Reads one entry of the feed, which marks nothing as read, and returns the account details. */

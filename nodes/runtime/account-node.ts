@@ -1,13 +1,18 @@
 import type { Node, NodeAPI } from 'node-red';
-import { type Clock, type Membership, SmsError, systemClock } from '../../src';
+import { type AccountSettings, type Clock, type Membership, SmsError, systemClock } from '../../src';
 import { changedTopic } from './account-report';
 import type { AccountCredentials } from './account-settings';
 import { Flows } from './flows';
+
+/** Settings of which those of the first deployed node of a login apply. */
+export type AccountConnection = Partial<Pick<AccountSettings, 'proxy' | 'tls'>>;
 
 /** What an `sms-account` node is to the other nodes. */
 export interface AccountNode extends Node<AccountCredentials> {
   /** The part in the account, or why there is none. */
   membership: Membership | SmsError;
+  /** Absent if the configuration cannot be used. */
+  connection?: AccountConnection;
   /** The flows have started with it, so that nodes have asked for what it keeps. */
   hasStarted: boolean;
   /** Who has opted out is not sent to, with whichever node on its login. */

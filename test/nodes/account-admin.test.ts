@@ -14,7 +14,8 @@ import type { AccountsReport, EntriesReport } from '../../nodes/runtime/account-
 import smsAccount from '../../nodes/sms-account';
 import { type AccountEntry, type AccountState, type EntryAction, type EntryState, SmsError } from '../../src';
 import { startNodeRed } from '../node-red-process';
-import { account, catcher, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
+import { until } from '../until';
+import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
 
 // The one that Node-RED itself has.
 const express = createRequire(process.env.NR ?? require.resolve('node-red'))('express') as {
@@ -343,6 +344,39 @@ describe('what goes on in an account', () => {
       assert.equal(await ask('account/entries/none', decision), private_ === 200 ? 404 : 401, label);
       await nodeRed.stop();
     }
+  });
+
+  it('answers the states of all accounts by the ids of their nodes', async () => {
+    const broken = { ...createNode('broken', ''), membership: new SmsError('noAccount') } as AccountNode;
+    const ask = await serve(createNode('a', 'login'), broken, createNode('b', 'login'));
+    const { status, body } = await ask('state');
+    assert.deepEqual([status, Object.keys(body)], [200, ['a', 'broken', 'b']]);
+    assert.equal((body as { broken?: { error?: { code: string } } }).broken?.error?.code, 'SMS_CONFIG');
+    assert.deepEqual(body.b, (await ask('b/state')).body);
+  });
+
+  it('answers 503 if the state cannot be read', async () => {
+    const node = createNode('a', 'login');
+    Object.assign(node.membership, { state: () => assert.fail('broken') });
+    const ask = await serve(node);
+    for (const path of ['state', 'overview', 'metrics', 'a/state']) assert.equal((await ask(path)).status, 503, path);
+  });
+
+  it('says whose proxy applies to the nodes of one login', async () => {
+    const sim = await startService();
+    const proxy = (id: string) => ({ id, type: 'http proxy', url: `http://127.0.0.1:1/${id}`, noproxy: ['127.0.0.1'] });
+    const flow = await RunningFlow.start(
+      [proxy('p1'), account(sim, { name: 'First' }), account(sim, { id: 'second', name: 'Second', proxy: 'p1' })],
+      { nodes: [coreNode('network/06-httpproxy')] },
+    );
+    await until(() => flow.log.some(({ id, level }) => id === 'second' && level === 30));
+    const line = flow.log.find(({ id }) => id === 'second');
+    assert.match(String(line?.msg), /"First" has the same login and was deployed first.*: Proxy\.$/);
+    const { body } = await helper.request().get('/sms-account/state').expect(200);
+    assert.equal(body.account.connection, undefined);
+    assert.deepEqual(body.second.connection, { name: 'First', settings: ['proxy'] });
+    const { body: overview } = await helper.request().get('/sms-account/overview').expect(200);
+    assert.deepEqual((overview as AccountsReport).accounts[0]?.state?.connection, body.second.connection);
   });
 
   it('is told, and decided, of the accounts of a flow, over a redeploy', async () => {
