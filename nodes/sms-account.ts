@@ -1,5 +1,5 @@
 import type { Node, NodeAPI } from 'node-red';
-import { type AccountSettings, joinAccount, SmsError } from '../src';
+import { type AccountSettings, joinAccount, SmsError, systemClock } from '../src';
 import { serveAccounts } from './runtime/account-admin';
 import { serveForm } from './runtime/account-form';
 import { AccountNews, type AccountNode, AccountNodes } from './runtime/account-node';
@@ -82,6 +82,7 @@ export = (RED: NodeAPI) => {
     nodes.enter(this);
     news.changed();
     this.on('close', (done: () => void) => {
+      const stoppedAt = systemClock.elapsed();
       cancelStart();
       nodes.leave(this);
       news.changed();
@@ -90,7 +91,7 @@ export = (RED: NodeAPI) => {
       if (membership instanceof SmsError) done();
       else {
         const returning = new Promise<void>((resolve) => Flows.of(RED).onceSettled(resolve));
-        void Promise.all(awaited).then(() => membership.leave(returning).finally(done));
+        void Promise.all(awaited).then(() => membership.leave(returning, stoppedAt).finally(done));
       }
     });
   }

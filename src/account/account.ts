@@ -363,13 +363,13 @@ export class Account implements EndpointHost, MembershipHost {
     data?.outbox.open();
   }
 
-  leave(member: Member, returning: Promise<void> | undefined): Promise<void> {
-    const leaving = this.#leave(member, returning);
+  leave(member: Member, returning: Promise<void> | undefined, stoppedAt: number): Promise<void> {
+    const leaving = this.#leave(member, returning, stoppedAt);
     this.#leaving = leaving;
     return leaving;
   }
 
-  async #leave(member: Member, returning: Promise<void> | undefined): Promise<void> {
+  async #leave(member: Member, returning: Promise<void> | undefined, stoppedAt: number): Promise<void> {
     this.members.delete(member);
     const [first] = this.members;
     if (!first || !isDeepStrictEqual(wayOf(first.settings), wayOf(this.settings))) {
@@ -389,14 +389,14 @@ export class Account implements EndpointHost, MembershipHost {
     if (first) return;
     this.#lateness?.cancel();
     const { clock } = this;
-    const stoppedAt = clock.elapsed();
     // Whoever waits for the polls of an earlier time closes nothing meanwhile: what has left would have no store to end in.
     this.#works++;
-    await this.polls.arrived(clock, halfReceivedGraceMs);
+    const restMs = () => Math.max(0, closeGraceMs - (clock.elapsed() - stoppedAt));
+    await this.polls.arrived(clock, Math.min(halfReceivedGraceMs, restMs()));
     // A record sent in this turn of the event loop counts as delivered in the next.
     await wait(clock, 0);
     // Both together would be more than Node-RED waits for, after what nodes have waited for.
-    await this.data?.outbox.close(closeGraceMs - (clock.elapsed() - stoppedAt));
+    await this.data?.outbox.close(restMs());
     await this.data?.journal.flush();
     // What was under way is under the limits of the last.
     if (!returning) unlimit();

@@ -174,11 +174,13 @@ export interface Membership {
    */
   changeOptOuts(msisdns: readonly string[], wish: ConsentChange): Promise<number>;
   /**
-   * Ends it. Resolves when what has arrived is kept; a poll in flight goes on and is handed over to whoever joins.
+   * Ends the membership. Resolves when everything that has arrived is stored, within 8 s of the stop. A poll in flight continues,
+   * and the next member gets its answer.
    *
-   * @param returning resolves when the next of its id would be here: until then its limits hold, where others stay
+   * @param returning resolves when a member of the same id would have joined: until then the limits of this one hold
+   * @param stoppedAt when the flow was stopped, by {@link Clock.elapsed}; now if absent
    */
-  leave(returning?: Promise<void>): Promise<void>;
+  leave(returning?: Promise<void>, stoppedAt?: number): Promise<void>;
 }
 
 /** What a membership needs of its account. */
@@ -204,7 +206,7 @@ export interface MembershipHost {
   /** See {@link Membership.importFrom}. */
   importFrom(member: Member, formers: readonly FormerPlace[], started: Promise<void>): void;
   /** See {@link Membership.leave}. */
-  leave(member: Member, returning: Promise<void> | undefined): Promise<void>;
+  leave(member: Member, returning: Promise<void> | undefined, stoppedAt: number): Promise<void>;
 }
 
 const actions: Readonly<Record<EntryState, readonly EntryAction[]>> = {
@@ -350,8 +352,8 @@ export class JoinedMembership implements Membership, Member {
     return changed;
   }
 
-  leave(returning?: Promise<void>): Promise<void> {
-    this.#leaving ??= this.#host.leave(this, returning);
+  leave(returning?: Promise<void>, stoppedAt = this.#host.clock.elapsed()): Promise<void> {
+    this.#leaving ??= this.#host.leave(this, returning, stoppedAt);
     this.#onLeft();
     return this.#leaving;
   }

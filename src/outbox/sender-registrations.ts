@@ -217,8 +217,8 @@ export class SenderRegistrations {
   }
 }
 
-/** Requests that have left are followed for so long when the flow is stopped; Node-RED waits for 15 s. */
-export const closeGraceMs = 10_000;
+/** How long the account follows requests that have left when the flow is stopped. Docker kills after 10 s. */
+export const closeGraceMs = 7_000;
 
 /** One sending node's part in the outbox of an account, from its start to its end. */
 export interface SenderRegistration {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { systemClock, waitRunning } from '../../src/clock';
-import { VirtualClock } from '../virtual-clock';
+import { createSystemClock, systemClock } from '../../src/clock';
 
 /** 60 days, in delays that a timer of Node can take. */
 const delaysMs = [2 ** 31 - 1, 2 ** 31 - 1, 889_032_705, 1];
@@ -11,7 +10,7 @@ describe('systemClock', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
 
-  it('calls back after 60 days, though no timer of Node takes so long, and only then', () => {
+  it('calls back after 60 days, although no timer of Node.js takes so long', () => {
     const calls: number[] = [];
     systemClock.after(sixtyDaysMs, () => calls.push(1));
     const called = delaysMs.map((delayMs) => {
@@ -24,7 +23,7 @@ describe('systemClock', () => {
   });
 
   for (const parts of [0, 1, 2]) {
-    it(`ends a delay of 60 days ${['at once', 'after 24.8 days', 'after 49.7 days'][parts]}`, () => {
+    it(`cancels a delay of 60 days ${['immediately', 'after 24.8 days', 'after 49.7 days'][parts]}`, () => {
       const calls: number[] = [];
       const timer = systemClock.after(sixtyDaysMs, () => calls.push(1), true);
       for (const delayMs of delaysMs.slice(0, parts)) mock.timers.tick(delayMs);
@@ -36,18 +35,44 @@ describe('systemClock', () => {
   }
 });
 
-describe('waitRunning', () => {
-  it('counts a second of the time for which the process is suspended', async () => {
-    const clock = new VirtualClock();
-    let isOver = false;
-    void waitRunning(clock, 10, new AbortController().signal).then(() => {
-      isOver = true;
+describe('createSystemClock', () => {
+  const hourMs = 3_600_000;
+  let sleptMs: number;
+  let setMs: number;
+
+  beforeEach(() => {
+    [sleptMs, setMs] = [0, 0];
+    const { now } = Date;
+    mock.method(Date, 'now', () => now() + sleptMs + setMs);
+  });
+  afterEach(() => mock.restoreAll());
+
+  const create = () => createSystemClock(() => performance.now() + sleptMs);
+  const hoursOf = (ms: number) => Math.round(ms / hourMs);
+
+  it('counts the time in which the computer was asleep', () => {
+    const clock = create();
+    const begin = clock.elapsed();
+    sleptMs = 8 * hourMs;
+    assert.equal(hoursOf(clock.elapsed() - begin), 8);
+    assert.equal(hoursOf(clock.elapsed() - begin), 8);
+  });
+
+  it('does not count it if the wall clock is set', () => {
+    const clock = create();
+    const begin = clock.elapsed();
+    for (const hours of [5, -7]) {
+      setMs = hours * hourMs;
+      assert.equal(hoursOf(clock.elapsed() - begin), 0);
+    }
+  });
+
+  it('ends a delay of an hour after a sleep of two', async () => {
+    const clock = create();
+    await new Promise<void>((resolve) => {
+      clock.after(hourMs, resolve);
+      sleptMs = 2 * hourMs;
+      clock.elapsed();
     });
-    clock.stall(39_000);
-    await clock.advance(0);
-    await clock.advance(8_999);
-    assert.equal(isOver, false);
-    await clock.advance(1);
-    assert.equal(isOver, true);
   });
 });
