@@ -3,7 +3,7 @@ import type { NodeAPI } from 'node-red';
 import { AccountNews } from '../../nodes/runtime/account-node';
 import { VirtualClock } from '../virtual-clock';
 
-describe('what editors are told of accounts', () => {
+describe('the event that editors get about accounts', () => {
   let clock: VirtualClock;
   let news: AccountNews;
   let told: unknown[][];
@@ -15,13 +15,13 @@ describe('what editors are told of accounts', () => {
     news = new AccountNews({ comms }, clock);
   });
 
-  it('is that something has changed, and not what, since everybody who may see badges is told', async () => {
+  it('says only that something changed, because all users get it', async () => {
     news.changed();
     await clock.advance(100);
     assert.deepEqual(told, [['sms-account/changed', {}, false]]);
   });
 
-  it('is told at most once a second, however much changes, and never too late', async () => {
+  it('comes at most once per second, and always after the last change', async () => {
     for (let ms = 0; ms < 10_000; ms++) {
       news.changed();
       await clock.advance(1);

@@ -9,7 +9,7 @@ import {
 } from '../../nodes/runtime/callback-path';
 
 describe('callback path', () => {
-  it('has one leading slash, however many it is given', () => {
+  it('has one leading slash for any number of slashes', () => {
     for (const path of ['sms/callback', '/sms/callback', ' //sms/callback ']) {
       assert.equal(parsePath(path), '/sms/callback');
     }
@@ -17,19 +17,19 @@ describe('callback path', () => {
     assert.equal(parsePath('/'), '/');
   });
 
-  it('cannot hold what begins a query or a fragment', () => {
+  it('refuses characters that begin a query or a fragment', () => {
     assert.equal(isPath('/sms/callback'), true);
     assert.equal(isPath('/sms?a=b'), false);
     assert.equal(isPath('/sms#a'), false);
   });
 
-  it('is the same in any case, any escape and with slashes at its end', () => {
+  it('ignores case, escapes and trailing slashes', () => {
     for (const path of ['/Sms%20CB', '/sms cb', '/sms cb///']) assert.equal(normalisePath(path), '/sms%20cb');
     for (const path of ['/', '//', '']) assert.equal(normalisePath(path), '/');
     assert.notEqual(normalisePath('/a%2F'), normalisePath('/a'));
   });
 
-  it('is compared in one pass, as a stranger can send any', () => {
+  it('is compared in linear time', () => {
     const slashes = '/'.repeat(300_000);
     assert.equal(normalisePath(`${slashes}x`), `${slashes}x`);
     assert.equal(normalisePath(slashes), '/');
@@ -38,13 +38,13 @@ describe('callback path', () => {
 });
 
 describe('public URL of a callback', () => {
-  it('is an http or https address, with a path or without', () => {
+  it('accepts http and https addresses, with or without a path', () => {
     for (const url of ['https://flows.example.com', ' http://10.0.0.1:1880/ ', 'HTTPS://a/b/c', 'https://[::1]:1880']) {
       assert.equal(isPublicUrl(url), true, url);
     }
   });
 
-  it('is no address to which a path and a token cannot be added, and none that reaches nothing', () => {
+  it('refuses addresses without room for a path and a token', () => {
     const wrong = [
       '',
       ' ',
@@ -63,7 +63,7 @@ describe('public URL of a callback', () => {
     }
   });
 
-  it('is joined with the root and the path, with one slash between them', () => {
+  it('is joined with root and path by single slashes', () => {
     for (const publicUrl of ['https://a.example', 'https://a.example/', ' https://a.example// ']) {
       for (const root of ['red', '/red', '/red/', '//red//']) {
         assert.equal(joinCallbackUrl(publicUrl, root, '/sms cb'), 'https://a.example/red/sms%20cb');

@@ -59,7 +59,7 @@ describe('consent', () => {
     return (await flow.messages('received', before + 1)).at(-1);
   }
 
-  it('puts whoever writes a word on the list, and delivers the message as any other', async () => {
+  it('adds the sender of an opt-out word to the list, and delivers the message', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
     const message = await say(flow, ' Stop! ');
     assert.deepEqual([message?.payload, message?.topic, message?.sms?.optOut], [' Stop! ', one, 'out']);
@@ -73,7 +73,7 @@ describe('consent', () => {
     assert.equal(sim.messages.length, 1);
   });
 
-  it('leaves messages alone that are none of the words', async () => {
+  it('ignores messages that are not one of the words', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
     for (const body of ['please stop', 'yes', 'stop it']) {
       assert.ok(!('optOut' in ((await say(flow, body))?.sms ?? {})), body);
@@ -82,7 +82,7 @@ describe('consent', () => {
     assert.equal(sim.messages.length, 1);
   });
 
-  it('is left alone while optOut is off, and holds again when it is on', async () => {
+  it('does not apply while optOut is off, and applies again when it is on', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
     await say(flow, 'STOP');
     await flow.deploy(nodes({ optOut: false }, receiver));
@@ -94,7 +94,7 @@ describe('consent', () => {
     assert.equal(sim.messages.length, 1);
   });
 
-  it('lets those leave by output 2 who want no text, and the text go to the others', async () => {
+  it('sends opted-out recipients to output 2, and the message to the others', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '+64, 61' }, receiver));
     await say(flow, 'STOP', two);
     await send(flow, [one, two, '16421123456']);
@@ -111,7 +111,7 @@ describe('consent', () => {
     assert.deepEqual(flow.received('caught'), []);
   });
 
-  it('tells the first reason in its order when nobody is left, without counting for limits', async () => {
+  it('raises the first reason if no recipient is left, and counts none', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '64', perDay: '1' }, receiver));
     await say(flow, 'STOP', two);
     await send(flow, ['16421123456', two]);
@@ -124,7 +124,7 @@ describe('consent', () => {
     assert.equal(sim.messages.length, 1);
   });
 
-  it('lets essential texts pass, but not beyond the prefixes', async () => {
+  it('does not apply to essential messages, but prefixes do', async () => {
     const alarm = sendNode({ id: 'alarm', essential: true });
     const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '64' }, receiver, sendNode(), alarm));
     await say(flow, 'STOP');
@@ -134,7 +134,7 @@ describe('consent', () => {
     assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_NOT_ALLOWED');
   });
 
-  it('makes no request for numbers outside the prefixes, and keeps no such text', async () => {
+  it('neither sends nor stores a message to numbers outside the prefixes', async () => {
     const flow = await RunningFlow.start(nodes({ prefixes: '61' }, sendNode({ keep: true })));
     await send(flow, one);
     assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_NOT_ALLOWED');
@@ -142,7 +142,7 @@ describe('consent', () => {
     assert.deepEqual(flow.status('send'), { fill: 'red', shape: 'ring', text: 'number not allowed' });
   });
 
-  it('is asked as a kept text leaves', async () => {
+  it('is checked when a stored message leaves', async () => {
     sim.fault('send', { status: 503 });
     const flow = await RunningFlow.start(nodes({ optOut: true, store: 'memory' }, receiver, sendNode({ keep: true })));
     flow.send('send', { topic: [one, two], payload: 'news' });
@@ -157,7 +157,7 @@ describe('consent', () => {
     assert.deepEqual(sim.messages.at(-1)?.recipients.map(({ msisdn }) => msisdn) ?? [], [two]);
   });
 
-  it('outlives a restart on disk', async () => {
+  it('survives a restart on disk', async () => {
     const userDir = mkdtempSync(join(tmpdir(), 'sms-consent-'));
     stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
     const flow = await RunningFlow.start(nodes({ optOut: true, store: 'disk' }, receiver), { settings: { userDir } });
@@ -168,7 +168,7 @@ describe('consent', () => {
     assert.equal((await again.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');
   });
 
-  it('goes along to another store', async () => {
+  it('moves to another store', async () => {
     const userDir = mkdtempSync(join(tmpdir(), 'sms-consent-'));
     stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
     const flow = await RunningFlow.start(nodes({ optOut: true, store: 'memory' }, receiver), { settings: { userDir } });
@@ -180,7 +180,7 @@ describe('consent', () => {
     assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');
   });
 
-  it('is whole, and can be changed, as soon as another login is deployed', async () => {
+  it('is complete and can be changed as soon as another login is deployed', async () => {
     const userDir = mkdtempSync(join(tmpdir(), 'sms-consent-'));
     stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
     const settings = { optOut: true, store: 'disk' };
@@ -195,7 +195,7 @@ describe('consent', () => {
     assert.equal((await list()).body.total, 1);
   });
 
-  it('changes nothing when the same message comes again', async () => {
+  it('does not change if the same message comes again', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
     const stop = await say(flow, 'STOP');
     await say(flow, 'START');
@@ -212,7 +212,7 @@ describe('consent', () => {
     assert.equal(sim.messages.length, 1);
   });
 
-  it('takes no word of a parameter of the service', async () => {
+  it('ignores a parameter of the service with the name optOut', async () => {
     const flow = await RunningFlow.start(nodes({}, receiver));
     const form = new URLSearchParams({ messageId: 'm1', from: one, body: 'hello', optOut: 'out' });
     sim.fault('incoming', { status: 200, body: String(form), contentType: 'application/x-www-form-urlencoded' }, 1);
@@ -220,14 +220,14 @@ describe('consent', () => {
     assert.ok(!('optOut' in (message?.sms ?? {})));
   });
 
-  it('takes words of its own in the place of the built-in ones', async () => {
+  it('uses words of the account instead of the built-in words', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true, optOutWords: 'weg\nnicht mehr' }, receiver));
     assert.equal((await say(flow, 'Nicht  mehr.'))?.sms?.optOut, 'out');
     assert.ok(!('optOut' in ((await say(flow, 'STOP', two))?.sms ?? {})));
     assert.equal((await say(flow, 'start'))?.sms?.optOut, 'in');
   });
 
-  it('shows the list by its admin route, and takes changes of it', async () => {
+  it('lists the numbers in its admin route, and accepts changes', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
     await say(flow, 'STOP', two);
     const route = '/sms-account/account/optouts';
@@ -335,7 +335,7 @@ describe('consent', () => {
     assert.deepEqual([reply?.payload, reply?.sms?.optOut], ['STOP', 'out']);
   });
 
-  it('polls for a node that sends, and keeps what no node takes', async () => {
+  it('polls for a node that sends, and stores unhandled messages', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }));
     write('STOP');
     write('hello', two);
@@ -348,7 +348,7 @@ describe('consent', () => {
     assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');
   });
 
-  it('polls no more when it is off, or no node sends', async () => {
+  it('stops polling if it is off, or no node sends', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }));
     await until(() => sim.requests.some(({ endpoint }) => endpoint === 'incoming'));
     await flow.deploy(nodes({}));
@@ -356,20 +356,20 @@ describe('consent', () => {
     assert.deepEqual(body.polls, []);
   });
 
-  it('refuses prefixes that are none', async () => {
+  it('refuses invalid prefixes', async () => {
     const flow = await RunningFlow.start(nodes({ prefixes: '64 abc' }));
     flow.send('send', { topic: one, payload: 'hello' });
     const [caught] = await flow.messages('caught', 1);
     assert.deepEqual([caught?.sms?.error?.code, caught?.sms?.error?.field], ['SMS_CONFIG', 'prefixes']);
   });
 
-  describe('of several account nodes on one login', () => {
+  describe('with several account nodes of one login', () => {
     const second = (settings: Record<string, unknown>) => ({
       ...account(sim, { pause: '0', ...settings }),
       id: 'second',
     });
 
-    it('holds for all when one has it, with the words of all', async () => {
+    it('applies to all if one has it, with the words of all', async () => {
       const flow = await RunningFlow.start([
         ...nodes({}, receiver, sendNode(), sendNode({ id: 'other', account: 'second' })),
         second({ optOut: true, optOutWords: 'weg' }),
@@ -383,7 +383,7 @@ describe('consent', () => {
       assert.deepEqual(codes, ['SMS_OPTED_OUT', 'SMS_OPTED_OUT']);
     });
 
-    it('holds each text to the prefixes of its own', async () => {
+    it('checks each message against the prefixes of its own account node', async () => {
       const flow = await RunningFlow.start([
         ...nodes({ prefixes: '61' }, sendNode(), sendNode({ id: 'other', account: 'second' })),
         second({}),

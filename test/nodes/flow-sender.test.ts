@@ -68,7 +68,7 @@ describe('while flows are deployed', () => {
     });
   }
 
-  it('the flow has its time to acknowledge from when the message is there', async () => {
+  it('starts the time to acknowledge when the message arrives', async () => {
     const acknowledge = { acknowledge: 'flow', ackTimeout: 0.1, maxAttempts: 2 };
     const nodes = (name: string) => [
       account(sim),
@@ -89,7 +89,7 @@ describe('while flows are deployed', () => {
     assert.equal(flow.received('caught').length, 0);
   });
 
-  it('a message does not wait whose next nodes stay', async () => {
+  it('sends a message immediately if its next nodes stay', async () => {
     const nodes = (name: string) => [
       account(sim),
       { id: 'in', type: 'sms-in', account: 'account', wires: [['got']] },
@@ -108,7 +108,7 @@ describe('while flows are deployed', () => {
     await deployed;
   });
 
-  it('the outcome of a text that a next node cannot take any more waits for the next start', async () => {
+  it('keeps an outcome for the next start if a next node has stopped', async () => {
     const send = {
       id: 'send',
       type: 'sms-send',
@@ -131,7 +131,7 @@ describe('while flows are deployed', () => {
     assert.deepEqual(bodies(flow, 'sent').sort(), ['late', 'soon']);
   });
 
-  it('an error waits for the Catch node that is being replaced', async () => {
+  it('keeps an error until its Catch node is replaced', async () => {
     const nodes = (name: string) => [
       account(sim),
       { id: 'in', type: 'sms-in', account: 'account', wires: [[]] },
@@ -204,7 +204,7 @@ describe('a sender into the flow', () => {
     }
   }
 
-  it('sends again what was on its way when the next node was stopped', async () => {
+  it('sends a message again if the next node stopped meanwhile', async () => {
     const stage = new Stage([['a']]);
     stage.start('a');
     const sent = stage.send(1);
@@ -214,7 +214,7 @@ describe('a sender into the flow', () => {
     assert.deepEqual(stage.received, [['a', 1]]);
   });
 
-  it('sends again what was sent while nodes were being stopped', async () => {
+  it('sends a message again if it was sent while nodes stopped', async () => {
     const stage = new Stage([['a']]);
     stage.start('a');
     let sent: Promise<boolean> | undefined;
@@ -227,7 +227,7 @@ describe('a sender into the flow', () => {
     assert.deepEqual(stage.received, [['a', 1]]);
   });
 
-  it('does not wait for a node that was not there before either', async () => {
+  it('does not wait for a node that did not exist before', async () => {
     const stage = new Stage([['a', 'gone']]);
     stage.start('a');
     stage.stop('other');
@@ -235,7 +235,7 @@ describe('a sender into the flow', () => {
     assert.deepEqual(stage.received, [['a', 1]]);
   });
 
-  it('says that nothing got there once the node itself is stopped, whichever was stopped first', async () => {
+  it('reports no delivery after its own node stopped, in either order', async () => {
     for (const ids of [
       ['a', 'node'],
       ['node', 'a'],
@@ -251,7 +251,7 @@ describe('a sender into the flow', () => {
     }
   });
 
-  it('raises an error again when a node was stopped meanwhile, and not once its own is', async () => {
+  it('raises an error again if a node stopped, but not its own', async () => {
     const stage = new Stage([['a']]);
     stage.start('a');
     let raised = 0;
@@ -267,7 +267,7 @@ describe('a sender into the flow', () => {
     assert.deepEqual([await raise(), raised], [false, 2]);
   });
 
-  it('sends several one after the other, and leaves those that did not get there', async () => {
+  it('sends several in order, and keeps the undelivered ones', async () => {
     const stage = new Stage([['a']]);
     stage.start('a');
     let isStopped = false;
@@ -286,7 +286,7 @@ describe('a sender into the flow', () => {
     );
   });
 
-  it('tells who waits that the node was closed', async () => {
+  it('ends a wait when the node is closed', async () => {
     const stage = new Stage([['a']]);
     stage.start('a');
     stage.stop('a');
@@ -299,7 +299,7 @@ describe('a sender into the flow', () => {
     assert.deepEqual(stage.received, []);
   });
 
-  it('keeps the order of ten thousand that wait, and sends each once', async () => {
+  it('sends ten thousand waiting messages once, in order', async () => {
     const stage = new Stage([['a']]);
     stage.start('a');
     stage.stop('a');
@@ -317,7 +317,7 @@ describe('a sender into the flow', () => {
     );
   });
 
-  it('goes on when the flows were stopped and are not started again', async () => {
+  it('continues if the flows stop and do not start again', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     try {
       const stage = new Stage([['a']]);
@@ -343,7 +343,7 @@ describe('a sender into the flow', () => {
     }
   });
 
-  it('listens once, however many nodes there are', () => {
+  it('adds one listener for any number of nodes', () => {
     const stage = new Stage([['a']]);
     const RED = { events: stage.events, nodes: { getNode: () => null } } as never;
     for (let n = 0; n < 1_000; n++) new FlowSender(RED, { ...stage.node, id: String(n) });

@@ -8,7 +8,7 @@ const types = ['sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-i
 describe('the start of the flows', () => {
   afterEach(stopEverything);
 
-  it('is awaited by 30 nodes of every kind without a process warning, deploy after deploy', async () => {
+  it('is awaited by 30 nodes of every kind without a process warning', async () => {
     const warnings: Error[] = [];
     const onWarning = (warning: Error) => warnings.push(warning);
     process.on('warning', onWarning);
@@ -29,7 +29,7 @@ describe('the start of the flows', () => {
     assert.deepEqual(warnings, []);
   });
 
-  it('gives each that waits one turn, in order, and none to who was called off, even by another', async () => {
+  it('starts waiting nodes in order, except cancelled ones', async () => {
     const flow = await RunningFlow.start([]);
     const calls: string[] = [];
     const wait = (name: string, then = () => {}) =>

@@ -41,7 +41,7 @@ describe('the limits of an account in a flow', () => {
     await flow.done(from, before + 1);
   }
 
-  it('are the error SMS_LIMIT that names the limit and when it ends, as the badge does', async () => {
+  it('raise SMS_LIMIT with the limit and its end, also in the badge', async () => {
     const flow = await RunningFlow.start(nodes({ perHandset: '2', perHandsetMinutes: '90' }));
     const startedAt = Date.now();
     for (const text of ['a', 'b', 'c']) await send(flow, one, text);
@@ -64,7 +64,7 @@ describe('the limits of an account in a flow', () => {
     assert.equal((await flow.messages('sent', 3)).at(-1)?.topic, two);
   });
 
-  it('say when a limit of days ends by its date', async () => {
+  it('name the date if a limit ends on another day', async () => {
     const flow = await RunningFlow.start(nodes({ perHandset: '1', perHandsetMinutes: String(3 * 24 * 60) }));
     await send(flow, one, 'a');
     await send(flow, one, 'b');
@@ -72,7 +72,7 @@ describe('the limits of an account in a flow', () => {
     assert.match(text, /^limit per number until \d\d-\d\d$/);
   });
 
-  it('let the recipients who are kept back leave by output 2, and the text go to the others', async () => {
+  it('send limited recipients to output 2, and the message to the others', async () => {
     const flow = await RunningFlow.start(nodes({ perDay: '2' }));
     await send(flow, `${one} ${two} ${three}`, 'hello');
     const [sent] = await flow.messages('sent', 1);
@@ -94,7 +94,7 @@ describe('the limits of an account in a flow', () => {
     assert.match(String((flow.status('send') as { text?: string }).text), /^limit per day until \d\d:\d\d$/);
   });
 
-  it('do not count whom the service refuses, also where it writes the number with a plus', async () => {
+  it('do not count refused recipients, also if reported with a plus', async () => {
     const flow = await RunningFlow.start(nodes({ perHandset: '1' }));
     const recipient = `<recipient msisdn="+${one}" isError="true" errorCode="403"/>`;
     const body = `<outbound-message-delivery isError="false">${recipient}</outbound-message-delivery>`;
@@ -105,7 +105,7 @@ describe('the limits of an account in a flow', () => {
     await flow.messages('sent', 1);
   });
 
-  it('do not hold for a node that is unlimited, whose texts count', async () => {
+  it('do not apply to an unlimited node, whose messages count', async () => {
     const alarm = sendNode({ id: 'alarm', unlimited: true });
     const flow = await RunningFlow.start(nodes({ perHandset: '1' }, sendNode(), alarm));
     await send(flow, one, 'alarm 1', 'alarm');
@@ -115,7 +115,7 @@ describe('the limits of an account in a flow', () => {
     assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_LIMIT');
   });
 
-  it('end a loop of two robots that answer each other', async () => {
+  it('stop a loop of two automatic replies', async () => {
     const robot: FlowNode = {
       id: 'in',
       type: 'sms-in',
@@ -136,7 +136,7 @@ describe('the limits of an account in a flow', () => {
     assert.equal(sim.messages.length, 5);
   });
 
-  it('are counted on across a redeploy, and a restart on disk', async () => {
+  it('continue to count across a redeploy, and across a restart on disk', async () => {
     const flow = await startOnDisk({ perHandset: '2' });
     await send(flow, one, 'a');
     await flow.deploy(nodes({ perHandset: '2', store: 'disk', name: 'changed' }));
@@ -147,7 +147,7 @@ describe('the limits of an account in a flow', () => {
     assert.equal(sim.messages.length, 2);
   });
 
-  it('hold for kept texts as they leave', async () => {
+  it('apply to stored messages when they leave', async () => {
     const flow = await RunningFlow.start(nodes({ perHandset: '1' }, sendNode({ keep: true })));
     flow.send('send', { topic: one, payload: 'a' });
     flow.send('send', { topic: one, payload: 'b' });
@@ -157,10 +157,10 @@ describe('the limits of an account in a flow', () => {
     assert.equal(sim.messages.length, 1);
   });
 
-  describe('of several account nodes on one login', () => {
+  describe('with several account nodes of one login', () => {
     const second = (limits: Record<string, unknown>) => ({ ...account(sim, limits), id: 'second' });
 
-    it('all hold for each text, whichever of them its node has, and the error says which limit and when it ends', async () => {
+    it('apply all limits to each message, and name the limit and its end', async () => {
       const flow = await RunningFlow.start([
         ...nodes(
           { perHandset: '3', perHandsetMinutes: '600' },
@@ -196,7 +196,7 @@ describe('the limits of an account in a flow', () => {
       assert.equal(sim.messages.length, 3);
     });
 
-    it('all hold: texts a day, and the slowest pace', async () => {
+    it('apply the daily limits and the slowest pace', async () => {
       const flow = await RunningFlow.start([
         ...nodes({ perDay: '3', perSecond: '50' }),
         second({ perDay: '2', perSecond: '2' }),
@@ -208,7 +208,7 @@ describe('the limits of an account in a flow', () => {
       assert.ok((next?.at ?? 0) >= startedAt + 500 - 5, `left ${(next?.at ?? 0) - startedAt} ms after the first`);
     });
 
-    it('hold no more as soon as their node is not deployed', async () => {
+    it('do not apply limits of a node that is no longer deployed', async () => {
       const flow = await RunningFlow.start([...nodes({}), second({ perHandset: '1' })]);
       await send(flow, one, 'a');
       await send(flow, one, 'b');

@@ -86,7 +86,7 @@ function measure(change: Partial<AccountState> = {}, more: Partial<MeasuredAccou
 }
 
 describe('metrics', () => {
-  it('gives every count as a counter', () => {
+  it('export every count as a counter', () => {
     const read = measure();
     const counters = [...parseMetrics(formatMetrics([])).types].filter(([, type]) => type === 'counter');
     assert.equal(counters.length, Object.keys(idle.counts).length);
@@ -97,7 +97,7 @@ describe('metrics', () => {
     );
   });
 
-  it('names counters with _total and nothing else so, and times in seconds', () => {
+  it('use _total for counters only, and seconds for times', () => {
     for (const [name, type] of parseMetrics(formatMetrics([])).types) {
       assert.match(name, /^node_red_sms_[a-z]+(_[a-z]+)*$/);
       assert.equal(name.endsWith('_total'), type === 'counter', name);
@@ -105,7 +105,7 @@ describe('metrics', () => {
     }
   });
 
-  it('gives 1 for the state of a poll and 0 for the others, and its times in seconds', () => {
+  it('export 1 for the state of a poll and 0 for the others', () => {
     const read = measure({
       polls: [
         { kind: 'incoming', state: 'listening', since: 1_700_000_000_500, lastAnswerAt: 1_700_000_001_000 },
@@ -120,7 +120,7 @@ describe('metrics', () => {
     assert.deepEqual(read('poll_last_answer_timestamp_seconds'), [1_700_000_001]);
   });
 
-  it('tells what waits, and whether the store can be written', () => {
+  it('export waiting items and the state of the store', () => {
     const read = measure({
       inbox: { undelivered: 100_000, oldestAt: 1_000, unhandled: 3 },
       sends: {
@@ -148,11 +148,11 @@ describe('metrics', () => {
     assert.deepEqual(read('store_up', { kind: 'redis' }), [0]);
   });
 
-  it('has no sample for a time that has not come', () => {
+  it('have no sample for a missing time', () => {
     assert.deepEqual(measure()('inbox_oldest_timestamp_seconds'), []);
   });
 
-  it('keeps the samples of several accounts together under one head', () => {
+  it('group the samples of several accounts under one header', () => {
     const account = (id: string): MeasuredAccount => ({ id, name: id, state: idle });
     const { samples } = parseMetrics(formatMetrics([account('one'), account('two')]));
     assert.deepEqual(
@@ -174,7 +174,7 @@ describe('metrics', () => {
     });
   }
 
-  it('escapes whatever an account is named, so that it is read as it was given', () => {
+  it('escape the name of an account', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: fc.constantFrom('"', '\\', '\n', '{', '}', ',', '=', 'n', ' ', 'é', '#') }),

@@ -16,7 +16,7 @@ function failWith(method: 'pollIncoming' | 'readFeed', thrown: unknown): void {
   });
 }
 
-describe('an error that nobody has foreseen', () => {
+describe('an unexpected error', () => {
   let sim: Simulator;
 
   beforeEach(async () => {
@@ -48,7 +48,7 @@ describe('an error that nobody has foreseen', () => {
     });
   }
 
-  it('is told from what is thrown and no error at all', async () => {
+  it('also covers thrown values that are not errors', async () => {
     failWith('readFeed', secret);
     const flow = await RunningFlow.start([
       account(sim),

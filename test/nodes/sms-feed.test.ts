@@ -69,8 +69,8 @@ describe('sms-feed', () => {
     assert.equal(params().length, 2);
   });
 
-  describe('what comes out (§2.6)', () => {
-    it('gives a list of entries with the account, by ATOM and size 8 when nothing is said', async () => {
+  describe('the output (§2.6)', () => {
+    it('sends a list of entries with the account, by default ATOM and size 8', async () => {
       await fill();
       const flow = await start();
       await trigger(flow, { topic: 'kept', other: 1 });
@@ -101,7 +101,7 @@ describe('sms-feed', () => {
       assert.deepEqual(flow.status('feed'), { fill: 'green', shape: 'dot', text: 'messages: 2' });
     });
 
-    it('gives equal entries and account for ATOM and RSS, but for what RSS cannot say', async () => {
+    it('sends equal entries and account for ATOM and RSS', async () => {
       await fill();
       const flow = await start({}, [feedNode({ id: 'rss', format: 'RSS', wires: [['got2']] }), sink('got2')]);
       await trigger(flow);
@@ -126,7 +126,7 @@ describe('sms-feed', () => {
       assert.deepEqual(params()[1], { format: 'RSS', size: '8' });
     });
 
-    it('gives one message for each entry, with parts, as copies of the input', async () => {
+    it('sends one copy of the input per entry, with parts', async () => {
       await fill();
       const flow = await start({ output: 'each' });
       await trigger(flow, { topic: 'kept', deep: { a: 1 } });
@@ -144,7 +144,7 @@ describe('sms-feed', () => {
       assert.equal(typeof ((got[0]?.payload ?? []) as { id: string }).id, 'string');
     });
 
-    it('copies nothing of the input that takes the place of its own', async () => {
+    it('does not copy properties of the input over its own', async () => {
       await fill();
       const flow = await start({ output: 'each' });
       let reads = 0;
@@ -154,7 +154,7 @@ describe('sms-feed', () => {
       assert.equal(reads, 0);
     });
 
-    it('keeps the parts of the input within its own', async () => {
+    it('nests the parts of the input in its own', async () => {
       await fill();
       const flow = await start({ output: 'each' });
       await assertOuterPartsKept(flow, trigger);
@@ -171,7 +171,7 @@ describe('sms-feed', () => {
       });
     }
 
-    it('gives an empty list in list, and nothing in each', async () => {
+    it('sends an empty list with list, and nothing with each', async () => {
       const flow = await start({}, [feedNode({ id: 'each', output: 'each', wires: [['got2']] }), sink('got2')]);
       flow.send('each');
       await flow.done('each', 1);
@@ -195,7 +195,7 @@ describe('sms-feed', () => {
       }
     });
 
-    it('leaves the account details undefined when they are absent', async () => {
+    it('leaves absent account details undefined', async () => {
       const body = '<rss version="2.0"><channel><title>t</title></channel></rss>';
       sim.fault('feed', { status: 200, body, contentType: 'application/rss+xml' });
       const flow = await start();
@@ -294,14 +294,14 @@ describe('sms-feed', () => {
       });
     }
 
-    it('is SMS_UNREACHABLE when nothing listens', async () => {
+    it('raises SMS_UNREACHABLE if no server listens', async () => {
       const flow = await start();
       await sim.setOnline(false);
       await trigger(flow);
       assert.equal(flow.received('caught')[0]?.sms?.error?.code, 'SMS_UNREACHABLE');
     });
 
-    it('ends a read that is in flight when the flow is stopped', async () => {
+    it('ends a read in flight if the flow stops', async () => {
       sim.fault('feed', { hang: true });
       const flow = await start();
       flow.send('feed');
@@ -311,7 +311,7 @@ describe('sms-feed', () => {
       assert.equal((await flow.done('feed', 1)).length, 1);
     });
 
-    it('shows nothing of the time before a deployment: neither what was wrong nor a read that ended with it', async () => {
+    it('shows no badge from before a deploy', async () => {
       sim.fault('feed', { hang: true });
       const flow = await start({ account: '' });
       await flow.badge('feed', { fill: 'red', shape: 'ring', text: 'not configured' });
@@ -326,7 +326,7 @@ describe('sms-feed', () => {
   });
 
   describe('interval', () => {
-    it('reads only on input when it is 0 or blank', async () => {
+    it('reads only on input if it is 0 or blank', async () => {
       for (const interval of ['0', '']) {
         const flow = await start({ interval });
         await flow.testConnection({ id: 'account', baseUrl: sim.baseUrl });
@@ -340,7 +340,7 @@ describe('sms-feed', () => {
       }
     });
 
-    it('reads again and again, and on input as well', async () => {
+    it('reads regularly, and also on input', async () => {
       await fill();
       const flow = await start({ interval: '0.05' });
       const got = await flow.messages('got', 3);
@@ -349,7 +349,7 @@ describe('sms-feed', () => {
       await until(() => flow.received('got').some(({ topic }) => topic === 'asked'));
     });
 
-    it('is the error of every message when it is no number', async () => {
+    it('raises an error for each input if it is not a number', async () => {
       const flow = await start({ interval: 'soon' });
       const badge = { fill: 'red', shape: 'ring', text: 'not configured' };
       await flow.badge('feed', badge);
@@ -359,7 +359,7 @@ describe('sms-feed', () => {
       assert.deepEqual([params(), flow.received('got'), flow.status('feed')], [[], [], badge]);
     });
 
-    it('shows the error after every read that fails', async () => {
+    it('shows the error after each failed read', async () => {
       sim.fault('feed', { status: 500 });
       const flow = await start({ interval: '0.05' });
       await until(() => params().length === 2);
@@ -367,7 +367,7 @@ describe('sms-feed', () => {
       assert.equal(params().length, 2);
     });
 
-    it('shows nothing of a read that ends with its node', async () => {
+    it('shows no badge for a read that ends with its node', async () => {
       sim.fault('feed', { hang: true });
       const flow = await start({ interval: '0.05' });
       await sim.until(() => sim.polling('feed') === 1);
@@ -376,7 +376,7 @@ describe('sms-feed', () => {
       assert.ok(flow.statuses('feed').every(({ fill }) => fill !== 'red'));
     });
 
-    it('raises one error when it begins to fail, and writes one line when it recovers', async () => {
+    it('raises one error when reads fail, and logs one line at recovery', async () => {
       sim.fault('feed', { status: 500 }, 2);
       const flow = await start({ interval: '0.05' });
       await flow.badge('feed', { fill: 'red', shape: 'ring', text: 'service error' });

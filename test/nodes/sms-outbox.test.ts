@@ -57,7 +57,7 @@ describe('sms-outbox', () => {
   }
 
   describe('the record (§2.4)', () => {
-    it('gives each record with text, recipients and types, always by GET', async () => {
+    it('sends each record with body, recipients and types, always by GET', async () => {
       sim.addContact('Anna', handset);
       await sendElsewhere('first', `Anna ${other}`);
       await sendElsewhere('second');
@@ -93,7 +93,7 @@ describe('sms-outbox', () => {
       assert.deepEqual([sim.requests.at(-1)?.method, sim.requests.at(-1)?.path], ['GET', '/api/3/sms/out/poll']);
     });
 
-    it('reads numbers and flags sent as text, and keeps parameters of the future', async () => {
+    it('reads numbers and flags sent as text, and keeps unknown parameters', async () => {
       const body = JSON.stringify([
         { messageId: 'm', body: 'b', recipientCount: '3', deleted: 'true', cost: 0.2, recipientsList: null },
       ]);
@@ -112,7 +112,7 @@ describe('sms-outbox', () => {
   });
 
   describe('on input', () => {
-    it('sends nothing in each and [] in list for an empty list, topic left as it is', async () => {
+    it('sends nothing with each, and [] with list, for an empty list', async () => {
       const flow = await start({}, [outboxNode({ id: 'list', output: 'list', wires: [['got2']] }), sink('got2')]);
       await trigger(flow);
       flow.send('list', { topic: 'mine', payload: 'x', kept: 1 });
@@ -122,7 +122,7 @@ describe('sms-outbox', () => {
       assert.deepEqual(flow.status('outbox'), { fill: 'green', shape: 'dot', text: 'messages: 0' });
     });
 
-    it('copies nothing of the input that takes the place of its own', async () => {
+    it('does not copy properties of the input over its own', async () => {
       for (const body of ['a', 'b']) await sendElsewhere(body);
       const flow = await start({ output: 'each' });
       let reads = 0;
@@ -132,13 +132,13 @@ describe('sms-outbox', () => {
       assert.equal(reads, 0);
     });
 
-    it('keeps the parts of the input within its own', async () => {
+    it('nests the parts of the input in its own', async () => {
       for (const body of ['a', 'b']) await sendElsewhere(body);
       const flow = await start();
       await assertOuterPartsKept(flow, trigger);
     });
 
-    it('hands on what the input acknowledges', async () => {
+    it('passes on the ackId of the input', async () => {
       await sendElsewhere('a');
       const flow = await start();
       await trigger(flow, { sms: { ackId: '1.1', from: handset } });
@@ -146,7 +146,7 @@ describe('sms-outbox', () => {
       assert.deepEqual([message?.sms?.ackId, message?.sms?.from, message?.sms?.body], ['1.1', undefined, 'a']);
     });
 
-    it('gives one message with the records in list, a copy of the input', async () => {
+    it('sends one copy of the input with all records with list', async () => {
       await sendElsewhere('a');
       await sendElsewhere('b');
       const flow = await start({ output: 'list' });
@@ -165,7 +165,7 @@ describe('sms-outbox', () => {
       assert.equal(flow.received('got').length, 1);
     });
 
-    it('sends thousands of records a few hundred in a turn, in order, as parts of one whole, and is done after the last', async () => {
+    it('sends thousands of records in order, a few hundred per turn', async () => {
       const ids = Array.from({ length: 1_001 }, (_, index) => `m${index}`);
       const body = JSON.stringify(ids.map((messageId) => ({ messageId, body: messageId })));
       sim.fault('outbox', { status: 200, body, contentType: 'application/json' });
@@ -200,7 +200,7 @@ describe('sms-outbox', () => {
       assert.equal(((list?.payload ?? []) as unknown[]).length, 1_001);
     });
 
-    it('polls not at all without an input at interval 0, and once for each input', async () => {
+    it('polls once per input with interval 0', async () => {
       const flow = await start();
       await trigger(flow);
       await trigger(flow);
@@ -208,7 +208,7 @@ describe('sms-outbox', () => {
       assert.equal(polls(), 3);
     });
 
-    it('delivers a record once, by its messageId, and no other node gets what one on input asked for', async () => {
+    it('delivers a record once, only to the node whose input asked', async () => {
       await sendElsewhere('a');
       const flow = await start({}, [outboxNode({ id: 'second', wires: [['got2']] }), sink('got2')]);
       await trigger(flow);
@@ -227,7 +227,7 @@ describe('sms-outbox', () => {
       assert.deepEqual(flow.received('got2'), []);
     });
 
-    it('delivers what has no messageId, which cannot be told from another', async () => {
+    it('delivers every record without a messageId', async () => {
       const body = JSON.stringify([{ body: 'same' }, { messageId: null, body: 'same' }, { messageId: 'm', body: 'm' }]);
       sim.fault('outbox', { status: 200, body, contentType: 'application/json' });
       const flow = await start();
@@ -240,7 +240,7 @@ describe('sms-outbox', () => {
       assert.deepEqual(flow.received('got')[0]?.sms, { body: 'same', recipientsList: [] });
     });
 
-    it('gives inputs that come at once each its own answer, one poll after the other', async () => {
+    it('gives each of several inputs its own answer', async () => {
       let most = 0;
       sim.on('change', () => {
         most = Math.max(most, sim.polling('outbox'));
@@ -263,7 +263,7 @@ describe('sms-outbox', () => {
       assert.equal((await flow.done('outbox', 5)).length, 5);
     });
 
-    it('polls once more for all inputs that come while it polls, however many', async () => {
+    it('polls once more for all inputs that come during a poll', async () => {
       sim.fault('outbox', { delayMs: 50 });
       const flow = await start({ output: 'list' });
       flow.send('outbox', { topic: 'first' });
@@ -274,7 +274,7 @@ describe('sms-outbox', () => {
       assert.equal(polls(), 2);
     });
 
-    it('polls no more for inputs that waited when the node was stopped, and ends each', async () => {
+    it('ends waiting inputs without a poll if the node stops', async () => {
       sim.fault('outbox', { hang: true });
       const flow = await RunningFlow.start([account(sim, { timeout: '1' }), outboxNode(), sink('got'), ...catcher()]);
       flow.send('outbox', { topic: 'polls' });
@@ -286,7 +286,7 @@ describe('sms-outbox', () => {
       assert.equal(polls(), 1);
     });
 
-    it('reports an error as the outcome of the input, with badge and msg.sms.error', async () => {
+    it('raises an error as the outcome of the input, with a badge', async () => {
       const flow = await start({}, []);
       for (const [fault, code, text] of [
         [{ status: 500 }, 'SMS_SERVICE', 'service error'],
@@ -310,7 +310,7 @@ describe('sms-outbox', () => {
     });
   });
 
-  it('shows nothing of the time before a deployment: neither what was wrong nor a read that ended after it', async () => {
+  it('shows no badge from before a deploy', async () => {
     const flow = await start({ account: '', interval: '0' });
     await flow.badge('outbox', { fill: 'red', shape: 'ring', text: 'not configured' });
     await flow.deploy([account(sim), outboxNode({ interval: '0' }), sink('got')]);
@@ -324,7 +324,7 @@ describe('sms-outbox', () => {
   });
 
   describe('at an interval', () => {
-    it('polls for all nodes together, at the shortest interval, and gives each of them every record', async () => {
+    it('shares one poll at the shortest interval among all nodes', async () => {
       let most = 0;
       sim.on('change', () => {
         most = Math.max(most, sim.polling('outbox'));
@@ -347,19 +347,19 @@ describe('sms-outbox', () => {
       assert.equal(flow.received('got2').length, 2);
     });
 
-    it('sends nothing for an empty list, in list neither', async () => {
+    it('sends nothing for an empty list, also with list', async () => {
       const flow = await start({ interval: '0.01', output: 'list' });
       await until(() => polls() > 5);
       assert.equal(flow.received('got').length, 0);
     });
 
-    it('shows the count between its polls, however short the interval', async () => {
+    it('shows the count between its polls', async () => {
       const flow = await start({ interval: '0.5' });
       await until(() => polls() > 0);
       await flow.badge('outbox', { fill: 'green', shape: 'dot', text: 'messages: 0' });
     });
 
-    it('raises one error when it begins to fail, and goes on', async () => {
+    it('raises one error when polls fail, and continues', async () => {
       sim.fault('outbox', { status: 500 }, 2);
       const flow = await start({ interval: '0.1' });
       await flow.badge('outbox', { fill: 'red', shape: 'ring', text: 'service error' });
@@ -378,7 +378,7 @@ describe('sms-outbox', () => {
       );
     });
 
-    it('writes one line when it recovers, however many nodes share the poll', async () => {
+    it('logs one line at recovery for all nodes that share the poll', async () => {
       sim.fault('outbox', { status: 500 }, 1);
       const second = outboxNode({ id: 'second', interval: '1000' });
       const flow = await start({ interval: '0.1' }, [second]);
@@ -390,7 +390,7 @@ describe('sms-outbox', () => {
       );
     });
 
-    it('reads at once for an input as well', async () => {
+    it('also reads immediately for an input', async () => {
       const flow = await start({ interval: '1000' });
       await until(() => polls() === 1);
       await sendElsewhere('a');
@@ -398,7 +398,7 @@ describe('sms-outbox', () => {
       assert.equal((await flow.messages('got', 1))[0]?.kept, 1);
     });
 
-    it('keeps what a poll brought while its node was redeployed', async () => {
+    it('keeps the records of a poll during a redeploy', async () => {
       await sendElsewhere('a');
       sim.fault('outbox', { delayMs: 150 });
       const flow = await start({ interval: '1000' });
@@ -410,7 +410,7 @@ describe('sms-outbox', () => {
       );
     });
 
-    it('is SMS_CONFIG when the interval is none', async () => {
+    it('raises SMS_CONFIG for an invalid interval', async () => {
       const flow = await start({ interval: 'often' });
       assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_CONFIG');
     });

@@ -30,7 +30,7 @@ describe('sms-send: times', () => {
     timeZone: 'UTC',
   });
 
-  it('keeps a text until its time without keep, shows when the next leaves, and sends it then', async () => {
+  it('stores a message until its time, shows the next time, and sends it then', async () => {
     const flow = await start({ at: 'at', atType: 'msg' });
     const later = Date.now() + 2_000;
     flow.send('send', { topic: handset, payload: 'soon', at: new Date(later) });
@@ -47,7 +47,7 @@ describe('sms-send: times', () => {
     );
   });
 
-  it('shows the year of a time that is most of a year ahead', async () => {
+  it('shows the year of a time that is almost a year ahead', async () => {
     const flow = await start({ at: 'at', atType: 'msg' });
     const inDays = (days: number) => new Date(Date.now() + days * 24 * hourMs);
     const shows = (pattern: RegExp) => until(() => pattern.test(flow.status('send')?.text ?? ''), `${pattern}`);
@@ -75,7 +75,7 @@ describe('sms-send: times', () => {
     assert.equal(sim.messages.length, 0);
   });
 
-  it('reads a time without a zone in that of the account', async () => {
+  it('reads a time without a zone in the zone of the account', async () => {
     const wall = (zone: string) => new Date().toLocaleString('sv-SE', { timeZone: zone }).replace(' ', 'T');
     const flow = await start({ at: 'at', atType: 'msg' }, { timeZone: 'Pacific/Auckland' });
     flow.send('send', { topic: handset, payload: 'now', at: wall('Pacific/Auckland') });
@@ -84,7 +84,7 @@ describe('sms-send: times', () => {
     await until(() => /^waiting 1, next/.test(flow.status('send')?.text ?? ''), 'the badge');
   });
 
-  it('waits for its time across a redeploy, and leaves with the message', async () => {
+  it('waits for its time across a redeploy, and keeps the flow message', async () => {
     const properties = { at: 'at', atType: 'msg' };
     const flow = await start(properties);
     flow.send('send', { topic: handset, payload: 'soon', at: Date.now() + 3_000, custom: 1 });
@@ -95,7 +95,7 @@ describe('sms-send: times', () => {
     assert.equal(sim.messages.length, 1);
   });
 
-  it('refuses a text in quiet hours with when they end, and shows it', async () => {
+  it('refuses a message in quiet hours, and names their end', async () => {
     const flow = await start({}, quietNow());
     flow.send('send', { topic: handset, payload: 'x' });
     await until(() => errorsOf(flow).length === 1);
@@ -107,7 +107,7 @@ describe('sms-send: times', () => {
     assert.equal(sim.messages.length, 0);
   });
 
-  it('holds a text to the quiet hours of every account node of the login', async () => {
+  it('applies the quiet hours of every account node of the login', async () => {
     const second = { ...account(sim, quietNow()), id: 'second' };
     const flow = await RunningFlow.start([...sendNode(sim, { keep: true }, {}), second]);
     flow.send('send', { topic: handset, payload: 'x' });
@@ -116,7 +116,7 @@ describe('sms-send: times', () => {
     await flow.messages('sent', 1);
   });
 
-  it('cannot be used with quiet hours or a zone that are none', async () => {
+  it('raises SMS_CONFIG for invalid quiet hours or an invalid zone', async () => {
     for (const wrong of [
       { quietFrom: '21:00' },
       { quietTo: '07:00' },

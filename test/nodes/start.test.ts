@@ -5,7 +5,7 @@ import type { Node, NodeAPI } from 'node-red';
 import { startWithFlows } from '../../nodes/runtime/failures';
 import { startedTimeoutMs } from '../../nodes/runtime/flows';
 
-describe('a node that starts with the flows', () => {
+describe('a node that waits for the start of the flows', () => {
   let events: EventEmitter;
   let starts: number;
   let cancel: () => void;
@@ -22,7 +22,7 @@ describe('a node that starts with the flows', () => {
     mock.timers.reset();
   });
 
-  it('starts once, as they do', () => {
+  it('starts once, when the flows start', () => {
     assert.equal(starts, 0);
     events.emit('flows:started');
     events.emit('flows:started');
@@ -30,14 +30,14 @@ describe('a node that starts with the flows', () => {
     assert.equal(starts, 1);
   });
 
-  it('starts once though nothing is said of them for long', () => {
+  it('starts once after a time limit without an event', () => {
     mock.timers.tick(startedTimeoutMs);
     assert.equal(starts, 1);
     events.emit('flows:started');
     assert.equal(starts, 1);
   });
 
-  it('does not start once it is called off', () => {
+  it('does not start after it is cancelled', () => {
     cancel();
     events.emit('flows:started');
     mock.timers.tick(startedTimeoutMs);
