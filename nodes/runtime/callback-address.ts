@@ -4,12 +4,12 @@ import { addToken, isPath, isPublicUrl, joinCallbackUrl, normalisePath, parsePat
 import { Flows } from './flows';
 import { parseText } from './settings';
 
-/** What an `sms-callback-in` node is to the other nodes. */
+/** An `sms-callback-in` node for the other nodes. */
 export interface CallbackNode extends Node<{ token?: string }> {
   /**
-   * The full address that the service is to call, with the token; `undefined` when there is none that reaches it.
+   * The full address for the service, with the token. `undefined`: the node has no usable address.
    *
-   * @throws SmsError `SMS_CONFIG` when a variable of it is not set, or nobody gets in, such as where another node has its path
+   * @throws SmsError `SMS_CONFIG` if one of its environment variables is not set, or another node has its path
    */
   callbackUrl(): string | undefined;
 }
@@ -22,28 +22,28 @@ export function isCallbackNode(node: Node | null): node is CallbackNode {
 /**
  * Reads a path from the configuration of a node, with a leading slash.
  *
- * @throws SmsError `SMS_CONFIG` when a variable of it is not set
+ * @throws SmsError `SMS_CONFIG` if an environment variable is not set
  */
 export function parseCallbackPath(value: unknown): string | undefined {
   const path = parsePath(parseText('path', value));
-  // With a slash in front Node-RED fills in no variable.
+  // Node-RED substitutes no variable after a leading slash.
   parseText('path', path?.slice(1));
   return path;
 }
 
 /**
- * Reads what only those know who may call; `undefined`: everybody may.
+ * Reads the token. `undefined`: a request needs none.
  *
- * @throws SmsError `SMS_CONFIG` when it is a variable that is not set
+ * @throws SmsError `SMS_CONFIG` if it is an environment variable that is not set
  */
 export function parseToken(value: unknown): string | undefined {
   return parseText('token', value)?.trim();
 }
 
 /**
- * Public address, root of Node-RED's HTTP nodes, path and token in one; `undefined` when that reaches nothing.
+ * Joins public URL, root of Node-RED's HTTP nodes, path and token. `undefined`: the result is not usable.
  *
- * @throws SmsError `SMS_CONFIG` for what cannot be used
+ * @throws SmsError `SMS_CONFIG` if a property is not text
  */
 export function formatCallbackAddress(
   RED: NodeAPI,
@@ -57,18 +57,18 @@ export function formatCallbackAddress(
   return token === undefined ? url : addToken(url, token);
 }
 
-/** Says whether Node-RED has a server for the nodes; without one, whatever is mounted is never reached. */
+/** Says whether Node-RED serves HTTP nodes. */
 function servesHttp(RED: NodeAPI): boolean {
   return (RED.settings.httpNodeRoot as string | false | undefined) !== false;
 }
 
-/** A node in line for a path; without `mount` while it is closed. */
+/** A node that wants a path. `mount` is absent while the node is closed. */
 interface Claim {
   readonly id: string;
   mount: (() => void) | undefined;
 }
 
-/** Who answers at which path: of several nodes the one that was deployed first, and the next when that one has gone. */
+/** The nodes of each path. The node that was deployed first has the path, and the next gets it when the first is removed. */
 export class CallbackPaths {
   readonly #RED: NodeAPI;
   readonly #claims = new Map<string, Claim[]>();
@@ -86,10 +86,10 @@ export class CallbackPaths {
   }
 
   /**
-   * Puts a node in line for a path.
+   * Claims a path for a node.
    *
-   * @param mount called when the node has become the first
-   * @throws SmsError `SMS_CONFIG` when the path cannot be used, or another node has it now
+   * @param mount called when the node becomes the first
+   * @throws SmsError `SMS_CONFIG` if the path is not usable, or another node has it
    */
   claim(path: string | undefined, id: string, mount: () => void): void {
     if (!servesHttp(this.#RED)) throw new SmsError('callbackHttpOff');
@@ -104,7 +104,7 @@ export class CallbackPaths {
     if (claims[0]?.id !== id) throw new SmsError('callbackPathTaken', { params: { path } });
   }
 
-  /** The node is closed. When it is back by the time that the flows have started, it has its place again. */
+  /** The node is closed. If it returns before the flows have started, it keeps its place. */
   leave(path: string | undefined, id: string): void {
     const own = this.#claims.get(normalisePath(path ?? ''))?.find((claim) => claim.id === id);
     if (own) own.mount = undefined;

@@ -1,27 +1,27 @@
-/** A path as a callback node has it, with one leading slash, or `undefined` when it is blank. */
+/** A path with one leading slash. `undefined`: it is blank. */
 export function parsePath(path: string | undefined): string | undefined {
   const trimmed = path?.trim();
   return trimmed ? `/${trimmed.replace(/^\/+/, '')}` : undefined;
 }
 
-/** Says whether a path can be mounted: what follows a `?` or `#` is no part of a path. */
+/** Says whether a path is usable: it has no query and no fragment. */
 export function isPath(path: string): boolean {
   return !/[?#]/.test(path);
 }
 
-/** Express tells paths apart neither by case nor by a slash at the end; nor does this, nor by how they are escaped. */
+/** Makes equal paths equal: without case, trailing slash and differences of escaping, as in Express. */
 export function normalisePath(path: string): string {
   return encodePath(trimEnd(path)).toLowerCase() || '/';
 }
 
-/** A path as a URL has it, whether it is given so or with characters that a URL has only as escapes. */
+/** Escapes a path for a URL, if it is not escaped yet. */
 export function encodePath(path: string): string {
   const encode = (segment: string) =>
     encodeURI(decodeSegment(segment).replace(/\p{Cs}/gu, '\ufffd')).replace(/[/?#]/g, encodeURIComponent);
   return path.split('/').map(encode).join('/');
 }
 
-/** Says whether a callback address can begin with it: an http(s) address to which a path and a query can be added. */
+/** Says whether a public URL is usable: an http(s) URL without query and fragment. */
 export function isPublicUrl(publicUrl: string): boolean {
   const text = publicUrl.trim();
   if (!/^https?:\/\/[^/\\]/i.test(text) || /[?#]|\$\{/.test(text)) return false;
@@ -29,9 +29,9 @@ export function isPublicUrl(publicUrl: string): boolean {
 }
 
 /**
- * The full address of a callback, but for its token.
+ * Joins the address of a callback, without its token.
  *
- * @param publicUrl where this Node-RED is reached, with or without a slash at the end
+ * @param publicUrl address of this Node-RED, with or without a trailing slash
  * @param root the root of Node-RED's HTTP nodes, with or without slashes around it
  * @param path with a leading slash
  */
@@ -40,12 +40,12 @@ export function joinCallbackUrl(publicUrl: string, root: string, path: string): 
   return `${trimEnd(publicUrl.trim())}${below && `/${below}`}${encodePath(path)}`;
 }
 
-/** The full address of a callback with its token, in which what is no character counts as U+FFFD, as where the two are compared. */
+/** Adds the token to an address. A lone surrogate becomes U+FFFD, as in the comparison of tokens. */
 export function addToken(url: string, token: string): string {
   return `${url}?token=${encodeURIComponent(token.replace(/\p{Cs}/gu, '\ufffd'))}`;
 }
 
-/** Without slashes around it. */
+/** Removes slashes around a text. */
 export function trimSlashes(text: string): string {
   return trimEnd(text).replace(/^\/+/, '');
 }
@@ -54,12 +54,12 @@ function decodeSegment(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
-    // What looks like an escape and is none stands for itself.
+    // A malformed escape stands for itself.
     return segment;
   }
 }
 
-/** Without slashes at the end. A regular expression would begin anew at each slash, and foreign paths can have many. */
+/** Removes trailing slashes. A regular expression would take quadratic time, and requests can have many slashes. */
 function trimEnd(text: string): string {
   let end = text.length;
   while (text[end - 1] === '/') end--;

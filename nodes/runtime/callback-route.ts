@@ -12,11 +12,11 @@ export interface CallbackRouteOptions {
   path: string;
   /** If set, a request has to carry it as the query parameter `token`. */
   token: string | undefined;
-  /** Handles a request with the right method and token, and says what to answer. */
+  /** Handles a request with the right method and token. */
   handle(body: CallbackRequest, query: Record<string, string | string[]>): Promise<CallbackAnswer>;
 }
 
-/** What a route answers. */
+/** An answer to the service. */
 export interface CallbackAnswer {
   status: number;
   text: string;
@@ -119,7 +119,7 @@ function toObject(query: URLSearchParams): Record<string, string | string[]> {
   return Object.fromEntries([...values].filter(isData));
 }
 
-/** Reads the body of a callback, or says what to answer instead. */
+/** Reads the body of a callback, or returns the answer that refuses it. */
 async function readBody(request: Request): Promise<CallbackRequest | CallbackAnswer> {
   const contentType = request.headers['content-type'];
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return tooLarge;

@@ -6,8 +6,8 @@ import { type Input, type SmsMessage, withAckId } from './messages';
 import { translate, translateError } from './texts';
 
 /**
- * Starts a node when all nodes of the flows, and their Catch nodes, are there to get its messages. Reports what `start`
- * throws. Returns how to cancel the start.
+ * Starts a node when all nodes of the flows, and their Catch nodes, are there to get its messages. Reports the error of
+ * `start`. Returns how to cancel the start.
  */
 export function startWithFlows(RED: NodeAPI, node: Node, start: () => void): () => void {
   const run = () => {

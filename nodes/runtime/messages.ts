@@ -21,7 +21,7 @@ export function copyMessage(RED: NodeAPI, message: SmsMessage, without: readonly
   return RED.util.cloneMessage(Object.fromEntries(entries) as unknown as SmsMessage);
 }
 
-/** What a flow message acknowledges when it comes back to the node that sent it. */
+/** The `ackId` of a flow message that comes back to a receiving node. */
 export function ackIdOf({ sms }: SmsMessage): string | undefined {
   const { ackId } = Object(sms) as { ackId?: unknown };
   return typeof ackId === 'string' ? ackId : undefined;
@@ -63,7 +63,7 @@ export function createDeliveredMessage(delivery: FlowDelivery): SmsMessage {
   });
 }
 
-/** Copies a record, because the flow can change what it gets and the inbox might redeliver it. */
+/** Copies a record, because the flow can change it and the inbox might redeliver it. */
 export function copyRecord(record: InboxRecord): Parameters {
   const copy: Parameters = { ...record };
   for (const name in copy) if (typeof copy[name] === 'object') copy[name] = structuredClone(copy[name]);

@@ -23,7 +23,7 @@ export interface PollingConfig extends ReceivingConfig {
   filter?: string;
 }
 
-/** What a node polls. */
+/** The kind and the filters of a polling node. */
 export interface Polled<K extends 'incoming' | 'status'> {
   kind: K;
   /** The records that each choice of the property `filter` lets through. The first choice is the default. */
@@ -46,7 +46,7 @@ export function createReceiver(RED: NodeAPI, node: Node, config: ReceivingConfig
   };
 }
 
-/** Makes a node deliver what its account polls, and take acknowledgements at its input. */
+/** Makes a node deliver polled records, and read acknowledgements from its input. */
 export function runPollingNode<K extends 'incoming' | 'status'>(
   RED: NodeAPI,
   node: Node,
@@ -79,7 +79,7 @@ export function runPollingNode<K extends 'incoming' | 'status'>(
     endBadge(node);
     sender.close();
     subscription?.close();
-    // What was sent in this turn of the event loop is delivered in the next.
+    // A message that was sent in this turn of the event loop is delivered in the next.
     setImmediate(done);
   });
 }

@@ -3,34 +3,34 @@ import type { Inbox } from '../inbox/inbox';
 import type { OutboxRecord } from '../model';
 import type { BatchSlice, Given, InboxSubscriber } from './subscribers';
 
-/** Outbound messages that are sent into the flow in one go. */
+/** Outgoing messages that enter the flow together. */
 export interface OutboxBatch {
   records: readonly OutboxRecord[];
-  /** What the node said when it asked for them; `undefined` when it did not. */
+  /** The context that the node gave when it asked for them. `undefined`: it did not ask. */
   context: unknown;
-  /** Where they stand in what came together; absent when they are all. */
+  /** Their place among the messages that came together. Absent: these are all. */
   slice?: BatchSlice | undefined;
 }
 
-/** How an {@link OutboxSubscription} hands over. */
+/** How an {@link OutboxSubscription} delivers. */
 export interface OutboxSubscriptionOptions {
   /** The node's id. */
   id: string;
-  /** Gets only what it asked for itself, and what is left that nobody else takes. */
+  /** Gets only the messages that it asked for, and those that no other node gets. */
   onDemand: boolean;
-  /** What came together is sent in one go, however much it is. */
+  /** All messages that came together enter the flow together. */
   isList?: boolean;
-  /** Sends into the flow. Resolves with whether it got there: not when the flow was stopped meanwhile. */
+  /** Sends into the flow. Resolves with `false` if the flow was stopped before. */
   send(batch: OutboxBatch): Promise<boolean>;
 }
 
-/** One node's share of the outbound messages that the inbox keeps: sending is delivering. */
+/** A node's share of the outgoing messages in the inbox. A message that was sent into the flow is delivered. */
 export class OutboxSubscription implements InboxSubscriber<'outbox'> {
   readonly id: string;
   readonly onDemand: boolean;
   readonly #inbox: Inbox;
   readonly #options: OutboxSubscriptionOptions;
-  /** Slices of a list that is not complete. */
+  /** Entries of a list that is not complete. */
   #gathered: Entry<'outbox'>[] = [];
 
   constructor(inbox: Inbox, options: OutboxSubscriptionOptions) {
@@ -51,7 +51,7 @@ export class OutboxSubscription implements InboxSubscriber<'outbox'> {
     if (slice.isLast) this.#send(this.#gathered.splice(0), context);
   }
 
-  /** Ends it: what was not sent stays in the inbox. */
+  /** Ends the subscription. Messages that were not sent stay in the inbox. */
   detach(): void {
     this.#inbox.detach('outbox', this);
   }

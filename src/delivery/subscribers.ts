@@ -34,7 +34,7 @@ export interface InboxSubscriber<K extends Kind = Kind> {
   readonly id: string;
   /** On channel `callback`: the path of the node. */
   readonly path?: string | undefined;
-  /** Gets only what it asked for itself, and what is left that no other node gets. */
+  /** Gets only the records that it asked for, and those that no other node gets. */
   readonly onDemand?: boolean;
   /** Whether it takes a record of its channel. Absent: all of them. */
   wants?(record: Records[K]): boolean;
@@ -52,22 +52,22 @@ export interface InboxSubscriber<K extends Kind = Kind> {
 export interface Destination {
   /** The node that was called back, which alone gets the records. */
   address?: Address;
-  /** The node on demand that asked for the records, and what it wants handed back with them. */
+  /** The node on demand that asked for the records, and its context, which it gets back. */
   asker?: string;
   context?: unknown;
 }
 
-/** What the subscribers report. */
+/** Events of the subscribers. */
 export interface SubscribersEvents {
   /** Every node that is still part of the flows has taken an entry. */
   onTaken(pending: Pending): void;
   /** No node here wants an entry, or the only node that was to get it again is gone. */
   onPassedOver(pending: Pending): void;
-  /** Whether a kind is polled, for whatever reason. */
+  /** Whether a kind is polled, even if no node receives it. */
   isPolled(kind: Kind): boolean;
   /** No node receives an entry, and none that could is being redeployed. */
   onUntaken(pending: Pending): void;
-  /** A node threw when it was given something. */
+  /** A node threw when it got entries. */
   onFault(error: unknown): void;
 }
 
@@ -81,7 +81,7 @@ interface Away {
   comings: number;
 }
 
-/** What one node gets in a turn. */
+/** Entries for one node in a turn. */
 interface Batch {
   subscriber: InboxSubscriber;
   first: Pending;
@@ -118,14 +118,14 @@ export class Subscribers {
     this.#clock = clock;
   }
 
-  /** Adds a node. Nodes of a flow come in one turn of the event loop, and get what waits in the next. */
+  /** Adds a node. All nodes of a flow come in one turn of the event loop, and get waiting entries in the next. */
   attach(channel: Channel, subscriber: InboxSubscriber): void {
     this.here[channel].set(subscriber.id, subscriber);
     this.#comings++;
     this.giveAll();
   }
 
-  /** Takes a node away. It might be back after a redeploy, and then gets what the others got, and what is its own. */
+  /** Removes a node. If it returns after a redeploy, it gets the entries that it missed. */
   detach(channel: Channel, subscriber: InboxSubscriber): void {
     if (!this.isHere(channel, subscriber)) return;
     this.here[channel].delete(subscriber.id);
@@ -144,7 +144,7 @@ export class Subscribers {
     return this.here[channel].get(subscriber.id) === subscriber;
   }
 
-  /** Whether a node takes what comes on a channel, or a record of it. */
+  /** Whether a channel has a node, or a node that wants a record. */
   hasAny(channel: Channel, record?: InboxRecord): boolean {
     return [...this.here[channel].values()].some((one) => wants(one, record));
   }
@@ -155,7 +155,7 @@ export class Subscribers {
     return this.hasAny(channel, record) || away.some(({ subscriber }) => !subscriber.onDemand);
   }
 
-  /** What can be delivered here, as in `Item.subscribers`: the kinds that are polled, and the nodes that are called back. */
+  /** Names of the deliverable kinds and callback nodes, as in `Item.subscribers`. */
   get wanted(): string[] {
     const polled = kinds.filter((kind) => this.hasAny(kind) || this.#events.isPolled(kind));
     const called = [...this.here.callback.values()];
@@ -169,7 +169,7 @@ export class Subscribers {
     return here.filter(({ id, onDemand }) => !onDemand || id === asker);
   }
 
-  /** The node that gets what a node was called back with: that node, or else the first with its path. */
+  /** The node that gets the callbacks of an address: the called node, or else the first with its path. */
   calledAt(channel: Channel, { node, path }: Address): InboxSubscriber | undefined {
     const here = this.here[channel];
     return here.get(node) ?? [...here.values()].find((one) => one.path === path);
@@ -229,7 +229,7 @@ export class Subscribers {
     else for (const resolve of this.#onGiven.splice(0)) resolve();
   }
 
-  /** A node that went away since the last node came is being redeployed. One that went before is no longer part of the flows. */
+  /** A node that was removed after the last node came is being redeployed. An earlier one is no longer part of the flows. */
   #queueAll(): void {
     this.#isForAll = false;
     for (const away of Object.values(this.#away)) {
@@ -298,7 +298,7 @@ export class Subscribers {
     for (const [id, { subscriber }] of away) {
       if (!pendingFor.has(id) && (!subscriber.onDemand || id === together?.asker)) pendingFor.set(id, undefined);
     }
-    // What a node asked for before a restart is not asked for again: the service has moved on.
+    // A node does not ask again after a restart: the service has advanced its last poll date.
     return asking.length === 0 && pendingFor.size === 0 ? wanting.slice(0, 1) : asking;
   }
 

@@ -18,12 +18,12 @@ import {
   type Verdict,
 } from './identity';
 
-/** What the steps of an inbox work with. */
+/** The parts of an inbox that its steps use. */
 export type InboxContext = InboxParts & {
   readonly deadLetters: DeadLetters;
   /** Reads an opt-out or an opt-in. */
   consentOf(event: RecordOfKind): Consent | undefined;
-  /** Reports what a step threw. */
+  /** Reports an unexpected error of a step. */
   onFault(error: unknown): void;
   /** Takes a step once the store can be read, or after 60 s without the store. */
   runOnceReadable<Result>(step: Step<Result>): Promise<Result>;
@@ -68,13 +68,13 @@ export function createAccept(context: InboxContext, arrival: Arrival): Step<Verd
   return {
     mayAnswer,
     keys: candidates.flatMap(({ identity, known }) => [...keysOf(identity), ...(known?.keys ?? [])]),
-    // The service keeps what it called back, but has forgotten what was polled.
+    // The service calls back again, but it has forgotten a polled record.
     whileFailing: via === 'callback' ? 'refuse' : 'apply',
     decide(look, changes) {
       const accepted = candidates.map((candidate) => acceptRecord(context, candidate, look, changes));
       return (isWritten) => {
         if (!isWritten && mayAnswer) context.run(createLateMatch(candidates));
-        // What was taken without the store is in the store as soon as a later step is.
+        // A later step is written together with the changes that were made without the store.
         if (isWritten) arrival.hold?.letGo();
         else if (arrival.hold) context.run({ whileFailing: 'postpone', decide: () => () => arrival.hold?.letGo() });
         const fresh = arrival.gathered ?? [];
@@ -125,8 +125,7 @@ export function giveTogether(
 }
 
 /**
- * Judges one record and makes the changes that follow. Returns what to do when they are written, which adds an entry
- * that is to be given to nodes to `fresh`.
+ * Judges one record and makes its changes. Returns the effect, which adds a new entry to `fresh`.
  */
 function acceptRecord(
   context: InboxContext,
@@ -188,7 +187,7 @@ function acceptRecord(
   };
 }
 
-/** Finds a polled entry that waits for its nodes, or for what it answers. */
+/** Finds a polled entry that no node has yet. */
 function findWaiting({ entries }: InboxParts, kind: Kind, identity: Identity, changes: Changes): Entry | undefined {
   for (const { entry, identity: own, taken, pendingFor } of entries.values()) {
     if (entry.channel !== kind || entry.address || taken > 0 || changes.drop.has(entry.id)) continue;
@@ -201,7 +200,7 @@ function findWaiting({ entries }: InboxParts, kind: Kind, identity: Identity, ch
 /**
  * Keeps an entry from the nodes until the outcome of the message that it might answer is known.
  *
- * @param known what the account knows of its record; absent: to be asked
+ * @param known absent: to be asked for
  */
 export function holdBack(context: InboxContext, pending: Pending, known?: Correlating): void {
   const { entry } = pending;
@@ -211,7 +210,7 @@ export function holdBack(context: InboxContext, pending: Pending, known?: Correl
   void (correlating?.outcome ?? Promise.resolve()).then(match);
 }
 
-/** Says what an entry answers that was held back, and gives it to the nodes. */
+/** Matches an entry that was held back, and gives it to the nodes. */
 function createMatch(context: InboxContext, pending: Pending, known: Correlating | undefined): Step<void> {
   const { entries } = context;
   const { id, kind } = pending.entry;

@@ -14,7 +14,7 @@ export interface InboxParts {
   readonly clock: Clock;
   readonly entries: Entries;
   readonly subscribers: Subscribers;
-  /** Says what records answer. Absent: nothing. */
+  /** Matches records with sent messages. Absent: no record answers anything. */
   readonly correlator?: Correlator | undefined;
   /** Whether duplicates are left out. Duplicates of outgoing messages always are. */
   dedupe(): boolean;

@@ -4,7 +4,7 @@ import type { Journal } from '../journal/journal';
 import type { InboxRecord, RecordOfKind } from '../model';
 import type { Changes, Look } from '../store/store';
 
-/** A record with what it answers. */
+/** A record after it was matched with sent messages. */
 export interface Correlated {
   record: InboxRecord;
   /** A report has used the record. */
@@ -13,36 +13,36 @@ export interface Correlated {
   effect(): void;
 }
 
-/** What the account knows of a record that has come. */
+/** Matches one record with the sent messages that it might answer. */
 export interface Correlating {
   /** Whether the record might answer something. It then waits for a store that fails. */
   readonly mayAnswer: boolean;
   /** The keys that `correlate` looks at in any case. */
   readonly keys: readonly string[];
-  /** Pending while nobody knows yet what the record answers. Absent: that is known. */
+  /** Pending while the outcome is unknown of a message that the record might answer. Absent: all outcomes are known. */
   readonly outcome?: Promise<void> | undefined;
-  /** Says what the record answers, and changes what follows from that. */
+  /** Adds `sent` and `awaited` to the record, and ends the reply request that it answers. */
   correlate(look: Look, changes: Changes): Correlated;
 }
 
-/** Says what the account knows of a record. */
+/** Prepares the match of a record. */
 export type Correlator = (event: RecordOfKind) => Correlating;
 
-/** What consent needs. */
+/** What {@link readConsent} needs of the account. */
 export interface ConsentOptions {
   journal: Journal;
   now(): number;
-  /** Says which change a message asks for. Nothing while `optOut` is off. */
+  /** Finds the change that a message asks for. None while `optOut` is off. */
   wishOf: WishOf;
   /** The list has changed. */
   onChanged(): void;
 }
 
-/** What an opt-out or opt-in changes, in the step that accepts the message. */
+/** An opt-out or opt-in, which the step that accepts the message applies. */
 export interface Consent {
   /** Stands in the record as `optOut`. */
   readonly wish: ConsentChange;
-  /** Changes the list. Returns what to do when that is written. */
+  /** Changes the list. Returns the effect. */
   change(look: Look, changes: Changes): () => void;
 }
 

@@ -82,7 +82,7 @@ function isKind(value: unknown): value is Kind {
   return kinds.some((kind) => kind === value);
 }
 
-/** Names the nodes that can claim what a node was called back with, as in {@link Item.subscribers}. */
+/** Names the nodes that can claim the callbacks of an address, as in {@link Item.subscribers}. */
 export function nameSubscribers({ node, path }: { node: string; path?: string | undefined }): string[] {
   return path === undefined ? [`node ${node}`] : [`node ${node}`, `path ${path}`];
 }
@@ -93,12 +93,12 @@ export interface Together {
   group: string;
   /** Number of the new entries. */
   count: number;
-  /** The node on demand that asked for them, and what it wants handed back with them. */
+  /** The node on demand that asked for them, and its context, which it gets back. */
   asker?: string | undefined;
   context?: unknown;
 }
 
-/** An entry with what this process knows of its delivery. */
+/** An entry and its delivery in this process. */
 export class Pending {
   entry: Entry;
   readonly identity: Identity;

@@ -21,14 +21,14 @@ const changePrefix = 'change:';
 /** A date. If it has no fraction (`exact` is false), only its second counts. */
 type Instant = { ms: number; exact: boolean };
 
-/** What is remembered under the key of an identifier. */
+/** The value under the key of an identifier. */
 interface SeenId {
   polled: boolean;
   /** See {@link noteLeftOut}. */
   leftOut?: object | undefined;
 }
 
-/** What is remembered of one of the messages that share sender, body and second. */
+/** One of the messages with the same sender, body and second. */
 interface SeenMessage {
   instant: Instant;
   /** Key of the identifier. Absent while the message is known without one. */
@@ -45,7 +45,7 @@ const maxInOneSecond = 100;
 /** Whether a record was seen before. `repeated`: polled before, although the service marks a polled record as read. */
 export type Verdict = 'new' | 'duplicate' | 'repeated';
 
-/** What {@link judge} needs to know of the account. */
+/** Settings for {@link judge}. */
 export interface Memory {
   readonly clock: Pick<Clock, 'now'>;
   /** A shared store forgets by the time of its server. */
@@ -130,7 +130,7 @@ export function isSameMessage(a: Identity, b: Identity): boolean {
   return a.text !== undefined && a.text.key === b.text?.key && isSameInstant(a.text.instant, b.text.instant);
 }
 
-/** What a record answers. Blank if it answers nothing. */
+/** The result of matching a record. Blank if it answers nothing. */
 export function answerOf({ sent, awaited, optOut }: InboxRecord): object {
   return present({ sent, awaited, optOut });
 }
@@ -156,7 +156,7 @@ export function noteLeftOut(identity: Identity, answer: object | undefined, look
   remember.set(text.key, { ...knownText, value: JSON.stringify({ messages }) });
 }
 
-/** What {@link noteLeftOut} noted of a record. `undefined`: nothing. */
+/** Recalls the answer that {@link noteLeftOut} noted. `undefined`: it noted none. */
 export function recallLeftOut(identity: Identity, look: Look): object | undefined {
   const { id, text } = identity;
   const seenId = id === undefined ? undefined : parseRememberedValue(look(id), isSeenId);
@@ -165,7 +165,7 @@ export function recallLeftOut(identity: Identity, look: Look): object | undefine
 }
 
 /**
- * Merges what two processes, or two logins, have seen (see {@link Participant.merge}): keeps all messages of one second.
+ * Merges the memories of two processes, or two logins (see {@link Participant.merge}): keeps all messages of one second.
  */
 export function mergeSeen(key: string, { theirs, mine }: Versions): Remembered {
   if (!key.startsWith(textPrefix)) return mine;

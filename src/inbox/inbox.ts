@@ -15,13 +15,13 @@ import { mergeSeen, type Verdict } from './identity';
 
 export type { Arrival } from './accept';
 
-/** What the inbox needs. */
+/** What an {@link Inbox} needs of its account. */
 export interface InboxOptions extends Pick<InboxParts, 'journal' | 'clock' | 'dedupe' | 'dedupeMs' | 'correlator'> {
   /** Reads an opt-out or an opt-in. Absent: the account has no list of opted-out numbers. */
   consentOf?(event: RecordOfKind): Consent | undefined;
-  /** A node threw when it was given something. */
+  /** A node threw when it got entries. */
   onFault(error: unknown): void;
-  /** Counts what came and what became of it. */
+  /** Counters of received records. */
   counts: ReceiveCounts;
   /** The oldest unhandled record was dropped, because there are too many. */
   onDeadLettersFull(): void;
@@ -41,13 +41,13 @@ export interface ReceiveCounts {
   unhandled: number;
 }
 
-/** If the store does not answer for this long, records are delivered without what they answer. */
+/** If the store does not answer within this time, records are delivered without a match. */
 const maxMatchWaitMs = 60_000;
 
 /** Records accepted in one step. */
 const maxPieceSize = 500;
 
-/** What waits in an inbox. */
+/** Numbers of waiting records. */
 export interface InboxState {
   undelivered: number;
   /** When the oldest undelivered record came, in ms since 1970. */
@@ -57,8 +57,8 @@ export interface InboxState {
 }
 
 /**
- * Owns every record from the moment it is stored, polled or called back: keeps it until each node that it is for has
- * taken it, and recognises what was seen before.
+ * Owns each record, polled or called back, from the moment it is stored until every node that it is for has taken it.
+ * Recognises duplicates.
  *
  * A record is in the store before a node gets it. While the store fails, polled records are delivered anyway, because
  * the service has forgotten them, and called-back records are refused, because the service calls again.
@@ -100,14 +100,14 @@ export class Inbox {
     };
   }
 
-  /** Adds a node to those that get what comes on a channel. It gets soon what waits for it. */
+  /** Adds a node to a channel. It gets waiting entries in the next turn of the event loop. */
   attach<C extends Channel>(channel: C, subscriber: InboxSubscriber<KindOn<C>>): void {
     this.#context.subscribers.attach(channel, subscriber);
     this.journal.open();
     this.deadLetters.giveUnreceived();
   }
 
-  /** Takes a node away. What it has not taken waits for it, or for others. */
+  /** Removes a node from a channel. Entries that it has not taken wait for it, or for other nodes. */
   detach<C extends Channel>(channel: C, subscriber: InboxSubscriber<KindOn<C>>): void {
     this.#context.subscribers.detach(channel, subscriber);
   }
@@ -121,7 +121,7 @@ export class Inbox {
   async accept(arrival: Arrival, { onHeld }: Pick<Partial<PollEvents>, 'onHeld'> = {}): Promise<Verdict[]> {
     const { kind, via, records } = arrival;
     const { journal, subscribers } = this.#context;
-    // The service forgets what it was polled for. A commit takes its time, and a crash must not lose the answer.
+    // The service has forgotten a polled record. A commit takes its time, and a crash must not lose the answer.
     const hold = via === 'poll' ? journal.hold(JSON.stringify({ kind, records })) : undefined;
     if (hold) onHeld?.();
     const verdicts =
@@ -245,7 +245,7 @@ export class Inbox {
   }
 }
 
-/** Resumes what an earlier process left, claims the entries of a dead process, and forgets what a closed store keeps. */
+/** Resumes the entries of an earlier process, and claims those of a dead process. */
 function createInboxParticipant(context: InboxContext, wanted: Participant['wanted']): Participant {
   const { entries, subscribers, run } = context;
   return {
@@ -256,7 +256,7 @@ function createInboxParticipant(context: InboxContext, wanted: Participant['want
         if (!isEntry(entry) || entries.has(entry.id)) continue;
         const pending = new Pending(entry);
         entries.set(entry.id, pending);
-        // Other participants find what it might answer first.
+        // The other participants find their items first, which the entry might answer.
         if (entry.isHeldBack) run({ whileFailing: 'apply', decide: () => () => holdBack(context, pending) });
       }
       if (items.length > 0) subscribers.found();

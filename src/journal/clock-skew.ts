@@ -1,38 +1,38 @@
 import type { Clock } from '../clock';
 import type { Remembered } from '../store/store';
 
-/** The time in which nobody set the clock, in ms since 1970 as that said. */
+/** A time in which the clock was not set, in ms since 1970 as the clock said. */
 interface Stretch {
   from: number;
   until: number;
-  /** By how much the clock was ahead of the one that passes evenly. */
+  /** How far the clock was ahead of the elapsed time. */
   leadMs: number;
 }
 
-/** Set by less, nothing gets much too old. */
-const leastSetMs = 60_000;
+/** Smaller changes of the clock are ignored: they barely affect ages. */
+const minSetMs = 60_000;
 
-/** A clock that runs for so long, and is not set, is taken for right. */
+/** A clock that was not set for this time counts as right. */
 const trustedAfterMs = 3_600_000;
 
-/** A clock that is set more often is past help. */
-const mostStretches = 16;
+/** Number of changes of the clock that are remembered. */
+const maxStretches = 16;
 
-/** One for each clock: what was remembered before an account was deployed anew was so in the same process. */
+/** One for each clock, because a process keeps its knowledge across deployments of an account. */
 const known = new WeakMap<Clock, ClockSkew>();
 
 /**
- * Knows how old something is that was remembered before the clock was set: what this process has remembered since is as old as the
- * time that has passed says. Of what lies ahead it is only known that it is older than the setting of the clock, or
- * than the process: it counts from there.
+ * Corrects the ages of values that were remembered before the clock was set. Values of this process have the age that the
+ * elapsed time says. A value from the future is older than the change of the clock, or than the process: its age counts
+ * from there.
  */
 export class ClockSkew {
   readonly #clock: Clock;
-  /** Before the clock was set, the latest last. */
+  /** Earlier stretches, the latest last. */
   readonly #former: Stretch[] = [];
-  /** When the clock was set last, as far as was looked, or first looked at, in ms since 1970. */
+  /** When the last change of the clock was noticed, or else when this object was created, in ms since 1970. */
   setAt: number;
-  /** From here on lies what this process has remembered, also what was written again as it is read since the clock was set. */
+  /** The begin of the present stretch: this process has remembered, or corrected, every later value. */
   #from: number;
   #leadMs: number;
 
@@ -50,50 +50,50 @@ export class ClockSkew {
   }
 
   /**
-   * As if the clock had always been what it is now.
+   * Corrects a value as if the clock had always been as it is now.
    *
-   * @param isShared others remember there as well, whose clocks may be ahead, and the store forgets by itself
+   * @param isShared other processes remember in the store too, whose clocks can be ahead
    */
   read(remembered: Remembered, isShared = false): Remembered {
-    const isAhead = remembered.at - this.look() > leastSetMs && !isShared;
+    const isAhead = remembered.at - this.look() > minSetMs && !isShared;
     const at = isAhead ? this.setAt : this.timeOf(remembered.at);
     return at === remembered.at ? remembered : { ...remembered, at };
   }
 
-  /** When something was, in ms since 1970, as if the clock had always been what it is now. What lies ahead stays so. */
+  /** Corrects a time in ms since 1970, as if the clock had always been as it is now. A time in the future stays. */
   timeOf(at: number): number {
     this.look();
     let byMs = 0;
     for (const { from, until, leadMs } of this.#former) {
-      // It may have been set by so little before, or since, that nobody noticed.
-      if (at > from - leastSetMs && at < until + leastSetMs) byMs = Math.max(byMs, this.#leadMs - leadMs);
+      // Smaller changes of the clock were ignored.
+      if (at > from - minSetMs && at < until + minSetMs) byMs = Math.max(byMs, this.#leadMs - leadMs);
     }
     return at + byMs;
   }
 
   /**
-   * As it is to be in the store from now on. What lies ahead stays so for a while: where the clock is behind, as that of a machine that
-   * has just started may be, it is right.
+   * Corrects a value for the store. A value from the future stays for an hour, because the clock of a machine that has just
+   * started can be behind.
    */
   correct(remembered: Remembered, isShared = false): Remembered {
     const read = this.read(remembered, isShared);
     return read.at > remembered.at || this.#clock.now() - this.setAt >= trustedAfterMs ? read : remembered;
   }
 
-  /** As it is to be in the store from now on; `undefined`: its time is over. */
+  /** Corrects a value for the store. `undefined`: its time is over. */
   renew(remembered: Remembered): Remembered | undefined {
     const { at, forMs } = this.read(remembered);
     return at + forMs < this.#clock.now() ? undefined : this.correct(remembered);
   }
 
-  /** Notices whether the clock has been set, and returns what it says. What is noted before it is set once more has to be looked at before. */
+  /** Notices a change of the clock, and returns its time. To be called before anything is remembered by the clock. */
   look(): number {
     const now = this.#clock.now();
     const leadMs = now - this.#clock.elapsed();
-    if (Math.abs(leadMs - this.#leadMs) < leastSetMs) return now;
+    if (Math.abs(leadMs - this.#leadMs) < minSetMs) return now;
     const until = now - leadMs + this.#leadMs;
     this.#former.push({ from: this.#from, until, leadMs: this.#leadMs });
-    if (this.#former.length > mostStretches) this.#former.shift();
+    if (this.#former.length > maxStretches) this.#former.shift();
     this.setAt = now;
     this.#from = leadMs > this.#leadMs ? this.#from + leadMs - this.#leadMs : now;
     this.#leadMs = leadMs;

@@ -51,7 +51,7 @@ const nextModes = {
   closing: ['closed'],
 } as const;
 
-/** What a journal needs. */
+/** What a {@link Journal} needs of its account. */
 export interface JournalOptions {
   store: Store;
   clock: Clock;
@@ -78,7 +78,7 @@ type Reading = () => Promise<void>;
 /**
  * Takes one {@link Step} after the other, in the order in which they are asked for, and writes them. The steps of one
  * turn of the event loop share a commit, and so do those that come while a commit runs. The journal opens a failed store
- * again, and tells its participants what it finds there. It reads nothing of what it writes.
+ * again, and gives its participants the items in it. It does not read items or values.
  */
 export class Journal {
   readonly isShared: boolean;
@@ -143,7 +143,7 @@ export class Journal {
     this.#isWanted = true;
   }
 
-  /** Opens the store if it is closed, and finds what an earlier process left. Failures go to `onStore`. */
+  /** Opens the store if it is closed. Failures go to `onStore`. */
   open(): void {
     this.begin();
     this.#work();
@@ -185,7 +185,7 @@ export class Journal {
     this.#work();
   }
 
-  /** Writes what is unwritten and closes the store, unless it is opened again in the meantime. */
+  /** Writes all changes and closes the store, unless it is opened again in the meantime. */
   async close(): Promise<void> {
     this.#isWanted = false;
     this.#work();
@@ -312,7 +312,7 @@ export class Journal {
     }
   }
 
-  /** Opens the store, and tells the participants what is found there, now and later. */
+  /** Opens the store, and gives the participants its items. */
   async #open(): Promise<void> {
     const opening = {};
     this.#opening = opening;
@@ -436,7 +436,7 @@ export class Journal {
     return ({ id }) => !dropped.has(id) && !this.#writer.isDropped(id);
   }
 
-  /** Closes the store. Participants can forget what a durable store keeps. */
+  /** Closes the store. Participants can forget the items of a durable store. */
   async #close(): Promise<void> {
     if (this.#mode === 'closed') return;
     // An open store has everything that was to be written.

@@ -1,18 +1,18 @@
 import type { Changes, Item, Look, RecoveredWrite, Remembered } from '../store/store';
 
 /**
- * What becomes of a step while the store fails: `refuse` rejects it with `SMS_STORE`, `postpone` takes it when the store
+ * Behaviour of a step while the store fails: `refuse` rejects it with `SMS_STORE`, `postpone` takes it when the store
  * is back, `apply` takes it now and writes it then.
  */
 export type WhileFailing = 'refuse' | 'postpone' | 'apply';
 
-/** One change of what is stored. */
+/** One change of the store. */
 export interface Step<Result> {
   /** The keys that `decide` looks at in any case, which are read before. Absent: none. */
   readonly keys?: readonly string[];
   /**
-   * Says what changes, and changes nothing else. It is called again when what it looked at is read, and when another
-   * process changed that in between. `changes` can have those of earlier steps in the same commit, and `look` sees them.
+   * Adds changes, and has no other effect. It is called again after a key that it looked at was read, or was changed by
+   * another process. `changes` can have those of earlier steps in the same commit, and `look` sees them.
    *
    * Returns the effects, which run once, after the commit. An error that they throw rejects the step, and does not count
    * as a failure of the store.
@@ -40,7 +40,7 @@ export function createChange(change: (changes: Changes) => void, then = () => {}
   };
 }
 
-/** Creates a step that looks at what is remembered, and changes nothing. */
+/** Creates a step that reads remembered values, and changes nothing. */
 export function createReading<Result>(whileFailing: WhileFailing, read: (look: Look) => Result): Step<Result> {
   return {
     whileFailing,
@@ -51,7 +51,7 @@ export function createReading<Result>(whileFailing: WhileFailing, read: (look: L
   };
 }
 
-/** What is remembered under a key, as this process and, in a shared store, other processes changed it. */
+/** Two versions of the value under a key of a shared store. */
 export interface Versions {
   /** In the store now. */
   theirs: Remembered;
@@ -68,8 +68,8 @@ export interface HeldItem extends Item {
 /** A part of the library that keeps items in a journal. */
 export interface Participant {
   /**
-   * Takes charge of items of its part, some of which it might know. No step is taken until it has returned, or what it
-   * returns has resolved.
+   * Takes charge of items of its part, some of which it might know. No step is taken before it has returned, or the
+   * promise that it returns has resolved.
    *
    * @param isOpening these are all items that this process has in the store; otherwise a dead process left them
    */

@@ -138,11 +138,11 @@ export class StepWriter {
     if (isNoChange(changes)) return;
     this.hasUnsaved = true;
     addChanges(this.#unsaved, changes);
-    // A step that was taken holds, whatever others change.
+    // A step that was taken is valid, even if another process changes its keys.
     this.#unsaved.compare.clear();
   }
 
-  /** The unsaved changes, merged with what other processes have remembered in the meantime. */
+  /** Merges the unsaved changes with the values of other processes. */
   #mergeUnsaved(recalled: Recalled): Changes {
     const remember = new Map(this.#unsaved.remember);
     for (const key of this.#store.shared ? remember.keys() : []) {

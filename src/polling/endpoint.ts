@@ -7,11 +7,11 @@ import type { Arrival, Inbox } from '../inbox/inbox';
 import type { InboxRecord, Kind } from '../model';
 import { type PollEvents, PollLoop, type PollOutcome, type PollState } from './poll-loop';
 
-/** How an endpoint is polled, and for how long what it brings is known. */
+/** How an endpoint is polled, and how long its identifiers are remembered. */
 export interface PollSettings {
-  /** How long to wait after an empty poll (§8). */
+  /** Time to wait after an empty poll (§8). */
   pauseMs: number;
-  /** Polls in flight at once while messages keep coming. */
+  /** Polls in flight at the same time while messages keep coming. */
   parallelPolls: number;
   /** Whether duplicates are left out. */
   dedupe: boolean;
@@ -19,56 +19,56 @@ export interface PollSettings {
   dedupeMs: number;
 }
 
-/** In whose name an endpoint is polled, and by whose settings. */
+/** A member whose login and settings a poll uses. */
 export interface Poller {
   readonly settings: PollSettings;
   readonly client: Client;
 }
 
-/** Who wants an endpoint polled. */
+/** A node, or another part of the library, that needs an endpoint polled. */
 export interface Watcher {
-  /** The loop has changed its state; also called once when the watcher joins a loop that runs. */
+  /** The loop has changed its state. Also called when the watcher joins a running loop. */
   onState(state: PollState): void;
-  /** The service, or the store, has begun to fail. Called once for each time. */
+  /** The service or the store has begun to fail. Called once per failure. */
   onFailing(error: SmsError): void;
-  /** All of it works again. Called once for the loop: only the watcher that has been there the longest is told. */
+  /** Service and store work again. Only the first watcher of the loop is called. */
   onRecovered(): void;
-  /** How often to poll; the shortest interval of all watchers holds. Only for the outbox. */
+  /** Interval of polls of outgoing messages. The shortest interval of all watchers applies. */
   intervalMs?: number;
 }
 
-/** Who takes what is polled. */
+/** A node that gets the polled records. */
 export interface Receiving {
-  /** Records that its flow has and has not acknowledged. */
+  /** Number of records that the flow has not acknowledged. */
   readonly outstanding: number;
-  /** Further records that it can take before one is acknowledged. */
+  /** Number of records that it can get before one is acknowledged. */
   readonly room: number;
 }
 
-/** Where the loop of an endpoint stands. */
+/** The state of an endpoint's loop. */
 export interface PollSummary {
   kind: Kind;
   state: PollState['name'];
-  /** When it came to that state. */
+  /** When the state began, in ms since 1970. */
   since: number;
-  /** When the service last answered as it should, with something or with nothing. */
+  /** When the service last answered without an error, in ms since 1970. */
   lastAnswerAt?: number;
-  /** Why it fails, if it does. */
+  /** The error, in state `failing`. */
   error?: SmsError;
 }
 
-/** Who asked for a poll, if not the loop. */
+/** The node that asked for a poll. Absent: the loop did. */
 type Asker = Pick<Arrival, 'asker' | 'context'>;
 
-/** What an endpoint stands on. */
+/** What an endpoint needs of its account. */
 export interface EndpointHost {
   readonly clock: Clock;
   readonly polls: Polls;
-  /** Those who are here. */
+  /** Members of the account. */
   readonly members: ReadonlySet<Poller>;
-  /** Those that hold while nobody watches. */
+  /** Settings that apply while no watcher is here. */
   readonly settings: PollSettings | undefined;
-  /** Why what comes cannot be kept now, if so. */
+  /** Why answers cannot be stored now. */
   failure(): SmsError | undefined;
   inboxOf(member: Poller): Inbox;
   /**
@@ -77,32 +77,32 @@ export interface EndpointHost {
    * @throws SmsError `SMS_STORE` when it cannot be kept, `SMS_CLOSED` when nobody is here
    */
   ready(member: Poller | undefined): Promise<Poller>;
-  /** The poll has come to another state, or has been answered. */
+  /** The state has changed, or a poll was answered. */
   onChanged(): void;
-  /** The service has nothing more of a kind for now. */
+  /** The service has no more records of a kind for now. */
   onDrained(kind: Kind): void;
 }
 
-/** What sets an endpoint apart from the others. */
+/** The differences between the endpoints. */
 interface Plan {
   fetch(client: Client, options: CallOptions): Promise<readonly InboxRecord[]>;
-  /** How long to wait when there was nothing. */
+  /** Time to wait after an empty answer. */
   pauseMs(settings: PollSettings | undefined, watchers: Iterable<Watcher>): number;
-  /** Polls in flight at once while messages keep coming. */
+  /** Polls in flight at the same time while messages keep coming. */
   parallelPolls(settings: PollSettings | undefined): number;
-  /** What a poll brought, as the loop has to see it. */
+  /** The outcome of a poll for the loop. */
   judge(verdicts: readonly Verdict[]): PollOutcome;
-  /** One poll at a time, since each moves the one date on that they all go by. */
+  /** One poll at a time, because each advances the last poll date. */
   takesTurns: boolean;
 }
 
 /**
- * Answers of an endpoint that may be held and not flushed beside one for each poll of its `parallelPolls`, so that a disk that is slow to
- * flush does not set the pace; each of them is a message more that a power cut may cost.
+ * Answers that can be held and not flushed, in addition to `parallelPolls`, so that a slow disk does not set the pace. A
+ * power cut can lose each of them.
  */
 const maxAhead = 2;
 
-/** What comes piece by piece, each piece once (§4.2, §4.4). */
+/** Endpoints that give records piece by piece, each once (§4.2, §4.4). */
 const queue: Omit<Plan, 'fetch'> = {
   pauseMs: (settings) => settings?.pauseMs ?? 0,
   parallelPolls: (settings) => settings?.parallelPolls ?? 1,
@@ -110,7 +110,7 @@ const queue: Omit<Plan, 'fetch'> = {
   takesTurns: false,
 };
 
-/** What comes whole since the last time (§4.3): polled at intervals, whatever it brings. */
+/** The endpoint that gives everything since the last poll (§4.3), polled at intervals. */
 const list: Omit<Plan, 'fetch'> = {
   pauseMs: (_, watchers) => Math.min(...[...watchers].map(({ intervalMs }) => intervalMs ?? Number.POSITIVE_INFINITY)),
   parallelPolls: () => 1,
@@ -124,20 +124,20 @@ const plans: Readonly<Record<Kind, Plan>> = {
   outbox: { ...list, fetch: (client, options) => client.pollOutbox(options) },
 };
 
-/** One endpoint that is polled, for all who want it: its loop runs while somebody does. */
+/** An endpoint of the service, with a loop that runs while it has watchers. */
 export class Endpoint {
-  /** How often the service has answered. */
+  /** Number of answers of the service. */
   answers = 0;
   readonly #kind: Kind;
   readonly #plan: Plan;
   readonly #host: EndpointHost;
   readonly #loop: PollLoop;
-  /** In the order in which they came, each with the member it belongs to. */
+  /** Watchers in the order in which they came, with their members. */
   readonly #watchers = new Map<Watcher, { member: Poller; receiver: Receiving | undefined }>();
-  /** What fails, and the watchers have been told of: the service, the store. */
+  /** Failures that the watchers know of. */
   readonly #told = new Told<'service' | 'store'>();
   #turn: Promise<unknown> = Promise.resolve();
-  /** Since when the loop has been in its state, and when the service last answered. */
+  /** When the loop came to its state, and when the service last answered. */
   #since = 0;
   #lastAnswerAt: number | undefined;
 
@@ -148,7 +148,6 @@ export class Endpoint {
     this.#loop = new PollLoop(
       {
         poll: (events) => this.#poll(events),
-        // No more than each receiver can take.
         maxUnderWay: () =>
           Math.min(this.#plan.parallelPolls(this.settings) + maxAhead, ...this.#receivers.map(({ room }) => room)),
         pauseMs: () => this.#plan.pauseMs(this.settings, this.#watchers.keys()),
@@ -159,7 +158,7 @@ export class Endpoint {
     );
   }
 
-  /** Those of the member who started the loop; while none runs, the account's. */
+  /** The settings of the member that started the loop. Without a loop, those of the account. */
   get settings(): PollSettings | undefined {
     return this.#starter?.settings ?? this.#host.settings;
   }
@@ -168,7 +167,7 @@ export class Endpoint {
     return this.#watchers.size > 0;
   }
 
-  /** Where the loop stands, while it runs. */
+  /** The state of the loop. Absent if it does not run. */
   get summary(): PollSummary | undefined {
     if (!this.isWatched) return undefined;
     const { state } = this.#loop;
@@ -183,9 +182,9 @@ export class Endpoint {
   }
 
   /**
-   * Polls for as long as somebody watches, and only while each receiver can take more. Returns how to stop watching.
+   * Polls until the watcher stops, and only while each receiver has room. Returns how to stop.
    *
-   * @param receiver takes what is polled; absent: it goes by no measure
+   * @param receiver the node that gets the records; absent: the watcher has no limit
    */
   watch(member: Poller, watcher: Watcher, receiver?: Receiving): () => void {
     const isFirst = this.#watchers.size === 0;
@@ -193,7 +192,7 @@ export class Endpoint {
     this.#watchers.set(watcher, { member, receiver });
     this.holdOrResume();
     if (isFirst) {
-      // Whoever starts it is not told of the end of what those before have seen begin.
+      // The next to start the loop has not seen its failure begin.
       this.#told.clear();
       this.#since = this.#host.clock.now();
       this.#loop.start();
@@ -211,13 +210,13 @@ export class Endpoint {
     };
   }
 
-  /** Polls now for one who asked. Returns how many records were new. */
+  /** Polls now for a node that asked. Returns the number of new records. */
   async pollFor(member: Poller, asker: string, context: unknown): Promise<number> {
     const verdicts = await this.#fetch(member, {}, { asker, context });
     return verdicts.filter((verdict) => verdict === 'new').length;
   }
 
-  /** Polls only while what comes can be kept and taken. */
+  /** Polls only while answers can be stored and each receiver has room. */
   holdOrResume(): void {
     const error = this.#host.failure();
     const full = this.#receivers.filter(({ room }) => room === 0);
@@ -227,10 +226,7 @@ export class Endpoint {
     } else this.#loop.resume();
   }
 
-  /**
-   * The member who started the loop, or whose node has watched it the longest since that one has gone: what watches in its name may
-   * stay.
-   */
+  /** The member of the first watcher, among those that are still here. A watcher can outlive its member. */
   get #starter(): Poller | undefined {
     for (const { member } of this.#watchers.values()) if (this.#host.members.has(member)) return member;
     return undefined;
@@ -247,7 +243,7 @@ export class Endpoint {
     return 'empty';
   }
 
-  /** One poll, from the request until what it brought is kept. The account outlives it. */
+  /** Makes one poll, and stores its records. */
   #fetch(member: Poller | undefined, events: Partial<PollEvents>, asker?: Asker): Promise<Verdict[]> {
     const host = this.#host;
     const fetch = async (onAnswer: () => void) => {
@@ -258,7 +254,7 @@ export class Endpoint {
       host.onChanged();
       if (records.length === 0) return [];
       const arrival = { kind: this.#kind, records, via: 'poll', ...asker } as Arrival;
-      // What moves one date on is asked for when it is due, whatever it has brought.
+      // Polls that take turns are made at their interval, not as soon as the last answer is held.
       return host.inboxOf(poller).accept(arrival, this.#plan.takesTurns ? {} : events);
     };
     return host.polls.track((onAnswer) => {
@@ -273,7 +269,7 @@ export class Endpoint {
     if (state.name !== previous.name) this.#since = this.#host.clock.now();
     this.#host.onChanged();
     const failing = state.name === 'failing' ? state.error : undefined;
-    // The store may fail and come back while the service fails all the time.
+    // The store can fail and recover while the service keeps failing.
     const what = failing?.code === 'SMS_STORE' ? 'store' : 'service';
     const isNew = failing !== undefined && this.#told.tell(what);
     const hasRecovered = !failing && state.name !== 'paused' && this.#told.size > 0;
@@ -290,11 +286,11 @@ export class Endpoint {
 /** The endpoints of an account. */
 export type Endpoints = Readonly<Record<Kind, Endpoint>>;
 
-/** Polls that are not handed over yet; they outlive those who wanted them. */
+/** Polls whose records are not stored yet. They outlive the nodes that wanted them. */
 export class Polls {
-  /** Each resolves when it is handed over. */
+  /** Each resolves when the records are stored. */
   readonly #inFlight = new Set<Promise<void>>();
-  /** Those whose answer has begun to arrive. */
+  /** The polls whose answers have begun to arrive. */
   readonly #arriving = new Set<Promise<void>>();
 
   get size(): number {
@@ -302,9 +298,9 @@ export class Polls {
   }
 
   /**
-   * Keeps sight of a poll until it has been handed over.
+   * Tracks a poll until its records are stored.
    *
-   * @param poll tells by its argument that its answer has begun to arrive
+   * @param poll calls its argument when its answer begins to arrive
    */
   track<T>(poll: (onAnswer: () => void) => Promise<T>): Promise<T> {
     const polling = poll(() => void this.#arriving.add(handedOver));
@@ -317,7 +313,7 @@ export class Polls {
     return polling;
   }
 
-  /** Resolves when those that are in flight now have been handed over. */
+  /** Resolves when the present polls have ended. */
   async ended(): Promise<void> {
     await Promise.all(this.#inFlight);
   }
@@ -327,7 +323,7 @@ export class Polls {
     if (this.size > 0) await Promise.race(this.#inFlight);
   }
 
-  /** Resolves when those have been handed over whose answer has begun to arrive by now, or after `graceMs`. */
+  /** Resolves when the polls have ended whose answers have begun to arrive, or after `graceMs`. */
   async arrived(clock: Clock, graceMs: number): Promise<void> {
     if (this.#arriving.size === 0) return;
     const grace = new AbortController();

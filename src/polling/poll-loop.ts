@@ -11,10 +11,10 @@ export type PollState =
   | { name: 'paused'; unacknowledged: number }
   | { name: 'failing'; error: SmsError };
 
-/** What one poll brought: something new, only records that had been polled before, or nothing (204). */
+/** The outcome of a poll: something new, only records that were polled before, or nothing (204). */
 export type PollOutcome = 'new' | 'repeated' | 'empty';
 
-/** What a poll reports before it ends. */
+/** Events of a poll. */
 export interface PollEvents {
   /** The request has left on an open connection. */
   onSent(): void;
@@ -22,7 +22,7 @@ export interface PollEvents {
   onHeld(): void;
 }
 
-/** What a loop polls, and how. Read again before each poll, so that a running loop notices changes. */
+/** The source of a loop. The loop calls its functions before each poll, and so notices changes. */
 export interface PollSource {
   /**
    * Makes one poll and hands over what it brought. The loop never aborts it: the service marks a message as read when it
