@@ -55,8 +55,7 @@ const status = {
 };
 
 /**
- * The English words of all badges, as the catalog of `sms-account` has them. Runtimes show these words, whatever the
- * language of the server, and the editor translates them.
+ * The English words of all badges, as the catalog of `sms-account` has them. Runtimes show these words in every language of the server, and the editor translates them.
  */
 export const badgeWords = { short, status } as const;
 
@@ -71,7 +70,7 @@ export function formatBadge(key: BadgeKey, params: BadgeParams = {}): string {
 }
 
 /**
- * Translates the words of a badge. Returns words that no badge has as they are.
+ * Translates the words of a badge. Returns unknown words unchanged.
  *
  * @param translate looks a key up, and fills in its parameters
  */

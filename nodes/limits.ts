@@ -2,27 +2,27 @@ import { SmsError } from '../src/errors';
 import { measureText } from '../src/message/gsm';
 import { isBlank } from '../src/wire/fields';
 
-/** Which numbers a property takes. */
+/** The range of a property. */
 export interface Range {
   min: number;
   max: number;
   whole?: true;
 }
 
-/** A property whose default holds where it is blank. */
+/** A property with a default for a blank value. */
 export interface Setting extends Range {
   byDefault: number;
 }
 
-/** A property that sets a limit: blank is no limit, and so is its absence where there is no default. */
+/** A property that sets a limit. Blank means no limit, and so does an absent value without a default. */
 export interface Limit extends Range {
   byDefault?: number;
 }
 
-/** More than anybody means. */
+/** Larger than any useful value. */
 const largest = 1_000_000_000;
 
-/** The shortest time that counts as one: 0 has a meaning of its own, or is refused. */
+/** Smallest duration above 0, because 0 is refused or has another meaning. */
 const shortest = 0.001;
 
 /** 36 ms. */
@@ -34,7 +34,7 @@ const daySeconds = 86_400;
 const yearHours = 8_760;
 const yearMinutes = 525_600;
 
-/** 23 days: nobody means to read less often. */
+/** 23 days, longer than any useful interval. */
 const longestInterval = 2_000_000;
 
 const acknowledgement = {
@@ -50,7 +50,7 @@ const sending = {
   priority: { byDefault: 0, min: -10, max: 10, whole: true },
 } as const;
 
-/** Every number among the nodes' properties, by type and name: the ranges and defaults of runtime and form alike. */
+/** Ranges and defaults of all numeric properties, by node type and property, for runtime and form. */
 export const limits = {
   'sms-account': {
     timeout: { byDefault: 30, min: shortest, max: daySeconds },
@@ -78,14 +78,14 @@ export const limits = {
   'sms-callback-in': acknowledgement,
 } as const satisfies Record<string, Record<string, Setting | Limit>>;
 
-/** Says whether a value is a number of a range. Text in decimal digits counts, since `${NAME}` gives text; blank is none. */
+/** Says whether a value is a number in a range. Text of decimal digits counts, because `${NAME}` becomes text. Blank does not. */
 export function isInRange(value: unknown, { min, max, whole }: Range): boolean {
   if (typeof value !== 'number' && (typeof value !== 'string' || !isDecimal(value.trim()))) return false;
   const number = Number(value);
   return number >= min && number <= max && (!whole || Number.isInteger(number));
 }
 
-/** Says whether a range has no upper end that a person would want to know. */
+/** Says whether a range has no useful upper end. */
 export function isOpenEnded({ max }: Range): boolean {
   return max === largest;
 }
@@ -95,8 +95,8 @@ function isDecimal(text: string): boolean {
 }
 
 /**
- * Whether Node-RED puts an environment variable in the place of a value, which is then known only at run time. It does so with
- * nothing else around.
+ * Says whether Node-RED replaces a value by an environment variable, so that it is known only at run time. The variable must
+ * be the whole value.
  */
 export function isEnv(value: unknown): boolean {
   return /^\$\{[^\s}]+\}$/.test(String(value));
@@ -105,7 +105,7 @@ export function isEnv(value: unknown): boolean {
 const maxKeyLength = 256;
 
 /**
- * Reads a key that a message has for its node.
+ * Reads the key of a message.
  *
  * @throws SmsError `SMS_INPUT` with the field
  */

@@ -18,18 +18,17 @@ import { translate, translateError } from './runtime/texts';
 /** The node that receives the records of a kind. */
 const receivers = { incoming: 'sms in', status: 'sms status', outbox: 'sms outbox' } as const;
 
-/** What happens within this time is told in one line. */
+/** Messages within this time are logged in one line. */
 const togetherMs = 1_000;
 
-/** What is known of the account nodes of one Node-RED. */
+/** The account nodes of one Node-RED. */
 interface Accounts {
   nodes: AccountNodes;
   places: AccountPlaces;
 }
 
 /**
- * By the server of the editor. Node-RED loads a package again that was removed and is installed again, while the routes are still
- * those of the first time.
+ * Accounts by admin server. If a package is removed and installed again, Node-RED loads it again but keeps the first routes.
  */
 const accountsByServer = new WeakMap<NodeAPI['httpAdmin'], Accounts>();
 
@@ -126,7 +125,7 @@ function serveOnce(RED: NodeAPI): Accounts {
   return accounts;
 }
 
-/** Says in the log what became of kept texts that no flow is told of. */
+/** Logs stored messages that were given up or discarded without an outcome in a flow. */
 function logKeptTexts(RED: NodeAPI, node: Node): Required<Pick<AccountSettings, 'onAbandoned' | 'onDiscarded'>> {
   const counts = new Map<string, number>();
   const tellAll = () => {
@@ -138,7 +137,7 @@ function logKeptTexts(RED: NodeAPI, node: Node): Required<Pick<AccountSettings, 
       if (counts.size === 0) setTimeout(tellAll, togetherMs).unref();
       counts.set(id, (counts.get(id) ?? 0) + 1);
     },
-    // What no node takes is the account's own.
+    // A message without a node belongs to the account.
     onDiscarded: (id) => node.log(translate(RED, 'log.discarded', { node: id || node.id })),
   };
 }

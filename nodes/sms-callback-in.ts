@@ -147,7 +147,7 @@ function notNow(text: string): CallbackAnswer {
   return { status: 503, text };
 }
 
-/** The token. If it is an environment variable without a value, the name of that. */
+/** Returns the token, or the name of an environment variable that is not set. */
 function findToken(RED: NodeAPI, node: CallbackNode & { _alias?: string }): unknown {
   const { token } = node.credentials ?? {};
   if (!isBlank(token)) return token;

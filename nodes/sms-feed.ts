@@ -24,7 +24,7 @@ export = (RED: NodeAPI) => {
     const stop = new AbortController();
     let loop: PollLoop | undefined;
 
-    /** Each read checks all of them, so that none covers up by its badge what the start has found. */
+    /** Each read checks all settings, so that its badge does not hide an error of the start. */
     const parseSettings = () => ({
       format: parseChoice('format', config.format, ['ATOM', 'RSS']),
       messages: parseChoice('messages', config.messages, ['all', 'out', 'reply']),
@@ -81,7 +81,7 @@ export = (RED: NodeAPI) => {
           this.send([await read({})]);
           return 'empty' as const;
         } catch (error) {
-          // Each try shows that it reads, so each that fails has to show that it did.
+          // Because each try shows the reading badge, each failed try shows its error.
           this.status(badges.error(error));
           throw error;
         }
@@ -109,7 +109,7 @@ function createList({ entries, ...facts }: Feed, message: SmsMessage): SmsMessag
   return Object.assign(message, { payload: entries, sms: withAckId(message, facts) });
 }
 
-/** @throws SmsError `SMS_INPUT` when it is given and not a whole number from 1 to 300 (§8) */
+/** @throws SmsError `SMS_INPUT` if it is not blank and not a whole number from 1 to 300 (§8) */
 function parseSize(value: unknown): number {
   const { size } = limits['sms-feed'];
   if (isBlank(value)) return size.byDefault;

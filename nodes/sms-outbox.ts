@@ -21,7 +21,7 @@ export = (RED: NodeAPI) => {
     const sender = new FlowSender(RED, this);
     let subscription: OutboxSubscription | undefined;
     let output: 'each' | 'list' = 'each';
-    /** The poll that was asked for last, and one that has not begun. */
+    /** The last requested poll, and a poll that has not started. */
     let last: Promise<unknown> = Promise.resolve();
     let waiting: Promise<number> | undefined;
     const stop = new AbortController();
@@ -33,7 +33,7 @@ export = (RED: NodeAPI) => {
       this.status(badges.messages(records));
     };
 
-    /** Sends records into the flow, as copies of the message that asked for them if one did. */
+    /** Sends records into the flow. If an input triggered the poll, they are copies of it. */
     const send = ({ records, context, slice }: OutboxBatch): Promise<boolean> => {
       const trigger = (context ?? {}) as SmsMessage;
       const { index = 0, count = records.length } = slice ?? {};
@@ -67,7 +67,7 @@ export = (RED: NodeAPI) => {
       });
     };
 
-    /** Polls once what polls is done. Who asks while another waits for that gets nothing more by a poll of its own. */
+    /** Polls after the present poll has ended. Inputs that wait at that time share the next poll. */
     const pollInTurn = (message: SmsMessage): Promise<number> => {
       if (waiting) return waiting.then(() => 0);
       const start = () => {
@@ -124,7 +124,7 @@ function createList(RED: NodeAPI, records: readonly OutboxRecord[], trigger: Sms
   return [{ ...copyMessage(RED, trigger, ['payload']), payload: structuredClone(records) }];
 }
 
-/** @param first parts of the first of them */
+/** @param first parts of the first record */
 function createEach(
   RED: NodeAPI,
   records: readonly OutboxRecord[],

@@ -41,7 +41,7 @@ const consentChanges: readonly ConsentChange[] = ['out', 'in'];
 /** An account node whose configuration can be used. */
 type UsableNode = AccountNode & { membership: Membership };
 
-/** The account nodes that run, in the order of the flows. */
+/** The deployed account nodes, in the order of the flows. */
 export type RunningNodes = Pick<AccountNodes, 'get' | 'values'>;
 
 /** Accepts JSON only, because a page of another site cannot make a browser post JSON. */

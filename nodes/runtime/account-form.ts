@@ -17,15 +17,15 @@ import { translateError } from './texts';
 const credentialFields = ['apiKey', 'userId', 'password'] as const;
 const formFields = ['id', ...connectionFields, ...credentialFields] as const;
 
-/** How to reach the service as the form of an account has it, as text. */
+/** Connection settings from the form of an account, as text. */
 type ConnectionForm = { [Field in (typeof formFields)[number]]?: string };
 
-/** A node as it is deployed, be it started or not. */
+/** A deployed node, started or not. */
 type DeployedNode = Parameters<Parameters<NodeAPI['nodes']['eachNode']>[0]>[0];
 
 type SavedAccount = DeployedNode & { baseUrl?: unknown };
 
-/** Answers what the form of an account asks of the runtime, with the values that it has, saved or not. */
+/** Serves the admin routes for the form of an account, which use the values in the form. */
 export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
   const mayWrite = RED.auth.needsPermission('sms-account.write');
 
@@ -52,7 +52,7 @@ export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
         else report.others.push(id);
       }
     } catch {
-      // What cannot be used yet is like no other.
+      // Incomplete values match no other node.
     }
     response.json(report);
   });
@@ -74,7 +74,7 @@ async function testConnection(settings: ConnectionSettings) {
   }
 }
 
-/** Reads the body of a question. A value that no field of a form has counts as a field left blank. */
+/** Reads the request body. A value that a form field cannot have counts as blank. */
 function parseForm(body: unknown): ConnectionForm {
   const form: ConnectionForm = {};
   const given = Object(body) as Record<string, unknown>;
@@ -87,7 +87,7 @@ function parseForm(body: unknown): ConnectionForm {
 
 /** @throws SmsError `SMS_CONFIG` */
 function readForm(RED: NodeAPI, form: ConnectionForm): ConnectionSettings {
-  // The credentials of a node that is no account are none of its business.
+  // Only the credentials of account nodes can be used.
   const saved = findNode(RED, ({ id, type }) => id === form.id && type === 'sms-account');
   const config: ConnectionConfig = {};
   for (const name of connectionFields) {
@@ -103,9 +103,9 @@ function readForm(RED: NodeAPI, form: ConnectionForm): ConnectionSettings {
 }
 
 /**
- * Those of the form; in the place of one that it does not hold the one that is saved.
+ * Returns the credentials of the form, and the saved credential for each one that the form does not have.
  *
- * @throws SmsError `SMS_CONFIG` for one that is needed and was saved for another address: whoever may edit may not read it
+ * @throws SmsError `SMS_CONFIG` if a needed credential was saved for another address, because editors must not be able to read it
  */
 function chooseCredentials(
   RED: NodeAPI,
@@ -123,7 +123,7 @@ function chooseCredentials(
     const isSaved = given === undefined || given === savedPassword;
     const value = resolveVariable(RED, isSaved ? known[field] : given, saved?.id);
     if (isBlank(value)) continue;
-    // Of an address that is none something else is told.
+    // An invalid address has an error of its own.
     if (isSaved && isElsewhere && origin !== undefined && needed.includes(field)) {
       throw new SmsError('credentialElsewhere', { field, params: { field } });
     }
@@ -132,13 +132,13 @@ function chooseCredentials(
   return credentials;
 }
 
-/** Scheme, host and port of an address; `undefined` when it is none. */
+/** Returns scheme, host and port of an address, or `undefined` if it is invalid. */
 function originOf(address: unknown): string | undefined {
   const text = String(address ?? '').trim();
   return URL.canParse(text) ? new URL(text).origin : undefined;
 }
 
-/** A variable as a subflow declares it, with what it is where an instance says nothing else. */
+/** An environment variable that a subflow declares, with its default. */
 interface Declaration {
   name: string;
   type?: string;
@@ -147,14 +147,13 @@ interface Declaration {
   id: string;
 }
 
-/** Types whose value is known without a message and at once. */
+/** Types that can be evaluated without a flow message, synchronously. */
 const knownTypes = ['str', 'num', 'bool', 'json', 'env', 'cred'];
 
 /**
- * Puts the value of a variable in the place of `${NAME}`, as Node-RED does it in what is deployed; a form still holds the name. What is
- * not set stays as it is.
+ * Replaces `${NAME}` by the value of the variable, as Node-RED does for deployed nodes. A variable without a value stays.
  *
- * @param id the deployed account that the form is of, if any. One in a subflow runs only as copies: it has what the subflow itself says.
+ * @param id id of the deployed account. An account in a subflow gets the defaults of the subflow.
  */
 function resolveVariable(RED: NodeAPI, value: unknown, id: string | undefined): unknown {
   if (typeof value !== 'string' || !isEnv(value)) return value;
@@ -164,7 +163,7 @@ function resolveVariable(RED: NodeAPI, value: unknown, id: string | undefined): 
   return isBlank(found) ? value : found;
 }
 
-/** Says of a variable that is missing that it is up to the subflow, where that declares it. */
+/** Explains a missing variable by its subflow, if the subflow declares it. */
 function explainMissing(RED: NodeAPI, error: unknown, id: string | undefined): unknown {
   if (!id || !isSmsError(error) || error.reason !== 'variableMissing') return error;
   const { variable = '' } = error.params;
@@ -177,7 +176,7 @@ function evaluateDeclared(RED: NodeAPI, { id, name, type = 'str', value }: Decla
   return isBlank(given) || !knownTypes.includes(type) ? undefined : evaluate(RED, String(given), type);
 }
 
-/** What cannot be read is nothing. */
+/** Returns `undefined` if the evaluation fails. */
 function evaluate(RED: NodeAPI, value: string, type: string, node: Node | null = null): unknown {
   try {
     return RED.util.evaluateNodeProperty(value, type, node ?? findGlobalNode(RED) ?? ({} as never), {});
@@ -194,13 +193,13 @@ function findDeclaration(RED: NodeAPI, id: string, name: unknown): Declaration |
   return subflow && found && { ...found, id: subflow.id };
 }
 
-/** The node that has the global environment variables, which an account knows that is not deployed yet. */
+/** Returns the node with the global environment variables, for an account that is not deployed yet. */
 function findGlobalNode(RED: NodeAPI): Node | null {
   const found = findNode(RED, ({ type }) => type === 'global-config');
   return found ? RED.nodes.getNode(found.id) : null;
 }
 
-/** The first that is meant. */
+/** Returns the first matching node. */
 function findNode(RED: NodeAPI, isMeant: (node: DeployedNode) => boolean): DeployedNode | undefined {
   let found: DeployedNode | undefined;
   RED.nodes.eachNode((node) => {

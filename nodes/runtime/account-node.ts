@@ -7,21 +7,21 @@ import { Flows } from './flows';
 /** Settings of which those of the first deployed node of a login apply. */
 export type AccountConnection = Partial<Pick<AccountSettings, 'proxy' | 'tls'>>;
 
-/** What an `sms-account` node is to the other nodes. */
+/** An `sms-account` node as the other nodes see it. */
 export interface AccountNode extends Node<AccountCredentials> {
-  /** The part in the account, or why there is none. */
+  /** Membership in the account, or the reason why the node cannot be used. */
   membership: Membership | SmsError;
   /** Absent if the configuration cannot be used. */
   connection?: AccountConnection;
-  /** The flows have started with it, so that nodes have asked for what it keeps. */
+  /** Whether the flows have started with this node, so that all its nodes are attached. */
   hasStarted: boolean;
-  /** Who has opted out is not sent to, with whichever node on its login. */
+  /** Whether *Opt-out* is set. It then applies to all nodes of the account. */
   optOut: boolean;
   /** Longest body in characters, `undefined` for no limit. */
   maxLength: number | undefined;
   /** IANA name, for times without a zone. */
   timeZone: string;
-  /** What nodes that are stopped with it have still to hand over. */
+  /** Work that nodes of the account finish before it closes. */
   awaited: Set<Promise<void>>;
 }
 
@@ -31,7 +31,7 @@ export type UsableAccount = AccountNode & { membership: Membership };
 /**
  * Finds the account of a node.
  *
- * @throws SmsError `SMS_CONFIG` when none is chosen or its configuration cannot be used
+ * @throws SmsError `SMS_CONFIG` if none is chosen or its configuration is invalid
  */
 export function getAccount(RED: NodeAPI, id: string | undefined): UsableAccount {
   if (!id) throw new SmsError('noAccount');
@@ -41,10 +41,10 @@ export function getAccount(RED: NodeAPI, id: string | undefined): UsableAccount 
   return node as UsableAccount;
 }
 
-/** The account nodes that run, in the order of the flows. */
+/** The deployed account nodes, in the order of the flows. */
 export class AccountNodes {
   readonly #flows: Flows;
-  /** By id; without a node while it is closed and may come back. */
+  /** Nodes by id. The value is undefined while a node is closed and might be deployed again. */
   readonly #places = new Map<string, AccountNode | undefined>();
   readonly #forgetClosed = () => {
     for (const [id, node] of this.#places) if (!node) this.#places.delete(id);
@@ -67,7 +67,7 @@ export class AccountNodes {
   }
 
   /**
-   * The node is closed. When it is back by the time that the flows have started, it has its place again: Node-RED itself does not
+   * Stops sending because the node is closed. When it is back by the time that the flows have started, it has its place again: Node-RED itself does not
    * say of a node in a subflow whether it was removed.
    */
   leave(node: AccountNode): void {
@@ -76,13 +76,12 @@ export class AccountNodes {
   }
 }
 
-/** What comes at the same time is told at once. */
+/** Changes within this time are reported together. */
 const gatherMs = 100;
 const pauseMs = 1_000;
 
 /**
- * Tells the editors that something has changed in an account, once a second at most. Not what: everybody who may see
- * badges is told, and who may know more asks for it.
+ * Tells the editors at most once a second that an account has changed. The event has no content, because every user with access to badges receives it. The sidebar reads the details with its own permission.
  */
 export class AccountNews {
   readonly #RED: Pick<NodeAPI, 'comms'>;
@@ -95,7 +94,7 @@ export class AccountNews {
     this.#clock = clock;
   }
 
-  /** To be called whenever anything may have changed: it costs nothing while word of it is due. */
+  /** Notes that an account might have changed. Costs nothing while an event is already due. */
   readonly changed = (): void => {
     if (this.#isDue) return;
     this.#isDue = true;

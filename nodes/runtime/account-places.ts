@@ -71,7 +71,7 @@ export class AccountPlaces {
   }
 }
 
-/** What an account node needs to import from its former places. */
+/** The parts of an account node that an import needs. */
 export interface Importing extends NodeStores, StoreChoice {
   membership: Pick<Membership, 'key' | 'importFrom'>;
   places: Pick<AccountPlaces, 'enter' | 'settle' | 'noteStore' | 'storeAt'>;
@@ -118,7 +118,7 @@ export function importFromFormerPlaces(
   return cancelStart;
 }
 
-/** What is noted by node; `undefined` if the file cannot be read now. */
+/** Reads the places by node. Returns `undefined` if the file cannot be read now. */
 function read(file: string | undefined): Record<string, string[]> | undefined {
   try {
     const noted: unknown = file === undefined ? {} : JSON.parse(readFileSync(file, 'utf8'));

@@ -30,26 +30,26 @@ type Consent = 'optOut' | 'optOutWords' | 'optInWords' | 'prefixes';
 type Times = 'quietFrom' | 'quietTo' | 'timeZone';
 type Field = ConnectionField | Consent | Times | 'store' | 'dedupe' | keyof (typeof limits)['sms-account'];
 
-/** How to reach the service, as the form of `sms-account` has it, saved or not. */
+/** Connection settings from the form of `sms-account`, saved or not. */
 export type ConnectionConfig = { [Name in ConnectionField]?: unknown };
 
 /** The configuration of `sms-account`. */
 export type AccountConfig = NodeDef & { [Name in Field]?: unknown };
 
-/** Where an account of Node-RED keeps. */
+/** The store of an account node, and its former stores. */
 export interface NodeStores {
-  /** Names the store that it has now: `memory`, `disk` or `redis DIGEST`, without user and password, which may change while it does not. */
+  /** Name of the present store: `memory`, `disk` or `redis DIGEST`. User and password are not part of it, because they can change. */
   place: string;
-  /** The store of such a name; `undefined`: it takes a Redis URL that is not known here any more. */
+  /** Returns the store with a name, or `undefined` if its Redis URL is no longer known. */
   storeAt(place: string): StoreChoice | undefined;
-  /** Where account nodes note their places; absent: there is no user directory. */
+  /** File in which account nodes note their places. Absent without a user directory. */
   placesFile?: string;
 }
 
-/** An account as Node-RED keeps it. */
+/** Settings of an account node. */
 export interface NodeAccountSettings extends AccountSettings, NodeStores {}
 
-/** Its credentials. */
+/** Credentials of an account node. */
 export type AccountCredentials = { [Name in 'apiKey' | 'userId' | 'password' | 'redisUrl']?: unknown };
 
 interface TlsNode extends Node {
@@ -61,14 +61,14 @@ interface ProxyNode extends Node<{ username?: unknown; password?: unknown }> {
   noproxy?: string[];
 }
 
-/** What a single call needs. */
+/** Settings for a single call. */
 export type ConnectionSettings = Pick<
   AccountSettings,
   'baseUrl' | 'authentication' | 'method' | 'timeoutMs' | 'tls' | 'proxy' | 'proxyRules'
 >;
 
 /**
- * Reads how to reach the service.
+ * Reads the connection settings.
  *
  * @throws SmsError `SMS_CONFIG`
  */
@@ -109,7 +109,7 @@ function timeoutRange(RED: NodeAPI): Setting {
   return isInRange(seconds, timeout) ? { ...timeout, byDefault: seconds } : timeout;
 }
 
-/** Of the credentials, only what is used has to be there. */
+/** Only the credentials of the chosen sign-in are required. */
 function parseLogin(type: unknown, credentials: AccountCredentials): Authentication {
   const authType = parseChoice('authType', type, ['bearer', 'basic', 'form']);
   const textOf = (name: keyof AccountCredentials) => parseText(name, credentials[name]);
@@ -135,7 +135,7 @@ function parseProxy({ url, noproxy = [], credentials = {} }: ProxyNode): ProxyOp
 /**
  * Reads the whole configuration of an account.
  *
- * @param warnNoUserDir called when Node-RED has no user directory to keep the inbox in
+ * @param warnNoUserDir called if Node-RED has no user directory for the disk store
  * @throws SmsError `SMS_CONFIG`
  */
 export function parseAccount(
@@ -218,14 +218,14 @@ function parseStore(
   };
 }
 
-/** A Redis server by its URL, and the name of what is kept there. */
+/** Reads the URL of a Redis server, and the name of the store. */
 function parseRedis(redisUrl: unknown): { url: string; place: string } {
   const url = parseText('redisUrl', redisUrl)?.trim() ?? '';
   const { host, port, db } = parseRedisUrl(url);
   return { url, place: `redis ${digest(JSON.stringify([host, port, db]))}` };
 }
 
-/** The server of a URL that nothing is kept with now. */
+/** Reads the URL of a Redis server that is not the present store. */
 function findRedis(redisUrl: unknown): ReturnType<typeof parseRedis> | undefined {
   try {
     return parseRedis(redisUrl);
@@ -239,7 +239,7 @@ function digest(text: string): string {
 }
 
 /**
- * Reads the longest body that an account allows, `undefined` for no limit.
+ * Reads the maximum length of a body. `undefined`: no limit.
  *
  * @throws SmsError `SMS_CONFIG`
  */
@@ -248,7 +248,7 @@ export function parseMaxLength(config: AccountConfig): number | undefined {
 }
 
 /**
- * Reads the time zone of an account, the machine's where none is given.
+ * Reads the time zone of an account. Blank: the time zone of the machine.
  *
  * @throws SmsError `SMS_CONFIG`
  */

@@ -7,35 +7,35 @@ type Outputs = (NodeMessage | NodeMessage[] | null)[];
 /** A node with the ids of the next ones, by its outputs. */
 export type WiredNode = Node & { wires?: string[][] };
 
-/** What was sent in one go: together it got there, or not. */
+/** Flow messages that were sent together. Either all of them arrived, or none. */
 interface Batch {
-  /** Each makes one message anew: who got the one before may have changed it. */
+  /** Each creates a new flow message, because the next nodes can change the one they got. */
   readonly messages: (() => Outputs)[];
-  /** It waits for the flows to start, and so does what comes after it. */
+  /** Whether the batch waits for the flows to start. Later batches then wait too. */
   isHeld: boolean;
-  /** How often nodes had been stopped when it was sent; `undefined`: they were just being. */
+  /** Number of stops before the batch was sent, or `undefined` if nodes were being stopped. */
   stops: number | undefined;
   arrival: Promise<boolean>;
 }
 
 /**
- * Sends into the flow, and sees to it that it gets there.
+ * Sends flow messages and ensures that they arrive.
  *
- * Node-RED drops what is sent to a node that is being replaced, and says nothing of it: what would meet one waits for its
- * successor, and what was on its way is sent again.
+ * Node-RED silently drops a flow message to a node that is being replaced. A flow message to such a node therefore waits
+ * for the new node, and one that was under way is sent again.
  */
 export class FlowSender {
   readonly #RED: NodeAPI;
   readonly #node: WiredNode;
   readonly #flows: Flows;
   readonly #unwatch: () => void;
-  /** The next nodes as they were when nodes were stopped for the last time. */
+  /** The next nodes at the time of the last stop. */
   #nextAtStop: Node[] = [];
   #stops = 0;
   #batch: Batch | undefined;
-  /** Batches that are held. */
+  /** Number of waiting batches. */
   #held = 0;
-  /** What the last that is held waits for. */
+  /** Resolves when the last waiting batch can be sent. */
   #settled = Promise.resolve();
   #resume: (() => void) | undefined;
   #isClosed = false;
@@ -48,11 +48,10 @@ export class FlowSender {
   }
 
   /**
-   * Sends one message to each output (`null`: none). Resolves when Node-RED has handed it to the next nodes, which is on
-   * the next turn of the event loop unless one is being replaced: `false` when this node was stopped in between, so that
-   * they never got it.
+   * Sends one flow message to each output (`null`: none). Resolves after the next nodes got the flow messages, usually on the
+   * next turn of the event loop. Resolves with `false` if this node was stopped before that.
    *
-   * @param create makes the messages; is called again if they have to be sent again
+   * @param create creates the flow messages; called again if they are sent again
    */
   send(create: () => Outputs): Promise<boolean> {
     if (this.#isClosed) return Promise.resolve(false);
@@ -64,7 +63,7 @@ export class FlowSender {
     return batch.arrival;
   }
 
-  /** Sends one after the other, and takes each that got there out of the list. `false` when some are left, as of {@link send}. */
+  /** Sends one after the other, and removes those that arrived from the list. Resolves with `false` if some are left. */
   async sendEach(creates: (() => Outputs)[]): Promise<boolean> {
     for (let create = creates[0]; create; create = creates[0]) {
       if (!(await this.send(create))) return false;
@@ -74,8 +73,8 @@ export class FlowSender {
   }
 
   /**
-   * Raises an error, as {@link send} sends: again when nodes were stopped before a Catch node can have passed it on. Resolves with
-   * `false` when this node is stopped: then it was not raised, or may not have been passed on.
+   * Raises an error, and raises it again if nodes were stopped before a Catch node could pass it on. Resolves with `false`
+   * if this node is stopped: the Catch node might then not have received the error.
    */
   async raise(raise: () => void): Promise<boolean> {
     let stops: number | undefined;
@@ -89,7 +88,7 @@ export class FlowSender {
     return true;
   }
 
-  /** The node is closed. */
+  /** Stops sending because the node is closed. */
   close(): void {
     this.#isClosed = true;
     this.#unwatch();
@@ -111,7 +110,7 @@ export class FlowSender {
   }
 
   async #bring(batch: Batch): Promise<boolean> {
-    // What is called back together shares a batch: it would otherwise be noted as delivered one by one.
+    // Calls in the same turn share a batch, so that their delivery is recorded once.
     await undefined;
     this.#batch = undefined;
     if (!batch.isHeld && (await this.#hasArrived(batch))) return true;
@@ -136,7 +135,7 @@ export class FlowSender {
   }
 
   async #hasArrived({ stops }: Batch): Promise<boolean> {
-    // Node-RED delivers by `setImmediate` too, so this, which is set when all has been sent, comes after it.
+    // Because Node-RED delivers by `setImmediate` too, this turn comes after its deliveries.
     await nextTurn();
     return stops === this.#stops || this.#areNextAlive;
   }
@@ -153,7 +152,7 @@ export class FlowSender {
     return this.#isClosed || !this.#flows.isAlive(this.#node);
   }
 
-  /** Resolves when the flows are not being changed any more, or this node was closed: in the order of the calls. */
+  /** Resolves, in the order of the calls, when a change of the flows has ended or this node is closed. */
   #settle(): Promise<void> {
     this.#settled = this.#settled.then(async () => {
       if (this.#isClosed) return;

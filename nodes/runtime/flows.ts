@@ -1,16 +1,16 @@
 import type { Node, NodeAPI } from 'node-red';
 
-/** Should Node-RED not say that the flows have started, they are taken to have after so long. */
+/** If Node-RED does not report that the flows have started, they count as started after this time. */
 export const startedTimeoutMs = 10_000;
 
 type Runtime = Pick<NodeAPI, 'events' | 'nodes'>;
 
-/** How the flows of one Node-RED fare. Its emitter has one listener for each event: one for each node would be taken for a leak. */
+/** Tracks stops and starts of the flows. One listener for each event serves all nodes, because many listeners cause a warning. */
 export class Flows {
   static readonly #byEvents = new WeakMap<NodeAPI['events'], Flows>();
-  /** What waits for the next start of the flows. */
+  /** Callbacks for the next start of the flows. */
   readonly #turns = new Set<() => void>();
-  /** What waits until nodes that were stopped are back, or will not come. */
+  /** Callbacks for the end of a change of the flows. */
   readonly #waiting = new Set<() => void>();
   readonly #onStopping = new Set<() => void>();
   readonly #nodes: NodeAPI['nodes'];
@@ -30,7 +30,7 @@ export class Flows {
     });
     events.on('flows:started', () => {
       this.#settle();
-      // Who is called off meanwhile has no turn; who comes meanwhile has it at the next start.
+      // A callback that is removed in this loop is not called. A callback that is added waits for the next start.
       for (const turn of [...this.#turns]) if (this.#turns.delete(turn)) turn();
     });
   }
@@ -44,42 +44,42 @@ export class Flows {
     return flows;
   }
 
-  /** Whether a node takes part in the flows: not once it is being stopped. */
+  /** Says whether a node is deployed and not being stopped. */
   isAlive(node: Node): boolean {
     return this.#nodes.getNode(node.id) === node;
   }
 
-  /** Whether nodes have been stopped that may come back. */
+  /** Whether nodes were stopped that might be deployed again. */
   get isChanging(): boolean {
     return this.#isChanging;
   }
 
-  /** Calls back once when the flows have started. Returns how to call it off. */
+  /** Calls back once when the flows have started. Returns a function that cancels this. */
   onceStarted(callback: () => void): () => void {
-    // Of two that give the same function, each has its own turn.
+    // Two callers with the same function are called separately.
     const turn = () => callback();
     this.#turns.add(turn);
     return () => this.#turns.delete(turn);
   }
 
-  /** Calls back when the flows have started, and once however often it is asked for until then. */
+  /** Calls back when the flows have started. The same function is called once. */
   onNextStart(callback: () => void): void {
     this.#turns.add(callback);
   }
 
-  /** Calls back whenever nodes will be stopped in this turn of the event loop. Returns how to call it off. */
+  /** Calls back before nodes are stopped in this turn of the event loop. Returns a function that cancels this. */
   onStopping(callback: () => void): () => void {
     this.#onStopping.add(callback);
     return () => this.#onStopping.delete(callback);
   }
 
-  /** Calls back once, at once unless nodes have been stopped that may come back. */
+  /** Calls back once: immediately, or at the end of a change of the flows. */
   onceSettled(callback: () => void): void {
     if (this.#isChanging) this.#waiting.add(callback);
     else callback();
   }
 
-  /** Calls back when a Catch node that is being replaced hears what `node` raises. It hears nothing of one that is being stopped itself. */
+  /** Calls back when Catch nodes can receive errors of `node`: after a change of the flows, unless `node` itself is being stopped. */
   onceHeard(node: Node, callback: () => void): void {
     if (this.isAlive(node)) this.onceSettled(callback);
     else callback();

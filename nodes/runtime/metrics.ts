@@ -13,7 +13,7 @@ export const metricsType = 'text/plain; version=0.0.4; charset=utf-8';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** What is measured: one sample for each set of labels, besides those that name the account. */
+/** A metric: one sample for each set of labels. The labels of the account are added. */
 interface Metric {
   /** After `node_red_sms_`. */
   name: string;
@@ -106,7 +106,7 @@ const metrics: readonly Metric[] = [
   counter('unhandled_messages', 'Messages and statuses that a flow did not take, or no node.', 'unhandled'),
 ];
 
-/** Writes what goes on in accounts in the text format of Prometheus, version 0.0.4. It holds no login, number or text. */
+/** Formats the state of accounts in the text format of Prometheus, version 0.0.4. It holds no login, number or text. */
 export function formatMetrics(accounts: readonly MeasuredAccount[]): string {
   return metrics.map((metric) => formatMetric(metric, accounts)).join('');
 }
@@ -115,7 +115,7 @@ function formatMetric({ name, type, help, samples }: Metric, accounts: readonly 
   const fullName = `node_red_sms_${name}`;
   const lines = accounts.flatMap(({ id, name: accountName, state }) =>
     samples(state).map(([labels, value]) =>
-      // What has not happened yet has no time.
+      // A time that is not known has no sample.
       value === undefined ? '' : `${fullName}${formatLabels({ account: id, name: accountName, ...labels })} ${value}\n`,
     ),
   );

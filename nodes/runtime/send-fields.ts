@@ -49,7 +49,7 @@ const defaultsOf: Readonly<Record<SenderType, Defaults>> = {
 /** The properties that hold the sms-callback-in node for a callback of type `node`. */
 const references = { callbackUrl: 'callbackNode', callbackStatusUrl: 'callbackStatusNode' } as const;
 
-/** What is the same for every message, or a number with a type of its own. */
+/** Settings that are the same for every message. */
 type Plain =
   | 'retries'
   | 'retryUncertain'
@@ -65,7 +65,7 @@ type Plain =
 /** The configuration of `sms-send` or `sms-ask`. */
 export type SendConfig = NodeDef & { account?: string } & { [Key in Field | `${Field}Type` | Plain]?: unknown };
 
-/** What the configuration alone says. */
+/** The settings that do not depend on the input. */
 interface FixedSettings
   extends Pick<SendOptions, 'retries' | 'retryUncertain' | 'resolveMs' | 'unlimited' | 'answers'> {
   isKept: boolean;
@@ -80,7 +80,7 @@ export interface SendOrder extends CheckedDraft {
   options: SendOptions;
 }
 
-/** What of an account a text is held to. */
+/** The settings of an account that apply to a message. */
 export interface AccountFacts {
   maxLength: number | undefined;
   timeZone: string;
@@ -92,7 +92,7 @@ const handsetPlaceholder = 'handset';
 const largestRememberedBytes = 64 * 1024;
 const minuteMs = 60_000;
 
-/** Reads what a node is to send, for one message after the other. */
+/** Reads the message that a node sends for each input. */
 export class SendFields {
   readonly #RED: NodeAPI;
   readonly #node: Node;
@@ -134,7 +134,7 @@ export class SendFields {
   }
 
   /**
-   * Reads what the configuration alone says.
+   * Reads the settings that do not depend on the input.
    *
    * @throws SmsError `SMS_CONFIG`
    */
@@ -154,7 +154,7 @@ export class SendFields {
   }
 
   /**
-   * Reads what a message asks for.
+   * Reads the fields of a flow message.
    *
    * @throws SmsError `SMS_CONFIG`, or `SMS_INPUT` whose `field` names the first field at fault
    */
@@ -298,7 +298,7 @@ function parseMailto(field: string, value: unknown): object | undefined {
   return parsed;
 }
 
-/** What JSON carries of a value. */
+/** Returns a copy of a value with the parts that JSON carries. */
 function parseRemembered(value: unknown): unknown {
   const field = 'remember';
   if (value === undefined) return undefined;

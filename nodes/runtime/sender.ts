@@ -38,7 +38,7 @@ export function registerSender(RED: NodeAPI, type: SenderType): void {
   RED.nodes.registerType(type, SenderNode);
 }
 
-/** What the node gives to the account with a message. */
+/** Data that the node attaches to a message, which the account returns with its outcome. */
 interface Origin extends Input {
   /** The input as it came, if follow-ups are made of it. */
   copy: SmsMessage | undefined;
@@ -191,12 +191,12 @@ class Sender {
     return createOutputs(this.#RED, this.#messageOf(event), event);
   }
 
-  /** Sends an outcome that is in no store and did not get into the flow by the node that is deployed instead of this. */
+  /** Sends an outcome that is not stored and did not enter the flow, through the newly deployed node. */
   #onMissed(event: OutcomeEvent): void {
     const { outcome } = event;
     const { isRaised, unsent = [] } = event.origin as Origin;
     if (outcome instanceof SmsError) {
-      // The message was to be stored, and is not.
+      // The message could not be stored.
       if (!isRaised) this.#raise(event, outcome);
       return;
     }
@@ -208,13 +208,13 @@ class Sender {
     });
   }
 
-  /** Resolves with whether the end of a reply request got into the flow. */
+  /** Resolves with whether the end of a reply request entered the flow. */
   #onAnswer(event: AnswerEvent): Promise<boolean> {
     const message = this.#followUpMessageOf(event);
     return this.#output.send(() => createAnswerOutputs(this.#RED, message, event));
   }
 
-  /** Resolves with whether a report got into the flow. */
+  /** Resolves with whether a report entered the flow. */
   #onReport(event: ReportEvent): Promise<boolean> {
     const message = this.#followUpMessageOf(event);
     return this.#output.send(() => createReportOutputs(this.#RED, message, event));
@@ -246,7 +246,7 @@ class Sender {
     return parseFlowMessage(flowMessage, onUnreadable) as SmsMessage;
   }
 
-  /** The badge is made from numbers and keeps no message, because it can stay for long. */
+  /** The badge keeps numbers and no flow message, because it can stay for a long time. */
   #showSent({ outcome, duplicate }: SentEvent): void {
     const [failed, accepted] = [outcome.failed.length, outcome.accepted.length];
     const create = () => badges.outcome(failed, failed + accepted, duplicate);
@@ -267,7 +267,7 @@ class Sender {
   }
 }
 
-/** Calls `done` once, although an outcome that a stopping flow did not get is delivered again. */
+/** Calls `done` once, although an outcome that a stopping flow missed is delivered again. */
 function callOnce(done: Input['done']): Input['done'] {
   let isDone = false;
   return (error) => {

@@ -1,19 +1,18 @@
 import type { NodeMessage } from 'node-red';
 import { ackIdOf } from './messages';
 
-/** A message larger than this comes back without its content. */
+/** A larger flow message is stored without its content. */
 const largestBytes = 256 * 1024;
 
-/** Says what a value was that JSON cannot carry. A property of the flow that is called so gets a further `$`. */
+/** Marks a Buffer or a Date in JSON. A property of the flow message with this name gets a further `$`. */
 const mark = '$sms';
 
-/** Properties that stand for an open connection. */
+/** Properties of open connections, which are not stored. */
 const unkept = new Set(['req', 'res']);
 
 /**
- * Writes a message down for when its process has ended: of each property what JSON carries, Buffers and Dates besides, without `req`
- * and `res`, and without a property that JSON cannot carry. Of one over 256 KiB only `_msgid`, what it acknowledges and `topic`, however
- * large a list of recipients that is.
+ * Writes a flow message for another process: each property that JSON can carry, Buffers and Dates, without `req` and `res`.
+ * If the flow message is over 256 KiB, it writes only `_msgid`, `topic` and the `ackId`.
  */
 export function formatFlowMessage(message: NodeMessage): string {
   return write(message, largestBytes) ?? write(leastOf(message), Number.POSITIVE_INFINITY) ?? '{}';
@@ -22,14 +21,14 @@ export function formatFlowMessage(message: NodeMessage): string {
 function leastOf(message: NodeMessage): object {
   const { _msgid, topic } = message;
   const ackId = ackIdOf(message);
-  // JSON would write each hole of a list, and there may be thousands of millions.
+  // JSON would write each hole of a sparse list.
   const recipients: unknown = Array.isArray(topic) ? Object.values(topic) : topic;
   return { _msgid, topic: recipients, sms: ackId === undefined ? undefined : { ackId } };
 }
 
-/** `undefined` when it takes more than so many bytes. What is too large is given up on the way, since nothing else is done meanwhile. */
+/** Returns `undefined` if the JSON takes more than `mostBytes`. Stops early, because it blocks the event loop. */
 function write(message: object, mostBytes: number): string | undefined {
-  /** What has been written takes at least so many. */
+  /** Lower bound of the bytes written so far. */
   let bytes = 0;
   const properties: string[] = [];
   const replace = function (this: Record<string, unknown>, key: string, value: unknown): unknown {
@@ -52,18 +51,19 @@ function write(message: object, mostBytes: number): string | undefined {
   return Buffer.byteLength(text) <= mostBytes ? text : undefined;
 }
 
-/** The bytes of a value in JSON at least, without those of the values in it. */
+/** Returns a lower bound of the bytes of a value in JSON, without its inner values. */
 function leastBytes(value: unknown): number {
-  // What it is in text is counted, too, if it comes to that.
+  // A small Buffer is counted as its base64 text later.
   if (value instanceof WrappedBuffer) return value.buffer.length > largestBytes ? value.buffer.length : 0;
   if (typeof value === 'string' || Array.isArray(value) || value instanceof Uint8Array) return value.length;
   return value === undefined || typeof value === 'function' || typeof value === 'symbol' ? 0 : 1;
 }
 
 /**
- * Reads what {@link formatFlowMessage} wrote. What cannot be read is an empty message, lest what became of the text be lost with it.
+ * Reads a flow message that {@link formatFlowMessage} wrote. If it cannot be read, returns an empty one, so that the outcome
+ * still enters the flow.
  *
- * @param onUnreadable called when it cannot be read
+ * @param onUnreadable called if it cannot be read
  */
 export function parseFlowMessage(text: string | undefined, onUnreadable: () => void): NodeMessage {
   if (text === undefined) return {};
@@ -71,15 +71,15 @@ export function parseFlowMessage(text: string | undefined, onUnreadable: () => v
     const { message } = restoreAll({ message: JSON.parse(text) as unknown });
     if (typeof message === 'object' && message !== null && !Array.isArray(message)) return message as NodeMessage;
   } catch {
-    // Told below.
+    // Reported below.
   }
   onUnreadable();
   return {};
 }
 
 /**
- * Reads what several answers to one text carry once for all of them, as long as they come in one turn of the event loop: it may be a list of
- * thousands of recipients, each with an answer. Whoever reads it leaves it as it is.
+ * Parses a stored flow message once for all events in one turn of the event loop, because a message can have thousands of
+ * recipients. Callers must not change the result.
  */
 export class StoredFlowMessage<Message> {
   readonly #parse: (text: string | undefined) => Message;
@@ -105,7 +105,7 @@ interface Marked {
   value: string | null;
 }
 
-/** A Buffer on its way: by itself it would make a list of all its numbers before anybody is asked. */
+/** Wraps a Buffer, because JSON would otherwise turn it into a list of numbers first. */
 class WrappedBuffer {
   constructor(readonly buffer: Buffer) {}
 }
@@ -114,7 +114,7 @@ function wrapBuffer(value: unknown): unknown {
   return Buffer.isBuffer(value) ? new WrappedBuffer(value) : value;
 }
 
-/** @param value as JSON would take it, by which a Date is text */
+/** @param value the value that JSON would write; a Date is already text */
 function replaceUnknown(original: unknown, value: unknown): unknown {
   if (original instanceof WrappedBuffer) {
     return { [mark]: 'Buffer', value: original.buffer.toString('base64') } satisfies Marked;
@@ -134,7 +134,7 @@ function escapeName(name: string): string {
   return /^\$+sms$/.test(name) ? `$${name}` : name;
 }
 
-/** Restores what is in an object, on whatever level: one after the other, since a message may be deeper than the stack. */
+/** Restores marked values at every level. Uses a list, because a flow message can be nested deeper than the call stack. */
 function restoreAll<Whole extends object>(whole: Whole): Whole {
   const holders: object[] = [whole];
   for (const holder of holders) {
@@ -150,7 +150,7 @@ function restoreAll<Whole extends object>(whole: Whole): Whole {
 }
 
 function restore({ [mark]: was, value }: Marked): Buffer | Date {
-  // A Date that was none is null in JSON.
+  // An invalid Date is null in JSON.
   return was === 'Buffer' ? Buffer.from(String(value), 'base64') : new Date(value ?? Number.NaN);
 }
 
