@@ -4,6 +4,7 @@ import * as answers from './forms/answers';
 import { translateBadges } from './forms/badges';
 import * as callbacks from './forms/callbacks';
 import * as messageProperties from './forms/message-properties';
+import * as readNow from './forms/read-now';
 import * as rules from './forms/rules';
 import * as sending from './forms/sending';
 import * as shared from './forms/shared';
@@ -20,6 +21,7 @@ RED.plugins.registerPlugin('sms-editor', {
     './forms/answers': answers,
     './forms/callbacks': callbacks,
     './forms/message-properties': messageProperties,
+    './forms/read-now': readNow,
     './forms/rules': rules,
     './forms/sending': sending,
     './forms/shared': shared,

@@ -1,4 +1,5 @@
 import { createMsgType } from './forms/message-properties';
+import { readNowButton } from './forms/read-now';
 import {
   checkTyped,
   chooseOnlyAccount,
@@ -56,6 +57,7 @@ RED.nodes.registerType('sms-feed', {
   outputLabels() {
     return this._(this.output === 'list' ? 'sms-feed.label.list' : 'sms-feed.label.each');
   },
+  button: readNowButton,
   onadd: chooseOnlyAccount,
   oneditprepare() {
     fillDefaults(this);

@@ -5,6 +5,7 @@ import { getAccount } from './runtime/account-node';
 import { badges, endBadge } from './runtime/badges';
 import { failMessage, raiseToCatch, startWithFlows } from './runtime/failures';
 import { copyMessage, createParts, type SmsMessage, withAckId } from './runtime/messages';
+import { serveReadNow } from './runtime/read-now';
 import { evaluate, parseChoice, parseNumber } from './runtime/settings';
 import { translate } from './runtime/texts';
 
@@ -103,6 +104,7 @@ export = (RED: NodeAPI) => {
   }
 
   RED.nodes.registerType('sms-feed', SmsFeed);
+  serveReadNow(RED, 'sms-feed');
 };
 
 function createList({ entries, ...facts }: Feed, message: SmsMessage): SmsMessage {

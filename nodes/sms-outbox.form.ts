@@ -1,3 +1,4 @@
+import { readNowButton } from './forms/read-now';
 import { chooseOnlyAccount, fillDefaults, numberIn, prepare, prepareTrigger, text } from './forms/shared';
 import { limits } from './limits';
 
@@ -30,6 +31,7 @@ RED.nodes.registerType('sms-outbox', {
   outputLabels() {
     return this._(this.output === 'list' ? 'sms-outbox.label.list' : 'sms-outbox.label.each');
   },
+  button: readNowButton,
   onadd: chooseOnlyAccount,
   oneditprepare() {
     fillDefaults(this);

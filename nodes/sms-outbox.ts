@@ -6,6 +6,7 @@ import { badges, endBadge } from './runtime/badges';
 import { failMessage, raiseToCatch, startWithFlows } from './runtime/failures';
 import { FlowSender } from './runtime/flow-sender';
 import { copyMessage, createParts, createReceivedMessage, type SmsMessage, withAckId } from './runtime/messages';
+import { serveReadNow } from './runtime/read-now';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { translate } from './runtime/texts';
 
@@ -118,6 +119,7 @@ export = (RED: NodeAPI) => {
   }
 
   RED.nodes.registerType('sms-outbox', SmsOutbox);
+  serveReadNow(RED, 'sms-outbox');
 };
 
 function createList(RED: NodeAPI, records: readonly OutboxRecord[], trigger: SmsMessage): SmsMessage[] {

@@ -29,6 +29,8 @@ export interface NodeDefinition {
   labelStyle?(this: EditorNode): string;
   inputLabels?(this: EditorNode): string;
   outputLabels?(this: EditorNode, index: number): string;
+  /** The button beside a node. */
+  button?: { enabled(this: EditorNode): boolean; onclick(this: EditorNode): void };
   /** Called for a node that comes from the palette or is pasted. */
   onadd?(this: EditorNode): void;
   oneditprepare?(this: EditorNode): void;
@@ -142,6 +144,7 @@ interface Editor {
     on?(event: 'connect', listener: () => void): void;
     off?(event: 'connect', listener: () => void): void;
   };
+  notify(message: string, options: string | { type: string; timeout: number }): void;
   settings: { httpNodeRoot?: string | false };
   i18n: { lang(): string };
   utils: {

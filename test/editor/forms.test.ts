@@ -10,7 +10,7 @@ import { Editor, unresolvedText } from './editor';
 import { findCutOff, unfold } from './form-texts';
 
 const root = join(__dirname, '..', '..');
-const paletteTypes = ['sms-send', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
+const paletteTypes = ['sms-send', 'sms-ask', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
 const allTypes = ['sms-account', ...paletteTypes];
 
 /** One field of a form and what a person enters there. `type` is that of a TypedInput. */
@@ -63,8 +63,15 @@ const entries: Record<string, Entry[]> = {
     { property: 'priority', type: 'msg', value: 'urgency' },
     { property: 'unlimited', value: true },
     { property: 'remember', type: 'json', value: '{"order":4711}' },
-    { property: 'wait', type: 'num', value: '30' },
     { property: 'report', type: 'num', value: '48' },
+  ],
+  'sms-ask': [
+    { property: 'name', value: 'Appointment' },
+    { property: 'to', type: 'str', value: '6421555123 oncall' },
+    { property: 'again', type: 'msg', value: 'again' },
+    { property: 'wait', type: 'num', value: '30' },
+    { property: 'messageId', type: 'none' },
+    { property: 'keep', value: true },
   ],
   'sms-in': [
     { property: 'name', value: 'Replies' },
@@ -491,10 +498,8 @@ describe('The forms in the editor', function () {
       ['once', 'str', ' ', /"Send once per" is blank/],
       ['once', 'str', 'k'.repeat(257), /has 257 characters/],
       ['remember', 'json', '{', /JSON/],
-      ['wait', 'num', '', /number from 0.001/],
-      ['wait', 'num', '-1', /number from 0.001/],
-      ['report', 'num', '', /number from 0 to 168/],
-      ['report', 'num', '169', /number from 0 to 168/],
+      ['report', 'num', '', /number from 0\.00001 to 168/],
+      ['report', 'num', '169', /number from 0\.00001 to 168/],
       ['priority', 'num', '11', /whole number from -10 to 10/],
       ['priority', 'num', '0.5', /whole number from -10 to 10/],
       ['priority', 'msg', '', /name/],
@@ -788,62 +793,53 @@ describe('The forms in the editor', function () {
     assert.deepEqual([saved?.body, saved?.bodyType], [text, 'str']);
   });
 
-  it('of sms-send gives the node two more outputs while it waits for replies', async () => {
+  it('of sms-send gives the node one more output for reports', async () => {
     await openEditor(account(), node('sms-send', { account: 'account' }));
     const outputs = editor.page.locator('[id="sms-send"] .red-ui-flow-port-output');
     assert.equal(await outputs.count(), 2);
     const form = await editor.openForm('sms-send');
     await unfold(form);
-    await editor.chooseType('wait', 'num');
-    assert.equal(await editor.typed('wait').inputValue(), '60');
-    assert.equal(await editor.complaint('wait'), '');
-    await editor.typed('wait').fill('5');
+    await editor.chooseType('report', 'num');
+    assert.equal(await editor.typed('report').inputValue(), '24');
     await editor.save();
-    await outputs.nth(3).waitFor();
-    assert.deepEqual(await editor.portLabels('sms-send'), [
-      'message to send',
-      'accepted',
-      'failed',
-      'reply',
-      'no reply',
-    ]);
-    await editor.deploy();
-    assert.equal((await nodeRed.readFlows()).find(({ id }) => id === 'sms-send')?.outputs, 4);
-
-    await editor.loadFlows();
+    await outputs.nth(2).waitFor();
+    assert.deepEqual(await editor.portLabels('sms-send'), ['message to send', 'accepted', 'failed', 'report']);
     await editor.openForm('sms-send');
-    await editor.chooseType('wait', 'none');
+    await editor.chooseType('report', 'none');
     await editor.save();
     await outputs.nth(2).waitFor({ state: 'detached' });
     assert.equal(await outputs.count(), 2);
   });
 
-  it('of sms-send gives the node one more output for reports, whose wire follows it', async () => {
-    const wires = [[], [], ['debug']];
-    await openEditor(
-      account(),
-      node('sms-send', { account: 'account', report: '48', reportType: 'num', outputs: 3, wires }),
-      node('debug', { y: 200 }),
-    );
-    const outputs = editor.page.locator('[id="sms-send"] .red-ui-flow-port-output');
-    await outputs.nth(2).waitFor();
-    assert.deepEqual(await editor.portLabels('sms-send'), ['message to send', 'accepted', 'failed', 'report']);
-    const change = async (waitType: string, count: number) => {
-      const form = await editor.openForm('sms-send');
-      await unfold(form);
-      await editor.chooseType('wait', waitType);
-      const wait = await editor.typed('wait').inputValue();
-      await editor.save();
-      await (count > 3 ? outputs.nth(4).waitFor() : outputs.nth(3).waitFor({ state: 'detached' }));
-      await editor.deploy();
-      const saved = (await nodeRed.readFlows()).find(({ id }) => id === 'sms-send');
-      return { wait, outputs: saved?.outputs, wires: saved?.wires };
-    };
-    assert.deepEqual(await change('num', 5), { wait: '60', outputs: 5, wires: [[], [], [], [], ['debug']] });
-    const labels = ['message to send', 'accepted', 'failed', 'reply', 'no reply', 'report'];
-    assert.deepEqual(await editor.portLabels('sms-send'), labels);
-    const { outputs: left, wires: leftWires } = await change('none', 3);
-    assert.deepEqual([left, leftWires], [3, wires]);
+  it('of sms-ask keeps a list of answers, which the output names', async () => {
+    await openEditor(account(), node('sms-ask', { account: 'account' }));
+    assert.deepEqual(await editor.portLabels('sms-ask'), ['message to send', 'answer', 'no answer']);
+    let form = await editor.openForm('sms-ask');
+    const add = form.locator('.red-ui-editableList-addButton');
+    const row = (index: number) => form.locator('.sms-answer').nth(index);
+    for (const [index, value, words] of [
+      [0, 'YES', 'yes, ja, 1'],
+      [1, 'NO', 'yes!'],
+    ] as const) {
+      await add.click();
+      await row(index).locator('.sms-answer-value').fill(value);
+      await row(index).locator('.sms-answer-words').fill(words);
+    }
+    assert.match(await editor.complaint('answers'), /The word "yes!" stands for two answers/);
+    await row(1).locator('.sms-answer-words').fill('');
+    assert.equal(await editor.complaint('answers'), '');
+    await editor.save();
+    assert.deepEqual(await editor.portLabels('sms-ask'), ['message to send', 'YES, NO', 'no answer']);
+    await editor.deploy();
+    const saved = (await nodeRed.readFlows()).find(({ id }) => id === 'sms-ask');
+    assert.deepEqual(saved?.answers, [
+      { value: 'YES', words: ['yes', 'ja', '1'] },
+      { value: 'NO', words: ['NO'] },
+    ]);
+    await editor.loadFlows();
+    form = await editor.openForm('sms-ask');
+    assert.equal(await row(0).locator('.sms-answer-words').inputValue(), 'yes, ja, 1');
+    assert.equal((await editor.node('sms-ask')).valid, true);
   });
 
   it('of sms-in says what answers to open questions are', async () => {
@@ -1096,6 +1092,27 @@ describe('The forms in the editor', function () {
       }
     });
   }
+
+  it('of sms-feed and sms-outbox have a button that reads now, once they are deployed', async () => {
+    const reads = ['sms-feed', 'sms-outbox'].map((type, index) =>
+      node(type, { account: 'account', interval: 0, y: 100 + 100 * index }),
+    );
+    await openEditor(account(), ...reads);
+    for (const { id } of reads) {
+      await editor.page.locator(`[id="${id}"] .red-ui-flow-node-button-button`).click();
+      await editor
+        .badge(id)
+        .filter({ hasText: /^messages: \d+$/ })
+        .waitFor();
+    }
+    const form = await editor.openForm('sms-feed');
+    await form.locator('#node-input-output').selectOption('each');
+    await editor.save();
+    const requests = simulator.requests.length;
+    await editor.page.locator('[id="sms-feed"] .red-ui-flow-node-button-button').click();
+    await editor.page.locator('.red-ui-notification', { hasText: 'undeployed changes' }).waitFor();
+    assert.equal(simulator.requests.length, requests);
+  });
 
   it('of sms-feed explains a size out of range', async () => {
     await openEditor(account(), node('sms-feed', { account: 'account' }));

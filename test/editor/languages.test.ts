@@ -14,7 +14,7 @@ const locales = join(root, 'nodes', 'locales');
 const screenshots = join(root, '.cache', 'screenshots');
 /** Languages whose forms are kept as pictures: the first, one with long words, and one with wide letters. */
 const pictured = ['en-US', 'de', 'ja'];
-const paletteTypes = ['sms-send', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
+const paletteTypes = ['sms-send', 'sms-ask', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
 const allTypes = ['sms-account', ...paletteTypes];
 
 /** A key without what i18next adds to it for the number that the text agrees with. */

@@ -1,0 +1,27 @@
+import type { EditorNode } from './editor';
+import { text } from './shared';
+
+/** The `button` of a node that reads: it triggers a read, as the button of the core node *inject* triggers a message. */
+export const readNowButton = {
+  enabled(this: EditorNode): boolean {
+    return !this.changed;
+  },
+  onclick(this: EditorNode): void {
+    if (this.changed) {
+      const message = RED._('notification.warnings.undeployedChanges');
+      RED.notify(RED._('notification.warning', { message }), 'warning');
+      return;
+    }
+    $.ajax({
+      url: `${this.type}/${encodeURIComponent(this.id)}/read`,
+      type: 'POST',
+      contentType: 'application/json; charset=utf-8',
+      data: '{}',
+    })
+      .done(() => RED.notify(text('sms-account.readNow.done'), { type: 'success', timeout: 2_000 }))
+      .fail(({ status }) => {
+        const key = status === 401 || status === 403 ? 'denied' : status === 404 ? 'notDeployed' : 'failed';
+        RED.notify(text(`sms-account.readNow.${key}`, { permission: `${this.type}.write` }), 'error');
+      });
+  },
+};

@@ -1,0 +1,16 @@
+import type { NodeAPI } from 'node-red';
+import { json } from './account-admin';
+
+/** Lets the button of a node in the editor trigger a read, as the button of the core node *inject* triggers a message. */
+export function serveReadNow(RED: NodeAPI, type: 'sms-outbox' | 'sms-feed'): void {
+  const mayWrite = RED.auth.needsPermission(`${type}.write`);
+  RED.httpAdmin.post(`/${type}/:id/read`, mayWrite, json, (request, response) => {
+    const node = RED.nodes.getNode(String(request.params.id));
+    if (node?.type !== type) {
+      response.sendStatus(404);
+      return;
+    }
+    node.receive({});
+    response.sendStatus(200);
+  });
+}
