@@ -9,24 +9,14 @@ describe('SmsError', () => {
     cause,
   });
 
-  it('has the code of its reason and the text with its places filled in', () => {
+  it('has the code and the filled-in message of its reason', () => {
     assert.equal(error.code, 'SMS_UNREACHABLE');
     assert.match(error.message, /\(ECONNREFUSED\)/);
     assert.ok(isSmsError(error, 'SMS_BUSY', 'SMS_UNREACHABLE'));
     assert.ok(!isSmsError(error, 'SMS_BUSY'));
   });
 
-  it('says of a text that could not be kept what to look at, be that a disk or a Redis server', () => {
-    const { message } = new SmsError('keepRefused', {
-      params: { detail: "Redis: OOM command not allowed when used memory > 'maxmemory'" },
-    });
-    assert.match(
-      message,
-      /\(Redis: OOM .*\)\. Nothing was sent\. Check free space and permissions, or the Redis server/,
-    );
-  });
-
-  it('has what is known as own properties, and nothing of what is not', () => {
+  it('has known facts as own properties, and no others', () => {
     const full = new SmsError('serverError', {
       params: { status: 503 },
       statusCode: 503,
@@ -49,7 +39,7 @@ describe('SmsError', () => {
     assert.ok(!Object.hasOwn(full, 'errorCode') && !Object.hasOwn(full, 'field'));
   });
 
-  it('travels as a plain object with what is known, and without its cause', () => {
+  it('becomes a plain object with its facts and without its cause', () => {
     const plain = new SmsError('onceTaken', { field: 'once', messageId: 'm1', searched: ['feed'], waiting: 3, cause });
     assert.deepEqual(JSON.parse(JSON.stringify(plain)), {
       code: 'SMS_INPUT',
@@ -61,7 +51,7 @@ describe('SmsError', () => {
     });
   });
 
-  it('stays the same error when more becomes known of it, and in another language', () => {
+  it('keeps its facts with further facts and in another language', () => {
     const more = error.with({}, 'Der Dienst war nicht erreichbar.').with({ messageId: 'm1', waiting: 3 });
     assert.deepEqual(more.toJSON(), {
       code: 'SMS_UNREACHABLE',
@@ -76,7 +66,7 @@ describe('SmsError', () => {
     assert.ok(!Object.hasOwn(error, 'messageId'));
   });
 
-  it('is made by the compiler with exactly the parameters that its text has places for', () => {
+  it('needs exactly the parameters of its message to compile', () => {
     // @ts-expect-error a place is left open
     assert.ok(new SmsError('busy').message.includes('{{limit}}'));
     // @ts-expect-error the name of the place is another

@@ -87,14 +87,14 @@ class List {
 const numbers = (count: number, from = 0) =>
   Array.from({ length: count }, (_, index) => String(64_210_000_000 + from + index));
 
-describe('the list of who opted out', () => {
+describe('the list of opted-out numbers', () => {
   let list: List;
 
   beforeEach(() => {
     list = new List(new MemoryStore());
   });
 
-  it('tells who is on it, the latest first', async () => {
+  it('lists the latest number first', async () => {
     assert.equal(await list.change('out', ['6421'], 5), 1);
     assert.equal(await list.change('out', ['6422'], 7), 1);
     assert.deepEqual(await list.list(), {
@@ -108,21 +108,21 @@ describe('the list of who opted out', () => {
     assert.ok(!(await list.has('6423')));
   });
 
-  it('changes nothing for who is on it already, or is not', async () => {
+  it('does not change if a number is already out or in', async () => {
     await list.change('out', ['6421'], 5);
     assert.equal(await list.change('out', ['6421', '6421'], 9), 0);
     assert.equal(await list.change('in', ['6422'], 9), 0);
     assert.deepEqual((await list.list()).optouts, [{ msisdn: '6421', at: 5, via: 'message' }]);
   });
 
-  it('loses who comes back, and keeps nothing of an empty list', async () => {
+  it('removes numbers, and stores nothing for an empty list', async () => {
     await list.change('out', numbers(450));
     assert.equal(await list.change('in', numbers(450)), 450);
     assert.deepEqual(await list.list(), { optouts: [], total: 0 });
     assert.deepEqual(await list.values(), []);
   });
 
-  it('gives 200 at a time, each once', async () => {
+  it('has pages of 200 numbers', async () => {
     const all = numbers(1_001);
     for (let index = 0; index < all.length; index += 77) await list.change('out', all.slice(index, index + 77), index);
     const first = await list.list();
@@ -131,14 +131,14 @@ describe('the list of who opted out', () => {
     assert.deepEqual(await list.all(), [...all].reverse());
   });
 
-  it('gives as many as are asked for', async () => {
+  it('has pages of the requested size', async () => {
     await list.change('out', numbers(450));
     const { optouts, next } = await list.list({ most: Number.POSITIVE_INFINITY });
     assert.deepEqual([optouts.length, next], [450, undefined]);
   });
 
   for (const search of [undefined, '6421']) {
-    it(`goes on with the next that there are when those have come back meanwhile that ${search ? 'were found' : 'come next'}`, async () => {
+    it(`continues after numbers opted in between two pages${search ? ' of a search' : ''}`, async () => {
       const all = numbers(1_000);
       await list.change('out', all);
       const asked = search ? { search } : {};
@@ -151,7 +151,7 @@ describe('the list of who opted out', () => {
     });
   }
 
-  it('finds numbers by a part of them', async () => {
+  it('finds numbers by some of their digits', async () => {
     await list.change('out', numbers(1_000));
     const { optouts, total } = await list.list({ search: '0077' });
     assert.deepEqual([optouts.length, total], [11, 11]);
@@ -159,12 +159,12 @@ describe('the list of who opted out', () => {
     assert.equal((await list.all('64210000')).length, 1_000);
   });
 
-  it('looks numbers up by nothing that shows them', async () => {
+  it('does not store numbers in its keys', async () => {
     await list.change('out', ['64211234567']);
     for (const [key] of await list.values()) assert.doesNotMatch(key, /64211234567/);
   });
 
-  it('has what two stores have, put together', async () => {
+  it('merges the lists of two stores', async () => {
     const former = new List(new MemoryStore());
     await former.change('out', ['64001', '65001'], 5);
     await list.change('out', ['64001', '66001'], 7);
@@ -183,7 +183,7 @@ describe('the list of who opted out', () => {
     );
   });
 
-  it('reads and writes numbers that end alike once, however many are changed together', () => {
+  it('reads and writes a key once for many numbers', () => {
     const msisdns = Array.from({ length: 10_000 }, (_, index) => `${64_210_000 + index}777`);
     for (const wish of ['out', 'in'] as const) {
       const [changes, value] = [
@@ -204,7 +204,7 @@ describe('the list of who opted out', () => {
     }
   });
 
-  it('answers with 100,000 numbers', async function () {
+  it('works with 100,000 numbers', async function () {
     this.timeout(60_000);
     const folder = mkdtempSync(join(tmpdir(), 'opt-outs-'));
     const store = new DiskStore(folder);

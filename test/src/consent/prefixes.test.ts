@@ -8,11 +8,11 @@ describe('prefixes', () => {
     assert.deepEqual(parsePrefixes(64), ['64']);
   });
 
-  it('are none where the property is blank', () => {
+  it('are empty if the property is blank', () => {
     for (const value of [undefined, null, '', ' \n']) assert.deepEqual(parsePrefixes(value), []);
   });
 
-  it('are digits alone, with no leading zero', () => {
+  it('must be digits without a leading zero', () => {
     for (const value of ['64 x', '6-4', '++64', '+', '064', '+0064', '64;61', '0x40', '٦٤', '1234567890123456']) {
       assert.throws(
         () => parsePrefixes(value),
@@ -22,13 +22,13 @@ describe('prefixes', () => {
     }
   });
 
-  it('let numbers through that begin with one of them', () => {
+  it('allow numbers that begin with one of them', () => {
     assert.ok(isAllowed('64211234567', new Set(['61', '64'])));
     assert.ok(!isAllowed('16421123456', new Set(['61', '64'])));
     assert.ok(isAllowed('16421123456', new Set()));
   });
 
-  it('are looked up by the beginnings of the number, however many they are', () => {
+  it('are found quickly, however many they are', () => {
     const asked: string[] = [];
     const prefixes = new Set(Array.from({ length: 10_000 }, (_, index) => String(70_000 + index)));
     const has = (prefix: string) => asked.push(prefix) > 0 && prefixes.has(prefix);
@@ -36,7 +36,7 @@ describe('prefixes', () => {
     assert.deepEqual(asked, ['7', '79', '799', '7999', '79999']);
   });
 
-  it('cannot tell an address-book item', () => {
+  it('allow address-book items', () => {
     assert.ok(isAllowed('Night shift', new Set(['64'])));
     assert.ok(isAllowed('1A', new Set(['64'])));
   });

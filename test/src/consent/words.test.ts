@@ -7,8 +7,8 @@ function assertWish(wish: 'out' | 'in' | undefined, ...texts: string[]): void {
   for (const text of texts) assert.equal(builtIn(text), wish, text);
 }
 
-describe('the words of consent', () => {
-  it('are those that the FCC names, and with them stopall and optout', () => {
+describe('consent words', () => {
+  it('include the words of the FCC, stopall and optout', () => {
     assertWish(
       'out',
       'stop',
@@ -25,7 +25,7 @@ describe('the words of consent', () => {
     assertWish('in', 'start', 'unstop', 'opt in');
   });
 
-  it('are common ones of the ten languages of the editor', () => {
+  it('include common words of the ten languages of the editor', () => {
     assertWish(
       'out',
       'Stopp',
@@ -44,7 +44,7 @@ describe('the words of consent', () => {
     assertWish('in', 'старт', '配信再開', '수신동의', '恢复订阅', '恢復訂閱');
   });
 
-  it('count whatever their case, and what is around them', () => {
+  it('match in any case and with surrounding marks', () => {
     assertWish(
       'out',
       ' STOP ',
@@ -60,11 +60,11 @@ describe('the words of consent', () => {
     assertWish('in', 'START.', '(start)');
   });
 
-  it('count in other forms of the same characters, and with any white space between', () => {
+  it('match after NFKC, and with any white space between words', () => {
     assertWish('out', 'ＳＴＯＰ', 'stop\u00a0all', 'opt \t\n out', 'arre\u0302t', 'ｽﾄｯﾌﾟ');
   });
 
-  it('have to be the whole text', () => {
+  it('match only the whole body', () => {
     assertWish(
       undefined,
       'please stop',
@@ -78,7 +78,7 @@ describe('the words of consent', () => {
     );
   });
 
-  it('are no everyday answers, of another language neither', () => {
+  it('do not include everyday answers of any language', () => {
     assertWish(
       undefined,
       'yes',
@@ -114,37 +114,37 @@ describe('the words of consent', () => {
     );
   });
 
-  it('are ended by one of both lists', () => {
+  it('mean opt-out if they are in both lists', () => {
     const words = createWishOf([parseConsentWords('weg', 'da, start'), parseConsentWords('start', '')]);
     assert.equal(words('start'), 'out');
     assert.equal(words('da'), 'in');
   });
 
-  it('are in the place of the built-in ones of their list alone', () => {
+  it('replace only the built-in words of the same list', () => {
     const words = createWishOf([parseConsentWords('Ciao,\n basta  così ', '')]);
     for (const text of ['ciao', 'BASTA COSÌ!']) assert.equal(words(text), 'out');
     assert.equal(words('stop'), undefined);
     assert.equal(words('start'), 'in');
   });
 
-  it('are the built-in ones where nothing is left of the own', () => {
+  it('are the built-in words if the property has no word', () => {
     const words = createWishOf([parseConsentWords(' , \n ', undefined)]);
     assert.equal(words('stop'), 'out');
   });
 
-  it('of all account nodes count', () => {
+  it('combine the words of all account nodes', () => {
     const words = createWishOf([parseConsentWords('weg', 'da'), parseConsentWords(undefined, undefined)]);
     for (const text of ['weg', 'stop']) assert.equal(words(text), 'out');
     for (const text of ['da', 'start']) assert.equal(words(text), 'in');
   });
 
-  it('take no time to find in a text of any length', () => {
+  it('are compared quickly with a body of any length', () => {
     for (const text of [' '.repeat(8e6), '!'.repeat(8e6), `stop${' '.repeat(1e6)}x`]) {
       assert.equal(builtIn(text), undefined);
     }
   });
 
-  it('are none while nobody listens', () => {
+  it('do not match without settings', () => {
     assert.equal(createWishOf([])('stop'), undefined);
   });
 });

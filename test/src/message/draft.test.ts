@@ -15,7 +15,7 @@ function refuses(draft: Partial<Draft>, field: string, maxLength?: number): void
     (error: unknown) => {
       assert.ok(isSmsError(error, 'SMS_INPUT'), String(error));
       assert.equal(error.field, field);
-      assert.ok(!error.message.includes('a text nobody may see'));
+      assert.ok(!error.message.includes('a private body'));
       return true;
     },
     `${field}: ${inspect(draft)}`,
@@ -25,7 +25,7 @@ function refuses(draft: Partial<Draft>, field: string, maxLength?: number): void
 const blanks: unknown[] = [undefined, null, '', ' ', ' \t\r\n ', '\u00a0'];
 
 describe('checkDraft (§2.1)', () => {
-  it('nothing but recipients and text is sent when the rest is blank', () => {
+  it('returns only recipients and body if the rest is blank', () => {
     for (const blank of blanks) {
       const { message } = check({
         from: blank,
@@ -39,21 +39,7 @@ describe('checkDraft (§2.1)', () => {
     }
   });
 
-  it('a field may be inherited, or be made as it is read', () => {
-    class Composed {
-      get to() {
-        return '6421555123';
-      }
-      get body() {
-        return 'hi';
-      }
-    }
-    for (const draft of [new Composed(), Object.create({ to: '6421555123', body: 'hi' }) as Composed]) {
-      assert.deepEqual(checkDraft(draft, undefined).message, { to: ['6421555123'], body: 'hi' });
-    }
-  });
-
-  it('every field is sent when it is given', () => {
+  it('returns all fields', () => {
     const { message } = check({
       to: ['+64 21 555 123', 6421555124],
       from: ' Shop ',
@@ -76,7 +62,7 @@ describe('checkDraft (§2.1)', () => {
   });
 
   describe('to', () => {
-    it('is refused when it is none', () => {
+    it('is refused for invalid values', () => {
       for (const to of [...blanks, [], [''], {}, true, '+64+21', '0215551234', ['a b'], [['6421555123']]]) {
         refuses({ to }, 'to');
       }
@@ -84,7 +70,7 @@ describe('checkDraft (§2.1)', () => {
   });
 
   describe('body', () => {
-    it('number and boolean become text, a Buffer is UTF-8', () => {
+    it('can be a number, a boolean or a Buffer, and loses a leading BOM', () => {
       for (const [body, text] of [
         [42, '42'],
         [0, '0'],
@@ -100,7 +86,7 @@ describe('checkDraft (§2.1)', () => {
       }
     });
 
-    it('anything else, or empty, is refused', () => {
+    it('is refused if it is blank or has another type', () => {
       for (const body of [
         ...blanks,
         Buffer.alloc(0),
@@ -121,19 +107,19 @@ describe('checkDraft (§2.1)', () => {
     });
   });
 
-  describe('maxLength: characters are Unicode code points', () => {
-    it('as many as allowed pass, one more is refused', () => {
+  describe('maxLength, in Unicode code points,', () => {
+    it('refuses one character more', () => {
       for (const character of ['a', '€', 'ü', '✓', '𝄞', '👍']) {
         assert.equal(check({ body: character.repeat(480) }).message.body.length, character.length * 480);
         refuses({ body: character.repeat(481) }, 'body', 480);
       }
     });
 
-    it('blank is no limit', () => {
+    it('is not a limit if it is blank', () => {
       assert.equal(checkDraft({ to: '6421555123', body: 'a'.repeat(100_000) }, undefined).parts, 654);
     });
 
-    it('does not count when a fragmentation limit is given', () => {
+    it('does not apply if there is a fragmentation limit', () => {
       assert.equal(check({ body: 'a'.repeat(1_000), fragmentationLimit: 7 }).parts, 7);
       refuses({ body: 'a'.repeat(1_000), fragmentationLimit: 6 }, 'body');
     });
@@ -164,31 +150,10 @@ describe('checkDraft (§2.1)', () => {
         refuses({ fragmentationLimit: limit }, 'fragmentationLimit');
       }
     });
-
-    for (const [title, body, parts] of [
-      ['160 septets', 'a'.repeat(160), 1],
-      ['161 septets', 'a'.repeat(161), 2],
-      ['306 septets', 'a'.repeat(306), 2],
-      ['307 septets', 'a'.repeat(307), 3],
-      ['80 extension characters', '€'.repeat(80), 1],
-      ['81 extension characters', '€'.repeat(81), 2],
-      ['an escape sequence at the seam', `${'a'.repeat(152)}€${'a'.repeat(152)}`, 3],
-      ['70 units', '✓'.repeat(70), 1],
-      ['71 units', '✓'.repeat(71), 2],
-      ['35 surrogate pairs', '👍'.repeat(35), 1],
-      ['36 surrogate pairs', '👍'.repeat(36), 2],
-      ['a surrogate pair at the seam', `${'✓'.repeat(66)}👍${'✓'.repeat(66)}`, 3],
-    ] as const) {
-      it(`${title} are ${parts} parts: that many pass, one less does not`, () => {
-        const checked = check({ body, fragmentationLimit: parts });
-        assert.equal(checked.parts, parts);
-        if (parts > 1) refuses({ body, fragmentationLimit: parts - 1 }, 'body');
-      });
-    }
   });
 
   describe('contentType', () => {
-    it('auto: UTF-16 when a character is outside GSM 03.38, else not sent', () => {
+    it('auto is UTF-16 if a character is outside GSM 03.38', () => {
       assert.equal(check({ body: 'Grüße @£€[]{}~^|\\ ΔΦ\n' }).message.contentType, undefined);
       for (const body of ['ç', '✓', '👍', '“quoted”', 'naïve', '`', '\t']) {
         const checked = check({ body: `x${body}` });
@@ -197,7 +162,7 @@ describe('checkDraft (§2.1)', () => {
       }
     });
 
-    it('typed, it is one of the two values, in their own spelling', () => {
+    it('is one of two values in any spelling', () => {
       for (const given of [utf16, 'text/plain;charset=utf-16', ' TEXT/PLAIN; Charset=UTF-16 ']) {
         assert.equal(check({ contentType: given }).message.contentType, utf16);
       }
@@ -207,7 +172,7 @@ describe('checkDraft (§2.1)', () => {
       }
     });
 
-    it("encoding and parts are UCS-2's when the UTF-16 content type is sent, else the text's own", () => {
+    it('decides about encoding and parts', () => {
       const body = 'a'.repeat(71);
       assert.deepEqual([check({ body }).encoding, check({ body }).parts], ['GSM-7', 1]);
       const wide = check({ body, contentType: utf16 });
@@ -219,14 +184,14 @@ describe('checkDraft (§2.1)', () => {
   });
 
   describe('messageId, from', () => {
-    it('a messageId has at most 36 characters', () => {
+    it('refuses a messageId of more than 36 characters', () => {
       assert.equal(check({ messageId: 'x'.repeat(36) }).message.messageId, 'x'.repeat(36));
       assert.equal(check({ messageId: ` ${'x'.repeat(36)} ` }).message.messageId, 'x'.repeat(36));
       assert.equal(check({ messageId: '👍'.repeat(36) }).message.messageId, '👍'.repeat(36));
       refuses({ messageId: 'x'.repeat(37) }, 'messageId');
     });
 
-    it('they are text or a number', () => {
+    it('can be text or a number', () => {
       for (const value of [true, {}, [], ['x'], Buffer.from('x')]) {
         refuses({ messageId: value }, 'messageId');
         refuses({ from: value }, 'from');
@@ -243,7 +208,7 @@ describe('checkDraft (§2.1)', () => {
   });
 
   describe('callbackUrl, callbackStatusUrl', () => {
-    it('mailto objects are encoded once here (§6.3), and only callbackUrl takes them', () => {
+    it('encodes a mailto object once (§6.3), for callbackUrl only', () => {
       const mailto = { mailto: 'a@example.com', subject: 'Re: a & b', body: 'line\n{!body}' };
       assert.equal(
         check({ callbackUrl: mailto }).message.callbackUrl,
@@ -253,26 +218,10 @@ describe('checkDraft (§2.1)', () => {
       refuses({ callbackStatusUrl: 'mailto:a@example.com' }, 'callbackStatusUrl');
       refuses({ callbackUrl: { mailto: 'nobody' } }, 'callbackUrl');
     });
-
-    it('anything that is no URL is refused', () => {
-      for (const url of [
-        'example.com',
-        'ftp://example.com',
-        'javascript:alert(1)',
-        'http://',
-        5,
-        true,
-        [],
-        'http://a b',
-      ]) {
-        refuses({ callbackUrl: url }, 'callbackUrl');
-        refuses({ callbackStatusUrl: url }, 'callbackStatusUrl');
-      }
-    });
   });
 
-  it('never repeats the text in an error', () => {
-    refuses({ body: `a text nobody may see${'x'.repeat(500)}` }, 'body');
-    refuses({ body: 'a text nobody may see', messageId: 'x'.repeat(37) }, 'messageId');
+  it('does not quote the body in an error', () => {
+    refuses({ body: `a private body${'x'.repeat(500)}` }, 'body');
+    refuses({ body: 'a private body', messageId: 'x'.repeat(37) }, 'messageId');
   });
 });

@@ -77,7 +77,7 @@ describe('the changes of every zone in 2026 and 2027', function () {
     assert.ok(changes.length > 300);
   });
 
-  it('skip times, which are the next that exists', () => {
+  it('skip times, and the next time that exists applies', () => {
     const skipping = changes.filter(({ before, after }) => after > before);
     assert.ok(skipping.length > 100);
     for (const { zone, at, before, after } of skipping) {
@@ -90,7 +90,7 @@ describe('the changes of every zone in 2026 and 2027', function () {
     }
   });
 
-  it('show times twice, of which the first counts', () => {
+  it('show times twice, and the first applies', () => {
     const repeating = changes.filter(({ before, after }) => after < before);
     assert.ok(repeating.length > 100);
     for (const { zone, at, before, after } of repeating) {
@@ -101,7 +101,7 @@ describe('the changes of every zone in 2026 and 2027', function () {
     }
   });
 
-  it('are read so from ISO 8601 without a zone', () => {
+  it('apply to ISO 8601 without a zone', () => {
     for (const { zone, at, before, after } of changes) {
       const local = at + Math.max(before, after) - 10 * minuteMs;
       const written = new Date(local).toISOString().slice(0, 16);
@@ -110,7 +110,7 @@ describe('the changes of every zone in 2026 and 2027', function () {
     }
   });
 
-  it('begin quiet hours at the first and end them at the last of two equal times, as minute by minute shows', () => {
+  it('begin quiet hours at the first and end them at the last time', () => {
     const known = new Map<string, Set<number>>();
     for (const { zone, at, before, after } of changes) {
       const length = Math.abs(after - before);
@@ -138,7 +138,7 @@ describe('the changes of every zone in 2026 and 2027', function () {
   });
 });
 
-/** What is quiet, found by walking over the minutes: it begins whenever the clock passes the one time, and ends with the last of the other. */
+/** Finds the quiet minutes by a walk over all minutes: they begin at each start time, and end at the last end time. */
 function quietMinutes(given: {
   first: number;
   last: number;
@@ -173,17 +173,17 @@ describe('parseAt', () => {
     return at === undefined ? undefined : new Date(at).toISOString();
   };
 
-  it('reads a Date, also one that a function node has made', () => {
+  it('reads a Date, also of a function node', () => {
     assert.equal(read(new Date(now + hourMs)), '2026-11-26T12:00:00.000Z');
     assert.equal(read(runInNewContext(`new Date(${now + hourMs})`)), '2026-11-26T12:00:00.000Z');
   });
 
-  it('reads milliseconds since 1970, as a number or as an environment variable has them', () => {
+  it('reads milliseconds since 1970, as a number or as text', () => {
     assert.equal(read(now + hourMs), '2026-11-26T12:00:00.000Z');
     assert.equal(read(String(now + hourMs)), '2026-11-26T12:00:00.000Z');
   });
 
-  it('reads ISO 8601 with a zone, as JSON makes it of a Date too', () => {
+  it('reads ISO 8601 with a zone', () => {
     for (const [text, expected] of [
       [JSON.parse(JSON.stringify(new Date(now + hourMs))), '2026-11-26T12:00:00.000Z'],
       ['2026-12-24T18:00:00Z', '2026-12-24T18:00:00.000Z'],
@@ -210,7 +210,7 @@ describe('parseAt', () => {
     }
   });
 
-  it('takes a bare date for its first moment', () => {
+  it('reads a date without a time as its first moment', () => {
     assert.equal(read('2026-12-24'), '2026-12-23T11:00:00.000Z');
     assert.equal(read('20261224'), '2026-12-23T11:00:00.000Z');
     // The clock goes from 23:59 to 01:00.
@@ -219,17 +219,17 @@ describe('parseAt', () => {
     assert.equal(parseAt('2027-10-31', 'Atlantic/Azores', now), Date.parse('2027-10-31T00:00:00Z'));
   });
 
-  it('takes a time in the past for now', () => {
+  it('returns now for a time in the past', () => {
     for (const value of [now, now - 1, 100_000_000_000, new Date(0), '2026-11-26', '1999-01-01T00:00Z']) {
       assert.equal(read(value), new Date(now).toISOString(), String(value));
     }
   });
 
-  it('takes a blank for no time', () => {
+  it('returns undefined for a blank value', () => {
     for (const value of [undefined, null, '', ' \n']) assert.equal(read(value), undefined);
   });
 
-  it('takes 366 days ahead, and refuses more', () => {
+  it('accepts 366 days ahead, and refuses more', () => {
     assert.equal(parseAt(now + 366 * dayMs, 'UTC', now), now + 366 * dayMs);
     for (const value of [now + 366 * dayMs + 1, '2027-11-29', '9999-12-31T23:59:59Z', 8.64e15, Number.MAX_VALUE]) {
       const error = { code: 'SMS_INPUT', field: 'at', reason: 'atTooFar' };
@@ -289,7 +289,7 @@ describe('parseAt', () => {
 });
 
 describe('parseTimeZone', () => {
-  it('takes a name that the machine knows, and its own zone for a blank', () => {
+  it('accepts known names, and returns the own zone for a blank value', () => {
     assert.equal(parseTimeZone(' Pacific/Auckland '), 'Pacific/Auckland');
     for (const zone of Intl.supportedValuesOf('timeZone')) assert.equal(parseTimeZone(zone), zone);
     for (const value of [undefined, null, '', ' ']) {
@@ -297,7 +297,7 @@ describe('parseTimeZone', () => {
     }
   });
 
-  it('refuses any other', () => {
+  it('refuses other names', () => {
     for (const value of ['Pacific/Aukland', 'Auckland', '+13:00', '-05', 'Z', 'Local', 13, {}]) {
       assert.deepEqual(refused(() => parseTimeZone(value)).reason, 'timeZoneUnknown', String(value));
     }
@@ -305,13 +305,13 @@ describe('parseTimeZone', () => {
 });
 
 describe('parseQuietHours', () => {
-  it('reads two times of a day, and takes two blanks for none', () => {
+  it('reads two times, and returns undefined for two blank values', () => {
     assert.deepEqual(parseQuietHours('21:30', '07:00', 'UTC'), { from: 1_290, to: 420, timeZone: 'UTC' });
     assert.deepEqual(parseQuietHours(' 00:00 ', '23:59', 'UTC'), { from: 0, to: 1_439, timeZone: 'UTC' });
     assert.equal(parseQuietHours('', undefined, 'UTC'), undefined);
   });
 
-  it('refuses one of them alone, two equal ones, and what is no HH:MM', () => {
+  it('refuses a single time, equal times and other formats', () => {
     for (const [from, to, reason] of [
       ['21:00', '', 'quietHalf'],
       [undefined, '07:00', 'quietHalf'],
@@ -333,7 +333,7 @@ describe('nextAllowed', () => {
   const next = (time: string, ...hours: QuietHours[]) => new Date(nextAllowed(Date.parse(time), hours)).toISOString();
   const nights = quiet('21:00', '07:00', 'Pacific/Auckland');
 
-  it('is at once outside of quiet hours, and their end in them', () => {
+  it('returns the time itself, or the end of the quiet hours', () => {
     assert.equal(next('2026-11-26T07:59:59.999Z', nights), '2026-11-26T07:59:59.999Z');
     assert.equal(next('2026-11-26T08:00Z', nights), '2026-11-26T18:00:00.000Z');
     assert.equal(next('2026-11-26T17:59:59.999Z', nights), '2026-11-26T18:00:00.000Z');
@@ -342,13 +342,13 @@ describe('nextAllowed', () => {
     assert.equal(next('2026-11-26T12:00Z'), '2026-11-26T12:00:00.000Z');
   });
 
-  it('is when the last of several ends, one of which may begin as another ends', () => {
+  it('returns the end of adjoining quiet hours', () => {
     const evenings = quiet('18:00', '21:30', 'Pacific/Auckland');
     const mornings = quiet('07:00', '08:00', 'Pacific/Auckland');
     assert.equal(next('2026-11-26T06:00Z', evenings, nights, mornings), '2026-11-26T19:00:00.000Z');
   });
 
-  it('comes to an end where they leave no moment free', () => {
+  it('ends if quiet hours cover the whole day', () => {
     const before = quiet('00:00', '12:00', 'UTC');
     const after = quiet('12:00', '00:00', 'UTC');
     assert.ok(nextAllowed(now, [before, after]) > now + 10 * dayMs);

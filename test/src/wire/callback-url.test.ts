@@ -21,13 +21,13 @@ describe('callback URLs (§6)', () => {
     'https://[::1]/x#y',
     'https://zoë.example/ü',
   ]) {
-    it(`takes ${url} unchanged, for both fields`, () => {
+    it(`accepts ${url} unchanged for both fields`, () => {
       assert.equal(formatCallbackUrl(` ${url}\n`, 'callbackUrl'), url);
       assert.equal(formatCallbackUrl(url, 'callbackStatusUrl'), url);
     });
   }
 
-  it('§6 takes mailto for replies only', () => {
+  it('accepts mailto for replies only (§6)', () => {
     const url = 'mailto:ops@example.com?Subject=Re%3A%20x&Body=%0A';
     assert.equal(formatCallbackUrl(url, 'callbackUrl'), url);
     assert.throws(() => formatCallbackUrl(url, 'callbackStatusUrl'), {
@@ -40,12 +40,12 @@ describe('callback URLs (§6)', () => {
     });
   });
 
-  it('gives nothing for a blank value', () => {
+  it('returns undefined for a blank value', () => {
     for (const blank of [undefined, null, '', ' \n']) assert.equal(formatCallbackUrl(blank, 'callbackUrl'), undefined);
   });
 
   for (const variable of variables) {
-    it(`§6.2 leaves ${variable} in place, after one decoding of the form too`, () => {
+    it(`leaves ${variable} unchanged, also in the form (§6.2)`, () => {
       const url = `https://example.com/cb/${variable}?x=${variable}&y=1`;
       assert.equal(formatCallbackUrl(url, 'callbackUrl'), url);
       const mailto = formatCallbackUrl(
@@ -58,7 +58,7 @@ describe('callback URLs (§6)', () => {
     });
   }
 
-  it('§6.3 encodes the parameters of a mailto URL once: spaces, newlines, other characters', () => {
+  it('encodes the parameters of a mailto URL once (§6.3)', () => {
     assert.equal(
       formatCallbackUrl(
         { mailto: 'ops@example.com', subject: 'Reply: é & "x"?', body: 'a b\nc\r\nd+e=f%' },
@@ -68,7 +68,7 @@ describe('callback URLs (§6)', () => {
     );
   });
 
-  it('§6.3 encodes them twice in the request, so that decoding twice gives them back', () => {
+  it('encodes the parameters twice in the request (§6.3)', () => {
     const body = 'a b\n{!body} 100% é';
     const url = formatCallbackUrl({ mailto: 'ops@example.com', body }, 'callbackUrl') ?? '';
     const form = formatForm([['callbackUrl', url]]);
@@ -78,7 +78,7 @@ describe('callback URLs (§6)', () => {
     assert.equal(decodeURIComponent(decodedOnce.slice(decodedOnce.indexOf('Body=') + 5)), body);
   });
 
-  it('§6.3 leaves the defaults to the service when subject and body are blank or absent', () => {
+  it('leaves out a blank subject and body (§6.3)', () => {
     assert.equal(formatCallbackUrl({ mailto: 'a@b.example' }, 'callbackUrl'), 'mailto:a@b.example');
     assert.equal(
       formatCallbackUrl({ mailto: ' a@b.example ', subject: ' ', body: '' }, 'callbackUrl'),
@@ -90,14 +90,14 @@ describe('callback URLs (§6)', () => {
     );
   });
 
-  it('takes several addresses, and encodes what would end an address', () => {
+  it('accepts several addresses, and encodes special characters', () => {
     assert.equal(
       formatCallbackUrl({ mailto: 'a+x@b.example, c?d&e@f.example' }, 'callbackUrl'),
       'mailto:a+x@b.example,c%3Fd%26e@f.example',
     );
   });
 
-  it('keeps a subject on one line (header injection)', () => {
+  it('writes a subject in one line (header injection)', () => {
     assert.equal(
       formatCallbackUrl({ mailto: 'a@b.example', subject: 'x\r\nBcc: evil@example.com' }, 'callbackUrl'),
       'mailto:a@b.example?Subject=x%20Bcc%3A%20evil%40example.com',
@@ -132,7 +132,7 @@ describe('callback URLs (§6)', () => {
     });
   }
 
-  it('refuses values that are neither text nor such an object', () => {
+  it('refuses values that are neither text nor a mailto object', () => {
     for (const value of [1, true, [], () => 1, Symbol('x'), 1n]) {
       assert.throws(() => formatCallbackUrl(value, 'callbackUrl'), { reason: 'callbackUrl', field: 'callbackUrl' });
     }
@@ -154,7 +154,7 @@ describe('callback URLs (§6)', () => {
     }
   });
 
-  it('gives a URL without white space and control characters, nothing, or SMS_INPUT, for any value', () => {
+  it('returns a safe URL or undefined, or throws SMS_INPUT, for any value', () => {
     const text = fc.oneof(fc.string({ unit: 'binary' }), fc.webUrl(), fc.emailAddress(), fc.constantFrom(...variables));
     const value = fc.oneof(
       text,

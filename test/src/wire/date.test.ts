@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { readDate } from '../../../src/wire/date';
 
-describe('a date of a feed', () => {
+describe('readDate', () => {
   const dates: [text: string, iso: string][] = [
     ['2026-11-01T10:00:00Z', '2026-11-01T10:00:00.000Z'],
     ['2026-11-01T10:00:00.1234567Z', '2026-11-01T10:00:00.123Z'],
@@ -53,10 +53,10 @@ describe('a date of a feed', () => {
     '1793527200',
     '',
   ]) {
-    it(`finds no date in ${JSON.stringify(text)}`, () => assert.equal(readDate(` ${text} `), undefined));
+    it(`returns undefined for ${JSON.stringify(text)}`, () => assert.equal(readDate(` ${text} `), undefined));
   }
 
-  it('reads any instant in either form', () => {
+  it('reads any instant in both formats', () => {
     const instant = fc.date({
       min: new Date('1950-01-01'),
       max: new Date('9999-12-31T23:59:59Z'),
@@ -70,7 +70,7 @@ describe('a date of a feed', () => {
     );
   });
 
-  it('gives a date or nothing for any text', () => {
+  it('returns a date or undefined for any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 100 }), (text) => {
         const date = readDate(text);

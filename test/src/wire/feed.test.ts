@@ -86,8 +86,8 @@ const entry = {
 };
 const account = { balance: 12.5, type: 'prepaid', currency: 'NZD' };
 
-describe('the feed (§2.6)', () => {
-  it('§2.6 ATOM: entries and account details', () => {
+describe('parseFeed (§2.6)', () => {
+  it('reads entries and account details of ATOM', () => {
     assert.deepEqual(parse(atom), {
       format: 'ATOM',
       title: 'Recent messages',
@@ -97,7 +97,7 @@ describe('the feed (§2.6)', () => {
     });
   });
 
-  it('§2.6 RSS: entries and account details, equal to those of ATOM', () => {
+  it('reads equal entries and account details of RSS', () => {
     assert.deepEqual(parse(rss), { ...parse(atom), format: 'RSS' });
   });
 
@@ -108,7 +108,7 @@ describe('the feed (§2.6)', () => {
     assert.deepEqual(parseItem(''), { categories: [], fields: {} });
   });
 
-  it('reads the other elements of an entry by local name, whatever their shape', () => {
+  it('reads other elements of an entry of any shape by local name', () => {
     assert.deepEqual(
       parseItem(
         '<x:a xmlns:x="u">1</x:a><b c="2" text="3">4</b><d><e>5</e><e>6</e><f><g/></f></d><a>7</a><h> <![CDATA[ 8 ]]> </h><__proto__>9</__proto__><constructor/>',
@@ -117,7 +117,7 @@ describe('the feed (§2.6)', () => {
     );
   });
 
-  it('has no own __proto__, constructor or prototype, however deep', () => {
+  it('has no own __proto__, constructor or prototype at any depth', () => {
     const attributes = '__proto__="1" constructor="2" prototype="3"';
     const evil = `<__proto__ ${attributes}><x ${attributes}/></__proto__><y ${attributes}><prototype/><constructor/></y>`;
     assertPlain(parse(`<feed ${attributes}>${evil}<entry ${attributes}>${evil}</entry></feed>`));
@@ -133,16 +133,16 @@ describe('the feed (§2.6)', () => {
     ['a DTD', `<!DOCTYPE feed [<!ENTITY x "y">]>${atom.slice(39)}`],
     ['JSON', '{"feed":[]}'],
   ] as const) {
-    it(`SMS_RESPONSE for ${title}`, () => {
+    it(`throws SMS_RESPONSE for ${title}`, () => {
       assert.throws(() => parse(body), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
     });
   }
 
-  it('gives a feed or SMS_RESPONSE for any bytes', () => {
+  it('returns a feed or throws SMS_RESPONSE for any bytes', () => {
     assertRecordsOrError(parseFeed, 'SMS_RESPONSE', [atom, rss]);
   });
 
-  it('reads tens of thousands of elements, of one name and of many', () => {
+  it('reads tens of thousands of elements', () => {
     const same = '<x>1</x>'.repeat(5_000);
     const many = Array.from({ length: 18_000 }, (_, index) => `<x${index}/>`).join('');
     const fields = parse(`<feed>${many}<entry>${same}${many}</entry></feed>`).entries[0]?.fields ?? {};
@@ -192,7 +192,7 @@ describe('the account details of a feed (§2.6)', () => {
     it(`are found as ${title}`, () => assert.deepEqual(parse(xml).account, account));
   }
 
-  it('are not mistaken for what a feed has anyway', () => {
+  it('are not taken from other parts of a feed', () => {
     const xml =
       '<feed type="feed-type"><title type="text">t</title><link type="text/html" href="x"/><generator type="g">x</generator><accounts>1</accounts><balance type="decimal">1</balance><accountType>prepaid</accountType></feed>';
     assert.deepEqual(parse(xml).account, { balance: 1, type: 'prepaid' });
@@ -200,7 +200,7 @@ describe('the account details of a feed (§2.6)', () => {
     assert.deepEqual(parse('<feed><entry><balance>1</balance><account type="x"/></entry></feed>').account, {});
   });
 
-  it('in an element named like an account come before what merely lies about', () => {
+  it('are first taken from an element with a name like account', () => {
     const dublinCore = '<dc:type xmlns:dc="http://purl.org/dc/elements/1.1/">Collection</dc:type>';
     for (const xml of [
       `<feed>${dublinCore}<account balance="12.50" type="prepaid" currency="NZD"/></feed>`,
@@ -212,13 +212,13 @@ describe('the account details of a feed (§2.6)', () => {
     }
   });
 
-  it('are found among tens of thousands of elements, however deep', () => {
+  it('are found among tens of thousands of nested elements', () => {
     const flat = '<account/>'.repeat(20_000);
     const deep = `${'<account>'.repeat(95)}${'<x/>'.repeat(25_000)}<currency>NZD</currency>${'</account>'.repeat(95)}`;
     assert.deepEqual(parse(`<feed>${flat}${deep}</feed>`).account, { currency: 'NZD' });
   });
 
-  it('balance is a number when it reads as one', () => {
+  it('have a balance that is a number if it reads as a number', () => {
     const balance = (text: string) => parse(`<feed><balance>${text}</balance></feed>`).account.balance;
     assert.deepEqual(['0', '-3.5', ' 1000 ', '+2', '.5', '7.'].map(balance), [0, -3.5, 1000, 2, 0.5, 7]);
     assert.deepEqual(['1,000.00', 'NZD 5', '1e3', '0x10', 'Infinity'].map(balance), [
@@ -232,8 +232,8 @@ describe('the account details of a feed (§2.6)', () => {
   });
 });
 
-describe('feeds as others publish them', () => {
-  it('ATOM: text, HTML and XHTML content, each once unescaped', () => {
+describe('a feed of another server', () => {
+  it('has text, HTML and XHTML content of ATOM, unescaped once', () => {
     const body = (content: string) => parseAtomEntry(content)?.body;
     assert.equal(body('<content>a &lt; b</content>'), 'a < b');
     assert.equal(body('<content type="html">&lt;p>a &amp;amp; b&lt;/p></content>'), '<p>a &amp; b</p>');
@@ -252,18 +252,12 @@ describe('feeds as others publish them', () => {
     assert.equal(body('<content>  two  spaces </content>'), '  two  spaces ');
   });
 
-  it('ATOM: titles of every type', () => {
+  it('has titles of ATOM of every type', () => {
     assert.equal(parseAtomEntry('<title type="html"> a &lt;b>c&lt;/b> </title>')?.title, 'a <b>c</b>');
     assert.equal(parseAtomEntry('<title type="xhtml"><div><i>a</i></div></title>')?.title, '<i>a</i>');
   });
 
-  it('ATOM: titles of every type of the feed itself', () => {
-    const title = (xml: string) => parse(`<feed xmlns="http://www.w3.org/2005/Atom">${xml}</feed>`).title;
-    assert.equal(title('<title type="xhtml"><div><i>a</i> b</div></title>'), '<i>a</i> b');
-    assert.equal(title('<title type="html"> a &lt;b>c&lt;/b> </title>'), 'a <b>c</b>');
-  });
-
-  it('ATOM: the summary where the content lies elsewhere, which stays among the fields', () => {
+  it('has the summary of ATOM if the content has a src', () => {
     const entry = parseAtomEntry('<content type="image/png" src="https://x.example/1.png"/><summary>s</summary>');
     assert.deepEqual(
       [entry?.body, entry?.fields],
@@ -273,7 +267,7 @@ describe('feeds as others publish them', () => {
     assert.equal(parseAtomEntry('<content/>')?.body, '');
   });
 
-  it('the summary or description where the content is blank', () => {
+  it('has the summary or description if the content is blank', () => {
     for (const content of ['<content/>', '<content type="text"> \n</content>', '<content src="x"/>']) {
       assert.equal(parseAtomEntry(`${content}<summary>s</summary>`)?.body, 's');
     }
@@ -284,7 +278,7 @@ describe('feeds as others publish them', () => {
     assert.equal(parseItem('<description/>')?.body, '');
   });
 
-  it('an entry without an author has the author of the feed', () => {
+  it('has the author of the feed in entries without an author', () => {
     const atomAuthors = parse(
       '<feed><author><name>Feed</name></author><entry><author><name>Own</name></author></entry><entry/></feed>',
     );
@@ -301,13 +295,13 @@ describe('feeds as others publish them', () => {
     );
   });
 
-  it('RSS: text with elements in it is its markup', () => {
+  it('has text with elements of RSS as markup', () => {
     const item = parseItem('<title>A <i>b</i></title><description>Call <b>now</b> please</description>');
     assert.deepEqual([item?.title, item?.body], ['A <i>b</i>', 'Call <b>now</b> please']);
     assert.equal(parse('<rss><channel><title>A <i>b</i></title></channel></rss>').title, 'A <i>b</i>');
   });
 
-  it('ATOM: the summary where there is no content, else among the fields', () => {
+  it('has the summary of ATOM if there is no content', () => {
     assert.equal(parseAtomEntry('<summary>s</summary>')?.body, 's');
     const empty = parseAtomEntry('<summary/>');
     assert.deepEqual([empty?.body, empty?.fields], ['', {}]);
@@ -315,7 +309,7 @@ describe('feeds as others publish them', () => {
     assert.deepEqual([both?.body, both?.fields], ['c', { summary: 's' }]);
   });
 
-  it('ATOM: any prefix, and extensions under names of its own', () => {
+  it('can have any prefix and extensions in ATOM', () => {
     const feed = parse(
       '<a:feed xmlns:a="http://www.w3.org/2005/Atom" xmlns:m="u"><a:title>T</a:title><a:entry><m:title>media</m:title><m:content url="x"/><a:title>t</a:title><a:content>c</a:content><a:id>1</a:id></a:entry></a:feed>',
     );
@@ -325,7 +319,7 @@ describe('feeds as others publish them', () => {
     assert.equal(feed.title, 'T');
   });
 
-  it('ATOM: the content under another prefix than the entry has, where there is none under its own', () => {
+  it('can have the content of ATOM under another prefix', () => {
     const entry = parseAtomEntry('<atom:content>c</atom:content><atom:summary>s</atom:summary><m:content url="x"/>');
     assert.deepEqual([entry?.body, entry?.fields], ['c', { summary: 's', content: { url: 'x' } }]);
     const own = parseAtomEntry('<m:content><m:x/></m:content><summary>s</summary>');
@@ -333,14 +327,14 @@ describe('feeds as others publish them', () => {
     assert.deepEqual(parseAtomEntry('<m:content url="x"/>')?.fields, { content: { url: 'x' } });
   });
 
-  it('ATOM: the alternate link first, and any other when there is none', () => {
+  it('has the alternate link of ATOM first, or else any link', () => {
     const link = (links: string) => parseAtomEntry(links)?.link;
     assert.equal(link('<link rel="self" href="s"/><link rel="alternate" href="a"/><link href="b"/>'), 'a');
     assert.equal(link('<link rel="self" href="s"/>'), 's');
     assert.equal(link('<link/>'), undefined);
   });
 
-  it('one date stands for both', () => {
+  it('has the same published and updated if it has only one date', () => {
     const date = '2026-11-01T10:00:00Z';
     const iso = '2026-11-01T10:00:00.000Z';
     const atomDates = (xml: string) => [parseAtomEntry(xml)?.published, parseAtomEntry(xml)?.updated];
@@ -355,50 +349,7 @@ describe('feeds as others publish them', () => {
     assert.deepEqual(rssDates(''), [undefined, undefined]);
   });
 
-  describe('that are not quite XML are read all the same:', () => {
-    const title = (text: string, before = '') => parse(`${before}<feed><title>${text}</title></feed>`).title;
-
-    it('a & that begins no reference, and references to what is not defined, stay as they are', () => {
-      assert.equal(title('AT&T & Co &amp; &lt;b> &#65;'), 'AT&T & Co & <b> A');
-      assert.equal(title('a&nbsp;b&eacute;&rsquo;&foo;&#x110000;&;&'), 'a&nbsp;b&eacute;&rsquo;&foo;&#x110000;&;&');
-      const link = '<link href="https://x.example/?a=1&b=2&copy=3&lt=4"/>';
-      assert.equal(parseAtomEntry(link)?.link, 'https://x.example/?a=1&b=2&copy=3&lt=4');
-      assert.equal(title('<![CDATA[& &amp; &nbsp; ]]>'), '& &amp; &nbsp;');
-    });
-
-    it('the end of CDATA in a text stays', () => {
-      assert.equal(title('a ]]> b'), 'a ]]> b');
-      assert.equal(title('<![CDATA[<![CDATA[a]]> b]]>'), '<![CDATA[a b]]>');
-    });
-
-    it('comments may have hyphens', () => {
-      assert.equal(title('a<!-- -- & <b> --->c', '<!------- x ------->'), 'ac');
-    });
-
-    it('white space may be before a declaration, which may have another form', () => {
-      for (const before of [
-        '\n<?xml version="1.0"?>',
-        ' \t\n',
-        '<?xml version="1.0" charset="UTF-8"?>',
-        "<?xml encoding='UTF-8'?>",
-      ]) {
-        assert.equal(title('a', before), 'a', before);
-      }
-    });
-
-    it('prefixes may be declared nowhere', () => {
-      assert.equal(parseItem('<dc:creator>Anna</dc:creator>')?.author, 'Anna');
-      assert.deepEqual(parseItem('<x:y z:a="1"/>')?.fields, { y: { a: '1' } });
-    });
-
-    it('but not when an element is not closed, or a value without quotes', () => {
-      for (const xml of ['<feed><title>a</feed>', '<feed><br></feed>', '<feed a=1/>', '<feed/><feed/>']) {
-        assert.throws(() => parse(xml), { code: 'SMS_RESPONSE' }, xml);
-      }
-    });
-  });
-
-  it('a date that cannot be read is no date, and stays among the fields', () => {
+  it('has unreadable dates among the fields', () => {
     const date = '2026-11-01T10:00:00Z';
     const iso = '2026-11-01T10:00:00.000Z';
     assert.deepEqual(parseAtomEntry('<published>today</published><updated>soon</updated>'), {
@@ -424,7 +375,7 @@ describe('feeds as others publish them', () => {
     });
   });
 
-  it('RSS: the name of an author, which RSS 2.0 puts after the address', () => {
+  it('has the name of an author after the address in RSS 2.0', () => {
     const author = (text: string) => parseItem(`<author>${text}</author>`)?.author;
     assert.equal(author('bob@example.com (Bob)'), 'Bob');
     assert.equal(author(' bob.b+sms@mail.example.com( Bob (junior) ) '), 'Bob (junior)');
@@ -434,7 +385,7 @@ describe('feeds as others publish them', () => {
     assert.equal(parseAtomEntry('<author><name>a@b (c)</name></author>')?.author, 'a@b (c)');
   });
 
-  it('RSS 2.0 with namespaces: content:encoded, dc:creator, atom:link', () => {
+  it('can have namespaces in RSS 2.0', () => {
     const [item] = parse(`<rss version="2.0" xmlns:content="c" xmlns:dc="d" xmlns:atom="a" xmlns:media="m">
       <channel><atom:link href="https://x.example/feed" rel="self" type="application/rss+xml"/><title><![CDATA[ Blog ]]></title>
         <item>
@@ -466,13 +417,7 @@ describe('feeds as others publish them', () => {
     });
   });
 
-  it('RSS 2.0 without namespaces: escaped HTML, unescaped once', () => {
+  it('has HTML of RSS 2.0 unescaped once', () => {
     assert.equal(parseItem('<description>&lt;p&gt;a &amp;amp; b&lt;/p&gt;</description>')?.body, '<p>a &amp; b</p>');
-  });
-
-  it('obeys the charset of the header and of the declaration', () => {
-    const xml = '<?xml version="1.0" encoding="ISO-8859-1"?><feed><title>é</title></feed>';
-    assert.equal(parseFeed(Buffer.from(xml, 'latin1')).title, 'é');
-    assert.equal(parseFeed(Buffer.from(xml), 'application/atom+xml; charset=utf-8').title, 'é');
   });
 });

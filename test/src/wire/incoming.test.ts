@@ -9,8 +9,8 @@ function parse(form: string) {
 const reply =
   'messageId=in-1&from=64215551234&inReplyToId=id-1&body=Yes%2C+please%0A&messageDate=2026-11-01T10%3A00%3A00.000Z&contentType=text%2Fplain';
 
-describe('an incoming message, polled (§2.3)', () => {
-  it('§2.3 every field of a reply', () => {
+describe('parseIncoming (§2.3)', () => {
+  it('reads all fields of a reply', () => {
     assert.deepEqual(parse(reply), {
       messageId: 'in-1',
       from: '64215551234',
@@ -23,7 +23,7 @@ describe('an incoming message, polled (§2.3)', () => {
     });
   });
 
-  it('§2.3 to of a mobile-initiated message, which is no reply', () => {
+  it('reads a mobile-initiated message as no reply', () => {
     assert.deepEqual(parse('messageId=in-2&from=6421&to=8000&body=Hi'), {
       messageId: 'in-2',
       from: '6421',
@@ -34,19 +34,19 @@ describe('an incoming message, polled (§2.3)', () => {
     });
   });
 
-  it('§2.3 inReplyToId default is a reply', () => {
+  it('reads inReplyToId default as a reply', () => {
     const record = parse('messageId=1&from=2&body=3&inReplyToId=default');
     assert.deepEqual([record.inReplyToId, record.isReply], ['default', true]);
   });
 
-  it('§2.3 contentType UTF-16 in UTF-8 escapes, or in UTF-16 after a mark', () => {
+  it('reads a UTF-16 body in UTF-8 escapes, or after a mark', () => {
     const contentType = '&contentType=text%2Fplain%3B+charset%3DUTF-16';
     assert.equal(parse(`messageId=1&from=2&body=%D0%B9${contentType}`).body, 'й');
     assert.equal(parse(`messageId=1&from=2&body=%FE%FF%04%39${contentType}`).body, 'й');
     assert.equal(parse(`messageId=1&from=2&body=%FE%FF%04%39${contentType}`).contentType, 'text/plain; charset=UTF-16');
   });
 
-  it('leaves blank optional fields out', () => {
+  it('leaves out blank optional fields', () => {
     assert.deepEqual(parse('messageId=&to=+&inReplyToId=%20&messageDate=&contentType=&displayName=&from=&body=+x+'), {
       from: '',
       body: ' x ',
@@ -55,12 +55,12 @@ describe('an incoming message, polled (§2.3)', () => {
     });
   });
 
-  it('keeps parameters that were added since as received, blank ones too', () => {
+  it('keeps additional parameters as received, also blank ones', () => {
     const record = parse('messageId=1&from=2&body=3&network=Blue+Net&price=&displayName=Anna');
     assert.deepEqual([record.network, record.price, record.displayName], ['Blue Net', '', 'Anna']);
   });
 
-  it('lets no parameter override isReply, via, redelivered or ackId', () => {
+  it('does not let parameters override isReply, via, redelivered, ackId', () => {
     const record = parse('messageId=1&from=2&body=3&isReply=true&via=callback&redelivered=true&ackId=x');
     assert.deepEqual(record, { messageId: '1', from: '2', body: '3', isReply: false, via: 'poll' });
   });
@@ -71,13 +71,13 @@ describe('an incoming message, polled (§2.3)', () => {
     assert.deepEqual(Object.keys(record).sort(), ['body', 'from', 'isReply', 'messageId', 'via']);
   });
 
-  it('matches by name, never by position (§1), and takes the first of a repeated name', () => {
+  it('matches by name (§1), and takes the first value of a name', () => {
     const reversed = reply.split('&').reverse().join('&');
     assert.deepEqual(parse(reversed), parse(reply));
     assert.equal(parse('body=first&from=2&body=second').body, 'first');
   });
 
-  it('takes an answer with only some of the fields', () => {
+  it('accepts an answer with some of the fields', () => {
     assert.deepEqual(parse('messageId=1'), { messageId: '1', from: '', body: '', isReply: false, via: 'poll' });
     assert.deepEqual(parse('from=1'), { from: '1', body: '', isReply: false, via: 'poll' });
     assert.deepEqual(parse('messageId=&body=x'), { from: '', body: 'x', isReply: false, via: 'poll' });
@@ -95,16 +95,16 @@ describe('an incoming message, polled (§2.3)', () => {
     ' {"error":"see /help?a=1&from=poll"}',
     '["a=1&messageId=2"]',
   ]) {
-    it(`SMS_RESPONSE for ${JSON.stringify(body)}`, () => {
+    it(`throws SMS_RESPONSE for ${JSON.stringify(body)}`, () => {
       assert.throws(() => parse(body), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
     });
   }
 
-  it('gives a record or SMS_RESPONSE for any bytes', () => {
+  it('returns a record or throws SMS_RESPONSE for any bytes', () => {
     assertRecordsOrError(parseIncoming, 'SMS_RESPONSE', [reply]);
   });
 
-  it('marks how the message came', () => {
+  it('sets via', () => {
     assert.equal(createIncoming([['from', '1']], 'callback').via, 'callback');
   });
 });

@@ -20,35 +20,35 @@ const record = {
   ],
 };
 
-describe('outgoing messages, polled (§2.4)', () => {
-  it('§2.4 every field', () => {
+describe('parseOutbox (§2.4)', () => {
+  it('reads all fields', () => {
     assert.deepEqual(parse([record, { ...record, messageId: 'id-2' }]), [record, { ...record, messageId: 'id-2' }]);
   });
 
-  it('§4.3 an empty list', () => {
+  it('reads an empty list (§4.3)', () => {
     assert.deepEqual(parse('[]'), []);
   });
 
-  it('is SMS_RESPONSE where it is no list', () => {
+  it('throws SMS_RESPONSE for JSON without a list', () => {
     for (const other of [record, { messages: [record] }, {}, null, 1]) {
       assert.throws(() => parse(other), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
     }
   });
 
-  it('recipientCount is a number', () => {
+  it('reads recipientCount as a number', () => {
     const count = (recipientCount: unknown) => parse([{ messageId: '1', recipientCount }])[0]?.recipientCount;
     assert.deepEqual([3, '3', ' 3 ', 0, '0'].map(count), [3, 3, 3, 0, 0]);
     assert.deepEqual(['', ' ', null, 'many', true, [], {}].map(count), Array(7).fill(undefined));
   });
 
-  it('deleted is a boolean', () => {
+  it('reads deleted as a boolean', () => {
     const deleted = (value: unknown) => parse([{ messageId: '1', deleted: value }])[0]?.deleted;
     assert.deepEqual([true, 'true', ' TRUE ', 1, '1'].map(deleted), [true, true, true, true, true]);
     assert.deepEqual([false, 'false', 0, '0', 'no'].map(deleted), [false, false, false, false, false]);
     assert.deepEqual([null, '', ' ', undefined].map(deleted), [undefined, undefined, undefined, undefined]);
   });
 
-  it('makes text of identifiers that are numbers, keeping every digit', () => {
+  it('reads identifiers that are numbers as text with all digits', () => {
     const records = parse(
       '[{"messageId":42},{"messageId":12345678901234567890,"body":"\\"9999999999999999999\\""},{"messageId":"a","n":1.5e3}]',
     );
@@ -60,7 +60,7 @@ describe('outgoing messages, polled (§2.4)', () => {
     assert.equal(records[2]?.n, 1500);
   });
 
-  it('leaves blank fields out and keeps what was added since', () => {
+  it('leaves out blank fields and keeps additional fields', () => {
     assert.deepEqual(
       parse([
         {
@@ -76,7 +76,7 @@ describe('outgoing messages, polled (§2.4)', () => {
     );
   });
 
-  it('errorCode is a number when it reads as a whole number, else as received', () => {
+  it('reads a whole errorCode as a number', () => {
     const codes = (errorCode: unknown) => {
       const [one] = parse([{ messageId: '1', errorCode, recipientsList: [{ to: '1', errorCode }] }]);
       return [one?.errorCode, one?.recipientsList[0]?.errorCode];
@@ -91,13 +91,13 @@ describe('outgoing messages, polled (§2.4)', () => {
     ]);
   });
 
-  it('always gives a list of recipients', () => {
+  it('returns a list of recipients always', () => {
     const list = (recipientsList: unknown) => parse([{ messageId: '1', recipientsList }])[0]?.recipientsList;
     assert.deepEqual([undefined, null, 'x', [], [null, 1, 'x', []]].map(list), [[], [], [], [], []]);
     assert.deepEqual(list({ to: 64215551234 }), [{ to: '64215551234' }]);
   });
 
-  it('keeps a message without a messageId: the service will not give it again', () => {
+  it('keeps a message without a messageId', () => {
     for (const messageId of [undefined, null, '', ' ', {}]) {
       const { messageId: _, ...others } = record;
       assert.deepEqual(parse([{ ...record, messageId }]), [others]);
@@ -114,12 +114,12 @@ describe('outgoing messages, polled (§2.4)', () => {
     ['deleted', false],
     ['recipientsList', [{ to: '1' }]],
   ] as const) {
-    it(`takes an entry with nothing but ${name} for a message`, () => {
+    it(`accepts an entry with only ${name} as a message`, () => {
       assert.deepEqual(parse([{ [name]: value }]), [{ body: '', recipientsList: [], [name]: value }]);
     });
   }
 
-  it('passes over entries with nothing that a message has, unless there are no others', () => {
+  it('leaves out entries without a field, unless all are like that', () => {
     const others = [null, 1, {}, { messageId: ' ' }, { body: '', recipientsList: [], added: 'x' }];
     assert.deepEqual(parse([...others, record]), [record]);
     for (const other of others) {
@@ -127,7 +127,7 @@ describe('outgoing messages, polled (§2.4)', () => {
     }
   });
 
-  it('has no own __proto__, constructor or prototype, however deep', () => {
+  it('has no own __proto__, constructor or prototype at any depth', () => {
     const records = parse(
       '[{"messageId":"1","__proto__":{"polluted":1},"constructor":1,"prototype":1,"x":{"__proto__":{"y":1},"z":[{"constructor":2}]},"recipientsList":[{"__proto__":{"to":"1"},"to":"2"}]}]',
     );
@@ -149,12 +149,12 @@ describe('outgoing messages, polled (§2.4)', () => {
     '<html/>',
     'messageId=1',
   ]) {
-    it(`SMS_RESPONSE for ${JSON.stringify(body)}`, () => {
+    it(`throws SMS_RESPONSE for ${JSON.stringify(body)}`, () => {
       assert.throws(() => parse(body), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
     });
   }
 
-  it('has no own __proto__, constructor or prototype, however it is written', () => {
+  it('has no own __proto__, constructor or prototype in any spelling', () => {
     const records = parse(
       String.raw`[{"messageId":"1","\u005f_proto__":{"a":1},"con\u0073tructor":1,"x":{"prototyp\u0065":1,"n":12345678901234567890}}]`,
     );
@@ -162,20 +162,20 @@ describe('outgoing messages, polled (§2.4)', () => {
     assert.deepEqual(records, [{ messageId: '1', body: '', x: { n: '12345678901234567890' }, recipientsList: [] }]);
   });
 
-  it('takes 100 levels, and refuses more', () => {
+  it('reads 100 levels, and refuses more', () => {
     const deep = (levels: number) => parse(`[{"messageId":"1","x":${'['.repeat(levels)}${']'.repeat(levels)}}]`);
     assert.equal(deep(98).length, 1);
     assert.throws(() => deep(99), { code: 'SMS_RESPONSE', params: { detail: 'JSON that is nested too deeply' } });
   });
 
-  it('refuses values that are nested without end', () => {
+  it('refuses deeply nested values', () => {
     const deep = `${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}`;
     assert.throws(() => parse(`[{"messageId":"1","x":${deep}}]`), { code: 'SMS_RESPONSE' });
     assert.throws(() => parse(deep), { code: 'SMS_RESPONSE' });
     assert.throws(() => parse('{"a":'.repeat(1_000_000)), { code: 'SMS_RESPONSE' });
   });
 
-  it('gives records or SMS_RESPONSE for any bytes', () => {
+  it('returns records or throws SMS_RESPONSE for any bytes', () => {
     assertRecordsOrError(parseOutbox, 'SMS_RESPONSE', [
       JSON.stringify([record]),
       '{"messages":[{"messageId":12345678901234567890}]}',

@@ -13,8 +13,8 @@ function parseDelivery(attributes: string, recipients = '') {
   return parse(`<outbound-message-delivery ${attributes}>${recipients}</outbound-message-delivery>`);
 }
 
-describe('the parameters of a message (§2.1)', () => {
-  it('§2.1 carries every parameter under its own name', () => {
+describe('formatOutboundMessage (§2.1)', () => {
+  it('writes each parameter under its name', () => {
     const message: OutboundMessage = {
       to: ['64215551234', 'Anna'],
       body: 'Hello & good-bye',
@@ -37,7 +37,7 @@ describe('the parameters of a message (§2.1)', () => {
     ]);
   });
 
-  it('does not send what is absent or blank', () => {
+  it('leaves out absent and blank parameters', () => {
     assert.deepEqual(
       formatOutboundMessage({ to: ['1234567'], body: 'x', from: ' ', messageId: '', callbackUrl: '\n' }),
       [
@@ -47,7 +47,7 @@ describe('the parameters of a message (§2.1)', () => {
     );
   });
 
-  it('§6.3 gives a mailto URL the second encoding in the form', () => {
+  it('leaves the second encoding of a mailto URL to the form (§6.3)', () => {
     const form = formatForm(
       formatOutboundMessage({ to: ['1234567'], body: 'x', callbackUrl: 'mailto:a@b.example?Subject=Re%3A%20x' }),
     );
@@ -55,8 +55,8 @@ describe('the parameters of a message (§2.1)', () => {
   });
 });
 
-describe('the answer to a send (§2.2)', () => {
-  it('§2.2 messageId, isError, recipient msisdn', () => {
+describe('parseSendResponse (§2.2)', () => {
+  it('reads messageId, isError and msisdn', () => {
     const xml = `<?xml version="1.0" encoding="UTF-8"?>
       <outbound-message-delivery messageId="id-1" isError="false">
         <recipient msisdn="64215551234" isError="false"/>
@@ -68,7 +68,7 @@ describe('the answer to a send (§2.2)', () => {
     });
   });
 
-  it('§2.2 recipient errorCode and errorMessage', () => {
+  it('reads errorCode and errorMessage of a recipient', () => {
     const recipients =
       '<recipient msisdn="Zoë &amp; co" isError="true" errorCode="403" errorMessage="Not in the address book &lt;x&gt;"/>' +
       '<recipient msisdn="64215551235" isError="false" errorCode="" errorMessage=" "/>';
@@ -78,7 +78,7 @@ describe('the answer to a send (§2.2)', () => {
     ]);
   });
 
-  it('§2.2 root errorCode and errorMessage', () => {
+  it('reads errorCode and errorMessage of the root', () => {
     assert.deepEqual(parseDelivery('isError="true" errorCode="401" errorMessage="Unauthorized"'), {
       isError: true,
       errorCode: 401,
@@ -87,14 +87,14 @@ describe('the answer to a send (§2.2)', () => {
     });
   });
 
-  it('§2.2 reads isError true and 1, in any case, and nothing else as an error', () => {
+  it('reads isError true and 1 in any case as an error', () => {
     const isError = (value: string) => parseDelivery(`isError="${value}"`).isError;
     assert.deepEqual([' TRUE ', 'True', 'true', '1', ' 1 '].map(isError), [true, true, true, true, true]);
     assert.deepEqual(['false', '', 'yes', 'truely', '0', '11'].map(isError), Array(6).fill(false));
     assert.equal(parseDelivery('').isError, false);
   });
 
-  it('§2.2 takes an errorCode without isError for an error, of the root and of a recipient', () => {
+  it('reads an errorCode without isError as an error', () => {
     assert.equal(parseDelivery('errorCode="401"').isError, true);
     assert.equal(parseDelivery('isError="" errorCode="401"').isError, true);
     assert.equal(parseDelivery('isError="false" errorCode="401"').isError, false);
@@ -105,7 +105,7 @@ describe('the answer to a send (§2.2)', () => {
     );
   });
 
-  it('errorCode is a number when it reads as a whole number, else text as received', () => {
+  it('reads a whole errorCode as a number', () => {
     const errorCode = (value: string) => parseDelivery(`isError="true" errorCode="${value}"`).errorCode;
     assert.deepEqual(['403', ' 403 ', '-1', '007'].map(errorCode), [403, 403, -1, 7]);
     assert.deepEqual(['E403', '4.5', '1e3', '0x10', '99999999999999999999'].map(errorCode), [
@@ -117,7 +117,7 @@ describe('the answer to a send (§2.2)', () => {
     ]);
   });
 
-  it('matches by name, never by position, and passes over what was added since (§1)', () => {
+  it('matches by name and ignores additional parts (§1)', () => {
     const xml =
       '<x:outbound-message-delivery xmlns:x="u" added="1" isError="false" x:messageId="id-1"><note>n</note><x:recipient added="2" isError="false" msisdn="1234567"/><more><recipient msisdn="0"/></more></x:outbound-message-delivery>';
     assert.deepEqual(parse(xml), {
@@ -144,7 +144,7 @@ describe('the answer to a send (§2.2)', () => {
     ['a DTD', '<!DOCTYPE x><outbound-message-delivery isError="false"/>'],
   ];
   for (const [title, body] of unreadable) {
-    it(`SMS_RESPONSE for ${title}, without the body in its text`, () => {
+    it(`throws SMS_RESPONSE without the body for ${title}`, () => {
       assert.throws(() => parse(body), { name: 'SmsError', code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
       assert.throws(
         () => parse(body),
@@ -153,13 +153,13 @@ describe('the answer to a send (§2.2)', () => {
     });
   }
 
-  it('gives a record or SMS_RESPONSE for any bytes', () => {
+  it('returns a record or throws SMS_RESPONSE for any bytes', () => {
     assertRecordsOrError(parseSendResponse, 'SMS_RESPONSE', [
       '<?xml version="1.0" encoding="UTF-8"?><outbound-message-delivery messageId="a" isError="true" errorCode="1" errorMessage="m"><recipient msisdn="1" isError="false"/></outbound-message-delivery>',
     ]);
   });
 
-  it('lets no attribute or element reach a prototype', () => {
+  it('does not let attributes or elements change a prototype', () => {
     const response = parseDelivery(
       'isError="false" __proto__="x"',
       '<recipient __proto__="y" msisdn="1"/><__proto__/>',
@@ -169,7 +169,7 @@ describe('the answer to a send (§2.2)', () => {
   });
 });
 
-describe('the heading of an error page (§7.1)', () => {
+describe('parseErrorHeading (§7.1)', () => {
   const pages: [title: string, html: string, heading: string | undefined][] = [
     ['the first heading', '<html><body><h1>Bad number</h1><h1>Other</h1></body></html>', 'Bad number'],
     ['a heading with attributes, in capitals', '<H1 class="a b" id=x>Bad\n  number</H1>', 'Bad number'],
@@ -189,19 +189,19 @@ describe('the heading of an error page (§7.1)', () => {
     ['nothing for no page', '', undefined],
   ];
   for (const [title, html, heading] of pages) {
-    it(`gives ${title}`, () => assert.equal(parseErrorHeading(Buffer.from(html), 'text/html'), heading));
+    it(`returns ${title}`, () => assert.equal(parseErrorHeading(Buffer.from(html), 'text/html'), heading));
   }
 
-  it('obeys the charset of the header', () => {
+  it('decodes the page by the charset of the header', () => {
     assert.equal(parseErrorHeading(Buffer.from('<h1>é</h1>', 'latin1'), 'text/html; charset=iso-8859-1'), 'é');
   });
 
-  it('gives at most 500 characters, none of them split', () => {
+  it('returns at most 500 characters, none of them split', () => {
     const heading = parseErrorHeading(Buffer.from(`<h1>${'😀'.repeat(600)}</h1>`)) ?? '';
     assert.equal(heading, '😀'.repeat(500));
   });
 
-  it('gives text or nothing for any bytes', () => {
+  it('returns text or undefined for any bytes', () => {
     fc.assert(
       fc.property(hostileBytes(['<html><h1 class="x">Bad &amp; worse</h1></html>']), (bytes) => {
         const heading = parseErrorHeading(bytes);

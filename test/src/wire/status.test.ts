@@ -8,8 +8,8 @@ function parse(form: string) {
 
 const status = 'messageId=st-1&to=8000&from=64215551234&statusCode=RCV&inReplyToId=id-1&error=none';
 
-describe('status updates, polled (§2.5)', () => {
-  it('§2.5 every field', () => {
+describe('parseStatuses (§2.5)', () => {
+  it('reads all fields', () => {
     assert.deepEqual(parse(status), [
       {
         messageId: 'st-1',
@@ -36,13 +36,13 @@ describe('status updates, polled (§2.5)', () => {
     ['ERR', 'internal error', true],
   ];
   for (const [code, description, final] of codes) {
-    it(`${code}: ${description}`, () => {
+    it(`describes ${code} as ${description}`, () => {
       const record = createStatus([['statusCode', code]], 'poll');
       assert.deepEqual([record.description, record.final], [description, final]);
     });
   }
 
-  it('knows no other code, and passes an unknown one through', () => {
+  it('keeps an unknown code without description and final', () => {
     assert.deepEqual([...statusCodes.keys()].sort(), codes.map(([code]) => code).sort());
     for (const code of ['XYZ', 'rcv', '__proto__', 'constructor', 'toString']) {
       const [record] = parse(`messageId=1&statusCode=${code}`);
@@ -50,7 +50,7 @@ describe('status updates, polled (§2.5)', () => {
     }
   });
 
-  it('starts a record with each first name, so that an optional field stays with its own record', () => {
+  it('starts a record with each first name', () => {
     const records = parse('messageId=1&from=a&statusCode=SNT&messageId=2&from=b&statusCode=RCV&error=e&note=n');
     assert.deepEqual(
       records.map(({ messageId, from, statusCode, error, note }) => [messageId, from, statusCode, error, note]),
@@ -70,7 +70,7 @@ describe('status updates, polled (§2.5)', () => {
     );
   });
 
-  it('loses no record of rows whose first name is not in all of them', () => {
+  it('reads rows without the first name', () => {
     const records = parse(
       'error=e&messageId=1&statusCode=ERR&messageId=2&statusCode=RCV&error=f&messageId=3&statusCode=EXP',
     );
@@ -84,7 +84,7 @@ describe('status updates, polled (§2.5)', () => {
     );
   });
 
-  it('starts a record with each messageId where only the first record has its first name', () => {
+  it('starts a record with each messageId if the first name is unique', () => {
     const records = parse(
       'to=5&messageId=1&from=a&statusCode=RCV&messageId=2&from=b&statusCode=NRC&error=x&messageId=3&statusCode=EXP&note=n',
     );
@@ -98,7 +98,7 @@ describe('status updates, polled (§2.5)', () => {
     );
   });
 
-  it('starts a record with each name of §2.5 that the one before has already, where its first name is missing', () => {
+  it('starts a record with a name of §2.5 that the record has already', () => {
     for (const third of ['from=c&messageId=3&statusCode=EXP', 'to=7&from=c&messageId=3&statusCode=EXP']) {
       const records = parse(
         `to=5&from=a&messageId=1&statusCode=RCV&note=m&note=n&from=b&messageId=2&statusCode=NRC&error=x&${third}`,
@@ -115,10 +115,10 @@ describe('status updates, polled (§2.5)', () => {
   });
 
   for (const body of ['<a href="?messageId=1&statusCode=RCV">x</a>', '{"see":"?a=1&statusCode=RCV"}']) {
-    it(`SMS_RESPONSE for ${body}`, () => assert.throws(() => parse(body), { code: 'SMS_RESPONSE' }));
+    it(`throws SMS_RESPONSE for ${body}`, () => assert.throws(() => parse(body), { code: 'SMS_RESPONSE' }));
   }
 
-  it('makes the n-th record of the n-th values where names come in blocks', () => {
+  it('makes the n-th record of the n-th values of blocks', () => {
     const behindOther = parse('to=5&messageId=1&messageId=2&statusCode=SNT&statusCode=RCV');
     assert.deepEqual(
       behindOther.map(({ messageId, to, statusCode }) => [messageId, to, statusCode]),
@@ -137,24 +137,24 @@ describe('status updates, polled (§2.5)', () => {
     );
   });
 
-  it('makes no record of values beyond the last messageId and statusCode', () => {
+  it('ignores values beyond the last messageId and statusCode', () => {
     assert.equal(parse('messageId=1&statusCode=RCV&tag=a&tag=b').length, 1);
   });
 
-  it('reads the other records when one has neither messageId nor statusCode', () => {
+  it('leaves out a record without messageId and statusCode', () => {
     assert.deepEqual(
       parse('messageId=&statusCode=+&messageId=2&statusCode=RCV').map(({ messageId }) => messageId),
       ['2'],
     );
   });
 
-  it('leaves blank optional fields out and keeps what was added since', () => {
+  it('leaves out blank optional fields and keeps additional fields', () => {
     assert.deepEqual(parse('messageId=1&statusCode=XYZ&to=&inReplyToId=+&error=&statusDate=%20&network=&price=2'), [
       { messageId: '1', from: '', statusCode: 'XYZ', network: '', price: '2', via: 'poll' },
     ]);
   });
 
-  it('lets no parameter override via, redelivered, ackId, description or final', () => {
+  it('does not let parameters override derived fields', () => {
     const forged = '&via=callback&redelivered=true&ackId=x&description=d&final=false';
     assert.deepEqual(parse(`messageId=1&statusCode=XYZ${forged}`), [
       { messageId: '1', from: '', statusCode: 'XYZ', via: 'poll' },
@@ -175,12 +175,12 @@ describe('status updates, polled (§2.5)', () => {
   });
 
   for (const body of ['', 'garbage', '<html></html>', 'from=1&to=2', 'messageId=&statusCode=']) {
-    it(`SMS_RESPONSE for ${JSON.stringify(body)}`, () => {
+    it(`throws SMS_RESPONSE for ${JSON.stringify(body)}`, () => {
       assert.throws(() => parse(body), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
     });
   }
 
-  it('gives records or SMS_RESPONSE for any bytes', () => {
+  it('returns records or throws SMS_RESPONSE for any bytes', () => {
     assertRecordsOrError(parseStatuses, 'SMS_RESPONSE', [status, `${status}&${status}`]);
   });
 

@@ -7,7 +7,7 @@ function read(xml: string): XmlElement {
   return parseXml(Buffer.from(xml));
 }
 
-/** What xmllint refuses, one list for each way not to be well-formed. */
+/** Documents that xmllint refuses, by their fault. */
 const refused: Record<string, string[]> = {
   'an attribute twice': [
     ...[
@@ -84,7 +84,7 @@ const refused: Record<string, string[]> = {
   ],
 };
 
-/** What xmllint reads, and what of it: the text of the root and its first attribute. */
+/** Documents that xmllint accepts, with the text of the root and its first attribute. */
 const taken: [xml: string, text: string, attribute?: string][] = [
   ['<?xml version="1.0"?><a>x</a>', 'x'],
   ["<?xml version='1.0' encoding='utf-8' standalone='no' ?>\n<a>x</a>\n", 'x'],
@@ -111,7 +111,7 @@ const taken: [xml: string, text: string, attribute?: string][] = [
   [`<a>\u0080\u009f\u007f\u2028\ud7ff\ue000\ufffd😀</a>`, '\u0080\u009f\u007f\u2028\ud7ff\ue000\ufffd😀'],
 ];
 
-describe('what is not well-formed', () => {
+describe('XML that is not well-formed', () => {
   for (const [what, documents] of Object.entries(refused)) {
     it(`is refused: ${what}`, () => {
       for (const xml of documents) {
@@ -125,8 +125,8 @@ describe('what is not well-formed', () => {
   }
 });
 
-describe('what is well-formed', () => {
-  it('is read, however unusual', () => {
+describe('XML that is well-formed', () => {
+  it('is read, also in unusual forms', () => {
     for (const [xml, text, attribute] of taken) {
       const root = read(xml);
       assert.deepEqual([root.text, Object.values(root.attributes)[0]], [text, attribute], xml);
@@ -169,7 +169,7 @@ describe('what is well-formed', () => {
     return [name, Object.entries(attributes), text, content.filter((piece) => typeof piece !== 'string').map(expected)];
   }
 
-  it('gives back what was written', () => {
+  it('is read as written', () => {
     fc.assert(
       fc.property(model, asides, (root, aside) => {
         assert.deepEqual(shape(read(`${aside}${format(root, aside)}${aside}`)), expected(root));
@@ -178,7 +178,7 @@ describe('what is well-formed', () => {
     );
   });
 
-  it('is refused with a fault anywhere in its text', () => {
+  it('is refused with a fault at any position', () => {
     const faults = fc.constantFrom('</x>', '<x>', '<!--', '<![CDATA[', '<1/>', '<x y=""y=""/>', '<!DOCTYPE x>');
     fc.assert(
       fc.property(model, model, faults, (before, after, fault) => {
