@@ -40,7 +40,7 @@ function formatBlocks(children: readonly (Element | string)[]): string {
     .map((child) => {
       if (typeof child === 'string') return child.trim() === '' ? '' : `${formatInline([child])}\n\n`;
       const { name } = child;
-      if (name === 'p') return `${formatInline(child.children)}\n\n`;
+      if (name === 'p') return `${formatInline(child.children).replace(/^[a-z]/, (first) => first.toUpperCase())}\n\n`;
       if (/^h\d$/.test(name)) return `**${formatInline(child.children)}**\n\n`;
       if (name === 'dl') return `${formatTerms(child)}\n`;
       if (name === 'ol') return formatPorts(child);

@@ -250,7 +250,7 @@ export const reasons = {
   }),
   ...ofCode('SMS_QUIET', {
     quiet:
-      'The quiet hours of the account last until {{until}}. Nothing was sent. Store the message ("Keep"), or send it later.',
+      'The quiet hours of the account last until {{until}}. Nothing was sent. Store the message ("Store until sent"), or send it later.',
   }),
   ...ofCode('SMS_OPTED_OUT', {
     optedOut:
