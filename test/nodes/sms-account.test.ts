@@ -49,7 +49,7 @@ describe('sms-account', () => {
 
   afterEach(stopEverything);
 
-  it('tells the form which other nodes that run have its login, wherever their address comes from, and which have another', async () => {
+  it('tells the form which deployed nodes share its login', async () => {
     process.env.SMS_TEST_URL = sim.baseUrl;
     try {
       await RunningFlow.start([
@@ -75,7 +75,7 @@ describe('sms-account', () => {
   });
 
   describe('Test connection', () => {
-    it('shows the account with the saved credentials, absent or __PWRD__, by a feed of size 1 that marks nothing as read', async () => {
+    it('shows the account with saved credentials, by a feed of size 1', async () => {
       const flow = await RunningFlow.start([account(sim)]);
       sim.receive({ from: handset, to: '642100000001', body: 'unread' });
       for (const apiKey of [undefined, '__PWRD__']) {
@@ -117,7 +117,7 @@ describe('sms-account', () => {
       );
     });
 
-    it('sends a saved credential to no other scheme, host or port than it was saved for', async () => {
+    it('sends a saved credential only to its own scheme, host and port', async () => {
       const other = await startService();
       const flow = await RunningFlow.start([
         account(sim, { credentials: { apiKey: 'key', userId: 'u', password: secret } }),
@@ -147,12 +147,12 @@ describe('sms-account', () => {
       assert.equal((await flow.testConnection(form(sim, { id: undefined, apiKey }))).ok, true);
     });
 
-    it('takes the saved credentials of an account that is disabled', async () => {
+    it('uses the saved credentials of a disabled account', async () => {
       const flow = await RunningFlow.start([account(sim, { d: true })]);
       assert.equal((await flow.testConnection(form(sim))).ok, true);
     });
 
-    it('takes no credentials that another node has saved', async () => {
+    it('does not use saved credentials of another node', async () => {
       const { apiKey } = sim.credentials;
       const other = { id: 'other', type: 'sms-callback-in', credentials: { apiKey, token: apiKey } };
       const flow = await RunningFlow.start([account(sim), other]);
@@ -161,7 +161,7 @@ describe('sms-account', () => {
       assert.deepEqual(sim.requests, []);
     });
 
-    it('takes JSON alone, which no page of another site can have a browser send', async () => {
+    it('accepts only JSON, which protects against other sites', async () => {
       await RunningFlow.start([account(sim)]);
       const values = form(sim) as Record<string, string>;
       for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'multipart/form-data']) {
@@ -172,7 +172,7 @@ describe('sms-account', () => {
       assert.deepEqual(sim.requests, []);
     });
 
-    it('takes environment variables in fields and credentials, of the form and saved', async () => {
+    it('replaces environment variables in fields and credentials', async () => {
       process.env.SMS_TEST_URL = sim.baseUrl;
       process.env.SMS_TEST_KEY = sim.credentials.apiKey;
       try {
@@ -187,7 +187,7 @@ describe('sms-account', () => {
       }
     });
 
-    it("takes Node-RED's global environment variables, also for an account that was never deployed", async () => {
+    it("replaces Node-RED's global environment variables", async () => {
       const { apiKey } = sim.credentials;
       const env = [
         { name: 'GLOBAL_URL', value: sim.baseUrl, type: 'str' },
@@ -202,7 +202,7 @@ describe('sms-account', () => {
       }
     });
 
-    it('takes variables that are numbers or flags for text, and no object', async () => {
+    it('reads variables that are numbers or flags as text, and refuses objects', async () => {
       const service = await startService({ credentials: { userId: '0', password: 'false', apiKey: 'k' } });
       const env = [
         { name: 'NUMBER', value: '0', type: 'num' },
@@ -221,7 +221,7 @@ describe('sms-account', () => {
       }
     });
 
-    describe('of an account in a subflow', () => {
+    describe('in a subflow', () => {
       const nodes = [coreNode('common/91-global-config')];
 
       function start(env: Record<string, unknown>[], credentials: Record<string, string> = {}): Promise<RunningFlow> {
@@ -251,7 +251,7 @@ describe('sms-account', () => {
         ['env', variable('EVERYWHERE')],
         ['cred', undefined],
       ] as const) {
-        it(`takes what the subflow has for its variable, of type ${type}: ${value}`, async () => {
+        it(`uses the value of the subflow for its variable, of type ${type}: ${value}`, async () => {
           if (type !== 'env') sim = await startService({ credentials: { ...sim.credentials, apiKey: keyOf(value) } });
           const env = [
             { name: 'URL', type: 'str', value: sim.baseUrl },
@@ -265,13 +265,13 @@ describe('sms-account', () => {
 
       const keyOf = (value: string | undefined) => (value === '4711' ? value : 'the-key');
 
-      it('takes no notice of what its way to sign in has no use for', async () => {
+      it('ignores credentials that its authentication does not use', async () => {
         const flow = await start([{ name: 'USER', type: 'str', value: '' }]);
         const { apiKey } = sim.credentials;
         assert.equal((await flow.testConnection(form(sim, { apiKey, userId: variable('USER') }))).ok, true);
       });
 
-      it('takes a global variable that the subflow does not have', async () => {
+      it('uses a global variable that the subflow does not have', async () => {
         const flow = await start([{ name: 'KEY', type: 'str', value: 'the-key' }]);
         assert.equal((await flow.testConnection(form(sim, { apiKey: variable('EVERYWHERE') }))).ok, true);
       });
@@ -284,7 +284,7 @@ describe('sms-account', () => {
         ['env', 'SMS_TEST_ABSENT'],
         ['env', 'KEY'],
       ] as const) {
-        it(`says that it is up to the subflow where there is nothing to take, of type ${type}: ${value}`, async () => {
+        it(`names the subflow if it has no value, of type ${type}: ${value}`, async () => {
           const flow = await start([{ name: 'KEY', type, value }]);
           const { error } = await flow.testConnection(form(sim, { apiKey: variable('KEY') }));
           assert.match(JSON.stringify(error), /SMS_CONFIG.*variable KEY of the subflow/);
@@ -293,7 +293,7 @@ describe('sms-account', () => {
       }
     });
 
-    it('takes the variables of the flow that the account is for', async () => {
+    it('uses the variables of the flow of the account', async () => {
       const env = [{ name: 'KEY', type: 'str', value: sim.credentials.apiKey }];
       const flow = await RunningFlow.start([{ id: 'tab', type: 'tab', label: '', env }, account(sim, { z: 'tab' })]);
       assert.equal((await flow.testConnection(form(sim, { apiKey: variable('KEY') }))).ok, true);
@@ -303,7 +303,7 @@ describe('sms-account', () => {
       ['a certificate that is not trusted', 'untrusted issuer', /not trusted.*TLS settings/],
       ['a server without TLS', 'no TLS', /does not speak TLS/],
     ] as const) {
-      it(`says what to do about ${title}, and shows it in the badge`, async () => {
+      it(`explains ${title}, and shows it in the badge`, async () => {
         const service = await startService(badge === 'no TLS' ? {} : { tls: createSelfSigned() });
         const baseUrl = service.baseUrl.replace('http:', 'https:');
         const flow = await RunningFlow.start([
@@ -321,7 +321,7 @@ describe('sms-account', () => {
       });
     }
 
-    it('gives the error, with its status where there is one, and never a credential', async () => {
+    it('shows the error with its status, and never a credential', async () => {
       const flow = await RunningFlow.start([account(sim)]);
       const wrong = { apiKey: secret, userId: 'someone', password: secret };
       const cases: [Record<string, unknown>, string, number | undefined][] = [
@@ -352,14 +352,14 @@ describe('sms-account', () => {
       assert.equal(inspect(flow.log, { depth: 9 }).includes(secret), false);
     });
 
-    it('answers a body that is no object of a form with an error, not with a crash', async () => {
+    it('answers an invalid request body with an error', async () => {
       const flow = await RunningFlow.start([account(sim)]);
       for (const body of [[], { baseUrl: 7, authType: {} }, { baseUrl: sim.baseUrl, apiKey: 12 }, { id: {} }]) {
         assert.equal((await flow.testConnection(body as Record<string, unknown>)).ok, false, JSON.stringify(body));
       }
     });
 
-    it('is SMS_CONFIG for values that no form has, and asks for nothing', async () => {
+    it('raises SMS_CONFIG for values that no form sends, without a request', async () => {
       const flow = await RunningFlow.start([account(sim)]);
       const strange = { id: { a: 1 }, baseUrl: {}, authType: [], timeout: {}, apiKey: { x: 1 }, tls: [1], proxy: {} };
       const { baseUrl } = sim;
@@ -383,7 +383,7 @@ describe('sms-account', () => {
       assert.deepEqual(sim.requests, []);
     });
 
-    it('reads numbers and flags, whether they come as such or as text', async () => {
+    it('reads numbers and flags, also as text', async () => {
       const flow = await RunningFlow.start([account(sim)]);
       for (const values of [
         { timeout: 5, allowHttp: true },
@@ -448,7 +448,7 @@ describe('sms-account', () => {
       'a permission that is an object': { allowHttp: { on: true } },
     };
     for (const [what, properties] of Object.entries(bad)) {
-      it(`is logged once by the account, and is the outcome of every message, for ${what}`, async () => {
+      it(`is logged once, and is the outcome of every message, for ${what}`, async () => {
         const flow = await RunningFlow.start([account(sim, properties), send(), sink('sent'), ...catcher()]);
         flow.send('send', { topic: handset, payload: 'hello' });
         flow.send('send', { topic: handset, payload: 'hello' });
@@ -462,7 +462,7 @@ describe('sms-account', () => {
       });
     }
 
-    it('is the error of every node with a choice that is misspelt, and of none with one that is blank', async () => {
+    it('is raised for a misspelt choice, and not for a blank one', async () => {
       const choices: [type: string, property: string, misspelt: string][] = [
         ['sms-in', 'filter', 'reply'],
         ['sms-in', 'acknowledge', 'Flow'],
@@ -497,7 +497,7 @@ describe('sms-account', () => {
       assert.equal(caught.filter(({ error }) => error?.message?.endsWith(text)).length, 3);
     });
 
-    it('is the error of a flag that is misspelt, and of none that is blank, or written in whatever case', async () => {
+    it('is raised for a misspelt flag, and not for a blank one or another case', async () => {
       const flags = ['keep', 'retryUncertain', 'unlimited'];
       const nodeOf = (property: string, value: unknown) => ({
         id: `${property} ${value}`,
@@ -526,7 +526,7 @@ describe('sms-account', () => {
       assert.match(String(caught[0]?.error?.message), /Use one of these values: true, false\.$/);
     });
 
-    it('is the error of every node without an account', async () => {
+    it('is raised by every node without an account', async () => {
       const types = ['sms-send', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
       const flow = await RunningFlow.start([
         ...types.map((type) => ({ id: type, type, account: '', path: '/x', wires: [] })),
@@ -543,7 +543,7 @@ describe('sms-account', () => {
       }
     });
 
-    it('is the error of a node whose account is another node, or is disabled', async () => {
+    it('is raised by a node whose account is another type, or is disabled', async () => {
       for (const nodes of [
         [account(sim, { d: true }), send()],
         [account(sim), send('sent')],
@@ -558,7 +558,7 @@ describe('sms-account', () => {
   });
 
   describe('baseUrl and allowHttp', () => {
-    it('takes plain http to another host when it is allowed', async () => {
+    it('allows plain http to another host if allowHttp is set', async () => {
       const properties = { baseUrl: 'http://sms.invalid', allowHttp: true };
       const flow = await RunningFlow.start([
         account(sim, properties),
@@ -569,7 +569,7 @@ describe('sms-account', () => {
       assert.equal((await outcome(flow))?.code, 'SMS_UNREACHABLE');
     });
 
-    it('takes a path, with and without a slash at the end', async () => {
+    it('accepts a path with and without a trailing slash', async () => {
       for (const slash of ['', '/', '//']) {
         const under = await startService({ basePath: '/some/where' });
         const properties = { baseUrl: under.baseUrl + slash };
@@ -580,7 +580,7 @@ describe('sms-account', () => {
       }
     });
 
-    it('takes environment variables in properties and credentials, numbers among them', async () => {
+    it('replaces environment variables in properties, numbers and credentials', async () => {
       Object.assign(process.env, {
         SMS_TEST_URL: sim.baseUrl,
         SMS_TEST_KEY: sim.credentials.apiKey,
@@ -609,7 +609,7 @@ describe('sms-account', () => {
     ['Redis URL', { store: 'redis', credentials: { apiKey: secret, redisUrl: variable('SMS_TEST_ABSENT') } }],
     ['base URL', { baseUrl: variable('SMS_TEST_ABSENT') }],
   ] as const) {
-    it(`is SMS_CONFIG and sends nothing where the environment variable of its ${what} is not set`, async () => {
+    it(`raises SMS_CONFIG if the environment variable of its ${what} is not set`, async () => {
       const flow = await RunningFlow.start([account(sim, properties), send(), sink('sent'), ...catcher()]);
       const error = await outcome(flow);
       assert.equal(error?.code, 'SMS_CONFIG');
@@ -620,7 +620,7 @@ describe('sms-account', () => {
     });
   }
 
-  it('takes no notice of a variable that is not set where its way to sign in has no use for it', async () => {
+  it('ignores an unset variable that its authentication does not use', async () => {
     const credentials = {
       ...sim.credentials,
       userId: variable('SMS_TEST_ABSENT'),
@@ -631,7 +631,7 @@ describe('sms-account', () => {
     await flow.messages('sent', 1);
   });
 
-  describe('a variable of a subflow that is no text', () => {
+  describe('a subflow variable that is not a string', () => {
     /** An account and a node that sends, both in a subflow with a variable `VALUE`. */
     function inSubflow(type: string, value: unknown, properties: Record<string, unknown>): FlowNode[] {
       const port = (id: string, index = 0) => ({ id, port: index });
@@ -663,7 +663,7 @@ describe('sms-account', () => {
         ['userId', 'basic'],
         ['password', 'form'],
       ] as const) {
-        it(`is taken as its text: ${value} for ${setting}`, async () => {
+        it(`is read as text: ${value} for ${setting}`, async () => {
           const service = await startService({ credentials: { ...sim.credentials, [setting]: `${value}` } });
           const credentials = { ...sim.credentials, [setting]: variable('VALUE') };
           const properties = { authType, baseUrl: service.baseUrl, credentials };
@@ -689,7 +689,7 @@ describe('sms-account', () => {
     };
     for (const [setting, properties] of Object.entries(settings)) {
       for (const value of [{ hidden: secret }, [secret]]) {
-        it(`is SMS_CONFIG that names ${setting}, and no word of what it is, for ${JSON.stringify(value)}`, async () => {
+        it(`raises SMS_CONFIG for ${setting} without its value: ${JSON.stringify(value)}`, async () => {
           const flow = await RunningFlow.start(inSubflow('json', value, properties));
           const error = await outcome(flow);
           assert.equal(error?.code, 'SMS_CONFIG');
@@ -704,7 +704,7 @@ describe('sms-account', () => {
       [12_500, undefined],
       [12_501, 'SMS_CONFIG'],
     ] as const) {
-      it(`is ${code ?? 'taken'} as a text of ${count * 8} characters`, async () => {
+      it(`is ${code ?? 'accepted'} as a text of ${count * 8} characters`, async () => {
         const { baseUrl, credentials } = sim;
         const properties = { baseUrl, credentials, optOut: true, optOutWords: variable('VALUE') };
         const flow = await RunningFlow.start(inSubflow('str', 'no more,'.repeat(count), properties));
@@ -715,13 +715,13 @@ describe('sms-account', () => {
     }
 
     for (const setting of ['baseUrl', 'redisUrl']) {
-      it(`is SMS_CONFIG where no number is usable: ${setting}`, async () => {
+      it(`raises SMS_CONFIG if ${setting} cannot be a number`, async () => {
         const flow = await RunningFlow.start(inSubflow('num', 4711, { ...settings[setting] }));
         assert.equal((await outcome(flow))?.code, 'SMS_CONFIG');
       });
     }
 
-    it('is of no account where it stands for a Redis URL that is not used', async () => {
+    it('is ignored for an unused Redis URL', async () => {
       const credentials = { ...sim.credentials, redisUrl: variable('VALUE') };
       const flow = await RunningFlow.start(inSubflow('json', { a: 1 }, { credentials }));
       assert.equal(await outcome(flow), undefined);
@@ -738,7 +738,7 @@ describe('sms-account', () => {
   });
 
   for (const property of ['tls', 'proxy']) {
-    it(`is SMS_CONFIG where the chosen ${property} is none, and goes no other way`, async () => {
+    it(`raises SMS_CONFIG if the chosen ${property} does not exist`, async () => {
       const flow = await RunningFlow.start([account(sim, { [property]: 'gone' }), send(), sink('sent'), ...catcher()]);
       const error = await outcome(flow);
       assert.equal(error?.code, 'SMS_CONFIG');
@@ -747,7 +747,7 @@ describe('sms-account', () => {
     });
   }
 
-  it('is SMS_CONFIG where the chosen proxy is another node, and goes no other way', async () => {
+  it('raises SMS_CONFIG if the chosen proxy is another type of node', async () => {
     const other = account(sim, { id: 'other' });
     const flow = await RunningFlow.start([account(sim, { proxy: 'other' }), other, send(), sink('sent'), ...catcher()]);
     assert.match(String((await outcome(flow))?.message), /proxy/);
@@ -770,7 +770,7 @@ describe('sms-account', () => {
       ...properties,
     });
 
-    it('trusts what the chosen tls-config trusts, and nothing else', async () => {
+    it('trusts only the certificates of the chosen tls-config', async () => {
       const { key, cert } = createSelfSigned();
       const service = await startService({ tls: { key, cert } });
       const cases: [Record<string, unknown>, string | undefined][] = [
@@ -789,7 +789,7 @@ describe('sms-account', () => {
       assert.equal(service.messages.length, 2);
     });
 
-    it('is that of an account that stays when another one on its login is taken away', async () => {
+    it('stays that of the remaining account node of a login', async () => {
       const service = await startService({ tls: createSelfSigned() });
       const stays = [account(service), { ...send(), retries: 0 }, sink('sent'), ...catcher()];
       const lax = [tls({ verifyservercert: false }), account(service, { id: 'lax', tls: 'tls' })];
@@ -826,7 +826,7 @@ describe('sms-account', () => {
         : []) as [string, Record<string, unknown>, string?][]),
     ];
     for (const [name, properties, code] of ways) {
-      it(`shows the service the certificate that the chosen tls-config has: ${name}`, async () => {
+      it(`sends the certificate of the chosen tls-config: ${name}`, async () => {
         const { key, cert } = createSelfSigned();
         // Of a later version the client learns only after its request that it is refused.
         const asked = {
@@ -886,7 +886,7 @@ describe('sms-account', () => {
       ...properties,
     });
 
-    it('is none any more when the account that had it is taken away, though another on its login stays', async () => {
+    it('is no longer used if its account node is removed', async () => {
       const proxy = await startProxy();
       const stays = [account(sim), send(), sink('sent'), ...catcher()];
       const led = [proxyNode(proxy.url, 'p'), account(sim, { id: 'led', proxy: 'proxy' })];
@@ -918,7 +918,7 @@ describe('sms-account', () => {
       ['an object', { type: 'json', value: '{"a":1}' }, /"Proxy" is not text/],
       ['not set', undefined, /variable VALUE is not set/],
     ] as const) {
-      it(`takes the password of the proxy for text where its variable is ${what}`, async () => {
+      it(`reads the password of the proxy as text if its variable is ${what}`, async () => {
         const proxy = await startProxy();
         const node = proxyNode(proxy.url, variable('VALUE'), { z: 'tab' });
         const tab = { id: 'tab', type: 'tab', label: '', env: value ? [{ name: 'VALUE', ...value }] : [] };
@@ -939,7 +939,7 @@ describe('sms-account', () => {
       });
     }
 
-    it('leaves the proxy out for a host of its noproxy list', async () => {
+    it('does not use the proxy for a host of its noproxy list', async () => {
       const proxy = await startProxy();
       const node = { id: 'proxy', type: 'http proxy', name: '', url: proxy.url, noproxy: ['127.0.0.1'] };
       const flow = await RunningFlow.start(
@@ -953,7 +953,7 @@ describe('sms-account', () => {
     });
 
     for (const name of ['http_proxy', 'HTTP_PROXY']) {
-      it(`follows the environment's ${name} and no_proxy when none is chosen`, async () => {
+      it(`uses ${name} and no_proxy of the environment by default`, async () => {
         const proxy = await startProxy();
         process.env[name] = proxy.url;
         try {
@@ -974,7 +974,7 @@ describe('sms-account', () => {
   });
 
   describe('one login is one account', () => {
-    it('polls once at a time for two account nodes on one login, and both their nodes get every message', async () => {
+    it('polls once for two account nodes, whose nodes both get every message', async () => {
       let most = 0;
       sim.on('change', () => {
         most = Math.max(most, sim.polling('incoming'));
@@ -998,7 +998,7 @@ describe('sms-account', () => {
       assert.equal(most, 1);
     });
 
-    it('keeps two logins at one base URL apart', async () => {
+    it('separates two logins with one base URL', async () => {
       const flow = await RunningFlow.start([
         account(sim),
         account(sim, { id: 'other', credentials: { apiKey: 'wrong' } }),
@@ -1013,7 +1013,7 @@ describe('sms-account', () => {
       assert.deepEqual(flow.received('got2'), []);
     });
 
-    it('shares the concurrency of two account nodes on one login', async () => {
+    it('shares the concurrency of two account nodes', async () => {
       sim.fault('send', { delayMs: 30 });
       let most = 0;
       sim.on('change', () => {
@@ -1034,7 +1034,7 @@ describe('sms-account', () => {
       assert.equal(most, 2);
     });
 
-    it('shares the pace of two account nodes on one login', async () => {
+    it('shares the pace of two account nodes', async () => {
       const flow = await RunningFlow.start([
         account(sim, { perSecond: '10' }),
         account(sim, { id: 'copy', perSecond: '10' }),
@@ -1055,7 +1055,7 @@ describe('sms-account', () => {
       }
     });
 
-    it('starts no loop without a node that uses it', async () => {
+    it('starts no poll loop without a node', async () => {
       sim.receive({ from: handset, to: '642100000001', body: 'unread' });
       const flow = await RunningFlow.start([account(sim), send(), sink('sent'), ...catcher()]);
       assert.equal(await outcome(flow), undefined);
@@ -1067,7 +1067,7 @@ describe('sms-account', () => {
       assert.equal(sim.incoming[0]?.read, false);
     });
 
-    it('polls only the endpoint that a node uses', async () => {
+    it('polls only the endpoints of deployed nodes', async () => {
       const flow = await RunningFlow.start([
         account(sim),
         { id: 'in', type: 'sms-in', account: 'account', wires: [['got']] },
@@ -1081,7 +1081,7 @@ describe('sms-account', () => {
 
   describe('parallelPolls and pause', () => {
     for (const parallelPolls of [1, 4]) {
-      it(`has at most ${parallelPolls} polls in flight while messages keep coming with a parallelPolls of ${parallelPolls}`, async () => {
+      it(`have at most ${parallelPolls} polls in flight with parallelPolls ${parallelPolls}`, async () => {
         for (let index = 0; index < 30; index++) sim.receive({ from: handset, to: '642100000001', body: `${index}` });
         sim.fault('incoming', { delayMs: 30 }, 31);
         let most = 0;
@@ -1103,7 +1103,7 @@ describe('sms-account', () => {
       });
     }
 
-    it('waits for the pause after a 204, and says so in the badge', async () => {
+    it('waits for the pause after a 204, and shows it in the badge', async () => {
       const flow = await RunningFlow.start([
         account(sim, { pause: '30' }),
         { id: 'in', type: 'sms-in', account: 'account', wires: [['got']] },
@@ -1117,8 +1117,8 @@ describe('sms-account', () => {
     });
   });
 
-  describe('no credential leaves by the way', () => {
-    it('keeps credentials out of logs, errors, badges, messages and URLs, whatever fails', async () => {
+  describe('credentials', () => {
+    it('do not appear in logs, errors, badges, messages and URLs', async () => {
       const credentials = { apiKey: secret, userId: 'demo', password: secret };
       for (const authType of ['bearer', 'basic', 'form']) {
         const service = await startService();

@@ -122,7 +122,7 @@ describe('sms-callback-in', () => {
     return { flow, url: `${await flow.serve()}/sms/callback` };
   }
 
-  describe('a POST of a reply or a status gets 200 OK, after it was sent into the flow', () => {
+  describe('a POST of a reply or a status gets 200 OK', () => {
     const reply = {
       from: handset,
       inReplyToId: 'order-7',
@@ -168,7 +168,7 @@ describe('sms-callback-in', () => {
       }
     }
 
-    it('a message that is no reply comes with isReply false', async () => {
+    it('sets isReply to false if the message is not a reply', async () => {
       const { flow, url } = await start();
       await post(url, form({ messageId: '1', to: '642100', from: handset, inReplyToId: ' ', body: 'hi' }));
       await post(url, xmlReply().replace('order-7', ''));
@@ -177,7 +177,7 @@ describe('sms-callback-in', () => {
       }
     });
 
-    it('parameters of the future come under their own names, but none that would change the record', async () => {
+    it('adds unknown parameters under their own names', async () => {
       const { flow, url } = await start();
       await post(url, `${formReply()}&via=x&isReply=0&ackId=a&redelivered=1&query=q&__proto__=p&cost=0.1`);
       const [message] = await flow.messages('replies', 1);
@@ -189,7 +189,7 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('the same again gets 200 OK, and nothing is sent', () => {
+  describe('a repetition gets 200 OK and is not delivered', () => {
     for (const [what, one, another] of [
       ['XMLv3 reply', xmlReply(), xmlReply('another')],
       ['FORMv1 reply', formReply(), formReply('in2')],
@@ -208,7 +208,7 @@ describe('sms-callback-in', () => {
       });
     }
 
-    it('but two equal texts of different dates are two messages, and a date without fraction counts to the second', async () => {
+    it('but equal bodies with different dates are two messages', async () => {
       const { flow, url } = await start();
       await post(url, xmlReply('ok', '2026-11-20T10:11:12.345Z'));
       await post(url, xmlReply('ok', '2026-11-20T10:11:12.999Z'));
@@ -220,7 +220,7 @@ describe('sms-callback-in', () => {
     });
 
     for (const callbackFormat of ['XMLv3', 'FORMv1'] as const) {
-      it(`for what was polled before or is polled afterwards, with ${callbackFormat}`, async () => {
+      it(`for a message that is also polled, with ${callbackFormat}`, async () => {
         const { flow, url } = await start({}, [
           { id: 'in', type: 'sms-in', account: 'account', wires: [['polled']] },
           { id: 'status', type: 'sms-status', account: 'account', wires: [['polled']] },
@@ -252,7 +252,7 @@ describe('sms-callback-in', () => {
     const token = 'a secret+/=&ä';
     const withToken = { credentials: { token } };
 
-    it('lets in whoever has it, and nobody else: 401', async () => {
+    it('is required: 401 without it', async () => {
       const { flow, url } = await start(withToken);
       for (const query of ['', '?token=', '?token=wrong', '?Token=x', `?t=${encodeURIComponent(token)}`]) {
         const { status, text } = await post(url + query, formReply());
@@ -270,7 +270,7 @@ describe('sms-callback-in', () => {
       ['not set', undefined],
       ['blank', ' '],
     ] as const) {
-      it(`lets nobody in, and says why, when its variable is ${what}: 503`, async () => {
+      it(`answers 503 with the reason if its variable is ${what}`, async () => {
         const token = variable('SMS_TEST_TOKEN');
         if (value !== undefined) process.env.SMS_TEST_TOKEN = value;
         try {
@@ -310,21 +310,21 @@ describe('sms-callback-in', () => {
       });
     }
 
-    it('may have a character that no URL has, in the URL that the service is told as well', async () => {
+    it('can have characters that a URL must escape', async () => {
       const { flow, url } = await start({ publicUrl: 'https://flows.example.com', credentials: { token: 'a\ud800b' } });
       const told = (flow.node('callback') as CallbackNode).callbackUrl();
       assert.equal(told, 'https://flows.example.com/sms/callback?token=a%EF%BF%BDb');
       assert.equal((await post(url + new URL(told).search, formReply())).status, 200);
     });
 
-    it('is not asked for when there is none', async () => {
+    it('is not required if none is set', async () => {
       const { url } = await start();
       assert.equal((await post(`${url}?token=any`, formReply())).status, 200);
     });
   });
 
   describe('msg.sms.query (§6.2)', () => {
-    it('holds the query parameters but for the token, decoded, repeated ones as a list', async () => {
+    it('has the decoded query parameters without the token', async () => {
       const { flow, url } = await start({ credentials: { token: 't' } });
       await post(`${url}?token=t&status=RCV&name=A%26B+%C3%A5&x=1&x=2&__proto__=p&constructor=c&empty=`, formReply());
       const [message] = await flow.messages('replies', 1);
@@ -343,7 +343,7 @@ describe('sms-callback-in', () => {
     }
   });
 
-  describe('what is neither reply nor status gets 400 with one line that says why', () => {
+  describe('other bodies get 400 with the reason in one line', () => {
     const deep = `${'<a>'.repeat(100_000 / 4)}`;
     const bad: [string, string | Uint8Array | undefined][] = [
       ['no body', undefined],
@@ -402,12 +402,12 @@ describe('sms-callback-in', () => {
   describe('more than 256 KiB gets 413', () => {
     const filled = (bytes: number) => `${formReply()}&pad=`.padEnd(bytes, 'x');
 
-    it('but not 256 KiB themselves', async () => {
+    it('but 256 KiB get 200', async () => {
       const { url } = await start();
       assert.equal((await post(url, filled(maxBytes))).status, 200);
     });
 
-    it('with its length told, or not', async () => {
+    it('with and without a content length', async () => {
       const { flow, url } = await start();
       assert.equal((await post(url, filled(maxBytes + 1))).status, 413);
       const chunks = Readable.from(Array.from({ length: 100 }, (_, index) => (index ? 'x'.repeat(4096) : formReply())));
@@ -472,7 +472,7 @@ describe('sms-callback-in', () => {
   });
 
   describe('a request that cannot be stored gets 503', () => {
-    it('when the store fails, and goes through when the cause has gone away', async function () {
+    it('if the store fails, and 200 after the cause is gone', async function () {
       this.timeout(40_000);
       const userDir = mkdtempSync(join(tmpdir(), 'sms-callback-'));
       stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
@@ -501,12 +501,12 @@ describe('sms-callback-in', () => {
       assert.equal(flow.statuses('callback').length, length, 'a badge was shown again that stood there already');
     });
 
-    it('when there is no usable account', async () => {
+    it('if there is no usable account', async () => {
       const { url } = await start({}, [], {}, { baseUrl: '' });
       assert.equal((await post(url, formReply())).status, 503);
     });
 
-    it('keeps a callback on disk that the flow has not acknowledged, for the next start', async () => {
+    it('keeps an unacknowledged callback on disk for the next start', async () => {
       const userDir = mkdtempSync(join(tmpdir(), 'sms-callback-'));
       stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
       const byFlow = { acknowledge: 'flow', inputs: 1 };
@@ -528,14 +528,14 @@ describe('sms-callback-in', () => {
     });
 
     for (const path of ['', '   ', undefined]) {
-      it(`is SMS_CONFIG with the path ${JSON.stringify(path)}`, async () => {
+      it(`raises SMS_CONFIG for the path ${JSON.stringify(path)}`, async () => {
         const { flow } = await start({ path });
         assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_CONFIG');
       });
     }
 
     for (const path of ['/sms?token=secret', '/sms#secret', '/?']) {
-      it(`is SMS_CONFIG with the path ${path}, without showing what may be a token`, async () => {
+      it(`raises SMS_CONFIG for the path ${path}, without its token`, async () => {
         const { flow, url } = await start({ path });
         const { code, message } = (await flow.messages('caught', 1))[0]?.sms?.error ?? {};
         assert.equal(code, 'SMS_CONFIG');
@@ -559,7 +559,7 @@ describe('sms-callback-in', () => {
       ['/\ud800', '/%EF%BF%BD', []],
     ];
     for (const [path, encoded, spellings] of encodedPaths) {
-      it(`is reached with the path ${JSON.stringify(path)} at ${encoded}, which is what sms-send tells`, async () => {
+      it(`is at ${encoded} for the path ${JSON.stringify(path)}, as sms-send sends it`, async () => {
         const { flow, url } = await start({ path, publicUrl: 'https://flows.example.com/' });
         const told = (flow.node('callback') as CallbackNode).callbackUrl();
         assert.equal(told, `https://flows.example.com${encoded}`);
@@ -576,7 +576,7 @@ describe('sms-callback-in', () => {
       });
     }
 
-    it('tells paths apart that only look alike', async () => {
+    it('distinguishes similar paths', async () => {
       const paths = ['/a/b', '/a%2Fb', '/a%252Fb', '/a+b', '/a b', '/a%2520b'];
       const more = paths.map((path, index) => callbackNode({ id: `other${index}`, path, wires: [[], []] }));
       const { flow } = await start({}, more);
@@ -591,14 +591,14 @@ describe('sms-callback-in', () => {
       ['/é', '/%c3%A9/'],
       ['/100%', '/100%25'],
     ] as const) {
-      it(`is one and the same with the paths ${one} and ${another}: the second shows an error`, async () => {
+      it(`is the same for ${one} and ${another}: the second shows an error`, async () => {
         const { flow } = await start({ path: one }, [callbackNode({ id: 'second', path: another, wires: [[], []] })]);
         const [caught] = await flow.messages('caught', 1);
         assert.deepEqual([caught?.error?.source.id, caught?.error?.code], ['second', 'SMS_CONFIG']);
       });
     }
 
-    it('is not at a path whose variable is not set, nor is its address told where that of the public URL is not', async () => {
+    it('does not exist if the variable of its path is not set', async () => {
       const { flow, url } = await start({ path: variable('SMS_TEST_PATH'), publicUrl: 'https://flows.example.com' });
       const [caught] = await flow.messages('caught', 1);
       assert.match(String(caught?.error?.message), /variable SMS_TEST_PATH is not set/);
@@ -646,7 +646,7 @@ describe('sms-callback-in', () => {
       ['num', '4711'],
       ['bool', 'true'],
     ] as const) {
-      it(`takes a variable that is ${value}, no text, for its text: as path and as token`, async () => {
+      it(`reads a variable that is ${value} as text, as path and as token`, async () => {
         const properties = { path: variable('VALUE'), credentials: { token: variable('VALUE') } };
         const flow = await RunningFlow.start(inSubflow(type, value, properties));
         assert.equal(await tellUrl(flow), `https://flows.example.com/${value}?token=${value}`);
@@ -656,7 +656,7 @@ describe('sms-callback-in', () => {
         await flow.messages('replies', 1);
       });
 
-      it(`is told nowhere where its public URL is ${value}`, async () => {
+      it(`is sent to no service if its public URL is ${value}`, async () => {
         const flow = await RunningFlow.start(inSubflow(type, value, { publicUrl: variable('VALUE') }));
         assert.match(String(await tellUrl(flow)), /no usable public URL/);
       });
@@ -667,7 +667,7 @@ describe('sms-callback-in', () => {
       ['publicUrl', 'Public URL', { publicUrl: variable('VALUE') }],
       ['token', 'Token', { credentials: { token: variable('VALUE') } }],
     ] as const) {
-      it(`is SMS_CONFIG that names ${setting} where its variable is an object`, async () => {
+      it(`raises SMS_CONFIG with ${setting} if its variable is an object`, async () => {
         const flow = await RunningFlow.start(inSubflow('json', '{"hidden":"never-shown"}', properties));
         const reason = new RegExp(`"${label}" is not text`);
         if (setting !== 'publicUrl') {
@@ -682,14 +682,14 @@ describe('sms-callback-in', () => {
       });
     }
 
-    it('is SMS_CONFIG where Node-RED serves no HTTP nodes, and says so', async () => {
+    it('raises SMS_CONFIG if Node-RED serves no HTTP nodes', async () => {
       const { flow, url } = await start({}, [], { httpNodeRoot: false });
       const { code, message } = (await flow.messages('caught', 1))[0]?.sms?.error ?? {};
       assert.deepEqual([code, /no HTTP nodes \(httpNodeRoot is false\)/.test(String(message))], ['SMS_CONFIG', true]);
       assert.equal((await post(url, formReply())).status, 404);
     });
 
-    it('goes with the node: 404, while an http in on the same path and method still works', async () => {
+    it('ends with its node (404), and an http-in with this path still works', async () => {
       const { flow, url } = await start({}, httpIn);
       assert.equal((await post(url, formReply(), { 'content-type': formType })).status, 200);
       const others = httpIn;
@@ -703,7 +703,7 @@ describe('sms-callback-in', () => {
       await flow.messages('replies', 2);
     });
 
-    it('leaves nothing behind in the router over redeploys of every type', async () => {
+    it('leaves nothing in the router after redeploys of every type', async () => {
       const { flow, url } = await start();
       const app = flow.red.httpNode as unknown as { _router?: { stack: unknown[] }; router?: { stack: unknown[] } };
       const stack = () => ('_router' in app && app._router ? app._router : app.router)?.stack.length;
@@ -720,7 +720,7 @@ describe('sms-callback-in', () => {
     });
 
     for (const path of ['/sms/callback', '/SMS/Callback/', 'sms/callback']) {
-      it(`stays with the first of two nodes, the other at ${path} shows an error, until the first goes`, async () => {
+      it(`stays with the first of two nodes until the first is removed: ${path}`, async () => {
         const second = callbackNode({ id: 'second', path, wires: [['late'], []] });
         const { flow, url } = await start({}, [second, sink('late')]);
         await flow.badge('second', { fill: 'red', shape: 'ring', text: 'path in use' });
@@ -749,7 +749,7 @@ describe('sms-callback-in', () => {
       });
     }
 
-    it('is SMS_CONFIG for a text whose replies are to come to the second of two nodes, and told once the first has gone', async () => {
+    it('is refused as callback URL while another node has its path', async () => {
       const publicUrl = 'https://flows.example.com';
       const others = [
         callbackNode({ id: 'second', publicUrl, wires: [[], []], credentials: { token: 'second' } }),
@@ -781,7 +781,7 @@ describe('sms-callback-in', () => {
       assert.equal(sim.messages[0]?.callbackUrl, `${publicUrl}/sms/callback?token=second`);
     });
 
-    it('goes to the second node without an error when the first goes with a full deployment', async () => {
+    it('goes to the second node if a full deploy removes the first', async () => {
       const second = callbackNode({ id: 'second', wires: [['late'], []] });
       const others = [account(sim), second, sink('late'), ...catcher()];
       const { flow, url } = await start({}, [second, sink('late')]);
@@ -797,12 +797,12 @@ describe('sms-callback-in', () => {
       assert.equal(flow.received('caught').at(-1)?.error?.source.id, 'callback');
     });
 
-    it('lets a disabled node have no route', async () => {
+    it('does not exist for a disabled node', async () => {
       const { url } = await start({ d: true });
       assert.equal((await post(url, formReply())).status, 404);
     });
 
-    it('runs the middleware of Node-RED before anything is read', async () => {
+    it('runs the middleware of Node-RED before it reads the body', async () => {
       const seen: string[] = [];
       const httpNodeMiddleware = [
         (asked: { headers: Record<string, string> }, _answer: unknown, next: () => void) => {
@@ -836,7 +836,7 @@ describe('sms-callback-in', () => {
         next();
       };
 
-    it('takes what that middleware has read as bytes in the charset of its header', async () => {
+    it('decodes bytes that the middleware read by the charset of the header', async () => {
       const { flow, url } = await start({}, [], { httpNodeMiddleware: readAs((bytes) => bytes) });
       const bytes = Buffer.from('from=1&messageId=1&body=café', 'latin1');
       const answer = await post(url, bytes, { 'content-type': `${formType}; charset=ISO-8859-1` });
@@ -845,7 +845,7 @@ describe('sms-callback-in', () => {
       assert.equal(received?.payload, 'café');
     });
 
-    it('takes what that middleware has read as text for the text that it is', async () => {
+    it('uses text that the middleware read unchanged', async () => {
       const asText = readAs((bytes) => bytes.toString('latin1'));
       const { flow, url } = await start({}, [], { httpNodeMiddleware: asText });
       const xml = xmlReply('café').replace('UTF-8', 'ISO-8859-1');
@@ -866,7 +866,7 @@ describe('sms-callback-in', () => {
       );
     });
 
-    it('answers with the CORS settings of Node-RED, a preflight among them', async () => {
+    it('answers with the CORS settings of Node-RED, also a preflight', async () => {
       const httpNodeCors = { origin: 'https://example.com', methods: 'POST' };
       const { url } = await start({}, [], { httpNodeCors });
       const { status, headers } = await post(url, formReply());
@@ -887,7 +887,7 @@ describe('sms-callback-in', () => {
       return socket;
     }
 
-    it('are read however slowly they come, while others are answered', async () => {
+    it('are read at any speed, while others are answered', async () => {
       const { flow, url } = await start();
       const body = formReply('slow');
       const sockets = await Promise.all(Array.from({ length: 50 }, () => open(url, body.slice(0, 9), body.length)));
@@ -913,7 +913,7 @@ describe('sms-callback-in', () => {
       await until(async () => (await post(url, formReply('later'))).status === 200);
     });
 
-    it('deliver nothing when the connection breaks in the middle', async () => {
+    it('deliver nothing if the connection breaks', async () => {
       const { flow, url } = await start();
       const body = formReply('broken');
       const socket = await open(url, body, body.length + 1);
@@ -927,7 +927,7 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('in a Node-RED of its own', () => {
+  describe('in a separate Node-RED process', () => {
     let nodeRed: NodeRedProcess;
 
     /** Like {@link nodes}, for a process of its own: what comes is sent on as a text. */
@@ -954,7 +954,7 @@ describe('sms-callback-in', () => {
       return sim.messages.map(({ body }) => body);
     }
 
-    it('takes FORMv1 and XML on a root shared with the editor, and answers 400 to what Node-RED has parsed', async function () {
+    it('accepts FORMv1 and XML on a root shared with the editor', async function () {
       this.timeout(60_000);
       await startProcess({});
       const url = `${nodeRed.url}/sms/callback`;
@@ -1014,7 +1014,7 @@ describe('sms-callback-in', () => {
       assert.deepEqual(await sent(texts.length), texts);
     });
 
-    it('decides by the body alone with separate roots, under httpNodeRoot, at the URL that sms-send tells', async function () {
+    it('decides by the body alone with separate roots', async function () {
       this.timeout(60_000);
       const flows = processNodes({ publicUrl: 'http://127.0.0.1:1', credentials: { token: 't&t' } }).map((node) =>
         node.id === 'echo' ? { ...node, callbackNode: 'callback', callbackUrlType: 'node' } : node,
@@ -1030,7 +1030,7 @@ describe('sms-callback-in', () => {
       await sent(3);
     });
 
-    it('is 404 after a redeploy of any type without it, while an http in on its path works', async function () {
+    it('answers 404 after a redeploy of any type without it', async function () {
       this.timeout(60_000);
       const onTab = httpIn.map((node) => ({ ...node, z: 'tab', x: 0, y: 0 }));
       await startProcess({}, [...processNodes(), ...onTab]);

@@ -59,7 +59,7 @@ describe('sms-in', () => {
   }
 
   describe('the incoming record (§2.3)', () => {
-    it('gives a new message with payload, topic and record', async () => {
+    it('sends payload, topic and record of a new message', async () => {
       const flow = await start();
       const { messageId, messageDate } = sim.receive({ from: handset, to: number, body: 'Grüße + & =\n€' });
       const [{ _msgid, ...message } = assert.fail()] = await flow.messages('got', 1);
@@ -80,7 +80,7 @@ describe('sms-in', () => {
       });
     });
 
-    it('gives a reply with what it answers, by parameters of the future under their own names', async () => {
+    it('sends a reply with its messageId, and unknown parameters by name', async () => {
       const flow = await start();
       const extra = {
         network: 'X',
@@ -108,7 +108,7 @@ describe('sms-in', () => {
       });
     });
 
-    it('never lets a parameter become an own __proto__ of the record', async () => {
+    it('drops a parameter with the name __proto__', async () => {
       const flow = await start();
       const body = 'messageId=1&from=2&body=3&__proto__=x&inReplyToId=+';
       sim.fault('incoming', { status: 200, body, contentType: 'application/x-www-form-urlencoded' }, 1);
@@ -117,7 +117,7 @@ describe('sms-in', () => {
       assert.equal(message?.sms?.isReply, false);
     });
 
-    it('gives each next node an object of its own', async () => {
+    it('sends each next node its own object', async () => {
       const flow = await start({ wires: [['got', 'got2']] }, [
         sink('got2'),
         inNode({ id: 'in2', wires: [['got3']] }),
@@ -152,7 +152,7 @@ describe('sms-in', () => {
       });
     }
 
-    it('polls on when nothing passes, for any number of messages', async () => {
+    it('continues to poll if the filter leaves out every message', async () => {
       const flow = await start({ filter: 'replies', acknowledge: 'flow', inputs: 1 });
       for (let index = 0; index < 150; index++) receive(`${index}`);
       sim.reply({ from: handset, body: 'reply' });
@@ -161,7 +161,7 @@ describe('sms-in', () => {
   });
 
   describe('the loop (§4.2, §7.2, §8)', () => {
-    it('gives every message to every node, with one poll at a time', async () => {
+    it('sends every message to every node, with one poll at a time', async () => {
       let most = 0;
       sim.on('change', () => {
         most = Math.max(most, sim.polling('incoming'));
@@ -174,7 +174,7 @@ describe('sms-in', () => {
       assert.equal(most, 1);
     });
 
-    it('delivers a message that the service brings twice once, and not at all with dedupe off', async () => {
+    it('delivers a repeated message once, or twice with dedupe off', async () => {
       for (const [dedupe, expected] of [
         [true, ['a', 'b']],
         [false, ['a', 'a', 'b']],
@@ -215,7 +215,7 @@ describe('sms-in', () => {
       assert.deepEqual(flow.statuses('in')[0], { fill: 'yellow', shape: 'ring', text: 'connecting' });
     });
 
-    it('stops polling when the last node goes, which takes down its badge', async () => {
+    it('stops polling if the last node is removed', async () => {
       const flow = await start();
       await flow.badge('in', listening);
       await flow.deploy([account(sim)]);
@@ -243,7 +243,7 @@ describe('sms-in', () => {
       ['the same message for ever', { repeat: true }, 'listening'],
     ];
 
-    it('asks no more often than the back-off allows, raises one error for each node, and recovers', async function () {
+    it('backs off, raises one error per node, and recovers', async function () {
       this.timeout(30_000);
       const services = await Promise.all(faults.map(() => startService()));
       const flow = await RunningFlow.start([
@@ -293,7 +293,7 @@ describe('sms-in', () => {
       await until(() => flow.received('caught').length === errors + 2, 'one error for each new failing period');
     });
 
-    it('tries a refused connection with the back-off, and goes on when the service is back', async function () {
+    it('backs off if the connection is refused, and continues when it is back', async function () {
       this.timeout(30_000);
       const flow = await start();
       await flow.badge('in', listening);
@@ -317,7 +317,7 @@ describe('sms-in', () => {
       assert.deepEqual(payloads(await flow.messages('got', 1)), ['back']);
     });
 
-    it('tells a node that joins a failing loop', async () => {
+    it('raises the error for a node that joins later', async () => {
       sim.fault('incoming', { status: 500 });
       const flow = await start();
       await flow.messages('caught', 1);
@@ -354,7 +354,7 @@ describe('sms-in', () => {
       });
     }
 
-    it('with another setting of the account hands it over as well', async () => {
+    it('gives its messages to the new node with other account settings', async () => {
       const service = await startService({ waitMs: 30_000 });
       const flow = await RunningFlow.start([account(service), inNode(), sink('got')]);
       await service.until(() => service.polling('incoming') === 1);
@@ -364,7 +364,7 @@ describe('sms-in', () => {
       assert.equal(service.requests[0]?.aborted, undefined);
     });
 
-    it('keeps what arrives while there is no node, and gives it to the next', async () => {
+    it('keeps messages that arrive without a node for the next node', async () => {
       const service = await startService({ waitMs: 30_000 });
       const flow = await RunningFlow.start([account(service), inNode(), sink('got')]);
       await service.until(() => service.polling('incoming') === 1);
@@ -412,7 +412,7 @@ describe('sms-in', () => {
       for (const id of ['got', 'got2']) assert.deepEqual(payloads(await flow.messages(id, expected.length)), expected);
     });
 
-    it('delivers nothing twice and loses nothing over ten redeploys under load', async () => {
+    it('delivers each message once over ten redeploys under load', async () => {
       const nodes = (name: string) => [account(sim), inNode({ name }), sink('got')];
       const flow = await RunningFlow.start(nodes('0'));
       const expected: string[] = [];
@@ -433,7 +433,7 @@ describe('sms-in', () => {
   describe('acknowledge: flow', () => {
     const byFlow = { acknowledge: 'flow', inputs: 1 };
 
-    it('carries an ackId, and is delivered once when it comes back', async () => {
+    it('sends an ackId, and delivers once if it comes back', async () => {
       const flow = await start(byFlow);
       receive('a');
       const [message] = await flow.messages('got', 1);
@@ -446,7 +446,7 @@ describe('sms-in', () => {
       assert.deepEqual(payloads(await flow.messages('got', 2)), ['a', 'b']);
     });
 
-    it('delivers again, as redelivered, what was out at a redeploy', async () => {
+    it('redelivers unacknowledged messages after a redeploy', async () => {
       const flow = await start(byFlow);
       receive('a');
       await flow.messages('got', 1);
@@ -455,7 +455,7 @@ describe('sms-in', () => {
       assert.deepEqual([again?.payload, again?.sms?.redelivered], ['a', true]);
     });
 
-    it('delivers again what comes back with an error, as redelivered', async () => {
+    it('redelivers a message that comes back with an error', async () => {
       const flow = await start(byFlow);
       receive('a');
       const [first] = await flow.messages('got', 1);
@@ -467,7 +467,7 @@ describe('sms-in', () => {
       assert.deepEqual(flow.received('caught'), []);
     });
 
-    it('takes what comes back with a blank error for delivered', async () => {
+    it('accepts a message that comes back with a blank error', async () => {
       const flow = await start(byFlow);
       const blanks = [null, '', ' ', undefined];
       const texts = blanks.map((_, index) => String(index));
@@ -482,7 +482,7 @@ describe('sms-in', () => {
       assert.deepEqual(payloads(await flow.messages('got', blanks.length + 1)), [...texts, 'last']);
     });
 
-    it('delivers again what does not come back in time, and gives it up after maxAttempts', async () => {
+    it('redelivers after ackTimeout, up to maxAttempts', async () => {
       const flow = await start({ ...byFlow, ackTimeout: '0.05', maxAttempts: '3' });
       receive('a');
       const [caught] = await flow.messages('caught', 1);
@@ -500,14 +500,14 @@ describe('sms-in', () => {
       assert.equal(payloads(flow.received('got')).filter((payload) => payload === 'a').length, 3);
     });
 
-    it('says after how many attempts it gave up in words that fit one, too', async () => {
+    it('names the number of attempts in the error, also if it is 1', async () => {
       const flow = await start({ ...byFlow, ackTimeout: '0.05', maxAttempts: '1' });
       receive('a');
       const [caught] = await flow.messages('caught', 1);
       assert.match(caught?.error?.message ?? '', /did not acknowledge the message \(attempts: 1\)/);
     });
 
-    it('gives up at once after errors in all attempts, and forgets', async () => {
+    it('makes a message unhandled after errors in all attempts', async () => {
       const flow = await start({ ...byFlow, maxAttempts: 2 });
       receive('a');
       for (let index = 0; index < 2; index++) {
@@ -520,7 +520,7 @@ describe('sms-in', () => {
       assert.deepEqual(payloads(await flow.messages('got', 3)), ['a', 'a', 'b']);
     });
 
-    it('takes the first attempt back though the second is out', async () => {
+    it('accepts the ackId of the first attempt after the second', async () => {
       const flow = await start({ ...byFlow, ackTimeout: '0.1' });
       receive('a');
       const got = await flow.messages('got', 2);
@@ -538,7 +538,7 @@ describe('sms-in', () => {
       );
     });
 
-    describe('of a message whose answer sms-send has sent', () => {
+    describe('of a message that sms-send answers', () => {
       const send = (properties: Record<string, unknown> = {}): FlowNode => ({
         id: 'send',
         type: 'sms-send',
@@ -570,7 +570,7 @@ describe('sms-in', () => {
         });
       }
 
-      it('is delivered once when no recipient was accepted, and all of them come back', async () => {
+      it('is delivered once if no recipient was accepted, and all come back', async () => {
         const blocked = ['64215550000', '64215550001'];
         for (const one of blocked) sim.block(one);
         const flow = await answering({ to: blocked.join(' '), toType: 'str' });
@@ -586,7 +586,7 @@ describe('sms-in', () => {
         assert.deepEqual([flow.received('got').length, flow.received('caught').length], [1, 0]);
       });
 
-      it('is delivered again when the error comes back', async () => {
+      it('is redelivered if the error comes back', async () => {
         const flow = await answering({ to: '12', toType: 'str' });
         receive('a');
         const [caught] = await flow.messages('caught', 1);
@@ -608,7 +608,7 @@ describe('sms-in', () => {
       });
     });
 
-    it('ignores what is no acknowledgement', async () => {
+    it('ignores inputs without an acknowledgement', async () => {
       const flow = await start(byFlow);
       receive('a');
       await flow.messages('got', 1);
@@ -622,7 +622,7 @@ describe('sms-in', () => {
       assert.equal(flow.received('got').length, 1);
     });
 
-    it('pauses polling at 100 outstanding, with a blue ring, and goes on when one is acknowledged', async () => {
+    it('pauses polling at 100 unacknowledged messages, and continues later', async () => {
       const flow = await start(byFlow);
       for (let index = 0; index < 110; index++) receive(`${index}`);
       await flow.badge('in', { fill: 'blue', shape: 'ring', text: 'paused: 100 unacknowledged' });
@@ -638,7 +638,7 @@ describe('sms-in', () => {
       await flow.badge('in', listening);
     });
 
-    it('does not keep a node without acknowledgement from its messages longer than one that has it', async () => {
+    it('does not delay nodes without acknowledgement', async () => {
       const flow = await start(byFlow, [inNode({ id: 'auto', wires: [['got2']] }), sink('got2')]);
       for (let index = 0; index < 5; index++) receive(`${index}`);
       assert.deepEqual(payloads(await flow.messages('got2', 5)), ['0', '1', '2', '3', '4']);
@@ -654,7 +654,7 @@ describe('sms-in', () => {
   });
 
   describe('store: disk', () => {
-    it('delivers after the start what was read and not delivered, and nothing twice', async () => {
+    it('delivers undelivered messages after a start, and no message twice', async () => {
       const userDir = mkdtempSync(join(tmpdir(), 'sms-in-'));
       stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
       const nodes = (properties: Record<string, unknown>) => [

@@ -37,7 +37,7 @@ describe('sms-status', () => {
   }
 
   describe('the status record (§2.5)', () => {
-    it('gives payload, topic and record, with what is known of the code', async () => {
+    it('sends payload, topic and record, with the description of the code', async () => {
       const flow = await start();
       const { messageId, to } = change('NUR', 'Number is unreachable');
       const [{ _msgid, ...message } = assert.fail()] = await flow.messages('got', 1);
@@ -72,7 +72,7 @@ describe('sms-status', () => {
       ['constructor', undefined, undefined],
       ['rcv', undefined, undefined],
     ];
-    it('describes each known code, and passes an unknown one through without', async () => {
+    it('describes each known code, and passes on unknown codes', async () => {
       const flow = await start();
       for (const [code] of codes) change(code);
       const got = await flow.messages('got', codes.length);
@@ -83,7 +83,7 @@ describe('sms-status', () => {
       for (const key of ['description', 'final']) assert.equal(key in (got[8]?.sms ?? {}), false);
     });
 
-    it('lets a parameter of the future in, but none that would change what is known', async () => {
+    it('adds unknown parameters, but none that changes known fields', async () => {
       const flow = await start();
       const body = `messageId=1&from=${handset}&statusCode=SNT&via=x&final=yes&description=d&ackId=a&redelivered=r&price=0.1&__proto__=p&error=+`;
       sim.fault('status', { status: 200, body, contentType: formType }, 1);
@@ -114,7 +114,7 @@ describe('sms-status', () => {
       assert.equal(service.requests.filter(({ status }) => status === 200).length, 1);
     });
 
-    it('delivers of an answer only what is new', async () => {
+    it('delivers only the new records of an answer', async () => {
       const flow = await start();
       const bodies = ['1&messageId=2', '2&messageId=3'].map(
         (ids) => `messageId=${ids}&from=${handset}&from=${handset}&statusCode=SNT&statusCode=RCV`,
@@ -132,7 +132,7 @@ describe('sms-status', () => {
   });
 
   describe('filter', () => {
-    it('gives final codes and unknown ones with final', async () => {
+    it('sends final and unknown codes with final', async () => {
       const flow = await start({ filter: 'final' });
       for (const code of ['SNT', 'RCV', 'SNT', 'ABC', 'ERR']) change(code);
       await flow.messages('got', 3);
@@ -145,7 +145,7 @@ describe('sms-status', () => {
   });
 
   describe('the loop (§4.4, §7.2)', () => {
-    it('gives every update to every node in order, with one poll at a time, at its own endpoint', async () => {
+    it('sends every status to every node in order, with one poll at a time', async () => {
       let most = 0;
       sim.on('change', () => {
         most = Math.max(most, sim.polling('status'));
@@ -165,7 +165,7 @@ describe('sms-status', () => {
       assert.deepEqual(new Set(sim.requests.map(({ path }) => path)), new Set(['/api/1/sms/status']));
     });
 
-    it('shows connecting, listening, and the error; raises one error, and recovers', async () => {
+    it('shows connecting, listening and errors, and recovers', async () => {
       const flow = await start();
       await flow.badge('status', listening);
       assert.deepEqual(flow.statuses('status')[0], { fill: 'yellow', shape: 'ring', text: 'connecting' });
@@ -178,7 +178,7 @@ describe('sms-status', () => {
       );
     });
 
-    it('hands a poll in flight over at a redeploy', async () => {
+    it('keeps a poll in flight at a redeploy', async () => {
       const service = await startService({ waitMs: 30_000 });
       const flow = await start({}, [], service);
       await service.until(() => service.polling('status') === 1);
@@ -192,7 +192,7 @@ describe('sms-status', () => {
   describe('acknowledge: flow', () => {
     const byFlow = { acknowledge: 'flow', inputs: 1 };
 
-    it('delivers again after an error and after the time is up, then gives up with SMS_UNDELIVERED', async () => {
+    it('redelivers after errors and timeouts, then raises SMS_UNDELIVERED', async () => {
       const flow = await start({ ...byFlow, ackTimeout: '0.1', maxAttempts: 3 });
       change('RCV');
       const [first] = await flow.messages('got', 1);
@@ -206,7 +206,7 @@ describe('sms-status', () => {
       assert.deepEqual([caught?.error?.code, caught?.payload, caught?.topic], ['SMS_UNDELIVERED', 'RCV', handset]);
     });
 
-    it('delivers each once when the flow acknowledges', async () => {
+    it('delivers each status once if the flow acknowledges', async () => {
       const flow = await start(byFlow);
       for (const code of ['SNT', 'RCV']) {
         change(code);
