@@ -121,10 +121,10 @@ async function serve(...nodes: AccountNode[]) {
   };
 }
 
-describe('what goes on in an account', () => {
+describe('the admin routes of accounts', () => {
   afterEach(stopEverything);
 
-  it('answers 503 for all accounts if one of them fails', async () => {
+  it('answer 503 for all accounts if one of them fails', async () => {
     const node = createNode('a', 'login');
     Object.assign(node.membership, {
       state: () => {
@@ -135,7 +135,7 @@ describe('what goes on in an account', () => {
     for (const path of ['state', 'overview', 'metrics', 'a/state']) assert.equal((await ask(path)).status, 503, path);
   });
 
-  it('is told with ISO 8601 times and a plain error', async () => {
+  it('answer the state with ISO 8601 times and a plain error', async () => {
     const ask = await serve(createNode('a', 'login'));
     const { status, body, headers } = await ask('a/state');
     assert.equal(status, 200);
@@ -171,7 +171,7 @@ describe('what goes on in an account', () => {
     assert.equal(headers.get('cache-control'), 'no-store');
   });
 
-  it('has exactly the properties in docs/reference/admin.md', async () => {
+  it('answer exactly the properties in docs/reference/admin.md', async () => {
     const ask = await serve(createNode('a', 'login'));
     const page = readFileSync(join(__dirname, '..', '..', 'docs', 'reference', 'admin.md'), 'utf8');
     const [, shown = ''] = /^```json\n([\s\S]*?)^```$/m.exec(page) ?? [];
@@ -185,7 +185,7 @@ describe('what goes on in an account', () => {
     assert.deepEqual([...(told ?? [])].sort(), [...(documented ?? [])].sort());
   });
 
-  it('is 404 for a node that is none, or whose account cannot be used', async () => {
+  it('answer 404 for an unknown node or an unusable account', async () => {
     const broken = { ...createNode('broken', ''), membership: new SmsError('noAccount') } as AccountNode;
     const ask = await serve(createNode('a', 'login'), broken);
     for (const id of ['b', 'broken', '__proto__', '%00']) {
@@ -195,7 +195,7 @@ describe('what goes on in an account', () => {
     }
   });
 
-  it('is measured once for all nodes on one account, under the first of them', async () => {
+  it('export metrics once per account, under its first node', async () => {
     const ask = await serve(createNode('a', 'login'), createNode('b', 'login'), createNode('c', 'other'));
     const { text, headers } = await ask('metrics');
     assert.equal(headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
@@ -206,7 +206,7 @@ describe('what goes on in an account', () => {
     assert.equal(text.includes('private'), false);
   });
 
-  it('shows at most 200 entries, and how many there are', async () => {
+  it('answer at most 200 entries, and their total', async () => {
     const ask = await serve(createNode('a', 'login'));
     const { body } = await ask('a/entries?state=kept');
     const { entries, total } = body as unknown as { entries: unknown[]; total: number };
@@ -215,7 +215,7 @@ describe('what goes on in an account', () => {
     assert.deepEqual((await ask('a/entries?state=unhandled')).body, { entries: [], total: 0 });
   });
 
-  it('shows the entries after those that were shown, as many as are asked for, and at most 200', async () => {
+  it('answer the next page of entries, with the given limit', async () => {
     const ask = await serve(createNode('a', 'login'));
     const read = async (query: string) => {
       const { entries, next } = (await ask(`a/entries?state=kept&${query}`)).body as unknown as EntriesReport;
@@ -230,7 +230,7 @@ describe('what goes on in an account', () => {
     assert.deepEqual(await read('limit=20&after=20&after=40'), [20, '20']);
   });
 
-  it('lists each account once for the sidebar, with the counts of today', async () => {
+  it('list each account once for the sidebar, with the counts of today', async () => {
     const broken = { ...createNode('broken', ''), name: '', membership: new SmsError('noAccount') } as AccountNode;
     const ask = await serve(createNode('a', 'login'), broken, createNode('b', 'login'), createNode('c', 'other'));
     const { status, body, headers } = await ask('overview');
@@ -253,7 +253,7 @@ describe('what goes on in an account', () => {
     assert.equal(accounts[1]?.state, undefined);
   });
 
-  it('is 400 for a state and an action that there are not', async () => {
+  it('answer 400 for an unknown state or action', async () => {
     const ask = await serve(createNode('a', 'login'));
     for (const query of ['', '?state=', '?state=all', '?state=kept&state=unhandled']) {
       assert.equal((await ask(`a/entries${query}`)).status, 400, query);
@@ -263,7 +263,7 @@ describe('what goes on in an account', () => {
     }
   });
 
-  it('takes a decision, and is 404 for an entry that is gone, 409 for one that it does not fit, 503 for a broken store', async () => {
+  it('do an action, and answer 404, 409 or 503 if they cannot', async () => {
     const ask = await serve(createNode('a', 'login'));
     const decide = (entry: string, action: string) => ask(`a/entries/${entry}`, { action });
     assert.equal((await decide('k1', 'send')).status, 200);
@@ -274,7 +274,7 @@ describe('what goes on in an account', () => {
     assert.deepEqual([status, (body as unknown as { error: { code: string } }).error.code], [503, 'SMS_STORE']);
   });
 
-  it('takes one decision about all entries of a state', async () => {
+  it('do one action to all entries of a state', async () => {
     const ask = await serve(createNode('a', 'login'));
     const { status, body } = await ask('a/entries', { state: 'kept', action: 'send' });
     assert.deepEqual([status, body], [200, { done: 299, left: 1 }]);
@@ -284,7 +284,7 @@ describe('what goes on in an account', () => {
     }
   });
 
-  it('has no list, and takes no decision, before it is known what the store has', async () => {
+  it('answer 503 while the store is being opened', async () => {
     let isRead = false;
     const starting = { ...createNode('starting', 'login'), hasStarted: false } as AccountNode;
     const ask = await serve(
@@ -306,7 +306,7 @@ describe('what goes on in an account', () => {
     assert.equal((await ask('opening/entries?state=kept')).status, 200);
   });
 
-  it('takes decisions as JSON alone, which no page of another site can have a browser send', async () => {
+  it('accept only JSON, which protects against other sites', async () => {
     const sim = await startService();
     await RunningFlow.start([account(sim)]);
     for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'multipart/form-data']) {
@@ -316,7 +316,7 @@ describe('what goes on in an account', () => {
     await helper.request().post('/sms-account/account/entries/none').expect(415);
   });
 
-  it('needs sms-account.read to be told, and sms-account.write to see private texts and to decide', async function () {
+  it('need sms-account.read for the state, and sms-account.write for entries', async function () {
     this.timeout(60_000);
     const dist = join(__dirname, '..', '..', 'dist', 'nodes', 'sms-account.js');
     assert.ok(existsSync(dist), 'dist/ is missing: run `npm run build` first');
@@ -362,7 +362,7 @@ describe('what goes on in an account', () => {
     for (const path of ['state', 'overview', 'metrics', 'a/state']) assert.equal((await ask(path)).status, 503, path);
   });
 
-  it('says whose proxy applies to the nodes of one login', async () => {
+  it('name the node whose proxy applies to a login', async () => {
     const sim = await startService();
     const proxy = (id: string) => ({ id, type: 'http proxy', url: `http://127.0.0.1:1/${id}`, noproxy: ['127.0.0.1'] });
     const flow = await RunningFlow.start(
@@ -379,7 +379,7 @@ describe('what goes on in an account', () => {
     assert.deepEqual((overview as AccountsReport).accounts[0]?.state?.connection, body.second.connection);
   });
 
-  it('is told, and decided, of the accounts of a flow, over a redeploy', async () => {
+  it('continue to work over a redeploy', async () => {
     const sim = await startService();
     const flow = await RunningFlow.start([
       account(sim, { name: 'Main' }),
@@ -436,7 +436,7 @@ describe('what goes on in an account', () => {
     assert.equal(body.broken.error.code, 'SMS_CONFIG');
   });
 
-  it('is told no more of an account in a subflow that is gone, but of one with that login that has come since', async () => {
+  it('forget an account of a removed subflow, and know a new one', async () => {
     const sim = await startService();
     const flow = await RunningFlow.start([
       { id: 'sub', type: 'subflow', name: 'receiver', in: [], out: [] },
@@ -456,7 +456,7 @@ describe('what goes on in an account', () => {
     assert.deepEqual(await readAccounts(), [['live']]);
   });
 
-  it('is told under the node that was first, though it is deployed anew', async () => {
+  it('keep the first node of an account over its redeploy', async () => {
     const sim = await startService();
     const second = account(sim, { id: 'second' });
     const flow = await RunningFlow.start([account(sim, { id: 'first' }), second]);
@@ -467,7 +467,7 @@ describe('what goes on in an account', () => {
     assert.deepEqual(await readAccounts(), [['second', 'first']]);
   });
 
-  it('is told of the accounts of a package that was removed and is installed again', async () => {
+  it('work after the package was removed and installed again', async () => {
     const sim = await startService();
     const flow = await RunningFlow.start([account(sim)]);
     const { nodes } = flow.red;

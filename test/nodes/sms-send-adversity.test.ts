@@ -8,7 +8,7 @@ import { RunningFlow, sendNode, sink, startService, stopEverything } from './run
 const handset = '64215551234';
 const blocked = '64215550000';
 
-describe('sms-send, redeployed in the middle', () => {
+describe('sms-send during redeploys', () => {
   let sim: Simulator;
 
   beforeEach(async () => {
@@ -25,7 +25,7 @@ describe('sms-send, redeployed in the middle', () => {
   const errorsOf = (flow: RunningFlow) => flow.received('caught').map(({ sms }) => sms?.error?.code);
 
   for (const type of ['full', 'flows', 'nodes'] as const) {
-    it(`keeps texts across a deployment of the kind ${type}, and is done with each once`, async () => {
+    it(`keeps stored messages across a deploy of type ${type}`, async () => {
       await sim.setOnline(false);
       const flow = await RunningFlow.start(nodes({ keep: true }));
       for (const payload of ['1', '2', '3']) flow.send('send', { topic: handset, payload });
@@ -49,7 +49,7 @@ describe('sms-send, redeployed in the middle', () => {
   }
 
   for (const type of ['full', 'flows', 'nodes'] as const) {
-    it(`shows nothing of the time before a deployment of the kind ${type}: neither what was wrong nor what was being sent`, async () => {
+    it(`shows no badge from before a deploy of type ${type}`, async () => {
       const flow = await RunningFlow.start(nodes({}, { name: 'no key', credentials: {} }));
       await flow.badge('send', { fill: 'red', shape: 'ring', text: 'not configured' });
       await flow.deploy(nodes(), type);
@@ -64,7 +64,7 @@ describe('sms-send, redeployed in the middle', () => {
     });
   }
 
-  it('a disabled node keeps its texts until it is enabled', async () => {
+  it('keeps stored messages of a disabled node until it is enabled', async () => {
     await sim.setOnline(false);
     const flow = await RunningFlow.start(nodes({ keep: true }));
     flow.send('send', { topic: handset, payload: 'hello' });
@@ -79,7 +79,7 @@ describe('sms-send, redeployed in the middle', () => {
     assert.equal(flow.completions.length, 1);
   });
 
-  it('has exactly these properties at its outputs', async () => {
+  it('sends exactly the documented properties at its outputs', async () => {
     const flow = await RunningFlow.start(
       nodes({
         keep: true,
@@ -114,7 +114,7 @@ describe('sms-send, redeployed in the middle', () => {
   });
 
   for (const store of ['memory', 'disk']) {
-    it(`a login that changes takes along what waits, is asked and is guarded (${store})`, async () => {
+    it(`keeps waiting messages, requests and keys if the login changes (${store})`, async () => {
       const asks = { id: 'asks', name: 'asks', type: 'sms-ask', wires: [['reply'], []] };
       const once = { id: 'once', name: 'once', once: 'topic', onceType: 'msg' };
       const all = (of: Record<string, unknown>) => [
@@ -150,7 +150,7 @@ describe('sms-send, redeployed in the middle', () => {
     });
   }
 
-  it('is done once with a text whose outcome the flow did not get, though it gets it later', async () => {
+  it('calls done once if the outcome enters the flow only later', async () => {
     const flow = await RunningFlow.start(nodes({ keep: true }));
     const send = flow.node('send');
     const { send: sendOn } = send;
@@ -173,7 +173,7 @@ describe('sms-send, redeployed in the middle', () => {
   });
 
   for (const keep of [true, false]) {
-    it(`${keep ? 'raises again' : 'does not raise again'} the error of a text that is ${keep ? '' : 'not '}kept, when the flow was stopped before it got further`, async () => {
+    it(`${keep ? 'repeats' : 'does not repeat'} the error of a ${keep ? 'stored ' : ''}message if the flow stopped before`, async () => {
       const again = keep ? [{ redelivered: true }] : [];
       sim.fault('send', { status: 403 }, 1);
       const flow = await RunningFlow.start(nodes({ keep }));
@@ -202,7 +202,7 @@ describe('sms-send, redeployed in the middle', () => {
   }
 
   for (const what of ['the Catch node', 'the node after it']) {
-    it(`raises the error of a kept text again when ${what} was stopped before it got further`, async () => {
+    it(`repeats the error of a stored message if ${what} stopped before`, async () => {
       sim.fault('send', { status: 403 }, 1);
       const flow = await RunningFlow.start(nodes({ keep: true }));
       const onCaught = flow.node('catch');
@@ -223,7 +223,7 @@ describe('sms-send, redeployed in the middle', () => {
     });
   }
 
-  it('is done with each text once, whenever it is deployed anew', async () => {
+  it('calls done once per message over redeploys', async () => {
     const flow = await RunningFlow.start(nodes({ keep: true }));
     sim.fault('send', { delayMs: 5 });
     const count = 150;

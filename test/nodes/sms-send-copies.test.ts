@@ -25,7 +25,7 @@ describe('copies of a message that sms-send makes', () => {
     ]);
   }
 
-  it('share nothing with what sms-in delivers again', async () => {
+  it('share nothing with redelivered messages of sms-in', async () => {
     const acknowledging = { acknowledge: 'flow', inputs: 1, ackTimeout: 0.2, wires: [['in']] };
     const flow = await RunningFlow.start([
       ...askNode(sim, { remember: '{"step":1}', rememberType: 'json' }),
@@ -57,7 +57,7 @@ describe('copies of a message that sms-send makes', () => {
     const failedOf = (flow: RunningFlow) => flow.received('failed').map(({ topic }) => topic);
 
     for (const keep of [false, true]) {
-      it(`are made as they are sent, some at a time, of a text that is ${keep ? '' : 'not '}kept`, async () => {
+      it(`are made a few at a time, of a message that is ${keep ? '' : 'not '}stored`, async () => {
         const flow = await RunningFlow.start(nodes({ ...toMany, keep }, limited));
         const { util } = flow.red;
         const { cloneMessage } = util;
@@ -100,7 +100,7 @@ describe('copies of a message that sms-send makes', () => {
       });
 
       for (const type of ['full', 'nodes'] as const) {
-        it(`are sent to the last over a deployment of the kind ${type}, of a text that is ${keep ? '' : 'not '}kept`, async () => {
+        it(`are all sent over a deploy of type ${type} (${keep ? '' : 'not '}stored)`, async () => {
           const flow = await RunningFlow.start(nodes({ ...toMany, keep }, limited));
           let deployed: Promise<void> | undefined;
           flow.node('failed').on('input', () => {

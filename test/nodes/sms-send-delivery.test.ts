@@ -39,8 +39,8 @@ describe('sms-send: delivery and conversation', () => {
 
   const errorsOf = (flow: RunningFlow) => flow.received('caught').map(({ sms }) => sms?.error);
 
-  describe('kept texts', () => {
-    it('wait through an outage that is raised once, with how many wait, and show it', async () => {
+  describe('stored messages', () => {
+    it('wait through an outage, which raises one error with their number', async () => {
       await sim.setOnline(false);
       const flow = await start({ keep: true });
       for (const payload of ['1', '2', '3']) flow.send('send', { topic: handset, payload });
@@ -61,7 +61,7 @@ describe('sms-send: delivery and conversation', () => {
       await flow.badge('send', { fill: 'green', shape: 'dot', text: 'sent' });
     });
 
-    it('wait through an outage that is raised once over redeploys of node and account, and the next one again', async () => {
+    it('raise one error per outage, also over redeploys', async () => {
       sim.fault('send', { status: 503 });
       const refused = () => sim.requests.filter(({ status }) => status === 503).length;
       const flow = await start({ keep: true });
@@ -80,7 +80,7 @@ describe('sms-send: delivery and conversation', () => {
       await until(() => errorsOf(flow).length === 2);
     });
 
-    it('wait for their node across a redeploy, and bring its message along', async () => {
+    it('wait for their node across a redeploy, with their flow message', async () => {
       await sim.setOnline(false);
       const flow = await start({ keep: true });
       flow.send('send', { topic: handset, payload: 'hello', custom: { at: new Date(0) } });
@@ -97,7 +97,7 @@ describe('sms-send: delivery and conversation', () => {
     });
 
     for (const type of ['full', 'nodes'] as const) {
-      it(`go on with the message itself after a redeploy "${type}" of an account on disk, and end it, so that its caller is answered`, async () => {
+      it(`end the input itself after a redeploy of type ${type} on disk`, async () => {
         await sim.setOnline(false);
         const onDisk = (name: string) => [
           ...nodes(
@@ -119,7 +119,7 @@ describe('sms-send: delivery and conversation', () => {
       });
     }
 
-    it('that fail after a redeploy of their node reach a Catch node, once, and no Complete node', async () => {
+    it('reach a Catch node once if they fail after a redeploy', async () => {
       sim.fault('send', { status: 503, headers: { 'retry-after': '3600' } });
       const complete = { id: 'complete', type: 'complete', name: '', scope: ['send'], wires: [['completed']] };
       const keeping = (name: string) => [
@@ -140,7 +140,7 @@ describe('sms-send: delivery and conversation', () => {
       assert.deepEqual([ends(), flow.received('completed').length], [1, 0]);
     });
 
-    it('are given up when their time is over, which is an error', async () => {
+    it('expire with an error', async () => {
       await sim.setOnline(false);
       const flow = await start({ keep: true, expire: 0.005 });
       flow.send('send', { topic: handset, payload: 'hello' });
@@ -163,7 +163,7 @@ describe('sms-send: delivery and conversation', () => {
       });
     }
 
-    it('keep the priority that they had when they came', async () => {
+    it('keep the priority of their input', async () => {
       await sim.setOnline(false);
       const properties = { keep: true, priority: 'urgency', priorityType: 'msg' };
       const flow = await start(properties, { concurrency: 1 });
@@ -184,7 +184,7 @@ describe('sms-send: delivery and conversation', () => {
     });
   });
 
-  describe('expire and priority with a type', () => {
+  describe('typed expire and priority', () => {
     /** Values of every type, and where each finds its number. */
     const ways: [type: string, value: string, source: 'message' | 'flow' | 'global' | 'environment'][] = [
       ['msg', 'deep.number', 'message'],
@@ -227,7 +227,7 @@ describe('sms-send: delivery and conversation', () => {
     });
 
     for (const [type, value, source] of ways) {
-      it(`give up after a time of type ${type}`, async () => {
+      it(`expire after a time of type ${type}`, async () => {
         await sim.setOnline(false);
         process.env.SMS_TEST_NUMBER = '0.005';
         const flow = await sendWith({ expire: value, expireType: type }, { [source]: 0.005 });
@@ -241,7 +241,7 @@ describe('sms-send: delivery and conversation', () => {
         });
       }
 
-      it(`take the defaults for what is blank of type ${type}`, async () => {
+      it(`use the defaults for blank values of type ${type}`, async () => {
         process.env.SMS_TEST_NUMBER = '';
         const properties = { expire: value, expireType: type, priority: value, priorityType: type };
         const flow = await sendWith(properties, { [source]: '' });
@@ -252,12 +252,12 @@ describe('sms-send: delivery and conversation', () => {
 
     for (const type of ['num', 'str']) {
       for (const [field, wrong] of wrongs) {
-        it(`refuse ${field} ${wrong} that stands in the form, of type ${type}`, async () => {
+        it(`refuse ${field} ${wrong} of the form, of type ${type}`, async () => {
           await isRefused(await sendWith({ [field]: String(wrong), [`${field}Type`]: type }), field);
         });
       }
 
-      it(`take the defaults for what is blank in the form, of type ${type}`, async () => {
+      it(`use the defaults for blank values of the form, of type ${type}`, async () => {
         const flow = await sendWith({ expire: '', expireType: type, priority: ' ', priorityType: type });
         await flow.messages('sent', 1);
         assert.deepEqual(errorsOf(flow), []);
@@ -265,7 +265,7 @@ describe('sms-send: delivery and conversation', () => {
     }
 
     for (const wrong of [true, [], { number: 1 }, Number.NaN, new Date(0)]) {
-      it(`refuse what is no number: ${JSON.stringify(wrong)}`, async () => {
+      it(`refuse a value that is not a number: ${JSON.stringify(wrong)}`, async () => {
         const properties = { priority: 'deep.number', priorityType: 'msg' };
         await isRefused(await sendWith(properties, { message: wrong }), 'priority');
       });
@@ -275,7 +275,7 @@ describe('sms-send: delivery and conversation', () => {
       ['priority', 0.5, /is not a whole number from -10 to 10\./],
       ['expire', -1, /is not a number from 0 to 525600\./],
     ] as const) {
-      it(`say which numbers ${field} takes`, async () => {
+      it(`name the allowed numbers of ${field}`, async () => {
         const flow = await sendWith({ [field]: 'deep.number', [`${field}Type`]: 'msg' }, { message: wrong });
         await isRefused(flow, field);
         assert.match(String(errorsOf(flow)[0]?.message), expected);
@@ -286,14 +286,14 @@ describe('sms-send: delivery and conversation', () => {
       await isRefused(await sendWith({ expire: '$error("x")', expireType: 'jsonata' }), 'expire');
     });
 
-    it('ask for no time where a text is not kept', async () => {
+    it('do not evaluate expire if the message is not stored', async () => {
       const flow = await sendWith({ keep: false, expire: 'deep.number', expireType: 'msg' }, { message: -1 });
       await flow.messages('sent', 1);
     });
   });
 
   describe('once', () => {
-    it('gives the same outputs again, marked, and sends nothing', async () => {
+    it('repeats the outputs with a mark, and sends nothing', async () => {
       const flow = await start({ once: 'key', onceType: 'msg' });
       for (let time = 0; time < 2; time++) {
         flow.send('send', { topic: [handset, blocked], payload: 'hello', key: 'a' });
@@ -339,7 +339,7 @@ describe('sms-send: delivery and conversation', () => {
       assert.equal(sim.messages.length, 1);
     });
 
-    it('say where was searched when nothing was found, and the messageId', async () => {
+    it('name the searched evidence and the messageId if nothing is found', async () => {
       sim.fault('send', { drop: 'before' }, 1);
       const flow = await start({ resolve: 0.2, messageId: 'mine', messageIdType: 'str' });
       flow.send('send', { topic: handset, payload: 'hello' });
@@ -357,7 +357,7 @@ describe('sms-send: delivery and conversation', () => {
       sink('notAwaited sink'),
     ];
 
-    it('a reply brings back what was remembered', async () => {
+    it('add the remembered value to a reply', async () => {
       const flow = await start({ messageIdType: 'uuid', remember: 'order', rememberType: 'msg' }, {}, receivers);
       flow.send('send', { topic: handset, payload: 'Ready?', order: { number: 7 } });
       await flow.messages('sent', 1);
@@ -385,10 +385,10 @@ describe('sms-send: delivery and conversation', () => {
     }
   });
 
-  describe('a message written down', () => {
+  describe('the stored flow message', () => {
     const read = (text: string) => parseFlowMessage(text, () => assert.fail('unreadable'));
 
-    it('comes back as JSON carries it, with Buffers and Dates, without req and res', () => {
+    it('returns as JSON, with Buffers and Dates, without req and res', () => {
       const message = {
         _msgid: '1',
         payload: Buffer.from('é'),
@@ -405,7 +405,7 @@ describe('sms-send: delivery and conversation', () => {
       assert.ok(at instanceof Date && Number.isNaN(at.getTime()));
     });
 
-    it('without what JSON cannot carry, and with all else', () => {
+    it('returns without the properties that JSON cannot carry', () => {
       const circular: Record<string, unknown> = {
         _msgid: '2',
         topic: 't',
@@ -422,7 +422,7 @@ describe('sms-send: delivery and conversation', () => {
       assert.deepEqual(read(formatFlowMessage(circular as never)), rest);
     });
 
-    it('with as much as 256 KiB, of whatever kind', () => {
+    it('returns with up to 256 KiB of any kind', () => {
       for (const payload of [
         'x'.repeat(262_100),
         Buffer.alloc(196_500),
@@ -434,7 +434,7 @@ describe('sms-send: delivery and conversation', () => {
       }
     });
 
-    it('is given up as too large before all of it is written', () => {
+    it('is recognised as too large before all of it is written', () => {
       let read = 0;
       const row = () => Object.defineProperty({}, 'cell', { enumerable: true, get: () => ['x'.repeat(1_024), read++] });
       const rows = Array.from({ length: 10_000 }, row);
@@ -446,17 +446,17 @@ describe('sms-send: delivery and conversation', () => {
       assert.ok(read < 1_000, String(read));
     });
 
-    it('without its content when it is over 256 KiB', () => {
+    it('returns without its content if it is over 256 KiB', () => {
       const large = { _msgid: '1', topic: 't', payload: 'x'.repeat(256 * 1024) };
       assert.deepEqual(read(formatFlowMessage(large)), { _msgid: '1', topic: 't' });
     });
 
-    it('with what it acknowledges, whatever its size', () => {
+    it('returns with its ackId, whatever its size', () => {
       const sms = { ackId: '1.1', body: 'x'.repeat(256 * 1024) };
       assert.deepEqual(read(formatFlowMessage({ _msgid: '1', sms } as never)), { _msgid: '1', sms: { ackId: '1.1' } });
     });
 
-    it('also with a topic that is no text, or that is large itself', () => {
+    it('returns with a topic that is not text, or that is large', () => {
       const payload = 'x'.repeat(256 * 1024);
       const many = Array.from({ length: 30_000 }, (_, index) => `64215${index}`);
       for (const topic of [6421555123, ['6421555123', 6421555124], { at: new Date(5) }, many]) {
@@ -470,7 +470,7 @@ describe('sms-send: delivery and conversation', () => {
       }
     });
 
-    it('comes back empty when it cannot be read, and that is told', () => {
+    it('returns empty and is reported if it cannot be read', () => {
       for (const text of ['', '{"payload":', 'null', '5', '[1]', '"text"']) {
         let isTold = false;
         const message = parseFlowMessage(text, () => {

@@ -33,7 +33,7 @@ class SlowStore {
   }
 }
 
-describe('sms-send, whose text stands in a slow context store', () => {
+describe('sms-send with a body in a slow context store', () => {
   let sim: Simulator;
   let store: SlowStore;
 
@@ -74,7 +74,7 @@ describe('sms-send, whose text stands in a slow context store', () => {
 
   for (const type of ['full', 'flows', 'nodes'] as const) {
     for (const keep of [false, true]) {
-      it(`takes it when it is read in the middle of a deployment of the kind ${type}${keep ? ', and keeps it' : ''}`, async () => {
+      it(`accepts a body read during a deploy of type ${type}${keep ? ', and stores it' : ''}`, async () => {
         const flow = await start({ keep });
         flow.send('send', { topic: handset });
         await until(() => store.asked.length > 0);
@@ -94,7 +94,7 @@ describe('sms-send, whose text stands in a slow context store', () => {
     }
   }
 
-  it('sends it when it is read after the node and its account were removed', async () => {
+  it('sends a body that is read after the node was removed', async () => {
     const flow = await start();
     flow.send('send', { topic: handset });
     await until(() => store.asked.length > 0);
@@ -110,7 +110,7 @@ describe('sms-send, whose text stands in a slow context store', () => {
   });
 
   for (const keep of [false, true]) {
-    it(`sends it before one that came later and is read first${keep ? ', and keeps both' : ''}`, async () => {
+    it(`keeps the order if a later body is read first${keep ? ', and stores both' : ''}`, async () => {
       const flow = await start({ keep }, { concurrency: '1' });
       for (const topic of [handset, '64215551235']) flow.send('send', { topic });
       await until(() => store.asked.length === 2);
@@ -125,7 +125,7 @@ describe('sms-send, whose text stands in a slow context store', () => {
     });
   }
 
-  it('holds no other up for long when it is not read at all', async () => {
+  it('does not block other messages for long if a body is never read', async () => {
     const flow = await start();
     for (const topic of [handset, '64215551235']) flow.send('send', { topic });
     await until(() => store.asked.length === 2);
@@ -135,7 +135,7 @@ describe('sms-send, whose text stands in a slow context store', () => {
   });
 
   for (const keep of [false, true]) {
-    it(`ends it with SMS_CLOSED, and says so in the log, when it is not read in time${keep ? ', though it is to be kept' : ''}`, async () => {
+    it(`logs SMS_CLOSED if a body is not read in time${keep ? ', also with keep' : ''}`, async () => {
       const flow = await start({ keep });
       for (const topic of [handset, '64215551235']) flow.send('send', { topic });
       await until(() => store.asked.length === 2);
@@ -155,7 +155,7 @@ describe('sms-send, whose text stands in a slow context store', () => {
     });
   }
 
-  it('has the error of one that is kept raised by the node that comes back, when it comes while another is being read', async () => {
+  it('raises the error of a stored message after a redeploy during a read', async () => {
     const flow = await start({ keep: true });
     sim.fault('send', { delayMs: 200, status: 403 }, 1);
     flow.send('send', { topic: handset });
@@ -175,7 +175,7 @@ describe('sms-send, whose text stands in a slow context store', () => {
     assert.deepEqual([flow.received('caught').length, warnings(flow)], [1, []]);
   });
 
-  it('ends one that it cannot keep any more, though it is read while the flow is stopped, and says so in the log', async () => {
+  it('logs a message that can no longer be stored after the flow stopped', async () => {
     const flow = await start({ keep: true }, { queueLimit: '1' });
     await sim.setOnline(false);
     flow.send('send', { topic: handset });
@@ -197,7 +197,7 @@ describe('sms-send, whose text stands in a slow context store', () => {
     ['a text', 'no\nconnection.'],
     ['an error', new Error('no connection')],
   ] as const) {
-    it(`says why the store fails, which gives ${what} for it, and not that an expression is wrong`, async () => {
+    it(`blames the context store if it fails with ${what}`, async () => {
       const flow = await start();
       flow.send('send', { topic: handset });
       await store.answer(error);
@@ -208,7 +208,7 @@ describe('sms-send, whose text stands in a slow context store', () => {
     });
   }
 
-  it('says of a key that is none that it is wrong, and not the store', async () => {
+  it('blames an invalid key, not the store', async () => {
     const flow = await start({ body: 'a[msg.' });
     flow.send('send', { topic: handset });
     const [caught] = await flow.messages('caught', 1);
@@ -216,7 +216,7 @@ describe('sms-send, whose text stands in a slow context store', () => {
     assert.equal(store.asked.length, 0);
   });
 
-  it('tells the Catch node that goes on', async () => {
+  it('raises the error at the Catch node that stays', async () => {
     const flow = await start();
     flow.send('send', { topic: handset });
     await until(() => store.asked.length > 0);

@@ -10,7 +10,7 @@ import { RunningFlow, sendNode, sink, startService, stopEverything, stopLater } 
 const [first, second] = ['64215550001', '64215550002'] as const;
 const day = { report: 24, reportType: 'num', messageIdType: 'uuid' };
 
-describe('sms-send: the report of a text', () => {
+describe('the report of sms-send', () => {
   let sim: Simulator;
 
   beforeEach(async () => {
@@ -32,7 +32,7 @@ describe('sms-send: the report of a text', () => {
     return RunningFlow.start(flow, { settings: { userDir } });
   }
 
-  it('leaves by the last output, a copy of the message with the result, while statuses are polled', async () => {
+  it('leaves by output 3 as a copy of the input with the result', async () => {
     const flow = await RunningFlow.start(nodes());
     assert.equal(sim.polling('status'), 0);
     flow.send('send', { topic: [first, second], payload: 'hello', row: { number: 7 } });
@@ -63,7 +63,7 @@ describe('sms-send: the report of a text', () => {
     );
   });
 
-  it('says unknown when the time is up', async () => {
+  it('has the payload unknown if the time is up', async () => {
     const flow = await RunningFlow.start(nodes({ ...day, report: 'hours', reportType: 'msg' }));
     flow.send('send', { topic: first, payload: 'hello', hours: 0.0001 });
     const [report] = await flow.messages('report', 1);
@@ -73,7 +73,7 @@ describe('sms-send: the report of a text', () => {
     );
   });
 
-  it('does not come where the value is blank', async () => {
+  it('does not come if the value is blank', async () => {
     const flow = await RunningFlow.start(nodes({ ...day, report: 'hours', reportType: 'msg' }));
     flow.send('send', { topic: first, payload: 'hello' });
     flow.send('send', { topic: second, payload: 'hello', hours: 0.0001 });
@@ -84,7 +84,7 @@ describe('sms-send: the report of a text', () => {
     );
   });
 
-  it('refuses a time that is no number of hours to 168', async () => {
+  it('refuses a time that is not a number of hours up to 168', async () => {
     const flow = await RunningFlow.start(nodes({ ...day, report: 'hours', reportType: 'msg' }));
     for (const hours of [-1, 0, 168.5, 'soon', {}]) flow.send('send', { topic: first, payload: 'hello', hours });
     await flow.messages('caught', 5);
@@ -95,7 +95,7 @@ describe('sms-send: the report of a text', () => {
     assert.equal(sim.messages.length, 0);
   });
 
-  it('takes a status that is called back', async () => {
+  it('counts a status that is called back', async () => {
     const [accountNode, ...rest] = nodes({ ...day, callbackStatusNode: 'callback', callbackStatusUrlType: 'node' });
     const callback = {
       id: 'callback',
@@ -115,7 +115,7 @@ describe('sms-send: the report of a text', () => {
     assert.deepEqual([report?.payload, called?.payload], ['delivered', 'RCV']);
   });
 
-  it('comes after a redeploy of an account on disk, with the message itself', async () => {
+  it('comes after a redeploy of an account on disk, with the input itself', async () => {
     const flow = await startOnDisk(nodes(day, { store: 'disk', name: 'before' }));
     flow.send('send', { topic: first, payload: 'hello', big: 'x'.repeat(300 * 1024) });
     await flow.messages('sent', 1);
@@ -126,7 +126,7 @@ describe('sms-send: the report of a text', () => {
     assert.equal(report?.sms?.redelivered, undefined);
   });
 
-  it('raises one error when no statuses can be polled, and logs when they can be again', async () => {
+  it('raises one error if statuses cannot be polled, and logs the recovery', async () => {
     sim.fault('status', { status: 500 });
     const flow = await RunningFlow.start(nodes());
     flow.send('send', { topic: first, payload: 'hello' });

@@ -11,7 +11,7 @@ import { account, catcher, RunningFlow, sink, startService, stopEverything } fro
 const handset = '64215551234';
 const unwritable = { fill: 'red', shape: 'ring', text: 'store not writable' };
 
-describe('sms-send, where the store cannot be opened', () => {
+describe('sms-send with a store that cannot be opened', () => {
   let userDir: string;
   let sim: Simulator;
 
@@ -62,7 +62,7 @@ describe('sms-send, where the store cannot be opened', () => {
     return { flow, mend };
   }
 
-  it('says so once, until it works again and what waits is sent', async () => {
+  it('raises one error, and sends the waiting messages after the recovery', async () => {
     const { flow, mend } = await strandText();
     await flow.badge('send', unwritable);
     await until(() => errors(flow).length > 0);
@@ -88,7 +88,7 @@ describe('sms-send, where the store cannot be opened', () => {
     assert.equal(errors(flow).length, 1);
   });
 
-  it('says so for itself, and what polls for itself', async () => {
+  it('raises its own error beside those of polling nodes', async () => {
     const { flow } = await strandText({ id: 'in', type: 'sms-in', account: 'account', wires: [[]] });
     await until(() => errors(flow).length > 1);
     await sleep(100);
@@ -103,7 +103,7 @@ describe('sms-send, where the store cannot be opened', () => {
     );
   });
 
-  it('shows nothing any more when it works again, and nothing waits', async () => {
+  it('shows no badge after the recovery if no message waits', async () => {
     writeFileSync(join(userDir, 'sms-inbox'), 'not a folder');
     const flow = await start(nodes());
     await flow.badge('send', unwritable);

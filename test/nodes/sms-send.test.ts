@@ -80,7 +80,7 @@ describe('sms-send', () => {
   }
 
   describe('outputs', () => {
-    it('passes the message through at output 1 with the record of the sending, once, payload and topic untouched', async () => {
+    it('passes the input through output 1 once, with the record of the send', async () => {
       const flow = await start();
       await send(flow, { other: { kept: true }, sms: { earlier: 1 } });
       const [message] = flow.received('sent');
@@ -108,7 +108,7 @@ describe('sms-send', () => {
       assert.equal(typeof _msgid, 'string');
     });
 
-    it('takes a field without its type for the default where it names that, and else for a text', async () => {
+    it('reads a field without a type as the default, or as a string', async () => {
       const flow = await start({ to: 'topic', body: 'payload', from: '642100000009' });
       await send(flow, { topic: handset, payload: 'hello' });
       const { to, body, from } = sim.messages[0] ?? assert.fail();
@@ -116,7 +116,7 @@ describe('sms-send', () => {
     });
 
     for (const blank of [undefined, null]) {
-      it(`takes the name of a property by default, and no text of that name, where a field is ${blank}`, async () => {
+      it(`uses the default property if a field is ${blank}`, async () => {
         const flow = await start({ to: blank, body: blank });
         await send(flow, {});
         assert.deepEqual([sim.messages[0]?.to, sim.messages[0]?.body], [[handset], 'hello']);
@@ -124,14 +124,14 @@ describe('sms-send', () => {
 
       for (const field of ['to', 'body']) {
         for (const type of ['str', 'jsonata', 'flow']) {
-          it(`refuses a message where ${field} of type ${type} is ${blank}`, async () => {
+          it(`refuses an input if ${field} of type ${type} is ${blank}`, async () => {
             await refuses(await start({ [field]: blank, [`${field}Type`]: type }), {}, 'SMS_INPUT', field);
           });
         }
       }
     }
 
-    it('gives a copy for each failed recipient at output 2, with parts, besides output 1 for the accepted', async () => {
+    it('sends a copy per failed recipient to output 2, with parts', async () => {
       const flow = await start();
       await send(flow, { topic: `${handset} ${blocked} Nobody`, parts: { id: 'outer', index: 3 }, deep: { a: [1] } });
       const [sent] = flow.received('sent');
@@ -175,7 +175,7 @@ describe('sms-send', () => {
       assert.deepEqual(flow.status('send'), { fill: 'yellow', shape: 'dot', text: '2 of 3 failed' });
     });
 
-    it('gives nothing at output 1 when every recipient failed', async () => {
+    it('sends nothing to output 1 if every recipient failed', async () => {
       const flow = await start();
       await send(flow, { topic: [blocked] });
       assert.deepEqual(flow.received('sent'), []);
@@ -188,7 +188,7 @@ describe('sms-send', () => {
       assert.deepEqual(flow.status('send'), { fill: 'red', shape: 'dot', text: '1 of 1 failed' });
     });
 
-    it('lets a join node gather output 2 again', async () => {
+    it('lets a join node gather the copies of output 2', async () => {
       const flow = await RunningFlow.start(
         [
           account(sim),
@@ -202,7 +202,7 @@ describe('sms-send', () => {
       assert.deepEqual((await flow.messages('joined', 1))[0]?.payload, ['hello', 'hello']);
     });
 
-    it('takes a 204 as success without recipients reported (§9)', async () => {
+    it('treats a 204 as success without reported recipients (§9)', async () => {
       sim.fault('send', { status: 204 });
       const flow = await start({ messageId: 'mine', messageIdType: 'str' });
       await send(flow);
@@ -218,7 +218,7 @@ describe('sms-send', () => {
       });
     });
 
-    it('reads an errorCode as a number when it is whole, else as the text it is (§2.2)', async () => {
+    it('reads an errorCode as a number if it is whole, otherwise as text', async () => {
       const body =
         '<outbound-message-delivery messageId="m" isError="false">' +
         '<recipient msisdn="1" isError="true" errorCode="-7"/><recipient msisdn="2" isError="true" errorCode="4.3"/>' +
@@ -239,13 +239,13 @@ describe('sms-send', () => {
   });
 
   describe('fields and their types', () => {
-    it('takes to from msg.topic and body from msg.payload in a flow that says nothing', async () => {
+    it('uses msg.topic and msg.payload by default', async () => {
       const flow = await start();
       await send(flow, { topic: `+${handset}`, payload: 42 });
       assert.deepEqual([sim.messages[0]?.to, sim.messages[0]?.body], [[handset], '42']);
     });
 
-    it('sends nothing but to and body when everything else is blank', async () => {
+    it('sends only to and body if everything else is blank', async () => {
       const blank = Object.fromEntries(
         ['from', 'messageId', 'fragmentationLimit', 'contentType', 'callbackUrl', 'callbackStatusUrl'].flatMap(
           (field) => [
@@ -260,7 +260,7 @@ describe('sms-send', () => {
     });
 
     for (const field of ['to', 'body', 'from', 'messageId', 'callbackUrl', 'once', 'remember']) {
-      it(`sends nothing where the environment variable that ${field} is to be is not set`, async () => {
+      it(`sends nothing if the environment variable of ${field} is not set`, async () => {
         const absent = `$\{${'SMS_TEST_ABSENT'}}`;
         const flow = await start({ [field]: absent, [`${field}Type`]: 'str' });
         await refuses(flow, { topic: handset }, 'SMS_CONFIG');
@@ -268,7 +268,7 @@ describe('sms-send', () => {
       });
     }
 
-    it('sends a text that only speaks of a variable, and one that a message brings', async () => {
+    it('does not replace ${NAME} within other text or in flow messages', async () => {
       const absent = `$\{${'SMS_TEST_ABSENT'}}`;
       const flow = await start({ from: `${absent}!`, fromType: 'str' });
       await send(flow, { topic: handset, payload: absent });
@@ -289,7 +289,7 @@ describe('sms-send', () => {
       ['jsonata', 'nothing', undefined],
     ];
     for (const [type, value, expected] of values) {
-      it(`takes ${value} of type ${type}`, async () => {
+      it(`reads ${value} of type ${type}`, async () => {
         process.env.SMS_TEST_SENDER = '642105';
         try {
           const flow = await start({ from: value, fromType: type });
@@ -304,7 +304,7 @@ describe('sms-send', () => {
       });
     }
 
-    it('refuses an expression that fails, naming its field', async () => {
+    it('refuses an expression that fails, and names its field', async () => {
       const flow = await start({ from: '$error("x")', fromType: 'jsonata' });
       await refuses(flow, {}, 'SMS_INPUT', 'from');
     });
@@ -316,7 +316,7 @@ describe('sms-send', () => {
       ['$number(payload)', /evaluated: Unable to cast value to a number: …\. Correct/],
       ['-payload', /evaluated: Cannot negate a non-numeric value: …\. Correct/],
     ] as const) {
-      it(`says why the expression ${expression} fails, without a word of the message`, async () => {
+      it(`explains why ${expression} fails, without the content of the input`, async () => {
         const flow = await start({ from: expression, fromType: 'jsonata' });
         flow.send('send', { topic: handset, payload: 'private' });
         const [caught] = await flow.messages('caught', 1);
@@ -354,7 +354,7 @@ describe('sms-send', () => {
   });
 
   describe('to', () => {
-    it('reads text and lists, drops formatting, and sends a repeated item once', async () => {
+    it('reads strings and lists, drops formatting, and sends an item once', async () => {
       const flow = await start();
       const cases: [unknown, string][] = [
         [`${handset}, +${other};\n Office ,`, `${handset} ${other} Office`],
@@ -391,7 +391,7 @@ describe('sms-send', () => {
   });
 
   describe('body', () => {
-    it('takes text, numbers, booleans, and a Buffer as UTF-8', async () => {
+    it('accepts strings, numbers, booleans, and a Buffer as UTF-8', async () => {
       const flow = await start();
       for (const payload of ['0', 0, false, true, 1.5, Buffer.from('æøå')]) await send(flow, { payload });
       assert.deepEqual(
@@ -414,7 +414,7 @@ describe('sms-send', () => {
       assert.equal(sim.messages.length, 1);
     });
 
-    it('has no limit when the account leaves it blank', async () => {
+    it('has no limit if maxLength of the account is blank', async () => {
       const flow = await start({}, [], { maxLength: '' });
       await send(flow, { payload: 'x'.repeat(5000) });
       assert.equal(sim.requests[0]?.params.body?.length, 5000);
@@ -454,20 +454,20 @@ describe('sms-send', () => {
       });
     }
 
-    it('refuses another one', async () => {
+    it('refuses any other value', async () => {
       await refuses(await start({ contentType: 'text/html', contentTypeType: 'str' }), {}, 'SMS_INPUT', 'contentType');
     });
   });
 
   describe('messageId', () => {
-    it('leaves it to the service when there is none, and reports the one it made', async () => {
+    it('is made by the service with type none, and reported', async () => {
       const flow = await start();
       await send(flow);
       assert.equal('messageId' in (sim.requests[0]?.params ?? {}), false);
       assert.equal(flow.received('sent')[0]?.sms?.messageId, sim.messages[0]?.messageId);
     });
 
-    it('makes a new UUID for each message', async () => {
+    it('is a new UUID for each message with type uuid', async () => {
       const flow = await start({ messageId: '', messageIdType: 'uuid' });
       await send(flow);
       await send(flow);
@@ -478,7 +478,7 @@ describe('sms-send', () => {
       assert.equal(flow.received('sent')[1]?.sms?.messageId, ids[1]);
     });
 
-    it('takes 36 characters and refuses 37', async () => {
+    it('accepts 36 characters and refuses 37', async () => {
       const flow = await start({ messageId: 'id', messageIdType: 'msg' });
       await refuses(flow, { id: 'x'.repeat(37) }, 'SMS_INPUT', 'messageId');
       await refuses(flow, { id: {} }, 'SMS_INPUT', 'messageId');
@@ -523,7 +523,7 @@ describe('sms-send', () => {
     }
 
     for (const blank of ['', ' ', undefined]) {
-      it(`is SMS_CONFIG if callbackStatusNode is ${JSON.stringify(blank)}`, async () => {
+      it(`raises SMS_CONFIG if callbackStatusNode is ${JSON.stringify(blank)}`, async () => {
         const flow = await start({ callbackStatusUrlType: 'node', callbackStatusNode: blank });
         await send(flow);
         const { code, field } = flow.received('caught')[0]?.sms?.error ?? {};
@@ -543,7 +543,7 @@ describe('sms-send', () => {
       ['that is another node', { type: 'helper' }],
     ];
     for (const [what, change] of unusable) {
-      it(`is SMS_CONFIG for a node ${what}`, async () => {
+      it(`raises SMS_CONFIG for a node ${what}`, async () => {
         const more = change ? [{ ...callback, ...change } as FlowNode] : [];
         const flow = await start({ callbackNode: 'callback', callbackUrlType: 'node' }, more);
         await send(flow);
@@ -557,7 +557,7 @@ describe('sms-send', () => {
       });
     }
 
-    it('is SMS_CONFIG where Node-RED serves no HTTP nodes', async () => {
+    it('raises SMS_CONFIG if Node-RED serves no HTTP nodes', async () => {
       const flow = await RunningFlow.start(
         [account(sim), callback, sendNode(byNode), sink('sent'), sink('failed'), ...catcher()],
         { settings: { httpNodeRoot: false } },
@@ -571,7 +571,7 @@ describe('sms-send', () => {
       assert.equal(sim.requests.length, 0);
     });
 
-    it('encodes mailto as §6.3 says, from its own type, from JSON text and from an object', async () => {
+    it('encodes mailto (§6.3) from its type, JSON text and objects', async () => {
       const mail = { mailto: 'desk@example.com', subject: 'Re: A & B', body: 'From {!recipient.msisdn}\n{!body} 100%' };
       const expected =
         'mailto:desk@example.com?Subject=Re%3A%20A%20%26%20B&Body=From%20{!recipient.msisdn}%0A{!body}%20100%25';
@@ -607,7 +607,7 @@ describe('sms-send', () => {
       });
     }
 
-    it('is not sent when it is a blank mailto', async () => {
+    it('is not sent if it is a blank mailto', async () => {
       const flow = await start({ callbackUrl: ' ', callbackUrlType: 'mailto' });
       await send(flow);
       assert.deepEqual(sim.requests[0]?.params, { to: handset, body: 'hello' });
@@ -708,7 +708,7 @@ describe('sms-send', () => {
       ['SMS_UNCERTAIN when nothing comes in time', { hang: true }, { code: 'SMS_UNCERTAIN' }, /timed out/],
     ];
     for (const [what, fault, expected, message] of cases) {
-      it(`gives ${what}, once, and sends once`, async () => {
+      it(`raises ${what} once, and sends once`, async () => {
         const flow = await start({}, [], { timeout: '0.3' });
         sim.fault('send', fault);
         await send(flow);
@@ -728,7 +728,7 @@ describe('sms-send', () => {
       });
     }
 
-    it('gives SMS_UNREACHABLE after the further tries when nothing listens', async () => {
+    it('raises SMS_UNREACHABLE after the further tries', async () => {
       const flow = await start({ retries: 1 });
       await sim.setOnline(false);
       await send(flow);
@@ -737,13 +737,13 @@ describe('sms-send', () => {
       assert.equal(flow.completions.length, 1);
     });
 
-    it('refuses a setting for the retries that is none with SMS_CONFIG', async () => {
+    it('raises SMS_CONFIG for invalid retries', async () => {
       await refuses(await start({ retries: 'often' }), {}, 'SMS_CONFIG');
     });
   });
 
   describe('retries and retryUncertain', () => {
-    it('tries again when the request never reached the service, and sends once', async () => {
+    it('tries again if the request did not reach the service, and sends once', async () => {
       const flow = await start({ retries: 3 });
       await sim.setOnline(false);
       await failToConnect(() => flow.send('send', { topic: handset, payload: 'hello' }));
@@ -753,7 +753,7 @@ describe('sms-send', () => {
       assert.equal(flow.completions.length, 1);
     });
 
-    it('tries again with an unknown outcome only when it may', async () => {
+    it('tries again after an unknown outcome only with retryUncertain', async () => {
       sim.fault('send', { drop: 'after' }, 1);
       const flow = await start({ retries: 3, retryUncertain: true });
       await send(flow);
@@ -762,7 +762,7 @@ describe('sms-send', () => {
       assert.deepEqual(flow.received('caught'), []);
     });
 
-    it('never tries again what the service has refused', async () => {
+    it('does not try again after the service has refused the message', async () => {
       sim.fault('send', { status: 403 });
       const flow = await start({ retries: 3, retryUncertain: true });
       await send(flow);
@@ -809,7 +809,7 @@ describe('sms-send', () => {
   describe('queue and badges', () => {
     const invalidInput = { fill: 'red', shape: 'ring', text: 'invalid input' };
 
-    it('shows how many are being sent, and then sent', async () => {
+    it('shows the number of sends in flight, and then sent', async () => {
       sim.fault('send', { delayMs: 30 });
       const flow = await start();
       for (let index = 0; index < 3; index++) flow.send('send', { topic: handset, payload: `${index}` });
@@ -818,7 +818,7 @@ describe('sms-send', () => {
       await flow.badge('send', { fill: 'green', shape: 'dot', text: 'sent' });
     });
 
-    it('shows a failure at once when nothing goes on, and none while something does', async () => {
+    it('shows a failure only while nothing is being sent', async () => {
       sim.fault('send', { delayMs: 100 });
       const flow = await start();
       await send(flow, { topic: '' });
@@ -833,7 +833,7 @@ describe('sms-send', () => {
       );
     });
 
-    it('shows nothing between a kept text and its outcome, which is saved first, not even the last one', async () => {
+    it('shows no old outcome while the outcome of a stored message is saved', async () => {
       const flow = await start({ keep: true });
       for (const topic of [handset, '', handset]) {
         const { length } = flow.completions;
@@ -847,7 +847,7 @@ describe('sms-send', () => {
       );
     });
 
-    it('shows no outcome when what waited has been discarded, and there was none', async () => {
+    it('shows no outcome if the waiting message was discarded', async () => {
       await sim.setOnline(false);
       const flow = await start({ keep: true });
       flow.send('send', { topic: handset, payload: 'hello' });
@@ -858,7 +858,7 @@ describe('sms-send', () => {
       await until(() => flow.status('send')?.text === undefined);
     });
 
-    it('shows a failure that comes last, when what was sent before it has ended', async () => {
+    it('shows the last failure after earlier sends have ended', async () => {
       sim.fault('send', { delayMs: 100 });
       const flow = await start();
       flow.send('send', { topic: blocked, payload: 'hello' });
@@ -869,7 +869,7 @@ describe('sms-send', () => {
       );
     });
 
-    it('changes its badge no more often than eyes can follow', async () => {
+    it('limits how often its badge changes', async () => {
       const flow = await start();
       for (let index = 0; index < 300; index++) {
         flow.send('send', { topic: index === 150 ? '' : handset, payload: `${index}` });
@@ -882,7 +882,7 @@ describe('sms-send', () => {
       assert.ok(shown.length < 200, `${shown.length} changes`);
     });
 
-    it('sends in order, and refuses at once with SMS_BUSY what exceeds the queue', async () => {
+    it('sends in order, and raises SMS_BUSY immediately for a full queue', async () => {
       sim.fault('send', { delayMs: 10 });
       const flow = await start({}, [], { concurrency: '1', queueLimit: '2' });
       for (let index = 0; index < 5; index++) flow.send('send', { topic: handset, payload: `${index}` });
@@ -915,7 +915,7 @@ describe('sms-send', () => {
   });
 
   describe('SMS_CLOSED', () => {
-    it('ends what waits with SMS_CLOSED, follows what is in flight to its end, and makes no further request', async () => {
+    it('ends waiting sends, and follows those in flight to their end', async () => {
       const flow = await start({}, [], { concurrency: '1' });
       sim.fault('send', { delayMs: 150 });
       for (const payload of ['in flight', 'waiting', 'waiting too']) flow.send('send', { topic: handset, payload });
@@ -931,7 +931,7 @@ describe('sms-send', () => {
       assert.equal(sim.requests[0]?.aborted, undefined);
     });
 
-    it('gives what is in flight to the next node when only this one is deployed anew', async () => {
+    it('gives outcomes of sends in flight to the redeployed node', async () => {
       const flow = await start();
       sim.fault('send', { delayMs: 100 });
       flow.send('send', { topic: `${handset} ${blocked}`, payload: 'hello' });
