@@ -268,7 +268,7 @@ describe('sms-send', () => {
       });
     }
 
-    it('does not replace ${NAME} within other text or in flow messages', async () => {
+    it('does not replace variables within other text or in flow messages', async () => {
       const absent = `$\{${'SMS_TEST_ABSENT'}}`;
       const flow = await start({ from: `${absent}!`, fromType: 'str' });
       await send(flow, { topic: handset, payload: absent });
