@@ -215,6 +215,19 @@ describe('the examples, deployed against the simulator', function () {
     );
   }
 
+  /** Waits until so many reply requests are open. */
+  async function untilAsked(count: number): Promise<void> {
+    const id = flow.find(({ type }) => type === 'sms-account')?.id;
+    await until(
+      async () => {
+        const response = await fetch(`${nodeRed.editorUrl}/sms-account/${id}-${deployments}/state`);
+        if (!response.ok) return false;
+        return ((await response.json()) as { sends: { awaitingReply: number } }).sends.awaitingReply >= count;
+      },
+      () => `${count} reply requests, sent: ${JSON.stringify(sent())}, log: ${nodeRed.log}`,
+    );
+  }
+
   async function untilShown(name: string, count = 1): Promise<Shown[]> {
     const found = (): Shown[] => sidebar.shown.filter((shown) => shown.name === name);
     await until(
@@ -818,7 +831,7 @@ describe('the examples, deployed against the simulator', function () {
       await deploy(name);
       await press('Remind');
       await untilSent(question);
-      simulator.reply({ from: number, body: ' yes, thanks' });
+      simulator.reply({ from: number, body: ' Yes! ' });
       await untilSent(`${number}: Thank you, Anna. See you on Monday at 10.`);
       const [confirmed] = await untilShown('confirmed');
       assert.equal(confirmed?.topic, number);
@@ -827,10 +840,9 @@ describe('the examples, deployed against the simulator', function () {
     it('asks again after an unclear reply, and confirms a NO after a kill', async () => {
       await deploy(name);
       await press('Remind');
-      await untilShown('asked');
+      await untilAsked(1);
       simulator.reply({ from: number, body: 'Nobody told me' });
       await untilSent(`${number}: Please answer YES or NO: do you come on Monday at 10?`);
-      await untilShown('asked', 2);
       await restart();
       simulator.reply({ from: number, body: 'No!' });
       await untilSent(`${number}: Thank you, Anna. The appointment on Monday at 10 is cancelled.`);
@@ -839,7 +851,7 @@ describe('the examples, deployed against the simulator', function () {
     it('matches a later message with the appointment', async () => {
       await deploy(name);
       await press('Remind');
-      await untilShown('asked');
+      await untilAsked(1);
       simulator.reply({ from: number, body: 'YES' });
       await untilShown('confirmed');
       await write(other, 'Are you open?');
@@ -887,7 +899,7 @@ describe('the examples, deployed against the simulator', function () {
       await deploy(name);
       await press('Alarm');
       await untilSent(`${first}: ${asks}`);
-      simulator.reply({ from: first, body: 'Cannot, sorry' });
+      simulator.reply({ from: first, body: 'No' });
       await untilSent(`${second}: ${asks}`);
       simulator.reply({ from: second, body: 'ok' });
       await untilSent(`${first} ${second}: ${second} has taken the alarm: Pump 3 has stopped.`);
@@ -898,11 +910,11 @@ describe('the examples, deployed against the simulator', function () {
     it('continues at the same person after a kill', async () => {
       await deploy(name);
       await press('Alarm');
-      await untilShown('asked');
+      await untilAsked(1);
       await restart();
       simulator.reply({ from: first, body: 'No' });
       await untilSent(`${second}: ${asks}`);
-      simulator.reply({ from: second, body: 'OK, on my way' });
+      simulator.reply({ from: second, body: 'OK!' });
       await untilSent(`${first} ${second}: ${second} has taken the alarm: Pump 3 has stopped.`);
       assert.equal(simulator.messages.length, 3);
     });
@@ -944,8 +956,7 @@ describe('the examples, deployed against the simulator', function () {
       await press('Alarm');
       await untilShown('it waits, and will be sent');
       simulator.fault('send', null);
-      const [asked] = await untilShown('asked');
-      assert.equal(asked?.topic, first);
+      await untilAsked(1);
       assert.deepEqual(sent(), [`${first}: ${asks}`]);
     });
   });
@@ -979,7 +990,7 @@ describe('the examples, deployed against the simulator', function () {
       await untilShown('wrong code');
       const late = simulator.reply({ from: number, body: code });
       await press('Sign in');
-      await untilShown('asked', 2);
+      await untilShown('on the screen', 2);
       await simulator.until(() => late.read);
       assert.ok(!namesShown().includes('confirmed'));
     });
@@ -1015,10 +1026,8 @@ describe('the examples, deployed against the simulator', function () {
       await answer(number, one, '5');
       await answer(other, one, '1');
       await answer(number, two, 'The breakfast');
-      await until(
-        () => sidebar.shown.filter((shown) => shown.name === 'asked').length >= 4,
-        () => JSON.stringify(sent()),
-      );
+      await untilSent(`${number}: ${three}`, `${other}: ${two}`);
+      await untilAsked(2);
       await restart();
       await answer(number, three, 'Yes');
       await answer(other, two, 'The end');
@@ -1281,8 +1290,8 @@ describe('the examples, deployed against the simulator', function () {
       await untilSent(notTaken);
       await deployAt('2026-12-22T12:00');
       await press('Alarm');
-      await untilShown('asked');
-      simulator.reply({ from: tuesday, body: 'I am ill' });
+      await untilAsked(1);
+      simulator.reply({ from: tuesday, body: 'No' });
       await untilSent(notTaken);
     });
 
@@ -1298,6 +1307,41 @@ describe('the examples, deployed against the simulator', function () {
       await untilSent(notTaken);
       // The list includes refused messages.
       assert.equal(simulator.messages.length, 3);
+    });
+  });
+
+  describe('A person approves', () => {
+    const name = 'A person approves';
+    const { number } = handsetsOf(name);
+    const request = 'May pump 3 restart? Answer YES or NO.';
+
+    const askPerson = async (): Promise<unknown> => {
+      const headers = { 'Content-Type': 'application/json' };
+      const body = JSON.stringify({ request });
+      return (await fetch(`${nodeRed.url}/approve`, { method: 'POST', headers, body })).json();
+    };
+
+    for (const [reply, approved] of [
+      ['yes', true],
+      ['No.', false],
+    ] as const) {
+      it(`answers the program ${approved} after ${reply}`, async () => {
+        await deploy(name);
+        const decision = askPerson();
+        await untilSent(`${number}: ${request}`);
+        await untilAsked(1);
+        simulator.reply({ from: number, body: 'Why?' });
+        await untilSent(`${number}: Please answer YES or NO.`);
+        simulator.reply({ from: number, body: reply });
+        assert.deepEqual(await decision, { approved });
+      });
+    }
+
+    it('takes silence and an error for no', async () => {
+      await deploy(name, {}, ({ waitType }) => (waitType === 'num' ? { wait: '0.002' } : {}));
+      assert.deepEqual(await askPerson(), { approved: false, reason: 'timeout' });
+      simulator.fault('send', { status: 403 });
+      assert.deepEqual(await askPerson(), { approved: false, reason: 'SMS_FORBIDDEN' });
     });
   });
 
