@@ -10,7 +10,7 @@ import { Outbox } from '../outbox/outbox';
 import type { Store } from '../store/store';
 import { type ImportOptions, Imports, importStore, type Merge } from './import';
 
-/** What the data of an account needs: the options of its journal, inbox and outbox. */
+/** Options of the journal, the inbox and the outbox of an account. */
 export interface AccountDataOptions
   extends Required<Pick<JournalOptions, 'store' | 'onStore' | 'onSteps' | 'onDamaged'>>,
     Pick<InboxOptions, 'dedupe' | 'onDeadLettersFull' | 'isPolled' | 'onUntaken'>,
@@ -28,7 +28,7 @@ export interface AccountDataOptions
 /** A shared store that was open for so long has claimed all items of dead processes. */
 const claimedAfterMs = 70_000;
 
-/** What an account has in one store: one journal for an inbox and an outbox, which do not know each other. */
+/** Data of an account in one store: an inbox and an outbox on one journal. */
 export class AccountData {
   readonly storeName: string;
   readonly journal: Journal;
@@ -82,7 +82,7 @@ export class AccountData {
     return this.#successor !== undefined;
   }
 
-  /** The inbox for what the polls in flight bring: that of the data that this was imported into. */
+  /** Inbox for answers of polls in flight: the inbox of the data that imported this data, if there is one. */
   get receiver(): Inbox {
     return this.#successor?.receiver ?? this.inbox;
   }
@@ -104,7 +104,7 @@ export class AccountData {
 
   async #export(options: Omit<ImportOptions, 'from' | 'hasAllItems'>): Promise<void> {
     await this.journal.flush();
-    // What the store could not take yet.
+    // Writes steps that the store could not take yet.
     if (!this.journal.isWritten) await this.journal.ready();
     await this.close();
     const hasAllItems = this.#clock.elapsed() - this.#openedAt > claimedAfterMs;

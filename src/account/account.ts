@@ -23,32 +23,32 @@ import { ReplyPoll } from './reply-poll';
 import type { AccountSettings, Member } from './settings';
 import type { Stats } from './stats';
 
-/** What surrounds an account. */
+/** Dependencies of an account. */
 export interface AccountOptions {
   /** Names the login. */
   key: string;
   clock: Clock;
-  /** Counts what it does. */
+  /** Counters of the account. */
   stats: Stats;
-  /** The account of another login, if this process has one. */
+  /** Returns the account of another login, if this process has one. */
   find(key: string): Account | undefined;
-  /** Nothing would be lost by forgetting it now. */
+  /** Called when the account can be dropped without loss. */
   onIdle(): void;
 }
 
-/** How long to wait, when the last member leaves, for an answer whose head is here already. */
+/** Wait for a half-received answer after the last member has left, in ms. */
 const halfReceivedGraceMs = 2_500;
 
-/** How long a text is known to replies and statuses. */
+/** Default time for which a remembered message is known, in ms. */
 const sentMs = 168 * 3_600_000;
 
-/** How many have opted out is known for so long: others, on a store that is shared, may have changed it by then. */
+/** The number of opted-out numbers is read again after this time, because other instances can change it. */
 const optedOutKnownMs = 30_000;
 
-/** The messages that texts came with, which a store does not have as they came, outlive the last member for so long: any redeploy is shorter. */
+/** Inputs that wait in memory are kept for this time after the last member has left, which is longer than any redeploy. */
 const forgetAfterMs = 60_000;
 
-/** What all nodes on one login share. */
+/** The connections, queue, store and polls that all nodes of one login share. */
 export class Account implements EndpointHost, MembershipHost {
   readonly key: string;
   readonly clock: Clock;
@@ -57,18 +57,18 @@ export class Account implements EndpointHost, MembershipHost {
   readonly polls = new Polls();
   readonly endpoints: Endpoints;
   optedOut = 0;
-  /** When that was read, by {@link Clock.elapsed}. */
+  /** Time of the last read, by {@link Clock.elapsed}. */
   #optedOutReadAt = Number.NEGATIVE_INFINITY;
-  /** By what words people are understood: by those of all nodes; absent: none of them has `optOut`, which would hold for all. */
+  /** Recognises opt-out and opt-in words of all nodes. Absent if no node has `optOut`. */
   #wishOf: WishOf | undefined;
-  /** Beginnings of the numbers that nodes may write to that send, by their ids. */
+  /** Allowed prefixes by id of the sending node. */
   readonly #prefixes = new Map<string, ReadonlySet<string>>();
   readonly #options: AccountOptions;
-  /** By the name of the store. */
+  /** Data by name of the store. */
   readonly #byStore = new Map<string, AccountData>();
-  /** What the account has in the store that is used now. */
+  /** Data in the present store. */
   data: AccountData | undefined;
-  /** Whether a member has used the data since the first of them joined. */
+  /** Whether a member has chosen the store since the first one joined. */
   #isChosen = false;
   /** Resolves when the last member has left completely. */
   #leaving: Promise<void> | undefined;
@@ -77,20 +77,20 @@ export class Account implements EndpointHost, MembershipHost {
   readonly #queue: SendQueue;
   readonly reads = new ReadQueue(() => this.settings ?? { concurrency: 1, queueLimit: 0 });
   #opened: Connections | undefined;
-  /** What clients send by, whoever is the first. */
+  /** Connections for all clients, opened by the first member. */
   readonly #connections: Pick<Connections, 'dispatch'> = {
     dispatch: (...exchange) => this.#opened?.dispatch(...exchange) ?? false,
   };
-  /** What the last member to leave wanted; a poll still in flight is handed over by these. */
+  /** Settings of the present or the last member. They apply to polls in flight after it has left. */
   settings: AccountSettings | undefined;
-  /** Settings whose limits hold: of the members, and of those that are being redeployed; by their ids. */
+  /** Settings whose limits apply, by id: of the members, and of those that are being redeployed. */
   readonly #limiting = new Map<string, AccountSettings>();
   readonly #rules: RuleSettings = { limits: [], quietHours: [], optOut: false, prefixes: this.#prefixes };
   #perSecond: number | undefined;
   /** See {@link keepOpen}. */
   #works = 0;
   #forgetting: Timer | undefined;
-  /** Runs from the coming of the first member until no node that sends is to be waited for any more. */
+  /** Runs from the first member until all sending nodes of the deployment are attached. */
   #lateness: Timer | undefined;
 
   constructor(options: AccountOptions) {
@@ -112,7 +112,7 @@ export class Account implements EndpointHost, MembershipHost {
       status: new Endpoint('status', this),
       outbox: new Endpoint('outbox', this),
     };
-    // What both fail for is one outage to a node that waits for replies and statuses alike.
+    // If both polls fail for the same reason, a node that waits for replies and statuses gets one error.
     const createPoll = (kind: AwaitedKind, other: AwaitedKind) =>
       new ReplyPoll({
         endpoint: this.endpoints[kind],
@@ -147,11 +147,11 @@ export class Account implements EndpointHost, MembershipHost {
   /**
    * Adds a member.
    *
-   * @throws SmsError `SMS_CONFIG` for settings that cannot be used
+   * @throws SmsError `SMS_CONFIG` if the settings are invalid
    */
   join(settings: AccountSettings): JoinedMembership {
     this.#forgetting?.cancel();
-    // A member that is not the first may come to be.
+    // A later member can become the first one.
     findProxy(settings.baseUrl, settings.proxy, settings.proxyRules);
     if (this.members.size === 0) {
       this.#open(settings);
@@ -175,14 +175,14 @@ export class Account implements EndpointHost, MembershipHost {
       all.flatMap(({ quietHours: one }) => (one ? [[JSON.stringify(one), one] as const] : [])),
     );
     const former = this.#rules.quietHours.map(({ settings }) => JSON.stringify(settings));
-    // A hundred thousand texts that wait for their times are looked at for seconds.
+    // Because 100,000 scheduled messages would be checked for seconds, this runs only after a change.
     if ([...quietHours.keys()].join() !== former.join()) {
       this.#rules.quietHours = [...quietHours.values()].map((one) => new QuietHours(one));
       this.data?.outbox.quietHoursChanged();
     }
     const slowest = Math.min(...all.map(({ perSecond = Number.POSITIVE_INFINITY }) => perSecond));
     this.#perSecond = Number.isFinite(slowest) ? slowest : undefined;
-    // When all have gone, what polls in flight still bring is understood by the words of the last.
+    // After all members have left, the words of the last member apply to polls in flight.
     const optOuts = all.flatMap(({ optOut }) => optOut ?? []);
     if (all.length > 0) this.#wishOf = optOuts.length > 0 ? createWishOf(optOuts) : undefined;
     this.#rules.optOut = this.#wishOf !== undefined;
@@ -190,7 +190,7 @@ export class Account implements EndpointHost, MembershipHost {
     this.#queue.nudge();
   }
 
-  /** Who wants no more texts says so in a message, which is polled for as long as a node sends. */
+  /** Polls incoming messages for opt-outs while a node can send. */
   #listen(): void {
     const nodes = this.#wishOf && this.data?.outbox.registrations.nodes;
     this.#replyPolls.incoming.listen(new Set(nodes));
@@ -199,7 +199,7 @@ export class Account implements EndpointHost, MembershipHost {
   attachSender(member: Member, handler: Omit<SendHandler, 'client'>): SendingNode {
     const sending = this.dataOf(member).outbox.attach({ ...handler, client: member.client });
     const { prefixes = [] } = member.settings;
-    // What is kept of it leaves only while it is here.
+    // Stored messages of the node leave only while it is deployed.
     if (prefixes.length > 0) this.#prefixes.set(handler.id, new Set(prefixes));
     else this.#prefixes.delete(handler.id);
     this.#listen();
@@ -232,7 +232,7 @@ export class Account implements EndpointHost, MembershipHost {
     return differing.length > 0 ? { id: opened.id, settings: differing } : undefined;
   }
 
-  /** Connections and the settings of the queue are those of the first member. */
+  /** Opens connections. These and the settings of the queue are those of the first member. */
   #open(settings: AccountSettings): void {
     this.#opened = (settings.createConnections ?? createConnections)(settings);
     this.settings = settings;
@@ -279,7 +279,7 @@ export class Account implements EndpointHost, MembershipHost {
       onRequestsRest: () => {
         if (isUsed()) for (const poll of Object.values(this.#replyPolls)) poll.rest();
       },
-      // There is one memory of what was seen for all loops; that of the messages decides.
+      // All loops share the remembered identifiers, so the settings of the incoming loop apply.
       dedupe: () => endpoints.incoming.settings?.dedupe ?? settings.dedupe,
       dedupeMs: () => endpoints.incoming.settings?.dedupeMs ?? settings.dedupeMs,
     });
@@ -289,12 +289,12 @@ export class Account implements EndpointHost, MembershipHost {
   async ready(member: Member | undefined): Promise<Member> {
     const { journal } = this.dataOf(this.#present(member));
     await journal.ready();
-    // The store may have failed since, in the same turn of the event loop.
+    // The store can have failed in the same turn of the event loop.
     if (journal.failure) throw journal.failure;
     return this.#present(member);
   }
 
-  /** A member, or another while it is here no more. */
+  /** Returns the member, or another one if it has left. */
   #present(member: Member | undefined): Member {
     const [first] = this.members;
     const present = member && this.members.has(member) ? member : first;
@@ -342,7 +342,7 @@ export class Account implements EndpointHost, MembershipHost {
     );
   }
 
-  /** Finds what this process has in a store and has not imported, when the members that left have closed. */
+  /** Finds data in a store that was not imported, after members that leave have closed. */
   async findData(storeName: string, isToClose: boolean): Promise<AccountData | undefined> {
     if (isToClose) await this.#leaving;
     const data = this.#byStore.get(storeName);
@@ -373,7 +373,7 @@ export class Account implements EndpointHost, MembershipHost {
     this.members.delete(member);
     const [first] = this.members;
     if (!first || !isDeepStrictEqual(wayOf(first.settings), wayOf(this.settings))) {
-      // What is under way goes on to its end.
+      // Work in progress continues to its end.
       void this.#opened?.close().catch(() => {});
       if (first) this.#open(first.settings);
     }
@@ -389,16 +389,16 @@ export class Account implements EndpointHost, MembershipHost {
     if (first) return;
     this.#lateness?.cancel();
     const { clock } = this;
-    // Whoever waits for the polls of an earlier time closes nothing meanwhile: what has left would have no store to end in.
+    // While another stop waits for its polls, nothing is closed, because outcomes still need the store.
     this.#works++;
     const restMs = () => Math.max(0, closeGraceMs - (clock.elapsed() - stoppedAt));
     await this.polls.arrived(clock, Math.min(halfReceivedGraceMs, restMs()));
     // A record sent in this turn of the event loop counts as delivered in the next.
     await wait(clock, 0);
-    // Both together would be more than Node-RED waits for, after what nodes have waited for.
+    // Runs at the same time, because Node-RED limits the time of a stop.
     await this.data?.outbox.close(restMs());
     await this.data?.journal.flush();
-    // What was under way is under the limits of the last.
+    // Messages in flight are under the limits of the last member.
     if (!returning) unlimit();
     this.#works--;
     const isIdle = this.polls.size === 0;

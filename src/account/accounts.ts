@@ -6,20 +6,20 @@ import type { JoinedMembership, Membership } from './membership';
 import type { AccountSettings } from './settings';
 import type { Stats } from './stats';
 
-/** The accounts of a process, each found by its login. */
+/** The accounts of a process, by login. */
 export interface Accounts {
   /** See {@link joinAccount}. */
   join(settings: AccountSettings): JoinedMembership;
 }
 
-/** Begins with no account. Two of them share nothing, as two processes do. */
+/** Creates an empty set of accounts. Two sets share nothing. */
 export function createAccounts(): Accounts {
   const accounts = new Map<string, Account>();
-  /** Of each login, also while nobody uses it. */
+  /** Counters by login, also while no member uses it. */
   const allStats = new Map<string, Stats>();
 
   const create = (key: string, clock: Clock): Account => {
-    // All that an account stands on, which is not needed before there is one.
+    // Loaded with the first account.
     const { Account } = require('./account') as typeof import('./account');
     const { Stats } = require('./stats') as typeof import('./stats');
     const stats = allStats.get(key) ?? new Stats(clock);
@@ -50,11 +50,11 @@ export function createAccounts(): Accounts {
 const accountsOfProcess = createAccounts();
 
 /**
- * Joins the account of a login: everybody who names the same base URL and login shares its connections, its queue, its
- * inbox and one poll loop per endpoint. The settings of the member who started a loop, or used the inbox first, hold for
- * it, for connections and queue those of the one that joined first, and the limits of all of them for every text.
+ * Joins the account of a login. All members with the same base URL and login share connections, queue, inbox and one poll
+ * loop per endpoint. A loop has the settings of the member that started it, connections and queue those of the first member.
+ * The limits of all members apply to every message.
  *
- * @throws SmsError `SMS_CONFIG` for settings that cannot be used
+ * @throws SmsError `SMS_CONFIG` if the settings are invalid
  *
  * @example
  * ```ts
@@ -99,7 +99,7 @@ export function joinAccount(settings: AccountSettings): Membership {
 }
 
 /**
- * Tells logins at services apart, and gives nothing away: 32 hexadecimal digits.
+ * Returns a key of a login that reveals nothing: 32 hexadecimal digits.
  *
  * @example
  * ```ts

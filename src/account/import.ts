@@ -17,17 +17,17 @@ import {
   unsweptPrefix,
 } from '../store/store';
 
-/** Joins what two stores remember under one key. */
+/** Merges the values of two stores under one key. */
 export type Merge = (key: string, own: Remembered, former: Remembered) => Remembered;
 
-/** What {@link importStore} needs. */
+/** Options of {@link importStore}. */
 export interface ImportOptions {
   /** Names the import: the same each time that it is tried, also after a restart. */
   id: string;
   from: Store;
   to: Store;
   clock: Clock;
-  /** How the account judges items, and what it claims of dead instances. */
+  /** How the account checks items, and which items it claims from dead instances. */
   events: Pick<StoreEvents, 'wanted' | 'isReadable' | 'onUnreadable'>;
   merge: Merge;
   /** Whether this process has used the former store for so long that it has claimed all items of dead processes. */
@@ -66,7 +66,7 @@ interface Head {
  * 2. Empties the former store and marks it as imported, in one atomic step.
  * 3. Turns the staged pages into items.
  *
- * A process that ends before step 2 starts the copy again. One that ends later goes on with step 3. So each item is in one place.
+ * If a process ends before step 2, the copy starts again. If it ends later, step 3 is repeated. Each item is therefore in one place.
  */
 export async function importStore(options: ImportOptions): Promise<void> {
   const { id, from, to, clock, events, hasAllItems, signal } = options;
@@ -92,7 +92,7 @@ export async function importStore(options: ImportOptions): Promise<void> {
   }
 }
 
-/** Removes what an import that was given up has staged. */
+/** Removes the staged pages of an import that was given up. */
 export async function dropUnfinishedImport(to: Store, id: string, events: ImportOptions['events']): Promise<void> {
   if (to.mayHold === false) return;
   await to.open({ ...events, onTakenOver: () => {}, onFailure: () => {} });
@@ -193,7 +193,7 @@ function heldItems(held: readonly { text: string }[]): HeldItem[] {
 export interface Former {
   id: string;
   kind: string;
-  /** Resolves when all nodes of the deployment are there, so that it is known who else uses the former place. */
+  /** Resolves when all nodes of the deployment have started, so that other users of the former place are known. */
   started: Promise<void>;
   /** Whether the account node that imports is still deployed. */
   isWanted(): boolean;
@@ -217,7 +217,7 @@ export interface WaitingImport {
   error: SmsError;
 }
 
-/** What {@link Imports} needs. */
+/** Options of {@link Imports}. */
 export interface ImportsOptions extends Pick<ImportOptions, 'to' | 'clock' | 'merge'> {
   /** Opens the store again. */
   reopen(): void;

@@ -29,19 +29,19 @@ import type {
   UnhandledEntry,
 } from './stats';
 
-/** What a node gets by polling: a {@link Watcher} whose records are acknowledged. */
+/** Options of a node that receives polled records and acknowledges them. */
 export type Subscriber<K extends Kind = Kind> = Watcher & Omit<PollSubscriptionOptions<K>, 'path'>;
 
-/** How a node gets what it is called back with. */
+/** Options of a node that receives callbacks. */
 export type CallbackSubscriber = Omit<PollSubscriptionOptions<'incoming' | 'status'>, 'wants' | 'path'> & {
-  /** The path of the node. Absent: it has none, and gets only what came before. */
+  /** The path of the node. Absent: the node has no path, and gets only earlier records. */
   path: string | undefined;
 };
 
-/** What a node wants of the outbound messages. Without an interval it gets those that it asks for. */
+/** Options of a node that reads the outbox. Without an interval it gets those that it asks for. */
 export type OutboxSubscriber = Watcher & Omit<OutboxSubscriptionOptions, 'onDemand'>;
 
-/** Who wants what, by channel. */
+/** Subscribers by channel. */
 export interface Subscribers {
   incoming: Subscriber<'incoming'>;
   status: Subscriber<'status'>;
@@ -64,10 +64,10 @@ export interface Subscription {
 /** A node's part in the outbox. */
 export interface OutboxSubscription {
   /**
-   * Polls the outbox now (§4.3), after any poll of it that runs. Besides this node, those that watch it get what came.
+   * Polls the outbox (§4.3) after the present poll. This node and all watching nodes get the records.
    *
    * @param context handed back with the records
-   * @returns how many records the node was given
+   * @returns the number of records that the node got
    */
   poll(context: unknown): Promise<number>;
   close(): void;
@@ -84,7 +84,7 @@ export interface CallbackSubscription extends Subscription {
   accept(callback: RecordsOfKind<'incoming' | 'status'>): Promise<void>;
 }
 
-/** What one gets for subscribing, by channel. */
+/** Subscriptions by channel. */
 export interface Subscriptions {
   incoming: Subscription;
   status: Subscription;
@@ -108,24 +108,24 @@ export interface FormerPlace {
   onFailure(error: SmsError): void;
 }
 
-/** One's part in an account. */
+/** A membership in an account. */
 export interface Membership {
-  /** Names the login, for {@link inherit}: 32 hexadecimal digits that give nothing away. */
+  /** Key of the login: 32 hexadecimal digits that reveal nothing. */
   readonly key: string;
   /**
    * Imports the data of former places, in this order, before the store of the account takes anything. Until then the store
    * counts as failing.
    *
-   * @param started resolves when all nodes of the deployment are there, so that it is known who else uses the places
+   * @param started resolves when all nodes of the deployment have started, so that other users of the places are known
    */
   importFrom(formers: readonly FormerPlace[], started?: Promise<void>): void;
   /** Gives up the import that waits. Its data stays where it is. Returns whether an import was waiting. */
   forgetFormer(): Promise<boolean>;
   /** Settings in which this member differs from the connections of the account, and the id of the member that opened those. */
   readonly connection: { id: string; settings: ('proxy' | 'tls')[] } | undefined;
-  /** Makes a node one of those that send, with the credentials of this member. Its texts from before go on. */
+  /** Attaches a sending node with the credentials of this member. Its earlier messages continue. */
   attachSender(handler: Omit<SendHandler, 'client'>): SendingNode;
-  /** Makes a call that is neither queued nor looped, with the credentials of this member. */
+  /** Client for direct calls with the credentials of this member. */
   readonly client: Client;
   /**
    * Runs a read on request when its turn comes. The nodes of the account share `concurrency` and `queueLimit`.
@@ -133,42 +133,42 @@ export interface Membership {
    * @throws SmsError `SMS_BUSY` if too many reads wait; `SMS_CLOSED` if `signal` aborts before the read starts
    */
   read<Result>(read: () => Promise<Result>, signal: AbortSignal): Promise<Result>;
-  /** Makes a node one of those that get what comes on a channel. An endpoint is polled while anybody is subscribed to it. */
+  /** Subscribes a node to a channel. An endpoint is polled while a node is subscribed to it. */
   subscribe<C extends Channel>(channel: C, subscriber: Subscribers[C]): Subscriptions[C];
-  /** What goes on in the account. */
+  /** Returns the state of the account. */
   state(): AccountState;
-  /** Of what {@link state} counts, what was counted since the last midnight, or since the start of the process. */
+  /** Counts of {@link state} since midnight, or since the start of the process. */
   countsToday(): Counts;
   /** Whether {@link entries} knows all that the store has. If not, it is being opened: that is known in a moment. */
   knowsEntries(): boolean;
   /**
-   * What somebody may decide about: at most so many entries, oldest first. It shows private texts.
+   * Lists at most `most` entries of a state, the oldest first. Entries show private bodies.
    *
-   * @param after what an earlier list gave as its `next`; absent: from the first
+   * @param after `next` of an earlier list; absent: from the first entry
    */
   entries(state: EntryState, most: number, after?: string): EntryList;
   /**
-   * Takes a decision about an entry.
+   * Does an action to an entry.
    *
-   * @throws SmsError `SMS_STORE` when the store is needed for it and cannot be used
+   * @throws SmsError `SMS_STORE` if the store is needed and fails
    */
   act(id: string, action: EntryAction): Promise<Decision>;
   /**
-   * Takes a decision about all entries that there are of a state; `unfit`: it fits none of them.
+   * Does an action to all entries of a state. `unfit`: the action does not fit the state.
    *
-   * @throws SmsError as {@link act} does, when it may be done to some of them
+   * @throws SmsError as {@link act}, after which some of the actions might be done
    */
   actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'>;
-  /** Has {@link state} know how many have opted out, where that may have changed. */
+  /** Updates the number of opted-out numbers in {@link state}. */
   refresh(): Promise<void>;
   /**
-   * Who has opted out, the latest first.
+   * Lists opted-out numbers, the latest first.
    *
-   * @throws SmsError `SMS_STORE` when the store cannot be used
+   * @throws SmsError `SMS_STORE` if the store fails
    */
   optOuts(query?: OptOutQuery): Promise<OptOutPage>;
   /**
-   * Puts numbers on the list of those who opted out, or takes them off it. Resolves with for how many that was a change.
+   * Adds numbers to the list of opted-out numbers, or removes them. Resolves with the number of changes.
    *
    * @throws SmsError `SMS_STORE` when the store cannot be used
    */
@@ -183,7 +183,7 @@ export interface Membership {
   leave(returning?: Promise<void>, stoppedAt?: number): Promise<void>;
 }
 
-/** What a membership needs of its account. */
+/** The part of an account that a membership uses. */
 export interface MembershipHost {
   /** Names the login. */
   readonly key: string;
@@ -201,7 +201,7 @@ export interface MembershipHost {
   attachSender(member: Member, handler: Omit<SendHandler, 'client'>): SendingNode;
   /** See {@link Membership.refresh}. */
   refresh(): Promise<void>;
-  /** Who has opted out is others now. */
+  /** The list of opted-out numbers has changed. */
   onOptOut(): void;
   /** See {@link Membership.importFrom}. */
   importFrom(member: Member, formers: readonly FormerPlace[], started: Promise<void>): void;
@@ -215,18 +215,18 @@ const actions: Readonly<Record<EntryState, readonly EntryAction[]>> = {
   unhandled: ['deliver', 'discard'],
 };
 
-/** Each is a step, and what is taken in one commit holds up the process. */
+/** Maximum number of actions in one commit, because a commit blocks the process. */
 const actedOnTogether = 200;
 
 const nothingReceived: InboxState = { undelivered: 0, unhandled: 0 };
 
-/** A member of an account: its part, with what the nodes need not see. */
+/** A member of an account, with the parts that nodes do not see. */
 export class JoinedMembership implements Membership, Member {
   readonly settings: AccountSettings;
   readonly client: Client;
   readonly left: Promise<void>;
   readonly #host: MembershipHost;
-  /** From here on whoever subscribed to a kind counts as one who takes any: the inbox gives on a channel only what is of its kind. */
+  /** Subscribes by channel. The inbox gives each channel only records of its kind. */
   readonly #subscribe: { [C in Channel]: (subscriber: Subscribers[C]) => Subscriptions[C] } = {
     incoming: (subscriber) => this.#subscribeToPolled('incoming', subscriber),
     status: (subscriber) => this.#subscribeToPolled('status', subscriber),
@@ -249,7 +249,7 @@ export class JoinedMembership implements Membership, Member {
     return this.#host.key;
   }
 
-  /** What all members share. */
+  /** The inbox that all members share. */
   get inbox(): Inbox {
     return this.#host.dataOf(this).inbox;
   }
@@ -326,7 +326,7 @@ export class JoinedMembership implements Membership, Member {
 
   async actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'> {
     if (!actions[state].includes(action)) return 'unfit';
-    // Those that come meanwhile nobody has seen.
+    // Entries that arrive later are left alone, because the user has not seen them.
     const { entries } = this.entries(state, Number.POSITIVE_INFINITY);
     const decisions: Decision[] = [];
     for (let start = 0; start < entries.length; start += actedOnTogether) {

@@ -2,29 +2,28 @@ import { type SmsError, Told } from '../errors';
 import type { Endpoint } from '../polling/endpoint';
 import type { Member } from './settings';
 
-/** What the polling for reply requests, or for reports, needs of its account. */
+/** The part of an account that a {@link ReplyPoll} uses. */
 export interface ReplyPollHost {
-  /** Where replies, or statuses, come from. */
+  /** Endpoint of replies or statuses. */
   readonly endpoint: Endpoint;
-  /** In whose name to poll; `undefined`: nobody is here. */
+  /** Member for polling, or undefined if none is deployed. */
   member(): Member | undefined;
-  /** Polling fails for a node. Returns whether it is here to be told. */
+  /** Reports a polling failure to a node. Returns whether the node is deployed. */
   onFailing(node: string, error: SmsError): boolean;
-  /** It works again, which one of these nodes is to log. */
+  /** Polling works again. One of these nodes logs it. */
   onRecovered(nodes: Iterable<string>): void;
 }
 
 /**
- * Has incoming messages polled while reply requests are open, and where people may opt out of what nodes send, as for nodes that receive them; or
- * statuses while reports are.
+ * Polls incoming messages while reply requests are open or opt-outs are listened for, or statuses while reports are open.
  */
 export class ReplyPoll {
   readonly #host: ReplyPollHost;
-  /** Those with open reply requests, or reports. */
+  /** Nodes with open reply requests or reports. */
   readonly #waiting = new Set<string>();
-  /** Those whose recipients may opt out. */
+  /** Nodes whose recipients can opt out. */
   #listening: ReadonlySet<string> = new Set();
-  /** Who knows that polling fails. They are told again only of what began after another answer. */
+  /** Nodes that were told about a failure. They are told again only after another answer. */
   readonly #told = new Told();
   #error: SmsError | undefined;
   /** Whether the service has failed since polling last worked, and not the store alone. */
@@ -35,14 +34,14 @@ export class ReplyPoll {
     this.#host = host;
   }
 
-  /** A node has reply requests, or reports, or has come to hear of failures; or it has none any more. */
+  /** Notes whether a node has open reply requests or reports. */
   set(node: string, isWaiting: boolean): void {
     if (isWaiting) this.#waiting.add(node);
     else this.#waiting.delete(node);
     this.#watch();
   }
 
-  /** These nodes, and no others, send to people who may opt out. */
+  /** Sets the nodes whose recipients can opt out. */
   listen(nodes: ReadonlySet<string>): void {
     if (nodes.size === 0 && this.#listening.size === 0) return;
     this.#listening = nodes;
@@ -54,7 +53,7 @@ export class ReplyPoll {
     return this.#error !== undefined;
   }
 
-  /** Whether a node has been told that polling fails for this reason, and it does still. */
+  /** Says whether a node was told about the present failure. */
   hasTold(node: string, { code }: SmsError): boolean {
     return this.#error?.code === code && this.#told.of(this.#host.endpoint.answers).has(node);
   }
@@ -77,7 +76,7 @@ export class ReplyPoll {
         if (this.#error && this.#error.code !== 'SMS_STORE') this.#hasServiceFailed = true;
         this.#tell();
       },
-      // Not each of them is here when it begins.
+      // Failures are reported per node.
       onFailing() {},
       onRecovered: () => {
         if (this.#hasServiceFailed) this.#host.onRecovered(this.#nodes.keys());
@@ -87,7 +86,7 @@ export class ReplyPoll {
     this.#tell();
   }
 
-  /** Nobody is here in whose name to poll. Whoever comes back, as after a deployment, is not told again of the same failure. */
+  /** Stops polling because no member is deployed. After a deployment, the same failure is not reported again. */
   rest(): void {
     this.#waiting.clear();
     this.#listening = new Set();

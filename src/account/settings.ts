@@ -11,59 +11,59 @@ import type { Store } from '../store/store';
 
 /** A login at a service, and how to use it. */
 export interface AccountSettings extends PollSettings, Omit<ClientOptions, 'connections'> {
-  /** Names who joins among the members, also when it is back after it has left. */
+  /** Id of the member, the same after a redeploy. */
   id: string;
   tls?: TlsOptions;
   proxy?: ProxyOptions;
   /** Rules for proxies of the environment. */
   proxyRules?: ProxyRules;
-  /** Sends in flight at once. */
+  /** Maximum number of sends in flight. */
   concurrency: number;
-  /** Sends that may wait. */
+  /** Maximum number of waiting sends. */
   queueLimit: number;
-  /** Sends per second at most, evenly spaced, where no other member has less; absent: no limit. */
+  /** Maximum number of sends per second, evenly spaced. The lowest of all members applies. Absent: no limit. */
   perSecond?: number | undefined;
-  /** Limits of one's own, which hold beside those of all other members; absent: none. */
+  /** Limits of this member, which apply besides those of all others. Absent: none. */
   limits?: LimitSettings;
-  /** When no text leaves, beside the quiet hours of all other members; absent: none. */
+  /** Quiet hours, which apply besides those of all other members. Absent: none. */
   quietHours?: QuietSettings | undefined;
-  /** The words by which people opt out, beside those of all other members; absent: nobody is listened to. */
+  /** Opt-out words, which apply besides those of all other members. Absent: no opt-outs. */
   optOut?: ConsentSettings | undefined;
-  /** Beginnings of the numbers that nodes may write to that send by this member; none or absent: all. */
+  /** Allowed prefixes for nodes of this member. Empty or absent: all numbers. */
   prefixes?: readonly string[];
-  /** How long a remembered text is known to replies and statuses; 168 hours when absent. */
+  /** Time for which a remembered message is known, in ms. Default: 168 hours. */
   sentMs?: number;
-  /** A kept text has been given up, since its node is not deployed any more. */
+  /** A stored message was given up, because its node is no longer deployed. */
   onAbandoned?(node: string): void;
-  /** Somebody has discarded a text of a node, or a message that its flow did not take. */
+  /** A user discarded a stored or unhandled message of a node. */
   onDiscarded?(node: string): void;
-  /** Something that was kept was damaged, and is set aside or gone; everything else goes on. */
+  /** A stored item is damaged. It is quarantined or lost, and everything else continues. */
   onDamaged?(error: SmsError): void;
-  /** A node threw as it was given what nobody waits for. */
+  /** A node threw an error while it received an outcome without an input. */
   onFault?(error: unknown): void;
-  /** Names the kind of store and its place; another name means another store. */
+  /** Name of the kind and the place of the store. Another name means another store. */
   storeName: string;
-  /** Makes the store. `key` tells logins apart and gives nothing away. */
+  /** Creates the store. `key` distinguishes logins and reveals nothing. */
   createStore(key: string): Store;
-  /** Opens the connections that all members share, and that close with the last of them; undici's when absent. */
+  /** Opens the shared connections, which close after the last member has left. Default: undici. */
   createConnections?(settings: ConnectionSettings): Connections;
-  /** More was given up than is kept, and the oldest goes; told once. */
+  /** The list of unhandled messages is full, and the oldest is dropped. Called once. */
   onUnhandledFull?(): void;
-  /** No node takes what is polled of a kind: it is set aside from now on. */
+  /** No node receives polled records of a kind, so they become unhandled. */
   onUntaken?(kind: Kind): void;
-  /** What {@link Membership.state} tells may have changed. It is called at every step, and must cost next to nothing. */
+  /** {@link Membership.state} might have changed. Called at every step, so it must cost almost nothing. */
   onChanged?(): void;
 }
 
-/** A kind of store and its place, and how it is made. */
+/** A store by name, and how to create it. */
 export type StoreChoice = Pick<AccountSettings, 'storeName' | 'createStore'>;
 
-/** What connections are opened by. */
+/** Settings of connections. */
 export type ConnectionSettings = Pick<AccountSettings, 'baseUrl' | 'tls' | 'proxy' | 'proxyRules'>;
 
-/** Who uses an account, and how. */
+/** A member of an account, with its settings. */
 export interface Member extends Poller {
   readonly settings: AccountSettings;
-  /** Resolves as it leaves. */
+  /** Resolves when the member leaves. */
   readonly left: Promise<void>;
 }

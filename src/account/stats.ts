@@ -7,85 +7,84 @@ import { SendCounts } from '../outbox/text';
 import type { PollSummary } from '../polling/endpoint';
 import type { WaitingImport } from './import';
 
-/** What an account does and what waits in it. All times are in ms since 1970. */
+/** State of an account. Times are in ms since 1970. */
 export interface AccountState {
   /** The endpoints that are polled now. */
   polls: PollSummary[];
   inbox: InboxState;
   sends: SendState;
-  /** How many want no more texts, as was known when somebody last looked. */
+  /** Number of opted-out numbers at the last read. */
   consent: { optedOut: number };
   store: StoreState;
   /** Since the process started. */
   counts: Counts;
 }
 
-/** The store that the account is kept in. */
+/** The store of the account. */
 export interface StoreState {
   /** `memory`, `disk` or `redis`. */
   kind: string;
   /** Whether it can be used. */
   ok: boolean;
-  /** Why not; or what of it was found damaged since the process started. */
+  /** Why the store fails, or which damage was found since the process started. */
   error?: SmsError;
   /** The import that waits, and why. */
   former?: WaitingImport;
 }
 
-/** What became of texts, and what came in. */
+/** Counts of outgoing and incoming messages. */
 export type Counts = Omit<SendCounts, 'add'> & ReceiveCounts;
 
 /** A message or status that a flow did not take. */
 export interface UnhandledEntry {
   id: string;
   state: 'unhandled';
-  /** When it was given up. */
+  /** Time at which it became unhandled. */
   at: number;
-  /** The node whose flow did not take it; blank: no node takes it. */
+  /** The node whose flow did not acknowledge it. Blank: no node receives it. */
   node: string;
   to?: readonly string[];
   from?: string;
-  /** The text, or the status code. */
+  /** Body of a message, or code of a status. */
   body: string;
   error?: SmsError;
 }
 
-/** What somebody may decide about. */
+/** An entry that needs a decision. */
 export type AccountEntry = TextEntry | UnhandledEntry;
 
-/** What an entry is: a text that waits, one whose outcome is unknown, or what a flow did not take. */
+/** State of an entry: stored, with an unknown outcome, or unhandled. */
 export type EntryState = AccountEntry['state'];
 
-/** What can be decided: `send` fits what goes out, `sent` what may have gone out, `deliver` what came in, `discard` all. */
+/** Action on an entry: `send` fits outgoing messages, `markSent` unknown outcomes, `deliver` unhandled messages, `discard` all. */
 export type EntryAction = TextAction | 'deliver';
 
-/** What became of a decision: the entry is there no more, or the action does not fit its state. */
+/** Result of an action: done, the entry is gone, or the action does not fit its state. */
 export type Decision = 'done' | 'gone' | 'unfit';
 
-/** What became of a decision about all entries of a state. */
+/** Result of an action on all entries of a state. */
 export interface Decided {
   done: number;
-  /** Those that it could not be done to. */
+  /** Entries that the action does not fit. */
   left: number;
 }
 
-/** The oldest entries first, and how many there are in all. */
+/** Entries, the oldest first, and the total number. */
 export interface EntryList extends Omit<TextEntryList, 'entries'> {
   entries: AccountEntry[];
 }
 
 /**
- * Counts what an account does, and knows of its outages, and who knows that the store fails. It
- * outlives the account, which goes with the last of its members.
+ * Counters and outages of an account. They outlive the account, which ends with its last member.
  */
 export class Stats {
   readonly sends = new SendCounts();
   readonly outage: Outage;
   readonly #clock: Clock;
   readonly receives: ReceiveCounts = { received: 0, statuses: 0, duplicates: 0, redelivered: 0, unhandled: 0 };
-  /** What had been counted when this day began. */
+  /** Counts at the start of this day. */
   #before = this.counts;
-  /** Nodes that know that the store fails. */
+  /** Nodes that were told about a failing store. */
   readonly toldOfStore = new Told();
 
   constructor(clock: Clock) {
@@ -99,7 +98,7 @@ export class Stats {
     return { ...sends, ...this.receives };
   }
 
-  /** What was counted since the last midnight of the machine's time zone, or since the start. */
+  /** Counts since midnight in the time zone of the machine, or since the start. */
   get countsToday(): Counts {
     const { counts } = this;
     for (const [name, before] of Object.entries(this.#before)) counts[name as keyof Counts] -= before;
@@ -112,7 +111,7 @@ export class Stats {
       this.#before = this.counts;
       this.#awaitMidnight();
     };
-    // A day may have 23 or 25 hours.
+    // A day can have 23 or 25 hours.
     this.#clock.after(new Date(now).setHours(24, 0, 0, 0) - now, begin, true);
   }
 }
