@@ -43,14 +43,18 @@ interface Delay {
 export function createSystemClock(uptimeMs = () => uptime() * 1_000): Clock {
   const delays = new Set<Delay>();
   let sleptMs = 0;
-  let wallLeadMs = Date.now() - performance.now();
-  let uptimeLeadMs = uptimeMs() - performance.now();
+  let wallLeadMs: number | undefined;
+  let uptimeLeadMs = 0;
   let checking: NodeJS.Timeout | undefined;
 
   /** Timers and `performance` stand still during a sleep, but the wall clock does not. Only the uptime tells a sleep from a set clock. */
   function elapsed(): number {
     const awakeMs = performance.now();
     const leadMs = Date.now() - awakeMs;
+    if (wallLeadMs === undefined) {
+      wallLeadMs = leadMs;
+      uptimeLeadMs = uptimeMs() - awakeMs;
+    }
     if (Math.abs(leadMs - wallLeadMs) >= minSleepMs) {
       wallLeadMs = leadMs;
       const sleepMs = uptimeMs() - awakeMs - uptimeLeadMs;

@@ -15,6 +15,13 @@ export const mutants: readonly Mutant[] = [
     'if (hold) onHeld?.();',
     'if (hold) onHeld?.(); hold?.letGo();',
   ),
+  mutant(
+    'an import leaves the former store full',
+    'account/import.ts',
+    'await from.clear(',
+    'if (!from) await from.clear(',
+  ),
+  mutant('an import copies no items', 'account/import.ts', 'if (!ownIds.has(item.id)) keepItem(changes, item);', ''),
   mutant('an entry is not kept', 'inbox/accept.ts', '  keepItem(changes, entry);', ''),
   mutant(
     'an entry that is delivered is not dropped',
@@ -522,9 +529,9 @@ export const mutants: readonly Mutant[] = [
   ),
   consent(
     'another login knows nobody who wrote STOP',
-    'consent/opt-outs.ts',
-    'prefix: optOutPrefix,\n',
-    "prefix: 'nobody',\n",
+    'account/import.ts',
+    'changes.remember.set(key, mine ?',
+    "if (!key.startsWith('~optout:')) changes.remember.set(key, mine ?",
   ),
   consent(
     'a text leaves before its time',
