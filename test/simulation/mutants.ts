@@ -355,24 +355,11 @@ export const mutants: readonly Mutant[] = [
   mutant('a request listens to its signal for ever', 'http/exchange.ts', 'this.#unsubscribe?.();', ''),
   mutant('a wait listens to its signal for ever', 'clock.ts', '      leave?.();\n', ''),
   // Other logins, and a server that comes back empty.
-  mutant('two logins keep for each other', 'account/account-data.ts', '    this.data?.replaceBy(undefined);\n', ''),
-  mutant(
-    'what was handed over is found by nobody',
-    'journal/move.ts',
-    'await to.take(arrived, letGo(from, [...moved.values()]));',
-    'await letGo(from, [...moved.values()]);',
-  ),
-  mutant(
-    'a former login keeps what it has handed over',
-    'journal/move.ts',
-    'await to.take(arrived, letGo(from, [...moved.values()]));',
-    'await to.take(arrived);',
-  ),
   mutant(
     'what the last poll of a former login brings is left there',
     'account/account-data.ts',
-    'if (hadPolls || isFirst) continue;',
-    'if (isFirst) continue;',
+    'return this.#successor?.receiver ?? this.inbox;',
+    'return this.inbox;',
   ),
   mutant(
     'what an empty server has lost is kept nowhere',
