@@ -153,7 +153,7 @@ function findNeighbour(node: EditorNode, others: readonly string[]): EditorNode 
 /** Shows what belongs to what is chosen, and warns of what it costs. */
 function prepareChoices(node: EditorNode): void {
   const form = field('baseUrl').closest('.sms-form');
-  const sends = isUsedBy('sms-send', [node.id]);
+  const sends = isUsedBy('sms-send', [node.id]) || isUsedBy('sms-ask', [node.id]);
   const receives = isUsedBy('sms-in', [node.id]);
   const mend = $('#sms-account-mend');
   mend.children('button').on('click', () => {

@@ -15,6 +15,7 @@ const properties: Readonly<Record<string, readonly string[]>> = {
   'sms-in': ['body', 'displayName', 'messageDate', 'isReply', 'optOut'],
   'sms-status': ['statusCode', 'description', 'error', 'statusDate', 'final'],
   'sms-send': ['accepted', 'failed', 'errorCode', 'errorMessage', 'parts', 'delivered', 'undelivered', 'pending'],
+  'sms-ask': ['answer', 'body', 'reason', 'msisdn', 'reply', 'statusCode', 'errorCode', 'errorMessage'],
   'sms-outbox': ['recipients', 'recipientCount'],
   'sms-feed': ['account.balance', 'account.currency'],
   'sms-callback-in': ['query'],

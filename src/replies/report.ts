@@ -7,22 +7,22 @@ import type { FollowUpBook } from './follow-up-book';
 import { followUpGraceMs, type Report, type Statuses } from './reply-request';
 import { isHandset, noteSentIndex, type RecordKeys } from './sent-index';
 
-/** What became of a text that was accepted. */
+/** The final results of an accepted message on all its handsets. */
 export interface DeliveryReport {
-  /** `unknown`: the time is up, and not all is known. */
+  /** `unknown`: the time was up before all statuses were final. */
   result: 'delivered' | 'undelivered' | 'partly' | 'unknown';
   delivered: string[];
   undelivered: { msisdn: string; statusCode: string; description?: string }[];
-  /** Who has no final status. */
+  /** Recipients without a final status. */
   pending: string[];
 }
 
-/** Under one messageId the final statuses of so many handsets are known: more than a text has recipients, since a group is one. */
-const mostHandsets = 10_000;
+/** Handsets per messageId. A group counts as one recipient, so there can be more handsets than recipients. */
+const maxHandsets = 10_000;
 
 const statusesPrefix = 'statuses:';
 
-/** The key of the final statuses of texts by their reference: it is there from when a text leaves, or is accepted, of which a report is to be made. */
+/** The key of the final statuses of messages with this reference. It exists from the moment at which statuses count. */
 function statusesKey(reference: string): string {
   return statusesPrefix + reference;
 }
@@ -32,7 +32,7 @@ export function keysOfStatus({ reference }: RecordKeys): string[] {
   return reference === undefined ? [] : [statusesKey(reference)];
 }
 
-/** Statuses to a text count from now on. What is known of its recipients by an earlier text with this messageId does not. */
+/** Statuses of a message count from now on. Statuses of an earlier message with this messageId do not. */
 export function expectStatuses(
   { message, options, leftAt }: Text,
   { reference, askedAt, known }: Pick<Report, 'reference' | 'askedAt'> & { known?: FollowUpBook },
@@ -43,7 +43,7 @@ export function expectStatuses(
   const former = look(key);
   const recipients = new Set(leftAt === undefined ? message.to : []);
   const hasItems = ![...recipients].every(isHandset);
-  // Any handset may be of a contact or group, but for those that a report waits for.
+  // Any handset can be of an address-book item, except those that another report waits for.
   const others = new Set(hasItems ? known?.of(reference).flatMap((one) => (one as Report).recipients) : []);
   const isKnown = (msisdn: string) => !recipients.has(msisdn) && (!hasItems || others.has(msisdn));
   const statuses = parse(former).filter(([msisdn]) => isKnown(msisdn));
@@ -53,8 +53,8 @@ export function expectStatuses(
 }
 
 /**
- * Notes a status, if it is the first final one of its handset. Returns the reference of the texts that it is to; `undefined`: of none of them a
- * report is to be made.
+ * Notes a status if it is the first final status of its handset. Returns the reference of its messages, or `undefined`
+ * if none of them has a report.
  */
 export function noteStatus(
   record: StatusRecord,
@@ -67,16 +67,16 @@ export function noteStatus(
   const statuses = parse(remembered);
   const msisdn = normaliseRecipient(record.from);
   const isKnown = statuses.some(([known]) => known === msisdn);
-  if (record.final === true && !isKnown && statuses.length < mostHandsets) {
+  if (record.final === true && !isKnown && statuses.length < maxHandsets) {
     const value = JSON.stringify([...statuses, [msisdn, record.statusCode]]);
     changes.remember.set(statusesKey(reference), { ...remembered, value });
-    // The service has forgotten it.
+    // The service gives each status only once.
     changes.firm = true;
   }
   return reference;
 }
 
-/** With what a report ends by now; `undefined`: not all is known, and its time is not up. */
+/** The statuses with which a report ends now, or `undefined` if statuses are missing and the time is not up. */
 export function statusesOf(report: Report, isOver: boolean, look: Look): Statuses | undefined {
   const all = parse(look(statusesKey(report.reference)));
   const recipients = new Set(report.recipients);
@@ -85,7 +85,7 @@ export function statusesOf(report: Report, isOver: boolean, look: Look): Statuse
   return !isOver && (hasItems || statuses.length < recipients.size) ? undefined : statuses;
 }
 
-/** What a report says that has ended. */
+/** Describes a report that has ended. */
 export function describeReport({ recipients, result }: Report): DeliveryReport {
   const codes = new Map(result?.statuses);
   const pending = recipients.filter((recipient) => !codes.has(recipient));
