@@ -34,7 +34,7 @@ function failAll(RED: NodeAPI, message: SmsMessage, recipients: string[]): SmsMe
 }
 
 describe('the outputs of sms-send', () => {
-  it('have a copy for each of thousands of recipients that failed, without the list of all of them in each', () => {
+  it('copy the input per failed recipient, without the list of all', () => {
     const { RED, counts } = startCounting();
     const topic = numbers(many);
     const message = {
@@ -54,7 +54,7 @@ describe('the outputs of sms-send', () => {
     assert.equal(Math.floor(counts.copied / many / 100), 0, `${counts.copied} characters`);
   });
 
-  it('have an own copy of everything else in each, a list of the recipients among it', () => {
+  it('copy all other properties for each recipient', () => {
     const { RED } = startCounting();
     const list = numbers(2);
     const copies = failAll(RED, { topic: list, payload: list } as unknown as SmsMessage, list);
@@ -65,7 +65,7 @@ describe('the outputs of sms-send', () => {
     assert.equal(new Set([list, ...copies.map(({ payload }) => payload)]).size, 3);
   });
 
-  it('have no list of thousands in each message that says of one of them that it has not replied', () => {
+  it('leave the list of recipients out of each missing answer', () => {
     const { RED, counts } = startCounting();
     const topic = numbers(many);
     for (const recipient of topic) {

@@ -973,7 +973,7 @@ describe('sms-account', () => {
     }
   });
 
-  describe('one login is one account', () => {
+  describe('two account nodes with one login', () => {
     it('polls once for two account nodes, whose nodes both get every message', async () => {
       let most = 0;
       sim.on('change', () => {

@@ -161,7 +161,7 @@ describe('sms-feed', () => {
     });
 
     for (const output of ['each', 'list']) {
-      it(`hands on in ${output} what the input acknowledges`, async () => {
+      it(`passes on the ackId of the input with ${output}`, async () => {
         await fill();
         const flow = await start({ output });
         await trigger(flow, { sms: { ackId: '1.1', body: 'balance?' } });

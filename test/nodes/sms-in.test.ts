@@ -330,7 +330,7 @@ describe('sms-in', () => {
 
   describe('a redeploy while a poll is in flight', () => {
     for (const type of allFlowTypes) {
-      it(`of type ${type} hands the poll over: no second poll, and its message reaches the new node`, async () => {
+      it(`of type ${type} gives the poll in flight to the new node`, async () => {
         const service = await startService({ waitMs: 30_000 });
         let most = 0;
         service.on('change', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { formatFlowMessage, parseFlowMessage, StoredFlowMessage } from '../../nodes/runtime/stored-flow-message';
 
 describe('a message that answers carry', () => {
-  it('is read once for all that come in one turn of the event loop, and anew in another', async () => {
+  it('is read once per turn of the event loop', async () => {
     let parsed = 0;
     const flowMessage = new StoredFlowMessage((text) => {
       parsed++;
@@ -39,7 +39,7 @@ describe('a message written down, however deep it is', () => {
     });
   }
 
-  it('comes back whatever its levels, once it is written', () => {
+  it('returns with any number of levels after it was written', () => {
     const levels = 200_000;
     const text = `{"_msgid":"1","deep":${'['.repeat(levels)}{"$sms":"Date","value":"1970-01-01"}${']'.repeat(levels)}}`;
     let { deep: inner } = parseFlowMessage(text, () => assert.fail('unreadable')) as { deep?: unknown };

@@ -274,7 +274,7 @@ function refuses({ runtime }: Question<unknown>, value: unknown): boolean {
   }
 }
 
-describe('The rules of the forms', () => {
+describe('the rules of the forms', () => {
   for (const [what, question] of Object.entries(questions)) {
     it(`take and refuse ${what} as the runtime does`, () => {
       for (const [value, wrong] of [
@@ -287,7 +287,7 @@ describe('The rules of the forms', () => {
     });
   }
 
-  it('refuse a key and a message ID that fill the memory, without a copy of each character', () => {
+  it('refuse a huge key and a huge message ID without copying them', () => {
     const endless = 'x'.repeat(2 ** 27 + 1);
     for (const refuse of [() => parseKey('once', endless), () => draft({ messageId: endless })]) {
       assert.throws(refuse, (error) => isSmsError(error) && error.params.length === endless.length);
@@ -306,7 +306,7 @@ describe('The rules of the forms', () => {
     for (const right of ['30', '${MINUTES}']) assert.equal(checkGivenNumber(right, wait), undefined);
   });
 
-  it('wait for the run time with what an environment variable fills in', () => {
+  it('accept values with environment variables', () => {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
     const value = '${NAME}';
     const unknown = { fragmentationLimit: value, maxLength: value };
@@ -328,7 +328,7 @@ describe('The rules of the forms', () => {
     }
   });
 
-  it('judge what Node-RED leaves as it is: a variable with something around it', () => {
+  it('check a variable with other text around it as text', () => {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces nothing
     const value = 'a${NAME}b';
     for (const verdict of [
@@ -359,8 +359,8 @@ describe('The rules of the forms', () => {
   });
 });
 
-describe('What the forms point out', () => {
-  it('is what is meant by an address that is no base URL, and nothing of one that may be', () => {
+describe('the warnings of the forms', () => {
+  it('explain an address that is not a base URL', () => {
     const mended = {
       'sms.example.com': 'https://sms.example.com',
       ' sms.example.com:8443/eu/ ': 'https://sms.example.com:8443/eu',

@@ -132,8 +132,8 @@ describe('Account', () => {
     await member.leave();
   }
 
-  describe('members (one poll loop per endpoint, shared connections and queue)', () => {
-    it('two members of one login share one loop, and both get every message', async () => {
+  describe('members', () => {
+    it('share one poll loop per login, and all get every message', async () => {
       const [one, two] = [enter(), enter({ pauseMs: 60_000, concurrency: 1 })];
       assert.equal(one.inbox, two.inbox);
       const [a, b] = [new Listener('a'), new Listener('b')];
@@ -148,7 +148,7 @@ describe('Account', () => {
       assert.equal(polls(), 4);
     });
 
-    it('basic and form with one user name are one login, another user or a key is another', () => {
+    it('are one login with basic and form of one user, but not with a key', () => {
       const { userId, password, apiKey } = simulator.credentials;
       const basic = enter({ authentication: { type: 'basic', userId, password } });
       const form = enter({ authentication: { type: 'form', userId, password } });
@@ -159,7 +159,7 @@ describe('Account', () => {
       assert.equal(new Set([basic, other, bearer, elsewhere].map(({ inbox }) => inbox)).size, 4);
     });
 
-    it('the settings of the one that started the loop hold, and of the next when it has left', async () => {
+    it('use the settings of the member that started the loop, then of the next', async () => {
       const [one, two] = [enter({ pauseMs: 600_000, method: 'GET' }), enter({ pauseMs: 0 })];
       simulator.fault('incoming', { status: 204 });
       const [a, b] = [new Listener('a'), new Listener('b')];
@@ -182,7 +182,7 @@ describe('Account', () => {
       assert.deepEqual(b.states.at(-1), { name: 'waiting', seconds: 600 });
     });
 
-    it('the inbox is kept where the one who used it first wants it', async () => {
+    it('use the store of the first member', async () => {
       const stores: string[] = [];
       const name = (storeName: string): Partial<AccountSettings> => ({
         storeName,
@@ -197,7 +197,7 @@ describe('Account', () => {
       assert.deepEqual(stores, ['two']);
     });
 
-    it('a loop runs only while somebody watches', async () => {
+    it('run a poll loop only while a node watches', async () => {
       const one = enter();
       assert.equal(polls(), 0);
       const subscription = subscribe(one, new Listener('a'));
@@ -211,7 +211,7 @@ describe('Account', () => {
       assert.deepEqual(b.bodies, ['1']);
     });
 
-    it('whoever joins a loop that runs is told its state', async () => {
+    it('report its state to a node that joins a running loop', async () => {
       const one = enter();
       subscribe(one, new Listener('a'));
       await until(isPolling);
@@ -238,7 +238,7 @@ describe('Account', () => {
         return { open, used, opener };
       }
 
-      it('are those of the member that is first now; what is in flight ends on the former, and they close then', async () => {
+      it('are those of the first member, and close when the last request ends', async () => {
         const { open, used, opener } = openers();
         const one = enter({ id: 'one', createConnections: opener('one') });
         const two = enter({ id: 'two', createConnections: opener('two') });
@@ -258,7 +258,7 @@ describe('Account', () => {
         assert.equal(simulator.requests.filter(({ aborted }) => aborted).length, 0);
       });
 
-      it('stay where the next member would open the same', async () => {
+      it('stay open if the next member has the same settings', async () => {
         const { open, used, opener } = openers();
         const way = () => ({
           proxy: { url: 'http://proxy.test', noProxy: ['127.0.0.1'] },
@@ -273,14 +273,14 @@ describe('Account', () => {
         assert.deepEqual([[...open], used], [['both'], ['both', 'both']]);
       });
 
-      it('need settings that can be used of each member, since each may be the first', () => {
+      it('need usable settings of each member', () => {
         enter({ id: 'one' });
         const isRefused = ({ code }: SmsError) => code === 'SMS_CONFIG';
         assert.throws(() => enter({ id: 'two', proxy: { url: 'ftp://proxy.test' } }), isRefused);
       });
     });
 
-    it('sends share the queue of the account', async () => {
+    it('shares one queue among all sends', async () => {
       const [one, two] = [enter({ concurrency: 1, queueLimit: 1 }), enter({ concurrency: 8, queueLimit: 8 })];
       simulator.fault('send', { delayMs: 50 });
       const send = (membership: JoinedMembership, messageId: string) =>
@@ -318,7 +318,7 @@ describe('Account', () => {
       );
     });
 
-    it('statuses and incoming messages have a loop each', async () => {
+    it('runs separate loops for statuses and incoming messages', async () => {
       const one = enter();
       const [a, b] = [new Listener('a'), new Listener('a')];
       subscribe(one, a);
@@ -330,8 +330,8 @@ describe('Account', () => {
     });
   });
 
-  describe('failures (once to each node when it starts, one line when it recovers)', () => {
-    it('each watcher is told once, and the first of them of the end', async () => {
+  describe('failures', () => {
+    it('are reported once to each node, and their end to the first', async () => {
       simulator.fault('incoming', { status: 500 }, 2);
       const one = enter();
       const [a, b] = [new Listener('a'), new Listener('b')];
@@ -348,7 +348,7 @@ describe('Account', () => {
       assert.deepEqual([a.bodies, b.bodies, late.bodies], [['1'], ['1'], ['1']]);
     });
 
-    it('when the first watcher has left, the next is told of the end', async () => {
+    it('are reported as ended to the next node if the first has left', async () => {
       simulator.fault('incoming', { status: 500 }, 2);
       const one = enter();
       const [a, b, c] = [new Listener('a'), new Listener('b'), new Listener('c')];
@@ -362,7 +362,7 @@ describe('Account', () => {
       assert.deepEqual([a.recoveries, b.recoveries, c.recoveries], [0, 1, 0]);
     });
 
-    it('nobody is told of listening to a service that is not there', async () => {
+    it('are not followed by a state listening', async () => {
       await simulator.setOnline(false);
       const a = new Listener('a');
       subscribe(enter(), a);
@@ -370,7 +370,7 @@ describe('Account', () => {
       assert.deepEqual(a.stateNames, ['failing']);
     });
 
-    it('after a redeploy during a failure, the new nodes are told of it, and of no recovery', async () => {
+    it('are reported to new nodes after a redeploy, without a recovery', async () => {
       simulator.fault('incoming', { status: 500 });
       const one = enter();
       const before = new Listener('a');
@@ -384,8 +384,8 @@ describe('Account', () => {
     });
   });
 
-  describe('redeploy (a poll in flight is not aborted, nor is its half-received answer dropped)', () => {
-    it('a poll in flight as the last member leaves is handed over to the next of the same login', async () => {
+  describe('a redeploy', () => {
+    it('gives a poll in flight to the next member of the login', async () => {
       const one = enter();
       await leaveWhilePolling(one);
       const two = enter();
@@ -398,7 +398,7 @@ describe('Account', () => {
       assert.equal(simulator.requests.filter(({ aborted }) => aborted).length, 0);
     });
 
-    it('what comes after everybody has left waits for the next', async () => {
+    it('keeps messages that arrive without members for the next member', async () => {
       const one = enter();
       await leaveWhilePolling(one);
       receive('1');
@@ -409,7 +409,7 @@ describe('Account', () => {
       assert.deepEqual(b.bodies, ['1']);
     });
 
-    it('never polls twice at a time, however often it is redeployed', async () => {
+    it('never causes two polls at the same time', async () => {
       let most = 0;
       simulator.on('change', () => {
         most = Math.max(most, simulator.polling('incoming'));
@@ -434,7 +434,7 @@ describe('Account', () => {
       for (const { deliveries } of listeners) assert.ok(deliveries.length <= 10);
     });
 
-    it('leaving waits for the rest of an answer that has begun to arrive, and keeps it', async () => {
+    it('waits for the rest of an answer that has begun to arrive', async () => {
       let finish = () => {};
       const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
         incoming.resume();
@@ -475,7 +475,7 @@ describe('Account', () => {
       await until(() => b.deliveries.length === 1);
     });
 
-    it('leaving twice is leaving once', async () => {
+    it('leaves only once', async () => {
       const [one, two] = [enter(), enter()];
       await Promise.all([one.leave(), one.leave()]);
       const a = new Listener('a');
@@ -485,7 +485,7 @@ describe('Account', () => {
     });
   });
 
-  it('says where something is that cannot be read, and goes on with the rest', async () => {
+  it('reports the place of unreadable data, and continues', async () => {
     const disk = new FakeDisk();
     disk.hold('{"kind":"incoming","records":[{"mess');
     const places: string[] = [];
@@ -511,7 +511,7 @@ describe('Account', () => {
       return { stores, changes: { storeName: 'failing', createStore } };
     };
 
-    it('while it fails nothing is polled and nothing lost, and it goes on by itself', async function () {
+    it('stops polls without a loss while it fails, and recovers', async function () {
       this.timeout(30_000);
       const { stores, changes } = failing(new FakeDisk());
       const one = enter(changes);
@@ -540,7 +540,7 @@ describe('Account', () => {
     /** `parallelPolls` + 2. */
     const mostUnderWay = 3;
 
-    it('that is slow to write has the next polled meanwhile, a few at most, and all come in order', async () => {
+    it('lets a few polls run ahead while it writes, in order', async () => {
       const disk = new FakeDisk();
       const { stores, changes } = failing(disk);
       const a = new Listener('a');
@@ -559,7 +559,7 @@ describe('Account', () => {
       assert.deepEqual(a.bodies, bodies);
     });
 
-    it('that fails has lost nothing of what was polled meanwhile, and no more is', async function () {
+    it('keeps messages that were polled when it failed', async function () {
       this.timeout(30_000);
       const { stores, changes } = failing(new FakeDisk());
       const a = new Listener('a');
@@ -580,7 +580,7 @@ describe('Account', () => {
       assert.deepEqual(a.bodies, bodies);
     });
 
-    it('that is slow to write has no more polled than a flow may have unacknowledged', async () => {
+    it('does not poll ahead of the limit of unacknowledged messages', async () => {
       const { stores, changes } = failing(new FakeDisk());
       const a = new Listener('a');
       a.acknowledge = 'flow';
@@ -592,7 +592,7 @@ describe('Account', () => {
       assert.equal(read(), maxOutstanding);
     });
 
-    it('that cannot be opened keeps the first poll from being made', async () => {
+    it('prevents the first poll if it cannot be opened', async () => {
       const disk = new FakeDisk();
       const { stores, changes } = failing(disk);
       const one = enter(changes);
@@ -606,7 +606,7 @@ describe('Account', () => {
       assert.equal(a.failures[0]?.code, 'SMS_STORE');
     });
 
-    it('on disk: another account of the same login begins where the earlier ended, and the earlier is not kept', async () => {
+    it('continues for a later account of the login, on disk', async () => {
       const folder = closing.add(await mkdtemp(join(tmpdir(), 'account-')), (path) =>
         rm(path, { recursive: true, force: true }),
       );
@@ -647,7 +647,7 @@ describe('Account', () => {
       assert.match([...keys].join(), /^[0-9a-f]{32}$/);
     });
 
-    it('an account of a store that outlives the process is not kept when everybody has left', async () => {
+    it('is released by an account without members if it is durable', async () => {
       const { changes } = failing(new FakeDisk());
       const seen = new Set<unknown>();
       for (let index = 0; index < 3; index++) {
@@ -659,7 +659,7 @@ describe('Account', () => {
       assert.equal(seen.size, 3);
     });
 
-    it('an account in memory knows what it did however long nobody was there, as one on disk does', async () => {
+    it('keeps its data in memory without members', async () => {
       const [clock, process] = [new VirtualClock(), createAccounts()];
       const join = () => process.join(settings({ clock }));
       const one = join();
@@ -670,7 +670,7 @@ describe('Account', () => {
       await Promise.all([two.leave(), clock.advance(1_000)]);
     });
 
-    it('an account whose store cannot write is kept with what it could not write', async () => {
+    it('keeps unwritten data in memory if it cannot write', async () => {
       const disk = new FakeDisk();
       const { stores, changes } = failing(disk);
       const one = enter(changes);
@@ -693,8 +693,8 @@ describe('Account', () => {
     });
   });
 
-  describe('acknowledge flow (at most 100 are out unacknowledged, then polling pauses)', () => {
-    it('pauses at 100 and goes on when one is acknowledged', async () => {
+  describe('acknowledge flow', () => {
+    it('pauses at 100 unacknowledged messages, and continues later', async () => {
       const one = enter();
       const a = new Listener('a');
       a.acknowledge = 'flow';
@@ -715,7 +715,7 @@ describe('Account', () => {
       );
     });
 
-    it('goes on when the node that holds them is taken away', async () => {
+    it('continues if their node is removed', async () => {
       const one = enter();
       const [a, b] = [new Listener('a'), new Listener('b')];
       a.acknowledge = 'flow';
@@ -728,7 +728,7 @@ describe('Account', () => {
     });
   });
 
-  describe('time and connections of its own', () => {
+  describe('its clock and connections', () => {
     /** Refuses every connection. */
     class NoConnections extends Dispatcher {
       asked = 0;
@@ -746,7 +746,7 @@ describe('Account', () => {
       }
     }
 
-    it('are the ones it is given', async () => {
+    it('are the given ones', async () => {
       const [clock, connections] = [new VirtualClock(), new NoConnections()];
       const one = enter({ baseUrl: 'http://sms.test', clock, createConnections: () => connections, pauseMs: 600_000 });
       const a = new Listener('a');
@@ -781,7 +781,7 @@ describe('Account', () => {
       return { node, outcomes };
     }
 
-    it('is held to the limits of another member, also while that is redeployed, and no more when it does not come back', async () => {
+    it('applies the limits of another member, also during its redeploy', async () => {
       const limits = { perHandset: 1, perHandsetMs: 3_600_000 };
       const { node, outcomes } = attachSender(enter({ id: 'first' }));
       const send = async () => {
@@ -810,7 +810,7 @@ describe('Account', () => {
       await node.close();
     });
 
-    it('looks at the texts that wait for their time when quiet hours are others, and not whenever an account node comes or goes', async () => {
+    it('checks scheduled messages only if quiet hours change', async () => {
       const quietHours = { from: 1_260, to: 420, timeZone: 'UTC' };
       const { node } = attachSender(enter({ id: 'first', quietHours }));
       const other = enter({ id: 'second', quietHours });
@@ -848,7 +848,7 @@ describe('Account', () => {
 
     const codeOf = ({ outcome }: OutcomeEvent) => ('code' in outcome ? outcome.code : undefined);
 
-    describe('a kept text', () => {
+    describe('a stored message', () => {
       const minute = 60_000;
 
       /** An account to whose service nobody gets through. */
@@ -867,7 +867,7 @@ describe('Account', () => {
         return { membership, abandoned, leave };
       }
 
-      it('is given up in its time when its node has been removed, whoever else is on the account', async () => {
+      it('expires in its time if its node was removed', async () => {
         const [clock, process] = [new VirtualClock(), createAccounts()];
         const one = enterAlone(clock, {}, process);
         const { node, outcomes } = attachSender(one.membership);
@@ -882,7 +882,7 @@ describe('Account', () => {
         await two.leave();
       });
 
-      it('that has left is followed for 7 s from the stop, also while half an answer arrives', async () => {
+      it('is followed for 7 s after a stop if it has left', async () => {
         const clock = new VirtualClock();
         const { membership } = enterAlone(clock);
         const { client } = membership;
@@ -911,7 +911,7 @@ describe('Account', () => {
         assert.ok(tookMs >= 7_000 && tookMs < 7_100, `${tookMs} ms`);
       });
 
-      it('whose request is under way as everybody leaves has its outcome, though a poll ends meanwhile that was left by those before', async () => {
+      it('gets its outcome if all members leave during its request', async () => {
         const [clock, process, disk] = [new VirtualClock(), createAccounts(), onDisk()];
         const one = enterAlone(clock, disk, process);
         let endPoll = () => {};
@@ -954,7 +954,7 @@ describe('Account', () => {
         await three.leave();
       });
 
-      describe('whose node has been removed', () => {
+      describe('without its node', () => {
         /** A text that waits in a store when the process ends, or the account with its last node. */
         async function leave(clock: VirtualClock, process: Accounts) {
           const store = new FailingStore();
@@ -969,7 +969,7 @@ describe('Account', () => {
         }
 
         for (const isRestarted of [false, true]) {
-          it(`is found and given up where a node is left that keeps nothing${isRestarted ? ', after a restart' : ''}`, async () => {
+          it(`expires if a node without keep is left${isRestarted ? ', after a restart' : ''}`, async () => {
             const [clock, process] = [new VirtualClock(), createAccounts()];
             const changes = await leave(clock, process);
             const two = enterAlone(clock, changes, isRestarted ? createAccounts() : process);
@@ -982,7 +982,7 @@ describe('Account', () => {
           });
         }
 
-        it('is found where it is left that keeps nothing any more, after a restart, on a store that others share', async () => {
+        it('is found after a restart in a shared store', async () => {
           const [clock, disk] = [new VirtualClock(), new FakeDisk()];
           const changes = { storeName: 'server', createStore: () => new FailingServer(disk) };
           const one = enterAlone(clock, changes);
@@ -999,7 +999,7 @@ describe('Account', () => {
           await two.leave();
         });
 
-        it('is looked for in no store of its own that is empty, which is not opened', async () => {
+        it('does not open an empty store', async () => {
           const [clock, process, store] = [new VirtualClock(), createAccounts(), new FailingStore()];
           for (const usesStore of [false, true, false]) {
             const one = enterAlone(clock, { storeName: 'a store', createStore: () => store }, process);
@@ -1014,7 +1014,7 @@ describe('Account', () => {
           [false, 'has kept it'],
           [true, 'has taken it over'],
         ] as const) {
-          it(`is found and given up by the process that ${what}, on a store that others share`, async () => {
+          it(`expires at the process that ${what}, in a shared store`, async () => {
             const [clock, disk] = [new VirtualClock(), new FakeDisk()];
             /** It finds what it has kept itself, and of others what is wanted. */
             class Server extends FailingServer {
@@ -1062,7 +1062,7 @@ describe('Account', () => {
           });
         }
 
-        it('is found and given up where no node is left that sends', async () => {
+        it('expires if no sending node is left', async () => {
           const [clock, process] = [new VirtualClock(), createAccounts()];
           const two = enterAlone(clock, await leave(clock, process), process);
           await clock.advance(minute);
@@ -1073,7 +1073,7 @@ describe('Account', () => {
         });
       });
 
-      it('waits as long as the service wants though its account goes with the last node, as in a full deploy', async () => {
+      it('waits for Retry-After although its account has no members', async () => {
         const tries: number[] = [];
         const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
           tries.push(performance.now());
@@ -1096,7 +1096,7 @@ describe('Account', () => {
         [15_000, 'is told of its end with what its node gave with it'],
         [2 * minute, 'is told of its end with what is in the store'],
       ] as const) {
-        it(`${what} when that comes back after ${awayMs / 1_000} s, though nothing but the text was left`, async () => {
+        it(`${what} if its node returns after ${awayMs / 1_000} s`, async () => {
           const [clock, process, store] = [new VirtualClock(), createAccounts(), new FailingStore()];
           const changes = { storeName: 'disk', createStore: () => new FailingStore(store.disk) };
           const one = enterAlone(clock, changes, process);
@@ -1116,7 +1116,7 @@ describe('Account', () => {
         });
       }
 
-      it('waits in memory for its node, however long nobody is on the account', async () => {
+      it('waits in memory for its node without members', async () => {
         const [clock, process] = [new VirtualClock(), createAccounts()];
         const one = enterAlone(clock, {}, process);
         const { node } = attachSender(one.membership);
@@ -1130,7 +1130,7 @@ describe('Account', () => {
       });
     });
 
-    it('accounts of two processes in one share nothing', () => {
+    it('shares nothing between two processes', () => {
       const members = [createAccounts(), createAccounts()].map((accounts) => accounts.join(settings()));
       for (const member of members) closing.add(member, (it) => it.leave());
       assert.notEqual(members[0]?.inbox, members[1]?.inbox);
@@ -1165,7 +1165,7 @@ describe('Account', () => {
       }
     }
 
-    it('a poll on demand gives the asker what came, once, and takes its turn', async () => {
+    it('gives the records of a poll on demand to its input, once', async () => {
       const one = enter();
       const taker = new Taken('asker');
       const outbox = closing.add(one.subscribe('outbox', taker.subscriber()), (it) => it.close());
@@ -1177,7 +1177,7 @@ describe('Account', () => {
       assert.deepEqual(taker.contexts, ['first', 'first']);
     });
 
-    it('watchers share one poll at the shortest interval', async () => {
+    it('shares one poll at the shortest interval', async () => {
       const one = enter();
       const [a, b] = [new Taken('a'), new Taken('b')];
       closing.add(one.subscribe('outbox', a.subscriber(600_000)), (it) => it.close());
@@ -1189,13 +1189,13 @@ describe('Account', () => {
       quick.close();
     });
 
-    it('an interval below a second is waited for like any other', async () => {
+    it('waits an interval below a second', async () => {
       const taken = new Taken('a');
       closing.add(enter().subscribe('outbox', taken.subscriber(20)), (it) => it.close());
       await until(() => taken.stateNames.filter((name) => name === 'waiting').length > 1);
     });
 
-    it('a failed poll on demand rejects and gives nothing', async () => {
+    it('rejects a failed poll on demand', async () => {
       const one = enter();
       const taker = new Taken('asker');
       const outbox = closing.add(one.subscribe('outbox', taker.subscriber()), (it) => it.close());

@@ -150,7 +150,7 @@ describe('importStore', () => {
     });
   }
 
-  it('goes on after a kill without what another instance has claimed', async () => {
+  it('continues after a kill without items that another instance claimed', async () => {
     const disks = [new FakeDisk(), new FakeDisk()] as const;
     await fill(new FailingStore(disks[0]), ['1', '2'], {});
     const [from, to] = [new FailingStore(disks[0]), new FailingStore(disks[1])];

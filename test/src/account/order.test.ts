@@ -14,7 +14,7 @@ import { Closing } from '../closing';
 
 const count = 3_000;
 
-describe('with parallelPolls 1, messages enter the flow in the order in which a service close by answered', function () {
+describe('messages with parallelPolls 1', function () {
   this.timeout(60_000);
   const closing = new Closing();
   afterEach(() => closing.run());
@@ -31,7 +31,7 @@ describe('with parallelPolls 1, messages enter the flow in the order in which a 
   };
 
   for (const [name, prepare] of Object.entries(stores)) {
-    it(`${count} of them, with the store ${name}`, async () => {
+    it(`enter the flow in order: ${count}, with the store ${name}`, async () => {
       const folder = closing.add(await mkdtemp(join(tmpdir(), 'sms-order-')), (it) => rm(it, { recursive: true }));
       const createStore = await prepare(folder);
       const service = closing.add(await startService(), (it) => it.stop());

@@ -11,7 +11,7 @@ import { until } from '../../until';
 import { Closing } from '../closing';
 import { FailingStore, FakeDisk } from '../store/failing-store';
 
-describe('what goes on in an account', () => {
+describe('the state of an account', () => {
   const closing = new Closing();
   let accounts: ReturnType<typeof createAccounts>;
   let simulator: Simulator;
@@ -80,7 +80,7 @@ describe('what goes on in an account', () => {
 
   const receive = (body: string) => simulator.receive({ from: '6421555001', to: '642100000001', body });
 
-  it('has no poll and nothing that waits before a node uses it', () => {
+  it('is empty before a node uses the account', () => {
     const { counts, ...rest } = enter().state();
     assert.deepEqual(rest, {
       polls: [],
@@ -92,7 +92,7 @@ describe('what goes on in an account', () => {
     assert.ok(Object.values(counts).every((count) => count === 0));
   });
 
-  it('has a poll since when it came to its state, and when it was last answered', async () => {
+  it('has the start of the state of a poll, and its last answer', async () => {
     const startedAt = Date.now();
     const membership = enter();
     listen(membership);
@@ -110,7 +110,7 @@ describe('what goes on in an account', () => {
     assert.deepEqual([poll()?.since, poll()?.lastAnswerAt], [failingSince, answeredAt]);
   });
 
-  it('counts what came, again or anew, over a time without members', async () => {
+  it('counts messages and duplicates across a time without members', async () => {
     const membership = enter();
     const deliveries = listen(membership, { acknowledge: 'auto' });
     const { messageId } = receive('one');
@@ -126,7 +126,7 @@ describe('what goes on in an account', () => {
     );
   });
 
-  it('tells what waits for the flow, and since when', async () => {
+  it('has the undelivered messages and their oldest time', async () => {
     const before = Date.now();
     const membership = enter();
     const deliveries = listen(membership, { ackTimeoutMs: 60_000 });
@@ -137,7 +137,7 @@ describe('what goes on in an account', () => {
     assert.ok(oldestAt >= before && oldestAt <= Date.now());
   });
 
-  it('tells that the store cannot be used, and why', async () => {
+  it('has the error of the store', async () => {
     const membership = enter();
     const deliveries = listen(membership, { acknowledge: 'auto' });
     await until(() => store?.isOpen);
@@ -149,7 +149,7 @@ describe('what goes on in an account', () => {
     store.failing.clear();
   });
 
-  describe('what the flow did not take', () => {
+  describe('an unhandled message', () => {
     async function giveUp(): Promise<{ membership: JoinedMembership; deliveries: FlowDelivery[]; id: string }> {
       const membership = enter();
       const deliveries = listen(membership);
@@ -160,7 +160,7 @@ describe('what goes on in an account', () => {
       return { membership, deliveries, id: entry.id };
     }
 
-    it('is an entry with what somebody needs to decide', async () => {
+    it('is an entry with the data for a decision', async () => {
       const { membership } = await giveUp();
       const { entries, total } = membership.entries('unhandled', 200);
       const [entry] = entries;
@@ -179,7 +179,7 @@ describe('what goes on in an account', () => {
       assert.deepEqual([unhandled, redelivered], [1, 1]);
     });
 
-    it('is delivered again, as redelivered', async () => {
+    it('can be delivered again, as redelivered', async () => {
       const { membership, deliveries, id } = await giveUp();
       assert.equal(await membership.act(id, 'deliver'), 'done');
       await until(() => deliveries.length === 3);
@@ -187,7 +187,7 @@ describe('what goes on in an account', () => {
       assert.deepEqual(discarded, []);
     });
 
-    it('is discarded, which one line tells of', async () => {
+    it('can be discarded, with one log line', async () => {
       const { membership, id } = await giveUp();
       assert.equal(await membership.act(id, 'discard'), 'done');
       assert.deepEqual(discarded, ['node']);
@@ -196,7 +196,7 @@ describe('what goes on in an account', () => {
         assert.equal(await membership.act(id, action), 'gone');
     });
 
-    it('is delivered to no node that is not deployed, and can still be discarded', async () => {
+    it('can only be discarded if its node is not deployed', async () => {
       const { membership, id } = await giveUp();
       subscription.close();
       assert.equal(await membership.act(id, 'deliver'), 'unfit');
@@ -204,14 +204,14 @@ describe('what goes on in an account', () => {
       assert.equal(await membership.act(id, 'discard'), 'done');
     });
 
-    it('is no text that could be sent', async () => {
+    it('cannot be sent', async () => {
       const { membership, id } = await giveUp();
       assert.equal(await membership.act(id, 'send'), 'unfit');
       assert.equal(membership.state().inbox.unhandled, 1);
     });
   });
 
-  it('has no entry, and takes no decision, before a node uses it', async () => {
+  it('has no entries and accepts no action before a node uses the account', async () => {
     const membership = enter();
     for (const state of ['kept', 'uncertain', 'unhandled'] as const) {
       assert.deepEqual(membership.entries(state, 200), { entries: [], total: 0 });
@@ -258,7 +258,7 @@ describe('what goes on in an account', () => {
     return Object.assign(send, { submit, refuse: () => sender.countRefused(), close: () => sender.close() });
   }
 
-  it('takes a decision about all of a state, however many they are, and says how many it does not fit', async () => {
+  it('applies an action to all entries of a state, and counts the rest', async () => {
     const membership = enter({ queueLimit: 1_000 });
     const { submit } = attachSender(membership);
     simulator.fault('send', { status: 503, headers: { 'retry-after': '60' } });
@@ -273,7 +273,7 @@ describe('what goes on in an account', () => {
     assert.equal(discarded.length, 401);
   });
 
-  it('knows the entries when the store is open, and opens it to know them where no node does', async () => {
+  it('opens the store to list entries if no node uses it', async () => {
     const first = enter();
     const send = attachSender(first);
     simulator.fault('send', { status: 500 }, 1);
@@ -291,7 +291,7 @@ describe('what goes on in an account', () => {
     assert.equal(createAccounts().join(membership.settings).knowsEntries(), true, 'where there is nothing to find');
   });
 
-  it('takes decisions about what is in memory when no node is left', async () => {
+  it('accepts actions for entries in memory without nodes', async () => {
     const memory = { storeName: 'memory', createStore: () => new MemoryStore() };
     const first = enter(memory);
     const { submit, close } = attachSender(first);
@@ -310,7 +310,7 @@ describe('what goes on in an account', () => {
     }
   });
 
-  it('knows what was counted of a login that is used again', async () => {
+  it('keeps the counts of a login that is used again', async () => {
     const countOf = async (apiKey: string) => {
       const membership = enter({ authentication: { type: 'bearer', apiKey } });
       attachSender(membership).refuse();
@@ -321,7 +321,7 @@ describe('what goes on in an account', () => {
     assert.deepEqual([await countOf('first'), await countOf('first')], [1, 2]);
   });
 
-  it('counts recipients that were accepted and refused, and texts that were not sent', async () => {
+  it('counts accepted and refused recipients, and unsent messages', async () => {
     const membership = enter();
     const send = attachSender(membership);
     await send(['6421555001', 'Nobody']);
@@ -335,7 +335,7 @@ describe('what goes on in an account', () => {
     assert.deepEqual(membership.countsToday(), membership.state().counts);
   });
 
-  it('says whenever something has changed, and nothing while nothing does', async () => {
+  it('reports changes, and only changes', async () => {
     let seen: AccountState | undefined;
     let changes = 0;
     let looking: NodeJS.Timeout | undefined;

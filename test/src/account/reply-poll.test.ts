@@ -4,7 +4,7 @@ import type { Member } from '../../../src/account/settings';
 import { SmsError } from '../../../src/errors';
 import type { Endpoint, Watcher } from '../../../src/polling/endpoint';
 
-describe('ReplyPoll (polling for the replies to open questions)', () => {
+describe('ReplyPoll', () => {
   let watchers: Set<Watcher>;
   let answers: number;
   let isHere: boolean;
@@ -51,7 +51,7 @@ describe('ReplyPoll (polling for the replies to open questions)', () => {
     for (const watcher of watchers) watcher.onRecovered();
   };
 
-  it('polls once for all that ask, for as long as one does', () => {
+  it('polls once for all open reply requests, as long as one is open', () => {
     poll.set('a', true);
     poll.set('b', true);
     poll.set('b', true);
@@ -62,7 +62,7 @@ describe('ReplyPoll (polling for the replies to open questions)', () => {
     assert.equal(watchers.size, 0);
   });
 
-  it('tells each that asks, once for each time that polling fails', () => {
+  it('reports each failure of polling once to each node', () => {
     poll.set('a', true);
     fail();
     poll.set('a', true);
@@ -74,7 +74,7 @@ describe('ReplyPoll (polling for the replies to open questions)', () => {
     assert.deepEqual(told.slice(2), ['a b recovered', 'a SMS_SERVICE', 'b SMS_SERVICE']);
   });
 
-  it('tells nobody who asks no more', () => {
+  it('does not report to a node without open reply requests', () => {
     poll.set('a', true);
     poll.set('b', true);
     poll.set('a', false);
@@ -82,7 +82,7 @@ describe('ReplyPoll (polling for the replies to open questions)', () => {
     assert.deepEqual(told, ['b SMS_SERVICE']);
   });
 
-  it('tells a node that was not deployed as soon as it is', () => {
+  it('reports to a node when it is deployed', () => {
     deployed.delete('a');
     poll.set('a', true);
     fail();
@@ -92,7 +92,7 @@ describe('ReplyPoll (polling for the replies to open questions)', () => {
     assert.deepEqual(told, ['a SMS_SERVICE']);
   });
 
-  it('tells nobody again after a deployment, unless there was an answer since', () => {
+  it('does not repeat a report after a redeploy, unless a poll succeeded', () => {
     poll.set('a', true);
     fail();
     isHere = false;
@@ -107,7 +107,7 @@ describe('ReplyPoll (polling for the replies to open questions)', () => {
     assert.deepEqual(told.slice(1), ['a recovered', 'a SMS_SERVICE']);
   });
 
-  it('waits for somebody in whose name to poll', () => {
+  it('waits for an account node before it polls', () => {
     isHere = false;
     poll.set('a', true);
     assert.equal(watchers.size, 0);

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { Stats } from '../../../src/account/stats';
 import { VirtualClock } from '../../virtual-clock';
 
-describe('what an account counts', () => {
-  it('is counted since the process started, and since midnight', async () => {
+describe('the counts of an account', () => {
+  it('start with the process, and at midnight', async () => {
     const clock = new VirtualClock(new Date(2026, 5, 1, 22).getTime());
     const stats = new Stats(clock);
     stats.sends.sent += 3;

@@ -98,7 +98,7 @@ describe('a reply request with answers', () => {
     assert.deepEqual(awaitedOf(side), [true]);
   });
 
-  it('does not end with an unclear reply, which is the last one if the time is up', async () => {
+  it('does not end with an unclear reply, and names the last at the end', async () => {
     const { side, node } = beginReceiving();
     ask(node);
     await side.pass(100);

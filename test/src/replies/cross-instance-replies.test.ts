@@ -91,7 +91,7 @@ describe('replies that other instances have read', () => {
     remember();
   });
 
-  it('close the question that they answer, though its text has left once more since', () => {
+  it('close their reply request, although its message was sent again', () => {
     leave('yes');
     remember();
     assert.equal(isOpen(), true);
@@ -117,7 +117,7 @@ describe('replies that other instances have read', () => {
     assert.equal(readLeft(question.id, look).result, undefined);
   });
 
-  it('answer it as the steps before in the same commit have left it', () => {
+  it('answer it after earlier steps of the same commit', () => {
     leave('yes');
     const changes = createChanges();
     changes.keep.set(question.id, { ...question, askedAt: 1_500 } as ReplyRequest);
@@ -125,14 +125,14 @@ describe('replies that other instances have read', () => {
     assert.equal(answered?.askedAt, 1_500);
   });
 
-  it('keep it closed as its text leaves once more before they are taken', () => {
+  it('keep it closed if its message leaves again before', () => {
     leave('yes');
     const step = textLeaves({ ...text, leftAt: 1_000 }, inBooks(known()));
     write((changes) => step.decide(look, changes)(true));
     assert.equal(isOpen(), false);
   });
 
-  it('keep it closed also where they are read as its text is settled, or leaves once more: that is decided anew', () => {
+  it('keep it closed if they are read in the step of the outcome', () => {
     const sent: Sent = { messageId: 'q1', recipients: [], accepted: [handset], failed: [] };
     for (const step of [
       settle(text, { by: 'settle', outcome: sent }, inBooks(known())),
@@ -153,7 +153,7 @@ describe('replies that other instances have read', () => {
     }
   });
 
-  it('cost a text nothing that leaves for the first time', () => {
+  it('are not read for a message that leaves for the first time', () => {
     const looked: string[] = [];
     const note: Look = (key) => {
       looked.push(key);
@@ -163,7 +163,7 @@ describe('replies that other instances have read', () => {
     assert.ok(looked.length > 0 && !looked.includes(replyKey(question.id)));
   });
 
-  it('end a question whose time is up', () => {
+  it('end a reply request whose time is up', () => {
     leave('yes');
     const step = endFollowUps([question], known(), true);
     write((changes) => {

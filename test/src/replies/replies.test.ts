@@ -16,7 +16,7 @@ describe('conversations', () => {
   const bodiesOf = (side: SendingSide) => side.received.map(({ body }: Partial<IncomingRecord>) => body);
   const lastReceived = (side: SendingSide) => side.received.at(-1) as IncomingRecord;
 
-  it('the first reply is the answer, though its text is sent once more and another comes after that', async () => {
+  it('use the first reply, although the message is sent again', async () => {
     const { side, node } = beginReceiving();
     side.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'well?', { messageId: 'asked', waitMs: 60_000, keep: forever, retryUncertain: true });
@@ -35,7 +35,7 @@ describe('conversations', () => {
     );
   });
 
-  it('also when the first is written down together with the mark that its text leaves once more', async () => {
+  it('use the first reply if it is written with the mark of a retry', async () => {
     const { side, node, store } = beginReceiving();
     side.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'well?', { messageId: 'asked', waitMs: 60_000, keep: forever, retryUncertain: true });
@@ -66,7 +66,7 @@ describe('conversations', () => {
     );
   });
 
-  it('of two texts with one messageId each has an end, whichever is answered', async () => {
+  it('end both requests of two messages with one messageId', async () => {
     const { side, node } = beginReceiving();
     for (const body of ['well?', 'so?']) {
       sendText(node, body, { messageId: 'asked', waitMs: 60_000 });
@@ -82,8 +82,8 @@ describe('conversations', () => {
     assert.equal(side.outbox.admin.state.awaitingReply, 0);
   });
 
-  describe('what a reply or status answers', () => {
-    it('a reply by messageId brings back the text and what was remembered', async () => {
+  describe('the message that a reply or status answers', () => {
+    it('is found by messageId, with its remembered value', async () => {
       const { side, node } = beginReceiving();
       sendText(node, 'Come?', {
         messageId: 'q1',
@@ -105,7 +105,7 @@ describe('conversations', () => {
       assert.equal(lastReceived(side).awaited, undefined);
     });
 
-    it('a status is matched by messageId only', async () => {
+    it('is found by messageId only for a status', async () => {
       const { side, node } = beginReceiving();
       sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
       await side.pass(100);
@@ -119,7 +119,7 @@ describe('conversations', () => {
     });
 
     for (const inReplyToId of [undefined, 'default', ' ']) {
-      it(`a message with ${inReplyToId === undefined ? 'no' : `the`} inReplyToId ${inReplyToId ?? ''} is matched by its handset, to the latest text`, async () => {
+      it(`is the latest to the handset, with ${inReplyToId === undefined ? 'no' : `the`} inReplyToId ${inReplyToId ?? ''}`, async () => {
         const { side, node } = beginReceiving();
         for (const value of [1, 2]) {
           sendText(node, `text ${value}`, { remember: { value } });
@@ -131,7 +131,7 @@ describe('conversations', () => {
       });
     }
 
-    it('and to the latest open question before that', async () => {
+    it('is the latest open reply request, if there is one', async () => {
       const { side, node } = beginReceiving();
       sendText(node, 'replyRequest', { remember: { value: 'q' }, waitMs: hour });
       await side.pass(1_000);
@@ -145,7 +145,7 @@ describe('conversations', () => {
       assert.equal(lastReceived(side).awaited, undefined);
     });
 
-    it('another id, another handset, and what is too old answer nothing', async () => {
+    it('is not found by another id, another handset, or too late', async () => {
       const { side, node } = beginReceiving();
       sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
       await side.pass(100);
@@ -158,7 +158,7 @@ describe('conversations', () => {
       assert.equal(lastReceived(side).sent, undefined);
     });
 
-    it('outlives the process', async () => {
+    it('survives a restart', async () => {
       const { side, node, store } = beginReceiving();
       sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
       await side.pass(1_000);
@@ -168,7 +168,7 @@ describe('conversations', () => {
       assert.equal(lastReceived(next).sent?.remembered, 1);
     });
 
-    it('is known from the moment that a text with a messageId of its own leaves', async () => {
+    it('is known when a message with an own messageId leaves', async () => {
       const { side, node } = beginReceiving();
       side.service.script.push({ takes: true, after: new Promise(() => {}) });
       sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
@@ -177,7 +177,7 @@ describe('conversations', () => {
       assert.equal(lastReceived(side).sent?.remembered, 1);
     });
 
-    it('a parameter of the service that is called so is not taken for it', async () => {
+    it('is not overridden by a parameter of the service', async () => {
       const { side, node } = beginReceiving();
       sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
       await side.pass(100);
@@ -186,8 +186,8 @@ describe('conversations', () => {
     });
   });
 
-  describe('ask and wait', () => {
-    it('is told when no replies can be polled, unless kept texts have told of an outage', async () => {
+  describe('reply requests', () => {
+    it('report failing polls, unless stored messages report the outage', async () => {
       const { side, node } = beginReceiving();
       const other = side.attach('other');
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
@@ -210,7 +210,7 @@ describe('conversations', () => {
       assert.equal(side.outbox.registrations.onPollFailing('gone', createError('serverError')), false);
     });
 
-    it('the first reply of each recipient, and for the others that none came in time', async () => {
+    it('end with the first reply of each recipient, or when the time is up', async () => {
       const { side, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
       await side.pass(100);
@@ -227,7 +227,7 @@ describe('conversations', () => {
       assert.equal(side.outbox.isSettled, true);
     });
 
-    it('ends at once for a recipient that failed, and opens no request if the message failed', async () => {
+    it('end immediately for a failed recipient', async () => {
       const { side, node } = beginReceiving();
       side.service.script.push(
         { takes: true, failed: [{ msisdn: '6421555124' }] },
@@ -241,7 +241,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555124: failed', '6421555123: timeout']);
     });
 
-    it('a reply by messageId answers its question, however many are open to the handset', async () => {
+    it('end by messageId, whatever others are open to the handset', async () => {
       const { side, node, store } = beginReceiving();
       for (let index = 0; index < 1_000; index++) sendText(node, 'Come?', { messageId: `q${index}`, waitMs: hour });
       await side.pass(1_000);
@@ -265,7 +265,7 @@ describe('conversations', () => {
       );
     }).timeout(20_000);
 
-    it('ends the wait if the first final status of the handset is not RCV', async () => {
+    it('end if the first final status of the handset is not RCV', async () => {
       const { side, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await side.pass(100);
@@ -276,7 +276,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555123: undelivered EXP']);
     });
 
-    it('does not end the wait by a later final status after RCV, also across a restart', async () => {
+    it('do not end by a later status after RCV, also across a restart', async () => {
       const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await side.pass(100);
@@ -291,7 +291,7 @@ describe('conversations', () => {
       assert.deepEqual([answersOf(node), answersOf(nextNode)], [[], ['6421555123: yes']]);
     });
 
-    it('a contact or group is answered by whoever replies with the messageId', async () => {
+    it('to a contact or group end with any reply with the messageId', async () => {
       const { side, node } = beginReceiving();
       sendText(node, 'Who can?', { messageId: 'q1', waitMs: hour, to: ['nurses'] });
       await side.pass(100);
@@ -300,7 +300,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['nurses: me']);
     });
 
-    it('without a messageId of its own the reply is matched by the one of the service, and by handset', async () => {
+    it('match by the messageId of the service and by handset', async () => {
       for (const more of [{ inReplyToId: 'made-1' }, {}]) {
         const { side, node } = beginReceiving();
         sendText(node, 'Come?', { waitMs: hour });
@@ -314,7 +314,7 @@ describe('conversations', () => {
       ['disk', new FailingStore()],
       ['Redis', new FailingServer()],
     ] as const) {
-      it(`a reply that no node wants is awaited, though the store had failed as it came (store: ${name})`, async () => {
+      it(`use a reply that no node receives, also if the store failed (${name})`, async () => {
         const side = new SendingSide({ store });
         const node = side.attach();
         const subscriber: InboxSubscriber = { id: 'in', wants: () => false, take: () => assert.fail() };
@@ -332,7 +332,7 @@ describe('conversations', () => {
       });
     }
 
-    describe('a reply by handset that comes before the answer of the service', () => {
+    describe('a reply by handset before the outcome is known', () => {
       async function reply<S extends FailingStore>(messageId?: string, used = new FailingStore() as S) {
         const surroundings = beginReceiving(used);
         const { side, node } = surroundings;
@@ -361,7 +361,7 @@ describe('conversations', () => {
       }
 
       for (const messageId of [undefined, 'q1']) {
-        it(`is held back until that is known, and is awaited then, ${messageId ?? 'without a messageId'}`, async () => {
+        it(`is held back until then, and then used, ${messageId ?? 'without a messageId'}`, async () => {
           await assertIsHeldBack(await reply(messageId));
         });
       }
@@ -371,7 +371,7 @@ describe('conversations', () => {
         ['disk', new FailingStore()],
         ['Redis', new FailingServer()],
       ] as const) {
-        it(`does not keep others from being polled meanwhile (store: ${name})`, async () => {
+        it(`does not stop other polls (store: ${name})`, async () => {
           const side = new SendingSide({ store });
           const accept = side.service.holdNext();
           sendText(side.attach(), 'Come?', { waitMs: hour });
@@ -386,7 +386,7 @@ describe('conversations', () => {
         });
       }
 
-      it('is held back on a server, too, where nothing of that is left', async () => {
+      it('is held back on Redis, and leaves nothing there', async () => {
         const held = await reply(undefined, new FailingServer());
         const { side, store } = held;
         await assertIsHeldBack(held, async () => {
@@ -397,7 +397,7 @@ describe('conversations', () => {
         assert.deepEqual(store.disk.items, []);
       });
 
-      it('and is taken over by another instance when this one dies', async () => {
+      it('is claimed by another instance if this one dies', async () => {
         const { side } = await reply(undefined, new FailingServer());
         const left = side.options.store as FailingServer;
         const items = left.disk.items.filter(({ part }) => part !== 'ledger');
@@ -413,7 +413,7 @@ describe('conversations', () => {
         assert.deepEqual(server.disk.items, []);
       });
 
-      it('is held back likewise when its text is tried once more a minute later', async () => {
+      it('is held back if its message is tried again a minute later', async () => {
         const { side, node } = beginReceiving();
         const fail = side.service.holdNext({ error: createError('uncertain') });
         const accept = side.service.holdNext();
@@ -430,7 +430,7 @@ describe('conversations', () => {
         assert.deepEqual(answersOf(node), ['6421555123: yes']);
       });
 
-      it('is an ordinary message when that takes longer than 60 s', async () => {
+      it('is an ordinary message after 60 s', async () => {
         const { side, node, accept, arriving } = await reply();
         await side.pass(51_000);
         await arriving;
@@ -440,7 +440,7 @@ describe('conversations', () => {
         assert.deepEqual(answersOf(node), []);
       });
 
-      it('is there after a crash', async () => {
+      it('survives a crash', async () => {
         const { side, store } = await reply();
         const left = copyDisk(store.disk);
         for (const text of store.disk.held.values()) left.hold(text);
@@ -452,7 +452,7 @@ describe('conversations', () => {
       });
     });
 
-    it('a reply that is being written down as the acceptance becomes known is not lost', async () => {
+    it('keeps a reply that is written while the acceptance arrives', async () => {
       const { side, node, store } = beginReceiving();
       const accept = side.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
@@ -468,7 +468,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555123: yes']);
     });
 
-    it('a reply that is written down together with the acceptance follows it', async () => {
+    it('delivers a reply after the acceptance of the same commit', async () => {
       const { side, node, store } = beginReceiving();
       const accept = side.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
@@ -486,7 +486,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555123: yes']);
     });
 
-    it('a question that was asked while a shared store failed is asked when it works again', async () => {
+    it('opens a reply request that was made while a shared store failed', async () => {
       const store = Object.assign(new FailingStore(), { shared: true as const });
       const { side, node } = beginReceiving(store);
       await side.pass(100);
@@ -501,7 +501,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555123: timeout']);
     });
 
-    it('a question runs out when that is written: a kill while the store fails would take it back, and a reply come then', async () => {
+    it('ends a reply request only when its end is written', async () => {
       const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000 });
       await side.pass(100);
@@ -513,7 +513,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555123: timeout']);
     });
 
-    it('what was never sent asks nobody, though the store turns out to have its mark as its end is told', async () => {
+    it('opens no reply request for a message that was never sent', async () => {
       const { side, node, store } = beginReceiving();
       let connect = () => {};
       const connects = new Promise<void>((resolve) => {
@@ -533,7 +533,7 @@ describe('conversations', () => {
       assert.deepEqual([answersOf(node), node.state?.awaitingReply, store.disk.entries.size], [[], 0, 0]);
     });
 
-    it('a text whose outcome became unknown while its store could not be opened asks nobody', async () => {
+    it('opens no reply request for an outcome that became unknown', async () => {
       const { side, node, store } = beginReceiving();
       const fail = side.service.holdNext({ error: createError('uncertain') });
       sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000, once: 'key' });
@@ -556,7 +556,7 @@ describe('conversations', () => {
       );
     });
 
-    it('a redeploy forgets no question of a text that is under way', async () => {
+    it('keeps the reply request of a message in flight over a redeploy', async () => {
       const { side, node, store } = beginReceiving();
       const accept = side.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
@@ -579,7 +579,7 @@ describe('conversations', () => {
       );
     });
 
-    it('a reply that comes before the acceptance is known follows the outcome', async () => {
+    it('delivers an early reply after the outcome', async () => {
       const { side, node } = beginReceiving();
       const answer = side.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
@@ -596,7 +596,7 @@ describe('conversations', () => {
       ['a kept text', { keep: forever }],
       ['a text with a key', { once: 'key' }],
     ] as const) {
-      it(`a reply to ${kind} whose outcome is on its way into the flow follows it`, async () => {
+      it(`delivers a reply to ${kind} after its outcome`, async () => {
         const { side, node, store } = beginReceiving();
         let flows = () => {};
         const flowing = new Promise<void>((resolve) => {
@@ -626,7 +626,7 @@ describe('conversations', () => {
       return side.restart(copyDisk(store.disk));
     }
 
-    it('a reply follows the outcome that enters the flow again after a crash', async () => {
+    it('delivers a reply after a repeated outcome of a crash', async () => {
       const next = await restartBeforeOutcome();
       const order: string[] = [];
       const back = next.attach();
@@ -643,14 +643,14 @@ describe('conversations', () => {
       assert.deepEqual(order, ['outcome', 'answer']);
     });
 
-    it('and is marked as the outcome is, since both may have entered it before', async () => {
+    it('marks it as the outcome, because both might be repetitions', async () => {
       const next = await restartBeforeOutcome();
       const back = next.attach();
       await next.pass(100);
       assert.deepEqual([back.ends, answersOf(back)], [['to 6421555123 again'], ['6421555123: yes again']]);
     });
 
-    it('a reply in the same moment as the deadline: one of the two', async () => {
+    it('sends a reply or a timeout if both come at the same moment', async () => {
       const { side, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await side.pass(100);
@@ -682,7 +682,7 @@ describe('conversations', () => {
       assert.deepEqual([answersOf(node), answersOf(back)], [[], ['6421555123: yes']]);
     });
 
-    it('a reply comes with what the node gave, though the store was closed as the outcome of its text came', async () => {
+    it('delivers the flow message although the store was closed at the outcome', async () => {
       const { side, node } = beginReceiving();
       const answer = side.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
@@ -702,7 +702,7 @@ describe('conversations', () => {
       );
     });
 
-    it('the store is closed for good once what is in flight has its outcome', async () => {
+    it('closes the store after the last outcome in flight', async () => {
       const { side, node } = beginReceiving();
       const answer = side.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
@@ -716,7 +716,7 @@ describe('conversations', () => {
       assert.deepEqual([node.ends, side.journal.mode], [['to 6421555123'], 'closed']);
     });
 
-    it('a reply that comes as the account is closed enters the flow once it is opened again, unmarked', async () => {
+    it('delivers a reply that came during the close after the next open', async () => {
       const { side, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await side.pass(100);
@@ -731,7 +731,7 @@ describe('conversations', () => {
       );
     });
 
-    it('nothing is polled for a question that has ended, though nobody is there to take its end', async () => {
+    it('does not poll for an ended request without its node', async () => {
       const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
       await side.pass(100);
@@ -752,7 +752,7 @@ describe('conversations', () => {
       assert.equal(next.outbox.isSettled, true);
     });
 
-    it('what nobody takes is forgotten 7 days after its time, and not before a node that is deployed can take it', async () => {
+    it('forgets an end 7 days after its time if its node is missing', async () => {
       const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await side.pass(100);
@@ -773,7 +773,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(late), ['6421555123: timeout again']);
     });
 
-    it('goes on after a crash, with the message of the flow', async () => {
+    it('continues after a crash, with the flow message', async () => {
       const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
       await side.pass(100);
@@ -796,7 +796,7 @@ describe('conversations', () => {
       ['a kept text', { keep: forever }],
       ['a kept text with a long message', { keep: forever, flowMessage: 'x'.repeat(5_000) }],
     ] as const) {
-      it(`and however long nothing ran: a question and a report of ${kind}`, async () => {
+      it(`continues after any time: a request and a report of ${kind}`, async () => {
         const { side, node, store } = beginReceiving();
         sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, reportMs: hour, ...more });
         await side.pass(100);
@@ -816,7 +816,7 @@ describe('conversations', () => {
       });
     }
 
-    it('nothing stays of what a text carries that asks nobody after all, whichever way it ends', async () => {
+    it('drops the flow message if no reply request opens', async () => {
       for (const keep of [undefined, forever]) {
         for (const turn of [
           { unreachable: true },
@@ -833,7 +833,7 @@ describe('conversations', () => {
       }
     });
 
-    it('a reply that may not have entered the flow before a crash enters it again, marked', async () => {
+    it('repeats an end after a crash with a mark', async () => {
       const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await side.pass(100);
@@ -845,7 +845,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(back), ['6421555123: yes again']);
     });
 
-    it('what ran out meanwhile ends after the replies that the service still has were read', async () => {
+    it('reads waiting replies before it ends overdue requests at the start', async () => {
       const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
       await side.pass(100);
@@ -862,7 +862,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(back), ['6421555123: yes', '6421555124: timeout']);
     });
 
-    it('nor does what runs out after the start end before that', async () => {
+    it('reads them also before requests that end after the start', async () => {
       const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000, to: ['6421555123', '6421555124'] });
       await side.pass(100);
@@ -885,7 +885,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(back).slice(3), ['6421555126: timeout']);
     });
 
-    it('and after 60 s at the latest', async () => {
+    it('ends overdue requests after 60 s at the latest', async () => {
       const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await side.pass(100);
@@ -897,7 +897,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(back), ['6421555123: timeout']);
     });
 
-    it('a clock that is set forward by hours fires no deadline', async () => {
+    it('does not end early if the clock is set forward by hours', async () => {
       const { side, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await side.pass(100);
@@ -908,7 +908,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555123: timeout']);
     });
 
-    it('with a clock that is set back, a reply answers what was asked last, and then what was asked before', async () => {
+    it('matches the latest request also if the clock is set back', async () => {
       const { side, node } = beginReceiving();
       sendText(node, 'Open the gate?', { messageId: 'q1', waitMs: hour });
       await side.pass(100);
@@ -925,7 +925,7 @@ describe('conversations', () => {
       );
     });
 
-    it('and a clock that is set forward by days keeps no reply from its question', async () => {
+    it('matches a reply if the clock is set forward by days', async () => {
       const { side, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await side.pass(100);
@@ -939,7 +939,7 @@ describe('conversations', () => {
       );
     });
 
-    it('nor does one that is set forward twice', async () => {
+    it('matches a reply if the clock is set forward twice', async () => {
       const { side, node } = beginReceiving();
       for (const id of ['q1', 'q2', 'q3']) {
         sendText(node, 'Come?', { messageId: id, waitMs: hour });
@@ -957,7 +957,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555123: yes', '6421555123: and yes']);
     });
 
-    it('a duplicate under a key opens no second question', async () => {
+    it('opens no second request for a duplicate', async () => {
       const { side, node } = beginReceiving();
       for (let time = 0; time < 2; time++) {
         sendText(node, 'Come?', { once: 'a', messageId: 'q1', waitMs: hour });
@@ -968,7 +968,7 @@ describe('conversations', () => {
       assert.equal(node.answers.length, 1);
     });
 
-    it('a kept text asks when it is through, and an uncertain one that is resolved', async () => {
+    it('opens after the acceptance or resolution of a stored message', async () => {
       const { side, node } = beginReceiving();
       side.service.script.push({ unreachable: true });
       sendText(node, 'Come?', { keep: forever, messageId: 'q1', waitMs: hour });
@@ -983,7 +983,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555123: sure']);
     });
 
-    describe('of a text whose outcome is unknown, and about which somebody decides', () => {
+    describe('for an unknown outcome that a user decides', () => {
       const [first, second] = ['6421555123', '6421555124'];
 
       async function begin(isShared = false) {
@@ -1007,7 +1007,7 @@ describe('conversations', () => {
         ['after it', false, false],
         ['after it, in a store that others share', false, true],
       ] as const) {
-        it(`a reply ${when} is told once, and no other end comes for its handset when the text has arrived`, async () => {
+        it(`delivers a reply ${when} once, and no other end after markSent`, async () => {
           const { side, node, decide, fail } = await begin(isShared);
           const reply = () => side.incoming(first, 'yes', { inReplyToId: 'q1' });
           if (isBefore) await reply();
@@ -1027,7 +1027,7 @@ describe('conversations', () => {
           assert.deepEqual(answersOf(node), [`${first}: yes`, `${second}: timeout`]);
         });
 
-        it(`a reply ${when} is the first, though the text is sent once more`, async () => {
+        it(`uses a reply ${when} as the first, although it is sent again`, async () => {
           const { side, node, decide, fail } = await begin(isShared);
           const reply = () => side.incoming(first, 'yes', { inReplyToId: 'q1' });
           if (isBefore) await reply();
@@ -1040,7 +1040,7 @@ describe('conversations', () => {
         });
       }
 
-      it('outlives the process', async () => {
+      it('survives a restart', async () => {
         const { side, store, decide, fail } = await begin();
         await fail();
         await side.incoming(first, 'yes', { inReplyToId: 'q1' });
@@ -1052,7 +1052,7 @@ describe('conversations', () => {
         assert.deepEqual(answersOf(back), [`${first}: yes`, `${second}: timeout`]);
       });
 
-      it('nothing is asked, polled or told when it is discarded', async () => {
+      it('opens no request if it is discarded', async () => {
         const { side, node, decide, fail } = await begin();
         await fail();
         assert.deepEqual([side.asking, node.state?.awaitingReply], [false, 0]);
@@ -1063,7 +1063,7 @@ describe('conversations', () => {
         assert.deepEqual([answersOf(node), side.received.length], [[], 2]);
       });
 
-      it('a final status that comes before the decision ends the wait', async () => {
+      it('ends by a final status from before the decision', async () => {
         const { side, node, decide, fail } = await begin();
         await fail();
         await side.status(first, 'EXP', 'q1');
@@ -1072,7 +1072,7 @@ describe('conversations', () => {
       });
     });
 
-    describe('a reply that is called back', () => {
+    describe('a reply by callback', () => {
       /** Two open questions to one handset, and a node that is called back. */
       async function ask() {
         const side = new SendingSide();
@@ -1108,14 +1108,14 @@ describe('conversations', () => {
       const told = (records: readonly InboxRecord[]) =>
         (records as IncomingRecord[]).map(({ sent, awaited }) => [sent?.messageId, awaited]);
 
-      it('answers one question, however often the service brings it again', async () => {
+      it('ends one request, although the service repeats it', async () => {
         const { node, called, arrive } = await ask();
         for (let time = 0; time < 3; time++) await arrive('callback');
         assert.deepEqual(answersOf(node), ['6421555123: yes']);
         assert.deepEqual(told(called), [['q2', true]]);
       });
 
-      it('is no news to a poll that brings it over and over for the question alone', async () => {
+      it('is a duplicate for polls of the request', async () => {
         const { side } = await ask();
         const record = { from: '6421555123', body: 'yes', messageId: 'm', isReply: false, via: 'poll' } as const;
         const outcomes: string[] = [];
@@ -1127,7 +1127,7 @@ describe('conversations', () => {
         assert.deepEqual(outcomes, ['new', 'repeated']);
       });
 
-      it('reaches the node that is called, though it was polled before for the question alone', async () => {
+      it('reaches its node although it was polled for the request', async () => {
         const { side, node, called, taker, arrive } = await ask();
         await arrive('poll');
         assert.deepEqual([answersOf(node), called.length], [['6421555123: yes'], 0]);
@@ -1138,7 +1138,7 @@ describe('conversations', () => {
       });
     });
 
-    it('where nobody else takes incoming messages, the reply waits for nobody', async () => {
+    it('does not wait for nodes if none receives messages', async () => {
       const side = new SendingSide();
       const node = side.attach();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
@@ -1150,7 +1150,7 @@ describe('conversations', () => {
       assert.equal(side.inbox.isSettled, false);
     });
 
-    it('nobody is looked for among all recipients for each of them', () => {
+    it('matches replies without a search of all recipients', () => {
       const to = Array.from({ length: 5_000 }, (_, index) => `6421${1_000_000 + index}`);
       const message = { to, body: 'Come?', messageId: 'q1' };
       const text = { id: 'text', node: 'send', message, options: { waitMs: hour }, subscribers: [] } as unknown as Text;
@@ -1163,7 +1163,7 @@ describe('conversations', () => {
       );
     });
 
-    it('thousands that an earlier process has asked are taken up in several turns of the event loop, and each ends', async () => {
+    it('resumes thousands of requests in several turns of the event loop', async () => {
       const { side, node, store } = beginReceiving();
       const to = Array.from({ length: 3_000 }, (_, index) => `64215${String(index).padStart(6, '0')}`);
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to });
@@ -1184,7 +1184,7 @@ describe('conversations', () => {
       assert.ok(back.replies.every((answer) => answer === 'timeout'));
     });
 
-    it('a thousand recipients are each asked once', async () => {
+    it('opens one request for each of a thousand recipients', async () => {
       const { side, node } = beginReceiving();
       const to = Array.from({ length: 1_000 }, (_, index) => `64215${String(index).padStart(6, '0')}`);
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to });

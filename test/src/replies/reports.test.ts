@@ -23,7 +23,7 @@ function reportsOf({ reports }: FakeNode): string[] {
   });
 }
 
-describe('a report of what became of a text', () => {
+describe('a report', () => {
   const [first, second, third] = ['6421555001', '6421555002', '6421555003'] as const;
 
   async function begin({
@@ -36,7 +36,7 @@ describe('a report of what became of a text', () => {
     return surroundings;
   }
 
-  it('comes once, when all that were accepted have a final status, with what the node gave', async () => {
+  it('comes once when all accepted recipients have a final status', async () => {
     const { side, node } = await begin();
     assert.deepEqual([side.outbox.admin.state.awaitingReport, side.reporting, side.asking], [1, true, false]);
     await side.status(first, 'SNT', 'm1');
@@ -58,7 +58,7 @@ describe('a report of what became of a text', () => {
     assert.equal(node.state?.awaitingReply, 0);
   });
 
-  it('says undelivered when none has got it, partly when some have, with the code and what it means', async () => {
+  it('is undelivered or partly, with code and description', async () => {
     const { side, node } = await begin();
     sendText(node, 'hello', { messageId: 'm2', to: [first, second], reportMs: hour });
     await side.pass(100);
@@ -74,7 +74,7 @@ describe('a report of what became of a text', () => {
     ]);
   });
 
-  it('says unknown when the time is up, and who is pending', async () => {
+  it('is unknown with the pending recipients when the time is up', async () => {
     const { side, node } = await begin();
     await side.status(first, 'RCV', 'm1');
     await side.pass(hour - 200);
@@ -83,12 +83,12 @@ describe('a report of what became of a text', () => {
     assert.deepEqual(reportsOf(node), [`unknown: ${first} |  | ${second}`]);
   });
 
-  it('comes at once where there is no time', async () => {
+  it('comes immediately with a time of 0', async () => {
     const { node } = await begin({ reportMs: 0 });
     assert.deepEqual(reportsOf(node), [`unknown:  |  | ${first} ${second}`]);
   });
 
-  it('goes by the first final status of a handset, and a code that is not known is not final', async () => {
+  it('counts the first final status, and no unknown code', async () => {
     const { side, node } = await begin();
     await side.status(first, 'QUE', 'm1');
     await side.status(first, 'EXP', 'm1');
@@ -97,7 +97,7 @@ describe('a report of what became of a text', () => {
     assert.deepEqual(reportsOf(node), [`partly: ${second} | EXP ${first} | `]);
   });
 
-  it('is of those who were accepted', async () => {
+  it('covers the accepted recipients', async () => {
     const { side, node } = beginReceiving();
     side.service.script.push({ takes: true, failed: [{ msisdn: second }] });
     sendText(node, 'hello', { messageId: 'm1', to: [first, second], reportMs: hour });
@@ -109,7 +109,7 @@ describe('a report of what became of a text', () => {
   });
 
   for (const error of ['forbidden', 'uncertain'] as const) {
-    it(`does not come of a text that nobody is known to have accepted: ${error}`, async () => {
+    it(`does not come without an accepted recipient: ${error}`, async () => {
       const { side, node } = beginReceiving();
       side.service.script.push({ takes: true, error: createError(error) });
       sendText(node, 'hello', { messageId: 'm1', reportMs: hour });
@@ -122,7 +122,7 @@ describe('a report of what became of a text', () => {
   }
 
   describe('counts statuses', () => {
-    it('from the moment that a text with a messageId of its own leaves, after its outcome', async () => {
+    it('from the moment that a message with an own messageId leaves', async () => {
       const { side, node } = beginReceiving();
       const accept = side.service.holdNext();
       sendText(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour });
@@ -134,7 +134,7 @@ describe('a report of what became of a text', () => {
       assert.deepEqual([node.ends, reportsOf(node)], [[`to ${first}`], [`delivered: ${first} |  | `]]);
     });
 
-    it('from its acceptance by the messageId that the service has made', async () => {
+    it('from its acceptance by the messageId of the service', async () => {
       const { side, node } = beginReceiving();
       sendText(node, 'hello', { to: [first], reportMs: hour });
       await side.pass(100);
@@ -143,7 +143,7 @@ describe('a report of what became of a text', () => {
       assert.equal(node.reports[0]?.messageId, 'made-1');
     });
 
-    it('of its handset alone, where several texts have one messageId', async () => {
+    it('of its handset only, if messages share a messageId', async () => {
       const { side, node } = await begin({ to: [first] });
       sendText(node, 'hello', { messageId: 'm1', to: [second], reportMs: hour });
       await side.pass(100);
@@ -152,7 +152,7 @@ describe('a report of what became of a text', () => {
       assert.deepEqual(reportsOf(node), [`delivered: ${first} |  | `, `undelivered:  | EXP ${second} | `]);
     });
 
-    it('not those to an earlier text with the same messageId', async () => {
+    it('but not those of an earlier message with its messageId', async () => {
       const { side, node } = await begin({ to: [first] });
       await side.status(first, 'EXP', 'm1');
       sendText(node, 'hello again', { messageId: 'm1', to: [first], reportMs: hour });
@@ -162,7 +162,7 @@ describe('a report of what became of a text', () => {
       assert.deepEqual(reportsOf(node), [`undelivered:  | EXP ${first} | `, `delivered: ${first} |  | `]);
     });
 
-    it('that come before the text is sent once more, since its outcome was unknown', async () => {
+    it('from before a retry of the message', async () => {
       const { side, node } = beginReceiving();
       side.service.script.push({ takes: true, error: createError('uncertain') });
       sendText(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour, keep: forever, retryUncertain: true });
@@ -172,7 +172,7 @@ describe('a report of what became of a text', () => {
       assert.deepEqual([side.service.tries, reportsOf(node)], [2, [`delivered: ${first} |  | `]]);
     });
 
-    it('that nodes for statuses get as ever, without a mark', async () => {
+    it('which sms-status nodes also get, without a mark', async () => {
       const { side } = await begin({ to: [first] });
       await side.status(first, 'RCV', 'm1');
       const [{ messageId } = { messageId: undefined }] = side.received;
@@ -201,7 +201,7 @@ describe('a report of what became of a text', () => {
       assert.deepEqual(side.inbox.state, { undelivered: 0, unhandled: 1 });
     });
 
-    it('that are the same over and over let the poll slow down', async () => {
+    it('but lets repeated ones slow the poll down', async () => {
       const side = new SendingSide();
       sendText(side.attach(), 'hello', { messageId: 'm1', to: [first], reportMs: hour });
       await side.pass(100);
@@ -217,7 +217,7 @@ describe('a report of what became of a text', () => {
     const createSnt = (from: string) =>
       ({ messageId: 'st', inReplyToId: 'm1', from, statusCode: 'SNT', final: false, via: 'poll' }) as const;
 
-    it('that were polled while the store failed, when it is back', async () => {
+    it('from a failure of the store, after its recovery', async () => {
       const { side, node, store } = await begin({ to: [first] });
       store.failing.add('commit').add('open').add('recall');
       const arriving = side.status(first, 'RCV', 'm1');
@@ -229,8 +229,8 @@ describe('a report of what became of a text', () => {
     });
   });
 
-  describe('of a contact or group', () => {
-    it('says that it is pending when the time is up, and lists the handsets that report for it', async () => {
+  describe('for a contact or group', () => {
+    it('lists it as pending, beside its handsets', async () => {
       const { side, node } = await begin({ to: ['nurses', first] });
       await side.status('6421555777', 'RCV', 'm1');
       await side.status(first, 'RCV', 'm1');
@@ -240,7 +240,7 @@ describe('a report of what became of a text', () => {
       assert.deepEqual(reportsOf(node), [`unknown: ${first} 6421555777 | EXP 6421555778 | nurses`]);
     });
 
-    it('lists nothing that an earlier text with the same messageId has come to', async () => {
+    it('ignores statuses of an earlier message with its messageId', async () => {
       const { side, node } = await begin({ to: ['nurses'] });
       await side.status('6421555777', 'RCV', 'm1');
       await side.pass(hour);
@@ -251,7 +251,7 @@ describe('a report of what became of a text', () => {
       assert.deepEqual(reportsOf(node), ['unknown: 6421555777 |  | nurses', 'unknown:  | EXP 6421555777 | nurses']);
     });
 
-    it('takes nothing from an earlier text with the same messageId that is not reported on yet', async () => {
+    it('leaves statuses to an earlier message with its messageId', async () => {
       const { side, node } = await begin({ to: [first, second] });
       await side.status(first, 'RCV', 'm1');
       sendText(node, 'hello again', { messageId: 'm1', to: ['nurses'], reportMs: hour });
@@ -261,8 +261,8 @@ describe('a report of what became of a text', () => {
     });
   });
 
-  describe('outlives', () => {
-    it('the process: what came before, and comes after', async () => {
+  describe('survives', () => {
+    it('a restart, with statuses from before and after', async () => {
       const { side, node, store } = await begin();
       await side.status(first, 'RCV', 'm1');
       const next = side.restart(copyDisk(store.disk));
@@ -276,7 +276,7 @@ describe('a report of what became of a text', () => {
       assert.deepEqual(back.reports[0]?.flowMessage, JSON.stringify({ payload: 'hello' }));
     });
 
-    it('it with a message that is too long to be written at every step', async () => {
+    it('a restart with a large flow message', async () => {
       const flowMessage = 'x'.repeat(5_000);
       const { side, store } = await begin({ keep: forever, flowMessage });
       const next = side.restart(copyDisk(store.disk));
@@ -285,7 +285,7 @@ describe('a report of what became of a text', () => {
       assert.equal(back.reports[0]?.flowMessage, flowMessage);
     });
 
-    it('it when all is known and it has not entered the flow, which it then may have done before', async () => {
+    it('a restart before it entered the flow, and is then marked', async () => {
       const { side, node, store } = await begin({ to: [first] });
       node.isFlowing = false;
       await side.status(first, 'RCV', 'm1');
@@ -295,7 +295,7 @@ describe('a report of what became of a text', () => {
       assert.deepEqual(reportsOf(back), [`delivered: ${first} |  |  again`]);
     });
 
-    it('its time meanwhile: the statuses that the service still has are read first', async () => {
+    it('its time, after the statuses that the service still has', async () => {
       const { side, store } = await begin();
       const disk = copyDisk(store.disk);
       await side.clock.advance(2 * hour);
@@ -312,7 +312,7 @@ describe('a report of what became of a text', () => {
       assert.deepEqual(reportsOf(back), [`unknown: ${first} |  | ${second}`]);
     });
 
-    it('it for 60 s at most where no statuses can be read', async () => {
+    it('its time for at most 60 s if statuses cannot be read', async () => {
       const { side, store } = await begin();
       const disk = copyDisk(store.disk);
       await side.clock.advance(2 * hour);
@@ -322,7 +322,7 @@ describe('a report of what became of a text', () => {
       assert.deepEqual(reportsOf(back), [`unknown:  |  | ${first} ${second}`]);
     });
 
-    it('a redeploy, with the message as it was given', async () => {
+    it('a redeploy, with the flow message of the input', async () => {
       const { side, node } = await begin({ to: [first] });
       await node.node.close();
       await side.status(first, 'RCV', 'm1');
@@ -334,7 +334,7 @@ describe('a report of what became of a text', () => {
     });
   });
 
-  it('is given up 7 days after its time when its node is not deployed any more', async () => {
+  it('is dropped 7 days after its time without its node', async () => {
     const { side, node } = await begin();
     await node.node.close();
     await side.pass(hour + 7 * 24 * hour);
@@ -344,7 +344,7 @@ describe('a report of what became of a text', () => {
     assert.deepEqual(reportsOf(back), []);
   });
 
-  it('comes beside the answers to the questions of its text', async () => {
+  it('comes beside answers to reply requests', async () => {
     const { side, node } = await begin({ waitMs: hour });
     assert.deepEqual([side.asking, side.reporting], [true, true]);
     await side.incoming(first, 'yes', { inReplyToId: 'm1' });
@@ -355,7 +355,7 @@ describe('a report of what became of a text', () => {
     assert.deepEqual([side.outbox.hasMessages, side.outbox.isSettled], [false, true]);
   });
 
-  it('makes nothing known to replies and statuses: that is for `remember`', async () => {
+  it('does not add `sent` to replies and statuses', async () => {
     const { side } = await begin({ to: [first] });
     await side.incoming(first, 'thanks');
     await side.status(first, 'RCV', 'm1');
@@ -366,7 +366,7 @@ describe('a report of what became of a text', () => {
     assert.equal((side.received[0] as IncomingRecord).awaited, undefined);
   });
 
-  it('does not come a second time for a duplicate of `once`', async () => {
+  it('does not come again for a duplicate of `once`', async () => {
     const { side, node } = await begin({ to: [first], once: 'key' });
     sendText(node, 'hello', { to: [first], once: 'key', reportMs: hour });
     await side.pass(100);
@@ -376,7 +376,7 @@ describe('a report of what became of a text', () => {
     assert.equal(node.reports.length, 1);
   });
 
-  it('comes of a text whose unknown outcome a status resolves, which counts', async () => {
+  it('counts the status that resolves an unknown outcome', async () => {
     const { side, node } = beginReceiving();
     side.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour, resolveMs: 20_000 });
@@ -386,7 +386,7 @@ describe('a report of what became of a text', () => {
     assert.deepEqual([node.ends, reportsOf(node)], [[`to ${first}`], [`delivered: ${first} |  | `]]);
   });
 
-  it('comes of a text of which somebody says that it has arrived, with what was known of it before', async () => {
+  it('counts earlier statuses after markSent', async () => {
     const { side, node } = beginReceiving();
     side.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'hello', { messageId: 'm1', to: [first, second], reportMs: hour, keep: forever });

@@ -20,7 +20,7 @@ class ReadStore extends FailingStore {
   }
 }
 
-describe('what is looked up for what comes in', () => {
+describe('the lookup of remembered messages', () => {
   function begin(store = new ReadStore()) {
     const side = new SendingSide({ store, sentMs: hourMs });
     const node = side.attach();
@@ -31,7 +31,7 @@ describe('what is looked up for what comes in', () => {
   const sentWith = ({ received }: SendingSide) =>
     (received.at(-1)?.sent as { remembered?: unknown } | undefined)?.remembered;
 
-  it('is read at once with what is remembered of a text that it names', async () => {
+  it('reads the value of a named message in one step', async () => {
     const { side, store, node } = begin();
     sendText(node, 'well?', { messageId: 'q1', remember: { value: 7 } });
     await side.pass(100);
@@ -44,12 +44,12 @@ describe('what is looked up for what comes in', () => {
     assert.deepEqual(store.takeReadings(), [['request', 'sent', 'status', 'statuses']]);
   });
 
-  describe('in a store that others share', () => {
+  describe('in a shared store', () => {
     class SharedStore extends ReadStore {
       readonly shared = true as const;
     }
 
-    it('is what others remember, too', async () => {
+    it('finds messages of other instances', async () => {
       const { side, node, store } = begin(new SharedStore());
       await side.pass(100);
       const other = begin(new SharedStore());
@@ -69,7 +69,7 @@ describe('what is looked up for what comes in', () => {
     });
   });
 
-  it('is found when a store that fails is back, which it waits for', async () => {
+  it('waits for a failing store', async () => {
     const { side, store, node } = begin();
     await side.pass(100);
     store.failing.add('commit').add('open');

@@ -10,7 +10,7 @@ const [a, b] = ['6421555123', '6421555124'] as const;
 const keep = forever;
 
 /** Replies whose text was not accepted, or not yet. */
-describe('who was not asked', () => {
+describe('handsets without an open reply request', () => {
   /** What the last message that was received answers, and whether it was awaited. */
   const lastOf = (side: SendingSide) => {
     const { sent, awaited } = side.received.at(-1) as IncomingRecord;
@@ -24,7 +24,7 @@ describe('who was not asked', () => {
   const outages = { 503: unavailable, 401: () => createError('unauthorized'), unreachable: undefined };
 
   for (const [name, create] of Object.entries(outages)) {
-    describe(`while its text waits for the end of an outage (${name})`, () => {
+    describe(`while the message waits in an outage (${name})`, () => {
       async function wait() {
         const surroundings = beginReceiving();
         const { side, node } = surroundings;
@@ -36,7 +36,7 @@ describe('who was not asked', () => {
         return surroundings;
       }
 
-      it('a message without an id answers the question before', async () => {
+      it('matches a message without an id to the request before', async () => {
         const { side, node } = await wait();
         assert.equal(side.outbox.admin.state.awaitingReply, 1);
         await side.incoming(a, 'yes');
@@ -46,7 +46,7 @@ describe('who was not asked', () => {
         assert.deepEqual(answersOf(node), [`${a}: yes`]);
       });
 
-      it('and its own once it has been sent', async () => {
+      it('matches its own request after it is sent', async () => {
         const { side, node } = await wait();
         side.service.otherwise = { takes: true };
         await side.pass(hour / 2);
@@ -62,7 +62,7 @@ describe('who was not asked', () => {
     ['waits for the end of an outage', false, unavailable()],
     ['waits to be sent again', true, createError('uncertain')],
   ] as const) {
-    it(`nobody when a text is discarded that ${name}`, async () => {
+    it(`open none if a message is discarded that ${name}`, async () => {
       const { side, node, store } = beginReceiving();
       side.service.otherwise = { error };
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, keep, retryUncertain });
@@ -76,7 +76,7 @@ describe('who was not asked', () => {
     });
   }
 
-  it('a reply that has come all the same is told when its text is discarded', async () => {
+  it('delivers an early reply if its message is discarded', async () => {
     const { side, node } = beginReceiving();
     side.service.otherwise = { error: createError('uncertain') };
     sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, keep, retryUncertain: true });
@@ -88,7 +88,7 @@ describe('who was not asked', () => {
     assert.deepEqual(answersOf(node), [`${a}: yes`]);
   });
 
-  it('nobody when the node of a text that waits is gone', async () => {
+  it('open none if the node of a waiting message is removed', async () => {
     const { side, node, store } = beginReceiving();
     side.attach('other');
     side.service.otherwise = { error: unavailable() };
@@ -100,7 +100,7 @@ describe('who was not asked', () => {
   });
 
   for (const [name, options] of Object.entries({ 'only sent': {}, kept: { keep }, 'with a key': { once: 'key' } })) {
-    it(`a reply to a text (${name}) whose outcome turns out to be unknown follows it`, async () => {
+    it(`deliver a reply after an unknown outcome (${name})`, async () => {
       const { side, node, store } = beginReceiving();
       const fail = side.service.holdNext({ error: createError('uncertain') });
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, ...options });
@@ -113,7 +113,7 @@ describe('who was not asked', () => {
     });
   }
 
-  it('and after a crash between the two', async () => {
+  it('deliver it after a crash between the two', async () => {
     const { side, node, store } = beginReceiving();
     side.service.holdNext();
     sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, keep });
@@ -126,7 +126,7 @@ describe('who was not asked', () => {
   });
 
   for (const Store of [FailingStore, FailingServer]) {
-    it(`whoever a crash has left out, in a ${Store.name}`, async () => {
+    it(`are known after a crash, in a ${Store.name}`, async () => {
       const { side, node, store } = beginReceiving(new Store());
       sendText(node, 'Q1?', { messageId: 'q1', waitMs: hour });
       await side.pass(100);
@@ -144,7 +144,7 @@ describe('who was not asked', () => {
     });
   }
 
-  it('by a text that was in flight, and was refused: a message without an id answers the question before', async () => {
+  it('match the request before if the message was refused', async () => {
     const { side, node } = beginReceiving();
     sendText(node, 'Q1?', { messageId: 'q1', waitMs: hour });
     await side.pass(100);
@@ -159,7 +159,7 @@ describe('who was not asked', () => {
     assert.deepEqual([node.ends, answersOf(node)], [[`to ${a}`, 'SMS_FORBIDDEN'], [`${a}: yes`]]);
   });
 
-  it('by a text that did not reach the handset: what was sent before counts', async () => {
+  it('match the earlier message if the later did not reach the handset', async () => {
     for (const messageId of [undefined, 'm2']) {
       const { side, node } = beginReceiving();
       const own = messageId === undefined ? {} : { messageId };
@@ -178,7 +178,7 @@ describe('who was not asked', () => {
     }
   });
 
-  it('who may have been reached is known by the handset all the same', async () => {
+  it('match by handset if the message might have arrived', async () => {
     const { side, node } = beginReceiving();
     side.service.script.push({ error: createError('uncertain') });
     sendText(node, 'first', { messageId: 'm1', remember: { value: 1 } });
@@ -187,7 +187,7 @@ describe('who was not asked', () => {
     assert.deepEqual(lastOf(side), ['m1', undefined]);
   });
 
-  it('a text that asked is known no longer than others, but for its open questions', async () => {
+  it('know a message no longer than others, except open requests', async () => {
     const side = new SendingSide({ sentMs: hour });
     const node = side.attach();
     side.receive();
@@ -204,7 +204,7 @@ describe('who was not asked', () => {
     assert.deepEqual(lastOf(side), [undefined, undefined]);
   });
 
-  it('white space around RCV and around a messageId of the service says nothing', async () => {
+  it('ignore white space around RCV and messageIds', async () => {
     const { side, node } = beginReceiving();
     sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
     await side.pass(100);
