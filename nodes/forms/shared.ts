@@ -188,6 +188,9 @@ function prepareField(
   if (visible[0] !== input[0]) {
     label.attr('id', `${id}-label`).on('click', () => input.typedInput('focus'));
     visible.attr('aria-labelledby', `${id}-label`);
+    // The button that chooses the type names the field too, because it can be all that the field shows.
+    const chooser = input.next('.red-ui-typedInput-container').find('.red-ui-typedInput-type-select');
+    chooser.attr({ id: `${id}-chooser`, 'aria-labelledby': `${id}-label ${id}-chooser` });
     // The TypedInput itself follows only the keys.
     visible.on('input', () => input.val(input.typedInput('value')));
   }

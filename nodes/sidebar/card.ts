@@ -133,6 +133,11 @@ export class Card {
     }
   }
 
+  /** Whether the account needs attention before the others. */
+  get isFailing(): boolean {
+    return this.#dot.dataset.health === 'bad';
+  }
+
   /** Time has passed. */
   tick(): void {
     const { running } = this.#account;

@@ -14,6 +14,8 @@ export class Choices<Name extends string> {
   readonly #onChosen: (name: Name) => void;
   #choices: readonly Choice<Name>[] = [];
   #isBusy = false;
+  /** The entry that the buttons are about, for a screen reader; blank if they are about all. */
+  #subject = '';
 
   /** @param onChosen somebody wants something done, and has been asked where that is needed */
   constructor(choices: readonly Choice<Name>[], onChosen: (name: Name) => void) {
@@ -25,6 +27,13 @@ export class Choices<Name extends string> {
   offer(choices: readonly Choice<Name>[]): void {
     if (JSON.stringify(choices) === JSON.stringify(this.#choices)) return;
     this.#choices = choices;
+    if (!this.element.dataset.asks) this.#show();
+  }
+
+  /** Names the entry that the buttons are about, because many entries have the same buttons. */
+  describe(subject: string): void {
+    if (subject === this.#subject) return;
+    this.#subject = subject;
     if (!this.element.dataset.asks) this.#show();
   }
 
@@ -45,6 +54,7 @@ export class Choices<Name extends string> {
     const buttons = this.#choices.map((choice) =>
       button(choice.label, () => (choice.question ? this.#ask(choice) : this.#choose(choice)), {
         'data-action': choice.name,
+        ...(this.#subject !== '' && { 'aria-label': `${choice.label}: ${this.#subject}` }),
       }),
     );
     this.element.replaceChildren(...buttons);

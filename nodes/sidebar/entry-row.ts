@@ -75,6 +75,7 @@ export class EntryRow {
     if (error) parts.push(element('div', { class: 'sms-muted' }, error.message));
     // It goes by itself to the first that takes it.
     if (node === '') parts.push(element('div', { class: 'sms-muted' }, say('noNode')));
+    this.choices.describe(describeParties(entry));
     this.choices.offer(this.#choices.filter(({ name }) => node !== '' || name !== 'deliver'));
     const shownNode = RED.nodes.node(node);
     if (shownNode) {

@@ -53,6 +53,7 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
       list.say('refusal' in answer ? explain(answer) : say('optOuts.removed', { number: msisdn }));
       await list.refresh();
     });
+    remove.describe(msisdn);
     const since = element('span', { class: 'sms-muted' }, formatMoment(at, now()));
     const how = element('span', { class: 'sms-muted' }, say(`optOuts.${via}`));
     return element('li', { class: 'sms-entry sms-opt-out' }, element('strong', {}, msisdn), since, how, remove.element);

@@ -136,10 +136,14 @@ class Tab {
       const card = this.#shown.get(account.id) ?? new Card(account, this.#now);
       this.#shown.set(account.id, card);
       card.update(account, this.#isEditing);
-      return card.element;
+      return card;
     });
+    cards.sort((one, other) => Number(other.isFailing) - Number(one.isFailing));
     for (const id of gone) this.#shown.delete(id);
-    arrange(this.#cards, cards);
+    arrange(
+      this.#cards,
+      cards.map((card) => card.element),
+    );
   }
 
   #explain(count: number): string {

@@ -2,9 +2,9 @@ import type { Page } from 'playwright-core';
 
 const enough = 4.5;
 
-/** The visible texts of a page, or of a part of it, whose contrast to what is behind them is less than 4.5 to 1, and how much it is. */
-export async function findFaintTexts(page: Page, part = 'body'): Promise<string[]> {
-  const texts = await page.locator(`${part} *`).evaluateAll((elements) =>
+/** Visible texts of a page, or of selected elements, whose contrast is less than 4.5 to 1, each with its contrast. */
+export async function findFaintTexts(page: Page, selector = 'body *'): Promise<string[]> {
+  const texts = await page.locator(selector).evaluateAll((elements) =>
     elements
       .filter((element) => element.checkVisibility() && !element.closest('option'))
       .map((element) => {
@@ -28,9 +28,10 @@ export async function findFaintTexts(page: Page, part = 'body'): Promise<string[
   });
 }
 
-/** Red, green and blue from 0 to 255, and alpha when it is given. */
+/** Red, green and blue from 0 to 255, and alpha if it is given. A mixed colour is `color(srgb 0.4 0.4 0.4)`. */
 function parseColour(text: string): number[] {
-  return (text.match(/[\d.]+/g) ?? []).map(Number);
+  const scale = text.startsWith('color(srgb') ? 255 : 1;
+  return (text.match(/[\d.]+/g) ?? []).map((part, index) => Number(part) * (index < 3 ? scale : 1));
 }
 
 /** Relative luminance as the Web Content Accessibility Guidelines define it. */

@@ -6,6 +6,7 @@ import { type Simulator, startSimulator } from '../../simulator';
 import { isLong } from '../long';
 import { type FlowNode, type NodeRedProcess, nodeRedGeneration, startNodeRed } from '../node-red-process';
 import { startBrowser } from './browser';
+import { findFaintTexts } from './contrast';
 import { Editor, unresolvedText } from './editor';
 import { findCutOff, unfold } from './form-texts';
 
@@ -1357,6 +1358,11 @@ describe('The forms in the editor', function () {
         await editor.page.setViewportSize({ width: 1280, height: Math.max(700, height + 260) });
         await editor.settle();
         assert.deepEqual(await findCutOff(form), [], type);
+        assert.deepEqual(
+          await findFaintTexts(editor.page, '.sms-form .sms-hint, .sms-form h4, .sms-form label *'),
+          [],
+          type,
+        );
         await editor.page.screenshot({ path: join(folder, `${type}-${theme}.png`) });
         await closeForm(editor, type);
       }
