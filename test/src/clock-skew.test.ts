@@ -6,7 +6,7 @@ const minuteMs = 60_000;
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-describe('the time of what is remembered', () => {
+describe('ClockSkew', () => {
   function begin() {
     const clock = new VirtualClock();
     const times = new ClockSkew(clock);
@@ -20,7 +20,7 @@ describe('the time of what is remembered', () => {
     };
   }
 
-  it('is as it says while nobody sets the clock, and when it is set by less than a minute', async () => {
+  it('keeps times while the clock is set by less than a minute', async () => {
     const { clock, times, note } = begin();
     const [before, now] = [note(clock.now() - 3 * dayMs), note()];
     await clock.advance(hourMs);
@@ -31,7 +31,7 @@ describe('the time of what is remembered', () => {
     }
   });
 
-  it('goes on by what has passed when the clock is set forward, once or twice', async () => {
+  it('counts the elapsed time after the clock was set forward', async () => {
     const { clock, note, age } = begin();
     const first = note();
     await clock.advance(hourMs);
@@ -44,7 +44,7 @@ describe('the time of what is remembered', () => {
     assert.deepEqual([age(first), age(second)], [3 * hourMs, 2 * hourMs]);
   });
 
-  it('goes on by what has passed, but for what goes unnoticed, when the clock is set by seconds before it is set by days', async () => {
+  it('counts the elapsed time after changes by seconds and by days', async () => {
     for (const [runsMs, setMs] of [
       [hourMs, 5_000],
       [hourMs, -5_000],
@@ -62,7 +62,7 @@ describe('the time of what is remembered', () => {
     }
   });
 
-  it('goes on by what has passed where it was written as it was read between two settings of the clock', async () => {
+  it('counts the elapsed time of a value that was corrected in between', async () => {
     for (const [firstMs, secondMs] of [
       [dayMs, 5 * dayMs],
       [3 * hourMs, 2 * 365 * dayMs],
@@ -78,7 +78,7 @@ describe('the time of what is remembered', () => {
     }
   });
 
-  it('of what was remembered before the process began, is as it says', async () => {
+  it('keeps times from before the process', async () => {
     const { clock, times, note } = begin();
     const before = note(clock.now() - minuteMs);
     await clock.advance(hourMs);
@@ -86,7 +86,7 @@ describe('the time of what is remembered', () => {
     assert.equal(times.read(before), before);
   });
 
-  it('is never later than when the clock was set, however often it is written as it is read', async () => {
+  it('never corrects a time to after the change of the clock', async () => {
     const { clock, times, note, age } = begin();
     let noted = note();
     await clock.advance(10 * hourMs);
@@ -96,7 +96,7 @@ describe('the time of what is remembered', () => {
     assert.ok(age(noted) >= hourMs);
   });
 
-  it('of what lies ahead, counts from when the clock was set back, or the process began', async () => {
+  it('counts a future time from the change of the clock', async () => {
     const { clock, note, age } = begin();
     const other = note(clock.now() + 1_000 * dayMs);
     const own = note();
@@ -108,7 +108,7 @@ describe('the time of what is remembered', () => {
     assert.equal(age(own), hourMs);
   });
 
-  it('of what lies ahead is corrected for good only once the clock has gone on for an hour', async () => {
+  it('corrects a future time in the store after an hour', async () => {
     const { clock, times, note } = begin();
     const startedAt = clock.now();
     const ahead = note(startedAt + 1_000 * dayMs);
@@ -118,7 +118,7 @@ describe('the time of what is remembered', () => {
     assert.equal(times.correct(ahead).at, startedAt);
   });
 
-  it('of what others remember, whose clock is ahead, is as they say', async () => {
+  it('keeps times of other processes on a shared store', async () => {
     const { clock, times, note } = begin();
     await clock.advance(5 * hourMs);
     const [own, others] = [note(), note(clock.now() + 2 * hourMs)];
@@ -128,7 +128,7 @@ describe('the time of what is remembered', () => {
     assert.equal(times.read(own, true).at, clock.now());
   });
 
-  it('is known to whoever goes by the same clock', async () => {
+  it('shares its knowledge among users of one clock', async () => {
     const { clock, note } = begin();
     const times = ClockSkew.of(clock);
     const noted = note();

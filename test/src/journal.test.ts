@@ -95,7 +95,7 @@ describe('Journal', () => {
   const kept = () => [...store.disk.entries.keys()].sort();
 
   describe('a step', () => {
-    it('runs its effects once it is written, and resolves with what they return', async () => {
+    it('runs its effects when it is written, and resolves with their result', async () => {
       const journal = create();
       const result = await journal.run({
         ...keep('1'),
@@ -107,7 +107,7 @@ describe('Journal', () => {
       assert.deepEqual(result, { isWritten: true, kept: ['1'] });
     });
 
-    it('shares a commit with those of the same turn, and sees in order what they remember', async () => {
+    it('shares a commit with the steps of its turn, and sees their values', async () => {
       const journal = create();
       await journal.ready();
       const seen: (string | undefined)[] = [];
@@ -125,7 +125,7 @@ describe('Journal', () => {
       assert.equal(store.commits, 2);
     });
 
-    it('is decided anew when another process got in between, and its effects run once', async () => {
+    it('is decided again after a conflict, and runs its effects once', async () => {
       const journal = create();
       await journal.ready();
       const commit = store.commit.bind(store);
@@ -147,7 +147,7 @@ describe('Journal', () => {
       assert.deepEqual([decisions, effects, kept(), states], [4, 1, ['1'], []]);
     });
 
-    it('whose effects throw rejects with what they threw, and troubles neither the store nor its neighbours', async () => {
+    it('rejects if its effects throw, without a failure of the store', async () => {
       const journal = create();
       const fault = new TypeError('a fault');
       const results = await Promise.allSettled([
@@ -170,7 +170,7 @@ describe('Journal', () => {
       assert.deepEqual([kept(), states, journal.mode, store.commits], [['1', '2', '3'], [], 'open', 1]);
     });
 
-    it('that cannot decide rejects with the cause, and leaves nothing behind', async () => {
+    it('rejects if it cannot decide, and changes nothing', async () => {
       for (const failing of [false, true]) {
         const journal = create();
         await journal.ready();
@@ -197,7 +197,7 @@ describe('Journal', () => {
       }
     });
 
-    it('that makes nothing of what is not read yet is not blamed for it', async () => {
+    it('can throw before its keys are read', async () => {
       const journal = create();
       await journal.run(
         step(({ remember }) => void remember.set('key', { at: clock.now(), forMs: 60_000, value: '1' })),
@@ -215,7 +215,7 @@ describe('Journal', () => {
       assert.deepEqual([kept(), states], [['1'], []]);
     });
 
-    it('of a thousand at once leaves the event loop a turn after each commit', async () => {
+    it('leaves the event loop a turn after each full commit', async () => {
       const journal = create();
       await journal.ready();
       const all = Promise.all(Array.from({ length: 1_000 }, (_, index) => journal.run(keep(String(index)))));
@@ -230,7 +230,7 @@ describe('Journal', () => {
       assert.equal(store.commits, 4);
     });
 
-    it('shares a commit with no more than a store writes in its time', async () => {
+    it('shares a commit of limited size', async () => {
       const journal = create();
       await journal.ready();
       const large = (index: number) => keep(String(index), { bytes: 250_000 });
@@ -243,7 +243,7 @@ describe('Journal', () => {
       assert.equal(store.commits, 4);
     });
 
-    it('needs no store that outlives the process', async () => {
+    it('works with a store in memory', async () => {
       const journal = create(new MemoryStore());
       const forMs = clock.now();
       await journal.run(step(({ remember }) => void remember.set('key', { at: 1, forMs, value: 'x' })));
@@ -259,7 +259,7 @@ describe('Journal', () => {
 
   for (const failing of ['open', 'recall', 'commit'] as const) {
     describe(`while the store fails to ${failing}`, () => {
-      it('refuses, postpones or applies, says so once, and writes all when it is back', async () => {
+      it('refuses, postpones or applies steps, and writes them later', async () => {
         const journal = create();
         if (failing !== 'open') await journal.ready();
         store.failing.add(failing);
@@ -299,7 +299,7 @@ describe('Journal', () => {
     });
   }
 
-  it('is tried again at once for whoever needs it, and tells why it fails for now', async () => {
+  it('opens a failed store immediately if it is needed', async () => {
     const journal = create();
     store.failing.add('open');
     await assert.rejects(journal.ready(), { code: 'SMS_STORE' });
@@ -309,7 +309,7 @@ describe('Journal', () => {
     assert.deepEqual([journal.mode, states, clock.timers], ['open', ['SMS_STORE', undefined], 0]);
   });
 
-  it('sees what is unwritten, and does not find again what was dropped, when the store is back', async () => {
+  it('sees unwritten changes, and does not find dropped items again', async () => {
     const notes = new Notes();
     const journal = create(store, { ledger: notes });
     await journal.run(keep('1'));
@@ -329,7 +329,7 @@ describe('Journal', () => {
     assert.deepEqual([kept(), store.disk.remembered.size], [['2'], 1]);
   });
 
-  it('does not find again what a step is about to drop that its participant has forgotten', async () => {
+  it('does not find items again that a waiting step drops', async () => {
     const notes = new Notes();
     const journal = create(store, { ledger: notes });
     await journal.run(keep('1'));
@@ -345,7 +345,7 @@ describe('Journal', () => {
     assert.deepEqual([notes.items, kept()], [[[], []], ['2']]);
   });
 
-  it('keeps again what was dropped while the store failed', async () => {
+  it('keeps an item that was dropped and kept while the store failed', async () => {
     const journal = create();
     await journal.run(keep('1'));
     store.failing.add('commit');
@@ -356,7 +356,7 @@ describe('Journal', () => {
     assert.deepEqual(kept(), ['1']);
   });
 
-  it('sweeps when it opens and in step with what is remembered, and goes on when that fails', async () => {
+  it('sweeps when it opens and after many values, and survives a failure', async () => {
     const journal = create();
     await journal.ready();
     assert.equal(store.sweeps, 1);
@@ -372,7 +372,7 @@ describe('Journal', () => {
     assert.deepEqual(states, ['SMS_STORE', undefined]);
   });
 
-  it('forgets nothing too early in a sweep that is under way as the clock is set back by days', async () => {
+  it('does not forget too early if the clock is set back during a sweep', async () => {
     const journal = create();
     await journal.ready();
     const sweep = store.sweep.bind(store);
@@ -394,7 +394,7 @@ describe('Journal', () => {
     }
   });
 
-  it('opens a store again that is well, says nothing of it, and takes the step then; but not twice for nothing', async () => {
+  it('opens a lapsed store again silently, once until it has written', async () => {
     const notes = new Notes();
     const journal = create(store, { ledger: notes });
     await journal.run(keep('1'));
@@ -412,7 +412,7 @@ describe('Journal', () => {
   });
 
   for (const isHeardFirst of [true, false]) {
-    it(`opens a store once that says twice that it is to be opened, ${isHeardFirst ? 'by itself' : 'in its answer'} first`, async () => {
+    it(`opens a store once that lapses twice, ${isHeardFirst ? 'first as an event' : 'first in an answer'}`, async () => {
       let events: StoreEvents | undefined;
       const open = store.open.bind(store);
       store.open = (heard?: StoreEvents) => {
@@ -434,7 +434,7 @@ describe('Journal', () => {
     });
   }
 
-  it('does not take a store for open that has failed again as it was being opened', async () => {
+  it('does not treat a store as open that failed while it opened', async () => {
     const open = store.open.bind(store);
     store.open = (events?: StoreEvents) => {
       store.open = open;
@@ -476,7 +476,7 @@ describe('Journal', () => {
         keys: [key],
       });
 
-    it('is decided anew on what the store has by then, when another process got in between', async () => {
+    it('is decided again on the present values after a conflict', async () => {
       const journal = create();
       await journal.run(append('key'));
       meanwhile.push(() => store.disk.remembered.set('key', formatRemembered({ at: 1, forMs: 1, value: 'theirs' })));
@@ -485,7 +485,7 @@ describe('Journal', () => {
       assert.deepEqual(recalls.slice(0, -1), [['key'], ['key'], ['key']]);
     });
 
-    it('asks for what follows from what was found', async () => {
+    it('reads keys that follow from read values', async () => {
       const journal = create();
       for (const key of ['first', 'second']) await journal.run(append(key));
       recalls.length = 0;
@@ -507,7 +507,7 @@ describe('Journal', () => {
       );
     });
 
-    it('taken while it failed is brought together with what others have remembered since', async () => {
+    it('is merged with values of other processes if it was taken without the store', async () => {
       const merges: unknown[] = [];
       const merge: Participant['merge'] = (key, { theirs, mine }) => {
         merges.push([key, theirs.value, mine.value]);
@@ -542,8 +542,8 @@ describe('Journal', () => {
     });
   });
 
-  describe('what is found', () => {
-    it('goes to the part that keeps it, and what nobody keeps is left alone', async () => {
+  describe('found items', () => {
+    it('go to their part, and items of unknown parts are left alone', async () => {
       const before = create();
       await before.run(
         step(({ keep: items }) => {
@@ -560,7 +560,7 @@ describe('Journal', () => {
       assert.deepEqual(kept(), ['1', '2', '3']);
     });
 
-    it('is taken charge of before any step is taken, however long that takes', async () => {
+    it('reach their part before any step is taken', async () => {
       let finish = () => {};
       const order: string[] = [];
       const found = async () => {
@@ -578,7 +578,7 @@ describe('Journal', () => {
       assert.deepEqual(order, ['found', 'step']);
     });
 
-    it('takes held texts before steps that wait, and quarantines unreadable texts', async () => {
+    it('come after held texts, and unreadable texts are quarantined', async () => {
       const disk = new FakeDisk();
       for (const text of ['one', 'bad', 'two', 'not mine']) disk.hold(text);
       store = new FailingStore(disk);
@@ -601,7 +601,7 @@ describe('Journal', () => {
       assert.equal(disk.held.size, 0);
     });
 
-    it('holds a text where a crash does not lose it', async () => {
+    it('include no text that was held and released', async () => {
       const journal = create();
       await journal.ready();
       const hold = journal.hold('text');
@@ -610,7 +610,7 @@ describe('Journal', () => {
       assert.equal(store.disk.held.size, 0);
     });
 
-    it('is closed whenever that is asked for after a failure', async () => {
+    it('do not keep a failed store from closing', async () => {
       for (let turns = 0; turns < 30; turns++) {
         const failing = new FailingStore();
         const journal = create(failing);
@@ -625,7 +625,7 @@ describe('Journal', () => {
       }
     });
 
-    it('is told which of it is readable, by whom it is for', async () => {
+    it('are readable if their part says so', async () => {
       let events: StoreEvents | undefined;
       const open = store.open.bind(store);
       store.open = (given?: StoreEvents) => {
@@ -648,7 +648,7 @@ describe('Journal', () => {
       assert.deepEqual(unreadable, ['an entry']);
     });
 
-    it('of a dead process comes whenever it is found; but not when the store has failed since, which finds it again', async () => {
+    it('of a dead process come later, unless the store has failed since', async () => {
       const left: Item[][] = [[], [item('2')]];
       let events: StoreEvents | undefined;
       store.open = async (given?: StoreEvents) => {
@@ -673,7 +673,7 @@ describe('Journal', () => {
     });
 
     for (const isReset of [true, false])
-      it(`is not among it ${isReset ? 'has been lost, and is kept anew' : 'another process has taken over, and is forgotten'}`, async () => {
+      it(`lack items that ${isReset ? 'the store lost, which are kept again' : 'another process claimed, which are forgotten'}`, async () => {
         const server = new FailingServer();
         const open = server.open.bind(server);
         server.open = async (events) => ({ ...(await open(events)), isReset });
@@ -697,10 +697,8 @@ describe('Journal', () => {
       });
   });
 
-  describe('what is remembered', () => {});
-
   describe('close', () => {
-    it('writes what waits, and lets go of it then; of what a store that fails does not have it lets nobody go', async () => {
+    it('writes waiting steps, and forgets items that the store has', async () => {
       const letGo: string[][] = [];
       const participant: Participant = { found: () => {}, wanted: () => [], letGo: () => void letGo.push(kept()) };
       const journal = create(store, { ledger: participant });
@@ -715,7 +713,7 @@ describe('Journal', () => {
       assert.deepEqual([letGo, journal.mode], [[['1']], 'closed']);
     });
 
-    it('refuses what can be refused, takes what cannot, and ends all the same', async () => {
+    it('refuses steps that can be refused, and takes the others', async () => {
       const journal = create();
       await journal.ready();
       store.turns = 2;
@@ -727,7 +725,7 @@ describe('Journal', () => {
       assert.deepEqual([kept(), journal.mode, journal.isWritten], [['2'], 'closed', true]);
     });
 
-    it('ends without closing when it is opened again meanwhile', async () => {
+    it('ends without closing if the store is opened again', async () => {
       const journal = create();
       await journal.ready();
       const closed = journal.close();
@@ -737,7 +735,7 @@ describe('Journal', () => {
       await journal.run(keep('1', { whileFailing: 'refuse' }));
     });
 
-    it('ends without closing when somebody waits for the store to be open', async () => {
+    it('ends without closing if a caller waits for the store', async () => {
       const journal = create();
       await journal.ready();
       store.turns = 2;
@@ -749,7 +747,7 @@ describe('Journal', () => {
       assert.deepEqual([kept(), journal.mode, store.isOpen], [['1', '2'], 'open', true]);
     });
 
-    it('of one that fails ends its tries, and what is unwritten is written when it is opened again', async () => {
+    it('ends the tries of a failed store, and writes at the next opening', async () => {
       const journal = create();
       store.failing.add('open');
       await journal.run(keep('1'));
@@ -761,7 +759,7 @@ describe('Journal', () => {
       assert.deepEqual([kept(), journal.isWritten], [['1'], true]);
     });
 
-    it('is not undone by a failure that is told late', async () => {
+    it('is not undone by a late failure', async () => {
       let events: StoreEvents | undefined;
       const open = store.open.bind(store);
       store.open = (given?: StoreEvents) => {
@@ -777,7 +775,7 @@ describe('Journal', () => {
   });
 
   describe('ids', () => {
-    it('ascend, whatever the clock does, and after what is found', async () => {
+    it('ascend, also after found items and a change of the clock', async () => {
       const journal = create();
       const ids = [journal.nextId(), journal.nextId()];
       clock.set(-1_000_000);

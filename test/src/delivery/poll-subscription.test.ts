@@ -124,7 +124,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.receiver.outstanding, 0);
     });
 
-    it('keeps what did not get there because the flow was stopped, and marks it when it comes again', async () => {
+    it('redelivers a message that a stopped flow did not get, marked', async () => {
       const bench = createBench({ acknowledge: 'auto' });
       bench.gotThere = false;
       await bench.receive('1');
@@ -140,7 +140,7 @@ describe('PollSubscription', () => {
       assert.equal(disk.entries.size, 0);
     });
 
-    it('what the node does not want counts as delivered without being sent (filter)', async () => {
+    it('does not send a message that the filter leaves out', async () => {
       for (const acknowledge of ['auto', 'flow'] as const) {
         const bench = createBench({ acknowledge, wants: ({ body }) => body === 'wanted' });
         await bench.receive(`unwanted ${acknowledge}`);
@@ -168,7 +168,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.sent.length, 1);
     });
 
-    it('delivers again after ackTimeout, marked, under another ackId', async () => {
+    it('redelivers after ackTimeout, marked, with another ackId', async () => {
       const bench = createBench();
       await bench.receive('1');
       await tick(59_999);
@@ -182,7 +182,7 @@ describe('PollSubscription', () => {
       assert.notEqual(bench.sent[0]?.ackId, bench.sent[1]?.ackId);
     });
 
-    it('leaves to the flow the whole of ackTimeout once a message is there, however long it took', async () => {
+    it('starts ackTimeout when the message is in the flow', async () => {
       let getThere = () => {};
       let tries = 0;
       const bench = createBench({
@@ -202,7 +202,7 @@ describe('PollSubscription', () => {
       assert.equal(tries, 2);
     });
 
-    it('delivers again when the flow failed, a moment later, and longer each time', async () => {
+    it('redelivers after msg.error with a doubling delay', async () => {
       const bench = createBench();
       await bench.receive('1');
       for (const [tries, delayMs] of [
@@ -219,7 +219,7 @@ describe('PollSubscription', () => {
       }
     });
 
-    it('waits no longer after a failure than for an acknowledgement', async () => {
+    it('does not delay a redelivery beyond ackTimeout', async () => {
       const bench = createBench({ ackTimeoutMs: 100 });
       await bench.receive('1');
       bench.receiver.acknowledge(bench.lastAckId, true);
@@ -227,7 +227,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.sent.length, 2);
     });
 
-    it('the same failure told twice counts once', async () => {
+    it('counts the same failure once', async () => {
       const bench = createBench();
       await bench.receive('1');
       const ackId = bench.lastAckId;
@@ -239,7 +239,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.sent.length, 2);
     });
 
-    it('gives up after maxAttempts, whether by time or by failure, and forgets', async () => {
+    it('gives up after maxAttempts', async () => {
       const bench = createBench({ maxAttempts: 3 });
       await bench.receive('by time');
       await tick(60_000);
@@ -259,7 +259,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.receiver.outstanding, 0);
     });
 
-    it('maxAttempts 1 delivers once', async () => {
+    it('delivers once with maxAttempts 1', async () => {
       const bench = createBench({ maxAttempts: 1 });
       await bench.receive('1');
       bench.receiver.acknowledge(bench.lastAckId, true);
@@ -268,7 +268,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.undelivered.length, 1);
     });
 
-    it('a late acknowledgement of an earlier delivery counts, a late failure does not', async () => {
+    it('accepts a late acknowledgement, and ignores a late failure', async () => {
       const bench = createBench();
       await bench.receive('1');
       const early = bench.lastAckId;
@@ -284,7 +284,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.sent.length, 2);
     });
 
-    it('an acknowledgement while it waits to be sent again counts', async () => {
+    it('accepts an acknowledgement before a redelivery', async () => {
       const bench = createBench();
       await bench.receive('1');
       const ackId = bench.lastAckId;
@@ -296,7 +296,7 @@ describe('PollSubscription', () => {
       assert.equal(disk.entries.size, 0);
     });
 
-    it('an acknowledgement that belongs to nothing, or comes again, is not known', async () => {
+    it('ignores unknown and repeated acknowledgements', async () => {
       const bench = createBench();
       await bench.receive('1');
       const ackId = bench.lastAckId;
@@ -307,7 +307,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.receiver.acknowledge(ackId, false), false);
     });
 
-    it('has at most 100 out, and sends the others in order as acknowledgements come', async () => {
+    it('has at most 100 unacknowledged messages, and sends others in order', async () => {
       const bench = createBench();
       const ids = Array.from({ length: 250 }, (_, index) => String(index));
       await bench.receive(...ids);
@@ -324,7 +324,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.roomChanges, 2);
     });
 
-    it('gives thousands up that were tried too often, one by one', async () => {
+    it('gives up thousands of messages without recursion', async () => {
       const before = createInbox();
       const ids = Array.from({ length: 5_000 }, (_, index) => String(index));
       await before.accept({ kind: 'incoming', via: 'poll', records: ids.map(incoming) });
@@ -345,8 +345,8 @@ describe('PollSubscription', () => {
     });
   });
 
-  describe('redeploy with messages out', () => {
-    it('they stay in the inbox, and come again with their attempts counted', async () => {
+  describe('a redeploy with unacknowledged messages', () => {
+    it('redelivers them with their attempts counted', async () => {
       const bench = createBench();
       await bench.receive('1', '2');
       bench.receiver.acknowledge(bench.lastAckId, true);
@@ -369,7 +369,7 @@ describe('PollSubscription', () => {
       );
     });
 
-    it('they come marked also to a node that is away when they are found', async () => {
+    it('marks them for a node that comes after they were found', async () => {
       const before = createBench();
       await before.receive('1');
       before.receiver.detach();
@@ -387,7 +387,7 @@ describe('PollSubscription', () => {
       }
     });
 
-    it('what waits for its acknowledgement, or to be sent again, leaves no timer behind', async () => {
+    it('leaves no timer behind', async () => {
       const bench = createBench();
       await bench.receive('1', '2');
       bench.receiver.acknowledge(bench.lastAckId, true);
@@ -397,7 +397,7 @@ describe('PollSubscription', () => {
       assert.equal(clock.timers, 1);
     });
 
-    it('one that only waited behind others is not attempted by that', async () => {
+    it('does not count an attempt for a message that waited', async () => {
       let bench = createBench({ maxAttempts: 2 });
       const bodies = Array.from({ length: maxOutstanding + 1 }, (_, index) => `m${index}`);
       await bench.receive(...bodies);
@@ -415,7 +415,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.lastAckId.split('.')[1], '2');
     });
 
-    it('a message is given up after maxAttempts over all restarts', async () => {
+    it('gives up after maxAttempts across restarts', async () => {
       const undelivered: unknown[] = [];
       let sent = 0;
       for (let restart = 0; restart < 7; restart++) {
@@ -432,7 +432,7 @@ describe('PollSubscription', () => {
     });
 
     for (const how of ['redeploy', 'restart'] as const) {
-      it(`the attempts of one node are not those of another, over a ${how}`, async () => {
+      it(`counts the attempts of each node across a ${how}`, async () => {
         const failing = createBench({ id: 'failing' });
         let slow = createBench({ id: 'slow', ackTimeoutMs: 3_600_000 }, failing.inbox);
         await failing.receive('1');
@@ -454,7 +454,7 @@ describe('PollSubscription', () => {
       });
     }
 
-    it('an acknowledgement from before the redeploy is taken by the node that came back', async () => {
+    it('accepts an acknowledgement of a delivery before the redeploy', async () => {
       const bench = createBench();
       await bench.receive('1');
       const before = bench.lastAckId;

@@ -155,7 +155,7 @@ describe('Subscribers', () => {
     ['polled', false],
     ['called back, all with one text', true],
   ] as const) {
-    it(`hands out 100,000 that were ${what}, in order, a few hundred in a turn of the event loop`, async function () {
+    it(`gives 100,000 entries that were ${what} in order, a few hundred per turn`, async function () {
       this.timeout(120_000);
       const { inbox, store } = createInbox(100_000, { called });
       const node = new Node('a');
@@ -173,7 +173,7 @@ describe('Subscribers', () => {
     });
   }
 
-  it('gives what comes meanwhile after what was there before', async () => {
+  it('gives new entries after older ones', async () => {
     const { inbox } = createInbox(2_000);
     const node = new Node('a');
     let accepted: Promise<unknown>[] | undefined;
@@ -186,7 +186,7 @@ describe('Subscribers', () => {
     assert.deepEqual(node.taken, [...ids(2_000), 'x', 'y']);
   });
 
-  it('gives thousands that come together a few hundred in a turn, in order, and then what comes meanwhile', async () => {
+  it('gives thousands that came together in order, a few hundred per turn', async () => {
     const { inbox } = createInbox(0);
     const node = new Node('a');
     inbox.attach('incoming', node);
@@ -211,7 +211,7 @@ describe('Subscribers', () => {
     assert.ok(clock.turns - turns >= 8, `${clock.turns - turns} turns`);
   });
 
-  it('takes more than 10,000 that come together a piece at a time, all of it, once, and in order', async () => {
+  it('accepts more than 10,000 records of one answer piece by piece', async () => {
     const { inbox } = createInbox(0);
     const node = new Node('a');
     node.onTake = (entries) => {
@@ -229,7 +229,7 @@ describe('Subscribers', () => {
     assert.ok(clock.turns > 12_000 / 250, `${clock.turns} turns`);
   });
 
-  it('gives what came together to a node that is redeployed in the middle of it, once', async () => {
+  it('gives entries once to a node that is redeployed between slices', async () => {
     const { inbox } = createInbox(0);
     const [leaves, returns] = [new Node('a'), new Node('a')];
     leaves.onTake = (entries) => {
@@ -244,7 +244,7 @@ describe('Subscribers', () => {
     assert.deepEqual([...leaves.taken, ...returns.taken], ids(2_000));
   });
 
-  it('says where what it gives stands in what came together', async () => {
+  it('gives each slice its place among the entries that came together', async () => {
     const { inbox } = createInbox(0);
     const node = new Node('a');
     inbox.attach('incoming', node);
@@ -265,7 +265,7 @@ describe('Subscribers', () => {
     assert.equal(new Set(slices.map((slice) => slice?.group)).size, 1);
   });
 
-  describe('the outbox', () => {
+  describe('outgoing messages', () => {
     const records = (count: number): OutboxRecord[] =>
       ids(count).map((messageId) => ({ messageId, body: 'x', recipientsList: [] }));
 
@@ -284,7 +284,7 @@ describe('Subscribers', () => {
       return { receiver, sent, contexts };
     }
 
-    it('is sent a few hundred records in a turn, in order, before whoever asked is told', async () => {
+    it('are sent in order, a few hundred per turn', async () => {
       const { inbox } = createInbox(0);
       const { sent, contexts } = receive(inbox, false);
       await inbox.journal.ready();
@@ -303,7 +303,7 @@ describe('Subscribers', () => {
       assert.equal(sent.flat().length, 2_000);
     });
 
-    it('is sent as one list where a list is wanted', async () => {
+    it('are sent as one list if the node wants a list', async () => {
       const { inbox } = createInbox(0);
       const { sent, contexts } = receive(inbox, true);
       await inbox.journal.ready();
@@ -313,7 +313,7 @@ describe('Subscribers', () => {
       assert.deepEqual([...contexts], ['asked', undefined]);
     });
 
-    it('is sent as one list of up to 10,000, which are kept a few hundred at a time', async () => {
+    it('are sent as one list of 10,000, which are stored piece by piece', async () => {
       const { inbox, store } = createInbox(0);
       const { sent } = receive(inbox, true);
       await inbox.journal.ready();
@@ -325,7 +325,7 @@ describe('Subscribers', () => {
       await until(() => inbox.state.undelivered === 0);
     });
 
-    it('stays while it does not get there, since the flow was stopped, and is sent when its node is back', async () => {
+    it('wait for their node if the flow was stopped', async () => {
       const { inbox } = createInbox(0);
       const stopped = receive(inbox, false, () => false);
       await inbox.journal.ready();
@@ -338,7 +338,7 @@ describe('Subscribers', () => {
       assert.deepEqual(sent.flat(), ids(2));
     });
 
-    it('is sent once, though its node is redeployed in the middle of it', async () => {
+    it('are sent once if their node is redeployed between slices', async () => {
       for (const isList of [false, true]) {
         const { inbox } = createInbox(0);
         const leaves = receive(inbox, isList, () => leaves.sent.length < 3);
@@ -356,7 +356,7 @@ describe('Subscribers', () => {
     });
   });
 
-  it('gives to a node that is redeployed meanwhile all that the others get, once', async () => {
+  it('gives a redeployed node everything that the others get, once', async () => {
     const { inbox } = createInbox(2_000);
     const [stays, leaves, returns] = [new Node('stays'), new Node('leaves'), new Node('leaves')];
     stays.onTake = (entries) => {
@@ -375,7 +375,7 @@ describe('Subscribers', () => {
     assert.deepEqual([...leaves.taken, ...returns.taken], ids(2_000));
   });
 
-  it('gives nothing to others again when a dead process leaves something while one of them is away', async () => {
+  it('does not give an entry again when other entries are claimed', async () => {
     const { inbox, store } = createInbox(0);
     const [stays, leaves] = [new Node('stays'), new Node('leaves')];
     inbox.attach('incoming', stays);
@@ -397,10 +397,10 @@ describe('Subscribers', () => {
     assert.deepEqual([stays.taken, leaves.taken, returns.taken], [['1', '2'], ['1'], ['1', '2']]);
   });
 
-  describe('a node that throws as it is given something', () => {
+  describe('a node that throws when it gets an entry', () => {
     const fault = new TypeError('a fault of the node');
 
-    it('is told; the others have it, the store works, and nothing is given twice', async () => {
+    it('is reported, and the other nodes get the entry', async () => {
       const { inbox } = createInbox(0);
       const [faulty, other] = [new Node('faulty'), new Node('other')];
       faulty.onTake = () => {
@@ -418,7 +418,7 @@ describe('Subscribers', () => {
       assert.deepEqual([faulty.taken, other.taken, faults], [['1', '2'], ['1', '2'], [fault]]);
     });
 
-    it('while leftovers are handed out is told, and keeps none of them from the others', async () => {
+    it('does not keep entries of an earlier process from the others', async () => {
       const { inbox } = createInbox(600);
       const [faulty, other] = [new Node('faulty'), new Node('other')];
       faulty.onTake = () => {

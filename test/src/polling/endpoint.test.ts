@@ -78,7 +78,7 @@ describe('Endpoint', () => {
     endpoint.holdOrResume();
   };
 
-  it('a store that fails and comes back while the service fails raises each outage once, and one end', async () => {
+  it('reports failures of store and service once each, and one recovery', async () => {
     const diary = new Diary();
     serviceFailure = new SmsError('unreachable', { params: { host: 'sms.example.com', detail: 'ECONNREFUSED' } });
     const stop = endpoint.watch(member, diary);
@@ -100,7 +100,7 @@ describe('Endpoint', () => {
     stop();
   });
 
-  it('a service that fails unseen while the store does is an outage of its own', async () => {
+  it('reports a failure of the service that began while the store failed', async () => {
     const diary = new Diary();
     failStore();
     const stop = endpoint.watch(member, diary);
@@ -112,7 +112,7 @@ describe('Endpoint', () => {
     stop();
   });
 
-  it('what is unacknowledged ends no outage', async () => {
+  it('does not report a recovery while polling is paused', async () => {
     const diary = new Diary();
     const receiver = { outstanding: 100, room: 0 };
     serviceFailure = new SmsError('unreachable', { params: { host: 'sms.example.com', detail: 'ECONNREFUSED' } });
@@ -131,7 +131,7 @@ describe('Endpoint', () => {
     stop();
   });
 
-  it('waits its time after a failure, though the store comes back meanwhile', async () => {
+  it('keeps its back-off when the store recovers', async () => {
     serviceFailure = new SmsError('unauthorized', { statusCode: 401 });
     const stop = endpoint.watch(member, new Diary());
     await clock.advance(10);
@@ -148,7 +148,7 @@ describe('Endpoint', () => {
     stop();
   });
 
-  it('goes by the settings of no member that is gone, though what has watched in its name stays', async () => {
+  it('does not use the settings of a member that left', async () => {
     const leaving = { ...member, settings: { ...member.settings, pauseMs: 600_000 } };
     members.add(leaving);
     const stop = endpoint.watch(leaving, new Diary());
@@ -163,7 +163,7 @@ describe('Endpoint', () => {
     stopOther();
   });
 
-  it('counts the answers, and no failures', async () => {
+  it('counts answers without errors', async () => {
     const stop = endpoint.watch(member, new Diary());
     await clock.advance(10);
     assert.equal(endpoint.answers, 1);
@@ -177,7 +177,7 @@ describe('Endpoint', () => {
     stop();
   });
 
-  it('says for how long it waits', async () => {
+  it('reports the time that it waits', async () => {
     const states: PollState[] = [];
     const stop = endpoint.watch(
       member,
