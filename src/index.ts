@@ -62,8 +62,10 @@ export { parseAt, parseQuietHours, parseTimeZone, type QuietSettings } from './m
 export type * from './model';
 export type { SendState, TextAction, TextEntry } from './outbox/admin';
 export type { LimitSettings } from './outbox/limits';
+export type { TextEntryState } from './outbox/messages';
 export type { SendFailure } from './outbox/outage';
 export type { TimeOptions, Withheld } from './outbox/rules';
+export type { SendCounts } from './outbox/send-counts';
 export type {
   AnswerEvent,
   OutcomeEvent,
@@ -73,7 +75,7 @@ export type {
   SendingNode,
   SendRequest,
 } from './outbox/sender-registrations';
-export type { Evidence, Outcome, SendCounts, SendOptions, Sent, TextEntryState } from './outbox/text';
+export type { Evidence, Outcome, SendOptions, Sent } from './outbox/text';
 export type { PollSummary, Watcher } from './polling/endpoint';
 export { type PollEvents, PollLoop, type PollOutcome, type PollSource, type PollState } from './polling/poll-loop';
 export { reasons } from './reasons';

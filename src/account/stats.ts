@@ -3,7 +3,7 @@ import { type SmsError, Told } from '../errors';
 import type { InboxState, ReceiveCounts } from '../inbox/inbox';
 import type { SendState, TextAction, TextEntry, TextEntryList } from '../outbox/admin';
 import { Outage } from '../outbox/outage';
-import { SendCounts } from '../outbox/text';
+import { SendCounts } from '../outbox/send-counts';
 import type { PollSummary } from '../polling/endpoint';
 import type { WaitingImport } from './import';
 

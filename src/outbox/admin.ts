@@ -1,17 +1,10 @@
 import type { SmsError } from '../errors';
 import { present } from '../wire/fields';
 import type { Dispatcher, DispatcherOptions } from './dispatcher';
+import type { TextEntryPlace, TextEntryState } from './messages';
 import type { SendFailure } from './outage';
-import {
-  concernedBy,
-  createResolved,
-  isKept,
-  parseOutcome,
-  type SendCounts,
-  type Text,
-  type TextEntryPlace,
-  type TextEntryState,
-} from './text';
+import type { SendCounts } from './send-counts';
+import { concernedBy, createResolved, isKept, parseOutcome, type Text } from './text';
 import { stale } from './transitions';
 
 /** What goes on with texts that go out. */
@@ -83,8 +76,6 @@ export interface AdminOptions extends DispatcherOptions {
 export class Admin {
   readonly counts: SendCounts;
   readonly #options: AdminOptions;
-  /** Ids of texts about which a decision is being written. */
-  readonly #decided = new Set<string>();
 
   constructor(options: AdminOptions) {
     this.counts = options.counts;
@@ -93,25 +84,25 @@ export class Admin {
 
   get state(): SendState {
     const { ledger, reconciliations, queue, dispatcher } = this.#options;
-    const { failing, scheduled } = dispatcher;
-    const { texts } = ledger;
-    const kept = texts.count('kept');
+    const { failing } = dispatcher;
+    const { messages } = ledger;
+    const kept = messages.countEntries('kept');
     return {
       inFlight: queue.inFlight + reconciliations.searches.size,
       waiting: queue.waitingUnkept + kept,
       kept,
-      scheduled,
-      uncertain: texts.count('uncertain'),
+      scheduled: messages.count(['scheduled']),
+      uncertain: messages.countEntries('uncertain'),
       awaitingReply: ledger.followUps.open.replyRequest.total,
       awaitingReport: ledger.followUps.open.report.total,
-      ...present({ oldestKeptAt: texts.oldestKeptAt, failing }),
+      ...present({ oldestKeptAt: messages.oldestKeptAt, failing }),
     };
   }
 
   /** At most so many entries, the first or those after an earlier list's `next`. */
   entries(state: TextEntryState, most: number, after?: string): TextEntryList {
-    const { texts } = this.#options.ledger;
-    const { page, ...more } = texts.page(state, most, after);
+    const { messages } = this.#options.ledger;
+    const { page, ...more } = messages.page(state, most, after);
     const entries = page.map(({ text, place }) => formatEntry(text, place, this.#options.dispatcher.dueAt(text.id)));
     return { entries, ...more };
   }
@@ -124,20 +115,13 @@ export class Admin {
    * @throws SmsError `SMS_STORE` when what is to be discarded, or sent before its time, cannot be written now: it stays
    */
   async act(id: string, action: TextAction | 'deliver'): Promise<'done' | 'gone' | 'unfit'> {
-    const { texts } = this.#options.ledger;
-    const text = texts.get(id);
-    const entry = texts.entry(id);
+    const { messages } = this.#options.ledger;
+    const text = messages.get(id);
+    const entry = messages.entry(id);
     // Evidence may be looked for of one that has left, and it may have to wait again.
     if (!entry && !(text?.state === 'leaving' && isKept(text))) return 'gone';
     if (!text || !entry || action === 'deliver') return 'unfit';
-    // Of two who decide at once the second would undo what the first has been told.
-    if (this.#decided.has(id)) return 'unfit';
-    this.#decided.add(id);
-    try {
-      return (await this.#decide(text, action, entry.state === 'kept')) ? 'done' : 'unfit';
-    } finally {
-      this.#decided.delete(id);
-    }
+    return (await this.#decide(text, action, entry.state === 'kept')) ? 'done' : 'unfit';
   }
 
   /** Says whether the action fits. */
@@ -152,7 +136,7 @@ export class Admin {
       if (!isDiscarded) return false;
     } else if (isKept) {
       const mayLeave = action === 'send' && registrations.handlerOf(text.node);
-      if (!mayLeave || dispatcher.isTried(text.id)) return false;
+      if (!mayLeave || ledger.messages.find(text.id)?.abort) return false;
       const isWritten = (await ledger.sendNow(text)) !== stale;
       return isWritten && dispatcher.sendNow(text.id);
     } else if (action === 'markSent') {

@@ -1,7 +1,8 @@
 import type { Timer } from '../clock';
 import { SmsError } from '../errors';
 import { backOffMs } from '../polling/poll-loop';
-import { createExpired, type End, endOf } from './expiry';
+import { createExpired, endOf } from './expiry';
+import type { OutgoingMessage } from './messages';
 import type { SendFailure } from './outage';
 import { DueTimes, OrderedMap, placeOf, type TurnSource, UnderWay } from './queue';
 import { isWithheldError, mayLeaveAt } from './rules';
@@ -15,309 +16,267 @@ export interface DispatcherOptions extends SettlementOptions {
   settlement: Settlement;
 }
 
-/** A kept text that waits, or is being tried. */
-interface Waiting {
-  readonly id: string;
-  readonly node: string;
-  /** See {@link placeOf}. */
-  readonly place: string;
-  end: End;
-  /** Ends a try that has not left. */
-  abort?: AbortController | undefined;
-}
-
-/** Kept texts of one node. */
-interface NodeTexts {
-  size: number;
-  tried: number;
-  /** By their places: those that may not leave yet. */
-  readonly scheduled: DueTimes;
-}
-
-/** Whether a text that cannot end yet can do so by now is asked again after so long. */
+/** Interval after which the dispatcher checks again whether a message whose time is over can end. */
 const postponedMs = 1_000;
 
-/** Comes before every place: somebody has sent it. */
-const hastened = '!';
+/** Begins the turn of a message that a user sends now: it comes before all others. */
+const urgent = '!';
 
 /**
- * Says when kept texts leave: each waits for its time, for its node, for the end of an outage, which one of them tries from time to time, and
- * for its turn in the queue. It is given up when it has waited for too long.
+ * Says when stored messages leave. Each waits for its time, for its node, for the end of an outage, and for its turn in the queue. During an
+ * outage, one message tries from time to time. A message whose time is over ends.
  */
 export class Dispatcher implements TurnSource {
-  /** Texts that are being written down: those that wait for their time then, and the others. */
+  /** Messages that are being taken in: those that will be scheduled, and the others. */
   readonly arriving = { scheduled: 0, others: 0 };
   readonly #options: DispatcherOptions;
-  readonly #byId = new Map<string, Waiting>();
-  readonly #byPlace = new Map<string, Waiting>();
-  readonly #nodes = new Map<string, NodeTexts>();
-  /** By their places: those that wait for nothing but the service and their turn. */
-  readonly #ready = new OrderedMap<Waiting>();
-  /** By their places: those that are left alone for a while, after an outcome that was unknown. */
+  /** Messages that wait only for the service and their turn, by their turns. */
+  readonly #ready = new OrderedMap<OutgoingMessage>();
+  /** Times at which scheduled messages can leave, by node and id. */
+  readonly #scheduled = new Map<string, DueTimes>();
+  /** Times at which paused messages can leave, by id. */
   readonly #paused: DueTimes;
-  readonly #tries = new UnderWay();
-  /** When the time of each is over. */
+  /** Times at which messages expire, by id. */
   readonly #ends: DueTimes;
-  /** Until then nobody leaves, lest those that come first take the places of others that are to leave before them. */
+  readonly #tries = new UnderWay();
+  /** Runs until the next turn of the event loop. No message leaves before, because another one that comes in this turn can precede it. */
   #gathering: Timer | undefined;
-  readonly #onDue = (place: string) => {
-    const waiting = this.#byPlace.get(place);
-    if (waiting) this.#queueUp(waiting);
+  readonly #onDue = (id: string) => {
+    const message = this.#options.ledger.messages.find(id);
+    if (!message) return;
+    this.#options.ledger.messages.move(message, 'queued');
+    this.#queueUp(message);
   };
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
     this.#ends = new DueTimes(options.clock, 'elapsed', (id) => {
-      const waiting = this.#byId.get(id);
-      if (waiting && !this.#endIfOver(waiting)) this.#awaitEnd(waiting);
+      const message = options.ledger.messages.find(id);
+      if (message && !this.#endIfOver(message)) this.#awaitEnd(message);
     });
     this.#paused = new DueTimes(options.clock, 'elapsed', this.#onDue);
     this.open();
   }
 
-  /** Texts that wait to be tried, for which it is time, and those that will when they are written down. */
+  /** See {@link TurnSource}. Scheduled messages do not count. */
   get waiting(): number {
-    return [...this.#nodes.values()].reduce(
-      (all, { size, tried, scheduled }) => all + size - tried - scheduled.size,
-      this.arriving.others,
-    );
+    return this.arriving.others + this.#options.ledger.messages.count(['queued', 'paused']);
   }
 
-  /** Texts that may not leave yet. */
-  get scheduled(): number {
-    return [...this.#nodes.values()].reduce((all, { scheduled }) => all + scheduled.size, 0);
-  }
-
-  /** When a text may leave, in ms since 1970, if that is not yet. */
+  /** Time at which a scheduled message can leave, in ms since 1970. */
   dueAt(id: string): number | undefined {
-    const { node = '', place = '' } = this.#byId.get(id) ?? {};
-    return this.#nodes.get(node)?.scheduled.get(place);
+    const { node = '' } = this.#options.ledger.messages.get(id) ?? {};
+    return this.#scheduled.get(node)?.get(id);
   }
 
-  /** Why those that wait do not leave, while there is an outage. */
+  /** The outage that stored messages wait for. */
   get failing(): SendFailure | undefined {
-    return this.#byId.size > 0 ? this.#options.outage.state : undefined;
+    const { ledger, outage } = this.#options;
+    const waiting = ledger.messages.count(['queued', 'scheduled', 'paused', 'connecting', 'sending']);
+    return waiting > 0 && !ledger.isClosed ? outage.state : undefined;
   }
 
-  /** What goes on at a node, but for the texts that its registration counts. */
+  /** The activity of a node, without the messages that its registration counts. */
   stateOf(node: string): SendHandlerState {
-    const { ledger, outage, settlement } = this.#options;
-    const { size = 0, tried = 0, scheduled } = this.#nodes.get(node) ?? {};
-    const nextAt = scheduled?.first;
+    const { ledger, outage } = this.#options;
+    const { followUps, messages } = ledger;
+    const nextAt = this.#scheduled.get(node)?.first;
     const { error } = outage;
+    const isAffected = messages.count(['queued', 'paused', 'connecting', 'sending'], node) > 0;
     return {
-      sending: tried + settlement.searching.of(node),
-      // One that nobody wants any more is tried to its end.
-      waiting: Math.max(0, size - tried),
+      sending: messages.count(['connecting', 'sending', 'searching'], node),
+      waiting: messages.count(['queued', 'scheduled', 'paused'], node),
       ...(nextAt === undefined ? undefined : { nextAt }),
-      awaitingReply: ledger.followUps.open.replyRequest.of(node),
-      ...(error && size > (scheduled?.size ?? 0) && { outage: error }),
+      awaitingReply: followUps.open.replyRequest.of(node),
+      ...(error && isAffected && { outage: error }),
     };
   }
 
   /**
-   * Has a text of the ledger wait here, unless this is closed: then whoever opens it finds the text in the ledger.
+   * Queues a stored message. While the outbox is closed, it does nothing: the outbox queues its messages when it opens.
    *
-   * @param repeats how often its outcome has been unknown: after that it waits for a while before it is sent again
-   * @param before see {@link hastened}
+   * @param repeats how often the outcome has been unknown: then the message waits for a while first
+   * @param isUrgent sends the message before all others
    */
-  admit(text: Text, repeats = 0, before = ''): void {
+  admit(text: Text, repeats = 0, isUrgent = false): void {
     const { clock, ledger, outage, queue, rules } = this.#options;
-    if (ledger.isClosed) return;
-    const { id, node, options } = text;
-    const former = this.#byId.get(id);
-    if (former) this.#forget(former);
-    const place = former?.place ?? placeOf(options.priority, queue.arrive());
-    const waiting: Waiting = { id, node, place, end: endOf(text, clock, rules) };
-    this.#byId.set(id, waiting);
-    this.#byPlace.set(place, waiting);
-    this.#textsOf(node).size++;
-    this.#awaitEnd(waiting);
+    const message = ledger.messages.find(text.id);
+    if (ledger.isClosed || !message) return;
+    const place = message.place ?? placeOf(text.options.priority, queue.arrive());
+    this.#dequeue(message);
+    Object.assign(message, { place, isOwned: false, end: endOf(text, clock, rules) });
+    ledger.messages.move(message, 'queued');
+    this.#awaitEnd(message);
     if (text.retryAfter) outage.recall(text.retryAfter);
-    if (this.#defer(waiting, text)) return;
-    if (repeats > 0) this.#paused.set(place, clock.elapsed() + backOffMs(repeats, clock.random()));
-    this.#queueUp(waiting, before);
+    if (this.#schedule(message)) return;
+    if (repeats > 0) {
+      ledger.messages.move(message, 'paused');
+      this.#paused.set(text.id, clock.elapsed() + backOffMs(repeats, clock.random()));
+    }
+    this.#queueUp(message, isUrgent);
   }
 
-  /** Many may come in this turn of the event loop: nobody leaves before the next, and then those first that are to leave first. */
+  /** Waits until the next turn of the event loop, so that messages that come together leave in their order. */
   gather(): void {
-    const { clock, queue, registrations } = this.#options;
+    const { clock, ledger, queue, registrations } = this.#options;
     this.#gathering ??= clock.nextTurn(() => {
       this.#gathering = undefined;
       queue.nudge();
-      this.#tellOutage();
-      for (const [node, { size, tried }] of this.#nodes) if (size > tried) registrations.tellState(node);
+      this.#reportOutage();
+      for (const node of registrations.nodes) {
+        if (ledger.messages.count(['queued', 'scheduled', 'paused'], node) > 0) registrations.tellState(node);
+      }
     });
   }
 
-  /** Texts may leave earlier or later than they might before, and be given up so. */
+  /** Messages can leave and expire at other times. */
   quietHoursChanged(): void {
     const { clock, ledger, rules } = this.#options;
-    for (const waiting of this.#byId.values()) {
-      const text = ledger.texts.get(waiting.id);
-      if (!text) continue;
-      waiting.end = endOf(text, clock, rules);
-      this.#awaitEnd(waiting);
-      if (this.dueAt(waiting.id) === undefined || this.#defer(waiting, text)) continue;
-      this.#textsOf(waiting.node).scheduled.delete(waiting.place);
-      this.#queueUp(waiting);
+    for (const message of ledger.messages.values()) {
+      if (message.place === undefined) continue;
+      message.end = endOf(message.text, clock, rules);
+      this.#awaitEnd(message);
+      if (message.phase !== 'scheduled' || this.#schedule(message)) continue;
+      this.#scheduledOf(message.text.node).delete(message.id);
+      this.#onDue(message.id);
     }
   }
 
-  /** Whether a text is being tried, as it may be still when this has been opened again. */
-  isTried(id: string): boolean {
-    return this.#byId.get(id)?.abort !== undefined;
-  }
-
-  /** A node has come or gone: its texts may leave, or wait. */
+  /** A node has come or gone, so that its messages can leave, or wait for it. */
   nodeChanged(node: string): void {
-    for (const waiting of this.#byId.values()) {
-      if (waiting.node !== node) continue;
-      this.#awaitEnd(waiting);
-      this.#queueUp(waiting);
+    for (const message of this.#options.ledger.messages.values()) {
+      if (message.text.node !== node || message.place === undefined) continue;
+      this.#awaitEnd(message);
+      this.#queueUp(message);
     }
   }
 
-  /**
-   * Tries a text now, whatever it waits for; when there is no place, or the pace is not due, as the next one. Says whether it can:
-   * not what is being tried, or waits for another text, nor what is not here since it has left and its outcome is not known yet.
-   */
+  /** Sends a message now, as the next one. Returns `false` if it is being tried, or is not queued here. */
   sendNow(id: string): boolean {
-    const { abort } = this.#byId.get(id) ?? {};
-    const text = this.#options.ledger.texts.get(id);
-    if (!this.#byId.has(id) || abort || !text) return false;
-    this.admit(text, 0, hastened);
+    const message = this.#options.ledger.messages.find(id);
+    if (message?.place === undefined || message.abort) return false;
+    this.admit(message.text, 0, true);
     return true;
   }
 
-  /** A message has ended by another step. Nothing of it is sent any longer. */
+  /** A message has ended or gone by another step. A request that has not left is given up. */
   release(id: string): void {
-    const waiting = this.#byId.get(id);
-    if (!waiting) return;
-    this.#forget(waiting);
-    waiting.abort?.abort();
+    const message = this.#options.ledger.messages.find(id);
+    if (!message) return;
+    this.#dequeue(message);
+    message.abort?.abort();
+    message.abort = undefined;
   }
 
-  /** Nobody wants a text any more. Says whether it could be stopped. */
+  /** Stops a message. Returns `false` if it cannot be stopped, because it leaves or has an outcome. */
   remove(id: string): boolean {
-    const { isClosed, texts } = this.#options.ledger;
-    const waiting = this.#byId.get(id);
-    if (texts.has(id) && !texts.isWaiting(id)) return false;
-    // Nothing is tried then.
-    if (!waiting) return isClosed && texts.has(id);
-    this.#forget(waiting);
-    waiting.abort?.abort();
+    const { isClosed, messages } = this.#options.ledger;
+    const message = messages.find(id);
+    if (message && !messages.isWaiting(id)) return false;
+    // While the outbox is closed, no message is queued.
+    if (message?.place === undefined) return isClosed && message !== undefined;
+    this.release(id);
     return true;
   }
 
-  /** Makes no further try. Resolves when what is being tried has ended, or is followed no longer; what waits is in the ledger. */
+  /** Makes no further requests. Resolves when those under way have ended, or after `graceMs`. The store has the messages that wait. */
   async close(graceMs: number): Promise<void> {
     const { clock, ledger, outage, queue } = this.#options;
     queue.sources.delete(this);
     this.#gathering?.cancel();
     this.#gathering = undefined;
     outage.close();
-    for (const { scheduled } of this.#nodes.values()) scheduled.clear();
-    for (const times of [this.#paused, this.#ends]) times.clear();
+    for (const times of [...this.#scheduled.values(), this.#paused, this.#ends]) times.clear();
     const followed = clock.after(graceMs, () => {
-      for (const { abort } of this.#byId.values()) abort?.abort();
+      for (const { abort } of ledger.messages.values()) abort?.abort();
     });
     await this.#tries.idle();
     followed.cancel();
     if (!ledger.isClosed) return;
-    this.#byId.clear();
-    this.#byPlace.clear();
-    this.#nodes.clear();
-    this.#ready.clear();
+    for (const message of ledger.messages.values()) this.#dequeue(message);
+    this.#scheduled.clear();
   }
 
-  /** Goes on after {@link close}. */
+  /** Continues after {@link close}. */
   open(): void {
     const { outage, queue } = this.#options;
     queue.sources.add(this);
     outage.open(() => queue.nudge());
   }
 
-  /** See {@link TurnSource}. During an outage it is the text that tries, when that is due. */
+  /** See {@link TurnSource}. During an outage, it is the message that tries, when that is due. */
   get first(): string | undefined {
     const { outage } = this.#options;
     if (this.#gathering || outage.probe !== undefined) return undefined;
     if (this.#ready.size === 0) {
-      // The next text finds out for itself.
+      // The next message finds out whether the service can be reached.
       if (outage.error && outage.delayMs === 0) outage.end();
       return undefined;
     }
     const { first } = this.#ready;
-    return !outage.error || first?.startsWith(hastened) || outage.delayMs === 0 ? first : undefined;
+    return !outage.error || first?.startsWith(urgent) || outage.delayMs === 0 ? first : undefined;
   }
 
   /** See {@link TurnSource}. */
   async take(first: string, giveBack: () => void): Promise<void> {
-    const waiting = this.#ready.get(first);
-    if (!waiting || waiting.abort) return;
-    const { outage, registrations, onFault } = this.#options;
-    const { id, node } = waiting;
-    this.#unready(waiting);
+    const message = this.#ready.get(first);
+    if (!message || message.abort) return;
+    const { ledger, outage, registrations, onFault } = this.#options;
+    const { id } = message;
+    const { node } = message.text;
+    this.#unready(message);
     if (outage.error) outage.probe = id;
-    const isTried = await this.#tries.run(() => this.#takeTurn(waiting)).catch(onFault);
+    const isTried = await this.#tries.run(() => this.#takeTurn(message)).catch(onFault);
     if (!isTried) giveBack();
     if (outage.probe === id) outage.probe = undefined;
-    if (this.#byId.get(id) === waiting) this.#queueUp(waiting);
+    if (ledger.messages.find(id) === message && message.place !== undefined) this.#queueUp(message);
     registrations.tellState(node);
   }
 
-  /** Resolves with whether the service was asked. */
-  async #takeTurn(waiting: Waiting): Promise<boolean> {
+  /** Makes a request. Resolves with whether the service was asked. */
+  async #takeTurn(message: OutgoingMessage): Promise<boolean> {
     const { ledger, outage, queue, registrations, settlement, onFault } = this.#options;
-    const { id, node } = waiting;
-    this.#endIfOver(waiting);
-    const text = ledger.texts.get(id);
-    // Another process has taken it over.
-    if (!text) this.#forget(waiting);
+    const { id } = message;
+    this.#endIfOver(message);
+    const { node } = message.text;
     const handler = registrations.handlerOf(node);
-    if (!text || !handler || this.#byId.get(id) !== waiting || this.#defer(waiting, text)) return false;
+    const isHere = ledger.messages.find(id) === message && message.place !== undefined;
+    if (!isHere || !handler || this.#schedule(message)) return false;
     const abort = new AbortController();
-    const texts = this.#textsOf(node);
-    waiting.abort = abort;
-    texts.tried++;
+    message.abort = abort;
+    ledger.messages.move(message, 'connecting');
     registrations.tellState(node);
     try {
-      const attempt = await settlement.attempt(text, handler.client, abort.signal);
-      if (attempt === stale) {
-        if (this.#byId.get(id) === waiting && ledger.texts.get(id)?.state !== 'waiting') this.#forget(waiting);
-        return false;
-      }
+      const attempt = await settlement.attempt(message.text, handler.client, abort.signal);
+      if (attempt === stale) return false;
       const { text: tried, outcome } = attempt;
       const error = outcome instanceof SmsError ? outcome : undefined;
-      // A rule of one's own keeps it back, or the store does: the service was not asked.
+      // A rule of the account or the store kept the message back: the service was not asked.
       const isKeptBack = error !== undefined && (error.code === 'SMS_STORE' || isWithheldError(error));
-      // Quiet hours have begun meanwhile.
-      if (error?.code === 'SMS_QUIET') this.#defer(waiting, text);
-      else if (error && (error.code === 'SMS_CLOSED' || isOutage(error))) await this.#goOnWaiting(waiting, error);
+      // The message was released, or the account was closed.
+      if (message.abort !== abort || message.place === undefined) return !isKeptBack;
+      // Quiet hours have begun.
+      if (error?.code === 'SMS_QUIET') this.#schedule(message);
+      else if (error && (error.code === 'SMS_CLOSED' || isOutage(error))) await this.#continueWaiting(message, error);
       else {
         if (!isKeptBack && outage.answered(id)) queue.nudge();
-        const current = ledger.texts.get(id);
-        // Ended by somebody else meanwhile, or left for the next process when the account was closed.
-        if (current && this.#byId.get(id) === waiting) {
-          this.#forget(waiting);
-          void this.#end(current, { withheld: tried.withheld }, outcome).catch(onFault);
-        }
+        this.#dequeue(message);
+        void this.#end(message.text, { withheld: tried.withheld }, outcome).catch(onFault);
       }
       return !isKeptBack;
     } finally {
-      waiting.abort = undefined;
-      texts.tried--;
+      if (message.abort === abort) message.abort = undefined;
+      if (message.phase === 'connecting') ledger.messages.move(message, 'queued');
     }
   }
 
-  async #goOnWaiting(waiting: Waiting, error: SmsError): Promise<void> {
+  async #continueWaiting(message: OutgoingMessage, error: SmsError): Promise<void> {
     const { ledger, outage } = this.#options;
-    const text = ledger.texts.get(waiting.id);
-    if (!text || this.#byId.get(waiting.id) !== waiting) return;
+    const { text } = message;
     if (isOutage(error)) outage.failed(text, error);
     if (text.state === 'leaving') await ledger.putBack(text, { retryAfter: outage.stored });
-    // Its time may have ended while it could not be stopped.
-    if (!ledger.isClosed) this.#endIfOver(waiting);
+    // Its time can have ended while it could not be stopped.
+    if (!ledger.isClosed) this.#endIfOver(message);
   }
 
   async #end(text: Text, change: Partial<Text>, outcome: Outcome): Promise<void> {
@@ -326,90 +285,89 @@ export class Dispatcher implements TurnSource {
     else await settlement.end(text, { by: 'settle', outcome, change });
   }
 
-  /** Has a text wait that is to be sent again after an unknown outcome. */
+  /** Queues a message that is sent again after an unknown outcome. */
   sendAgain(text: Text | undefined): void {
     if (text) this.admit(text, text.repeats);
   }
 
-  #awaitEnd({ id, node, end }: Waiting): void {
+  #awaitEnd({ id, text, end }: OutgoingMessage): void {
     const { clock, absences, ledger } = this.#options;
-    if (!ledger.isClosed) this.#ends.set(id, clock.elapsed() + absences.leftMs(node, end));
+    if (end && !ledger.isClosed) this.#ends.set(id, clock.elapsed() + absences.leftMs(text.node, end));
   }
 
-  /** Gives a text up whose time is over. Says whether it is. */
-  #endIfOver({ id, node, end }: Waiting): boolean {
-    const { clock, absences, ledger, registrations, settlement, onFault } = this.#options;
-    if (absences.leftMs(node, end) > 0) return false;
-    const text = ledger.texts.get(id);
-    if (!text) return true;
+  /** Ends a message whose time is over. Returns whether it is. */
+  #endIfOver(message: OutgoingMessage): boolean {
+    const { clock, absences, registrations, settlement, onFault } = this.#options;
+    const { id, text, end } = message;
+    if (!end || message.place === undefined || absences.leftMs(text.node, end) > 0) return false;
     if (!this.remove(id)) {
-      // What is being written can be stopped in a moment; what is leaving cannot any more.
+      // A message whose mark is being written may wait again in a moment. A message that leaves has an outcome.
       if (text.state === 'waiting') this.#ends.set(id, clock.elapsed() + postponedMs);
       return true;
     }
-    if (!registrations.handlerOf(node)) void settlement.abandon(text);
+    if (!registrations.handlerOf(text.node)) void settlement.abandon(text);
     else void settlement.end(text, { by: 'expire', outcome: createExpired(text) }).catch(onFault);
-    registrations.tellState(node);
+    registrations.tellState(text.node);
     return true;
   }
 
-  /** Has a text wait for its time, if that is yet to come. */
-  #defer(waiting: Waiting, text: Text): boolean {
-    const { clock, rules, registrations } = this.#options;
-    const { node, place } = waiting;
+  /** Schedules a message if it cannot leave yet. Returns whether it is scheduled. */
+  #schedule(message: OutgoingMessage): boolean {
+    const { clock, ledger, rules, registrations } = this.#options;
+    const { id, text } = message;
     const now = clock.now();
     const dueAt = mayLeaveAt(text, now, rules.quietHours);
     if (dueAt <= now) return false;
-    this.#unready(waiting);
-    this.#textsOf(node).scheduled.set(place, dueAt);
-    registrations.tellState(node);
+    this.#unready(message);
+    this.#scheduledOf(text.node).set(id, dueAt);
+    ledger.messages.move(message, 'scheduled');
+    registrations.tellState(text.node);
     return true;
   }
 
-  /** Puts a text among those that may leave, if it may. */
-  #queueUp(waiting: Waiting, before = ''): void {
+  /** Makes a message ready to leave, if it can. */
+  #queueUp(message: OutgoingMessage, isUrgent = false): void {
     const { ledger, registrations } = this.#options;
-    const { node, place, abort } = waiting;
-    const isEarly = this.#textsOf(node).scheduled.has(place) || this.#paused.has(place);
-    const isFree = !ledger.isClosed && !abort && !isEarly;
-    if (isFree && registrations.handlerOf(node)) this.#ready.set(before + place, waiting);
-    else this.#unready(waiting);
+    const { phase, place, abort, text } = message;
+    const isFree = !ledger.isClosed && !abort && phase === 'queued';
+    if (isFree && place !== undefined && registrations.handlerOf(text.node)) {
+      // A message that a user sends now stays before all others.
+      const turn = isUrgent ? urgent + place : (message.turn ?? place);
+      this.#unready(message);
+      message.turn = turn;
+      this.#ready.set(turn, message);
+    } else this.#unready(message);
     this.gather();
   }
 
-  #unready({ place }: Waiting): void {
-    for (const before of ['', hastened]) this.#ready.delete(before + place);
+  #unready(message: OutgoingMessage): void {
+    if (message.turn !== undefined) this.#ready.delete(message.turn);
+    message.turn = undefined;
   }
 
-  #forget(waiting: Waiting): void {
-    const { id, node, place } = waiting;
-    if (this.#byId.get(id) !== waiting) return;
-    this.#byId.delete(id);
-    this.#byPlace.delete(place);
-    const texts = this.#textsOf(node);
-    texts.size--;
-    this.#unready(waiting);
-    for (const times of [texts.scheduled, this.#paused]) times.delete(place);
-    this.#ends.delete(id);
+  #dequeue(message: OutgoingMessage): void {
+    const { id, text } = message;
+    this.#unready(message);
+    message.place = undefined;
+    for (const times of [this.#scheduled.get(text.node), this.#paused, this.#ends]) times?.delete(id);
   }
 
-  #textsOf(node: string): NodeTexts {
-    const existing = this.#nodes.get(node);
-    if (existing) return existing;
-    const texts: NodeTexts = { size: 0, tried: 0, scheduled: new DueTimes(this.#options.clock, 'now', this.#onDue) };
-    this.#nodes.set(node, texts);
-    return texts;
+  #scheduledOf(node: string): DueTimes {
+    const times = this.#scheduled.get(node) ?? new DueTimes(this.#options.clock, 'now', this.#onDue);
+    this.#scheduled.set(node, times);
+    return times;
   }
 
-  /** Tells the nodes whose texts wait for its end, unless they know. That the store fails is told apart from this, whether anything waits or not. */
-  #tellOutage(): void {
-    const { outage, registrations } = this.#options;
+  /** Reports an outage once to each node with messages that wait for its end. A failure of the store is reported elsewhere. */
+  #reportOutage(): void {
+    const { ledger, outage, registrations } = this.#options;
     const { error, told } = outage;
     if (!error || error.code === 'SMS_STORE') return;
-    for (const [node, { size, tried, scheduled }] of this.#nodes) {
+    for (const node of registrations.nodes) {
       const handler = registrations.handlerOf(node);
-      const waiting = size - scheduled.size;
-      if (handler && waiting > tried && told.tell(node)) handler.onOutage(createOutage(error, waiting));
+      const waiting = ledger.messages.count(['queued', 'paused', 'connecting', 'sending'], node);
+      const isWaiting = ledger.messages.count(['queued', 'paused'], node) > 0;
+      if (handler && isWaiting && told.tell(node)) handler.onOutage(createOutage(error, waiting));
     }
   }
 }

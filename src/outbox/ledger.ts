@@ -10,10 +10,12 @@ import { hasSentIndex } from '../replies/sent-index';
 import type { Item } from '../store/store';
 import { type Arrival, collectSuperseded, type TakenIn, takeIn, withdraw } from './arrivals';
 import { Duplicates } from './duplicates';
+import { Messages } from './messages';
 import type { Outage } from './outage';
 import type { SendQueue } from './queue';
 import { holdsAny, type RuleSettings } from './rules';
-import { type Evidence, isFollowed, isTracked, type SendCounts, type StoredOutcome, type Text, TextBook } from './text';
+import type { SendCounts } from './send-counts';
+import { type Evidence, isFollowed, isTracked, type StoredOutcome, type Text } from './text';
 import {
   delivered,
   discard,
@@ -88,7 +90,7 @@ const watchMs = 1_000;
  * store. Every method is a transition of `transitions.ts`, and resolves when it is written, or cannot be for now.
  */
 export class Ledger {
-  readonly texts: TextBook;
+  readonly messages: Messages;
   /** Replies and reports that have not entered the flow. */
   readonly followUps: FollowUpBook;
   readonly inTransit: MessagesInTransit;
@@ -112,14 +114,14 @@ export class Ledger {
     this.followUps = new FollowUpBook(options.onCount);
     this.inTransit = new MessagesInTransit(options.clock);
     this.#origin = Math.floor(options.clock.random() * 2 ** 48).toString(36);
-    this.texts = new TextBook(options.clock, (text) => void this.discard(text));
+    this.messages = new Messages(options.clock, (text) => void this.discard(text));
     this.journal = options.journal;
-    this.duplicates = new Duplicates(options.clock, (id) => this.texts.isUnderWay(id));
+    this.duplicates = new Duplicates(options.clock, (id) => this.messages.isUnderWay(id));
   }
 
   /** Whether nothing would be lost by forgetting it: what is in a durable store is found again. */
   get isSettled(): boolean {
-    return this.texts.size === 0 && this.followUps.size === 0 && this.#refused.size === 0;
+    return this.messages.size === 0 && this.followUps.size === 0 && this.#refused.size === 0;
   }
 
   /** See {@link Participant.found}. */
@@ -128,7 +130,7 @@ export class Ledger {
     for (const item of items) if (this.#refused.has(item.id)) void this.discard(item as Text);
     const found = (items as readonly (Text | FollowUp)[]).filter(({ id }) => !this.#refused.has(id));
     if (isOpening) this.#refused.clear();
-    const texts = found.filter((item) => item.kind === 'text').filter(({ id }) => !this.texts.has(id));
+    const texts = found.filter((item) => item.kind === 'text').filter(({ id }) => !this.messages.has(id));
     const followUps = found
       .filter((item) => item.kind === 'replyRequest' || item.kind === 'report')
       .filter((item) => {
@@ -136,7 +138,7 @@ export class Ledger {
         // The commit in which it was answered may have seemed to fail.
         return !own || (item.result !== undefined && own.result === undefined);
       });
-    for (const text of texts) this.texts.put(text);
+    for (const text of texts) this.messages.put(text);
     this.#watchReplaceable();
     const { clock, onFound } = this.#options;
     // No step is taken before all of them are known.
@@ -163,7 +165,7 @@ export class Ledger {
     const step: Step<TakenIn> = { whileFailing: 'refuse', decide, bytes: text.flowMessage?.length };
     const added = withEffect(step, (taken) => {
       if (taken.replaced) this.#apply(taken.replaced);
-      if (taken.verdict.type === 'new') this.texts.put(taken.text);
+      if (taken.verdict.type === 'new') this.messages.put(taken.text);
       this.#watchReplaceable();
       return taken;
     });
@@ -187,7 +189,7 @@ export class Ledger {
   /** Looks regularly for messages that another instance has replaced or withdrawn, as long as there can be any. */
   #watchReplaceable(): void {
     const { clock } = this.#options;
-    const { replaceable } = this.texts;
+    const { replaceable } = this.messages;
     if (!this.journal.isShared || this.#watching || this.isClosed || replaceable.size === 0) return;
     const collect = async () => {
       const ids = [...replaceable];
@@ -236,7 +238,7 @@ export class Ledger {
     let left: Text | Stale | undefined;
     try {
       const step = leave(text, this.#memory(text));
-      left = await this.texts.whileWritten(text.id, () => this.#move(step));
+      left = await this.messages.during(text.id, 'sending', () => this.#move(step));
     } finally {
       if (!left || left === stale) this.inTransit.delete(text.id);
     }
@@ -263,8 +265,8 @@ export class Ledger {
     if (!isTracked(text)) return;
     const uncertain = undecided(text, this.#memory());
     // At once: whoever has been told looks for it, and nobody is to take it up again while it is being written.
-    if (uncertain) this.texts.put(uncertain);
-    else this.texts.delete(text.id);
+    if (uncertain) this.messages.put(uncertain);
+    else this.messages.delete(text.id);
     await this.journal.run(delivered(text, uncertain, this.followUps));
   }
 
@@ -278,7 +280,7 @@ export class Ledger {
     return this.journal.run(
       withEffect(step, (result) => {
         if (result === stale) return false;
-        this.texts.delete(text.id);
+        this.messages.delete(text.id);
         this.inTransit.delete(text.id);
         for (const followUp of result.asked) this.followUps.put(followUp);
         for (const id of result.closedRequests) this.followUps.delete(id);
@@ -321,7 +323,7 @@ export class Ledger {
 
   #apply({ text, asked, closedRequests, isSuperseded }: Moved): Text {
     if (text.state !== 'leaving') this.inTransit.delete(text.id);
-    if (isTracked(text)) this.texts.put(text);
+    if (isTracked(text)) this.messages.put(text);
     this.#watchReplaceable();
     for (const followUp of asked) {
       // Another step of the same commit may have answered it.

@@ -54,8 +54,6 @@ export class Outbox implements Participant {
   readonly registrations: SenderRegistrations;
   readonly replies: Replies;
   readonly #parts: AdminOptions;
-  /** Ids of texts that this process will tell of by itself, though they are found in the store, which was closed meanwhile. */
-  readonly #underWay = new Set<string>();
   /** Reply requests and handsets to which a message `again` is being sent. */
   readonly #againUnderWay = new Set<string>();
   /** Texts that are being taken in, or sent without being kept, of each node that may be closed by now. */
@@ -176,21 +174,27 @@ export class Outbox implements Participant {
 
   /** See {@link Participant.itemOf}. */
   itemOf(id: string): Item | undefined {
-    return this.#parts.ledger.texts.get(id) ?? this.#parts.ledger.followUps.get(id);
+    const { messages, followUps } = this.#parts.ledger;
+    const text = messages.get(id);
+    return text && isTracked(text) ? text : followUps.get(id);
   }
 
   /** See {@link Participant.forget}. */
   forget(id: string): void {
-    const { texts, followUps } = this.#parts.ledger;
-    texts.delete(id);
-    followUps.delete(id);
+    const { dispatcher, ledger, reconciliations, settlement } = this.#parts;
+    const followUp = ledger.followUps.get(id);
+    dispatcher.release(id);
+    reconciliations.close(id);
+    ledger.messages.delete(id);
+    ledger.followUps.delete(id);
+    const message = followUp?.text ?? id;
+    if (!ledger.messages.has(message) && !ledger.followUps.hasOf(message)) settlement.forget(message);
   }
 
   /** See {@link Participant.letGo}. */
   letGo(): void {
-    const { texts, followUps } = this.#parts.ledger;
-    // The process brings those that it has in hand to their ends by itself.
-    for (const id of [...texts.keys()]) if (!this.#underWay.has(id)) texts.delete(id);
+    const { messages, followUps } = this.#parts.ledger;
+    for (const { id, isOwned } of [...messages.values()]) if (!isOwned) messages.delete(id);
     followUps.clear();
   }
 
@@ -202,7 +206,8 @@ export class Outbox implements Participant {
     ledger.closing = new AbortController();
     dispatcher.open();
     // What is in no store is still in hand.
-    this.#resume([...ledger.texts.values()], [...ledger.followUps.values()]);
+    const texts = [...ledger.messages.values()].map(({ text }) => text);
+    this.#resume(texts, [...ledger.followUps.values()]);
   }
 
   /** Takes up what an earlier process, or another instance, has left. */
@@ -221,7 +226,8 @@ export class Outbox implements Participant {
 
   async #takeUp(text: Text): Promise<void> {
     const { ledger, dispatcher, settlement } = this.#parts;
-    if (ledger.texts.written.has(text.id) || this.#underWay.has(text.id) || dispatcher.isTried(text.id)) return;
+    const message = ledger.messages.find(text.id);
+    if (!message || message.isOwned || message.abort) return;
     if (text.state === 'waiting' && isKept(text)) dispatcher.admit(text);
     // It was only guarded, and nothing of it has been sent. Whoever opens this, or takes over from it, frees the key as it is known there.
     else if (text.state === 'waiting' && !ledger.isClosed) await ledger.discard(text);
@@ -270,7 +276,7 @@ export class Outbox implements Participant {
    * failure is an outcome.
    */
   async #submitText(text: Text, given: Given): Promise<void> {
-    if (isTracked(text)) this.#underWay.add(text.id);
+    const message = isTracked(text) ? this.#parts.ledger.messages.begin(text, 'takingIn') : undefined;
     try {
       const { keep, replaceKey } = text.options;
       if (replaceKey !== undefined && !keep) throw new SmsError('replaceNotStored', { field: 'replace' });
@@ -280,7 +286,8 @@ export class Outbox implements Participant {
     } catch (error) {
       await this.#refuse(text, given, error);
     } finally {
-      this.#underWay.delete(text.id);
+      if (message) message.isOwned = false;
+      if (message?.phase === 'takingIn') this.#parts.ledger.messages.delete(text.id);
     }
   }
 
@@ -315,7 +322,7 @@ export class Outbox implements Participant {
   #whyBusy(isScheduled: boolean): SmsError | undefined {
     const { dispatcher, outage, queue } = this.#parts;
     if (!isScheduled) return queue.busy(outage.error ? 0 : queue.free);
-    const isFull = dispatcher.arriving.scheduled + dispatcher.scheduled >= mostScheduled;
+    const isFull = dispatcher.arriving.scheduled + this.#parts.ledger.messages.count(['scheduled']) >= mostScheduled;
     return isFull ? new SmsError('busyScheduled', { params: { limit: mostScheduled } }) : undefined;
   }
 

@@ -1,6 +1,5 @@
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Client } from '../http/client';
-import { NodeCounts } from '../replies/follow-up-book';
 import type { Replies } from '../replies/replies';
 import { type Absences, endOfOutcome } from './expiry';
 import type { Ledger, OutboxOptions } from './ledger';
@@ -49,8 +48,6 @@ export interface Given {
  * entered the flow: each text ends once.
  */
 export class Settlement {
-  /** For how many texts of a node, kept ones or those of an earlier process, evidence is being looked for. */
-  readonly searching = new NodeCounts();
   readonly #options: SettlementOptions;
   /** Brings the outcomes of settled texts into the flow, now or when their nodes are back. */
   readonly redelivery: Redelivery<Text>;
@@ -60,7 +57,7 @@ export class Settlement {
     const { clock, ledger, origins, absences, registrations, onAbandoned } = options;
     this.redelivery = new Redelivery({
       ...options,
-      items: ledger.texts,
+      items: ledger.messages,
       handlerOf: ({ node }) => registrations.handlerOf(node),
       patienceMs: (text) => absences.leftMs(text.node, endOfOutcome(text, clock)),
       tell: async (handler, text, mayBeKnown) => {
@@ -83,7 +80,7 @@ export class Settlement {
         await ledger.delivered(text);
         this.#delivered(text);
         // What is unknown is listed from now on, for somebody to decide about.
-        if (isMissed && !ledger.texts.has(text.id)) onAbandoned(text.node);
+        if (isMissed && !ledger.messages.has(text.id)) onAbandoned(text.node);
       },
     });
   }
@@ -171,11 +168,12 @@ export class Settlement {
     const known = text.previousAttempt && isUnsent(told) ? parseOutcome(text.previousAttempt.outcome) : told;
     const outcome = withMessageId(known instanceof SmsError ? known : withWithheld(known, text), text);
     const isWritten = isTracked(text) || isFollowed(text) || uncountedBy(text, outcome).length > 0;
-    if (!isTracked(text) && asks(text)) ledger.texts.outcomesComing.add(text.id);
+    // Its replies wait until its outcome has entered the flow.
+    const untracked = !isTracked(text) && asks(text) ? ledger.messages.begin(text, 'settling') : undefined;
     let settled: Text | Stale = text;
     try {
       if (isWritten) {
-        settled = await ledger.texts.whileWritten(text.id, () => ledger.settle(given, { ...ending, outcome }));
+        settled = await ledger.messages.during(text.id, 'settling', () => ledger.settle(given, { ...ending, outcome }));
       }
       if (settled === stale) return false;
       if (isReconciled(text)) reconciliations.close(text.id);
@@ -186,7 +184,7 @@ export class Settlement {
       }
       if (source) await this.tell(source, settled, outcome);
     } finally {
-      ledger.texts.outcomesComing.delete(text.id);
+      if (untracked) ledger.messages.delete(text.id);
     }
     this.#delivered(settled);
     return true;
@@ -210,9 +208,9 @@ export class Settlement {
     const evidence = reconciliations.open(text);
     let outcome: Outcome = error;
     if (evidence) {
-      // Nobody can decide about it before its outcome is known.
-      ledger.texts.hide(id);
-      this.searching.add(node, 1);
+      const message = ledger.messages.find(id);
+      // No user can decide about it before its outcome is known.
+      if (message) ledger.messages.move(message, 'searching');
       registrations.tellState(node);
       try {
         const { sent, searched } = await evidence.look(resolveMs, ledger.closing.signal);
@@ -222,14 +220,16 @@ export class Settlement {
         evidence.interruptedWith = error;
         return undefined;
       } finally {
-        this.searching.add(node, -1);
+        if (message?.phase === 'searching') {
+          ledger.messages.move(message, evidence.interruptedWith === error ? 'sending' : 'settling');
+        }
         registrations.tellState(node);
       }
     }
     if (outcome instanceof SmsError && retryUncertain && keep) {
       const repeats = { repeats: (text.repeats ?? 0) + 1 };
       const unknown = formatOutcome(outcome);
-      const again = await ledger.texts.whileWritten(id, () => ledger.sendAgain(text, unknown, repeats));
+      const again = await ledger.messages.during(id, 'settling', () => ledger.sendAgain(text, unknown, repeats));
       return again === stale || again.state === 'settled' ? undefined : again;
     }
     await this.end(text, { by: 'settle', outcome });

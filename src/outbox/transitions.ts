@@ -26,6 +26,7 @@ import {
 } from '../replies/sent-index';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { giveBack } from './limits';
+import type { Messages } from './messages';
 import { guardAgain, noteOutcome } from './once';
 import { createSuperseded, noteLeaving, readSuperseding, releaseKey, type Superseding } from './replace';
 import { askedForConsent, askRules, holdsAny, passRules, type Verdict } from './rules';
@@ -76,7 +77,7 @@ export type Stale = typeof stale;
 
 /** The messages and reply requests of this process, as the last commit left them. */
 export interface Books {
-  readonly texts: ReadonlyMap<string, Text>;
+  readonly messages: Pick<Messages, 'get' | 'has'>;
   readonly followUps: FollowUpBook;
 }
 
@@ -337,10 +338,10 @@ function startFromOwn(
 export function startFrom(
   step: keyof typeof startsFrom,
   id: string,
-  { books: { texts } }: StepContext,
+  { books: { messages } }: StepContext,
   { keep, drop }: Changes,
 ): Text | undefined {
-  const current = drop.has(id) ? undefined : ((keep.get(id) as Text | undefined) ?? texts.get(id));
+  const current = drop.has(id) ? undefined : ((keep.get(id) as Text | undefined) ?? messages.get(id));
   const states: readonly TextState[] = startsFrom[step];
   return current && states.includes(current.state) ? current : undefined;
 }
@@ -371,14 +372,16 @@ export function discard(
   memory: StepContext,
   whileFailing: 'refuse' | 'apply',
 ): Step<{ asked: readonly ReplyRequest[]; closedRequests: readonly string[] } | Stale> {
-  const { texts, followUps: known } = memory.books;
+  const { messages, followUps: known } = memory.books;
   return {
     whileFailing,
     drops: [text.id],
     decide(look, changes) {
       // The store may have written a message that it refused: this process does not know it.
-      const isUnknownHere = !texts.has(text.id) && !changes.keep.has(text.id);
-      if (!isUnknownHere && !startFromOwn('discard', text, memory, changes)) return () => stale;
+      const isUnknownHere = !messages.has(text.id) && !changes.keep.has(text.id);
+      // A user who discards a message with an unknown outcome does not mean the same message if it waits again.
+      const current = startFromOwn('discard', text, memory, changes);
+      if (!isUnknownHere && current?.state !== text.state) return () => stale;
       if (text.state === 'waiting') {
         // Only an earlier try may have reached anybody.
         const outcome = text.previousAttempt ? parseOutcome(text.previousAttempt.outcome) : new SmsError('closed');

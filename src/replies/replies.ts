@@ -64,7 +64,7 @@ export class Replies {
     this.redelivery = new Redelivery({
       ...options,
       items: ledger.followUps,
-      handlerOf: ({ text, node }) => (ledger.texts.isOutcomeComing(text) ? undefined : handlerOf(node)),
+      handlerOf: ({ text, node }) => (ledger.messages.isOutcomeComing(text) ? undefined : handlerOf(node)),
       // The node can be about to be deployed.
       patienceMs: (followUp) => Math.max(longestDeploymentMs, remainingMs(followUp, clock, followUpGraceMs)),
       tell: async (handler, followUp, mayBeKnown) => {
@@ -105,7 +105,7 @@ export class Replies {
     if (ledger.isClosed) return;
     // A message that is in no store is known by its origin alone. The flow has the outcome of an undecided message.
     const isUnderWay = ({ text: id }: FollowUp) => {
-      const text = ledger.texts.get(id);
+      const text = ledger.messages.get(id);
       return text ? text.state !== 'uncertain' : origins.get(id) !== undefined;
     };
     for (const followUp of found) {
@@ -331,7 +331,7 @@ export class Replies {
   }
 
   #drop(followUp: FollowUp): Promise<void> {
-    const { journal, followUps, texts } = this.#options.ledger;
+    const { journal, followUps, messages: texts } = this.#options.ledger;
     const { id, text } = followUp;
     followUps.delete(id);
     return journal.run(forgetFollowUp(followUp, () => !followUps.hasOf(text) && !texts.has(text)));

@@ -453,12 +453,6 @@ export const mutants: readonly Mutant[] = [
     'redelivery.deliver(text, false)',
   ),
   outward(
-    'what is leaving expires',
-    'outbox/text.ts',
-    "return this.get(id)?.state === 'waiting' &&",
-    "return this.get(id)?.state !== 'settled' &&",
-  ),
-  outward(
     'an outage is an outcome',
     'outbox/dispatcher.ts',
     "(error.code === 'SMS_CLOSED' || isOutage(error))",

@@ -307,8 +307,8 @@ describe('a text and the limits of its account', () => {
   it('is found by evidence only for those whom it went to', async () => {
     const { side, node, service } = createSide({ perDay: 1 });
     service.script.push({ error: createError('uncertain'), takes: true });
-    service.feed = { format: 'ATOM', account: {}, entries: [{ id: 'm', categories: [], fields: {} }] };
-    sendText(node, 'text', { to: [a, b], messageId: 'm', resolveMs: minuteMs });
+    service.feed = { format: 'ATOM', account: {}, entries: [{ id: 'message-1', categories: [], fields: {} }] };
+    sendText(node, 'text', { to: [a, b], messageId: 'message-1', resolveMs: minuteMs });
     await side.pass(minuteMs);
     assert.deepEqual(outcomesOf(node), [{ to: [a], not: [[b, 'SMS_LIMIT']] }]);
     await Promise.all([side.close(), side.pass(100)]);

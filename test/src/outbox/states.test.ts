@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Step } from '../../../src/journal/step';
+import { phases } from '../../../src/outbox/messages';
 import { formatOutcome, type Text } from '../../../src/outbox/text';
 import {
   discard,
@@ -18,22 +19,28 @@ import { FollowUpBook } from '../../../src/replies/follow-up-book';
 import { createChanges } from '../../../src/store/store';
 import { createError } from '../some-error';
 
-describe('the states of an outgoing message', () => {
-  it('are documented with each step and the states from which it starts', () => {
-    const page = readFileSync(join(__dirname, '../../../docs/architecture.md'), 'utf8');
-    const [, section = ''] = page.split('## The states of an outgoing message');
-    const [table = ''] = section.split('\n## ');
-    const documented = [...table.matchAll(/^\| `(\w+)` \| ([^|]+) \|/gm)].map(([, name, from = '']) => [
-      name,
-      from === '–' ? [] : from.split(', '),
-    ]);
-    assert.deepEqual(Object.fromEntries(documented), startsFrom);
+/** The first two columns of a table in `docs/architecture.md`: names, and the states of each. */
+function readTable(title: string): Record<string, string[]> {
+  const page = readFileSync(join(__dirname, '../../../docs/architecture.md'), 'utf8');
+  const [, section = ''] = page.split(`## ${title}`);
+  const [table = ''] = section.split('\n## ');
+  const rows = [...table.matchAll(/^\| `(\w+)` \| ([^|]+) \|/gm)];
+  return Object.fromEntries(rows.map(([, name, states = '']) => [name, states === '–' ? [] : states.split(', ')]));
+}
+
+describe('an outgoing message', () => {
+  it('has its steps documented with the states from which they start', () => {
+    assert.deepEqual(readTable('The states of an outgoing message'), startsFrom);
+  });
+
+  it('has its phases documented with their states', () => {
+    assert.deepEqual(readTable('The phases of an outgoing message'), phases);
   });
 });
 
 describe('a step of a message that another step has moved', () => {
   const outcome = createError('uncertain');
-  const books = { texts: new Map<string, Text>(), followUps: new FollowUpBook(() => {}) };
+  const books = { messages: new Map<string, Text>(), followUps: new FollowUpBook(() => {}) };
   const rules = { limits: [], quietHours: [], optOut: false, prefixes: new Map() };
   const moment = { now: 1_000, lead: 0, origin: 'clock' };
   const context: StepContext = { now: 1_000, moment, rules, dedupeMs: () => 0, sentMs: 0, books };
@@ -45,7 +52,7 @@ describe('a step of a message that another step has moved', () => {
     settle: (text) => settle(text, { by: 'settle', outcome }, context),
     expire: (text) => settle(text, { by: 'expire', outcome }, context),
     markSent: (text) => settle(text, { by: 'markSent', outcome }, context),
-    discard: (text) => discard(text, context, 'refuse'),
+    discard: (text) => discard({ ...text, state: books.messages.get(text.id)?.state ?? text.state }, context, 'refuse'),
   };
 
   for (const [name, create] of Object.entries(steps)) {
@@ -57,7 +64,7 @@ describe('a step of a message that another step has moved', () => {
           message: { to: [], body: '' },
           options: { keep: { expireMs: undefined } },
         } as unknown as Text;
-        books.texts.set(text.id, text);
+        books.messages.set(text.id, text);
         const changes = createChanges();
         const result = create({ ...text, state: 'waiting' }).decide(() => undefined, changes)(true);
         const from: readonly string[] = startsFrom[name as keyof typeof startsFrom];

@@ -80,7 +80,7 @@ describe('replies that other instances have read', () => {
     book.put(one);
     return book;
   };
-  const inBooks = (followUps: FollowUpBook): StepContext => ({ ...memory, books: { texts: new Map(), followUps } });
+  const inBooks = (followUps: FollowUpBook): StepContext => ({ ...memory, books: { messages: new Map(), followUps } });
   const isOpen = () => {
     const again = reply('again');
     return match('incoming', again, recordKeysOf(again), look)?.request !== undefined;

@@ -1,19 +1,23 @@
 import assert from 'node:assert/strict';
 import { Admin, type AdminOptions } from '../../../src/outbox/admin';
-import { type SendOptions, type Text, TextBook, type TextState } from '../../../src/outbox/text';
+import { Messages } from '../../../src/outbox/messages';
+import type { SendOptions, Text, TextState } from '../../../src/outbox/text';
 import { VirtualClock } from '../../virtual-clock';
 
 describe('the list of texts to decide about', () => {
   let clock: VirtualClock;
-  let texts: TextBook;
+  let texts: Messages;
   let admin: Admin;
   /** Texts that were looked at. */
   let read: number;
 
   beforeEach(() => {
     clock = new VirtualClock();
-    texts = new TextBook(clock, () => {});
-    admin = new Admin({ ledger: { texts }, dispatcher: { dueAt: (_id: string) => undefined } } as AdminOptions);
+    texts = new Messages(clock, () => {});
+    admin = new Admin({
+      ledger: { messages: texts },
+      dispatcher: { dueAt: (_id: string) => undefined },
+    } as unknown as AdminOptions);
     read = 0;
   });
 
@@ -34,7 +38,10 @@ describe('the list of texts to decide about', () => {
 
   it('reads no more of a hundred thousand than it shows, on any page', () => {
     for (let number = 0; number < 100_000; number++) texts.put(createText(number, 'waiting'));
-    assert.deepEqual([texts.count('kept'), texts.count('uncertain'), texts.oldestKeptAt, read], [100_000, 0, 0, 0]);
+    assert.deepEqual(
+      [texts.countEntries('kept'), texts.countEntries('uncertain'), texts.oldestKeptAt, read],
+      [100_000, 0, 0, 0],
+    );
     let next: string | undefined;
     for (const first of [0, 200, 400]) {
       read = 0;
@@ -54,7 +61,7 @@ describe('the list of texts to decide about', () => {
 
   it('goes on after a page whose last has gone meanwhile', () => {
     for (const number of [1, 2, 3, 4]) texts.put(createText(number, 'waiting'));
-    const ids = ({ page }: ReturnType<TextBook['page']>) => page.map(({ text }) => text.id);
+    const ids = ({ page }: ReturnType<Messages['page']>) => page.map(({ text }) => text.id);
     const first = texts.page('kept', 2);
     assert.deepEqual(ids(first), ['t000001', 't000002']);
     texts.delete('t000002');

@@ -62,7 +62,7 @@ describe('sending, when everything comes at once', () => {
         const side = new SendingSide({ store });
         side.service.script.push({ takes: true, error: failed });
         side.service.otherwise = { unreachable: true };
-        const options = { keep: { expireMs: minuteMs }, retryUncertain: true, resolveMs, messageId: 'm1' };
+        const options = { keep: { expireMs: minuteMs }, retryUncertain: true, resolveMs, messageId: 'message-1' };
         const node = side.attach();
         sendText(node, 'hello', options);
         await side.pass(10_000);
@@ -72,7 +72,7 @@ describe('sending, when everything comes at once', () => {
         await side.pass(minuteMs);
         const searched = resolveMs === 0 ? {} : { searched: ['feed', 'status'] };
         const { code, message } = failed;
-        const expected = { code, message, statusCode: 500, messageId: 'm1', ...searched };
+        const expected = { code, message, statusCode: 500, messageId: 'message-1', ...searched };
         assert.deepEqual([errorOf(node), errorOf(back)], [expected, expected]);
       });
     }
@@ -192,7 +192,7 @@ describe('sending, when everything comes at once', () => {
       const node = side.attach();
       side.service.feedAfter = never;
       side.service.script.push({ takes: true, error: createError('uncertain') });
-      sendText(node, 'hello', { ...kept, resolveMs: minuteMs, messageId: 'm1' });
+      sendText(node, 'hello', { ...kept, resolveMs: minuteMs, messageId: 'message-1' });
       await side.pass(5_000);
       assert.equal(side.service.feedReads, 1);
       let isClosed = false;

@@ -11,6 +11,7 @@ import type { LimitSettings } from '../../../src/outbox/limits';
 import { Outage } from '../../../src/outbox/outage';
 import { Outbox } from '../../../src/outbox/outbox';
 import { SendQueue } from '../../../src/outbox/queue';
+import { SendCounts } from '../../../src/outbox/send-counts';
 import type {
   AnswerEvent,
   OutcomeEvent,
@@ -19,7 +20,7 @@ import type {
   SendHandlerState,
   SendingNode,
 } from '../../../src/outbox/sender-registrations';
-import { SendCounts, type SendOptions } from '../../../src/outbox/text';
+import type { SendOptions } from '../../../src/outbox/text';
 import type { Store } from '../../../src/store/store';
 import { createStatus } from '../../../src/wire/status';
 import { settle, VirtualClock } from '../../virtual-clock';
