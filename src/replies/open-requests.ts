@@ -39,9 +39,9 @@ export function requestKey(reference: string, recipient: string): string {
 }
 
 /**
- * Opens requests to replies. A request that is open already keeps what is known of its handset.
+ * Opens requests to replies. An open request keeps the state of its handset.
  *
- * @param opening how long, and what is not known yet of the messages
+ * @param opening duration, and the messages whose outcome is not known yet
  */
 export function openRequests(
   requests: readonly ReplyRequest[],
@@ -72,7 +72,7 @@ export function openAlias(
 /**
  * Closes a request to replies.
  *
- * @param mayBeDecided leaves the request to a user who says that the message has arrived
+ * @param mayBeDecided keeps the request, because a user can choose `markSent`
  */
 export function closeRequest(request: ReplyRequest, look: Look, changes: Changes, mayBeDecided = false): void {
   const key = requestKey(request.reference, recipientDigest(request.recipient));

@@ -22,7 +22,7 @@ export interface RepliesOptions {
   handlerOf(node: string): SendHandler | undefined;
   /** Gets every record, as evidence for messages with an unknown outcome. */
   reconciliations: Pick<Reconciliations, 'observe'>;
-  /** What nodes gave with their messages, by the ids of the messages. */
+  /** Data that nodes attached to their messages, by id of the message. */
   origins: Map<string, unknown>;
   /** A node that is no longer deployed loses a follow-up. */
   onAbandoned(node: string): void;
@@ -51,7 +51,7 @@ export class Replies {
   readonly #deadlines: DueTimes;
   /** Ids of follow-ups whose time is up, while the service can still have a reply or a status from before. */
   readonly #overdue = new Set<string>();
-  /** Set while the account first reads what the service still has. */
+  /** Set while the account reads the replies that the service still has. */
   readonly #readingFirst = new Map<Kind, { timer: Timer; since: number }>();
   #collecting: Timer | undefined;
   /** Number of open follow-ups that were collected in this round. */
@@ -337,7 +337,7 @@ export class Replies {
     return journal.run(forgetFollowUp(followUp, () => !followUps.hasOf(text) && !texts.has(text)));
   }
 
-  /** Collects what other instances have read, as long as a follow-up is open. */
+  /** Collects replies that other instances received while a follow-up is open. */
   #collect(): void {
     const { clock, ledger } = this.#options;
     if (!ledger.journal.isShared || this.#collecting || ledger.isClosed) return;

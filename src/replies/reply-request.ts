@@ -63,7 +63,7 @@ export interface Report extends Awaiting {
 /** First final status of each handset. */
 export type Statuses = readonly (readonly [msisdn: string, statusCode: string])[];
 
-/** What can follow the outcome of a message. */
+/** A follow-up of a message: a reply request or a report. */
 export type FollowUp = ReplyRequest | Report;
 
 /** The kind of record that an account polls for follow-ups. */

@@ -17,7 +17,7 @@ import {
 import { statusesOf } from './report';
 import { type Memory, referenceOf, type SentKeys } from './sent-index';
 
-/** What another instance has read for a reply request. */
+/** A reply that another instance received for a reply request. */
 interface LeftReply {
   result?: ReplyResult;
   unclear?: { body: string; handsets: readonly string[] };
@@ -25,7 +25,7 @@ interface LeftReply {
 
 const replyPrefix = 'reply:';
 
-/** The key under which an instance leaves what it has read for a reply request of another instance. */
+/** The key under which an instance stores a reply for a reply request of another instance. */
 export function replyKey(request: string): string {
   return replyPrefix + request;
 }
@@ -161,7 +161,7 @@ export function beginReport(text: Text, sent: Sent, memory: Memory, changes: Cha
   return report;
 }
 
-/** A reply request with what another instance has left for it, which is removed. */
+/** Takes the reply that another instance stored for a reply request. */
 export function takeLeft(request: ReplyRequest, look: Look, changes: Changes): ReplyRequest {
   const { result, unclear } = readLeft(request.id, look);
   if (!result && !unclear) return request;

@@ -45,7 +45,7 @@ interface StoredText extends Omit<SentText, 'matchedBy'> {
   knownMs?: number;
 }
 
-/** What a record answers. */
+/** The message that a record answers. */
 export interface Match {
   sent: SentText;
   /** Until when the message is known to records that answer no open request, in ms. */

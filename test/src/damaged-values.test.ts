@@ -5,7 +5,7 @@ import type { FailingStore } from './store/failing-store';
 
 const handset = '6421555123';
 
-/** Whatever is remembered says something else, or nothing, from now on. */
+/** Damages every remembered value from now on. */
 function damage({ disk }: FailingStore, value: string): void {
   for (const [key, text] of disk.remembered) {
     disk.remembered.set(key, formatRemembered({ ...parseRemembered(text), value }));
