@@ -53,13 +53,18 @@ function findInEnvironment(baseUrl: string, rules: ProxyRules): ProxyOptions | u
   };
   const readNpm = (name: string) => (rules.excludeNpm || isLegacy ? undefined : read(`npm_config_${name}`));
   const scheme = new URL(baseUrl).protocol === 'https:' && !isLegacy ? 'https' : 'http';
-  const general = isLegacy ? undefined : readNpm('proxy') || read('all_proxy');
+  // `all_proxy` often holds a SOCKS proxy for other programs.
+  const general = isLegacy ? undefined : [readNpm('proxy'), read('all_proxy')].find(isHttpProxy);
   const address = readNpm(`${scheme}_proxy`) || read(`${scheme}_proxy`) || general;
   const noProxy = readNpm('no_proxy') || read('no_proxy') || '';
   if (!address) return undefined;
   if (isLegacy && noProxy.split(',').some((part) => part.trim() !== '' && baseUrl.includes(part.trim())))
     return undefined;
   return { url: address.includes('://') ? address : `http://${address}`, noProxy: isLegacy ? [] : [noProxy] };
+}
+
+function isHttpProxy(address: string | undefined): boolean {
+  return Boolean(address) && (!address?.includes('://') || /^https?:/i.test(address));
 }
 
 function parseProxy(options: ProxyOptions): ProxyAddress {

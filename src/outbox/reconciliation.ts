@@ -21,7 +21,7 @@ const feedIntervalMs = 30_000;
 /** Texts that are looked for at the same time share a reading that is no older. */
 const sharedFeedMs = 1_000;
 const wordCharacter = /[\p{L}\p{N}_-]/u;
-/** Minimum length of a messageId that is searched in the feed. Shorter ones occur in entries of other messages. */
+/** Minimum length of a messageId that counts as found in the feed. Shorter ones occur in entries of other messages. */
 const minSearchLength = 8;
 
 /** What evidence is collected with. */
@@ -136,19 +136,13 @@ export class Reconciliation {
       if (!complete.aborted) signal.throwIfAborted();
       const accepted = this.to.filter((item) => this.#accepted.has(item));
       const sent = this.#by && createResolved(this.messageId, accepted, this.#by);
-      const searched = [...(this.#isInFeed ? (['feed'] as const) : []), ...sources()];
-      return { ...(sent && { sent }), searched };
+      return { ...(sent && { sent }), searched: ['feed', ...sources()] };
     });
-  }
-
-  /** Whether the feed can show the message. */
-  get #isInFeed(): boolean {
-    return [...this.messageId].length >= minSearchLength;
   }
 
   async #readFeedUntil(until: number, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
-    if (!this.#isInFeed) return wait(clock, Math.max(0, until - clock.elapsed()), signal);
+    const isSearchable = [...this.messageId].length >= minSearchLength;
     const startedAt = clock.elapsed();
     for (let time = 0; ; time++) {
       const due = startedAt + (feedReadsAfterMs[time] ?? 10_000 + feedIntervalMs * (time - 1));
@@ -156,7 +150,7 @@ export class Reconciliation {
       await wait(clock, Math.max(0, next - clock.elapsed()), signal);
       // A reading that fails proves nothing, and the next may succeed.
       const { entries } = await this.#options.readFeed().catch(() => ({ entries: [] }));
-      if (entries.some(({ id, link, fields }) => containsWord([id, link, fields], this.messageId)))
+      if (isSearchable && entries.some(({ id, link, fields }) => containsWord([id, link, fields], this.messageId)))
         this.#found('feed', this.to);
       if (next >= until) return;
     }

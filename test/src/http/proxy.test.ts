@@ -160,6 +160,7 @@ describe('a proxy', () => {
     const cases: [title: string, env: Record<string, string>, rules: ProxyRules, proxy: string | undefined][] = [
       ['no proxy of another scheme', { http_proxy: 'http://a.test' }, {}, undefined],
       ['all_proxy', { all_proxy: 'http://a.test' }, {}, 'a.test'],
+      ['no SOCKS proxy', { all_proxy: 'socks5://a.test' }, {}, undefined],
       ['npm_config_proxy', { npm_config_proxy: 'http://a.test', all_proxy: 'http://b.test' }, {}, 'a.test'],
       ['https_proxy before these', { npm_config_proxy: 'http://a.test', HTTPS_PROXY: 'b.test' }, {}, 'b.test'],
       ['npm_config_https_proxy first', { npm_config_https_proxy: 'a.test', https_proxy: 'b.test' }, {}, 'a.test'],
