@@ -340,7 +340,7 @@ describe('the admin routes of accounts', () => {
       assert.equal(await ask('account/entries?state=unhandled'), private_, label);
       const headers = { 'content-type': 'application/json' };
       const decision = { method: 'POST', headers, body: JSON.stringify({ action: 'discard' }) };
-      // Whoever may decide is told that there is no such entry.
+      // A user with the permission gets 404 for the entry.
       assert.equal(await ask('account/entries/none', decision), private_ === 200 ? 404 : 401, label);
       await nodeRed.stop();
     }

@@ -89,7 +89,7 @@ function translate(key: string, params: Record<string, unknown> = {}): string {
 
 /** A flow that runs in this process, from the TypeScript sources. Only one at a time. */
 export class RunningFlow {
-  /** What each `helper` node got, by its id, oldest first. */
+  /** Flow messages of each `helper` node, by node id, oldest first. */
   readonly #received = new Map<string, FlowMessage[]>();
   readonly #statuses = new Map<string, NodeStatus[]>();
   /** Every call of `done` by a node under test. */
@@ -136,7 +136,7 @@ export class RunningFlow {
     return helper.getNode(id);
   }
 
-  /** What a `helper` node has received. */
+  /** Returns the flow messages that a `helper` node received. */
   received(id: string): FlowMessage[] {
     const list = this.#received.get(id) ?? [];
     this.#received.set(id, list);
@@ -199,7 +199,7 @@ export class RunningFlow {
     this.#collect(nodes);
   }
 
-  /** What the form of `sms-account` gets when it tests a connection. */
+  /** Answer of the route that tests a connection. */
   async testConnection(form: Record<string, unknown>): Promise<{ ok: boolean; account?: unknown; error?: unknown }> {
     return (await helper.request().post('/sms-account/test').send(form).expect(200)).body;
   }

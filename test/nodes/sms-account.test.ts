@@ -828,7 +828,7 @@ describe('sms-account', () => {
     for (const [name, properties, code] of ways) {
       it(`sends the certificate of the chosen tls-config: ${name}`, async () => {
         const { key, cert } = createSelfSigned();
-        // Of a later version the client learns only after its request that it is refused.
+        // With a later TLS version, the client learns of the refusal only after its request.
         const asked = {
           requestCert: true,
           ca: clientCertificate,

@@ -74,7 +74,7 @@ describe('copies of a message that sms-send makes', () => {
           return cloneMessage(message);
         };
         try {
-          // Whoever gets it may change it before the last copy is made.
+          // The next node can change a copy before the last copy is made.
           flow
             .node('sent')
             .on('input', (message) => Object.assign(message, { recipients: 'changed', parts: 'changed' }));

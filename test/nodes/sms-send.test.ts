@@ -44,7 +44,7 @@ describe('sms-send', () => {
     try {
       begin();
       await until(() => failures > 0, 'it fails to connect');
-      // Whoever has asked hears of it in this turn of the event loop, and waits in the next.
+      // The caller gets the result in this turn of the event loop, and waits in the next.
       await new Promise(setImmediate);
     } finally {
       unsubscribe('undici:client:connectError', count);
@@ -56,7 +56,7 @@ describe('sms-send', () => {
     const before = flow.completions.length;
     flow.send('send', { topic: handset, payload: 'hello', ...message });
     await until(() => flow.completions.length > before, 'done');
-    // What was sent in this turn of the event loop arrives in the next.
+    // A message that was sent in this turn of the event loop arrives in the next.
     await new Promise(setImmediate);
     await new Promise(setImmediate);
   }

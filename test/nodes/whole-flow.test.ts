@@ -82,7 +82,7 @@ describe('a flow with all six nodes', () => {
         () => sim.statuses.every(({ read }) => read) && sim.incoming.every(({ read }) => read),
         'all is polled',
       );
-      // What is polled next comes after all that was polled before.
+      // The next polled message comes after all earlier ones.
       sim.status({ messageId, msisdn: handset, statusCode: 'LAST' });
       sim.reply({ from: handset, body: 'last' });
       await until(() => flow.received('statuses').some(({ payload }) => payload === 'LAST'));

@@ -40,7 +40,7 @@ const keep = (id: string, more: Partial<Step<void>> = {}) =>
 class Notes implements Participant {
   readonly items: string[][] = [];
   readonly openings: boolean[] = [];
-  /** What it has, by id. */
+  /** Items by id. */
   readonly had = new Map<string, Item>();
 
   found(items: readonly Item[], isOpening: boolean): void {

@@ -28,7 +28,7 @@ import { isPath, isPublicUrl, parsePath } from '../../../nodes/runtime/callback-
 import { parseNumber } from '../../../nodes/runtime/settings';
 import { checkDraft, type Draft, isSmsError, parseAt } from '../../../src';
 
-/** What a form and the runtime are both asked, and values to ask them of. */
+/** Checks that a form and the runtime share, with values. */
 interface Question<Value> {
   form(value: Value): Verdict;
   /** Throws, or says false, when it refuses. */

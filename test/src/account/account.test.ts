@@ -172,7 +172,7 @@ describe('Account', () => {
       await until(isPolling);
       first.close();
       await two.leave();
-      // What is in flight goes on as it began; the next poll is the other's.
+      // A poll in flight continues with its settings. The next poll uses those of the other member.
       receive('1');
       await until(() => b.bodies.length === 1 && isPolling());
       assert.equal(simulator.requests.at(-1)?.method, 'GET');

@@ -17,7 +17,7 @@ describe('the state of an account', () => {
   let simulator: Simulator;
   let disk: FakeDisk;
   let store: FailingStore;
-  /** What listened last. */
+  /** The last listener. */
   let subscription: Subscription;
   let discarded: string[];
 

@@ -907,7 +907,7 @@ describe('Inbox', () => {
     });
 
     describe('while a message might answer something', () => {
-      /** What the matching of a message has led to, and what it is given. */
+      /** Result of the matching of a message, and its record. */
       let matched: unknown[];
 
       function createMatching(store: Store): Inbox {
@@ -1011,7 +1011,7 @@ describe('Inbox', () => {
   });
 
   describe('after a crash', () => {
-    /** What was committed and delivered, and is still held. */
+    /** Texts that were committed and delivered, and are still held. */
     async function leaveHeld(): Promise<FakeDisk> {
       const disk = await leaveDelivered();
       disk.hold(JSON.stringify({ kind: 'incoming', records: [incoming('1')] }));

@@ -9,7 +9,7 @@ import { createChanges } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
 
 describe('DueTimes', () => {
-  it('has what is due in one moment done a few hundred in a turn, unless it has gone meanwhile', async () => {
+  it('handles due items a few hundred per turn, without removed ones', async () => {
     const clock = new VirtualClock();
     const done: string[] = [];
     const dueTimes = new DueTimes(clock, 'elapsed', (id) => done.push(id));
@@ -30,7 +30,7 @@ describe('DueTimes', () => {
     assert.equal(clock.timers, 0);
   });
 
-  it('has it done in order, by id where that is one moment, and goes by the last time that was said', async () => {
+  it('handles items in order of time and id, by their last time', async () => {
     const clock = new VirtualClock();
     const done: string[] = [];
     const dueTimes = new DueTimes(clock, 'elapsed', (id) => done.push(`${id} ${clock.elapsed()}`));
@@ -113,7 +113,7 @@ describe('DueTimes', () => {
 });
 
 describe('OrderedMap', () => {
-  it('has the key first that a sorted list has, whatever was added and taken out', () => {
+  it('agrees with a sorted list', () => {
     const change = fc.tuple(fc.integer({ min: 0, max: 99 }).map(String), fc.boolean());
     fc.assert(
       fc.property(fc.array(change, { maxLength: 1_000 }), (changes) => {
@@ -133,7 +133,7 @@ describe('OrderedMap', () => {
     );
   });
 
-  it('is in order however many there are, added in any order, and most of them gone meanwhile', () => {
+  it('stays in order with any number of additions and removals', () => {
     const map = new OrderedMap<number>();
     const all = Array.from({ length: 5_000 }, (_, index) => `key ${(index * 2_617) % 5_000}`);
     for (const [index, key] of all.entries()) {

@@ -56,7 +56,7 @@ describe('unknown outcomes', () => {
     });
   }
 
-  it('what comes before the outcome is known to be unknown counts', async () => {
+  it('count evidence from before the outcome was unknown', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({
@@ -99,7 +99,7 @@ describe('unknown outcomes', () => {
     });
   }
 
-  it('statuses tell of their handset alone, and others are waited for until the time is up', async () => {
+  it('use a status for its handset only, and wait for the others', async () => {
     const { side, node } = begin({ to: ['6421555123', '6421555124', '6421555125'], resolveMs: 20_000 });
     await side.pass(1_000);
     observe(side, status('6421555124'));
@@ -151,7 +151,7 @@ describe('unknown outcomes', () => {
     }
   });
 
-  it('is looked for of a text that is not kept for 10 s more when its node is closed, and then it is not sent again', async () => {
+  it('search for 10 s more for a plain message after its node is closed', async () => {
     for (const [what, ends] of [
       [status('6421555123'), ['to 6421555123']],
       [undefined, ['SMS_UNCERTAIN']],
@@ -251,7 +251,7 @@ describe('unknown outcomes', () => {
       assert.deepEqual([next.ends, shown(side, next)], [['to 6421555123'], over]);
     });
 
-    it('a kept text waits again as soon as none is found, and it is to be sent again', async () => {
+    it('let a stored message wait again if nothing is found and it can be sent', async () => {
       const { side, node } = begin({ keep: forever, resolveMs: 5_000, retryUncertain: true });
       side.service.otherwise = { unreachable: true };
       await side.pass(10_000);
@@ -288,7 +288,7 @@ describe('unknown outcomes', () => {
     assert.equal(next.service.bodies.length, 1);
   });
 
-  it('goes on after a crash by the account itself, while no node is here that sends', async () => {
+  it('continue after a crash without a sending node', async () => {
     const next = await crash({ isAsker: true });
     next.receive();
     await next.pass(1_000);
@@ -298,7 +298,7 @@ describe('unknown outcomes', () => {
     assert.equal(next.service.bodies.length, 1);
   });
 
-  describe('of a text for whose evidence is searched as its flow is redeployed', () => {
+  describe('during a redeploy', () => {
     /** Redeploys while evidence is looked for, which the feed has. */
     async function redeploy(store: FailingStore | MemoryStore, retryUncertain: boolean, isAsker = false) {
       const side = new SendingSide({ store, isAsker });
@@ -352,7 +352,7 @@ describe('unknown outcomes', () => {
       }
     }
 
-    it('it is not sent again unlooked for, though its node was not there when the account searched', async () => {
+    it('search before a retry, although its node was missing', async () => {
       const side = await redeploy(new MemoryStore(), true, true);
       side.outbox.open();
       await side.pass(30_000);

@@ -24,7 +24,7 @@ function createSide(limits: { perHandset?: number; perDay?: number }, options: S
   return { side, node: side.attach(), service: side.service };
 }
 
-/** What left by the outputs of the node, or its errors. */
+/** Outputs and errors of the node. */
 function outcomesOf({ outcomes }: FakeNode): unknown[] {
   return outcomes.map(({ outcome }) =>
     outcome instanceof SmsError
@@ -64,7 +64,7 @@ describe('a text and the limits of its account', () => {
       const send = (node: Parameters<typeof sendText>[0], to: string[], more: object = {}, key = to.join()) =>
         sendText(node, key, { to, ...options, ...('once' in options ? { once: key } : undefined), ...more });
 
-      it('is SMS_LIMIT when nobody is left, and goes out again when the window has moved on', async () => {
+      it('raises SMS_LIMIT without recipients, until the window has moved on', async () => {
         const { side, node, service } = createSide({ perHandset: 2 });
         const startedAt = side.clock.now();
         for (const key of ['1', '2', '3']) send(node, [a], {}, key);
@@ -81,7 +81,7 @@ describe('a text and the limits of its account', () => {
         await Promise.all([side.close(), side.pass(100)]);
       });
 
-      describe('and is sent again after an unknown outcome', () => {
+      describe('if it is sent again after an unknown outcome', () => {
         const again = { retries: 1, retryUncertain: true };
         /** The limit of the first recipient is reached by the first try. */
         async function begin(more: object = {}, kept: readonly string[] = []) {
@@ -94,7 +94,7 @@ describe('a text and the limits of its account', () => {
           return given;
         }
 
-        it('calls nobody unsent whom the first try may have reached', async () => {
+        it('does not report recipients of the first try as unsent', async () => {
           const { side, node, service } = await begin({}, [c]);
           await side.pass(10_000);
           assert.deepEqual(service.taken.at(-2)?.to, [a, b]);
@@ -118,7 +118,7 @@ describe('a text and the limits of its account', () => {
           await Promise.all([side.close(), side.pass(100)]);
         });
 
-        it('finds evidence of whom the first try reached', async () => {
+        it('finds evidence for the recipients of the first try', async () => {
           const { side, node, service } = await begin({ messageId: 'm1', resolveMs: 5_000 });
           service.script.push({ takes: true, error: createError('uncertain') });
           await side.pass(8_000);
@@ -134,7 +134,7 @@ describe('a text and the limits of its account', () => {
         });
       });
 
-      it('goes to those who are left, and has the others among the failed with the limit and its end', async () => {
+      it('goes to the other recipients, and lists the limited ones as failed', async () => {
         const { side, node, service } = createSide({ perDay: 2 });
         send(node, [a, b, c]);
         await side.pass(0);
@@ -162,7 +162,7 @@ describe('a text and the limits of its account', () => {
         await Promise.all([side.close(), side.pass(100)]);
       });
 
-      it('does not count who was refused, and counts who may have been sent to', async () => {
+      it('does not count refused recipients, but those with an unknown outcome', async () => {
         const { side, node, service } = createSide({ perDay: 2 });
         service.script.push(
           { failed: [{ msisdn: a, errorCode: 403 }], takes: true },
@@ -223,7 +223,7 @@ describe('a text and the limits of its account', () => {
     });
   }
 
-  it('counts once a kept text that waits out an outage, whatever it was counted for before it failed', async () => {
+  it('counts a stored message once across an outage', async () => {
     const { side, node, service } = createSide({ perHandset: 2 });
     service.script.push(
       { error: createError('unauthorized') },
@@ -288,7 +288,7 @@ describe('a text and the limits of its account', () => {
     await Promise.all([side.close(), side.pass(100)]);
   });
 
-  it('is remembered, and asks, only for those whom it went to', async () => {
+  it('is remembered only for the recipients that it was sent to', async () => {
     const { side, node } = createSide({ perDay: 1 });
     sendText(node, 'replyRequest', { to: [a, b], waitMs: hourMs, messageId: 'm' });
     await side.pass(0);
@@ -304,7 +304,7 @@ describe('a text and the limits of its account', () => {
     await Promise.all([side.close(), side.pass(100)]);
   });
 
-  it('is found by evidence only for those whom it went to', async () => {
+  it('is resolved only for the recipients that it was sent to', async () => {
     const { side, node, service } = createSide({ perDay: 1 });
     service.script.push({ error: createError('uncertain'), takes: true });
     service.feed = { format: 'ATOM', account: {}, entries: [{ id: 'message-1', categories: [], fields: {} }] };
@@ -314,7 +314,7 @@ describe('a text and the limits of its account', () => {
     await Promise.all([side.close(), side.pass(100)]);
   });
 
-  it('holds nobody up when it is kept back: the pace counts what is sent', async () => {
+  it('does not use the pace if it is limited', async () => {
     for (const options of [{}, { keep: forever }]) {
       const { side, node, service } = createSide({ perHandset: 1 }, { perSecond: 1 });
       for (let index = 0; index < 50; index++) sendText(node, `${index}`, { to: [a], ...options });
@@ -345,7 +345,7 @@ describe('a text and the limits of its account', () => {
     await Promise.all([side.close(), side.pass(100)]);
   });
 
-  it('goes by the limits all the same while the store fails, where it may go at all', async () => {
+  it('applies the limits while the store fails', async () => {
     const store = new FailingStore();
     const { side, node } = createSide({ perHandset: 2 }, { store });
     sendText(node, '0', { to: [b] });
@@ -360,7 +360,7 @@ describe('a text and the limits of its account', () => {
     await Promise.all([side.close(), side.pass(100)]);
   });
 
-  it('sends the same again under its key, and what was kept back with it, as a duplicate', async () => {
+  it('repeats its outputs for a duplicate, also the limited recipients', async () => {
     const { side, node, service } = createSide({ perDay: 1 });
     sendText(node, 'text', { to: [a, b], once: 'key' });
     await side.pass(0);
@@ -373,7 +373,7 @@ describe('a text and the limits of its account', () => {
     await Promise.all([side.close(), side.pass(100)]);
   });
 
-  it('gives back what a request was counted for that was given up before its first byte', async () => {
+  it('releases the counts of a request that did not leave', async () => {
     const service = new FakeService();
     const { side, node } = createSide({ perHandset: 1 }, { service, clock: new VirtualClock() });
     service.script.push({ error: createError('unreachable') });

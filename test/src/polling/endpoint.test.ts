@@ -7,7 +7,7 @@ import { Endpoint, type EndpointHost, Polls, type Watcher } from '../../../src/p
 import type { PollState } from '../../../src/polling/poll-loop';
 import { VirtualClock } from '../../virtual-clock';
 
-/** What a watcher is told, in order. */
+/** Reports to a watcher, in order. */
 class Diary implements Watcher {
   readonly lines: string[] = [];
 
@@ -23,7 +23,7 @@ class Diary implements Watcher {
     this.lines.push('recovered');
   }
 
-  /** What came since the last look. */
+  /** Reports since the last call. */
   read(): string[] {
     return this.lines.splice(0);
   }
@@ -32,7 +32,7 @@ class Diary implements Watcher {
 describe('Endpoint', () => {
   let clock: VirtualClock;
   let storeFailure: SmsError | undefined;
-  /** What the service says; nothing unread when undefined. */
+  /** Answer of the service. `undefined`: no unread message. */
   let serviceFailure: SmsError | undefined;
   let polls: number;
   let member: Member;

@@ -14,7 +14,7 @@ import { FailingStore } from '../store/failing-store';
 
 const hour = 3_600_000;
 
-/** What reports said: the result and each handset. */
+/** Payload and handsets of each report. */
 function reportsOf({ reports }: FakeNode): string[] {
   return reports.map(({ report: { result, delivered, undelivered, pending }, redelivered }) => {
     const failed = undelivered.map(({ msisdn, statusCode }) => `${statusCode} ${msisdn}`);

@@ -11,7 +11,7 @@ const keep = forever;
 
 /** Replies whose text was not accepted, or not yet. */
 describe('handsets without an open reply request', () => {
-  /** What the last message that was received answers, and whether it was awaited. */
+  /** Message that the last received message answers, and whether it was awaited. */
   const lastOf = (side: SendingSide) => {
     const { sent, awaited } = side.received.at(-1) as IncomingRecord;
     return [sent?.messageId, awaited];

@@ -83,7 +83,7 @@ describe('the list of texts to decide about', () => {
     assert.deepEqual(await Promise.all(decisions), ['unfit', 'unfit', 'gone']);
   });
 
-  it('leaves out a text that is only sent once and on its way, and has it when its outcome is unknown', async () => {
+  it('lists a plain message with a key only if its outcome is unknown', async () => {
     for (const [index, state] of (['waiting', 'leaving'] as const).entries()) {
       texts.put(createText(index, state, undefined, false));
     }
@@ -93,7 +93,7 @@ describe('the list of texts to decide about', () => {
     assert.equal(admin.entries('uncertain', 200).total, 1);
   });
 
-  it('has the outcome that has been unknown the longest first, whenever its text came', () => {
+  it('has the oldest unknown outcome first', () => {
     texts.put(createText(1, 'uncertain', 20));
     texts.put(createText(2, 'uncertain', 10));
     assert.deepEqual(

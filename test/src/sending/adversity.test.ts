@@ -25,7 +25,7 @@ describe('sending, when everything comes at once', () => {
     assert.equal(node.state?.outage, undefined);
   });
 
-  it('a text that somebody has sent once more is not given up because its time was over', async () => {
+  it('does not expire a message that a user sends again', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({ takes: true, error: createError('uncertain') });
@@ -37,7 +37,7 @@ describe('sending, when everything comes at once', () => {
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'to 6421555123 again']);
   });
 
-  it('a text that may have been sent is not called expired: its outcome is unknown', async () => {
+  it('does not report a possibly sent message as expired', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({ takes: true, error: createError('uncertain') });
@@ -93,7 +93,7 @@ describe('sending, when everything comes at once', () => {
     });
   });
 
-  it('nor is one whose evidence was looked for, and whose next try never reached the service', async () => {
+  it('does not expire it after a search and an unsent retry', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({ takes: true, error: createError('uncertain') });
@@ -103,7 +103,7 @@ describe('sending, when everything comes at once', () => {
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
   });
 
-  it('a node that throws is a fault of its own: the text waits for the next, and no other is held up', async () => {
+  it('keeps the message of a node that throws, and continues with others', async () => {
     const side = new SendingSide();
     const [bad, good] = [side.attach('bad'), side.attach('good')];
     bad.fault = new Error('made to fail');
@@ -125,7 +125,7 @@ describe('sending, when everything comes at once', () => {
     assert.equal(last.answers.length, 1);
   });
 
-  it('nothing is polled for a question while nobody is there who asks', async () => {
+  it('does not poll for reply requests without their node', async () => {
     const side = new SendingSide({ store: new MemoryStore() });
     const node = side.attach();
     sendText(node, 'well?', { keep, waitMs: minuteMs });
@@ -142,7 +142,7 @@ describe('sending, when everything comes at once', () => {
     assert.equal(side.asking, false);
   });
 
-  it('texts that wait are sent once when the store fails in the middle and comes back', async () => {
+  it('sends waiting messages once if the store fails and recovers', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store, concurrency: 2 });
     const node = side.attach();
@@ -164,7 +164,7 @@ describe('sending, when everything comes at once', () => {
     assert.equal(store.disk.entries.size, 0);
   });
 
-  it('an outcome that comes while the store fails enters the flow once, and outlives nothing', async () => {
+  it('delivers an outcome once while the store fails', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const node = side.attach();
@@ -204,13 +204,13 @@ describe('sending, when everything comes at once', () => {
     });
   }
 
-  describe('somebody who decides about a text', () => {
+  describe('a user who decides about a message', () => {
     const actOnFirst = (side: SendingSide, state: 'kept' | 'uncertain', action: 'send' | 'discard') => {
       const [entry] = side.outbox.admin.entries(state, 1).entries;
       return side.outbox.admin.act(entry?.id ?? '', action);
     };
 
-    it('that is just being sent is told so, and it is sent once', async () => {
+    it('cannot send a message in flight again', async () => {
       const side = new SendingSide();
       const node = side.attach();
       let connect = () => {};
@@ -260,7 +260,7 @@ describe('sending, when everything comes at once', () => {
       assert.deepEqual(side.service.bodies, ['unknown', '1', 'unknown', '2']);
     });
 
-    it('that is just being sent, while another has found an outage, is told so, and others are tried', async () => {
+    it('cannot send a message in flight during an outage', async () => {
       const side = new SendingSide();
       const node = side.attach();
       let give = () => {};
@@ -278,7 +278,7 @@ describe('sending, when everything comes at once', () => {
       assert.equal(node.ends.length, 2);
     });
 
-    it('of which evidence is being looked for is told that it cannot leave now', async () => {
+    it('cannot send it while evidence is searched', async () => {
       const side = new SendingSide();
       const node = side.attach();
       const answer = side.service.holdNext({ takes: false, error: createError('uncertain') });
@@ -347,7 +347,7 @@ describe('sending, when everything comes at once', () => {
       });
     });
 
-    it('counts and stops what waits also while no node is here that sends', async () => {
+    it('counts and discards waiting messages without a sending node', async () => {
       const side = new SendingSide({ store: new FailingStore() });
       const node = side.attach();
       side.service.otherwise = { unreachable: true };
@@ -380,7 +380,7 @@ describe('sending, when everything comes at once', () => {
       assert.equal(side.outbox.admin.state.uncertain, 1);
     });
 
-    describe('who has just heard that its outcome is unknown', () => {
+    describe('after an unknown outcome', () => {
       async function hear(
         options: Parameters<typeof sendText>[2],
         store: Store = new FailingStore(),
@@ -458,7 +458,7 @@ describe('sending, when everything comes at once', () => {
         assert.deepEqual([node.ends, total(next)], [['SMS_UNCERTAIN again'], [1, 1]]);
       });
 
-      it('finds it listed also when a server that others use is just being connected to again', async () => {
+      it('lists it while the server is connected again', async () => {
         const server = new FailingServer();
         const side = new SendingSide({ store: server });
         const node = side.attach();
@@ -547,7 +547,7 @@ describe('sending, when everything comes at once', () => {
     });
   });
 
-  it('a text whose time ends while its mark is being written is not stopped any more', async () => {
+  it('does not stop a message that expires while its mark is written', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const node = side.attach();
@@ -565,7 +565,7 @@ describe('sending, when everything comes at once', () => {
     assert.equal(store.disk.entries.size, 0);
   });
 
-  it('a text whose time ends on its way is given up as soon as it is known that nothing was sent', async () => {
+  it('expires a message in flight when it is known to be unsent', async () => {
     const side = new SendingSide();
     const [node, other] = [side.attach(), side.attach('other')];
     let answer = () => {};
@@ -611,7 +611,7 @@ describe('sending, when everything comes at once', () => {
     let left = failures + 1;
     store.commit = (...changes) => (left-- > 0 ? Promise.reject(new Error('full')) : commit(...changes));
     isReset = true;
-    // What may be a reply waits for the store.
+    // A possible reply waits for the store.
     await Promise.all([side.incoming('6421555999', 'something else'), side.pass(minuteMs)]);
     assert.equal(side.journal.failure, undefined);
     assert.deepEqual(store.disk.items.map((item) => 'kind' in item && item.kind).sort(), ['replyRequest', 'text']);

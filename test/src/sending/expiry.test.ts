@@ -27,7 +27,7 @@ function keep(node: Parameters<typeof sendText>[0], body: string, minutes?: numb
 }
 
 describe('the time of kept texts', () => {
-  it('is over for each, in whatever order they came', async () => {
+  it('ends for each message, in any order of arrival', async () => {
     const side = createSide();
     const node = side.attach();
     const over: string[] = [];
@@ -41,7 +41,7 @@ describe('the time of kept texts', () => {
     assert.deepEqual(over, ['a SMS_EXPIRED 1', 'b SMS_EXPIRED 2', 'c SMS_EXPIRED 3']);
   });
 
-  it('needs no more timers, however many texts there are, as they come and as their nodes do', async () => {
+  it('uses one timer for any number of messages', async () => {
     const timers: number[] = [];
     for (const count of [10, 1_000]) {
       const side = createSide();
@@ -58,7 +58,7 @@ describe('the time of kept texts', () => {
     assert.deepEqual(timers.slice(2), timers.slice(0, 2));
   });
 
-  it('is not over before a node that is being deployed could have come back, and is then, or goes on with it', async () => {
+  it('does not end before a redeployed node can return', async () => {
     for (const isBack of [false, true]) {
       const side = createSide();
       const node = side.attach();
@@ -82,7 +82,7 @@ describe('the time of kept texts', () => {
     }
   });
 
-  it('is over after 7 days without their node, and not a moment later, each time that it is looked at', async () => {
+  it('ends after exactly 7 days without their node', async () => {
     const side = createSide(new FineClock());
     const node = side.attach();
     side.attach('other');
@@ -95,7 +95,7 @@ describe('the time of kept texts', () => {
     assert.deepEqual(side.abandoned, ['send']);
   });
 
-  it('is not over for an hour after a restart without their node, however old they are', async () => {
+  it('does not end in the first hour after a restart without their node', async () => {
     const dayMs = 24 * 60 * minuteMs;
     const store = new FailingStore();
     const side = createSide(new VirtualClock(), store);

@@ -8,7 +8,7 @@ import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
 import { copyDisk, forever, SendingSide, sendText } from './sending-side';
 
-describe('kept texts', () => {
+describe('stored messages', () => {
   const keep = forever;
 
   /** A text that waits, since the service cannot be reached. */
@@ -22,7 +22,7 @@ describe('kept texts', () => {
     return { store, side, node };
   }
 
-  it('a text is kept before anything is sent, and forgotten when its outcome has entered the flow', async () => {
+  it('are stored before they are sent, and dropped after their outcome', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const node = side.attach();
@@ -56,7 +56,7 @@ describe('kept texts', () => {
     assert.equal(side.service.tries, 0);
   });
 
-  it('one that is not taken in has its own message ID in its error, as any other, unless its input was refused', async () => {
+  it('have the own messageId in the error if they are not stored', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store, concurrency: 1, queueLimit: 1 });
     const node = side.attach();
@@ -80,7 +80,7 @@ describe('kept texts', () => {
     ]);
   });
 
-  it('does not send a text that was refused, though the store has written it all the same', async () => {
+  it('do not send a refused message that the store has written', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const node = side.attach();
@@ -102,7 +102,7 @@ describe('kept texts', () => {
     assert.deepEqual(side.service.bodies, ['hello']);
   });
 
-  it('remembers nothing of texts that are refused before the store has seen them, however many', async () => {
+  it('leave nothing of messages that are refused before the store', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const node = side.attach();
@@ -241,7 +241,7 @@ describe('kept texts', () => {
     await Promise.all([side.close(), side.pass(10_000)]);
   });
 
-  it('gives a text up when its time is over, during an outage and during Retry-After', async () => {
+  it('expire during an outage and during Retry-After', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.otherwise = {
@@ -256,7 +256,7 @@ describe('kept texts', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('says within what time a text could not leave, in seconds where that is no number of whole minutes', async () => {
+  it('name the time in the error SMS_EXPIRED, also in seconds', async () => {
     for (const [minutes, time] of [
       [0.05, '3 s'],
       [0.001, '1 s'],
@@ -330,7 +330,7 @@ describe('kept texts', () => {
     });
   }
 
-  it('at a pace of the account no more are taken than one and those that may wait', async () => {
+  it('are refused beyond one and the queue at a pace of the account', async () => {
     const side = new SendingSide({ queueLimit: 2, perSecond: 1 });
     const node = side.attach();
     for (let index = 0; index < 10; index++) sendText(node, String(index), { keep });
@@ -338,7 +338,7 @@ describe('kept texts', () => {
     assert.deepEqual(side.service.bodies, ['0', '1', '2']);
   });
 
-  it('a text that is still being written down as the flows go leaves when its node is back', async () => {
+  it('leave after a redeploy that came while they were written', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const node = side.attach();
@@ -356,7 +356,7 @@ describe('kept texts', () => {
     assert.deepEqual(again.ends, ['to 6421555123']);
   });
 
-  it('a text whose end is still being written as the flows come back is not taken up again', async () => {
+  it('are not resumed if their end is being written at a redeploy', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store, limits: { perHandset: 1, perHandsetMs: 1_000 } });
     const node = side.attach();
@@ -392,7 +392,7 @@ describe('kept texts', () => {
     assert.equal(side.service.tries, 1);
   });
 
-  it('a text that waits while another is still being sent as the flows come back is counted once, and is gone once it is sent', async () => {
+  it('are counted once if they wait behind a send over a redeploy', async () => {
     const side = new SendingSide({ concurrency: 1 });
     const node = side.attach();
     const answer = side.service.holdNext();
@@ -463,7 +463,7 @@ describe('kept texts', () => {
     });
   }
 
-  it('an outcome that did not get into the flow enters it when the node is back', async () => {
+  it('deliver a missed outcome when the node is back', async () => {
     const side = new SendingSide();
     const node = side.attach();
     node.isFlowing = false;
@@ -475,7 +475,7 @@ describe('kept texts', () => {
     assert.deepEqual(side.service.bodies, ['hello']);
   });
 
-  it('texts of a node that is gone are not sent, and are given up with their messages', async () => {
+  it('of a removed node are not sent, and expire', async () => {
     const side = new SendingSide();
     const [other, node] = [side.attach('other'), side.attach()];
     side.service.otherwise = { unreachable: true };
@@ -493,7 +493,7 @@ describe('kept texts', () => {
   });
 
   describe('leave by priority and arrival', () => {
-    /** What left, in order, of three reminders and two alarms that came last. */
+    /** Returns three reminders and two later alarms in the order in which they left. */
     const due = ['alarm 1', 'alarm 2', 'reminder 1', 'reminder 2', 'reminder 3'];
     function sendAll(node: Parameters<typeof sendText>[0]): void {
       for (const body of ['reminder 1', 'reminder 2', 'reminder 3']) sendText(node, body, { keep });
@@ -524,7 +524,7 @@ describe('kept texts', () => {
       assert.deepEqual(side.service.bodies, due);
     });
 
-    it('after a redeploy, whichever node comes first', async () => {
+    it('after a redeploy, in any order of nodes', async () => {
       const side = new SendingSide({ concurrency: 1 });
       side.service.otherwise = { unreachable: true };
       const former = [side.attach('calm'), side.attach('hasty')] as const;
@@ -542,7 +542,7 @@ describe('kept texts', () => {
       assert.deepEqual(side.service.bodies, ['hasty 2', 'calm 1', 'hasty 1', 'calm 2', 'calm 3', 'hasty 3']);
     });
 
-    it('of a node that comes later those that came first', async () => {
+    it('for a later node, in order of arrival', async () => {
       const side = new SendingSide({ concurrency: 1 });
       side.service.otherwise = { unreachable: true };
       const former = [side.attach('early'), side.attach('late')] as const;
@@ -628,7 +628,7 @@ describe('kept texts', () => {
     });
   });
 
-  describe('of which what it carries is long', () => {
+  describe('with a large flow message', () => {
     const flowMessage = JSON.stringify({ payload: 'x'.repeat(250_000) });
 
     async function strandLong(options: Partial<SendOptions> = {}) {
@@ -641,7 +641,7 @@ describe('kept texts', () => {
       return { store, side, node };
     }
 
-    it('that is written once, apart from what changes, and goes on with its outcome after a restart', async () => {
+    it('writes it once, and delivers it with the outcome after a restart', async () => {
       const { store, side } = await strandLong();
       const disk = copyDisk(store.disk);
       assert.deepEqual(
@@ -659,7 +659,7 @@ describe('kept texts', () => {
       assert.deepEqual([disk.entries.size, disk.remembered.size], [0, 0]);
     });
 
-    it('that goes with a question, and with its text when that is discarded', async () => {
+    it('drops it with the reply request, or if the message is discarded', async () => {
       const { store, side } = await strandLong({ waitMs: 3_600_000 });
       const disk = copyDisk(store.disk);
       side.service.otherwise = { takes: true };
@@ -707,7 +707,7 @@ describe('kept texts', () => {
       assert.equal(next.outbox.admin.state.uncertain, 1);
     });
 
-    it('a text that is found by an account that is closed waits there for a node, however long', async () => {
+    it('waits for a node in a closed account', async () => {
       const { store, side } = await strand();
       side.service.otherwise = { takes: true };
       const next = side.restart(copyDisk(store.disk));
@@ -776,7 +776,7 @@ describe('kept texts', () => {
     }
   });
 
-  it('an outcome that has entered the flow does not enter it again when the store was gone in between', async () => {
+  it('does not repeat a delivered outcome after a failure of the store', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const node = side.attach();
@@ -799,7 +799,7 @@ describe('kept texts', () => {
     assert.equal(store.disk.entries.size, 0);
   });
 
-  it('the end of an account leaves what waits for the next', async () => {
+  it('stay for the next account if an account ends', async () => {
     const { store, side, node } = await strand();
     const closed = side.close();
     await side.pass(11_000);
@@ -812,7 +812,7 @@ describe('kept texts', () => {
     assert.deepEqual(back.ends, ['to 6421555123']);
   });
 
-  it('what is in flight when the account ends is followed to its outcome', async () => {
+  it('are followed to their outcome if the account ends', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const node = side.attach();
@@ -826,7 +826,7 @@ describe('kept texts', () => {
     assert.deepEqual(side.service.bodies, ['hello']);
   });
 
-  it('an unknown outcome is the error SMS_UNCERTAIN, can be decided about for 7 days, and then goes', async () => {
+  it('raise SMS_UNCERTAIN, and are listed for 7 days', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({ takes: true, error: createError('uncertain') });
@@ -854,7 +854,7 @@ describe('kept texts', () => {
     assert.equal(side.service.tries, 3);
   });
 
-  it('with retryUncertain it is not scheduled meanwhile, and is sent again though the clock is set back', async () => {
+  it('with retryUncertain are retried also if the clock is set back', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({ takes: true, error: createError('uncertain') });
@@ -868,7 +868,7 @@ describe('kept texts', () => {
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
-  it('texts that wait for their turn in a dozen accounts share no signal, of whose listeners Node.js would warn', async () => {
+  it('cause no warning about listeners in a dozen accounts', async () => {
     const warnings: Error[] = [];
     const onWarning = (warning: Error) => warnings.push(warning);
     process.on('warning', onWarning);
@@ -914,7 +914,7 @@ describe('kept texts', () => {
     assert.deepEqual(side.service.bodies, ['1']);
   });
 
-  it('what somebody has sent now is told as such, and has no more time than before', async () => {
+  it('that a user sends are reported as such, and expire as before', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.otherwise = { unreachable: true };

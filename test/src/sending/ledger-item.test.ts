@@ -36,7 +36,7 @@ describe('an item of the ledger', () => {
     for (const item of items) assert.equal(isLedgerItem(item), true, JSON.stringify(item));
   });
 
-  it('is not without what everything is done with, nor where that is something else', async () => {
+  it('is unreadable without its required properties', async () => {
     const needed: Record<string, readonly string[]> = {
       text: ['state', 'node', 'message', 'options', 'arrivedAt'],
       question: ['node', 'text', 'recipient', 'reference', 'waitMs'],
@@ -51,7 +51,7 @@ describe('an item of the ledger', () => {
     }
   });
 
-  it('of a kind that this version does not know is left alone', () => {
+  it('stays unchanged if its kind is unknown', () => {
     assert.equal(isLedgerItem({ id: '1', part: 'ledger', subscribers: [], attempts: 0, kind: 'other' } as Item), true);
   });
 });

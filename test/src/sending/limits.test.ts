@@ -104,7 +104,7 @@ function counting(recipients: readonly string[], limits: readonly LimitSettings[
   return { recipients, rules: { limits }, moment, text: { options: { unlimited } } };
 }
 
-/** Those who are within the limits, and are counted, and those who are not. */
+/** Splits recipients into those within the limits, which it counts, and the others. */
 function take(...counting: Parameters<typeof takeWithinLimits>) {
   const limited = takeWithinLimits(...counting);
   const allowed = [...counting[0].recipients];
@@ -126,7 +126,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     assert.doesNotMatch(JSON.stringify([...store]), /6421555001|office/);
   });
 
-  it('lets so many go to one number, and one more as soon as the first is out of the window', () => {
+  it('allows the limit per number, and one more when the window has moved', () => {
     const process = createProcess({ perHandset: 3 });
     const { clock, take } = process;
     const startedAt = clock.now();
@@ -160,7 +160,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     assert.deepEqual(take(['c', 'd']).allowed, ['c']);
   });
 
-  it('does not count for the day whom the limit of the number keeps back', () => {
+  it('does not count recipients for the day that the other limit refuses', () => {
     const { take } = createProcess({ perHandset: 1, perDay: 3 });
     take(['a']);
     assert.deepEqual(take(['a', 'b', 'a', 'c', 'd']).allowed, ['b', 'c']);
@@ -237,7 +237,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     ]);
   });
 
-  it('takes back what was not sent, and forgets a number of which nothing counts', () => {
+  it('releases unsent messages, and forgets numbers without a count', () => {
     const { clock, take, giveBack, store } = createProcess({ perHandset: 2, perDay: 3 });
     const first = take(['a', 'b']);
     clock.stall(1_000);
@@ -352,7 +352,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
       assert.equal(second.judge(['a']).length, 0);
     });
 
-    it('back by a year before a restart, blocks what is sent for one window from then on', async () => {
+    it('back by a year before a restart, blocks for one window', async () => {
       const limits = { perDay: 1, perHandsetMs: hourMs };
       const store = new FailingStore();
       const first = new SendingSide({ store, limits });
@@ -407,7 +407,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     });
   });
 
-  it('agrees with a list of all texts, whatever goes out, is taken back and when', () => {
+  it('agrees with a list of all messages', () => {
     const recipients = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1 });
     const action = fc.oneof(
       { weight: 4, arbitrary: fc.record({ do: fc.constant('take' as const), recipients, isUnlimited: fc.boolean() }) },
@@ -482,7 +482,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     });
   });
 
-  it('counts what the outbox has sent by the time that has passed, and after a restart by the clock', async () => {
+  it('counts by the passed time, and after a restart by the clock', async () => {
     const start = (store: FailingStore, clock: VirtualClock) => {
       const side = new SendingSide({ store, clock, limits: { perHandset: 1, perHandsetMs: hourMs } });
       const node = side.attach();
@@ -532,7 +532,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     assert.doesNotMatch(`${ofDay?.message}${ofHandset?.message}`, /6421555/);
   });
 
-  it('keeps a value small, never lets too many go, and keeps none back for long', () => {
+  it('keeps values small, and never allows too many', () => {
     const perDay = 2_000;
     const { clock, take, store } = createProcess({ perDay });
     const sentAt: number[] = [];

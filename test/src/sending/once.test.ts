@@ -6,7 +6,7 @@ import { FailingStore } from '../store/failing-store';
 import { copyDisk, type FakeNode, forever, SendingSide, sendText } from './sending-side';
 
 describe('once', () => {
-  it('the same text under the same key is sent once, and its outcome comes again', async () => {
+  it('sends a message once per key, and repeats its outcome', async () => {
     const side = new SendingSide();
     const node = side.attach();
     sendText(node, 'hello', { once: 'a', to: ['6421555123', '6421555124'] });
@@ -18,7 +18,7 @@ describe('once', () => {
     assert.equal(side.service.bodies.length, 1);
   });
 
-  it('a kept text that has waited for another with its key waits no more in the state of its node', async () => {
+  it('does not count a duplicate as waiting after its end', async () => {
     const side = new SendingSide();
     const node = side.attach();
     const answer = side.service.holdNext();
@@ -30,7 +30,7 @@ describe('once', () => {
     assert.equal(node.state?.waiting, 0);
   });
 
-  it('a kept duplicate has the outcome of the first though the queue is full, and what is refused for that does not take its key', async () => {
+  it('ends a stored duplicate although the queue is full', async () => {
     const side = new SendingSide({ queueLimit: 1 });
     const node = side.attach();
     sendText(node, 'hello', { once: 'a', keep: forever });
@@ -86,7 +86,7 @@ describe('once', () => {
     });
   }
 
-  it('thousands that wait for one text leave others their turns of the event loop', async () => {
+  it('does not block the event loop with thousands of duplicates', async () => {
     const side = new SendingSide();
     const node = side.attach();
     const answer = side.service.holdNext({ takes: true });
@@ -144,7 +144,7 @@ describe('once', () => {
     assert.equal(node.ends.filter((end) => end === 'to 6421555123 duplicate').length, 99);
   });
 
-  it('is sent again when nothing was sent, whoever waited for it', async () => {
+  it('sends the message if nothing was sent of the first', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({ error: createError('forbidden') }, { failed: [{ msisdn: '6421555123' }] });
@@ -263,7 +263,7 @@ describe('once', () => {
     assert.equal(side.service.bodies.length, 2);
   });
 
-  it('holds for its whole time, across a restart as well, though the clock is set forward by days', async () => {
+  it('holds for its whole time although the clock is set forward', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store, dedupeMs: 3_600_000 });
     const node = side.attach();
@@ -380,7 +380,7 @@ describe('once', () => {
     const longMs = 3 * dedupeMs;
     const once = { once: 'a', keep: forever };
 
-    it('and whoever has the same key awaits its outcome', async () => {
+    it('and lets duplicates wait for its outcome', async () => {
       const side = new SendingSide({ dedupeMs });
       const node = side.attach();
       side.service.otherwise = { unreachable: true };
@@ -459,7 +459,7 @@ describe('once', () => {
     }
   });
 
-  it('after a crash on the way, what had not left is sent, and what had is unknown', async () => {
+  it('sends an unsent message after a crash, and reports a sent one as unknown', async () => {
     for (const [commits, end] of [
       [1, 'to 6421555123'],
       [2, 'SMS_UNCERTAIN duplicate'],
@@ -649,12 +649,12 @@ describe('once', () => {
       return [...node.ends, ...back.ends];
     }
 
-    it('one that has left is told as it was, and not as unknown', async () => {
+    it('delivers the outcome of a message that has left', async () => {
       const ends = await redeploy(({ service }, _node, after) => service.script.push({ takes: true, after }));
       assert.deepEqual(ends, ['to 6421555123']);
     });
 
-    it('one that has not left is told all the same', async () => {
+    it('delivers the outcome of a message that has not left', async () => {
       const ends = await redeploy((_side, { client }, until) => {
         client.send = () => until.then(() => Promise.reject(createError('forbidden')));
       });

@@ -25,7 +25,7 @@ function createTask() {
 describe('SendQueue (concurrency, queueLimit)', () => {
   const { signal } = new AbortController();
 
-  it('runs so many at once and the others in order, whichever way the first ones end', async () => {
+  it('runs a limited number at the same time, and the others in order', async () => {
     const queue = createQueue(2, 10);
     const order: number[] = [];
     const tasks = Array.from({ length: 6 }, createTask);
@@ -149,7 +149,7 @@ describe('SendQueue (concurrency, queueLimit)', () => {
     assert.equal(await run, 'x');
   });
 
-  it('lets 10,000 wait on one stop signal without a warning, and lets go of all of them', async () => {
+  it('ends 10,000 waiting sends by one signal, without a warning', async () => {
     const warnings: Error[] = [];
     const listen = (warning: Error) => warnings.push(warning);
     process.on('warning', listen);
@@ -235,7 +235,7 @@ describe('SendQueue (perSecond, priority)', () => {
     assert.equal(clock.timers, 0);
   });
 
-  it('spaces what comes by itself, and does not make up for a pause', async () => {
+  it('spaces single sends, and does not make up for a pause', async () => {
     const { clock, add, times } = createPacedQueue({ perSecond: 2 });
     void add('first');
     await clock.advance(60_000);
@@ -289,7 +289,7 @@ describe('SendQueue (perSecond, priority)', () => {
     );
   });
 
-  it('makes up for timers that come late by a little, and for no more than that', async () => {
+  it('makes up for slightly late timers only', async () => {
     const { clock, add, times } = createPacedQueue({ perSecond: 20 });
     for (let index = 0; index < 7; index++) void add(`${index}`);
     await clock.advance(49);
@@ -394,7 +394,7 @@ describe('SendQueue (perSecond, priority)', () => {
     assert.equal(clock.timers, 0);
   });
 
-  it('counts kept texts for the limit wherever they wait, and refuses none that is kept already', async () => {
+  it('counts stored messages for the limit, and refuses no stored one', async () => {
     const clock = new VirtualClock();
     let kept = 3;
     const queue = new SendQueue({ clock, settings: () => ({ concurrency: 1, queueLimit: 5 }) });
@@ -431,7 +431,7 @@ describe('SendQueue (perSecond, priority)', () => {
     assert.equal(queue.busy(), undefined);
   });
 
-  it('has turns that come to nothing follow each other a few in a turn of the event loop', async () => {
+  it('does not block the event loop with turns without a send', async () => {
     const clock = new VirtualClock();
     const queue = new SendQueue({ clock, settings: () => ({ concurrency: 8, queueLimit: 10_000 }) });
     let given = 0;
@@ -456,7 +456,7 @@ describe('SendQueue (perSecond, priority)', () => {
     assert.ok(perTurn.length >= 4 && perTurn.every((count, turn) => count <= 260 * (turn + 2)), perTurn.join());
   });
 
-  it('agrees with a plain list, whatever comes, ends and is let go of', async () => {
+  it('agrees with a plain list', async () => {
     const action = fc.oneof(
       fc.record({ do: fc.constant('add' as const), priority: fc.integer({ min: -2, max: 2 }), flow: fc.nat(2) }),
       fc.record({ do: fc.constant('end' as const), which: fc.nat(), fails: fc.boolean() }),
@@ -507,7 +507,7 @@ async function compareWithList(actions: readonly Action[], settings: QueueSettin
     assert.equal(name, best.name, 'another was first');
     assert.ok(isDue(), 'too early');
     list.splice(list.indexOf(best), 1);
-    // One that is late by no more than a timer may be keeps the pace.
+    // A timer that is only slightly late keeps the pace.
     const isPunctual = clock.elapsed() - dueAt <= 2;
     dueAt = (isPunctual ? dueAt : clock.elapsed()) + intervalMs;
     const task = createTask();

@@ -5,7 +5,7 @@ import { copyDisk, type FakeNode, forever, SendingSide, sendText, type Turn } fr
 
 const dayMs = 24 * 3_600_000;
 
-describe('what has ended is brought into the flow', () => {
+describe('an outcome', () => {
   for (const what of ['outcome', 'answer'] as const) {
     /** Whose node is being told it, which never gets it into the flow. */
     async function tellInVain(): Promise<{ side: SendingSide; old: FakeNode; fail(end: 'late' | 'thrown'): void }> {
@@ -52,7 +52,7 @@ describe('what has ended is brought into the flow', () => {
     }
   }
 
-  it('keeps no timer when a node could not take an answer, and all was closed meanwhile', async () => {
+  it('leaves no timer if the account closes after a missed delivery', async () => {
     const side = new SendingSide();
     side.receive();
     const node = side.attach();
@@ -119,7 +119,7 @@ describe('the outcome of a text whose node is gone', () => {
     assert.deepEqual([back.ends, side.abandoned], [['to 6421555123'], []]);
   });
 
-  it('waits for 7 days from when the node went, however long that could not take it', async () => {
+  it('waits for 7 days after the node was removed', async () => {
     const side = new SendingSide();
     const [node] = [side.attach(), side.attach('stays')];
     node.isFlowing = false;

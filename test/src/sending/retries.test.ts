@@ -84,7 +84,7 @@ describe('send (retries, retryUncertain)', () => {
     return outcome instanceof SmsError ? outcome.code : outcome;
   }
 
-  it('tries three times more what never reached the service, with the same messageId', async () => {
+  it('tries three times more with the same messageId if it was not sent', async () => {
     const client = new ScriptedClient('unreachable', 'unreachable', 'unreachable');
     assert.equal(await run(client), delivery);
     assert.deepEqual(
@@ -139,7 +139,7 @@ describe('send (retries, retryUncertain)', () => {
     assert.equal(bold.sent.length, 4);
   });
 
-  it('an answer that cannot be read, and a status of 500 or above but 503, are unknown outcomes too', async () => {
+  it('treats unreadable answers and 5xx except 503 as unknown outcomes', async () => {
     for (const [error, tries] of [
       [createError('responseTooLarge'), 2],
       [createError('serverError').with({ statusCode: 500 }), 2],
@@ -160,7 +160,7 @@ describe('send (retries, retryUncertain)', () => {
     assert.equal(client.sent.length, 4);
   });
 
-  it('nor is it called unsent when the store, or a limit, keeps the next one back', async () => {
+  it('does not report it as unsent if a limit stops the next try', async () => {
     for (const reason of ['storeUnavailable', 'limitDay'] as const) {
       const client = new ScriptedClient('uncertain', reason);
       assert.equal(await run(client, { retryUncertain: true }), 'SMS_UNCERTAIN');
@@ -182,7 +182,7 @@ describe('send (retries, retryUncertain)', () => {
     assert.equal(await run(new ScriptedClient('uncertain', 'unreachable'), policy, waitThenClose), 'SMS_UNCERTAIN');
   });
 
-  describe('and the queue (perSecond, concurrency, queueLimit)', () => {
+  describe('with the queue (perSecond, concurrency, queueLimit)', () => {
     /** When each try was made, of so many texts that end as told; then they succeed. */
     async function times(script: SmsErrorReason[], texts: number, perSecond: number): Promise<number[]> {
       const client = new ScriptedClient(...script);
@@ -204,11 +204,11 @@ describe('send (retries, retryUncertain)', () => {
       assert.deepEqual(await times(script, 2, 0.5), [0, 2_000, 4_000, 6_000, 8_000]);
     });
 
-    it('one after another that never left need not', async () => {
+    it('does not use the pace after a try that never left', async () => {
       assert.deepEqual(await times(['unreachable'], 2, 0.5), [0, 200, 2_000]);
     });
 
-    it('a text that is to be tried again has its place before those that came later, and is not refused', async () => {
+    it('keeps the place of a message that is tried again', async () => {
       const side = new SendingSide({ clock, concurrency: 1, queueLimit: 2 });
       const node = side.attach('send', false);
       side.service.script.push({ takes: true, error: createError('uncertain') });
@@ -260,7 +260,7 @@ describe('send (retries, retryUncertain)', () => {
       );
     });
 
-    it('a stop does not abort what has left', async () => {
+    it('does not abort a request that has left if the node stops', async () => {
       const simulator = closing.add(await startSimulator(), (it) => it.close());
       simulator.fault('send', { delayMs: 100 });
       const connections = closing.add(createConnections({ baseUrl: 'http://127.0.0.1' }), (it) => it.destroy());

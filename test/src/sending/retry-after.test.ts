@@ -44,7 +44,7 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
     });
   }
 
-  it('is kept to whichever text it was answered to, and of several the latest', async () => {
+  it('applies for every message, and the latest of several counts', async () => {
     const { side, node } = await underWay([
       [50, { error: unavailable() }],
       [100, { error: unavailable('60') }],
@@ -57,7 +57,7 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
     assert.equal(node.outages.length, 1);
   });
 
-  it('of a service that takes one text at a time is one outage', async () => {
+  it('is one outage if the service accepts one message at a time', async () => {
     const side = new SendingSide();
     const node = side.attach();
     let freeAt = 0;
@@ -126,7 +126,7 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
     assert.equal(back.state?.outage, undefined);
   });
 
-  it('that comes while the flow is being redeployed is kept to', async () => {
+  it('that comes during a redeploy applies', async () => {
     const side = new SendingSide();
     const node = side.attach();
     const answer = side.service.holdNext({ takes: false, error: unavailable('60') });
@@ -140,7 +140,7 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
     assert.deepEqual(side.service.bodies, ['hello']);
   });
 
-  it('of refused credentials ends with a redeploy: they may be others', async () => {
+  it('after 401 ends with a redeploy', async () => {
     const { side } = await underWay([[0, { error: createError('unauthorized').with({ retryAfter: '600' }) }]]);
     const closed = side.close();
     await side.pass(1_000);
@@ -150,7 +150,7 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
     assert.deepEqual(side.service.bodies, ['0']);
   });
 
-  describe('and a process that ends', () => {
+  describe('over a restart', () => {
     /** The process after one with texts that the service wanted none of for a minute, and that was killed a second later. */
     async function restart({ error = unavailable('60'), setMs = 0, isFirstGone = false } = {}) {
       const store = new FailingStore();
@@ -202,7 +202,7 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
       });
     }
 
-    it('of refused credentials does not hold for the next one: they may be others', async () => {
+    it('after 401 does not apply after a restart', async () => {
       const next = await restart({ error: createError('unauthorized').with({ retryAfter: '600' }) });
       next.attach();
       await next.pass(100);

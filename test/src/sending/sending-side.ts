@@ -28,7 +28,7 @@ import { createInbox } from '../inbox/inbox-on';
 import { createError } from '../some-error';
 import { FailingStore, FakeDisk } from '../store/failing-store';
 
-/** What a service does with a request: takes the text or not, and answers or not. */
+/** Behaviour of the service for a request: accept the message or not, and answer or not. */
 export interface Turn {
   /** The text is sent, whatever is answered. */
   takes?: boolean;
@@ -129,13 +129,13 @@ export class FakeNode implements SendHandler {
   readonly answers: AnswerEvent[] = [];
   readonly reports: ReportEvent[] = [];
   readonly outages: SmsError[] = [];
-  /** What works again that it was told of. */
+  /** Reported recoveries. */
   readonly recoveries: string[] = [];
   readonly discarded: unknown[] = [];
   state: SendHandlerState | undefined;
   /** Whether what it sends gets into the flow. */
   isFlowing = true;
-  /** What its handlers throw. */
+  /** Error that its handlers throw. */
   fault: Error | undefined;
 
   constructor(
@@ -178,7 +178,7 @@ export class FakeNode implements SendHandler {
     this.state = state;
   }
 
-  /** What was answered, or why nothing was. */
+  /** Replies, or the reasons without one. */
   get replies(): string[] {
     return this.answers.map(({ result }) => ('reason' in result ? result.reason : result.reply.body));
   }
@@ -219,7 +219,7 @@ export class SendingSide {
   readonly queue: SendQueue;
   readonly outbox: Outbox;
   readonly inbox: Inbox;
-  /** What an `sms-in` gets. */
+  /** Messages of an `sms-in` node. */
   readonly received: InboxRecord[] = [];
   readonly abandoned: string[] = [];
   readonly faults: unknown[] = [];
@@ -408,7 +408,7 @@ export function beginReceiving<S extends FailingStore>(store = new FailingStore(
   return { side, node, store, stopReceiving };
 }
 
-/** What came of the questions of a node: the reply, or why none. */
+/** Ends of the reply requests of a node: the reply, or the reason without one. */
 export function answersOf({ answers }: FakeNode): string[] {
   return answers.map(({ recipient, result, redelivered }) => {
     const end = 'reason' in result ? [result.reason, result.statusCode].filter(Boolean).join(' ') : result.reply.body;

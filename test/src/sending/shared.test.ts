@@ -86,7 +86,7 @@ describe('sending from several processes on one Redis', () => {
     });
   }
 
-  it('what a dead one kept is sent by exactly one of the others that have the node', async () => {
+  it('sends the messages of a dead instance at exactly one instance', async () => {
     const dead = new FakeService();
     dead.otherwise = { unreachable: true };
     const service = new FakeService();
@@ -110,7 +110,7 @@ describe('sending from several processes on one Redis', () => {
     assert.deepEqual(stranger.ends, []);
   });
 
-  it('what a server has not got that takes the place of another is sent all the same, by the one that has it in hand', async () => {
+  it('sends messages that a new server does not have, from memory', async () => {
     const service = new FakeService();
     service.otherwise = { unreachable: true };
     const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
@@ -130,7 +130,7 @@ describe('sending from several processes on one Redis', () => {
     assert.deepEqual(service.bodies, ['first', 'last']);
   });
 
-  it('what is left of a node that is nowhere is given up, once, when nobody has come back for it in time', async () => {
+  it('expires messages of a node without an instance, once', async () => {
     const service = new FakeService();
     service.otherwise = { unreachable: true };
     const nowhere = { ...usual, reservedMs: 1_000 };
@@ -160,7 +160,7 @@ describe('sending from several processes on one Redis', () => {
     for (const inbox of inboxes) assert.equal(await redis.client.hlen(inbox), 1);
   });
 
-  it('a text is sent once under its key, whichever takes it', async () => {
+  it('sends a message once per key across instances', async () => {
     const service = new FakeService();
     const sides = [create(service), create(service), create(service)];
     const nodes = sides.map((side) => side.attach());
@@ -173,7 +173,7 @@ describe('sending from several processes on one Redis', () => {
     assert.deepEqual(ends, ['to 6421555123', ...Array(29).fill('to 6421555123 duplicate')]);
   });
 
-  it('a kept text whose key the server could not keep along with it leaves when it comes again', async () => {
+  it('sends a stored message whose key the server had lost', async () => {
     const service = new FakeService();
     const node = create(service, { timing: { ...usual, heartbeatMs: 1e9, aliveMs: 1e9 } }).attach();
     sendText(node, 'first', { keep });
@@ -211,7 +211,7 @@ describe('sending from several processes on one Redis', () => {
     assert.ok(polling.received.every((record) => 'awaited' in record && record.awaited === true));
   });
 
-  it('a reply that another has polled follows the outcome of its text, which is in flight as the one that asked is closed', async () => {
+  it('delivers a reply of another instance after the outcome', async () => {
     const service = new FakeService();
     const [asking, polling] = [create(service), create(service)];
     const [node, other] = [asking.attach(), polling.attach()];
@@ -232,7 +232,7 @@ describe('sending from several processes on one Redis', () => {
     assert.deepEqual(other.replies, ['yes']);
   });
 
-  it('an open question of a dead one ends at another, with the reply that a third has polled', async () => {
+  it('ends a reply request of a dead instance by a reply of a third', async () => {
     const service = new FakeService();
     const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
     const first = create(service, { url: `redis://127.0.0.1:${proxy.port}` });
@@ -257,7 +257,7 @@ describe('sending from several processes on one Redis', () => {
     assert.equal(next.answers[0]?.flowMessage, '{"payload":"well?"}');
   });
 
-  it('ends a request by the replies that another instance has read, with the message again', async () => {
+  it('ends a request by replies of another instance, with the message again', async () => {
     const service = new FakeService();
     const first = create(service);
     const node = first.attach();
@@ -280,7 +280,7 @@ describe('sending from several processes on one Redis', () => {
     assert.deepEqual(service.bodies, ['well?', 'YES or NO?']);
   });
 
-  it('an open question that a process has found is no longer its own when another has taken it over', async () => {
+  it('leaves a reply request to the instance that claimed it', async () => {
     const service = new FakeService();
     const first = create(service);
     const node = first.attach();
@@ -300,7 +300,7 @@ describe('sending from several processes on one Redis', () => {
     assert.equal(third.outbox.admin.state.awaitingReply, 1);
   });
 
-  it('a report is made of statuses that another polls, by the one that sent its text', async () => {
+  it('makes a report of statuses that another instance polled', async () => {
     const service = new FakeService();
     const [reporting, polling] = [create(service), create(service)];
     const node = reporting.attach();
@@ -320,7 +320,7 @@ describe('sending from several processes on one Redis', () => {
     assert.equal(polling.received.length, 20);
   });
 
-  it('an open report of a dead one ends at another, with the status that a third has polled', async () => {
+  it('ends a report of a dead instance by a status of a third', async () => {
     const service = new FakeService();
     const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
     const first = create(service, { url: `redis://127.0.0.1:${proxy.port}` });
@@ -339,7 +339,7 @@ describe('sending from several processes on one Redis', () => {
     assert.equal(next.reports[0]?.flowMessage, '{"payload":"hello"}');
   });
 
-  it('five of a hundred leave that come at once at three', async () => {
+  it('sends five of a hundred messages of three instances, by a limit', async () => {
     const service = new FakeService();
     const limits = { perHandset: 5, perHandsetMs: 3_600_000 };
     const nodes = [0, 1, 2].map(() => create(service, { limits }).attach());

@@ -24,7 +24,7 @@ describe('sending, when the store fails', () => {
     await side.pass(10_000);
   };
 
-  it('as it is opened, each node that needs it says so once, and one of them when it works again', async () => {
+  it('is reported once by each node, and its end by one of them', async () => {
     fail();
     const nodes = [side.attach('a'), side.attach('b')];
     await side.pass(minuteMs);
@@ -49,7 +49,7 @@ describe('sending, when the store fails', () => {
     assert.deepEqual([node.ends, told(node)], [['SMS_STORE'], []]);
   });
 
-  it('is not what refuses a text that comes when everything is closed: that is SMS_CLOSED', async () => {
+  it('does not change SMS_CLOSED after the account is closed', async () => {
     const node = side.attach();
     await side.close();
     sendText(node, 'late', { keep });
@@ -95,7 +95,7 @@ describe('sending, when the store fails', () => {
     assert.deepEqual(third.recoveries, ['store', 'store']);
   });
 
-  it('and works again while nobody is here, a later failure is told', async () => {
+  it('is reported again after a recovery without nodes', async () => {
     fail();
     const first = side.attach();
     await side.pass(minuteMs);
@@ -110,7 +110,7 @@ describe('sending, when the store fails', () => {
     assert.deepEqual(told(second), ['SMS_STORE 0']);
   });
 
-  it('and the service is found out of reach when it works again, both are told', async () => {
+  it('is reported beside a following outage of the service', async () => {
     const node = side.attach();
     side.service.otherwise = { unreachable: true };
     for (const body of ['1', '2']) sendText(node, body, { keep });
@@ -131,7 +131,7 @@ describe('sending, when the store fails', () => {
     assert.equal(node.state?.outage, undefined);
   });
 
-  it('each node whose texts it keeps back is told as well that the service fails next', async () => {
+  it('does not hide a following outage of the service', async () => {
     const nodes = [side.attach('a'), side.attach('b')];
     let connect = () => {};
     const connects = new Promise<void>((resolve) => {
@@ -149,7 +149,7 @@ describe('sending, when the store fails', () => {
     for (const node of nodes) assert.deepEqual(told(node), ['SMS_STORE 1', 'SMS_UNREACHABLE 1']);
   });
 
-  it('a node with an open question says so once, though nothing can be polled for it', async () => {
+  it('is reported once by a node with an open reply request', async () => {
     const node = side.attach();
     sendText(node, 'well?', { waitMs: 60 * minuteMs, messageId: 'm1' });
     await side.pass(1_000);

@@ -22,8 +22,8 @@ function start(options: SendingSideOptions = {}) {
   return { store, side, node };
 }
 
-describe('a text with a time of its own', () => {
-  it('leaves when its time has come, though the clock is set back while the connection is made', async () => {
+describe('a message with a time', () => {
+  it('leaves in its time although the clock is set back meanwhile', async () => {
     const { side, node } = start();
     let connect = () => {};
     side.service.script.push({ takes: true, connects: new Promise<void>((resolve) => (connect = resolve)) });
@@ -67,7 +67,7 @@ describe('a text with a time of its own', () => {
     assert.equal(node.outcomes[0]?.isKept, false);
   });
 
-  it('outlives the process, and leaves at the start when its time has come meanwhile', async () => {
+  it('survives a restart, and leaves at the start if its time has passed', async () => {
     const { side, node, store } = start();
     for (const hours of [1, 30]) sendText(node, `in ${hours} h`, at(noon + hours * hourMs, forever));
     await side.pass(100);
@@ -80,7 +80,7 @@ describe('a text with a time of its own', () => {
     assert.equal(again.state?.nextAt, noon + 30 * hourMs);
   });
 
-  it('leaves within a minute of the clock being set, or the machine waking up, after its time', async () => {
+  it('leaves within a minute after the clock is set past its time', async () => {
     const { side, node } = start();
     sendText(node, 'in a month', at(noon + 30 * dayMs));
     await side.pass(minuteMs);
@@ -165,7 +165,7 @@ describe('a text with a time of its own', () => {
     assert.deepEqual(other.ends, []);
   });
 
-  it('leaves at once when somebody says so, also after a restart, and has its whole time from then on', async () => {
+  it('leaves immediately if a user sends it, also after a restart', async () => {
     const { side, node, store } = start();
     side.service.otherwise = { unreachable: true };
     sendText(node, 'later', at(noon + 20 * dayMs));
@@ -236,7 +236,7 @@ describe('quiet hours', () => {
     assert.deepEqual([counted, refused], [1, 0]);
   });
 
-  it('have a kept text wait, and one with a time of its own, though that has passed', async () => {
+  it('let stored messages and messages with a past time wait', async () => {
     const { side, node } = start({ quietHours: [quiet(11, 13)] });
     sendText(node, 'kept', { keep: { expireMs: minuteMs } });
     sendText(node, 'at', at(noon - hourMs, { expireMs: minuteMs }));
@@ -254,7 +254,7 @@ describe('quiet hours', () => {
     assert.equal(node.state?.nextAt, noon + 19 * hourMs);
   });
 
-  it('begin while texts wait for their turn: who is not kept is refused, the others wait', async () => {
+  it('refuse plain messages that wait for their turn when they begin', async () => {
     const { side, node } = start({ quietHours: [quiet(13, 14)], concurrency: 1 });
     const answer = side.service.holdNext();
     await side.pass(hourMs - 1_000);
@@ -304,7 +304,7 @@ describe('quiet hours', () => {
     assert.equal(node.state?.nextAt, noon + 3 * hourMs);
   });
 
-  it('do not hold for what a person sends', async () => {
+  it('do not apply to messages that a user sends', async () => {
     const { side, node } = start({ quietHours: [quiet(11, 13)] });
     sendText(node, 'kept', { keep: forever });
     await side.pass(100);
@@ -313,7 +313,7 @@ describe('quiet hours', () => {
     assert.deepEqual(node.ends, ['to 6421555123 again']);
   });
 
-  it('leave the limits untouched by what they keep back', async () => {
+  it('do not count messages that they withhold', async () => {
     const limits = { perHandset: 1, perHandsetMs: dayMs };
     const { side, node } = start({ quietHours: [quiet(11, 13)], limits });
     sendText(node, 'refused');
@@ -322,7 +322,7 @@ describe('quiet hours', () => {
     assert.deepEqual(node.ends, ['SMS_QUIET', 'to 6421555123']);
   });
 
-  it('are taken away or changed: what waits goes by those that hold now', async () => {
+  it('apply to waiting messages as they are now', async () => {
     const quietHours = [quiet(11, 13)];
     const { side, node } = start({ quietHours });
     sendText(node, 'kept', { keep: forever });

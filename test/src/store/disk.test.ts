@@ -42,7 +42,7 @@ function seen(at: number): Remembered {
   return { at, forMs: 1_000, value: JSON.stringify({ polled: true }) };
 }
 
-/** What a sweep goes by at a time. */
+/** Number of keys per sweep. */
 const goneBy = (now: number) => (noted: Remembered) => (noted.at + noted.forMs < now ? undefined : noted);
 
 const events: StoreEvents = {

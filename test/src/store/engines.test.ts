@@ -40,7 +40,7 @@ describe('the database of a folder', () => {
   const isRefused = (reason: string) => (error: unknown) =>
     error instanceof SmsError && error.code === 'SMS_STORE' && error.reason === reason;
 
-  /** What an inbox with one message leaves. */
+  /** Files of a store with one message. */
   async function fillBy(engine: Engine): Promise<void> {
     const store = new DiskStore(folder, [engine]);
     await store.open(events);

@@ -15,7 +15,7 @@ import {
 
 type Step = 'open' | 'recall' | 'pages' | 'clear' | 'commit' | 'sweep' | 'close';
 
-/** What outlives the process: everything in text, so that nobody can change it from afar. */
+/** Data that survives the process. It is text, so that no reference can change it. */
 export class FakeDisk {
   readonly entries = new Map<string, string>();
   readonly remembered = new Map<string, string>();
@@ -80,7 +80,7 @@ export class FailingStore implements Store {
   isOpen = false;
   #isDead = false;
   #underWay = 0;
-  /** What it has held itself: it is not found. */
+  /** Texts that this process holds. It does not find them again. */
   readonly #own = new Set<number>();
 
   constructor(readonly disk = new FakeDisk()) {}
@@ -141,7 +141,7 @@ export class FailingStore implements Store {
 
   commit(changes: Changes): Promise<void> {
     this.commits++;
-    // What is to be written is what was there when the call was made.
+    // The store writes the data as it was at the time of the call.
     const kept = [...changes.keep].map(([id, entry]) => [id, JSON.stringify(entry)] as const);
     const dropped = [...changes.drop.keys()].map((id) => [id, undefined] as const);
     const remembered = [...changes.remember].map(([key, value]) => [key, value && formatRemembered(value)] as const);
@@ -212,7 +212,7 @@ export class FailingServer extends FailingStore {
   /** It has no place for what is not committed. */
   override hold(): undefined {}
 
-  /** Of what a dead process leaves, what it would be given. */
+  /** Items of a dead process that this process would claim. */
   get wanted(): readonly string[] {
     return this.#events?.wanted?.() ?? [];
   }

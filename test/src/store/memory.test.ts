@@ -4,7 +4,7 @@ import { createChanges, type Remembered } from '../../../src/store/store';
 
 const seen = (at: number): Remembered => ({ at, forMs: 10, value: 'value' });
 
-/** What a sweep goes by at a time. */
+/** Number of keys per sweep. */
 const until = (now: number) => (noted: Remembered) => (noted.at + noted.forMs < now ? undefined : noted);
 
 function remembering(...pairs: [string, Remembered | undefined][]) {

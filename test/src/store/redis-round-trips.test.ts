@@ -14,7 +14,7 @@ function incoming(messageId: string): IncomingRecord {
   return { messageId, from: '6421555001', body: messageId, isReply: false, via: 'poll' };
 }
 
-/** What a server is asked for by others than the test, scripts counted as one. */
+/** Commands of clients other than the test. A script counts as one. */
 class Commands {
   readonly #server: RedisServer;
   readonly #names: string[];
@@ -34,7 +34,7 @@ class Commands {
     return new Commands(server, names);
   }
 
-  /** Those that came since the last call. */
+  /** Commands since the last call. */
   async take(): Promise<string[]> {
     const mark = `mark ${Math.random()}`;
     await this.#server.client.echo(mark);

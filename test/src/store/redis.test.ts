@@ -171,7 +171,7 @@ for (const program of programs) {
       return server.client.keys(`${prefix}inbox:*`);
     }
 
-    /** What instances hold, all together. */
+    /** Counts the items of all instances. */
     async function countHeld(): Promise<number> {
       let count = 0;
       for (const name of await inboxes()) {
@@ -476,7 +476,7 @@ for (const program of programs) {
     });
 
     describe('missing items of an instance that is back', () => {
-      /** One that held two items, was cut off, and of which somebody has taken over what it wanted, if anything. */
+      /** Creates an instance with two items that was cut off, and lets another instance claim the wanted ones. */
       async function createTaken(wants: string[], isShortlyBack = false) {
         const { instance, proxy } = await createBehindProxy();
         await instance.open();
