@@ -330,7 +330,7 @@ describe('sms-in', () => {
 
   describe('a redeploy while a poll is in flight', () => {
     for (const type of allFlowTypes) {
-      it(`of type ${type} gives the poll in flight to the new node`, async () => {
+      it(`gives the poll in flight to the new node, with type ${type}`, async () => {
         const service = await startService({ waitMs: 30_000 });
         let most = 0;
         service.on('change', () => {
@@ -538,7 +538,7 @@ describe('sms-in', () => {
       );
     });
 
-    describe('of a message that sms-send answers', () => {
+    describe('when sms-send answers the message', () => {
       const send = (properties: Record<string, unknown> = {}): FlowNode => ({
         id: 'send',
         type: 'sms-send',

@@ -143,7 +143,7 @@ describe('a report', () => {
       assert.equal(node.reports[0]?.messageId, 'made-1');
     });
 
-    it('of its handset only, if messages share a messageId', async () => {
+    it('only of its handset, if messages share a messageId', async () => {
       const { side, node } = await begin({ to: [first] });
       sendText(node, 'hello', { messageId: 'm1', to: [second], reportMs: hour });
       await side.pass(100);
@@ -172,7 +172,7 @@ describe('a report', () => {
       assert.deepEqual([side.service.tries, reportsOf(node)], [2, [`delivered: ${first} |  | `]]);
     });
 
-    it('which sms-status nodes also get, without a mark', async () => {
+    it('although sms-status nodes also get them', async () => {
       const { side } = await begin({ to: [first] });
       await side.status(first, 'RCV', 'm1');
       const [{ messageId } = { messageId: undefined }] = side.received;

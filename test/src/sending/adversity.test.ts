@@ -585,7 +585,7 @@ describe('sending, when everything comes at once', () => {
     ['a folder that was deleted', FailingStore],
   ] as const)
     for (const failures of [0, 1, 3])
-      it(`what ${place} has lost is kept anew, though that fails ${failures} times at first`, () =>
+      it(`stores items again that ${place} has lost, after ${failures} failures`, () =>
         loseAll(new Emptied(), failures));
 
   async function loseAll(store: FailingStore, failures: number): Promise<void> {

@@ -319,7 +319,7 @@ describe('stored messages', () => {
       assert.deepEqual(side.service.bodies, ['1', '2', '3', '4'].slice(0, 2 + queueLimit).concat('5'));
     });
 
-    it(`of many that come at once no more are taken than places are free and may wait, with a limit of ${queueLimit}`, async () => {
+    it(`are refused beyond the free places and the queue, with a limit of ${queueLimit}`, async () => {
       const side = new SendingSide({ queueLimit, concurrency: 2 });
       const node = side.attach();
       await side.pass(10);
@@ -475,7 +475,7 @@ describe('stored messages', () => {
     assert.deepEqual(side.service.bodies, ['hello']);
   });
 
-  it('of a removed node are not sent, and expire', async () => {
+  it('are not sent without their node, and expire', async () => {
     const side = new SendingSide();
     const [other, node] = [side.attach('other'), side.attach()];
     side.service.otherwise = { unreachable: true };
@@ -755,7 +755,7 @@ describe('stored messages', () => {
       [2, 'marked as leaving, its outcome is unknown', 0, 'SMS_UNCERTAIN'],
       [3, 'its outcome noted, that enters the flow again', 1, 'to 6421555123 again'],
     ] as const) {
-      it(`of the process as soon as the text is ${what}`, async () => {
+      it(`after a crash as soon as the message is ${what}`, async () => {
         const store = new FailingStore();
         const side = new SendingSide({ store });
         const node = side.attach();
@@ -914,7 +914,7 @@ describe('stored messages', () => {
     assert.deepEqual(side.service.bodies, ['1']);
   });
 
-  it('that a user sends are reported as such, and expire as before', async () => {
+  it('report a send by a user, and expire as before', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.otherwise = { unreachable: true };

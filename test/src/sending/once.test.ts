@@ -380,7 +380,7 @@ describe('once', () => {
     const longMs = 3 * dedupeMs;
     const once = { once: 'a', keep: forever };
 
-    it('and lets duplicates wait for its outcome', async () => {
+    it('lets duplicates wait for its outcome', async () => {
       const side = new SendingSide({ dedupeMs });
       const node = side.attach();
       side.service.otherwise = { unreachable: true };
@@ -436,7 +436,7 @@ describe('once', () => {
     });
 
     for (const had of ['left', 'not left']) {
-      it(`and is discarded: its key is remembered no longer than it would be, where it had ${had}`, async () => {
+      it(`forgets the key of a discarded message in its time, if it had ${had}`, async () => {
         const side = new SendingSide({ dedupeMs });
         const node = side.attach();
         if (had === 'left') side.service.script.push({ error: createError('uncertain') });

@@ -126,7 +126,7 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
     assert.equal(back.state?.outage, undefined);
   });
 
-  it('that comes during a redeploy applies', async () => {
+  it('applies if it comes during a redeploy', async () => {
     const side = new SendingSide();
     const node = side.attach();
     const answer = side.service.holdNext({ takes: false, error: unavailable('60') });

@@ -415,7 +415,7 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual(await edit(location, (database) => database.read(['!items!2'])), [undefined]);
     });
 
-    it('and an unreadable held file, reports both and finds the other items', async () => {
+    it('reports it and an unreadable held file, and finds the other items', async () => {
       const location = join(folder, 'store');
       const before = createInbox(createStore(location));
       await before.accept({ kind: 'incoming', via: 'poll', records: [incoming('1'), incoming('2')] });

@@ -533,7 +533,7 @@ for (const program of programs) {
     });
 
     describe('several instances', () => {
-      it('one claims the items of a dead instance, with their attempts', async () => {
+      it('claim the items of a dead instance once, with their attempts', async () => {
         await createDead(entry('1'), entry('2', { attempts: 3 }), entry('3', { attempts: 0 }));
         const [one, other] = [create(), create()];
         await one.open();
