@@ -7,28 +7,28 @@ import type { SendCounts } from './send-counts';
 import { concernedBy, createResolved, isKept, parseOutcome, type Text } from './text';
 import { stale } from './transitions';
 
-/** What goes on with texts that go out. */
+/** The outgoing messages in numbers. */
 export interface SendState {
-  /** Texts that are being sent, or for which evidence is being looked for. */
+  /** Messages that are being sent, or searched for. */
   inFlight: number;
-  /** Texts that wait for their turn or for the service, kept ones included. */
+  /** Messages that wait for their turn or for the service, with stored ones. */
   waiting: number;
   kept: number;
-  /** Kept ones that may not leave yet: by their own time, or for quiet hours. */
+  /** Stored messages that cannot leave yet, because of their own time or of quiet hours. */
   scheduled: number;
-  /** ms */
+  /** Time of the oldest stored message, in ms. */
   oldestKeptAt?: number;
-  /** Texts with an unknown outcome that somebody may decide about. */
+  /** Messages with an unknown outcome about which a user can decide. */
   uncertain: number;
-  /** Replies that wait for a reply. */
+  /** Open reply requests. */
   awaitingReply: number;
-  /** Reports that wait for statuses. */
+  /** Open reports. */
   awaitingReport: number;
-  /** Why kept texts do not leave, while that is so. */
+  /** The outage that stored messages wait for. */
   failing?: SendFailure;
 }
 
-/** How it is before anything was sent. */
+/** The state before a message was sent. */
 export const nothingSent: SendState = {
   inFlight: 0,
   waiting: 0,
@@ -39,12 +39,12 @@ export const nothingSent: SendState = {
   awaitingReport: 0,
 };
 
-/** A text that somebody may decide about. */
+/** A message about which a user can decide. */
 export interface TextEntry extends TextEntryPlace {
   id: string;
-  /** When it may leave, where that is not yet; ms. */
+  /** Time at which a scheduled message can leave, in ms. */
   dueAt?: number;
-  /** When it has left, while its outcome is awaited; ms. */
+  /** Time at which it left, while it has no outcome, in ms. */
   leftAt?: number;
   node: string;
   to: readonly string[];
@@ -52,27 +52,27 @@ export interface TextEntry extends TextEntryPlace {
   body: string;
   /** Its key of `replace`. */
   key?: string;
-  /** Why it is uncertain. */
+  /** Why its outcome is unknown. */
   error?: SmsError;
 }
 
-/** What can be decided about a text: `sent` says of one whose outcome is unknown that it has arrived. */
+/** Decisions of a user: `markSent` says that a message with an unknown outcome has arrived. */
 export type TextAction = 'send' | 'markSent' | 'discard';
 
-/** The oldest first, and how many there are in all. */
+/** A page of entries, the oldest first, and the number of all. */
 export interface TextEntryList {
   entries: TextEntry[];
   total: number;
-  /** What to ask for more with; absent: these were the last. */
+  /** The value of `after` for the next page. Absent: this is the last page. */
   next?: string;
 }
 
-/** What the admin looks at. */
+/** The parts that the admin uses. */
 export interface AdminOptions extends DispatcherOptions {
   dispatcher: Dispatcher;
 }
 
-/** Shows what goes on, and takes the decisions of people. */
+/** Shows the activity, and takes the decisions of users. */
 export class Admin {
   readonly counts: SendCounts;
   readonly #options: AdminOptions;
@@ -99,7 +99,7 @@ export class Admin {
     };
   }
 
-  /** At most so many entries, the first or those after an earlier list's `next`. */
+  /** A page of entries: the first, or the one after `next` of an earlier page. */
   entries(state: TextEntryState, most: number, after?: string): TextEntryList {
     const { messages } = this.#options.ledger;
     const { page, ...more } = messages.page(state, most, after);
@@ -108,23 +108,23 @@ export class Admin {
   }
 
   /**
-   * Does what somebody has decided: `send` an uncertain text once more or a kept one now, which takes its node; `discard` either;
-   * `sent`: an uncertain one has arrived.
+   * Takes a decision: `send` sends a message with an unknown outcome again, or a stored message now, if its node is here; `discard` removes either;
+   * `markSent` resolves a message with an unknown outcome.
    *
-   * @returns `gone` when there is no such entry any more, `unfit` when the action does not fit its state
-   * @throws SmsError `SMS_STORE` when what is to be discarded, or sent before its time, cannot be written now: it stays
+   * @returns `gone` if the entry does not exist any longer, `unfit` if the action does not fit its state
+   * @throws SmsError `SMS_STORE` if the decision cannot be written now: the entry stays
    */
   async act(id: string, action: TextAction | 'deliver'): Promise<'done' | 'gone' | 'unfit'> {
     const { messages } = this.#options.ledger;
     const text = messages.get(id);
     const entry = messages.entry(id);
-    // Evidence may be looked for of one that has left, and it may have to wait again.
+    // The account may be searching for evidence, and the message may have to wait again.
     if (!entry && !(text?.state === 'leaving' && isKept(text))) return 'gone';
     if (!text || !entry || action === 'deliver') return 'unfit';
     return (await this.#decide(text, action, entry.state === 'kept')) ? 'done' : 'unfit';
   }
 
-  /** Says whether the action fits. */
+  /** Returns whether the action fits. */
   async #decide(text: Text, action: TextAction, isKept: boolean): Promise<boolean> {
     const { clock, dispatcher, ledger, registrations, settlement } = this.#options;
     if (action === 'discard') {

@@ -6,7 +6,7 @@ import { noteWithdrawn, readHolder, readSuperseding, replaceKeyOf, takeKey } fro
 import type { Text } from './text';
 import { keepText, type Moved, type StepContext, startFrom, supersede } from './transitions';
 
-/** What became of a message that came. */
+/** The result of taking a message in. */
 export interface TakenIn {
   verdict: OnceVerdict;
   /** As it is in the store, if it is. */

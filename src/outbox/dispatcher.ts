@@ -11,7 +11,7 @@ import type { Settlement, SettlementOptions } from './settlement';
 import { isOutage, isUnknown, type Outcome, type Text } from './text';
 import { stale } from './transitions';
 
-/** What a dispatcher needs. */
+/** The parts that a dispatcher uses. */
 export interface DispatcherOptions extends SettlementOptions {
   settlement: Settlement;
 }

@@ -51,7 +51,7 @@ export class Duplicates {
    *
    * @param firstId the message that has the key
    * @param takeIn asks the store again
-   * @throws the reason of `signal`, or SmsError `SMS_CLOSED`, if it aborts before; what `takeIn` throws
+   * @throws the reason of `signal`, or SmsError `SMS_CLOSED`, if it aborts before; the error of `takeIn`
    */
   wait(text: Text, firstId: string, signal: AbortSignal, takeIn: TakeIn): Promise<TakenIn> {
     const [key = ''] = keysOfOnce(text);

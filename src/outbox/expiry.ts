@@ -4,21 +4,21 @@ import { ClockSkew } from '../journal/clock-skew';
 import { mayLeaveAt, type RuleSettings } from './rules';
 import type { Text } from './text';
 
-/** When a text that waits is given up. By {@link Clock.elapsed}. */
+/** Times at which a message that waits ends, by {@link Clock.elapsed}. */
 export interface End {
-  /** Its own time is over then: never, where it has none. */
+  /** Time at which it expires. Infinite if it never does. */
   endsAt: number;
-  /** So it is then where its node is not here, and has not been. */
+  /** Time at which it is given up if its node is not here, and has not been here. */
   unclaimedAt: number;
 }
 
-/** A text of a node that is not deployed is given up after so long at most. */
+/** Maximum time for which a message of a node that is not deployed waits. */
 const longestAbsenceMs = 7 * 24 * 3_600_000;
 
-/** It may have been here until this process began, of whose node nothing is known yet: it is waited for so long at least. */
+/** Minimum wait for a node of which this process knows nothing, because the node may have been here until the process began. */
 const leastAbsenceMs = 3_600_000;
 
-/** When a text is given up, as it stands: its time counts from the first moment at which it may or might leave. */
+/** When a message ends. Its time counts from the first moment at which it can leave. */
 export function endOf(given: Text, clock: Clock, { quietHours }: Pick<RuleSettings, 'quietHours'>): End {
   const { sendNowAt = Number.POSITIVE_INFINITY, ...text } = given;
   const skew = ClockSkew.of(clock);
@@ -28,20 +28,20 @@ export function endOf(given: Text, clock: Clock, { quietHours }: Pick<RuleSettin
   const arrivedAt = skew.timeOf(text.arrivedAt);
   const dueAt = Math.min(skew.timeOf(sendNowAt), mayLeaveAt(text, arrivedAt, quietHours));
   const endAfter = (ms: number) => {
-    // The clock may have been set since: what is left of its time is never more than the whole.
+    // The rest is never more than the whole time, because the clock can have been set.
     const wholeMs = Math.max(0, dueAt - arrivedAt) + ms;
     return elapsed + Math.min(wholeMs, Math.max(0, dueAt + ms - now));
   };
   return { endsAt: endAfter(expireMs), unclaimedAt: endAfter(longestAbsenceMs) };
 }
 
-/** When an outcome is given up that waits for its node: its own time has no end. */
+/** When an outcome that waits for its node is given up. It never expires. */
 export function endOfOutcome({ settledAt = 0 }: Text, clock: Clock): End {
   const ageMs = Math.max(0, clock.now() - ClockSkew.of(clock).timeOf(settledAt));
   return { endsAt: Number.POSITIVE_INFINITY, unclaimedAt: clock.elapsed() + longestAbsenceMs - ageMs };
 }
 
-/** Says within what time a text has not left. */
+/** The error of a message that has not left in its time. */
 export function createExpired({ options }: Text): SmsError {
   const expireMs = options.keep?.expireMs ?? 0;
   const minutes = expireMs / 60_000;
@@ -49,18 +49,18 @@ export function createExpired({ options }: Text): SmsError {
   return new SmsError('expiredSeconds', { params: { seconds: Math.max(1, Math.round(expireMs / 1_000)) } });
 }
 
-/** What knows of absences needs. */
+/** The environment of the absences. */
 interface AbsencesOptions {
   clock: Clock;
   /** A node that is here. */
   handlerOf(node: string): unknown;
 }
 
-/** Knows since when nodes have not been here whose texts wait. What an earlier process knew of that is in how old its texts are. */
+/** Knows since when nodes have been absent. The age of a message says how long its node was absent before this process began. */
 export class Absences {
   readonly #options: AbsencesOptions;
   readonly #begunAt: number;
-  /** When nodes have gone that had been here, by {@link Clock.elapsed}. */
+  /** Times at which nodes went, by {@link Clock.elapsed}. */
   readonly #goneAt = new Map<string, number>();
 
   constructor(options: AbsencesOptions) {
@@ -75,11 +75,11 @@ export class Absences {
     else this.#goneAt.set(node, clock.elapsed());
   }
 
-  /** How long something of a node waits from now on, in ms: 0 once its time is over, endless where that never will be. */
+  /** Time for which a message of a node still waits, in ms. 0: its time is over. Infinite: it never ends. */
   leftMs(node: string, { endsAt, unclaimedAt }: End): number {
     const { clock, handlerOf } = this.#options;
     const goneAt = this.#goneAt.get(node);
-    // It may be about to be deployed, and be late.
+    // The node can be about to be deployed.
     const backAt = (goneAt ?? this.#begunAt) + longestDeploymentMs;
     const leastUntil = goneAt === undefined ? this.#begunAt + leastAbsenceMs : goneAt + longestAbsenceMs;
     const absentUntil = Math.max(unclaimedAt, leastUntil);

@@ -33,45 +33,42 @@ import {
   undecided,
 } from './transitions';
 
-/** What the outbox of an account stands on. */
+/** The environment of an outbox. */
 export interface OutboxOptions {
   journal: Journal;
   clock: Clock;
   queue: SendQueue;
-  /** Counts what becomes of texts. */
+  /** Counts outcomes. */
   counts: SendCounts;
-  /** Why kept texts do not leave, as long as the service is out of reach. */
+  /** The outage that stored messages wait for. */
   outage: Outage;
-  /** Ids of nodes that know that the store fails. It outlives the outbox, since a redeploy changes nothing of that. */
+  /** Ids of nodes that know that the store fails. It outlives the outbox, because a redeploy does not repair the store. */
   toldOfStore: Told;
-  /** How long a key of `once` guards, in ms. */
+  /** Time for which a deduplication key is remembered, in ms. */
   dedupeMs(): number;
-  /** How long a text is known to replies and statuses, in ms. */
+  /** Time for which replies and statuses are matched to a message, in ms. */
   sentMs(): number;
-  /** What the rules go by. */
+  /** Settings of the rules. */
   rules: RuleSettings;
-  /** Which records pass the account now, beside the feed, so that evidence may be among them. */
+  /** Kinds of records, beside the feed, that the account receives now, so that they can be evidence. */
   sources(): readonly Evidence[];
-  /** Asks the service while no node is here that sends; `undefined`: nobody can. */
+  /** The client to use while no sending node is deployed; `undefined`: none. */
   client(): Client | undefined;
-  /** A text of a node that is not deployed any more has been given up. */
+  /** A message of a node that is no longer deployed was given up. */
   onAbandoned(node: string): void;
-  /** Somebody has discarded a text of a node. */
+  /** A user discarded a message of a node. */
   onDiscarded(node: string): void;
-  /**
-   * A node has reply requests or reports for whose replies (`incoming`) or statuses (`status`) the account has to poll, or has come back to them;
-   * or its last one has ended.
-   */
+  /** A node has open reply requests or reports, for which the account has to poll replies (`incoming`) or statuses (`status`), or has none. */
   onOpenRequests(node: string, kind: AwaitedKind, areOpen: boolean): void;
-  /** Nobody is here who sends: the reply requests that are open wait for whoever comes. */
+  /** No sending node is deployed: the open reply requests wait. */
   onRequestsRest(): void;
-  /** A node has thrown, or something that nobody waits for has failed. */
+  /** A node has thrown, or background work has failed. */
   onFault(error: unknown): void;
 }
 
-/** What the ledger stands on. */
+/** The environment of a ledger. */
 export interface LedgerOptions extends OutboxOptions {
-  /** What an earlier process left, or a dead one held, has been found. */
+  /** Messages of an earlier process, or of a dead instance, were found. */
   onFound(texts: readonly Text[], followUps: readonly FollowUp[]): void;
   /** A message was replaced or withdrawn. */
   onSuperseded(text: Text): void;
@@ -79,29 +76,29 @@ export interface LedgerOptions extends OutboxOptions {
   onCount(node: string, kind: FollowUp['kind']): void;
 }
 
-/** Replies found in one turn of the event loop: a store may have a hundred thousand. */
+/** Reply requests that are added in one turn of the event loop, because a store can have 100,000. */
 const mostInTurn = 1_000;
 
-/** Interval at which a process looks whether another instance has replaced or withdrawn a message of it. */
+/** Interval of the check whether another instance has replaced or withdrawn a message of this process. */
 const watchMs = 1_000;
 
 /**
- * One record per text that is kept, guarded or asks: the one place that knows where each stands, in memory and in the
- * store. Every method is a transition of `transitions.ts`, and resolves when it is written, or cannot be for now.
+ * The messages, reply requests and reports of this process, in memory and in the store. Each method takes a step of `transitions.ts`. It
+ * resolves when the step is written, or cannot be written for now.
  */
 export class Ledger {
   readonly messages: Messages;
   /** Replies and reports that have not entered the flow. */
   readonly followUps: FollowUpBook;
   readonly inTransit: MessagesInTransit;
-  /** Whether texts have been remembered that what comes may answer; `undefined`: that is not known yet. */
+  /** Whether incoming records can answer remembered messages; `undefined`: that is not known yet. */
   remembers: boolean | undefined;
   readonly journal: Journal;
-  /** Whether nothing is sent, told or taken up here: others may be about to take over. */
+  /** While it is closed, no message is sent, resumed or reported. */
   isClosed = false;
-  /** Aborts then; another takes its place when somebody sends here again. */
+  /** Aborts when the outbox closes. A new one replaces it when the outbox opens. */
   closing = new AbortController();
-  /** Texts that the store would not take, of which it may have written some all the same. */
+  /** Ids of messages that the store refused, although it may have written them. */
   readonly #refused = new Set<string>();
   readonly duplicates: Duplicates;
   #watching: Timer | undefined;
@@ -119,14 +116,14 @@ export class Ledger {
     this.duplicates = new Duplicates(options.clock, (id) => this.messages.isUnderWay(id));
   }
 
-  /** Whether nothing would be lost by forgetting it: what is in a durable store is found again. */
+  /** Whether nothing is lost if the account is forgotten. A durable store is read again. */
   get isSettled(): boolean {
     return this.messages.size === 0 && this.followUps.size === 0 && this.#refused.size === 0;
   }
 
   /** See {@link Participant.found}. */
   async found(items: readonly Item[], isOpening: boolean): Promise<void> {
-    // The store has written a text that it would not take: its node has been told that nothing is sent.
+    // The store has written a message although it refused it. Its node knows that nothing is sent.
     for (const item of items) if (this.#refused.has(item.id)) void this.discard(item as Text);
     const found = (items as readonly (Text | FollowUp)[]).filter(({ id }) => !this.#refused.has(id));
     if (isOpening) this.#refused.clear();
@@ -135,13 +132,13 @@ export class Ledger {
       .filter((item) => item.kind === 'replyRequest' || item.kind === 'report')
       .filter((item) => {
         const own = this.followUps.get(item.id);
-        // The commit in which it was answered may have seemed to fail.
+        // The commit that answered it may have seemed to fail.
         return !own || (item.result !== undefined && own.result === undefined);
       });
     for (const text of texts) this.messages.put(text);
     this.#watchReplaceable();
     const { clock, onFound } = this.#options;
-    // No step is taken before all of them are known.
+    // No step is taken before all messages are known.
     if (texts.length > 0) onFound(texts, []);
     for (let start = 0; start < followUps.length; start += mostInTurn) {
       if (start > 0) await nextTurn(clock);
@@ -155,11 +152,11 @@ export class Ledger {
    * @throws SmsError `SMS_STORE`, or why it may not wait: nothing may be sent then, and the message is not here
    */
   async takeIn(text: Text, arrival: Arrival = {}): Promise<TakenIn> {
-    // Before it is decided nothing of it reaches the store, and while that fails nothing is decided.
+    // Nothing reaches the store before the step decides, and a store that fails decides no step.
     let mayBeWritten = false;
     const decide: Step<TakenIn>['decide'] = (look, changes) => {
       mayBeWritten = true;
-      // By the clock as it is then, which may have been set in the meantime.
+      // Uses the clock as it is then, because it may have been set in the meantime.
       return takeIn(text, this.#memory(), arrival)(look, changes);
     };
     const step: Step<TakenIn> = { whileFailing: 'refuse', decide, bytes: text.flowMessage?.length };
@@ -218,7 +215,7 @@ export class Ledger {
     return this.#move(sendNow(text, this.#memory()));
   }
 
-  /** The text with those of its recipients that the rules withhold now, and when it may leave if not yet. Nothing is counted, or kept. */
+  /** Asks the rules which recipients they withhold, and when the message can leave if not now. Counts and stores nothing. */
   async judge(text: Text): Promise<{ text: Text; notBefore?: number | undefined }> {
     const { withheld: _, ...rest } = text;
     const { rules } = this.#options;
@@ -233,7 +230,7 @@ export class Ledger {
    * @throws SmsError `SMS_STORE` if the mark of a tracked message cannot be written: it must not leave then
    */
   async leave(text: Text): Promise<Text | Stale | undefined> {
-    // A reply may come as soon as the first byte has gone.
+    // A reply can come as soon as the first byte has left.
     this.inTransit.add(text);
     let left: Text | Stale | undefined;
     try {
@@ -264,7 +261,7 @@ export class Ledger {
   async delivered(text: Text): Promise<void> {
     if (!isTracked(text)) return;
     const uncertain = undecided(text, this.#memory());
-    // At once: whoever has been told looks for it, and nobody is to take it up again while it is being written.
+    // Before the commit, so that the list of entries agrees with the flow, and so that the message is not resumed in the meantime.
     if (uncertain) this.messages.put(uncertain);
     else this.messages.delete(text.id);
     await this.journal.run(delivered(text, uncertain, this.followUps));
@@ -290,26 +287,26 @@ export class Ledger {
     );
   }
 
-  /** The store has been opened, or others have brought what they remember. */
+  /** The store has been opened. */
   async findRemembered(): Promise<void> {
     this.remembers ||= undefined;
     const isFound = await this.journal.run(createReading('postpone', hasSentIndex));
     this.remembers ||= isFound;
   }
 
-  /** What a text carries, for it or for what it asks, as far as it is known. */
+  /** The flow message of a message, a reply request or a report, if it is known. */
   async flowMessageOf(item: Text | FollowUp): Promise<string | undefined> {
     if (item.kind === 'text' && !item.isFlowMessageApart) return item.flowMessage;
     const key = flowMessageKey(item.kind === 'text' ? item.id : item.text);
     return this.journal.run(createReading('postpone', (look) => look(key)?.value));
   }
 
-  /** @param remembered a text that may be remembered now */
+  /** @param remembered a message that can be remembered by this step */
   #memory(remembered?: Text): StepContext {
     const { clock, dedupeMs, sentMs, rules } = this.#options;
     const now = clock.now();
     const moment = { now, lead: Math.round(now - clock.elapsed()), origin: this.#origin };
-    // Before a reply can come, which may be in the same commit.
+    // Before a reply can come, which can be in the same commit.
     if (remembered && isFollowed(remembered)) this.remembers = true;
     return { now, moment, rules, dedupeMs, sentMs: sentMs(), books: this };
   }
@@ -326,7 +323,7 @@ export class Ledger {
     if (isTracked(text)) this.messages.put(text);
     this.#watchReplaceable();
     for (const followUp of asked) {
-      // Another step of the same commit may have answered it.
+      // Another step of the same commit can have answered it.
       const { result } = this.followUps.get(followUp.id) ?? {};
       this.followUps.put(result ? ({ ...followUp, result } as FollowUp) : followUp);
     }
@@ -347,14 +344,14 @@ function withEffect<Result, Changed>(step: Step<Result>, change: (result: Result
   };
 }
 
-/** What is done with an item of each kind whatever its state, as it may be. */
+/** The properties that an item of each kind needs to be usable, with examples of their types. */
 const examples: Readonly<Record<FollowUp['kind'] | 'text', object>> = {
   text: { state: '', node: '', message: { to: [], body: '' }, options: {}, arrivedAt: 0 },
   replyRequest: { node: '', text: '', recipient: '', reference: '', waitMs: 0 },
   report: { node: '', text: '', recipients: [], reference: '', waitMs: 0, askedAt: 0 },
 };
 
-/** Says whether the ledger can make something of an item in the store, which may be damaged. What another version has put there is left alone. */
+/** Whether an item in the store is usable; a damaged one is not. Items of other versions are left alone. */
 export function isLedgerItem(item: Item): boolean {
   return isLike(item, examples[(item as Text | FollowUp).kind] ?? {});
 }

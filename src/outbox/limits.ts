@@ -1,50 +1,50 @@
 import { createHash } from 'node:crypto';
 import { type Changes, createChanges, type Look, type Remembered } from '../store/store';
 
-/** An account's own limits; an absent one is none. */
+/** The limits of an account node. An absent limit is none. */
 export interface LimitSettings {
-  /** Texts to one number in {@link perHandsetMs}. */
+  /** Maximum number of messages to one number in {@link perHandsetMs}. */
   perHandset?: number | undefined;
   perHandsetMs: number;
-  /** Texts, one for each recipient, in 24 hours. */
+  /** Maximum number of messages in 24 hours. Each recipient counts as one message. */
   perDay?: number | undefined;
 }
 
-/** A recipient that a text does not go to, and why. Plain data. */
+/** A recipient that a limit withholds. Plain data. */
 export interface Limited {
   msisdn: string;
   limit: 'handset' | 'day';
-  /** Texts at most in {@link lengthMs}. */
+  /** Maximum number of messages in {@link lengthMs}. */
   most: number;
   lengthMs: number;
-  /** When one more is within the limit, in ms since 1970. */
+  /** Time from which one more message is within the limit, in ms since 1970. */
   until: number;
 }
 
-/** Whom a text is for, and when it goes out. */
+/** A message that is counted. */
 export interface Counting {
-  /** In the order in which they are served while the limit of the day lasts. An address-book item is one number. */
+  /** In the order in which they are served until a limit is reached. An address-book item is one number. */
   recipients: readonly string[];
-  /** All of these limits hold. */
+  /** All of these limits apply. */
   rules: { limits: readonly LimitSettings[] };
   moment: Moment;
-  /** Of one that is unlimited all are within the limits; they are counted all the same. */
+  /** An unlimited message counts, but no limit withholds its recipients. */
   text: { options: { unlimited: boolean } };
 }
 
 const dayMs = 24 * 3_600_000;
-/** The keys of all limits begin so. */
+/** Prefix of the keys of all limits. */
 export const limitPrefix = 'limit:';
 const dayKey = `${limitPrefix}day`;
 
-/** What is remembered outlasts its window by so long, lest it be swept when the clock is set forward. */
+/** A count is stored longer than its window, so that it is not swept if the clock is set forward. */
 const spareMs = 24 * 3_600_000;
 
 /**
- * Counts a text that goes out, for each recipient that is within the limits, and gives the others. One that is over several is named with the
+ * Counts a message for each recipient that is within the limits, and returns the others. A recipient over several limits is reported with the
  * one that ends last.
  *
- * To be decided in the step that notes that the text goes out: whoever is counted here but not sent to is given back with
+ * Call it in the step that marks that the message leaves. Give recipients that are not sent to after all back with
  * {@link giveBack}.
  */
 export function takeWithinLimits(counting: Counting, look: Look, changes: Changes): Limited[] {
@@ -62,10 +62,10 @@ export function takeWithinLimits(counting: Counting, look: Look, changes: Change
   return limited;
 }
 
-/** Says who would be kept back now. Nobody is counted. */
+/** Says which recipients the limits would withhold now. Counts none. */
 export function judgeLimits(counting: Counting, look: Look, changes: Changes): Limited[] {
   const limited = takeWithinLimits(counting, look, createChanges());
-  // What was counted before the clock was set back lies in the future now, and must not count for ever.
+  // A count from before the clock was set back lies in the future, and must not count forever.
   const windows = openWindows(counting, look);
   for (const { msisdn } of limited) windows.of(msisdn);
   windows.write(changes);
@@ -73,10 +73,10 @@ export function judgeLimits(counting: Counting, look: Look, changes: Changes): L
 }
 
 /**
- * Takes back what {@link takeWithinLimits} counted for recipients that were not sent to after all. Those that were accepted
- * or are unknown stay counted.
+ * Takes back the counts of recipients that were not sent to after all. Recipients that were accepted, or whose outcome is unknown, stay
+ * counted.
  *
- * @param takenAt the moment of that step
+ * @param takenAt the moment at which they were counted
  */
 export function giveBack(counting: Counting, takenAt: Moment, look: Look, changes: Changes): void {
   const windows = openWindows(counting, look);
@@ -86,22 +86,22 @@ export function giveBack(counting: Counting, takenAt: Moment, look: Look, change
   windows.write(changes);
 }
 
-/** Joins the counts of two places. What both have counted at one moment is the same. */
+/** Joins the counts of two places. A moment that both have counted is the same message. */
 export function mergeLimits(own: Remembered, former: Remembered): Remembered {
   return { ...own, forMs: Math.max(own.forMs, former.forMs), value: mergeWindows(own.value, former.value) };
 }
 
-/** A limit as it concerns one recipient. */
+/** A limit that applies to a recipient. */
 type LimitOn = Pick<Limited, 'limit' | 'most' | 'lengthMs'>;
 
 /**
- * The limits that concern a recipient, by the keys under which they count. The key of a number does not name the length of its limits, so that
- * the counts stay if a length changes.
+ * The limits that apply to a recipient, by the keys under which they count. The key of a number does not contain the minutes of its limits, so
+ * that the counts stay if the minutes change.
  */
 function limitsOn(msisdn: string, limits: readonly LimitSettings[]): Map<string, LimitOn[]> {
   const found = new Map<string, LimitOn[]>();
   const add = (key: string, limit: LimitOn) => void found.set(key, [...(found.get(key) ?? []), limit]);
-  // Numbers stand in keys only as digests.
+  // Keys contain numbers only as digests.
   const number = createHash('sha256').update(msisdn).digest('base64url');
   for (const { perHandset, perHandsetMs, perDay } of limits) {
     if (perHandset !== undefined) {
@@ -112,7 +112,7 @@ function limitsOn(msisdn: string, limits: readonly LimitSettings[]): Map<string,
   return found;
 }
 
-/** The windows that a step looks at, each read once and written once. */
+/** The windows that a step reads and writes, each once. */
 function openWindows({ rules, moment }: Counting, look: Look) {
   const windows = new Map<string, SlidingWindow>();
   const windowOf = ([key, limits]: [string, LimitOn[]]) => {
@@ -128,49 +128,48 @@ function openWindows({ rules, moment }: Counting, look: Look) {
   };
 }
 
-/** A moment by both clocks of a machine, the one that may be set and the one that passes evenly, so that windows outlive the setting of the clock. */
+/** A moment by both clocks of a machine: the wall clock, and the even clock, so that counts do not change if the wall clock is set. */
 export interface Moment {
   /** Milliseconds since 1970. */
   now: number;
-  /** By how much `now` is ahead of the even clock: it changes when the clock is set, and by nothing else. */
+  /** Lead of `now` over the even clock, in ms. It changes only if the wall clock is set. */
   lead: number;
-  /** Names the even clock: another process has another. */
+  /** Name of the even clock. Each process has another. */
   origin: string;
 }
 
-/** So many texts went out at a time, or in the time since the entry before. */
+/** Number of messages at a time, or since the entry before. */
 type Counted = [at: number, count: number];
 
-/** Where there are more moments, those of one step are put together; a window has so many steps. */
+/** Maximum number of moments in a window. Of more, the moments of one step are put together. */
 const mostEntries = 400;
 const stepsOfWindow = 360;
 
-/** Two clocks tell the time unevenly by a little, though nobody has set one. */
+/** Differences between the two clocks below this are not a setting of the clock. */
 const leastSetMs = 1_000;
 
-/** The clocks of several machines differ by less. A text that is further ahead was counted before the clock was set back. */
+/** The clocks of several machines differ by less. A count further ahead is from before the clock was set back. */
 const toleratedAheadMs = 60_000;
 
 /**
- * Messages that count at a moment for some limits: those that went out within the longest of them.
+ * The messages that count for some limits at a moment: those of the longest window.
  *
- * It errs on the strict side: up to {@link mostEntries} moments are exact; of more, each counts for a 360th of the window
- * longer at most. When the clock is set while the process runs, they count on as if it had not been. Of what another process
- * has counted, that cannot be known: it goes by the clock, but nothing counts for longer than the window from the time at
- * which it is first seen to lie ahead.
+ * It is exact for up to {@link mostEntries} moments. Of more, each counts for up to 1/360 of the window longer. If the clock is set while the
+ * process runs, the counts do not change. For counts of another process, the wall clock decides, but a count ahead of it
+ * lasts for one window from the moment at which this process first reads it.
  */
 class SlidingWindow {
   readonly #limits: readonly LimitOn[];
   readonly #lengthMs: number;
   /**
-   * Whether it has to be written: also when the clock was set back though nothing was counted, or what lies ahead would count
-   * until the clock has caught up.
+   * Whether it has to be written: also if the clock was set back, because a count ahead would otherwise last until the clock
+   * has caught up.
    */
   isChanged = false;
   readonly #moment: Moment;
   readonly #texts: Counted[] = [];
 
-  /** @param value of what {@link format} has made; `undefined`, or what is not such a value, for none */
+  /** @param value result of {@link format}; `undefined` or another value for no counts */
   constructor(limits: readonly LimitOn[], value: string | undefined, moment: Moment) {
     const lengthMs = Math.max(...limits.map((limit) => limit.lengthMs));
     this.#limits = limits;
@@ -206,12 +205,12 @@ class SlidingWindow {
     });
   }
 
-  /** Counts one that goes out now. */
+  /** Counts a message that leaves now. */
   add(): void {
     const { now } = this.#moment;
     this.isChanged = true;
     const last = this.#texts.at(-1);
-    // One that lies ahead, by the clock of another machine, counts for longer.
+    // A count ahead, by the clock of another machine, lasts longer.
     if (last && last[0] >= now) last[1]++;
     else this.#texts.push([now, 1]);
     if (this.#texts.length <= mostEntries) return;
@@ -223,11 +222,11 @@ class SlidingWindow {
     this.#texts.splice(0, this.#texts.length, ...steps.values());
   }
 
-  /** Counts one less of those that went out at `at`, if any still do. */
+  /** Removes one of the messages that left at `at`, if any still counts. */
   remove(at: Moment): void {
     const when = at.now + (at.origin === this.#moment.origin ? setBy(this.#moment.lead - at.lead) : 0);
     if (this.#moment.now - when >= this.#lengthMs) return;
-    // Where several moments were put together, they are under the last of them.
+    // Moments that were put together are under the last of them.
     const index = this.#texts.findIndex(([latest]) => latest >= when);
     const counted = this.#texts[index];
     if (!counted || counted[0] - when >= this.#lengthMs / stepsOfWindow) return;
@@ -236,7 +235,7 @@ class SlidingWindow {
     if (counted[1] === 0) this.#texts.splice(index, 1);
   }
 
-  /** What is to be remembered of it, `undefined` when nothing counts. */
+  /** The value to store; `undefined` if no message counts. */
   format(): Remembered | undefined {
     if (this.#texts.length === 0) return undefined;
     const { now, lead, origin } = this.#moment;
@@ -246,9 +245,9 @@ class SlidingWindow {
 }
 
 /**
- * The value of a window that counts what both do. What both have counted at a moment is the same, copied before a kill.
+ * Joins the values of two windows. A moment that both have counted is the same message.
  *
- * @param value of the one whose clock goes on to hold
+ * @param value the window whose clock continues to apply
  */
 function mergeWindows(value: string, other: string): string {
   const { origin, lead, texts } = parse(value);
@@ -257,7 +256,7 @@ function mergeWindows(value: string, other: string): string {
   return JSON.stringify({ origin, lead, texts: [...counts] });
 }
 
-/** Several entries may be of one moment, as when the clock was set back. */
+/** Several entries can be of one moment if the clock was set back. */
 function countByMoment(texts: readonly Counted[]): Map<number, number> {
   const counts = new Map<number, number>();
   for (const [at, count] of texts) counts.set(at, count + (counts.get(at) ?? 0));

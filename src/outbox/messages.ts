@@ -58,7 +58,7 @@ const undecidedMs = 7 * 24 * 3_600_000;
 
 const waitingPhases: readonly Phase[] = ['queued', 'scheduled', 'paused', 'connecting'];
 
-/** What a user can decide about: a stored message that waits, or a message with an unknown outcome. */
+/** A user can decide about stored messages that wait, and about messages with an unknown outcome. */
 export type TextEntryState = 'kept' | 'uncertain';
 
 /** How a message is listed, and since when: when it came, or when its outcome became unknown; in ms. */
@@ -212,7 +212,7 @@ export class Messages {
   }
 
   /**
-   * A page of the messages that a user can decide about, the oldest first, and what to ask for the next page with, if there is one.
+   * A page of the messages that a user can decide about, the oldest first. `next` is the value of `after` for the next page, if there is one.
    *
    * @param after `next` of the page before, whether that message is still here or not; absent: from the first
    */

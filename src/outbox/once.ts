@@ -10,14 +10,14 @@ import {
   type Text,
 } from './text';
 
-/** What the memory of keys says of a text. */
+/** The verdict of a deduplication key on a message. */
 export type OnceVerdict =
   | { type: 'new' }
-  /** Another text or other recipients have the key. */
+  /** A message with another body or other recipients has the key. */
   | { type: 'taken' }
   /** The message `id` has the key, and no outcome yet. */
   | { type: 'underway'; id: string }
-  /** The first has ended, and was accepted by somebody or has an unknown outcome. */
+  /** The first message was accepted for a recipient, or its outcome is unknown. */
   | { type: 'ended'; outcome: StoredOutcome };
 
 interface Guard {
@@ -26,29 +26,29 @@ interface Guard {
   outcome?: StoredOutcome;
 }
 
-/** The time, and for how long a key is remembered whose text has ended, in ms. */
+/** The time, and for how long the key of a message with an outcome is remembered, in ms. */
 export interface KeyMemory {
   now: number;
   dedupeMs(): number;
 }
 
-/** Within so long a text that waits no more has an outcome. Should it be lost, its key is free again then. */
+/** Maximum time from the last wait of a message to its outcome. If the outcome is lost, the key is free after it. */
 const longestEndMs = 30 * 24 * 3_600_000;
 
 /** Duplicates at other instances learn within this time that the first message was replaced or withdrawn. */
 const supersededMs = 60_000;
 
-/** The keys of all guards begin so. */
+/** Prefix of the keys of all guards. */
 const oncePrefix = 'once:';
 
-/** The key under which a text is guarded, if it is: one text per node. */
+/** The key in the store under which a message is guarded, if it is. Each node has keys of its own. */
 export function keysOfOnce({ node, options }: Pick<Text, 'node' | 'options'>): string[] {
   return options.once === undefined ? [] : [`${oncePrefix}${digest(node, options.once)}`];
 }
 
 /**
- * Judges whether a text may be sent under its key. One whose outcome is unknown may be sent again where the node has
- * said so.
+ * Judges whether a message can be sent under its deduplication key. A message with an unknown outcome can be sent again if the node allows
+ * that.
  */
 export function judgeOnce(
   text: Text,
@@ -64,7 +64,7 @@ export function judgeOnce(
   return { type: 'ended', outcome: guard.outcome };
 }
 
-/** Guards a text from now on until it has an outcome, however long that takes. */
+/** Guards the deduplication key until the message has an outcome. */
 export function guard(text: Text, changes: Changes, { now: at, dedupeMs }: KeyMemory): void {
   if (text.options.once === undefined) return;
   const waitMs = isKept(text) ? (text.options.keep?.expireMs ?? foreverMs) : 0;
@@ -73,14 +73,14 @@ export function guard(text: Text, changes: Changes, { now: at, dedupeMs }: KeyMe
   write(text, { fingerprint: fingerprintOf(text), id: text.id }, changes, { at, forMs });
 }
 
-/** Guards a text once more that is to be sent again, unless its key guards another by now. */
+/** Guards the key of a message that is sent again, unless it guards another message by now. */
 export function guardAgain(text: Text, look: Look, changes: Changes, memory: KeyMemory): void {
   if (read(text, look, memory.now)?.id === text.id) guard(text, changes, memory);
 }
 
 /**
- * Notes what became of a guarded text: one that nobody was accepted for counts as not sent, so that its key is free, unless another
- * has it by now, as after a change of the login.
+ * Notes the outcome of a guarded message. If no recipient was accepted, the message counts as not sent: its key is free, unless another message
+ * has it by now.
  */
 export function noteOutcome(
   text: Text,
@@ -118,7 +118,7 @@ function isGuard(value: unknown): value is Guard {
   return typeof fingerprint === 'string' && typeof id === 'string' && isOutcome;
 }
 
-/** Equal for the same text to the same recipients, whatever their order. */
+/** Equal for the same body and the same recipients, in any order. */
 function fingerprintOf({ message, originalBody = message.body }: Text): string {
   return digest(originalBody, [...message.to].sort());
 }

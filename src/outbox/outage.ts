@@ -4,38 +4,38 @@ import { backOffMs } from '../polling/poll-loop';
 import { parseRetryAfter } from '../wire/retry-after';
 import { formatOutcome, parseOutcome, type StoredRetryAfter, type Text } from './text';
 
-/** The service cannot be reached or used. */
+/** An outage as users see it. */
 export interface SendFailure {
   error: SmsError;
-  /** ms */
+  /** Time at which it began, in ms. */
   since: number;
-  /** When the next text tries, in ms; absent: one is trying now. */
+  /** Time of the next try, in ms. Absent: a message tries now. */
   nextTryAt?: number;
 }
 
-/** What a text that came before finds so soon after the end of an outage is the same one. */
+/** A message from before the end of an outage that fails within this time has found the same outage. */
 const relapseMs = 60_000;
 
 /**
- * An outage, from the first kept text that found the service out of reach until one gets through, or none; until when the service wants
- * to be left alone (`Retry-After`); and who knows of it. It outlives the account, since a redeploy changes nothing of it.
+ * An outage: it begins when a stored message cannot reach the service, and ends when one gets through or none is left. Also knows until when
+ * the service wants no requests (`Retry-After`), and which nodes know of the outage. It outlives the account, because a redeploy changes nothing.
  */
 export class Outage {
-  /** Nodes that know of it. */
+  /** Nodes that know of the outage. */
   readonly told = new Told();
-  /** Id of the text that tries. */
+  /** Id of the message that tries. */
   probe: string | undefined;
-  /** Why, while there is one. */
+  /** The error, during an outage. */
   error: SmsError | undefined;
   readonly #clock: Clock;
   #onDue = () => {};
-  /** By {@link Clock.elapsed}, as those below. */
+  /** By {@link Clock.elapsed}, as the times below. */
   #begunAt = 0;
   #failures = 0;
-  /** When one text may try, as far as it is not the service's wish; and as far as it is. */
+  /** Times from which one message can try: by the own delay, and by the wish of the service. */
   #dueAt = 0;
   #wishedAt = 0;
-  /** When the last one ended, or was watched by nobody any more. */
+  /** Time at which the last outage ended, or at which the account closed. */
   #endedAt = Number.NEGATIVE_INFINITY;
   #timer: Timer | undefined;
 
@@ -50,12 +50,12 @@ export class Outage {
     return this.probe === undefined ? { ...failure, nextTryAt: now + this.delayMs } : failure;
   }
 
-  /** How long nobody is to try. */
+  /** Time for which no message tries, in ms. */
   get delayMs(): number {
     return Math.max(0, this.#dueAt - this.#clock.elapsed(), this.#wishedMs);
   }
 
-  /** What a later process is to know of the service's wish; not of credentials that were refused, which may be others then. */
+  /** The wish of the service for a later process. After refused credentials there is none, because a later process can have others. */
   get stored(): StoredRetryAfter | undefined {
     const { error } = this;
     if (!error || this.#wishedMs === 0 || isSmsError(error, 'SMS_UNAUTHORIZED')) return undefined;
@@ -67,10 +67,10 @@ export class Outage {
   }
 
   /**
-   * Texts are sent again: the first finds out anew, but not before the service wants it, unless it refused credentials, which may be others
-   * now.
+   * Messages are sent again. The first one tries, but not before the service wants requests, unless it refused credentials, which can have
+   * changed.
    *
-   * @param onDue one text may try again
+   * @param onDue called when one message can try again
    */
   open(onDue: () => void): void {
     this.#onDue = onDue;
@@ -78,12 +78,12 @@ export class Outage {
     if (this.#wishedMs === 0) this.end();
   }
 
-  /** Nobody watches it any more. The account may be back in a moment, as in a redeploy: with other credentials, where these were refused. */
+  /** The account closes. After refused credentials, it can come back with others. */
   close(): void {
     if (this.error && !isSmsError(this.error, 'SMS_UNAUTHORIZED')) this.#endedAt = this.#clock.elapsed();
   }
 
-  /** An earlier process has left this. The clock may have been set since: it never lasts longer than the service wanted. */
+  /** Continues the wish that an earlier process has stored. It never lasts longer than the service asked for, even if the clock was set. */
   recall({ at, forMs, error }: StoredRetryAfter): void {
     const outcome = parseOutcome(error);
     if (!(outcome instanceof SmsError)) return;
@@ -94,8 +94,8 @@ export class Outage {
   }
 
   /**
-   * A text has found it. The next one tries after a growing delay, and not before the service wants it: of several times that it has named
-   * the latest counts.
+   * A message has found the outage. The next one tries after a growing delay, and not before the service wants requests. The latest wish of the
+   * service counts.
    */
   failed({ id, arrivedAt }: Text, error: SmsError): void {
     const now = this.#clock.now();
@@ -114,8 +114,8 @@ export class Outage {
   }
 
   /**
-   * The service has answered a text. Says whether that ends an outage: not where the text left before it began, nor where it was sent
-   * by hand before the service wanted it.
+   * The service has answered a message. Returns whether that ends the outage: not if the message left before the outage began, nor if a user sent
+   * it before the service wanted requests.
    */
   answered(id: string): boolean {
     if (this.probe !== id || this.#wishedMs > 0) return false;
@@ -124,7 +124,7 @@ export class Outage {
     return true;
   }
 
-  /** There is none any more, as far as is known. */
+  /** Ends the outage, as far as is known. */
   end(): void {
     this.#timer?.cancel();
     this.error = undefined;
@@ -142,10 +142,10 @@ export class Outage {
     this.#dueAt = 0;
   }
 
-  /** Says when one text may try. */
+  /** Calls back when one message can try. */
   #wait(): void {
     this.#timer?.cancel();
-    // The service may have wanted it longer meanwhile.
+    // The service can have asked for a longer wait in the meantime.
     const onOver = () => (this.delayMs > 0 ? this.#wait() : this.#onDue());
     this.#timer = this.#clock.after(Math.ceil(this.delayMs), onOver, true);
   }

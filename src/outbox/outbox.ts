@@ -34,29 +34,29 @@ import {
 } from './text';
 import { type Stale, stale } from './transitions';
 
-/** A text that is not kept is tried again after so long, then after twice as long each time, up to a limit. */
+/** Delays before a message that is not stored is tried again: they double up to the maximum. */
 const firstDelayMs = 200;
 const longestDelayMs = 30_000;
 
-/** What a text may ask. */
+/** Kinds of follow-ups of a message. */
 const kinds = ['replyRequest', 'report'] as const;
 
 /**
- * The sending side of an account: takes texts in, has them sent as their options say, clears up unknown outcomes, waits
- * for replies, and tells each node what became of its texts. What has to outlive the process is in the {@link Ledger}.
+ * The sending side of an account: takes messages in, sends them as their options say, resolves unknown outcomes, waits for replies, and
+ * gives each node the outcomes of its messages. The {@link Ledger} has everything that outlives the process.
  */
 export class Outbox implements Participant {
   /** See {@link Participant.isReadable}. */
   readonly isReadable = isLedgerItem;
-  /** What goes on here, and what somebody may do about it. */
+  /** Shows the activity, and takes the decisions of users. */
   readonly admin: Admin;
-  /** The nodes that send. */
+  /** The sending nodes. */
   readonly registrations: SenderRegistrations;
   readonly replies: Replies;
   readonly #parts: AdminOptions;
   /** Reply requests and handsets to which a message `again` is being sent. */
   readonly #againUnderWay = new Set<string>();
-  /** Texts that are being taken in, or sent without being kept, of each node that may be closed by now. */
+  /** Messages of each node that are being taken in, or sent without being stored. The node can be closed by now. */
   readonly #running = new Set<UnderWay>();
 
   constructor(options: OutboxOptions) {
@@ -90,22 +90,22 @@ export class Outbox implements Participant {
     journal.join('ledger', this);
   }
 
-  /** Quiet hours are others now: texts may leave earlier or later. */
+  /** Quiet hours have changed, so that messages can leave earlier or later. */
   quietHoursChanged(): void {
     this.#parts.dispatcher.quietHoursChanged();
   }
 
-  /** Whether nothing would be lost by forgetting it once its store is closed. */
+  /** Whether nothing is lost if it is forgotten once its store is closed. */
   get isSettled(): boolean {
     return this.#parts.ledger.isSettled;
   }
 
-  /** Whether messages of the flow are here, as they came, whose texts or reply requests are open: a store has only what can be written of them. */
+  /** Whether inputs of open messages or reply requests are in memory. A store has only the properties that JSON can carry. */
   get hasMessages(): boolean {
     return this.#parts.origins.size > 0;
   }
 
-  /** A node begins to send. Its texts from before go on. */
+  /** A node begins to send. Its messages from before continue. */
   attach(handler: SendHandler): SendingNode {
     const { registrations } = this;
     const { clock, journal } = this.#parts;
@@ -118,7 +118,7 @@ export class Outbox implements Participant {
     this.#begin();
     this.#nodeChanged(id);
     for (const kind of kinds) this.#tellOpenRequests(id, kind);
-    // Texts of nodes that have gone are to be given up by whoever is here; on a shared store others that have the node come first.
+    // This process gives up the messages of nodes that have gone. On a shared store, instances that have the node come first.
     if (handler.usesStore || (!journal.isShared && journal.mayHold)) journal.open();
     this.replies.nodeAttached(id);
     registrations.greet(registration);
@@ -138,23 +138,23 @@ export class Outbox implements Participant {
     };
   }
 
-  /** Goes on after {@link close} though no node sends: what waits for one that does not come back is given up in its time. */
+  /** Continues after {@link close} although no node sends, so that messages of nodes that do not come back expire. */
   open(): void {
     this.#begin();
     this.#parts.journal.find();
   }
 
   /**
-   * The last node is gone. Resolves when nothing is being sent any more.
+   * Closes the outbox when the last node has gone. Resolves when no request is under way.
    *
-   * @param graceMs how long what has left is followed; 10 s when absent
+   * @param graceMs time for which requests that have left are followed
    */
   async close(graceMs = closeGraceMs): Promise<void> {
     this.#parts.ledger.isClosed = true;
     this.#parts.ledger.closing.abort();
     for (const part of [this.#parts.settlement.redelivery, this.replies]) part.close();
     this.#parts.onRequestsRest();
-    // Whoever comes back meanwhile is not waited for.
+    // Does not wait for nodes that attach while it is closing.
     const running = [...this.#running].map((one) => one.idle());
     await Promise.all([this.#parts.dispatcher.close(graceMs), ...running]);
     this.#parts.ledger.inTransit.clear();
@@ -198,19 +198,19 @@ export class Outbox implements Participant {
     followUps.clear();
   }
 
-  /** Goes on after {@link close}. */
+  /** Continues after {@link close}. */
   #begin(): void {
     const { dispatcher, ledger } = this.#parts;
     if (!ledger.isClosed) return;
     ledger.isClosed = false;
     ledger.closing = new AbortController();
     dispatcher.open();
-    // What is in no store is still in hand.
+    // Messages that are in no store are still in memory.
     const texts = [...ledger.messages.values()].map(({ text }) => text);
     this.#resume(texts, [...ledger.followUps.values()]);
   }
 
-  /** Takes up what an earlier process, or another instance, has left. */
+  /** Resumes the messages of an earlier process, or of a dead instance. */
   #resume(texts: readonly Text[], followUps: readonly FollowUp[]): void {
     if (texts.length > 0) this.#parts.dispatcher.gather();
     for (const text of texts) void this.#takeUp(text).catch(this.#parts.onFault);
@@ -229,14 +229,14 @@ export class Outbox implements Participant {
     const message = ledger.messages.find(text.id);
     if (!message || message.isOwned || message.abort) return;
     if (text.state === 'waiting' && isKept(text)) dispatcher.admit(text);
-    // It was only guarded, and nothing of it has been sent. Whoever opens this, or takes over from it, frees the key as it is known there.
+    // The message was only guarded by its deduplication key, and nothing was sent: its key is free again.
     else if (text.state === 'waiting' && !ledger.isClosed) await ledger.discard(text);
-    // It has left, and its outcome is not known.
+    // The message has left, and its outcome is not known.
     else if (text.state === 'leaving') dispatcher.sendAgain(await settlement.takeUp(text));
     else if (text.state === 'settled') await settlement.redelivery.deliver(text, true);
   }
 
-  /** A node has come, and its texts may leave; or it has gone, and they wait for it. */
+  /** A node has come, so that its messages can leave; or has gone, so that they wait for it. */
   #nodeChanged(node: string): void {
     this.#parts.absences.nodeChanged(node);
     this.#parts.settlement.redelivery.nodeChanged(node);
@@ -318,7 +318,7 @@ export class Outbox implements Participant {
     else await this.#sendToEnd(taken, given);
   }
 
-  /** `SMS_BUSY` when a text that is about to be kept would have to wait, and may not. */
+  /** `SMS_BUSY` if a message that is to be stored would have to wait, and cannot. */
   #whyBusy(isScheduled: boolean): SmsError | undefined {
     const { dispatcher, outage, queue } = this.#parts;
     if (!isScheduled) return queue.busy(outage.error ? 0 : queue.free);
@@ -327,14 +327,14 @@ export class Outbox implements Participant {
   }
 
   /**
-   * Sends a text that is not kept. It is tried again when it never reached the service, and, if its options say so, when the
-   * outcome is unknown and no evidence was found: after 0.2 s, doubling to at most 30 s.
+   * Sends a message that is not stored. Tries again if the request never reached the service; with `retryUncertain`, also if the outcome is
+   * unknown and no evidence was found. The delay before a further try is 0.2 s and doubles up to 30 s.
    *
-   * A try after one that may have been sent takes a turn of its own, and no place in the queue while it waits; it is not refused
-   * for want of room. What has left is followed to its end, for as long as a node that is closed waits for it.
+   * A try after one that may have been sent has a turn of its own, takes no place in the queue while it waits, and is not refused because the
+   * queue is full. A request that has left is followed for as long as a closed node waits for it.
    *
-   * Its outcome is that of the last try, or of an earlier one that may have been accepted when none after it arrived; `SMS_CLOSED` when the
-   * flow was stopped between tries.
+   * The outcome is that of the last try. If that did not arrive, it is the unknown outcome of an earlier try. It is `SMS_CLOSED` if the flow
+   * stopped between tries.
    */
   async #sendToEnd(text: Text, given: Given): Promise<void> {
     const { clock, queue, reconciliations, settlement } = this.#parts;
@@ -345,9 +345,9 @@ export class Outbox implements Participant {
     const end = (outcome: Outcome) =>
       settlement.end(current, { by: 'settle', outcome: asUnsent(current, outcome) }, given);
     let further = 0;
-    /** Rejects when the flow is stopped before. */
+    /** Rejects if the flow stops before. */
     const waitForNext = () => wait(clock, Math.min(longestDelayMs, firstDelayMs * 2 ** further++), signal);
-    /** Tries until the service is reached: nothing was sent before, so that the pace need not count it. */
+    /** Tries until the service is reached. Nothing is sent before, so that the pace does not count these tries. */
     const take = async (giveBack: () => void): Promise<Outcome | Stale> => {
       for (;;) {
         const attempt = await settlement.attempt(current, client, givenUp);
@@ -366,13 +366,13 @@ export class Outbox implements Participant {
     let uncertain: SmsError | undefined;
     for (;;) {
       const outcome = await queue.run(take, { signal, priority, ...(uncertain && { order }) }).catch(asSmsError);
-      // Another instance has claimed it, and brings it to its end.
+      // Another instance has claimed the message, and brings it to its outcome.
       if (outcome === stale) return void settlement.forget(text.id);
       if (!(outcome instanceof SmsError)) return void (await end(outcome));
-      // An unknown outcome stays unknown; only what never left may be called unsent.
+      // An unknown outcome stays unknown. Only a message that never left can be called unsent.
       if (!isUnknown(outcome)) return void (await end(isUnsent(outcome) ? (uncertain ?? outcome) : outcome));
       uncertain = outcome;
-      // It has been collected since the text left.
+      // The account has collected evidence since the message left.
       const evidence = reconciliations.open(current, client);
       try {
         if (evidence) {
@@ -383,7 +383,7 @@ export class Outbox implements Participant {
         if (!retryUncertain || further >= retries) return void (await end(uncertain));
         await waitForNext();
       } catch {
-        // The flow was stopped.
+        // The flow stopped.
         return void (await end(uncertain));
       }
       const again = await this.#parts.ledger.sendAgain(current, formatOutcome(outcome), {});
@@ -392,13 +392,13 @@ export class Outbox implements Participant {
     }
   }
 
-  /** It was not taken in at all. */
+  /** Ends a message that was not taken in. */
   async #refuse(text: Text, given: Given, error: unknown): Promise<void> {
-    // Whoever waited for another text is told when its node is closed, and whoever comes later that the store is, with which nothing is wrong.
+    // If the flow stopped or the store closed in the meantime, the store is well: the error is that the flow stopped.
     const isShut = isSmsError(error, 'SMS_STORE') && !this.#parts.journal.failure;
     const isStopped = given.from.stopped.aborted && (isShut || !isSmsError(error));
     const outcome = withMessageId(asUnsent(text, isStopped ? new SmsError('closed') : asSmsError(error)), text);
-    // Its own error is all that there is to tell of a store that fails, unless others wait.
+    // The error of this message reports the failure of the store, unless stored messages wait.
     const { waiting } = this.#parts.dispatcher.stateOf(text.node);
     if (isSmsError(outcome, 'SMS_STORE') && !isShut && waiting === 0) this.#parts.toldOfStore.add(text.node);
     this.#parts.counts.add(outcome, text.message.to.length);
@@ -421,7 +421,7 @@ export class Outbox implements Participant {
       options: keepUntilDue(request.options, arrivedAt, rules),
       arrivedAt,
     };
-    // The message of the flow is needed when the call is over that gave it.
+    // Stores the flow message now, because the flow can change it after the call.
     if (isTracked(text) || asks(text)) {
       text.flowMessage = flowMessage();
       origins.set(text.id, origin);
@@ -438,7 +438,7 @@ function createUuid(clock: Clock): string {
   return `${digits(8)}-${digits(4)}-4${digits(3)}-${variant}${digits(3)}-${digits(12)}`;
 }
 
-/** Of a text that could not be written the store's own error would speak of polling, unless it knows what is to be done. */
+/** The error of the store speaks of polling. A message that could not be stored needs words of its own, unless the error names the remedy. */
 function asUnsent<End extends Outcome>(text: Text, outcome: End): End | SmsError {
   if (!isTracked(text) || !isSmsError(outcome, 'SMS_STORE') || outcome.reason !== 'storeUnavailable') return outcome;
   return new SmsError('keepRefused', { params: { detail: String(outcome.params.detail ?? '') } });

@@ -1,69 +1,69 @@
 import { type Clock, nextTurn, onceAborted, type Timer } from '../clock';
 import { SmsError } from '../errors';
 
-/** How fast and how far a queue goes. */
+/** Limits of a queue. */
 export interface QueueSettings {
-  /** Tasks at once. */
+  /** Maximum number of tasks at the same time. */
   concurrency: number;
-  /** Tasks that may wait. */
+  /** Maximum number of tasks that wait. */
   queueLimit: number;
-  /** Tasks that begin per second at most, evenly spaced; absent: no limit. */
+  /** Maximum number of tasks that start per second, evenly spaced. Absent: no limit. */
   perSecond?: number | undefined;
 }
 
-/** What a queue stands on. */
+/** The environment of a queue. */
 export interface SendQueueOptions {
   clock: Clock;
-  /** Looked at each time, since other settings may hold at any moment. See {@link SendQueue.nudge}. */
+  /** Read each time, because the settings can change. See {@link SendQueue.nudge}. */
   settings(): QueueSettings;
-  /** Other tasks run or wait. */
+  /** Called when other tasks run or wait. */
   onChanged?(): void;
 }
 
-/** When a task's turn comes. */
+/** Order and end of a task that waits. */
 export interface TaskOptions {
-  /** Ends its waiting; a task that runs is not stopped. */
+  /** Ends the wait. Does not stop a task that runs. */
   signal: AbortSignal;
-  /** The highest goes first, equals in the order in which they came. 0 when absent. */
+  /** The highest priority goes first, equal ones in the order of arrival. Default: 0. */
   priority?: number;
-  /** When it came, by {@link SendQueue.arrive}: it has been taken already, and is not refused. Absent: it comes now. */
+  /** Place in the order of arrival, from {@link SendQueue.arrive}: the task is not refused. Absent: the task comes now. */
   order?: number;
 }
 
-/** What has tasks of its own that wait for their turn, in whatever number. */
+/** A source of tasks that wait outside the queue, in any number. */
 export interface TurnSource {
-  /** They count for the limit. */
+  /** Number of its tasks that count for the limit. */
   readonly waiting: number;
-  /** The place of the first of them that may begin now, if any may. See {@link placeOf}. */
+  /** Place of its first task that can start now, if any. See {@link placeOf}. */
   readonly first: string | undefined;
-  /** Begins the one at that place. Never rejects. See {@link SendQueue.run}. */
+  /** Starts the task at a place. Never rejects. See {@link SendQueue.run}. */
   take(first: string, giveBack: () => void): Promise<void>;
 }
 
-/** Timers come late by about so much. A start that is no later counts as punctual, lest the pace fall behind each time. */
+/** Timers are late by about this time. A start that is no later counts as punctual, so that the pace does not fall behind. */
 const latenessMs = 2;
 
-/** Finer than any clock: less than this is no delay. */
+/** A shorter delay is none, because no clock is that fine. */
 const finestMs = 0.001;
 
 const highestPriority = 10;
 
-/** Orders tasks by priority and arrival: the least is the first. */
+/** Sorts tasks by priority and arrival. The least place is the first. */
 export function placeOf(priority: number, order: number): string {
   return formatOrder(highestPriority - priority) + formatOrder(order);
 }
 
-/** Runs so many tasks at once, at a pace; more wait by priority and arrival, up to a limit. */
+/** Runs a limited number of tasks at the same time, at a pace. Others wait by priority and arrival, up to a limit. */
 export class SendQueue {
-  /** Tasks that wait elsewhere. */
+  /** Sources of tasks that wait outside. */
   readonly sources = new Set<TurnSource>();
   readonly #options: SendQueueOptions;
-  /** How to start those that wait, by their places. */
+  /** Starts of the tasks that wait, by place. */
   readonly #waiting = new OrderedMap<() => void>();
   #arrivals = 0;
-  /** Tasks that run. */
+  /** Number of tasks that run. */
   inFlight = 0;
-  /** The last start that counts, and when it was due, which is what the next one keeps its distance from. */
+  /** The last start that counts, and the time at which it was due, from which the next start keeps its distance. */
   #last: { dueAt: number } | undefined;
   #timer: Timer | undefined;
 
@@ -71,22 +71,22 @@ export class SendQueue {
     this.#options = options;
   }
 
-  /** Tasks that wait, but for those of kept texts. */
+  /** Number of tasks that wait, without stored messages. */
   get waitingUnkept(): number {
     return this.#waiting.size;
   }
 
-  /** Tasks that wait, and kept texts wherever they wait. */
+  /** Number of tasks that wait, with stored messages. */
   get waiting(): number {
     return [...this.sources].reduce((all, { waiting }) => all + waiting, this.waitingUnkept);
   }
 
-  /** Whether the next task need not wait on account of those before it, so that a new queue would be the same. */
+  /** Whether a new queue would be the same: no task runs, and the pace does not delay the next one. */
   get isRested(): boolean {
     return this.inFlight === 0 && this.#delayMs() === 0;
   }
 
-  /** How many tasks could begin now. */
+  /** Number of tasks that could start now. */
   get free(): number {
     if (this.#next() || this.#delayMs() > 0) return 0;
     const { concurrency, perSecond } = this.#options.settings();
@@ -94,15 +94,15 @@ export class SendQueue {
     return perSecond === undefined ? places : Math.min(1, places);
   }
 
-  /** A place in the order of arrival, for what may come to wait later, or more than once. */
+  /** A place in the order of arrival, for a task that waits later or more than once. */
   arrive(): number {
     return this.#arrivals++;
   }
 
   /**
-   * Runs `task` when its turn comes. It gets what to call when nothing is sent after all: the pace need not count it.
+   * Runs `task` when its turn comes. The task gets a function to call if nothing is sent after all, so that the pace does not count it.
    *
-   * @throws SmsError `SMS_BUSY` at once when too many wait already; `SMS_CLOSED` when `signal` aborts before its turn
+   * @throws SmsError `SMS_BUSY` immediately if too many tasks wait; `SMS_CLOSED` if `signal` aborts before its turn
    */
   async run<T>(task: (giveBack: () => void) => Promise<T>, { signal, priority = 0, order }: TaskOptions): Promise<T> {
     if (signal.aborted) throw new SmsError('closed');
@@ -129,16 +129,16 @@ export class SendQueue {
   }
 
   /**
-   * `SMS_BUSY` when one more may not wait, as a text that is about to be kept may have to.
+   * `SMS_BUSY` if one more task cannot wait.
    *
-   * @param places for so many of those that wait there is a place
+   * @param places number of waiting tasks that can start
    */
   busy(places = 0): SmsError | undefined {
     const { queueLimit } = this.#options.settings();
     return this.waiting - places >= queueLimit ? new SmsError('busy', { params: { limit: queueLimit } }) : undefined;
   }
 
-  /** Starts what may start. To be called when the settings have changed, or a source has others. */
+  /** Starts the tasks that can start. Call it when the settings or a source have changed. */
   nudge(): void {
     this.#timer?.cancel();
     const { concurrency } = this.#options.settings();
@@ -154,7 +154,7 @@ export class SendQueue {
     }
   }
 
-  /** How to start whoever is the first. */
+  /** The start of the first task. */
   #next(): (() => void) | undefined {
     let { first } = this.#waiting;
     let start = this.#waiting.get(first ?? '');
@@ -167,7 +167,7 @@ export class SendQueue {
     return start;
   }
 
-  /** How long the pace has the next one wait. */
+  /** Delay of the next task because of the pace, in ms. */
   #delayMs(): number {
     const dueAt = this.#nextDueAt();
     const delayMs = dueAt === undefined ? 0 : dueAt - this.#options.clock.elapsed();
@@ -188,7 +188,7 @@ export class SendQueue {
     let isGivenBack = false;
     const giveBack = () => {
       isGivenBack = true;
-      // Only the last can be taken back.
+      // Only the last start can be taken back.
       if (this.#last !== start) return;
       this.#last = before;
       this.nudge();
@@ -196,10 +196,10 @@ export class SendQueue {
     this.inFlight++;
     this.#options.onChanged?.();
     try {
-      // What it throws at once is dealt with later, like any other error: ten thousand in a row would nest.
+      // An error that a task throws synchronously is handled later, because 10,000 in a row would nest.
       return await (async () => task(giveBack))();
     } finally {
-      // When many wait that may not leave, others have their turn of the event loop all the same.
+      // Yields to the event loop, because many tasks that cannot leave may wait.
       if (isGivenBack) await nextTurn(this.#options.clock);
       this.inFlight--;
       this.#options.onChanged?.();
@@ -209,20 +209,20 @@ export class SendQueue {
 }
 
 /**
- * Counts what is under way, and tells when nothing is any more. It knows nothing of it: the tables that a set outgrows keep former
- * members alive until the next full garbage collection, and with the promise of a text all that it closes over.
+ * Counts work under way, and reports when none is left. It is not a set of promises, because a large set keeps former members, and all that
+ * they refer to, alive until the next full garbage collection.
  */
 export class UnderWay {
   size = 0;
   readonly #onChanged: () => void;
   readonly #waiting: (() => void)[] = [];
 
-  /** @param onChanged something has begun or ended */
+  /** @param onChanged called when work has begun or ended */
   constructor(onChanged: () => void = () => {}) {
     this.#onChanged = onChanged;
   }
 
-  /** Does something, which counts until it has ended. */
+  /** Does work, and counts it until it has ended. */
   async run<Result>(work: () => Promise<Result>): Promise<Result> {
     this.size++;
     this.#onChanged();
@@ -235,30 +235,30 @@ export class UnderWay {
     }
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no work is under way. */
   idle(): Promise<void> {
     return this.size === 0 ? Promise.resolve() : new Promise((resolve) => this.#waiting.push(resolve));
   }
 }
 
-/** The clock may be set, and a machine be asleep, which no timer hears of: it is looked at so often. */
+/** Interval of checks, because no timer notices that the clock was set or that the machine was asleep. */
 const longestDelayMs = 60_000;
 
-/** What may come due by the ten thousand in one moment is dealt with a few hundred in each turn of the event loop. */
+/** Maximum number of due ids that are handled in one turn of the event loop. */
 const mostInTurn = 250;
 
-/** When what is due some time is, in ms by its id, with one timer on the first of it. */
+/** Due times in ms by id, with one timer for the earliest. */
 export class DueTimes extends Map<string, number> {
   readonly #clock: Clock;
   readonly #time: 'now' | 'elapsed';
   readonly #onDue: (id: string) => void;
-  /** Ids, by their times and themselves. */
+  /** Ids by due time and id. */
   readonly #keys = new OrderedMap<string>();
   #timer: Timer | undefined;
 
   /**
-   * @param time by which of the clock's it goes
-   * @param onDue something is due, and is not here any more
+   * @param time the clock's time that the due times use
+   * @param onDue called with an id that is due, and that has been removed
    */
   constructor(clock: Clock, time: 'now' | 'elapsed', onDue: (id: string) => void) {
     super();
@@ -267,12 +267,12 @@ export class DueTimes extends Map<string, number> {
     this.#onDue = onDue;
   }
 
-  /** When the first is due. */
+  /** The earliest due time. */
   get first(): number | undefined {
     return this.get(this.#first);
   }
 
-  /** Those that are due in one moment come in the order of their ids. What is endless never is. */
+  /** Ids that are due at the same time come in the order of the ids. An infinite time is never due. */
   override set(id: string, at: number): this {
     if (this.get(id) === at) return this;
     this.delete(id);
@@ -285,7 +285,7 @@ export class DueTimes extends Map<string, number> {
 
   override delete(id: string): boolean {
     const isGone = this.#remove(id);
-    // Where others are left, the timer finds at worst that none of them is due yet.
+    // If others are left, the timer finds that none is due yet.
     if (this.size === 0) this.#timer?.cancel();
     return isGone;
   }
@@ -329,12 +329,12 @@ export class DueTimes extends Map<string, number> {
   }
 }
 
-/** It is not cleaned up for fewer. */
+/** The heap is not cleaned up for fewer removed keys. */
 const fewestGone = 100;
 
-/** Values under keys, of which the least is the first. However many there are, finding it looks at a few of them. */
+/** Values by key, with fast access to the least key. */
 export class OrderedMap<Value> extends Map<string, Value> {
-  /** Its keys, and some that have gone: none is less than that at half its place. */
+  /** A heap of the keys, and of some removed keys: each key is at least the key at half its index. */
   #heap: string[] = [];
 
   get first(): string | undefined {
@@ -367,7 +367,7 @@ export class OrderedMap<Value> extends Map<string, Value> {
     for (let place = (this.#heap.length >> 1) - 1; place >= 0; place--) this.#sink(this.#at(place), place);
   }
 
-  /** Puts a key at a place, or below it. */
+  /** Puts a key at an index, or below it. */
   #sink(key: string, at: number): void {
     let place = at;
     for (;;) {
@@ -381,7 +381,7 @@ export class OrderedMap<Value> extends Map<string, Value> {
   }
 }
 
-/** A part of a key that orders numbers of 0 or more, but for their fractions. */
+/** Formats a number of 0 or more, without its fraction, so that text order is number order. */
 export function formatOrder(number: number): string {
   return Math.max(0, Math.floor(number)).toString(36).padStart(9, '0');
 }

@@ -9,34 +9,34 @@ import { UnderWay } from './queue';
 import type { SenderRegistrations } from './sender-registrations';
 import { concernedBy, createResolved, type Evidence, isReconciled, type Sent, type Text } from './text';
 
-/** What a search came to. */
+/** The result of a search. */
 interface Finding {
   sent?: Sent;
-  /** Where it was searched, when nothing was found. */
+  /** Places that were searched, if nothing was found. */
   searched: Evidence[];
 }
 
 const feedReadsAfterMs = [2_000, 10_000];
 const feedIntervalMs = 30_000;
-/** Texts that are looked for at the same time share a reading that is no older. */
+/** Searches at the same time share a reading of the feed that is no older than this. */
 const sharedFeedMs = 1_000;
 const wordCharacter = /[\p{L}\p{N}_-]/u;
 /** Minimum length of a messageId that counts as found in the feed. Shorter ones occur in entries of other messages. */
 const minSearchLength = 8;
 
-/** What evidence is collected with. */
+/** The environment of the searches. */
 interface ReconciliationsOptions extends OutboxOptions {
-  /** A redeploy ends whoever could ask the service before. */
+  /** Provides a client: a redeploy ends the client that sent the message. */
   registrations: SenderRegistrations;
 }
 
 /**
- * Collects evidence that the service has taken a text whose outcome is unknown: from the records that pass the account,
- * from the moment the text leaves, and from the feed while somebody looks. Finding nothing says nothing. Each is found by the id of its text.
+ * Collects evidence that the service has accepted messages with an unknown outcome: from records that the account receives after the message
+ * left, and from the feed during a search. Finding nothing proves nothing. By id of the message.
  */
 export class Reconciliations extends Map<string, Reconciliation> {
   readonly #options: ReconciliationsOptions;
-  /** Of texts for which evidence is being looked for. */
+  /** Searches under way. */
   readonly searches = new UnderWay();
   #reading: { at: number; feed: Promise<Feed> } | undefined;
 
@@ -45,7 +45,7 @@ export class Reconciliations extends Map<string, Reconciliation> {
     this.#options = options;
   }
 
-  /** Begins to collect, unless it has begun already; `undefined` for a text that nothing is looked for, or where nobody is who can. */
+  /** Begins to collect evidence, unless it has begun. `undefined` if no search is wanted, or if no client is here. */
   open(text: Text, client = this.#options.registrations.clientFor(text.node)): Reconciliation | undefined {
     const opened = this.get(text.id) ?? (client && isReconciled(text) ? this.#create(text, client) : undefined);
     if (!opened) return undefined;
@@ -57,7 +57,7 @@ export class Reconciliations extends Map<string, Reconciliation> {
   /** Ends the collection. */
   close(id: string): void {
     this.delete(id);
-    // A feed is large, and private.
+    // A feed is large and private.
     if (this.size === 0) this.#reading = undefined;
   }
 
@@ -87,17 +87,17 @@ interface ReconciliationOptions extends ReconciliationsOptions {
   readFeed(): Promise<Feed>;
 }
 
-/** What is known of one text. */
+/** The evidence of one message. */
 export class Reconciliation {
   readonly messageId: string;
-  /** What there is to tell when nothing is found, once the search has been interrupted: somebody else is to go on. */
+  /** The error of the message, if its search was interrupted and has to be repeated. */
   interruptedWith: SmsError | undefined;
   readonly #options: ReconciliationOptions;
   readonly #accepted = new Set<string>();
-  /** Those whom the text may have gone to: of its recipients some may be kept back when it leaves. */
+  /** Recipients that the message may have gone to. Rules can withhold others when it leaves. */
   to: readonly string[] = [];
   #by: Evidence | undefined;
-  /** Aborts when all of them have been spoken of. */
+  /** Aborts when there is evidence for all recipients. */
   readonly #complete = new AbortController();
 
   constructor(messageId: string, options: ReconciliationOptions) {
@@ -110,16 +110,16 @@ export class Reconciliation {
     if (passing.kind === 'outbox') this.#found('outbox', to);
     else {
       const handset = normaliseRecipient(passing.record.from);
-      // A number that was not submitted is that of a contact, or of a member of a group.
+      // A number that was not submitted belongs to an address-book item.
       const spokenOf = to.includes(handset) ? [handset] : to.filter((item) => !isHandset(item));
       if (spokenOf.length > 0) this.#found(passing.kind === 'status' ? 'status' : 'reply', spokenOf);
     }
   }
 
   /**
-   * Looks for evidence for so long, or until all of the recipients have been spoken of.
+   * Searches for a time, or until there is evidence for all recipients.
    *
-   * @throws the reason of `signal` when it aborts before
+   * @throws the reason of `signal` if it aborts before
    */
   look(forMs: number, signal: AbortSignal): Promise<Finding> {
     const { clock, searches, sources } = this.#options;
@@ -129,9 +129,9 @@ export class Reconciliation {
       const over = new AbortController();
       const stop = AbortSignal.any([signal, complete, over.signal]);
       const reading = this.#readFeedUntil(clock.elapsed() + forMs, stop).catch(() => {});
-      // A reading of the feed is not waited for then.
+      // Does not wait for a reading of the feed then.
       await Promise.race([reading, new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }))]);
-      // What listens would be kept for as long as `signal` is.
+      // Removes the listeners, which would live as long as `signal`.
       over.abort();
       if (!complete.aborted) signal.throwIfAborted();
       const accepted = this.to.filter((item) => this.#accepted.has(item));
@@ -148,7 +148,7 @@ export class Reconciliation {
       const due = startedAt + (feedReadsAfterMs[time] ?? 10_000 + feedIntervalMs * (time - 1));
       const next = Math.min(due, until);
       await wait(clock, Math.max(0, next - clock.elapsed()), signal);
-      // A reading that fails proves nothing, and the next may succeed.
+      // A failed reading proves nothing, and the next one can succeed.
       const { entries } = await this.#options.readFeed().catch(() => ({ entries: [] }));
       if (isSearchable && entries.some(({ id, link, fields }) => containsWord([id, link, fields], this.messageId)))
         this.#found('feed', this.to);
@@ -156,7 +156,7 @@ export class Reconciliation {
     }
   }
 
-  /** What speaks of all counts before what speaks of some. */
+  /** Evidence for all recipients precedes evidence for some. */
   #found(by: Evidence, recipients: readonly string[]): void {
     if (recipients === this.to) this.#by = by;
     this.#by ??= by;
@@ -165,7 +165,7 @@ export class Reconciliation {
   }
 }
 
-/** Says whether an id, a link or a field of the feed is a word, or has it as a whole one. */
+/** Whether a value of the feed contains a word, at any depth. */
 function containsWord(value: unknown, word: string): boolean {
   if (typeof value === 'string') return hasWord(value, word);
   if (typeof value !== 'object' || value === null) return false;

@@ -4,36 +4,36 @@ import { DueTimes } from './queue';
 import type { SendHandler } from './sender-registrations';
 import type { Text } from './text';
 
-/** What has ended, and is to be told to the flow. */
+/** An outcome or a follow-up that has ended, and that has to enter the flow. */
 type Ended = Pick<Text, 'id' | 'node'>;
 
-/** What tells things of one kind to the flow. */
+/** How items of one kind enter the flow. */
 export interface RedeliveryOptions<Item extends Ended> {
   clock: Clock;
-  /** All that there is of their kind. */
+  /** All items of the kind. */
   items: { get(id: string): Item | undefined };
-  /** Once it is closed nothing is told, and where it is shared, others may deliver it. */
+  /** While it is closed, nothing enters the flow. On a shared store, other instances can deliver the items. */
   ledger: Pick<Ledger, 'isClosed' | 'journal'>;
-  /** Who can take it now. */
+  /** The node that can take an item now. */
   handlerOf(item: Item): SendHandler | undefined;
-  /** How long it waits from now on for somebody who takes it, in ms; endless: for as long as its node is here. */
+  /** Time for which an item waits for its node from now on, in ms. Infinite: as long as its node is here. */
   patienceMs(item: Item): number;
-  /** Resolves with whether it got into the flow. */
+  /** Resolves with whether the item entered the flow. */
   tell(handler: SendHandler, item: Item, mayBeKnown: boolean): Promise<boolean>;
-  /** It got there, or nobody has taken it in time. */
+  /** The item entered the flow, or no node took it in time. */
   ended(item: Item, isMissed: boolean): Promise<void>;
   /** A node has thrown. */
   onFault(error: unknown): void;
 }
 
-/** Tells the flow what has ended, each to the node that it is for, now or when that is back. */
+/** Brings ended items into the flow, each through its node, now or when the node comes back. */
 export class Redelivery<Item extends Ended> {
   readonly #options: RedeliveryOptions<Item>;
-  /** What no node has taken yet, by id: whether an earlier process may have sent it into the flow. */
+  /** Items that no node has taken yet, by id, with whether an earlier process may have sent them into the flow. */
   readonly #waiting = new Map<string, boolean>();
-  /** When it is given up. */
+  /** Times at which items are given up, by id. */
   readonly #deadlines: DueTimes;
-  /** Ids of what a node is being told. */
+  /** Ids of items that a node is being given. */
   readonly #told = new Set<string>();
 
   constructor(options: RedeliveryOptions<Item>) {
@@ -43,9 +43,9 @@ export class Redelivery<Item extends Ended> {
   }
 
   /**
-   * Tells it, now or when its node is back. Never rejects: what a node throws at waits for the next.
+   * Delivers an item, now or when its node comes back. Never rejects: if a node throws, the item waits for the next one.
    *
-   * @param mayBeKnown an earlier process may have sent it into the flow
+   * @param mayBeKnown whether an earlier process may have sent it into the flow
    */
   async deliver(item: Item, mayBeKnown: boolean): Promise<void> {
     const { items, ledger, handlerOf, tell, ended, onFault } = this.#options;
@@ -70,12 +70,12 @@ export class Redelivery<Item extends Ended> {
     }
     const current = this.#waiting.has(id) && items.get(id);
     if (!current || ledger.isClosed) return;
-    // Another came, or went, while this one was being told.
+    // Another node came or went in the meantime.
     if (handlerOf(current) !== handler) await this.deliver(current, isKnown);
     else this.#wait(current);
   }
 
-  /** A node has come, and can take what is for it; or it has gone, and that waits for so long from now on. */
+  /** A node has come and can take its items, or has gone, so that they wait for it. */
   nodeChanged(node: string): void {
     for (const [id, mayBeKnown] of [...this.#waiting]) {
       const item = this.#options.items.get(id);
@@ -83,7 +83,7 @@ export class Redelivery<Item extends Ended> {
     }
   }
 
-  /** Nothing is told any more: the store has it. What has not entered the flow yet is known to whoever goes on with the ledger. */
+  /** Stops deliveries. Items that have not entered the flow are in the store, or stay known here until it opens. */
   close(): void {
     const { items, ledger } = this.#options;
     this.#deadlines.clear();
@@ -98,7 +98,7 @@ export class Redelivery<Item extends Ended> {
   async #miss(id: string): Promise<void> {
     const { items, ended, onFault } = this.#options;
     const item = items.get(id);
-    // While a node is being told, that decides.
+    // If a node is being given the item, the node decides.
     if (this.#told.has(id)) return;
     this.#forget(id);
     if (item) await ended(item, true).catch(onFault);

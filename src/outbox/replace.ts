@@ -2,7 +2,7 @@ import { SmsError } from '../errors';
 import { type Changes, digest, foreverMs, type Look, parseRememberedValue } from '../store/store';
 import { type Outcome, parseOutcome, type Text, withMessageId } from './text';
 
-/** Who has a key of `replace`: the latest message with it that waits, or has started to leave. */
+/** The latest message with a key of `replace`: it waits, or has started to leave. */
 interface Holder {
   id: string;
   /** The message has started to leave: it cannot be replaced or withdrawn unless it waits again. */

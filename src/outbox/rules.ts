@@ -5,76 +5,76 @@ import { nextAllowed, type QuietHours } from '../message/times';
 import { addChanges, type Changes, createChanges, type Look } from '../store/store';
 import { type Counting, judgeLimits, type Limited, type LimitSettings, takeWithinLimits } from './limits';
 
-/** What a node asks for as to when a text leaves. */
+/** Options of a node that decide when a message can leave. */
 export interface TimeOptions {
-  /** Keep it until it is sent, or for so long; `undefined` in it: for ever. */
+  /** Stores the message until it is sent, or for `expireMs`; `undefined` in it: forever. */
   keep?: { expireMs: number | undefined } | undefined;
-  /** Not before this time, in ms since 1970; one that may not leave yet is kept so. */
+  /** Earliest time at which the message can leave, in ms since 1970. A message that cannot leave yet is stored as `keep` says. */
   at?: { time: number; keep: { expireMs: number | undefined } };
-  /** Neither consent nor quiet hours hold for it. */
+  /** Neither consent nor quiet hours apply. */
   essential?: boolean;
   /** Key of a stored message that a newer input replaces or withdraws. */
   replaceKey?: string;
 }
 
-/** What the rules go by, of all account nodes that are deployed: it changes as others are. */
+/** Settings of the rules, from all deployed account nodes. They change as nodes come and go. */
 export interface RuleSettings {
-  /** All of them hold, and each of them limits something. */
+  /** All limits apply. */
   limits: readonly LimitSettings[];
-  /** All of them hold. */
+  /** All quiet hours apply. */
   quietHours: readonly QuietHours[];
-  /** Whether one of them has `optOut`. */
+  /** Whether a node has `optOut`. */
   optOut: boolean;
-  /** Beginnings of the numbers that a node may write to, by its id; none: all. */
+  /** Allowed beginnings of numbers, by the id of the sending node. A node without an entry can send to all numbers. */
   prefixes: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-/** A text that is about to leave, to those whom no rule before has withheld. */
+/** A message that is about to leave, with the recipients that no rule before has withheld. */
 export interface Leaving extends Counting {
   rules: RuleSettings;
   text: Timed & { node: string; options: { unlimited: boolean } };
 }
 
-/** A recipient that a text does not go to, and why: the reason of an error and what it names. Plain data. */
+/** A recipient that a rule withholds, with the reason and the parameters of its error. Plain data. */
 export interface Withheld {
   msisdn: string;
   reason: SmsErrorReason;
   params: Readonly<Record<string, string | number>>;
-  /** When it may be sent to again, in ms since 1970, where that is known. */
+  /** Time from which it can be sent to again, in ms since 1970, if known. */
   until?: number;
-  /** An earlier try went to it, whose outcome is unknown. */
+  /** An earlier try with an unknown outcome went to it. */
   mayBeSent?: true;
 }
 
-/** What a rule has decided. */
+/** The decision of a rule. */
 export interface Verdict {
   withheld: readonly Withheld[];
-  /** Nobody may be sent to before that, in ms since 1970. */
+  /** Time before which the message cannot leave at all, in ms since 1970. */
   notBefore?: number;
 }
 
 /**
- * A reason not to send to somebody, or not yet. It decides purely, in the step that marks that a text leaves, about the recipients that
- * are left.
+ * A reason not to send to a recipient, or not yet. It decides purely about the recipients that are left, in the step that marks that the message
+ * leaves.
  *
- * @param isLeaving whoever is not withheld is sent to when this is written; else it is only asked, before a request is made
+ * @param isLeaving whether the message leaves with this step; otherwise the rule is asked before a request is made
  */
 type Rule = (leaving: Leaving, look: Look, changes: Changes, isLeaving: boolean) => Verdict;
 
-/** As many texts may wait for their time. */
+/** Maximum number of scheduled messages. */
 export const mostScheduled = 100_000;
 
-/** What says when a text may leave. */
+/** The properties of a message that decide when it can leave. */
 interface Timed {
-  /** When a person sent it before its time, in ms. */
+  /** Time at which a user sent it before its time, in ms. */
   sendNowAt?: number;
   isManuallyResent?: true;
   options: Pick<TimeOptions, 'at' | 'essential'>;
 }
 
 /**
- * When a text may leave, in ms since 1970: `now`, unless its own time is yet to come, or it would be in quiet hours then, which do not
- * hold for an essential one. What a person sends waits for neither.
+ * The time at which a message can leave, in ms since 1970: `now`, its own time, or the end of quiet hours. Quiet hours do not apply to essential
+ * messages. A message that a user sends does not wait.
  */
 export function mayLeaveAt(text: Timed, now: number, quietHours: readonly QuietHours[]): number {
   const { options, sendNowAt, isManuallyResent } = text;
@@ -84,8 +84,8 @@ export function mayLeaveAt(text: Timed, now: number, quietHours: readonly QuietH
 }
 
 /**
- * The options of a text that comes: one that has a time of its own and may not leave yet is kept, though that was not asked for. So is it
- * where quiet hours might begin while it waits for its turn.
+ * The options of a new message. A message with a time of its own that cannot leave yet is stored, although `keep` is not set. The same applies
+ * if quiet hours could begin while it waits for its turn, or if it can be replaced.
  */
 export function keepUntilDue<Options extends TimeOptions>(options: Options, now: number, rules: RuleSettings): Options {
   if (options.keep || !options.at) return options;
@@ -94,68 +94,68 @@ export function keepUntilDue<Options extends TimeOptions>(options: Options, now:
   return mayHaveToWait ? { ...options, keep: options.at.keep } : options;
 }
 
-/** Whom the account node of a text may not write to is withheld, for essential texts too. */
+/** Withholds numbers outside the prefixes of the account node, also from essential messages. */
 const prefixRule: Rule = (leaving) => ({ withheld: outsideOf(leaving) });
 
-/** Whom the account node of a text may not write to for certain, whatever is remembered. */
+/** Recipients outside the prefixes of the account node. They can be found without the store. */
 export function outsideOf({ recipients, rules, text }: Omit<Leaving, 'moment'>): Withheld[] {
   const allowed = rules.prefixes.get(text.node);
   const outside = allowed ? recipients.filter((msisdn) => !isAllowed(msisdn, allowed)) : [];
   return outside.map((msisdn) => ({ msisdn, reason: 'notAllowed', params: {} }));
 }
 
-/** Who wants no more texts is withheld, but from essential texts. */
+/** Withholds opted-out numbers, except from essential messages. */
 const consentRule: Rule = (leaving, look, changes, isLeaving) => {
   const numbers = askedForConsent(leaving);
-  // Another instance may be putting somebody on the list.
+  // Another instance can be adding a number to the list.
   if (isLeaving) for (const msisdn of numbers) changes.compare.add(keyOfOptOut(msisdn));
   const withheld = numbers.filter((msisdn) => isOptedOut(msisdn, look));
   return { withheld: withheld.map((msisdn) => ({ msisdn, reason: 'optedOut', params: {} })) };
 };
 
-/** Those of whom somebody has to say whether they want texts: while the store fails, nobody can. */
+/** Numbers that have to be checked against the list of opted-out numbers. While the store fails, they cannot be checked. */
 export function askedForConsent({ recipients, rules, text }: Leaving): string[] {
   return rules.optOut && !text.options.essential ? recipients.filter(isNumber) : [];
 }
 
-/** The time is no reason to withhold somebody: the text has to wait, or, where it is not kept, is refused. */
+/** Makes a stored message wait for its time, and refuses another one. */
 const timeRule: Rule = ({ text, moment: { now }, rules }) => {
   const at = mayLeaveAt(text, now, rules.quietHours);
   return { withheld: [], ...(at > now && { notBefore: at }) };
 };
 
-/** The limits of one's own, which stop loops and bills: who is over one is withheld until it ends. */
+/** Withholds recipients over a limit of the account until the limit ends. */
 const limitRule: Rule = (leaving, look, changes, isLeaving) => {
   if (leaving.rules.limits.length === 0) return { withheld: [] };
   const limited = (isLeaving ? takeWithinLimits : judgeLimits)(leaving, look, changes);
   return { withheld: limited.map(explainLimited) };
 };
 
-/** Says which limit keeps somebody back, and when it ends. */
+/** Says which limit withholds a recipient, and when it ends. */
 export function explainLimited({ msisdn, limit, most, lengthMs, until }: Limited): Withheld {
   const end = new Date(Math.ceil(until / 1_000) * 1_000).toISOString().replace('.000', '');
   if (limit === 'day') return { msisdn, reason: 'limitDay', params: { limit: most, until: end }, until };
   return { msisdn, reason: 'limitHandset', params: { limit: most, minutes: lengthMs / 60_000, until: end }, until };
 }
 
-/** Every reason not to send to a recipient, in the order in which they are asked: whom one withholds, the next does not see. */
+/** All rules, in the order in which they are asked. A rule does not see recipients that an earlier one withholds. */
 const inOrder: readonly Rule[] = [prefixRule, consentRule, timeRule, limitRule];
 
-/** Whether any rule concerns texts now: each is marked then before it leaves. */
+/** Whether any rule applies now. Then each message is marked before it leaves. */
 export function holdsAny({ prefixes, optOut, quietHours, limits }: RuleSettings): boolean {
   return prefixes.size > 0 || optOut || quietHours.length > 0 || limits.length > 0;
 }
 
-/** @throws SmsError when nobody is left of the recipients of a text that comes in, whatever is remembered */
+/** @throws SmsError if the account node allows none of the recipients of a new message */
 export function assertAnyAllowed(leaving: Omit<Leaving, 'moment'>): void {
   const [first, ...others] = outsideOf(leaving);
   if (first && others.length + 1 === leaving.recipients.length) throw explainWithheld(first);
 }
 
 /**
- * Says whom a text may not go to now.
+ * Says which recipients a message cannot go to now.
  *
- * @param isLeaving who may is counted; absent: nobody
+ * @param isLeaving counts the other recipients; absent: counts none
  */
 export function askRules(leaving: Leaving, look: Look, changes: Changes, isLeaving = false): Verdict {
   const withheld: Withheld[] = [];
@@ -164,7 +164,7 @@ export function askRules(leaving: Leaving, look: Look, changes: Changes, isLeavi
     if (recipients.length === 0) break;
     const verdict = rule({ ...leaving, recipients }, look, changes, isLeaving);
     withheld.push(...verdict.withheld);
-    // It counts for no rule before it may leave.
+    // Nothing is counted before the message can leave.
     if (verdict.notBefore !== undefined) return { withheld, notBefore: verdict.notBefore };
     const gone = new Set(verdict.withheld.map(({ msisdn }) => msisdn));
     if (gone.size > 0) recipients = recipients.filter((msisdn) => !gone.has(msisdn));
@@ -173,11 +173,11 @@ export function askRules(leaving: Leaving, look: Look, changes: Changes, isLeavi
 }
 
 /**
- * Says whether a text may leave to all, and counts them then; those who are not sent to after all are given back. Where it may not, nothing
- * changes.
+ * Says whether a message can leave to all its recipients, and counts them if so. Recipients that are not sent to after all are given back.
+ * If the message cannot leave, nothing changes.
  */
 export function passRules(leaving: Leaving, look: Look, changes: Changes): boolean {
-  // A time of its own has come, even where the clock has been set back since.
+  // Its own time has come, also if the clock has been set back since.
   if (!holdsAny(leaving.rules)) return true;
   const counted = createChanges();
   const { withheld, notBefore } = askRules(leaving, look, counted, true);
@@ -186,19 +186,19 @@ export function passRules(leaving: Leaving, look: Look, changes: Changes): boole
   return mayLeave;
 }
 
-/** What becomes of one recipient that is withheld. Who may have been sent to before is not called unsent. */
+/** The error of a recipient that a rule withholds. A recipient that an earlier try may have reached is not called unsent. */
 export function explainWithheld({ reason, params, mayBeSent }: Withheld): SmsError {
   const error = new SmsError(reason, { params } as SmsErrorDetails<SmsErrorReason>);
   return mayBeSent ? new SmsError('uncertainBefore', { params: { detail: error.code } }) : error;
 }
 
-/** A text may not leave before `at`, in ms since 1970: an outcome of one that is not kept. When it may, in ISO 8601, is its `until`. */
+/** The error of a message that is not stored and cannot leave before `at`, in ms since 1970. Its `until` is ISO 8601. */
 export function createTooEarly(at: number): SmsError {
   const until = new Date(at).toISOString();
   return new SmsError('quiet', { params: { until }, until });
 }
 
-/** Says whether nothing was sent because a rule, or all of them together, left nobody to send to, or has the text wait. */
+/** Whether nothing was sent because rules withheld all recipients, or because the message has to wait. */
 export function isWithheldError(error: unknown): error is SmsError {
   return isSmsError(error, 'SMS_NOT_ALLOWED', 'SMS_OPTED_OUT', 'SMS_LIMIT', 'SMS_QUIET');
 }

@@ -8,90 +8,90 @@ import type { OutboxOptions } from './ledger';
 import type { UnderWay } from './queue';
 import type { Outcome, SendOptions } from './text';
 
-/** What a node is told of an outcome. */
+/** An outcome for a node. */
 export interface OutcomeEvent extends CheckedDraft {
-  /** What the node gave with it, while the process lives in which it did. */
+  /** The input that the node gave with the message, if this process still has it. */
   origin?: unknown;
-  /** The message of the flow as the node wrote it, for when the origin is gone. */
+  /** The flow message as the node wrote it, for use without the input. */
   flowMessage?: string | undefined;
   outcome: Outcome;
-  /** It may have entered the flow before. */
+  /** The outcome may have entered the flow before. */
   redelivered: boolean;
-  /** It is the outcome of an earlier text with the same key: nothing was sent. */
+  /** It is the outcome of an earlier message with the same deduplication key: nothing was sent. */
   duplicate: boolean;
-  /** It was kept, though that may not have been asked for. */
+  /** The message was stored, also if the node did not ask for that. */
   isKept: boolean;
 }
 
-/** What a node is told of what came of a text after its outcome. */
+/** A follow-up of a message, for its node. */
 interface LaterEvent extends Pick<OutcomeEvent, 'origin' | 'flowMessage' | 'redelivered'> {
   messageId?: string;
 }
 
-/** What a node is told of a reply request. */
+/** The result of a reply request, for its node. */
 export interface AnswerEvent extends LaterEvent {
   recipient: string;
   result: ReplyResult;
 }
 
-/** What a node is told once it is known what became of a text on all its handsets, or the time for that is up. */
+/** A report, for its node: all handsets have final statuses, or the time is up. */
 export interface ReportEvent extends LaterEvent {
   report: DeliveryReport;
 }
 
-/** What goes on at a node. */
+/** The activity of a node. */
 export interface SendHandlerState {
-  /** Its requests under way. */
+  /** Number of requests under way. */
   sending: number;
-  /** Its kept texts that wait. */
+  /** Number of stored messages that wait. */
   waiting: number;
-  /** When the first of them may leave that may not yet; ms since 1970. */
+  /** Time at which the first scheduled message can leave, in ms since 1970. */
   nextAt?: number;
-  /** Its open reply requests. */
+  /** Number of open reply requests. */
   awaitingReply: number;
-  /** Why its kept texts wait, or none can be kept, if so. */
+  /** The reason why stored messages wait, or why none can be stored. */
   outage?: SmsError;
 }
 
-/** A sending node, as the ledger sees it: a handler is all that a user of the ledger gives. */
+/** A sending node, as the outbox sees it. */
 export interface SendHandler {
-  /** The node's id: its texts wait for it across redeploys. */
+  /** Id of the node. Its messages wait for it across redeploys. */
   readonly id: string;
   readonly client: Client;
-  /** It sends texts that are in the store: what is left there of earlier ones is looked for at once, and it is told when that fails. */
+  /** Whether the node stores messages: the store opens immediately, and the node hears if that fails. */
   readonly usesStore: boolean;
-  /** Sends an outcome into the flow. Resolves with whether it got there: not when the flow was stopped meanwhile. */
+  /** Sends an outcome into the flow. Resolves with `false` if the flow stopped before it got there. */
   onOutcome(news: OutcomeEvent): Promise<boolean>;
-  /** An outcome that is in no store did not get into the flow, which was stopped meanwhile. Absent: then it is gone. */
+  /** An outcome that is in no store did not enter the flow, because the flow stopped. Absent: the outcome is lost. */
   onMissed?(news: OutcomeEvent): void;
-  /** Sends the end of a reply request into the flow, as an outcome. */
+  /** Sends the result of a reply request into the flow, as an outcome. */
   onAnswer(news: AnswerEvent): Promise<boolean>;
   /** Sends a report into the flow, as an outcome. */
   onReport(news: ReportEvent): Promise<boolean>;
-  /** A text that the node gave with this has been discarded: nothing comes of it. */
+  /** A user discarded the message of an input: no outcome follows. */
   onDiscarded(origin: unknown): void;
   /**
-   * Its kept texts have begun to wait, no replies to its reply requests can be polled, or the store fails that its texts need: an outage,
-   * told once for each, with the number of texts that wait.
+   * An outage has begun: stored messages wait, replies cannot be polled, or the store fails. Called once for each outage, with the number of
+   * messages that wait.
    */
   onOutage(error: SmsError): void;
-  /** Replies can be polled again, or the store works again. Of the nodes that were concerned, one is told. */
+  /** Replies can be polled again, or the store works again. One of the nodes concerned is called. */
   onRecovered(what: 'polling' | 'store'): void;
   onState(state: SendHandlerState): void;
 }
 
-/** A text that a node sends. */
+/** A message that a node sends. */
 export interface SendRequest extends CheckedDraft {
   options: SendOptions;
-  /** Given back with what becomes of it, while the process lives. */
+  /** The input, which comes back with its outcome while this process lives. */
   origin: unknown;
-  /** Writes the message of the flow for when it does not; asked only for what has to outlive it. */
+  /** Writes the flow message for a later process. Called only if the message outlives the process. */
   flowMessage(): string;
 }
 
-/** A sending node's part in an account. */
+/** The registration of a sending node, for the node. */
 export interface SendingNode {
-  /** Sends a text. What becomes of it, or why it is refused, comes by {@link SendHandler.onOutcome}. */
+  /** Sends a message. Its outcome comes by {@link SendHandler.onOutcome}. */
   send(request: SendRequest): void;
   /**
    * Withdraws the stored message of the node with this key of `replace`, unless it has started to leave.
@@ -99,21 +99,21 @@ export interface SendingNode {
    * @throws SmsError `SMS_STORE` if that cannot be written: the message continues to wait
    */
   withdraw(replaceKey: string): Promise<void>;
-  /** Counts a message that was refused before it became a text. */
+  /** Counts an input that was refused before it became a message. */
   countRefused(): void;
   /**
-   * Ends it. Resolves when what is not kept has ended, within 10 s; what is kept waits for the node to come back.
+   * Ends the registration. Resolves when messages that are not stored have ended. Stored messages wait for the node to come back.
    */
   close(): Promise<void>;
 }
 
-/** What is known of the nodes that send. */
+/** The environment of the registrations. */
 export interface SenderRegistrationsOptions extends OutboxOptions {
-  /** What goes on at a node, but for the texts that its registration counts. */
+  /** The activity of a node, without the messages that its registration counts. */
   stateOf(node: string): SendHandlerState;
 }
 
-/** The nodes that send: tells each what goes on at it, and once that the store fails that its texts need. */
+/** The sending nodes. Reports to each its activity, and once that the store fails. */
 export class SenderRegistrations {
   readonly #options: SenderRegistrationsOptions;
   readonly #byNode = new Map<string, SenderRegistration>();
@@ -122,12 +122,12 @@ export class SenderRegistrations {
     this.#options = options;
   }
 
-  /** Ids of the nodes that are here. */
+  /** Ids of the registered nodes. */
   get nodes(): string[] {
     return [...this.#byNode.keys()];
   }
 
-  /** What to tell a node that is here. */
+  /** The handler of a registered node. */
   handlerOf(node: string): SendHandler | undefined {
     return this.#byNode.get(node)?.handler;
   }
@@ -136,7 +136,7 @@ export class SenderRegistrations {
     return this.#byNode.get(node);
   }
 
-  /** Asks the service for a node, or for one that has not come yet: any of those that are here can, or the account; `undefined`: nobody. */
+  /** The client of a node, or of any other registered node, or of the account; `undefined`: none. */
   clientFor(node: string): Client | undefined {
     const [first] = this.#byNode.values();
     return (this.#byNode.get(node) ?? first)?.handler.client ?? this.#options.client();
@@ -151,7 +151,7 @@ export class SenderRegistrations {
     if (this.#byNode.get(id) === registration) this.#byNode.delete(id);
   }
 
-  /** Tells a node what goes on at it. */
+  /** Reports its activity to a node. */
   tellState(node: string): void {
     const registration = this.#byNode.get(node);
     if (!registration) return;
@@ -166,8 +166,8 @@ export class SenderRegistrations {
   }
 
   /**
-   * A node has come, of which something may be under way already, and while the store may be failing; or that has begun to fail. Where nothing
-   * can wait, the first text that is refused says so: see `Outbox.#refuse`.
+   * Reports the activity to a new node, and a failure of the store once to each node that needs it. If no message can wait, the first refused
+   * message reports the failure: see `Outbox.#refuse`.
    */
   greet(registration: SenderRegistration): void {
     const { journal, stateOf, toldOfStore } = this.#options;
@@ -177,13 +177,13 @@ export class SenderRegistrations {
     handler.onOutage(journal.failure.with({ waiting: stateOf(handler.id).waiting }));
   }
 
-  /** The store may have begun to fail, or work again. */
+  /** The store may have begun to fail, or may work again. */
   async onStore(): Promise<void> {
     const { clock, journal, toldOfStore: told } = this.#options;
-    // A text that was about to leave waits by then.
+    // A message that was about to leave waits by then.
     await nextTurn(clock);
     for (const registration of this.#byNode.values()) this.greet(registration);
-    // One that is closed may be failing still.
+    // A closed store can still be failing.
     if (journal.failure || !journal.isOpen) return;
     const [first] = [...told].flatMap((node) => this.handlerOf(node) ?? []);
     told.clear();
@@ -191,10 +191,10 @@ export class SenderRegistrations {
   }
 
   /**
-   * Replies to a node's reply requests cannot be polled. An outage that its kept texts have told of is not told again, nor is the store's
-   * failure, which each node is told that needs it.
+   * Replies of a node cannot be polled. Does not repeat an outage that the node knows of already, nor a failure of the store, which is reported to
+   * each node that needs it.
    *
-   * @returns whether the node is told
+   * @returns whether it is reported
    */
   onPollFailing(node: string, error: SmsError): boolean {
     const { waiting, outage } = this.#options.stateOf(node);
@@ -204,13 +204,13 @@ export class SenderRegistrations {
     return true;
   }
 
-  /** They can again, which one of these nodes is told. */
+  /** Replies can be polled again: reports this to one of the nodes. */
   onPollRecovered(nodes: Iterable<string>): void {
     const [first] = [...nodes].flatMap((node) => this.handlerOf(node) ?? []);
     first?.onRecovered('polling');
   }
 
-  /** Also for what is left of the time when it kept its texts. */
+  /** Whether a node needs the store, also for messages from when it stored messages. */
   #needsStore({ handler }: SenderRegistration, mayHold = true): boolean {
     const { waiting, awaitingReply } = this.#options.stateOf(handler.id);
     return (handler.usesStore && mayHold) || waiting > 0 || awaitingReply > 0;
@@ -220,13 +220,13 @@ export class SenderRegistrations {
 /** How long the account follows requests that have left when the flow is stopped. Docker kills after 10 s. */
 export const closeGraceMs = 7_000;
 
-/** One sending node's part in the outbox of an account, from its start to its end. */
+/** The registration of a sending node in the outbox, from its start to its end. */
 export interface SenderRegistration {
   readonly handler: SendHandler;
-  /** Its texts that are being taken in, or sent without being kept. */
+  /** Messages that are being taken in, or sent without being stored. */
   readonly running: UnderWay;
-  /** Aborts when the node is closed: what has not left does not leave any more. */
+  /** Aborts when the node is closed: messages that have not left do not leave. */
   readonly stopped: AbortSignal;
-  /** Aborts when what has left is not followed any longer. */
+  /** Aborts when requests that have left are no longer followed. */
   readonly givenUp: AbortSignal;
 }

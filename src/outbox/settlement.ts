@@ -26,30 +26,30 @@ import {
 } from './text';
 import { type Ending, type Stale, stale } from './transitions';
 
-/** What brings texts to their end. */
+/** The parts that a settlement uses. */
 export interface SettlementOptions extends OutboxOptions {
   ledger: Ledger;
   registrations: SenderRegistrations;
-  /** What nodes gave with texts that may outlast the call that gave it. It is in no store, and a node may come back for it. */
+  /** Inputs of nodes whose messages or reply requests are open, by id of the message. They are in no store. */
   origins: Map<string, unknown>;
   absences: Absences;
   replies: Replies;
   reconciliations: Reconciliations;
 }
 
-/** Who gave a text, and what with it. */
+/** The registration of the node that gave a message, and its input. */
 export interface Given {
   from: SenderRegistration;
   origin: unknown;
 }
 
 /**
- * How texts leave, to those of their recipients that no rule withholds, who are counted; and what follows, until the outcome has
- * entered the flow: each text ends once.
+ * Makes the requests of messages, and brings each message to its outcome: it counts for limits, the account searches for evidence if
+ * necessary, and the outcome enters the flow once.
  */
 export class Settlement {
   readonly #options: SettlementOptions;
-  /** Brings the outcomes of settled texts into the flow, now or when their nodes are back. */
+  /** Brings the outcomes of messages into the flow, now or when their nodes come back. */
   readonly redelivery: Redelivery<Text>;
 
   constructor(options: SettlementOptions) {
@@ -65,7 +65,7 @@ export class Settlement {
         const { id, outcome, isManuallyResent, sendNowAt } = text;
         if (!outcome) throw new Error('not settled');
         const origin = origins.get(id);
-        // Where the node gave it here, it is in memory as it came.
+        // If the node gave the input to this process, memory has the flow message as it came.
         const flowMessage = origin === undefined ? await ledger.flowMessageOf(text) : text.flowMessage;
         const news = createNews(text, {
           outcome: parseOutcome(outcome),
@@ -79,13 +79,13 @@ export class Settlement {
       ended: async (text, isMissed) => {
         await ledger.delivered(text);
         this.#delivered(text);
-        // What is unknown is listed from now on, for somebody to decide about.
+        // A message with an unknown outcome stays listed, so that a user can decide.
         if (isMissed && !ledger.messages.has(text.id)) onAbandoned(text.node);
       },
     });
   }
 
-  /** Lets go of what a node gave with a text, and returns it. */
+  /** Forgets the input of a message, and returns it. */
   forget(id: string): unknown {
     const { origins } = this.#options;
     const origin = origins.get(id);
@@ -94,12 +94,12 @@ export class Settlement {
   }
 
   /**
-   * Makes one try. The rules are asked before the request is made, where one is known to withhold somebody, and as it
-   * leaves; whom one withholds by then it does not go to. That it leaves is written where the text is to outlive the process. Never rejects:
-   * its outcome is as `Client.send` says, or as the first rule does when nobody is left, or it may not leave yet.
+   * Makes one try. Asks the rules before the request and again as it leaves, so that the message does not go to recipients that a rule
+   * withholds by then. Writes the mark that it leaves if the message has to outlive the process. Never rejects: the outcome is that of
+   * `Client.send`, or the error of the first rule if no recipient is left, or if the message cannot leave yet.
    *
-   * @param signal ends one that has not left
-   * @returns what came of it, and the text as it stands then: it may have left; `stale` if another step has moved it
+   * @param signal ends a request that has not left
+   * @returns the outcome and the message as it is then, which may have left; `stale` if another step has moved the message
    */
   async attempt(text: Text, client: Client, signal: AbortSignal): Promise<{ text: Text; outcome: Outcome } | Stale> {
     const { ledger, reconciliations, rules } = this.#options;
@@ -112,7 +112,7 @@ export class Settlement {
         const { text: judged, notBefore } = await ledger.judge(text);
         current = judged;
         const to = submittedOf(judged);
-        // That of the first rule is the error of a text that nobody is left for.
+        // If no recipient is left, the error of the first rule is the outcome.
         const [first] = judged.withheld ?? [];
         if (first && to.length === 0) throw explainWithheld(first);
         if (notBefore !== undefined) throw createTooEarly(notBefore);
@@ -131,7 +131,7 @@ export class Settlement {
           const outcome = await client.send({ ...judged.message, to }, options);
           return { text: current, outcome };
         } catch (error) {
-          // The request may have been given up while the mark was being written.
+          // The request can have been given up while the mark was being written.
           const marked = await marking?.catch(() => undefined);
           if (marked === stale || marked?.state === 'settled') return stale;
           if (marked && isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED')) {
@@ -147,7 +147,7 @@ export class Settlement {
     }
   }
 
-  /** A message was replaced or withdrawn: that is written, and its outcome enters the flow. */
+  /** Brings the outcome of a message that was replaced or withdrawn into the flow. */
   superseded(text: Text): void {
     const { ledger, reconciliations, registrations, counts, onFault } = this.#options;
     reconciliations.close(text.id);
@@ -158,13 +158,13 @@ export class Settlement {
   }
 
   /**
-   * A message ends, unless it stands where it cannot end so. Says whether it has ended.
+   * Ends a message. Returns `false` if it is in a state in which it cannot end so.
    */
   async end(given: Text, ending: Ending, source?: Given): Promise<boolean> {
     const { ledger, reconciliations, counts } = this.#options;
     const text = { ...given, ...ending.change };
     const { outcome: told } = ending;
-    // An earlier try may have been accepted, so it must not be called unsent.
+    // An earlier try may have been accepted, so that the message must not be called unsent.
     const known = text.previousAttempt && isUnsent(told) ? parseOutcome(text.previousAttempt.outcome) : told;
     const outcome = withMessageId(known instanceof SmsError ? known : withWithheld(known, text), text);
     const isWritten = isTracked(text) || isFollowed(text) || uncountedBy(text, outcome).length > 0;
@@ -190,7 +190,7 @@ export class Settlement {
     return true;
   }
 
-  /** An earlier process had it leave, or this one before it was closed: its outcome is unknown. Where nobody is here who could look for it, whoever opens this, or takes over from it, does. */
+  /** Resumes a message that had left when its process ended: its outcome is unknown. Without a client to search with, it waits. */
   async takeUp(text: Text): Promise<Text | undefined> {
     const { ledger, reconciliations, registrations } = this.#options;
     const canLook = !isReconciled(text) || registrations.clientFor(text.node) !== undefined;
@@ -200,7 +200,7 @@ export class Settlement {
     return this.reconcile(text, error);
   }
 
-  /** The outcome of a kept text is unknown: evidence is looked for before anything else. Results in the text where it is to be sent again. */
+  /** Searches for evidence of a stored message with an unknown outcome, and then ends it. Results in the message if it is sent again. */
   async reconcile(text: Text, error: SmsError): Promise<Text | undefined> {
     const { ledger, reconciliations, registrations } = this.#options;
     const { id, node, options } = text;
@@ -216,7 +216,7 @@ export class Settlement {
         const { sent, searched } = await evidence.look(resolveMs, ledger.closing.signal);
         outcome = sent ?? error.with({ searched });
       } catch {
-        // Looked for again when the account is used again.
+        // The account searches again when it is used again.
         evidence.interruptedWith = error;
         return undefined;
       } finally {
@@ -236,7 +236,7 @@ export class Settlement {
     return undefined;
   }
 
-  /** The node of a text has not been here for too long. Never rejects. */
+  /** Gives up a message whose node has been gone for too long. Never rejects. */
   async abandon(text: Text): Promise<void> {
     const { ledger, reconciliations, onAbandoned, onFault } = this.#options;
     onAbandoned(text.node);
@@ -246,9 +246,9 @@ export class Settlement {
   }
 
   /**
-   * A user discards a message. Says whether it could be discarded.
+   * A user discards a message. Returns `false` if it cannot be discarded.
    *
-   * @throws SmsError `SMS_STORE` if that cannot be written now: the message stays
+   * @throws SmsError `SMS_STORE` if it cannot be written now: the message stays
    */
   async discard(text: Text): Promise<boolean> {
     const { ledger, replies, reconciliations, registrations, onDiscarded } = this.#options;
@@ -263,7 +263,7 @@ export class Settlement {
     return true;
   }
 
-  /** Tells a node an outcome that is in no store. Never rejects: a node that throws makes no other outcome of it. */
+  /** Gives a node an outcome that is in no store. Never rejects: a node that throws does not change the outcome. */
   async tell({ from, origin }: Given, text: Text, outcome: Outcome, duplicate = false): Promise<void> {
     if (text.again) return;
     const news = createNews(text, { outcome, origin, flowMessage: text.flowMessage, redelivered: false, duplicate });
@@ -274,12 +274,12 @@ export class Settlement {
     }
   }
 
-  /** The outcome of a text has entered the flow, or never will. */
+  /** The outcome of a message has entered the flow, or never will. */
   #delivered({ id, options, outcome }: Text): void {
     const { journal, ledger, replies } = this.#options;
     if (asks({ options })) {
       replies.begin(id);
-      // A redeploy may have closed the store that has its reply requests.
+      // A redeploy can have closed the store that has its reply requests.
       const mayAsk = !journal.isOpen && outcome !== undefined && 'sent' in outcome;
       if (mayAsk || ledger.followUps.hasOf(id)) return;
     }
@@ -289,7 +289,7 @@ export class Settlement {
 
 function createNews(text: Text, told: Omit<OutcomeEvent, 'message' | 'encoding' | 'parts' | 'isKept'>): OutcomeEvent {
   const { message, encoding, parts, replacements } = text;
-  // Whichever error it was, that of a text that was not sent itself is `SMS_UNCERTAIN`.
+  // The unknown outcome of a duplicate is always `SMS_UNCERTAIN`, because the duplicate itself was not sent.
   if (told.duplicate && told.outcome instanceof SmsError && isUnknown(told.outcome)) {
     told.outcome = new SmsError('uncertainBefore', { ...told.outcome, params: { detail: told.outcome.code } });
   }

@@ -8,56 +8,56 @@ import { normaliseRecipient } from '../wire/fields';
 import type { Moment } from './limits';
 import { explainWithheld, isWithheldError, type TimeOptions, type Withheld } from './rules';
 
-/** Where a text stands: the steps of `transitions.ts` are the only ways from one to another. */
+/** The stored state of a message. Only the steps of `transitions.ts` change it. */
 export type TextState =
   /** Nothing of it has been sent. */
   | 'waiting'
-  /** The mark that it leaves is written: whether it was sent is not known before its outcome. */
+  /** The mark that it leaves is written. Until it has an outcome, it may have been sent. */
   | 'leaving'
-  /** Its outcome is written and on its way into the flow. */
+  /** Its outcome is written, and has not entered the flow yet. */
   | 'settled'
-  /** Its outcome is unknown, the flow knows that, and somebody may decide. */
+  /** Its outcome is unknown, the flow knows that, and a user can decide. */
   | 'uncertain';
 
-/** Where the evidence came from that a text with an unknown outcome was taken. */
+/** Source of the evidence that the service accepted a message with an unknown outcome. */
 export type Evidence = 'status' | 'reply' | 'outbox' | 'feed';
 
-/** How a text ended well, at least for one recipient or formally. */
+/** The outcome of a message that the service accepted, although it may have refused each recipient. */
 export interface Sent extends Omit<Delivery, 'statusCode'> {
-  /** HTTP status; absent when it is known by evidence alone. */
+  /** HTTP status. Absent if only evidence is known. */
   statusCode?: number;
-  /** `person`: somebody knows that it has arrived. */
+  /** `person`: a user says that the message has arrived. */
   resolvedBy?: Evidence | 'person';
-  /** Those of `failed` that a rule of one's own withheld. */
+  /** The recipients in `failed` that a rule of the account withheld. */
   withheld?: readonly Withheld[];
 }
 
-/** How a text ended. */
+/** The outcome of a message. */
 export type Outcome = Sent | SmsError;
 
-/** What a node asks for, beside the message. */
+/** The sending options of a node. */
 export interface SendOptions extends TimeOptions {
-  /** Further tries when the request never reached the service. Not for a kept text. */
+  /** Further tries if the request never reached the service. Does not apply to stored messages. */
   retries: number;
-  /** Also when the outcome is unknown, which may send twice. */
+  /** Tries again also if the outcome is unknown, so that the message may be sent twice. */
   retryUncertain: boolean;
-  /** How long to look for evidence when the outcome is unknown; 0: not at all. */
+  /** Duration of the search for evidence if the outcome is unknown. 0: no search. */
   resolveMs: number;
-  /** Of the texts that wait the highest goes first. */
+  /** Among the messages that wait, the highest priority goes first. */
   priority: number;
-  /** The account's own limits do not hold for it. */
+  /** The limits of the account do not apply. */
   unlimited: boolean;
-  /** Send it once under this key. */
+  /** Deduplication key. */
   once?: string;
-  /** What replies and statuses to it bring back. */
+  /** The value that replies and statuses to the message carry. */
   remember?: { value: unknown };
-  /** How long to wait for a reply of each recipient. */
+  /** Duration of the wait for a reply of each recipient. */
   waitMs?: number;
   /** The answers that count; absent or empty: every reply is an answer. */
   answers?: readonly AnswerChoice[];
   /** The message that follows an unclear reply; its recipient and messageId are set for each handset. */
   again?: CheckedDraft;
-  /** How long to wait for the final statuses of all of them. */
+  /** Duration of the wait for the final statuses of all recipients. */
   reportMs?: number;
 }
 
@@ -70,7 +70,7 @@ export interface AgainLink {
   waitMs: number;
 }
 
-/** A text on its way out. Plain data. */
+/** An outgoing message as the store has it. Plain data. */
 export interface Text extends Item, CheckedDraft {
   part: 'ledger';
   kind: 'text';
@@ -78,34 +78,34 @@ export interface Text extends Item, CheckedDraft {
   /** Id of the sending node. */
   node: string;
   options: SendOptions;
-  /** The message of the flow, as the node wrote it. */
+  /** The flow message as the node wrote it. */
   flowMessage?: string;
-  /** That is too long to be written at every step, and stands under a key of its own. */
+  /** The flow message is too long to be written at each step, and is stored under a separate key. */
   isFlowMessageApart?: true;
-  /** When it was taken in, in ms. */
+  /** Time at which it was taken in, in ms. */
   arrivedAt: number;
-  /** When it left last, in ms. */
+  /** Time at which it last left, in ms. */
   leftAt?: number;
-  /** Recipients that it does not go to, as it was judged last. */
+  /** Recipients that the rules withheld when they were last asked. */
   withheld?: readonly Withheld[] | undefined;
-  /** When the others were counted, if they are. */
+  /** Time at which the other recipients were counted for limits, if they are. */
   countedAt?: Moment;
   outcome?: StoredOutcome;
-  /** When its outcome was written, or since when it is uncertain, in ms. */
+  /** Time at which its outcome was written, or became unknown to the flow, in ms. */
   settledAt?: number;
-  /** How often its outcome has been unknown, and it was put back. */
+  /** Number of unknown outcomes after which it was sent again. */
   repeats?: number;
-  /** Recipients that earlier tries went to whose outcome is unknown, and why it is, of the last of them. */
+  /** Recipients of earlier tries with an unknown outcome, and the outcome of the last of them. */
   previousAttempt?: { to: readonly string[]; outcome: StoredOutcome };
-  /** Recipients whose replies are told, though nobody knew that they had got it: they are not asked again. */
+  /** Recipients whose replies have entered the flow while the outcome was unknown. They are not asked again. */
   answered?: readonly string[];
-  /** What was known, as it was put back, of until when the service wants to be left alone. */
+  /** The wait that the service asked for (`Retry-After`), as known when the message was put back. */
   retryAfter?: StoredRetryAfter | undefined;
-  /** When somebody had it sent before its time, in ms: it waits for nothing but its turn. */
+  /** Time at which a user sent it before its time, in ms. It then waits only for its turn. */
   sendNowAt?: number;
   /** The message follows an unclear reply: its outcome does not enter the flow. */
   again?: AgainLink;
-  /** Somebody had it sent again: what comes of it has entered the flow before in another form. */
+  /** A user sent it again: an earlier outcome has entered the flow. */
   isManuallyResent?: true;
 }
 
@@ -116,61 +116,61 @@ interface StoredError extends Omit<SmsErrorDetails<SmsErrorReason>, 'cause'> {
   reason: SmsErrorReason;
 }
 
-/** Until when the service wants to be left alone, and why, as plain data; times in ms. */
+/** The wait that the service asked for, and the error with it. Plain data, times in ms. */
 export interface StoredRetryAfter {
   at: number;
   forMs: number;
   error: StoredOutcome;
 }
 
-/** Says whether a text is in the store: because it is kept, or because its key guards it. */
+/** Whether the store has the message: because it is stored until it is sent, or because of its deduplication key. */
 export function isTracked({ options }: Pick<Text, 'options'>): boolean {
   return options.keep !== undefined || options.once !== undefined;
 }
 
-/** Says whether a text waits until it is sent, beyond its node and its process: because it is to be kept, or is sent once more by hand. */
+/** Whether the message is stored until it is sent: because of its options, or because a user sent it again. */
 export function isKept({ options, isManuallyResent }: Pick<Text, 'options' | 'isManuallyResent'>): boolean {
   return options.keep !== undefined || isManuallyResent === true;
 }
 
-/** Says whether a text is known to replies and statuses. */
+/** Whether replies and statuses are matched to the message. */
 export function isRemembered({ options }: Pick<Text, 'options'>): boolean {
   return options.remember !== undefined || options.waitMs !== undefined;
 }
 
-/** Says whether something is to come of a text after its outcome: replies, or a report. */
+/** Whether replies or a report follow the outcome of the message. */
 export function asks({ options }: Pick<Text, 'options'>): boolean {
   return options.waitMs !== undefined || options.reportMs !== undefined;
 }
 
-/** Says whether what comes in may concern a text. */
+/** Whether incoming messages and statuses can concern the message. */
 export function isFollowed(text: Pick<Text, 'options'>): boolean {
   return isRemembered(text) || asks(text);
 }
 
-/** Says whether evidence can be looked for when the outcome of a text is unknown. */
+/** Whether the account searches for evidence if the outcome of the message is unknown. */
 export function isReconciled({ message, options }: Pick<Text, 'message' | 'options'>): boolean {
   return options.resolveMs > 0 && message.messageId !== undefined;
 }
 
-/** Whom a text goes to, or went to: its recipients but for those that a rule withholds. */
+/** Recipients that the message is submitted for: all that no rule withholds. */
 export function submittedOf({ message, withheld }: Pick<Text, 'message' | 'withheld'>): string[] {
   const gone = new Set(withheld?.map(({ msisdn }) => msisdn));
   return message.to.filter((item) => !gone.has(item));
 }
 
-/** A text whose last try may have been accepted, and that may be sent again. */
+/** The message after a try that may have been accepted. */
 export function afterUnknown(text: Text, outcome: StoredOutcome): Text {
   return { ...text, previousAttempt: { to: concernedBy(text), outcome } };
 }
 
-/** Whom a text goes to, went to, or may have gone to by an earlier try. */
+/** Recipients that the message is submitted for, or that an earlier try may have reached. */
 export function concernedBy(text: Text): string[] {
   const concerned = new Set([...submittedOf(text), ...(text.previousAttempt?.to ?? [])]);
   return text.message.to.filter((item) => concerned.has(item));
 }
 
-/** Recipients that were counted for the limits, and that an outcome says were not sent to. */
+/** Recipients that were counted for limits, and that the outcome says were not sent to. */
 export function uncountedBy(text: Text, outcome: Outcome): string[] {
   if (!text.countedAt || isUnknown(outcome)) return [];
   const submitted = submittedOf(text);
@@ -206,8 +206,8 @@ export function withWithheld(outcome: Sent, text: Text): Outcome {
 }
 
 /**
- * An outcome, in whose error stands the message ID that the text had of its own: a status that comes later can be matched by it. Of an
- * input that was refused no request has told it to anybody.
+ * Adds the own messageId of the message to an error, so that a status that comes later can be matched. A refused input was not requested, so
+ * its error has none.
  */
 export function withMessageId<End extends Outcome>(outcome: End, { message }: Pick<Text, 'message'>): End | SmsError {
   const { messageId } = message;
@@ -215,19 +215,19 @@ export function withMessageId<End extends Outcome>(outcome: End, { message }: Pi
   return outcome.with({ messageId });
 }
 
-/** An outcome as it is stored: without the cause of an error, which is no plain data. */
+/** The outcome as plain data: without the cause of an error. */
 export function formatOutcome(outcome: Outcome): StoredOutcome {
   return outcome instanceof SmsError ? { error: { ...outcome } } : { sent: outcome };
 }
 
-/** Reads what {@link formatOutcome} wrote. */
+/** Reads the result of {@link formatOutcome}. */
 export function parseOutcome(stored: StoredOutcome): Outcome {
   if ('sent' in stored) return stored.sent;
   const { reason, ...details } = stored.error;
   return new SmsError(reason, details as SmsErrorDetails<SmsErrorReason>);
 }
 
-/** Says whether the service may have taken a text all the same. */
+/** Whether the outcome is unknown: the service may have accepted the message. */
 export function isUnknown(outcome: Outcome): boolean {
   if (!(outcome instanceof SmsError)) return false;
   const { code, statusCode = 0 } = outcome;
@@ -235,18 +235,18 @@ export function isUnknown(outcome: Outcome): boolean {
   return code === 'SMS_UNCERTAIN' || code === 'SMS_RESPONSE';
 }
 
-/** Says whether nothing was sent by a try, or for want of one: what earlier ones have sent is another matter. */
+/** Whether the last try sent nothing, or no try was made. Earlier tries may have sent the message. */
 export function isUnsent(outcome: unknown): outcome is SmsError {
   const isOurs = isSmsError(outcome, 'SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_STORE', 'SMS_BUSY', 'SMS_EXPIRED');
   return isOurs || isSmsError(outcome, 'SMS_REPLACED', 'SMS_WITHDRAWN') || isWithheldError(outcome);
 }
 
-/** Says whether a message was replaced or withdrawn. */
+/** Whether the outcome is that the message was replaced or withdrawn. */
 export function isSuperseded(outcome: StoredOutcome): boolean {
   return 'error' in outcome && (outcome.error.reason === 'replaced' || outcome.error.reason === 'withdrawn');
 }
 
-/** Says whether the service cannot be reached or used now: a kept text goes on waiting, since nothing was sent. */
+/** Whether the service cannot be reached or used now. Stored messages continue to wait, because nothing was sent. */
 export function isOutage(error: unknown): error is SmsError {
   if (!(error instanceof SmsError)) return false;
   const { code, statusCode } = error;
@@ -254,7 +254,7 @@ export function isOutage(error: unknown): error is SmsError {
   return code === 'SMS_UNREACHABLE' || code === 'SMS_UNAUTHORIZED' || code === 'SMS_STORE';
 }
 
-/** The end of a text that was taken, as is known by evidence alone. */
+/** The outcome of a message that evidence or a user resolved. */
 export function createResolved(
   messageId: string | undefined,
   accepted: string[],
@@ -264,7 +264,7 @@ export function createResolved(
   return { ...(messageId === undefined ? undefined : { messageId }), recipients, accepted, failed: [], resolvedBy };
 }
 
-/** Says whether anybody was accepted, as far as is known. */
+/** Whether the service accepted at least one recipient, as far as is known. */
 export function isAccepted(outcome: Outcome): outcome is Sent {
   return !(outcome instanceof SmsError) && outcome.accepted.length > 0;
 }

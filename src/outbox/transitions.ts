@@ -48,7 +48,7 @@ import {
   uncountedBy,
 } from './text';
 
-/** What a text carries is a part of it up to so many characters. */
+/** Flow messages of up to so many characters are stored within the message. */
 const longestInline = 1_024;
 
 /**
@@ -81,24 +81,24 @@ export interface Books {
   readonly followUps: FollowUpBook;
 }
 
-/** What a step goes by, as it is asked for. */
+/** The time, the settings and the messages of this process, as the step is asked for. */
 export interface StepContext extends Memory {
   books: Books;
 }
 
-/** What a step looks at, and what it changes. */
+/** The values that a step reads, and the changes that it makes. */
 interface Commit {
   look: Look;
   changes: Changes;
 }
 
-/** Where a text stands after a step, and its questions with it. */
+/** A message after a step, with its reply requests and reports. */
 export interface Moved {
   text: Text;
   asked: readonly FollowUp[];
-  /** Ids of requests that are asked no more. */
+  /** Ids of reply requests that are closed. */
   closedRequests: readonly string[];
-  /** The message was replaced or withdrawn, whatever its caller asked for. */
+  /** The message was replaced or withdrawn instead of what the caller asked for. */
   isSuperseded?: true;
 }
 
@@ -107,7 +107,7 @@ export function supersede(text: Text, why: Superseding, memory: StepContext, com
   return { ...end(text, createSuperseded(text, why), memory, commit), isSuperseded: true };
 }
 
-/** Says whom the rules withhold now, and whether the text has to wait. */
+/** Says which recipients the rules withhold now, and whether the message has to wait. */
 export function judge(text: Text, memory: Memory): Step<Verdict> {
   const leaving = { ...memory, text, recipients: text.message.to };
   return {
@@ -166,7 +166,7 @@ export function leave(text: Text, memory: StepContext): Step<Moved | Stale | und
   };
 }
 
-/** leaving → waiting: nothing of it was sent after all. */
+/** leaving → waiting: nothing was sent after all. */
 export function putBack(text: Text, change: Partial<Text>, memory: StepContext): Step<Moved | Stale> {
   return {
     whileFailing: 'apply',
@@ -174,9 +174,9 @@ export function putBack(text: Text, change: Partial<Text>, memory: StepContext):
       const current = startFromOwn('putBack', text, memory, changes);
       if (!current) return () => stale;
       const moved = returnToWaiting({ ...current, ...change }, memory, { look, changes });
-      // What an earlier try has asked may be answered yet.
+      // Recipients of an earlier try can still reply.
       if (text.previousAttempt || moved.text.state !== 'waiting') return () => moved;
-      // Nobody is asked, and nobody has got it.
+      // No recipient has received it, so no reply can come.
       const { messageId, to } = text.message;
       if (messageId !== undefined && isRemembered(text)) {
         forgetSent(text, { reference: referenceOf(messageId, text), recipients: to }, look, changes);
@@ -190,8 +190,8 @@ export function putBack(text: Text, change: Partial<Text>, memory: StepContext):
 }
 
 /**
- * leaving or uncertain → waiting: its last try may have been accepted, as `outcome` says, and it is to be sent again. What was counted for
- * limits stays counted.
+ * leaving or uncertain → waiting: the message is sent again although its last try may have been accepted, as `outcome` says. Its recipients
+ * stay counted for limits.
  */
 export function sendAgain(
   text: Text,
@@ -232,11 +232,11 @@ export interface Ending {
   /** After a try, because its time is over before it left, or because a user says that it has arrived. */
   by: 'settle' | 'expire' | 'markSent';
   outcome: Outcome;
-  /** What else is known of it by now. */
+  /** Other changes of the message. */
   change?: Partial<Text>;
 }
 
-/** → settled: its outcome is known, or is known to be unknown. */
+/** → settled: the message has its outcome, which can be unknown. */
 export function settle(text: Text, { by, outcome, change }: Ending, memory: StepContext): Step<Moved | Stale> {
   return {
     whileFailing: 'apply',
@@ -276,12 +276,12 @@ function end(text: Text, outcome: Outcome, memory: StepContext, { look, changes 
     ...(answered.length > 0 && { answered }),
   };
   const ended: Text = { ...text, state: 'settled', ...stored };
-  // Should a power cut undo it, the text has left, and its outcome is unknown.
+  // If a power cut undoes this, the message has left, and its outcome is unknown.
   const settled = keepText(ended, memory.now, changes, text.state === 'leaving');
   releaseKey(text, memory.now, look, changes);
   noteOutcome(text, outcome, { look, changes }, memory);
   if (keys && isOwn) {
-    // Whom it asks, and who has replied, has got it, whatever else is known.
+    // Recipients with a reply request or a reply have received the message.
     const answerable = [...replied, ...begun].map(({ recipient }) => recipient);
     const got = sent ? accepted : isUnknown(outcome) ? to : [];
     const reached = new Set([...got, ...(text.previousAttempt?.to ?? []), ...answerable]);
@@ -324,7 +324,7 @@ export function sendNow(text: Text, memory: StepContext): Step<Moved | Stale> {
   };
 }
 
-/** A message in no store has one owner, who knows where it stands. */
+/** A message that is in no store has one owner, so that its state is known. */
 function startFromOwn(
   step: keyof typeof startsFrom,
   text: Text,
@@ -346,26 +346,26 @@ export function startFrom(
   return current && states.includes(current.state) ? current : undefined;
 }
 
-/** What becomes of a settled text whose outcome has entered the flow: somebody may decide about it, or, `undefined`, it is done with. */
+/** The message after its outcome has entered the flow: a user can decide about an unknown outcome; `undefined`: it is done. */
 export function undecided(text: Text, { now }: Pick<Memory, 'now'>): Text | undefined {
   const { outcome } = text;
   if (!outcome || 'sent' in outcome || !isUnknown(parseOutcome(outcome))) return undefined;
   return { ...text, state: 'uncertain', settledAt: now };
 }
 
-/** settled → gone, or → uncertain: its outcome has entered the flow, or nobody has been there to be told it. See {@link undecided}. */
+/** settled → gone or uncertain: the outcome has entered the flow, or its node has been gone for too long. See {@link undecided}. */
 export function delivered(text: Text, uncertain: Text | undefined, known: FollowUpBook): Step<void> {
-  // What stays is known already as it will be, and found where the store is opened meanwhile.
+  // The process knows the message already as it will be.
   if (uncertain) return createChange((changes) => keepItem(changes, uncertain));
-  // What goes later may be in a later commit, which a kill may come before.
+  // Follow-ups that go later can be in a later commit, and the process can be killed before that.
   const wasAsking = known.hasOf(text.id);
   const isAsking = () => wasAsking || known.hasOf(text.id);
   return { ...createChange((changes) => dropText(text, isAsking, changes)), drops: [text.id] };
 }
 
 /**
- * → gone, flushed: nobody wants it any more, or nobody is there for it. Its key is free, unless it may have been sent. A power
- * cut must not bring it back, which would send it.
+ * → gone, flushed: a user discards the message, or its node has been gone for too long. Its deduplication key is free, unless it may have been
+ * sent. It is flushed, because a message that comes back after a power cut would be sent.
  */
 export function discard(
   text: Text,
@@ -379,11 +379,11 @@ export function discard(
     decide(look, changes) {
       // The store may have written a message that it refused: this process does not know it.
       const isUnknownHere = !messages.has(text.id) && !changes.keep.has(text.id);
-      // A user who discards a message with an unknown outcome does not mean the same message if it waits again.
+      // A decision about a message with an unknown outcome does not apply if the message waits again.
       const current = startFromOwn('discard', text, memory, changes);
       if (!isUnknownHere && current?.state !== text.state) return () => stale;
       if (text.state === 'waiting') {
-        // Only an earlier try may have reached anybody.
+        // Only an earlier try may have reached a recipient.
         const outcome = text.previousAttempt ? parseOutcome(text.previousAttempt.outcome) : new SmsError('closed');
         noteOutcome(text, outcome, { look, changes }, memory);
       }
@@ -397,7 +397,7 @@ export function discard(
   };
 }
 
-/** Keeps a text that is tracked. Of what it carries whatever is long is written once, under a key of its own. */
+/** Stores a message that is tracked. A long flow message is written once, under a separate key. */
 export function keepText(text: Text, now: number, changes: Changes, isLoose = false): Text {
   if (!isTracked(text)) return text;
   const { flowMessage = '', ...rest } = text;
@@ -408,13 +408,13 @@ export function keepText(text: Text, now: number, changes: Changes, isLoose = fa
   return kept;
 }
 
-/** @param isAsking whether what it has asked is open, and carries the same */
+/** @param isAsking whether open reply requests or reports need the flow message */
 function dropText(text: Text, isAsking: () => boolean, changes: Changes): void {
   dropItem(changes, text.id, 'ledger');
   if ((text.isFlowMessageApart || asks(text)) && !isAsking()) changes.remember.set(flowMessageKey(text.id), undefined);
 }
 
-/** A text that is in no store asks nothing any more. */
+/** Forgets the flow message of a message that is in no store, because no reply request needs it. */
 function dropUnkept(text: Text, changes: Changes): void {
   if (!isTracked(text) && asks(text)) changes.remember.set(flowMessageKey(text.id), undefined);
 }

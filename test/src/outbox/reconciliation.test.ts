@@ -151,7 +151,7 @@ describe('unknown outcomes', () => {
     }
   });
 
-  it('search for 10 s more for a plain message after its node is closed', async () => {
+  it('ends the search for a message that is not stored 7 s after its node is closed', async () => {
     for (const [what, ends] of [
       [status('6421555123'), ['to 6421555123']],
       [undefined, ['SMS_UNCERTAIN']],
@@ -162,7 +162,7 @@ describe('unknown outcomes', () => {
       void node.node.close().then(() => {
         isClosed = true;
       });
-      await side.pass(9_000);
+      await side.pass(6_000);
       assert.deepEqual([node.ends, isClosed], [[], false]);
       if (what) observe(side, what);
       await side.pass(1_000);
