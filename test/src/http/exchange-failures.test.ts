@@ -1,0 +1,302 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { SmsError } from '../../../src/errors';
+import { Closing } from '../closing';
+import { createSelfSigned, findClosedPort, startRawService, startSocketService } from '../raw-service';
+import { Caller, failure, readEcho } from './exchange-caller';
+
+describe('a request that fails or is stopped', () => {
+  const closing = new Closing();
+  afterEach(() => closing.run());
+  const caller = new Caller(closing);
+  const { call, failsOnBoth, startEcho } = caller;
+
+  describe('without a connection, a request is SMS_UNREACHABLE', () => {
+    it('when it is refused', async () => {
+      const port = await findClosedPort();
+      await failsOnBoth(`http://127.0.0.1:${port}`, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE');
+      const error = await failure(call(`http://127.0.0.1:${port}`));
+      assert.match(error.message, /ECONNREFUSED/);
+    });
+
+    it('when the host is unknown', async () => {
+      await failsOnBoth('http://sms.invalid', 'SMS_UNREACHABLE', 'SMS_UNREACHABLE');
+    });
+
+    it('when the certificate is not trusted, until it is', async () => {
+      const pair = createSelfSigned();
+      const { baseUrl } = await startEcho(pair);
+      await failsOnBoth(baseUrl, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE');
+      assert.match((await failure(call(baseUrl))).message, /SELF_SIGNED/);
+      assert.equal((await call(baseUrl, { tls: { ca: pair.cert } })).statusCode, 200);
+      assert.equal((await call(baseUrl, { tls: { rejectUnauthorized: false } })).statusCode, 200);
+    });
+
+    it('when the certificate is for another host', async () => {
+      const pair = createSelfSigned();
+      const { port } = await startEcho(pair);
+      const tls = { ca: pair.cert, servername: 'other.example.com' };
+      await failsOnBoth(`https://127.0.0.1:${port}`, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE', { tls });
+      assert.equal((await call(`https://localhost:${port}`, { tls: { ca: pair.cert } })).statusCode, 200);
+    });
+
+    it('when the server does not speak TLS, or does not finish the handshake', async () => {
+      const garbage = await startSocketService(closing, (socket) => socket.end('hello\r\n'));
+      await failsOnBoth(`https://127.0.0.1:${garbage.port}`, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE');
+      const mute = await startSocketService(closing, () => {});
+      await failsOnBoth(`https://127.0.0.1:${mute.port}`, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE', { timeoutMs: 60 });
+    });
+
+    it('names the host, and says of a send that nothing was sent', async () => {
+      const port = await findClosedPort();
+      const host = `127.0.0.1:${port}`;
+      const error = await failure(call(`http://${host}/sms`, { effect: 'send' }));
+      const unreachable = `The service at ${host} could not be reached (ECONNREFUSED ${host}).`;
+      assert.ok(error.message.startsWith(`${unreachable} Nothing was sent.`), error.message);
+      const onRead = await failure(call(`http://${host}`, { effect: 'read' }));
+      assert.ok(onRead.message.startsWith(`${unreachable} Check`), onRead.message);
+      const controller = new AbortController();
+      controller.abort();
+      const { signal } = controller;
+      assert.match((await failure(call(`http://${host}`, { effect: 'send', signal }))).message, /message was sent/);
+      assert.doesNotMatch((await failure(call(`http://${host}`, { effect: 'read', signal }))).message, /sent/);
+    });
+
+    it('has its own reasons and remedies for TLS failures', async () => {
+      const pair = createSelfSigned();
+      const expired = createSelfSigned('210101000000Z');
+      const secure = await startEcho(pair);
+      const former = await startEcho(expired);
+      const plain = await startEcho();
+      const other = { ca: pair.cert, servername: 'other.example.com' };
+      for (const [reason, port, tls, words] of [
+        ['certificateUntrusted', secure.port, undefined, /not trusted.*TLS settings.*CA/],
+        ['certificateName', secure.port, other, /another host name.*server name/],
+        ['certificateDate', former.port, { ca: expired.cert }, /not valid at this time.*renewed/],
+        ['noTls', plain.port, undefined, /does not speak TLS.*use http/],
+        [
+          'tlsInvalid',
+          secure.port,
+          { ...pair, key: expired.key },
+          /TLS settings.*certificate, private key and passphrase/,
+        ],
+      ] as const) {
+        for (const effect of ['send', 'read'] as const) {
+          const error = await failure(call(`https://127.0.0.1:${port}`, { effect, ...(tls && { tls }) }));
+          assert.deepEqual([error.code, error.reason], ['SMS_UNREACHABLE', reason]);
+          assert.match(error.message, words);
+          assert.ok(error.message.includes(`127.0.0.1:${port}`), error.message);
+          assert.doesNotMatch(error.message, /Nothing was sent/);
+        }
+      }
+    });
+
+    it('does not leave later after a timeout', async () => {
+      const requests: string[] = [];
+      const held: (() => void)[] = [];
+      const { port } = await startSocketService(closing, (socket) => {
+        socket.pause();
+        held.push(() => socket.resume());
+        socket.on('data', (data) => requests.push(data.toString('latin1')));
+      });
+      const connections = caller.open('http://127.0.0.1');
+      await failure(call(`https://127.0.0.1:${port}`, { connections, timeoutMs: 40, effect: 'send' }));
+      for (const release of held) release();
+      assert.ok(requests.every((data) => !data.includes('POST')));
+    });
+  });
+
+  describe('after the request has left, SMS_UNCERTAIN or SMS_RESPONSE', () => {
+    it('when the connection is dropped without an answer', async () => {
+      const { baseUrl } = await startRawService(closing, (incoming) => incoming.socket.destroy());
+      await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE');
+    });
+
+    it('when it is reset', async () => {
+      const { baseUrl } = await startRawService(closing, (incoming) => incoming.socket.resetAndDestroy());
+      await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE');
+    });
+
+    it('when only half of the answer comes', async () => {
+      const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
+        outgoing.writeHead(200, { 'content-length': '100' });
+        outgoing.write('x'.repeat(50), () => incoming.socket.destroy());
+      });
+      await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE');
+      assert.equal((await failure(call(baseUrl, { effect: 'send' }))).statusCode, 200);
+    });
+
+    it('when a chunked answer is cut off', async () => {
+      const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
+        outgoing.write('<half/>', () => incoming.socket.end());
+      });
+      await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE');
+    });
+
+    it('when the answer is not HTTP, without quoting it', async () => {
+      const { baseUrl } = await startSocketService(closing, (socket) => {
+        socket.once('data', () => socket.end('the-text-3141592653 is no HTTP\r\n\r\n'));
+      });
+      await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE');
+    });
+
+    it('when no answer arrives', async () => {
+      const { baseUrl } = await startRawService(closing, () => {});
+      await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE', { timeoutMs: 60 });
+      assert.match((await failure(call(baseUrl, { timeoutMs: 60 }))).message, /timed out after 0\.06 s/);
+    });
+
+    it('when the answer arrives too slowly', async () => {
+      const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
+        const timer = setInterval(() => outgoing.write('x'), 5);
+        outgoing.on('close', () => clearInterval(timer));
+      });
+      await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE', { timeoutMs: 80 });
+    });
+  });
+
+  describe('an answer that arrived while the process was blocked', () => {
+    /** Holds up the event loop, as a function node, a paused container or a sleeping machine does. */
+    const block = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+
+    async function startWorker(body: string): Promise<string> {
+      const worker = new Worker(
+        `const { createServer } = require('node:http');
+        const { workerData, parentPort } = require('node:worker_threads');
+        const server = createServer((incoming, outgoing) => {
+          incoming.resume().on('end', () => setTimeout(() => outgoing.end(workerData), 20));
+        });
+        server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));`,
+        { eval: true, workerData: body },
+      );
+      closing.add(worker, (it) => it.terminate());
+      const [port] = await once(worker, 'message');
+      return `http://127.0.0.1:${port}`;
+    }
+
+    for (const [size, body] of [
+      ['short', 'ok'],
+      ['long', 'x'.repeat(200_000)],
+    ] as const) {
+      it(`is read after its timeout (${size})`, async () => {
+        const baseUrl = await startWorker(body);
+        const connections = caller.open(baseUrl);
+        for (const effect of ['send', 'read'] as const) {
+          // After it timers come before sockets.
+          const beforeLeaving = () => void setTimeout(() => setImmediate(block, 400), 10);
+          const answer = call(baseUrl, { connections, effect, timeoutMs: 200, beforeLeaving });
+          assert.equal((await answer).bytes.length, body.length);
+        }
+      });
+    }
+
+    it('does not send a request whose timeout is over', async () => {
+      let requests = 0;
+      const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
+        requests++;
+        outgoing.end();
+      });
+      const late = failure(call(baseUrl, { effect: 'send', timeoutMs: 20 }));
+      block(60);
+      assert.equal((await late).code, 'SMS_UNREACHABLE');
+      assert.equal(requests, 0);
+    });
+  });
+
+  describe('beforeLeaving', () => {
+    it('sends nothing and becomes the error if it rejects', async () => {
+      let bytes = 0;
+      const { baseUrl } = await startSocketService(closing, (socket) => {
+        socket.on('data', (chunk) => {
+          bytes += chunk.length;
+        });
+      });
+      const beforeLeaving = () => Promise.reject(new SmsError('storeUnavailable', { params: { detail: 'ENOSPC' } }));
+      assert.equal((await failure(call(baseUrl, { effect: 'send', beforeLeaving }))).code, 'SMS_STORE');
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      assert.equal(bytes, 0);
+    });
+
+    it('ends with SMS_UNREACHABLE on a timeout and SMS_CLOSED on a stop', async () => {
+      const { baseUrl } = await startSocketService(closing, () => {});
+      const never = () => new Promise<void>(() => {});
+      const late = await failure(call(baseUrl, { effect: 'send', timeoutMs: 40, beforeLeaving: never }));
+      assert.equal(late.code, 'SMS_UNREACHABLE');
+      const stop = new AbortController();
+      setTimeout(() => stop.abort(), 20);
+      const stopped = await failure(call(baseUrl, { effect: 'send', signal: stop.signal, beforeLeaving: never }));
+      assert.equal(stopped.code, 'SMS_CLOSED');
+    });
+  });
+
+  describe('a signal', () => {
+    it('ends a request before it leaves with SMS_CLOSED', async () => {
+      let requests = 0;
+      const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
+        requests++;
+        outgoing.end();
+      });
+      const connections = caller.open('http://127.0.0.1');
+      const signal = AbortSignal.abort();
+      assert.equal((await failure(call(baseUrl, { connections, signal, effect: 'send' }))).code, 'SMS_CLOSED');
+      const controller = new AbortController();
+      const later = call(baseUrl, { connections, signal: controller.signal, effect: 'send' });
+      controller.abort();
+      assert.equal((await failure(later)).code, 'SMS_CLOSED');
+      await call(baseUrl, { connections });
+      assert.equal(requests, 1);
+    });
+
+    it('ends a request that has left with SMS_UNCERTAIN', async () => {
+      const controller = new AbortController();
+      let gone: Promise<unknown> = Promise.resolve();
+      const { baseUrl } = await startRawService(closing, (incoming) => {
+        gone = once(incoming.socket, 'close');
+        controller.abort();
+      });
+      assert.equal((await failure(call(baseUrl, { signal: controller.signal, effect: 'send' }))).code, 'SMS_UNCERTAIN');
+      await gone;
+    });
+
+    it('ends all its requests, and keeps no listener after an answer', async () => {
+      const controller = new AbortController();
+      const { signal } = controller;
+      let listeners = 0;
+      const listen = signal.addEventListener.bind(signal);
+      signal.addEventListener = (...args: Parameters<typeof listen>) => {
+        listeners++;
+        listen(...args);
+      };
+      const leave = signal.removeEventListener.bind(signal);
+      signal.removeEventListener = (...args: Parameters<typeof leave>) => {
+        listeners--;
+        leave(...args);
+      };
+      const { baseUrl: echoing } = await startEcho();
+      await Promise.all(Array.from({ length: 20 }, () => call(echoing, { signal })));
+      assert.equal(listeners, 0);
+      let arrived = 0;
+      const { baseUrl } = await startRawService(closing, () => {
+        arrived++;
+        if (arrived === 20) controller.abort();
+      });
+      const hanging = Array.from({ length: 20 }, () => failure(call(baseUrl, { signal, effect: 'send' })));
+      const codes = (await Promise.all(hanging)).map(({ code }) => code);
+      assert.deepEqual(new Set(codes), new Set(['SMS_UNCERTAIN']));
+      assert.equal((await failure(call(echoing, { signal, effect: 'send' }))).code, 'SMS_CLOSED');
+    });
+
+    it('has no effect after the answer', async () => {
+      const { baseUrl, connections: sockets } = await startEcho();
+      const pool = caller.open(baseUrl);
+      const controller = new AbortController();
+      const answer = await call(baseUrl, { connections: pool, signal: controller.signal });
+      controller.abort();
+      assert.equal(readEcho(answer).body, 'a=1');
+      await new Promise((resolve) => setImmediate(resolve));
+      assert.equal(readEcho(await call(baseUrl, { connections: pool })).body, 'a=1');
+      assert.equal(sockets.length, 1, 'its connection goes on');
+    });
+  });
+});
