@@ -6,6 +6,7 @@
  */
 
 export { joinAccount, keyOfLogin } from './account/accounts';
+export type { WaitingImport } from './account/import';
 export type {
   CallbackSubscriber,
   CallbackSubscription,
@@ -95,6 +96,7 @@ export type {
   Remembered,
   Store,
   StoreEvents,
+  StorePage,
 } from './store/store';
 export { type CallbackEvent, type CallbackRequest, parseCallback } from './wire/callback';
 export { formatCallbackUrl } from './wire/callback-url';

@@ -5,6 +5,8 @@ const mark = '•••';
 const minLength = 3;
 /** Minimum length of a secret that is found inside a word. Shorter secrets must be words of their own. */
 const minPartLength = 6;
+/** A word can follow a percent escape or a JSON escape, whose last character can be a letter or a digit. */
+const wordStart = String.raw`(?:(?<![\p{L}\p{N}])|(?<=%[\da-f]{2})|(?<=\\[bfnrt]))`;
 
 /** Removes secrets from a text. */
 export type Redact = (text: string) => string;
@@ -41,7 +43,7 @@ function createPattern(authentication: Authentication, tokens: readonly string[]
   alternatives.sort((one, other) => other.text.length - one.text.length);
   const sources = alternatives.map(({ text, isWord }) => {
     const source = text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
-    return isWord ? `(?<![\\p{L}\\p{N}])${source}(?![\\p{L}\\p{N}])` : source;
+    return isWord ? `${wordStart}${source}(?![\\p{L}\\p{N}])` : source;
   });
   return new RegExp(sources.join('|') || '(?!)', 'giu');
 }

@@ -73,6 +73,12 @@ export function parseMsisdn(text: string): string | undefined {
  *
  * @param from sender of the received message (`msg.sms.from`)
  * @throws SmsError `SMS_INPUT` with the field `to`, if `to` is this sender, or an array with it, and not a number
+ * @example
+ * ```ts
+ * import { refuseSenderName } from '@messaging-service/node-red-sms';
+ *
+ * refuseSenderName('64215551234', '64215551234');
+ * ```
  */
 export function refuseSenderName(to: unknown, from: unknown): void {
   if (typeof from !== 'string' || from.trim() === '' || parseMsisdn(from) !== undefined) return;
