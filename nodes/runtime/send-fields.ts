@@ -188,7 +188,11 @@ export class SendFields {
     if (this.#typed.has('replace')) options.replaceKey = parseKey('replace', replace);
     if (this.#typed.has('remember')) options.remember = { value: parseRemembered(remember) };
     if (!isBlank(report)) options.reportMs = parseInput('report', report, limits['sms-send'].report) * 60 * minuteMs;
-    if (answers) Object.assign(options, this.#readAsk(values, maxLength), { answers });
+    if (answers) {
+      const { waitMs, again } = this.#readAsk(values, maxLength);
+      Object.assign(options, { answers, waitMs });
+      if (again) options.again = isKept && options.keep ? { ...again, keep: options.keep } : again;
+    }
     return { ...draft, options };
   }
 

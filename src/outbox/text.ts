@@ -56,7 +56,7 @@ export interface SendOptions extends TimeOptions {
   /** The answers that count; absent or empty: every reply is an answer. */
   answers?: readonly AnswerChoice[];
   /** The message that follows an unclear reply; its recipient and messageId are set for each handset. */
-  again?: CheckedDraft;
+  again?: CheckedDraft & Pick<SendOptions, 'keep'>;
   /** Duration of the wait for the final statuses of all recipients. */
   reportMs?: number;
 }

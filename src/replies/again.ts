@@ -34,9 +34,10 @@ export function hasAnswers({ options }: Pick<Text, 'options'>): boolean {
 /** Stores the answer rules of a message once, because a message can have 5,000 reply requests. */
 export function keepAnswerRules(text: Text, { at, forMs }: Duration, changes: Changes): void {
   if (!hasAnswers(text)) return;
-  const { answers = [], again, remember, retries, priority, unlimited, essential, keep } = text.options;
+  const { answers = [], again, remember, retries, priority, unlimited, essential } = text.options;
   const rules: AnswerRules = { answers };
   if (again) {
+    const { keep, ...draft } = again;
     const options: SendOptions = {
       retries,
       retryUncertain: false,
@@ -47,7 +48,7 @@ export function keepAnswerRules(text: Text, { at, forMs }: Duration, changes: Ch
       ...(keep && { keep }),
       remember: remember ?? { value: undefined },
     };
-    rules.again = { ...again, options, hasOwnId: text.message.messageId !== undefined };
+    rules.again = { ...draft, options, hasOwnId: text.message.messageId !== undefined };
   }
   changes.remember.set(answerRulesKey(text.id), { at, forMs, value: JSON.stringify(rules) });
 }

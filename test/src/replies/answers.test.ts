@@ -216,7 +216,7 @@ describe('a reply request with answers', () => {
     for (const keep of [undefined, forever]) {
       it(`sends it once although the process dies, ${keep ? 'stored' : 'not stored'}`, async () => {
         const { side, node, store } = beginReceiving();
-        ask(node, { again, ...(keep && { keep }) });
+        ask(node, keep ? { again: { ...again, keep }, keep } : { again });
         await side.pass(100);
         const connects = new Promise(() => {});
         side.service.script.push({ takes: true, connects });
