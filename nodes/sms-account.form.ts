@@ -106,7 +106,7 @@ function field(property: string): JQuery {
   return $(`#node-config-input-${property}`);
 }
 
-/** A `validate` for a credential that only some ways to authenticate need. */
+/** Creates a `validate` for a credential that only some ways to sign in need. */
 function neededFor(authTypes: string[], key: string) {
   return function (this: EditorNode, value: unknown, _options: object): true | string {
     return !authTypes.includes(String(valueIn(this, 'authType'))) || !isBlank(value) ? true : text(key);
@@ -118,16 +118,16 @@ function parseUrl(value: unknown): URL | undefined {
   return URL.canParse(address) ? new URL(address) : undefined;
 }
 
-/** Those that the browser knows, which are those of the server as good as always. */
+/** Offers the time zones of the browser, which are almost always those of the server. */
 function offerTimeZones(): void {
   const options = Intl.supportedValuesOf('timeZone').map((value) => $('<option>').attr('value', value));
   $('#sms-account-time-zones').append(...options);
 }
 
 /**
- * Another account at the same address: with the same login, both count as one. Who signs in is secret here.
+ * Finds another account at the same address. With the same login, both count as one. The editor does not know logins.
  *
- * @param others ids of those that are known to have another
+ * @param others ids of accounts that are known to have another login
  */
 function findNeighbour(node: EditorNode, others: readonly string[]): EditorNode | undefined {
   const address = (value: unknown) => {
@@ -135,7 +135,7 @@ function findNeighbour(node: EditorNode, others: readonly string[]): EditorNode 
     try {
       return parseBaseUrl(written, true);
     } catch {
-      // Such as an environment variable, which is compared as it is written.
+      // An environment variable is compared by its name.
       return written;
     }
   };
@@ -150,7 +150,7 @@ function findNeighbour(node: EditorNode, others: readonly string[]): EditorNode 
   return neighbour;
 }
 
-/** Shows what belongs to what is chosen, and warns of what it costs. */
+/** Shows the rows and warnings that belong to the choices. */
 function prepareChoices(node: EditorNode): void {
   const form = field('baseUrl').closest('.sms-form');
   const sends = isUsedBy('sms-send', [node.id]) || isUsedBy('sms-ask', [node.id]);
@@ -189,10 +189,10 @@ function prepareChoices(node: EditorNode): void {
   update();
 }
 
-/** Typing goes on for so long before it is asked what it means. */
+/** Delay after typing before the runtime is asked. */
 const typingMs = 300;
 
-/** Says which other nodes count as one with this: those that the runtime knows, since it knows variables and secrets, or else may. */
+/** Names the other nodes of the same login: known to the runtime, or else possible because of the same address. */
 function prepareSharing(node: EditorNode): void {
   const hint = $('#sms-account-same');
   let asked: string | undefined;
@@ -214,7 +214,7 @@ function prepareSharing(node: EditorNode): void {
     asked = data;
     show({ same: [], others: [] });
     const ask = () => {
-      // Whoever may not ask is told what the editor knows.
+      // Without permission to ask, the hint of the editor stays.
       $.ajax({ url: 'sms-account/same', type: 'POST', contentType: 'application/json; charset=utf-8', data }).done(
         (report: SameLoginReport) => data === asked && show(report),
       );
@@ -230,7 +230,7 @@ function labelOf(node: EditorNode | null | undefined): string | undefined {
   return node ? RED.utils.getNodeLabel(node, node.id) : undefined;
 }
 
-/** What the runtime answers to the test of a connection. */
+/** The answer to *Test connection*. */
 interface TestAnswer {
   ok?: boolean;
   account?: { balance?: number | string; type?: string; currency?: string };
@@ -240,7 +240,7 @@ interface TestAnswer {
 function prepareTest(node: EditorNode): void {
   const button = $('#sms-account-test');
   const result = $('#sms-account-test-result');
-  /** What the result is of, or is going to be. */
+  /** The values that the result belongs to. */
   let tested: string | undefined;
 
   const setBusy = (busy: boolean) => button.prop('disabled', busy).attr('aria-busy', String(busy));
@@ -276,7 +276,7 @@ function prepareTest(node: EditorNode): void {
         else show('error', node._(status === 404 ? 'sms-account.test.missing' : 'sms-account.test.failed'));
       });
   });
-  // A result stands for the values that were tested: it goes when one of them changes, though it may be yet to come.
+  // A result belongs to the tested values, so it is removed if one of them changes, even before it arrives.
   result.closest('.sms-form').on('change input', () => {
     if (JSON.stringify(readConnection(node)) === tested) return;
     tested = undefined;
@@ -285,7 +285,7 @@ function prepareTest(node: EditorNode): void {
   });
 }
 
-/** How to reach the service, as it stands in the form. */
+/** Reads the values for the connection from the form. */
 function readConnection(node: EditorNode): Record<string, unknown> {
   const texts = ['baseUrl', 'authType', 'method', 'tls', 'proxy', 'timeout', 'apiKey', 'userId', 'password'];
   const values = texts.map((property) => {

@@ -68,7 +68,7 @@ RED.nodes.registerType('sms-callback-in', {
 
 const pathTaken = 'sms-account.errors.callbackPathTaken';
 
-/** Whether another node of the workspace answers at a path. */
+/** Whether another node of the workspace has a path. */
 function isTaken(node: EditorNode, value: string): boolean {
   const path = parsePath(value);
   if (path === undefined || isEnv(value)) return false;
@@ -78,7 +78,7 @@ function isTaken(node: EditorNode, value: string): boolean {
   });
 }
 
-/** Shows the address as the service needs it, while it is written. */
+/** Shows the callback URL while the user types. */
 function prepareAddress(): void {
   const publicUrl = $('#node-input-publicUrl');
   const path = $('#node-input-path');
@@ -112,7 +112,7 @@ function prepareAddress(): void {
   update();
 }
 
-/** The full callback URL as the runtime makes it. A variable that is not known yet stays as it is written. */
+/** Formats the full callback URL as the runtime does. Environment variables stay as they are written. */
 function formatAddress(publicUrl: string, path: string, token: string): string {
   const root = String(RED.settings.httpNodeRoot || '');
   const parsed = parsePath(path) ?? '';

@@ -15,7 +15,7 @@ import { limits } from './limits';
 
 const { interval, size } = limits['sms-feed'];
 
-/** What is offered to whoever wants to read at an interval. */
+/** The interval that a user gets by choosing *at an interval of*. */
 const usualIntervalSeconds = 300;
 
 const isSize = numberIn(size);

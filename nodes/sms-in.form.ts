@@ -58,11 +58,11 @@ RED.nodes.registerType('sms-in', {
   },
 });
 
-/** Offers the answer behind a node that was dragged from the palette; what it says is left to whoever takes it. */
+/** Suggests an sms-send node behind a node that was dragged from the palette. The user writes its body. */
 function offerAnswer(node: EditorNode, how?: { source?: string }): void {
   if (node.type !== 'sms-in' || how?.source !== 'palette') return;
   const answer = { id: RED.nodes.id(), type: 'sms-send', account: node.account, bodyType: 'str', body: '' };
-  // The node is yet to be put in its place and selected.
+  // The editor places and selects the node after this event.
   setTimeout(() =>
     RED.view.setSuggestedFlow?.({ nodes: [answer], source: node, position: 'relative', clickToApply: true }),
   );

@@ -49,7 +49,7 @@ function removeTags(template: string): string {
   return beginning + fixed.join('');
 }
 
-/** Says how many characters and parts a body has. Of a template, it counts the fixed characters. */
+/** Says how many characters and parts a body has. It counts only the fixed characters of a template. */
 function describe(node: EditorNode, written: string, isTemplate: boolean): string {
   if (isEnv(written)) return text('sms-send.measure.later');
   const body = isTemplate ? removeTags(written) : written;

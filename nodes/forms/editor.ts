@@ -4,9 +4,9 @@ export interface PropertyDefinition {
   /** Type of the configuration node that the property names. */
   type?: string;
   required?: boolean;
-  /** What Node-RED calls the property when it is missing. */
+  /** Name of the property in Node-RED's message about a missing value. */
   label?: string;
-  /** Node-RED takes a text for the reason only from a function of two parameters. */
+  /** Returns true or the reason. Node-RED takes a reason only from a function of two parameters. */
   validate?(this: EditorNode, value: unknown, options: object): true | string;
 }
 
@@ -15,7 +15,7 @@ export interface CredentialDefinition extends Omit<PropertyDefinition, 'value' |
   type: 'text' | 'password';
 }
 
-/** What `registerType` takes, as far as the forms use it. */
+/** The parts of `registerType`'s definition that the forms use. */
 export interface NodeDefinition {
   category: string;
   color: string;
@@ -31,31 +31,31 @@ export interface NodeDefinition {
   outputLabels?(this: EditorNode, index: number): string;
   /** The button beside a node. */
   button?: { enabled(this: EditorNode): boolean; onclick(this: EditorNode): void };
-  /** Called for a node that comes from the palette or is pasted. */
+  /** Called for a node that a user drags from the palette or pastes. */
   onadd?(this: EditorNode): void;
   oneditprepare?(this: EditorNode): void;
   oneditsave?(this: EditorNode): void;
-  /** Called when the type can be used in the editor, and when it no longer can. */
+  /** Called when the type becomes usable in the editor, and when it is removed. */
   onpaletteadd?(): void;
   onpaletteremove?(): void;
 }
 
-/** A node as the editor holds it, with its properties as they are saved. */
+/** A node in the editor, with its saved properties. */
 export interface EditorNode {
   readonly id: string;
   readonly type: string;
-  /** Where it stands: a flow or a subflow. */
+  /** Id of its flow or subflow. */
   readonly z?: string;
-  /** Set while it is disabled. */
+  /** True for a disabled node. */
   readonly d?: boolean;
   readonly valid?: boolean;
   readonly _def: NodeDefinition;
-  /** The text of a key, which needs no catalog when it is in that of the node's own type. */
+  /** Looks up a key. A key in the catalog of the node's own type needs no catalog name. */
   _(key: string, params?: TextParams): string;
   [property: string]: unknown;
 }
 
-/** What fills the places of a text. */
+/** Values for the parameters of a text. */
 export type TextParams = Readonly<Record<string, string | number>>;
 
 /** One type of a TypedInput. */
@@ -65,11 +65,11 @@ export interface TypedInputType {
   icon?: string;
   hasValue?: boolean;
   options?: { value: string; label: string }[];
-  /** What is offered while somebody writes. */
+  /** Returns completions for a beginning. */
   autoComplete?(written: string): Completion[];
 }
 
-/** What a TypedInput offers to be chosen. */
+/** A completion that a TypedInput offers. */
 export interface Completion {
   value: string;
   label: JQuery;
@@ -90,19 +90,19 @@ interface Flow {
 /** A tab of the sidebar. */
 interface SidebarTab {
   id: string;
-  /** What is on the tab, and what it is called in menus. */
+  /** Words on the tab, and its name in menus. */
   label: string;
   name: string;
   iconClass: string;
   content: HTMLElement;
-  /** It can be used while a form is open. */
+  /** Whether the tab is usable while a form is open. */
   enableOnEdit: boolean;
-  /** It is among those that are always in sight. */
+  /** Whether the tab has a button that is always visible. */
   pinned: boolean;
   action: string;
 }
 
-/** Nodes that are offered behind another. */
+/** Nodes that the editor offers behind another node. */
 interface SuggestedFlow {
   nodes: { id: string; type: string; [property: string]: unknown }[];
   source: EditorNode;
@@ -110,14 +110,14 @@ interface SuggestedFlow {
   clickToApply: boolean;
 }
 
-/** Node-RED's editor, as far as the forms use it. */
+/** The parts of Node-RED's editor that the forms use. */
 interface Editor {
   _(key: string, params?: TextParams): string;
   plugins: { registerPlugin(id: string, definition: object): void };
   nodes: {
     registerType(type: string, definition: NodeDefinition): void;
     node(id: string): EditorNode | null | undefined;
-    /** Makes an id. */
+    /** Creates an id. */
     id(): string;
     filterNodes(filter: { type: string }): EditorNode[];
     eachConfig(visit: (node: EditorNode) => void): void;
@@ -130,14 +130,14 @@ interface Editor {
   view: {
     reveal(id: string): void;
     redrawStatus(node: EditorNode): void;
-    /** Shows nodes that are not there, and adds them with the Tab key or a click. From Node-RED 4.1 on. */
+    /** Shows nodes as a suggestion, which Tab or a click adds. Node-RED 4.1 and later. */
     setSuggestedFlow?(suggestion: SuggestedFlow): void;
   };
   events: {
     on(event: string, listener: (argument: EditorNode, how?: { source?: string }) => void): void;
     off(event: string, listener: (argument: EditorNode, how?: { source?: string }) => void): void;
   };
-  /** What the runtime publishes. Node-RED before 4.0 tells nobody that it is connected again. */
+  /** Messages from the runtime. Only newer versions of Node-RED report a reconnection. */
   comms: {
     subscribe(topic: string, listener: (topic: string, data?: { text?: unknown }) => void): void;
     unsubscribe(topic: string, listener: () => void): void;

@@ -1,6 +1,6 @@
 import type { Completion, TypedInputType } from './editor';
 
-/** Where `msg.sms` of a message comes from, and what it has there. */
+/** Properties of `msg.sms` by the nodes that set them. */
 const properties: Readonly<Record<string, readonly string[]>> = {
   'sms-in, sms-status': [
     'from',
@@ -25,7 +25,7 @@ const completions = Object.entries(properties).flatMap(([source, names]) =>
   names.map((name) => ({ value: `sms.${name}`, source })),
 );
 
-/** The type `msg` of a TypedInput as Node-RED has it, which also offers what the nodes of this package put into a message. */
+/** Returns Node-RED's own TypedInput type `msg`, with completions for the properties of `msg.sms`. */
 export function createMsgType(): TypedInputType {
   const probe = $('<input type="text">')
     .appendTo($('<div>'))

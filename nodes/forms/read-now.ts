@@ -1,7 +1,7 @@
 import type { EditorNode } from './editor';
 import { text } from './shared';
 
-/** The `button` of a node that reads: it triggers a read, as the button of the core node *inject* triggers a message. */
+/** A `button` that triggers a read, as the button of the core node *inject* triggers a message. */
 export const readNowButton = {
   enabled(this: EditorNode): boolean {
     return !this.changed;

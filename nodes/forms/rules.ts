@@ -11,16 +11,16 @@ import { isPath, isPublicUrl, parsePath } from '../runtime/callback-path';
 
 const lengths = limits['sms-account'].maxLength;
 
-/** Why a form refuses a value: the key of a text, and what fills its places. */
+/** The reason why a form refuses a value: a catalog key with its parameters. */
 export interface Refusal {
   key: string;
   params?: Readonly<Record<string, string | number>>;
 }
 
-/** What a form says of a value; `undefined` when it is in order. */
+/** The result of a check: `undefined` if the value is right. */
 export type Verdict = Refusal | undefined;
 
-/** Where the words of the runtime, which speak of a node from afar, are not those for the field that one is looking at. */
+/** Words of a form for errors whose own words fit only outside the form. */
 const wordsOfForms: { readonly [Reason in SmsErrorReason]?: string } = {
   baseUrlMissing: 'sms-account.form.baseUrlMissing',
   baseUrlInvalid: 'sms-account.form.baseUrlInvalid',
@@ -35,12 +35,12 @@ const wordsOfForms: { readonly [Reason in SmsErrorReason]?: string } = {
   timeZoneUnknown: 'sms-account.form.timeZone',
 };
 
-/** What blank stands for (a default, or no limit) is never wrong. */
+/** Checks a number. A blank value is right, because it means a default or no limit. */
 export function checkNumber(value: unknown, range: Range): Verdict {
   return isBlank(value) ? undefined : checkGivenNumber(value, range);
 }
 
-/** Where blank stands for nothing, it is wrong as well. */
+/** Checks a number that cannot be blank. */
 export function checkGivenNumber(value: unknown, range: Range): Verdict {
   if (isEnv(value) || isInRange(value, range)) return undefined;
   const kind = range.whole ? 'whole' : 'number';
@@ -63,17 +63,17 @@ export function checkBaseUrl(value: unknown, allowHttp: boolean): Verdict {
   return judge(value, (text) => parseBaseUrl(text, allowHttp));
 }
 
-/** The address of a single call (§3, §4) goes on behind the base URL. */
+/** The part of the address of a single call (§3, §4) that follows the base URL. */
 const call = /\/api\/\d\/sms\//;
 
-/** What is meant by an address that is no base URL, though it holds one: that of a single call, or one without its scheme. */
+/** Finds the base URL in an address of a single call, or in an address without a scheme. */
 export function mendBaseUrl(value: unknown): { key: string; url: string } | undefined {
   const given = String(value ?? '').trim();
   const hasScheme = given.includes('://');
   const address = hasScheme ? given : `https://${given}`;
   if (isEnv(given) || !URL.canParse(address)) return undefined;
   const { protocol, host, hostname, pathname } = new URL(address);
-  // Any word could be a host.
+  // A single word could be a host, so it needs a scheme.
   if (!hasScheme && !isLoopback(hostname) && !hostname.includes('.')) return undefined;
   const end = pathname.search(call);
   if (hasScheme && end < 0) return undefined;
@@ -82,19 +82,19 @@ export function mendBaseUrl(value: unknown): { key: string; url: string } | unde
   return { url, key: end < 0 ? 'sms-account.form.baseUrlScheme' : 'sms-account.form.baseUrlCall' };
 }
 
-/** One of the two times of quiet hours; of the other its own field tells whether it is a time. */
+/** Checks one of the two times of quiet hours. The field of the other time checks that one. */
 export function checkQuietTime(setting: 'quietFrom' | 'quietTo', value: unknown, other: unknown): Verdict {
   const own = judge(value, (text) => parseTimeOfDay(setting, text));
   const isOtherKnown = !isEnv(other) && attempt(() => parseTimeOfDay(setting, other)) === undefined;
   return own ?? (isOtherKnown ? judge(value, (text) => parseQuietHours(text, other, 'UTC')) : undefined);
 }
 
-/** Whether a fixed text is a time. One that is past, or too far ahead yet, may be in order as a message comes. */
+/** Checks that a text is a time. A time that is past or far ahead today can be right when a message comes. */
 export function checkAt(value: unknown): Verdict {
   return judge(value, (text) => parseAt(text, 'UTC', Number.MAX_SAFE_INTEGER));
 }
 
-/** What is likely to be a slip in recipients, though it can be sent. */
+/** Finds a probable mistake in recipients that can be sent. */
 export function adviseRecipients(value: string): Verdict {
   if (isEnv(value)) return undefined;
   const groups = value.split(/[,;\n]/).map((group) => group.trim().split(/\s+/));
@@ -107,7 +107,7 @@ export function adviseRecipients(value: string): Verdict {
   return undefined;
 }
 
-/** Whether a fixed text can be sent. What is wrong about the limits themselves is said beside them. */
+/** Checks a fixed body. The fields of the limits check the limits themselves. */
 export function checkText(
   body: string,
   contentType: unknown,
@@ -128,7 +128,7 @@ export function checkCallbackUrl(value: unknown, field: 'callbackUrl' | 'callbac
   return judge(value, (text) => formatCallbackUrl(text, field));
 }
 
-/** What the fields of an e-mail callback hold. */
+/** The fields of an e-mail callback. */
 export interface Mail {
   mailto?: unknown;
   subject?: unknown;
@@ -155,12 +155,12 @@ function judgeBy(parse: (value: string) => unknown): (value: unknown) => Verdict
   return (value) => judge(value, parse);
 }
 
-/** The same where blank stands for nothing, which the runtime leaves out before it looks at the others. */
+/** As {@link judgeBy}, for values that the runtime leaves out if they are blank. */
 function judgeGivenBy(parse: (value: string) => unknown): (value: unknown) => Verdict {
   return (value) => (isBlank(value) ? undefined : judge(value, parse));
 }
 
-/** Has the runtime judge a value, unless it is not known yet. */
+/** Checks a value as the runtime does, unless an environment variable gives it at run time. */
 function judge(value: unknown, parse: (value: string) => unknown): Verdict {
   return isEnv(value) ? undefined : attempt(() => parse(value as string));
 }

@@ -157,7 +157,7 @@ export function field(property: string): JQuery {
   return $(`#node-input-${property}`);
 }
 
-/** Shows what belongs to the choices in the common rows. */
+/** Shows the rows, hints and warnings that belong to the choices. */
 function updateRows(node: EditorNode): void {
   $('#sms-to-hint').toggle(['msg', 'str'].includes(String(field('toType').val())));
   const advice = field('toType').val() === 'str' ? adviseRecipients(String(field('to').val())) : undefined;

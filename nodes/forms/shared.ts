@@ -6,18 +6,18 @@ import { checkNumber, type Verdict } from './rules';
 
 const catalogs = '@messaging-service/node-red-sms/';
 
-/** The types of a TypedInput whose value is looked up or worked out for each message. */
+/** The types of a TypedInput whose value the runtime evaluates for each message. */
 export const fromFlow = ['msg', 'flow', 'global', 'env', 'jsonata'];
 
-/** What `RED.nodes` gives for a configuration node that is yet to be made. */
+/** The value of a configuration node property if *Add new* is chosen. */
 const toBeAdded = '_ADD_';
 
-/** The text of a catalog key such as `sms-send.label.to`, whose first part names the catalog. */
+/** Looks up a catalog key such as `sms-send.label.to`, whose first part names the catalog. */
 export function text(key: string, params?: TextParams): string {
   return RED._(`${catalogs}${key.split('.')[0]}:${key}`, params);
 }
 
-/** The language of the editor; absent: that of the browser, where that is none. */
+/** Returns the language of the editor, or `undefined` (the language of the browser) if its name is invalid. */
 export function language(): string | undefined {
   try {
     return Intl.getCanonicalLocales(RED.i18n.lang())[0];
@@ -34,30 +34,30 @@ export function explainConnection({ name, settings }: NonNullable<StateReport['c
 
 const mostNames = 5;
 
-/** The first of some names, since there may be hundreds. */
+/** Lists the first names, because there can be hundreds. */
 export function listNames(names: readonly string[]): string {
   return names.slice(0, mostNames).join(', ') + (names.length > mostNames ? ' …' : '');
 }
 
-/** A verdict as Node-RED takes it from a `validate`. */
+/** Converts a verdict to the result of a `validate`. */
 export function tell(verdict: Verdict): true | string {
   if (verdict === undefined) return true;
   const { key, params = {} } = verdict;
-  // The errors name a field as the flow file does; a person reads what the form calls it.
+  // Errors name a property, and the form shows its label instead.
   const words = text(
     key,
     typeof params.field === 'string' ? { ...params, field: text(`sms-send.label.${params.field}`) } : params,
   );
-  // Errors of the runtime say so, but a form speaks before anything is sent.
+  // This sentence of a runtime error makes no sense in a form, before anything is sent.
   return words.replace(text('sms-account.form.nothingSent'), '').replace('  ', ' ').trim();
 }
 
-/** A `validate` for a number. */
+/** Creates a `validate` for a number. */
 export function numberIn(range: Range): (value: unknown, options: object) => true | string {
   return (value, _options) => tell(checkNumber(value, range));
 }
 
-/** true, or why a TypedInput's value of a type cannot be evaluated. Literal text is never at fault here. */
+/** Returns true, or the reason why a value of a type cannot be evaluated. Fixed text is always right. */
 export function checkTyped(value: unknown, type: string): true | string {
   if (value === undefined) return true;
   if (['num', 'bool', 'json'].includes(type)) {
@@ -70,26 +70,26 @@ export function checkTyped(value: unknown, type: string): true | string {
   return type === 'env' ? true : RED.utils.validateTypedProperty(value, type, {});
 }
 
-/** A `validate` for a property of which no fixed value is wrong. */
+/** Creates a `validate` for a property that accepts any fixed value. */
 export function typed(property: string): (this: EditorNode, value: unknown, options: object) => true | string {
   return function (value, _options) {
     return checkTyped(value, typeIn(this, property));
   };
 }
 
-/** The type of a TypedInput property, as {@link valueIn} finds it. */
+/** Returns the type of a TypedInput property, as {@link valueIn} finds it. */
 export function typeIn(node: EditorNode, property: string): string {
   return String(valueIn(node, `${property}Type`));
 }
 
-/** The value of a property: as it stands in the open form, else as saved, else the default, which the runtime takes, too. */
+/** Returns the value of a property: from the open form, or else as saved, or else its default. */
 export function valueIn(node: EditorNode, property: string): unknown {
   const field = openField(node, property);
   if (!field) return node[property] === undefined ? defaultOf(node, property) : node[property];
   return field.attr('type') === 'checkbox' ? field.prop('checked') : field.val();
 }
 
-/** What stands for a property that a flow lacks: where it has another type, the default is none of that type. */
+/** Returns the default of a property that a flow lacks, or blank if the flow gives it another type. */
 function defaultOf(node: EditorNode, property: string): PropertyDefinition['value'] {
   const { defaults } = node._def;
   const type = node[`${property}Type`];
@@ -103,24 +103,24 @@ function openField(node: EditorNode, property: string): JQuery | undefined {
   return field.length === 0 ? undefined : field;
 }
 
-/** The field of a property: named by its id, or if the editor must not save the field itself, by an attribute. */
+/** Finds the field of a property by its id, or by an attribute if the editor must not save the field itself. */
 function findField(form: JQuery, prefix: string, property: string): JQuery {
   return form.find(`#${prefix}-${property}, [data-sms-property="${property}"]`);
 }
 
-/** Whether the runtime has `other` when it has `node`: neither is it disabled, nor its flow unless both stand there. */
+/** Whether `other` runs if `node` runs: neither `other` nor its flow is disabled, unless both are in that flow. */
 export function runsBeside(node: EditorNode, other: EditorNode): boolean {
   return !other.d && (other.z === node.z || !RED.nodes.workspace(other.z)?.disabled);
 }
 
-/** Whether a node of a type runs that has one of these accounts. */
+/** Whether a node of a type runs with one of these accounts. */
 export function isUsedBy(type: string, accounts: readonly string[]): boolean {
   return RED.nodes
     .filterNodes({ type })
     .some(({ account, d, z }) => accounts.includes(String(account)) && !d && !RED.nodes.workspace(z)?.disabled);
 }
 
-/** An `onadd` that chooses the account of a new node where there is only one to choose. */
+/** An `onadd` that chooses the account of a new node if there is only one. */
 export function chooseOnlyAccount(this: EditorNode): void {
   const accounts: EditorNode[] = [];
   RED.nodes.eachConfig((candidate) => {
@@ -131,7 +131,7 @@ export function chooseOnlyAccount(this: EditorNode): void {
   if (only && accounts.length === 1 && isBlank(this.account)) this.account = only.id;
 }
 
-/** Puts the defaults into the open form where a flow written by hand, or by an older version, lacks a property. Call it first in `oneditprepare`. */
+/** Fills in defaults for properties that a hand-written flow lacks. Call it first in `oneditprepare`. */
 export function fillDefaults(node: EditorNode): void {
   for (const [property, { type }] of Object.entries(node._def.defaults)) {
     const value = defaultOf(node, property);
@@ -143,13 +143,13 @@ export function fillDefaults(node: EditorNode): void {
 }
 
 /**
- * Makes an open form complete: names its fields for a screen reader, explains each wrong value below its field, says
- * which unit a number has, and unfolds what holds a wrong or changed value. Call it last in `oneditprepare`.
+ * Completes an open form: names its fields for screen readers, explains wrong values below their fields, adds units of
+ * numbers, and unfolds groups with wrong or changed values. Call it last in `oneditprepare`.
  */
 export function prepare(node: EditorNode): void {
   const prefix = prefixOf(node);
   const form = $(`#${prefix}-name`).closest('.sms-form');
-  // Without it, Japanese is broken within its words.
+  // The language lets the browser break Japanese lines between words.
   form.attr({ 'data-sms-node': node.id, 'data-sms-prefix': prefix, lang: language() });
   const { defaults, credentials = {} } = node._def;
   const checks = [...Object.entries(defaults), ...Object.entries(credentials)].flatMap(([property, definition]) => {
@@ -174,7 +174,7 @@ export function prepare(node: EditorNode): void {
   }
 }
 
-/** Names a field and ties to it what is said about it. Returns what brings its complaint up to date. */
+/** Links a field with its label, hints and complaint. Returns a function that updates the complaint. */
 function prepareField(
   node: EditorNode,
   form: JQuery,
@@ -191,7 +191,7 @@ function prepareField(
     // The button that chooses the type names the field too, because it can be all that the field shows.
     const chooser = input.next('.red-ui-typedInput-container').find('.red-ui-typedInput-type-select');
     chooser.attr({ id: `${id}-chooser`, 'aria-labelledby': `${id}-label ${id}-chooser` });
-    // The TypedInput itself follows only the keys.
+    // The TypedInput itself updates its value only on key events.
     visible.on('input', () => input.val(input.typedInput('value')));
   }
   const field = input.closest('.sms-field');
@@ -206,7 +206,7 @@ function prepareField(
     if (element.id === '') element.id = `${id}-about-${index}`;
   }
   return () => {
-    // Blank stands for the default where a number is asked for, and for nothing where a name is.
+    // A blank number means the default, but a blank name has no meaning.
     if (byDefault !== undefined && visible[0] !== input[0]) {
       visible.attr('placeholder', fromFlow.includes(typeIn(node, property)) ? '' : byDefault);
     }
@@ -214,7 +214,7 @@ function prepareField(
     const wrong = reason !== '';
     if (line.text() !== reason) line.text(reason);
     line.toggle(wrong);
-    // What belongs to another choice stays in sight while it is wrong, since the node refuses it all the same.
+    // A wrong row stays visible even if its choice is hidden, because the node refuses its value anyway.
     input.closest('.form-row').toggleClass('sms-wrong', wrong);
     const about = [...(wrong ? line : []), ...field.children('.sms-unit, .sms-hint').filter(isShown)].map(
       ({ id }) => id,
@@ -240,13 +240,13 @@ function explain(node: EditorNode, definition: PropertyDefinition | CredentialDe
   return typeof result === 'string' ? result : '';
 }
 
-/** Says the unit of a number in the form that agrees with it. */
+/** Shows the unit of each number, in singular or plural. */
 function prepareUnits(form: JQuery): void {
   const update = () => {
     for (const element of form.find('.sms-unit')) {
       const number = $(element).prev('input');
       const given = String(number.val() || number.attr('placeholder'));
-      // Of what is not known yet there are several.
+      // Unknown numbers take the plural.
       const count = given.trim() === '' || Number.isNaN(Number(given)) ? 5 : Number(given);
       $(element).text(text(`sms-account.unit.${element.dataset.smsUnit}`, { count }));
     }
@@ -255,11 +255,11 @@ function prepareUnits(form: JQuery): void {
   update();
 }
 
-/** The buttons beside a configuration node are links without an address, which no key reaches and nothing names. */
+/** Makes the buttons beside a configuration node reachable by keyboard, and names them: they are only links. */
 function prepareButtons(form: JQuery): void {
   const buttons = form.find('a.red-ui-button[id*="-btn-"]');
   for (const element of buttons) {
-    // The label itself is written after the form is prepared.
+    // Node-RED translates the label only after the form is prepared.
     const label = $(element).closest('.form-row').find('label [data-i18n]').attr('data-i18n') ?? '';
     const name = label.includes(':') ? RED._(label) : text(label);
     const key = element.id.endsWith('-add') ? 'sms-account.label.add' : 'sms-account.label.edit';
@@ -272,7 +272,7 @@ function prepareButtons(form: JQuery): void {
   });
 }
 
-/** Shows what belongs to the acknowledgement by the flow, and gives the node its input then. */
+/** Shows the rows for acknowledgement by the flow, and sets the number of inputs. */
 export function prepareAcknowledge(): void {
   $('#node-input-acknowledge')
     .on('change', (event) => {
@@ -284,9 +284,9 @@ export function prepareAcknowledge(): void {
 }
 
 /**
- * The choice between an interval and the input, which the flow file holds as an interval of 0.
+ * Prepares the choice between an interval and the input, which is saved as an interval of 0.
  *
- * @param offeredSeconds to whoever chooses an interval
+ * @param offeredSeconds interval that a user gets by choosing *at an interval of*
  */
 export function prepareTrigger({ byDefault }: Setting, offeredSeconds: number): void {
   const interval = $('#node-input-interval');
@@ -306,7 +306,7 @@ export function prepareTrigger({ byDefault }: Setting, offeredSeconds: number): 
   update();
 }
 
-/** The element that takes the keyboard focus for a field, which for a TypedInput is not the field itself. */
+/** Returns the element that takes the keyboard focus: of a TypedInput, its inner input. */
 function focusTarget(input: JQuery): JQuery {
   const typedInput = input.next('.red-ui-typedInput-container').find('.red-ui-typedInput-input');
   return typedInput.length > 0 ? typedInput : input;

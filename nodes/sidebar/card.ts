@@ -8,16 +8,16 @@ import type { PagedList } from './paged-list';
 import { forgetFormer, tell } from './server';
 import { formatAge, formatAhead, formatMoment, formatNumber, keepTogether, say } from './wording';
 
-/** An account of the editor, of the runtime, or of both. */
+/** An account that the editor knows, or the runtime, or both. */
 export interface ShownAccount {
   /** Id of its first node. */
   id: string;
   label: string;
-  /** Labels of the other nodes that count as one with it. */
+  /** Labels of the other nodes of the same account. */
   others: readonly string[];
-  /** Id of the node whose form can be opened. */
+  /** Id of the node that the pencil opens. */
   editable?: string;
-  /** Absent: it is not deployed. */
+  /** Absent if the account is not deployed. */
   running?: RunningAccount;
   isDisabled: boolean;
 }
@@ -31,12 +31,12 @@ interface Shelf {
   label: HTMLElement;
   count: HTMLElement;
   age: HTMLElement;
-  /** How many it has held when it was last shown. */
-  held: number;
+  /** Number of entries when it was last shown. */
+  total: number;
   list?: PagedList;
 }
 
-/** What is told of a part of an account, and whether that needs a person. */
+/** The activity of one part of an account. */
 interface Line {
   name: string;
   level: 'good' | 'warning' | 'bad';
@@ -44,7 +44,7 @@ interface Line {
   times?: readonly string[];
 }
 
-/** What goes on in one account: first what needs a person. */
+/** Shows one account. Problems and entries that wait for a decision come first. */
 export class Card {
   readonly element: HTMLElement;
   readonly #dot = element('span', { class: 'sms-dot', 'aria-hidden': 'true' });
@@ -67,7 +67,7 @@ export class Card {
   readonly #now: () => number;
   #account: ShownAccount;
 
-  /** @param now by the clock of the server */
+  /** @param now time of the server, in ms since 1970 */
   constructor(account: ShownAccount, now: () => number) {
     this.#account = account;
     this.#now = now;
@@ -112,7 +112,7 @@ export class Card {
     );
   }
 
-  /** Shows what is known now, and reads the lists anew that are open. */
+  /** Shows a new report, and reads the open lists again. */
   update(account: ShownAccount, isEditing: boolean): void {
     this.#account = account;
     const { label, running, editable } = account;
@@ -124,12 +124,12 @@ export class Card {
     setText(this.#note, this.#explain());
     show(this.#note, this.#note.textContent !== '');
     show(this.#details, running?.state !== undefined);
-    const before = this.#shelves.optOuts.held;
+    const before = this.#shelves.optOuts.total;
     this.tick();
     for (const [name, shelf] of Object.entries(this.#shelves)) {
       if (!running?.state || shelf.heading.hidden) close(shelf);
-      // To read who has opted out is a step, of which the editor is told.
-      else if (name !== 'optOuts' || shelf.held !== before) void shelf.list?.refresh();
+      // Reading the opted-out numbers notifies the editor of a change, so an unchanged list is not read again.
+      else if (name !== 'optOuts' || shelf.total !== before) void shelf.list?.refresh();
     }
   }
 
@@ -138,7 +138,7 @@ export class Card {
     return this.#dot.dataset.health === 'bad';
   }
 
-  /** Time has passed. */
+  /** Updates ages and times. */
   tick(): void {
     const { running } = this.#account;
     const state = running?.state;
@@ -181,7 +181,7 @@ export class Card {
     return say(isDisabled ? 'disabled' : 'notDeployed');
   }
 
-  /** What the account does, and what keeps it from that. */
+  /** Lists what the account does, and its problems. */
   #listLines({ failures, ids, optOut }: RunningAccount, { polls, sends, store }: StateReport): Line[] {
     const now = this.#now();
     const lines: Line[] = [];
@@ -262,11 +262,11 @@ export class Card {
     for (const name of shelfNames) {
       const shelf = this.#shelves[name];
       const { count, age, heading, label } = shelf;
-      shelf.held = counts[name];
+      shelf.total = counts[name];
       setText(label, say(`shelf.${name}`));
       setText(count, formatNumber(counts[name]));
       heading.dataset.count = String(counts[name]);
-      // Whoever looks at a list sees that nothing is left.
+      // An open list stays, and shows that it is empty.
       show(heading, counts[name] > 0 || shelf.list !== undefined || (name === 'optOuts' && isAsked));
       const oldestAt = name === 'kept' ? sends.oldestKeptAt : undefined;
       if (name === 'optOuts' && !isAsked) setText(age, say('optOuts.off'));
@@ -297,7 +297,7 @@ export class Card {
       age,
       count,
     );
-    const shelf: Shelf = { heading, panel, label, count, age, held: 0 };
+    const shelf: Shelf = { heading, panel, label, count, age, total: 0 };
     show(panel, false);
     heading.addEventListener('click', () => {
       if (shelf.list) {
@@ -315,7 +315,7 @@ export class Card {
   }
 }
 
-/** Private texts stay nowhere that nobody looks at. */
+/** Closes a list, and removes its private bodies from the page. */
 function close(shelf: Shelf): void {
   show(shelf.panel, false);
   shelf.heading.setAttribute('aria-expanded', 'false');
@@ -323,10 +323,10 @@ function close(shelf: Shelf): void {
   delete shelf.list;
 }
 
-/** What is told in a line. */
+/** A name and a value in one line. */
 type Fact = readonly [name: string, value: string];
 
-/** What there is none of is not worth a line. */
+/** Returns a line for a count, or none for 0. */
 function countFact(key: string, count = 0, more = ''): Fact[] {
   return count > 0 ? [[say(key), `${formatNumber(count)}${more}`]] : [];
 }

@@ -1,14 +1,14 @@
 import { button, element, icon } from './element';
 
-/** What can be chosen. */
+/** An action that a user can choose. */
 export interface Choice<Name extends string> {
   name: Name;
   label: string;
-  /** Asked first, where it cannot be undone. */
+  /** Confirmation that the action needs. */
   question?: string;
 }
 
-/** Buttons for what can be done about something; in their place a question, while one is asked. */
+/** Buttons for actions. A button that needs confirmation shows its question in place of all buttons. */
 export class Choices<Name extends string> {
   readonly element = element('div', { class: 'sms-actions' });
   readonly #onChosen: (name: Name) => void;
@@ -17,13 +17,13 @@ export class Choices<Name extends string> {
   /** The entry that the buttons are about, for a screen reader; blank if they are about all. */
   #subject = '';
 
-  /** @param onChosen somebody wants something done, and has been asked where that is needed */
+  /** @param onChosen called after the confirmation, if the action needs one */
   constructor(choices: readonly Choice<Name>[], onChosen: (name: Name) => void) {
     this.#onChosen = onChosen;
     this.offer(choices);
   }
 
-  /** Others can be chosen. A question that is being asked stays. */
+  /** Changes the actions. An open question stays. */
   offer(choices: readonly Choice<Name>[]): void {
     if (JSON.stringify(choices) === JSON.stringify(this.#choices)) return;
     this.#choices = choices;
@@ -37,11 +37,11 @@ export class Choices<Name extends string> {
     if (!this.element.dataset.asks) this.#show();
   }
 
-  /** Whether what was chosen is being done. */
+  /** Shows that an action is in progress. */
   setBusy(isBusy: boolean): void {
     this.#isBusy = isBusy;
     this.element.setAttribute('aria-busy', String(isBusy));
-    // One that is disabled would lose the focus.
+    // A disabled button would lose the focus.
     for (const one of this.element.querySelectorAll('button')) one.setAttribute('aria-disabled', String(isBusy));
     if (isBusy || !this.element.dataset.asks) return;
     const hadFocus = this.element.contains(document.activeElement);

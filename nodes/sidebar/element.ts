@@ -1,6 +1,6 @@
 type Attributes = Readonly<Record<string, string | ((event: Event) => void)>>;
 
-/** Makes an element. A function among the attributes is called on the event of that name. */
+/** Creates an element. A function among the attributes listens to the event of that name. */
 export function element<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},
@@ -15,12 +15,12 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** A picture that says nothing of its own. */
+/** Creates an icon that screen readers skip. */
 export function icon(name: string): HTMLElement {
   return element('i', { class: `fa fa-${name}`, 'aria-hidden': 'true' });
 }
 
-/** A button of the editor. */
+/** Creates a button in the style of the editor. */
 export function button(label: string, onClick: () => void, attributes: Attributes = {}): HTMLButtonElement {
   return element(
     'button',
@@ -29,17 +29,17 @@ export function button(label: string, onClick: () => void, attributes: Attribute
   );
 }
 
-/** Changes a text only when it is another, so that nothing is announced or drawn anew for nothing. */
+/** Sets a text only if it differs, so that screen readers do not announce it again. */
 export function setText(on: HTMLElement, text: string): void {
   if (on.textContent !== text) on.textContent = text;
 }
 
-/** Shows or hides. */
+/** Shows or hides an element. */
 export function show(shown: HTMLElement, isShown: boolean): void {
   shown.hidden = !isShown;
 }
 
-/** Puts children in this order, and moves none that is in its place: whoever has the focus keeps it. */
+/** Puts children in order. A child in its place is not moved, so it keeps the focus. */
 export function arrange(parent: HTMLElement, children: readonly HTMLElement[]): void {
   const wanted = new Set<Element>(children);
   for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();

@@ -8,10 +8,10 @@ import { formatNumber, say } from './wording';
 const pageLength = 20;
 
 /**
- * The entries of an account in one state.
+ * Creates the list of the entries of an account in one state.
  *
  * @param account id of one of its nodes
- * @param now by the clock of the server
+ * @param now time of the server, in ms since 1970
  */
 export function listEntries(account: string, state: EntryStateName, now: () => number): PagedList<EntriesReport> {
   let rows = new Map<string, EntryRow>();

@@ -3,13 +3,13 @@ import { type Choice, Choices } from './choices';
 import { element, setText } from './element';
 import { formatAge, formatMoment, formatNumber, say } from './wording';
 
-/** What can be done about an entry, and whether it is asked for first, since it cannot be undone. */
+/** The actions on an entry by its state, and whether they need confirmation because they cannot be undone. */
 const actions: Readonly<Record<EntryStateName, readonly (readonly [action: EntryActionName, isAsked: boolean])[]>> = {
   kept: [
     ['send', false],
     ['discard', true],
   ],
-  // It may have been sent already.
+  // Sending again needs confirmation, because the message might have arrived.
   uncertain: [
     ['send', true],
     ['markSent', true],
@@ -21,7 +21,7 @@ const actions: Readonly<Record<EntryStateName, readonly (readonly [action: Entry
   ],
 };
 
-/** What can be done about one entry of a state, or about all, which is asked for first. */
+/** Returns the actions on one entry of a state, or on all entries, which all need confirmation. */
 export function choicesFor(state: EntryStateName, all?: number): Choice<EntryActionName>[] {
   return actions[state].map(([name, isAsked]) => {
     const key = state === 'uncertain' && name === 'send' ? 'sendAgain' : name;
@@ -36,7 +36,7 @@ export function choicesFor(state: EntryStateName, all?: number): Choice<EntryAct
 const longestText = 1_000;
 const mostRecipients = 3;
 
-/** One entry, with what can be done about it. */
+/** Shows one entry with its actions. */
 export class EntryRow {
   readonly element = element('li', { class: 'sms-entry' });
   readonly choices: Choices<EntryActionName>;
@@ -45,13 +45,13 @@ export class EntryRow {
   readonly #choices: readonly Choice<EntryActionName>[];
   #shown = '';
 
-  /** @param onDecided somebody wants something done, and has been asked where that is needed */
+  /** @param onDecided called after the confirmation, if the action needs one */
   constructor(state: EntryStateName, onDecided: (action: EntryActionName) => void) {
     this.#choices = choicesFor(state);
     this.choices = new Choices(this.#choices, onDecided);
   }
 
-  /** @param now by the clock of the server */
+  /** @param now time of the server, in ms since 1970 */
   update(entry: EntryReport, now: number): void {
     const { at, dueAt, leftAt } = entry;
     const shown = JSON.stringify(entry);
@@ -73,7 +73,7 @@ export class EntryRow {
     if (dueAt || leftAt) parts.push(this.#leaves);
     if (key !== undefined) parts.push(element('div', { class: 'sms-muted' }, say('key', { key })));
     if (error) parts.push(element('div', { class: 'sms-muted' }, error.message));
-    // It goes by itself to the first that takes it.
+    // The account delivers such an entry automatically to the first node that receives it.
     if (node === '') parts.push(element('div', { class: 'sms-muted' }, say('noNode')));
     this.choices.describe(describeParties(entry));
     this.choices.offer(this.#choices.filter(({ name }) => node !== '' || name !== 'deliver'));
@@ -91,7 +91,7 @@ export class EntryRow {
   }
 }
 
-/** Who wrote it, or whom it goes to. */
+/** Names the sender or the recipients. */
 function describeParties({ to = [], from }: EntryReport): string {
   const listed = to.slice(0, mostRecipients).join(', ');
   const more = to.length > mostRecipients ? ` +${to.length - mostRecipients}` : '';

@@ -8,10 +8,10 @@ import { formatMoment, formatNumber, say } from './wording';
 
 const pageLength = 200;
 
-/** Typing goes on for so long before it is searched for. */
+/** Delay between typing and the search. */
 const typingMs = 300;
 
-/** Numbers in one request. */
+/** Maximum of numbers in one request. */
 const mostNumbers = 10_000;
 
 const mostSkipped = 5;
@@ -20,10 +20,10 @@ const longestSkipped = 20;
 type OptOut = OptOutsReport['optouts'][number];
 
 /**
- * Who has opted out of an account, to be searched, added to and taken off.
+ * Creates the list of opted-out numbers, with search, import and export.
  *
  * @param account id of one of its nodes
- * @param now by the clock of the server
+ * @param now time of the server, in ms since 1970
  */
 export function listOptOuts(account: string, now: () => number): PagedList<OptOutsReport> {
   const name = say('optOuts.number');
@@ -59,7 +59,7 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
     return element('li', { class: 'sms-entry sms-opt-out' }, element('strong', {}, msisdn), since, how, remove.element);
   }
 
-  /** @param lines each with a number in front, such as those of a CSV file */
+  /** @param lines lines that begin with a number, e.g. of a CSV file */
   async function add(lines: readonly string[]): Promise<void> {
     const given = lines.map((line) => firstField(line)).filter((item) => item !== '' && item !== 'msisdn');
     const numbers = [...new Set(given.flatMap((item) => parseMsisdn(item) ?? []))];
@@ -82,7 +82,7 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
       const more = skipped.length > mostSkipped ? ` +${formatNumber(skipped.length - mostSkipped)}` : '';
       words.push(say('optOuts.skipped', { items: `${items.join(', ')}${more}` }));
     } else if (numbers.length === 0) words.push(say('optOuts.nothing'));
-    // What is searched for may be something else.
+    // An earlier search could hide the new numbers.
     if (added > 0) field.value = '';
     await list.restart();
     list.say(words.join(' '));
@@ -102,7 +102,7 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
   let timer: number | undefined;
   field.addEventListener('input', () => {
     clearTimeout(timer);
-    // Not with the search: somebody may have been told something by then.
+    // The message is cleared now and not with the later search, which could clear a newer message.
     list.say('');
     timer = window.setTimeout(() => void list.restart(), typingMs);
   });
@@ -113,7 +113,7 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
   field.addEventListener('keydown', ({ key }) => key === 'Enter' && addTyped());
   file.addEventListener('change', async () => {
     const text = (await file.files?.[0]?.text()) ?? '';
-    // The same file again is a change, too.
+    // Without this, choosing the same file again would not be a change.
     file.value = '';
     await add(text.split(/\r\n?|\n/));
   });
@@ -134,7 +134,7 @@ function explain(answer: Parameters<typeof tell>[0]): string {
   return tell(answer, { denied: 'deniedOptOuts' });
 }
 
-/** Of a line of a CSV file, whichever way its fields are separated. */
+/** Returns the first field of a line of a CSV file with any separator. */
 function firstField(line: string): string {
   return (line.replace(/^[\uFEFF"]+/, '').split(/[",;\t]/, 1)[0] ?? '').trim();
 }

@@ -2,30 +2,30 @@ import { arrange, button, element, setText, show } from './element';
 import { type Answer, tell } from './server';
 import { formatNumber, say } from './wording';
 
-/** Part of a list, as the server gives it. */
+/** One page of a list from the server. */
 interface Page {
   total: number;
   next?: string;
 }
 
-/** What a list is of. */
+/** The content of a list. */
 interface ListContent<Part extends Page> {
-  /** So many are shown at once, however many there are. */
+  /** Number of entries on a page. */
   length: number;
-  /** @param after the `next` of the page before; absent: from the first */
+  /** @param after `next` of the page before; absent for the first page */
   read(after: string | undefined): Promise<Answer<Part>>;
-  /** Rows for what is on a page. */
+  /** Creates the rows of a page. */
   draw(part: Part): HTMLElement[];
-  /** What is said where there is nothing. */
+  /** Words for an empty list. */
   empty(): string;
-  /** What is said to whoever may not see it. */
+  /** Words for a user without permission. */
   denied: string;
 }
 
-/** While the store is being opened. */
+/** Delay between requests while the store is being opened. */
 const askAgainMs = 1_000;
 
-/** A list, a page at a time. */
+/** A list that shows one page at a time. */
 export class PagedList<Part extends Page = Page> {
   readonly element = element('div', { class: 'sms-entries' });
   readonly #said = element('p', { class: 'sms-note', role: 'status', 'aria-live': 'polite' });
@@ -36,7 +36,7 @@ export class PagedList<Part extends Page = Page> {
   readonly #forward = button(say('page.forward'), () => this.#turn(1));
   readonly #pages = element('div', { class: 'sms-pages' }, this.#back, this.#range, this.#forward);
   readonly #content: ListContent<Part>;
-  /** Where the pages up to this one begin: the first of all at nowhere. */
+  /** Values of `after` for the pages up to this one. */
   #begins: (string | undefined)[] = [undefined];
   #next: string | undefined;
   #isReading = false;
@@ -49,18 +49,18 @@ export class PagedList<Part extends Page = Page> {
     show(this.#pages, false);
   }
 
-  /** Says what became of something. No space follows a Chinese or Japanese sentence. */
+  /** Shows a message. No space follows a Chinese or Japanese sentence. */
   say(words: string): void {
     setText(this.#said, words.replaceAll('。 ', '。'));
   }
 
-  /** Begins with the first page. */
+  /** Shows the first page. */
   restart(): Promise<void> {
     this.#begins = [undefined];
     return this.refresh();
   }
 
-  /** Reads the page that is shown anew; while it is being read, once more after that. */
+  /** Reads the current page again. If it is being read, it is read once more afterwards. */
   async refresh(): Promise<void> {
     this.#isStale = true;
     if (this.#isReading) return;
@@ -69,7 +69,7 @@ export class PagedList<Part extends Page = Page> {
       this.#isStale = false;
       const after = this.#begins.at(-1);
       const answer = await this.#content.read(after);
-      // Somebody has turned the page meanwhile.
+      // The user has turned the page in the meantime.
       if (after !== this.#begins.at(-1)) this.#isStale = true;
       else this.#take(answer);
     }
@@ -86,7 +86,7 @@ export class PagedList<Part extends Page = Page> {
       const isDenied = answer.refusal === 'denied';
       this.say(isDenied ? this.#content.denied : tell(answer));
       this.element.dataset.refused = answer.refusal;
-      // What may not be seen any more goes.
+      // Without permission, the rows are removed.
       if (isDenied) this.#list.replaceChildren();
       show(this.#pages, !isDenied && !this.#pages.hidden);
       show(this.#empty, false);
@@ -101,7 +101,7 @@ export class PagedList<Part extends Page = Page> {
     const focused = [...this.#list.children].findIndex((row) => row.contains(document.activeElement));
     const rows = this.#content.draw(part);
     if (rows.length === 0 && part.next === undefined && this.#begins.length > 1) {
-      // Everything on the last page has gone; what has been said by then stays.
+      // The last page is empty, so the page before is shown. The message stays.
       this.#begins.pop();
       void this.refresh();
       return;
@@ -120,7 +120,7 @@ export class PagedList<Part extends Page = Page> {
     show(this.#pages, this.#begins.length > 1 || part.next !== undefined);
     this.#back.disabled = this.#begins.length === 1;
     this.#forward.disabled = part.next === undefined;
-    // What had the focus is gone: whoever goes through the list by the keyboard goes on.
+    // If the focused row is gone, its neighbour gets the focus, so that keyboard users can continue.
     if (focused >= 0 && !this.#list.contains(document.activeElement)) {
       const neighbour = rows[Math.min(focused, rows.length - 1)]?.querySelector<HTMLElement>('.sms-actions button');
       (neighbour ?? this.element.parentElement?.querySelector<HTMLElement>('[aria-expanded]'))?.focus();

@@ -9,10 +9,10 @@ import type {
 } from '../runtime/account-report';
 import { say } from './wording';
 
-/** Why an answer is none: the permission is missing, what was asked for is not there, and so on. */
+/** The reason why a request failed. */
 export type Refusal = 'denied' | 'missing' | 'unfit' | 'opening' | 'unreachable' | 'failed';
 
-/** What was asked for, or why it is not to be had; `message` is what the server says of it. */
+/** The value of a request, or the reason of its failure with the server's message. */
 export type Answer<T> = { value: T } | Refused;
 
 interface Refused {
@@ -41,7 +41,7 @@ export function decide(account: string, entry: string, action: EntryActionName):
   return post(`${pathOf(account)}/entries/${encodeURIComponent(entry)}`, { action });
 }
 
-/** Does it to all that there are of a state, however long that takes. */
+/** Does an action to all entries of a state. It has no time limit. */
 export function decideAll(
   account: string,
   state: EntryStateName,
@@ -50,12 +50,12 @@ export function decideAll(
   return post(`${pathOf(account)}/entries`, { state, action }, 0);
 }
 
-/** @param search a part of the number; blank: all */
+/** @param search part of the numbers; blank for all */
 export function readOptOuts(account: string, search: string, next = ''): Promise<Answer<OptOutsReport>> {
   return ask(`${pathOf(account)}/optouts`, { data: { search, next } });
 }
 
-/** All of the list. */
+/** Reads the whole list. */
 export function readOptOutsAsCsv(account: string): Promise<Answer<string>> {
   return ask(`${pathOf(account)}/optouts`, { headers: { Accept: 'text/csv' }, dataType: 'text' });
 }
@@ -69,9 +69,9 @@ export function changeOptOuts(
 }
 
 /**
- * Says why something is not to be had.
+ * Explains the failure of a request.
  *
- * @param keys where the words depend on what was asked for
+ * @param keys catalog keys for reasons whose words depend on the request
  */
 export function tell({ refusal, message }: Refused, keys: { readonly [Of in Refusal]?: string } = {}): string {
   return message ?? say(`refusal.${keys[refusal] ?? refusal}`);
@@ -91,7 +91,7 @@ function post<T>(url: string, decision: object, timeout = timeoutMs): Promise<An
   return ask(url, { type: 'POST', contentType: 'application/json; charset=utf-8', data, timeout });
 }
 
-/** The editor's own way to ask, which knows where the admin API is and who is logged in. */
+/** Sends a request to the admin API. jQuery in the editor adds its address and the login. */
 async function ask<T>(url: string, settings: JQueryAjaxSettings = {}): Promise<Answer<T>> {
   try {
     return { value: await $.ajax({ url, cache: false, timeout: timeoutMs, ...settings }) };

@@ -9,10 +9,10 @@ import { say } from './wording';
 const tabId = 'sms';
 const showAction = 'sms:show-sidebar';
 
-/** How often what says how long ago something was is brought up to date. */
+/** Interval between updates of ages and times. */
 const tickMs = 5_000;
 
-/** The sidebar tab: a card for each account. It asks only while somebody can see it, and when there is something new. */
+/** The sidebar tab with one card per account. It reads a report only if it is visible and something has changed. */
 class Tab {
   readonly content = element('div', { class: 'sms-sidebar', lang: language() ?? '' });
   readonly #note = element('p', { class: 'sms-note', role: 'status', 'aria-live': 'polite' });
@@ -23,7 +23,7 @@ class Tab {
     this.#isOnScreen = entries.at(-1)?.isIntersecting === true;
     this.#look();
   });
-  /** Undoes what {@link start} does. */
+  /** Functions that undo {@link start}. */
   readonly #undo: (() => void)[] = [];
   #isOnScreen = false;
   #isEditing = false;
@@ -32,7 +32,7 @@ class Tab {
   #isDrawing = false;
   #report: AccountsReport | undefined;
   #refusal: Refusal | undefined;
-  /** How far the clock of the server is ahead of the browser's. */
+  /** Time by which the clock of the server is ahead of the browser's, in ms. */
   #aheadMs = 0;
 
   start(): void {
@@ -115,7 +115,7 @@ class Tab {
     this.#isReading = false;
   }
 
-  /** An import adds many nodes. */
+  /** Draws once after many events, e.g. those of an import. */
   #drawSoon(): void {
     if (this.#isDrawing) return;
     this.#isDrawing = true;
@@ -153,7 +153,7 @@ class Tab {
   }
 }
 
-/** Accounts in the order of the editor; then those that run and that it does not hold, such as copies in subflows. */
+/** Lists the accounts of the editor, and then running accounts that it does not know, such as copies in subflows. */
 function listAccounts(running: readonly RunningAccount[] | undefined): ShownAccount[] {
   if (!running) return [];
   const byId = new Map(running.flatMap((account) => account.ids.map((id) => [id, account] as const)));
@@ -179,13 +179,13 @@ function listAccounts(running: readonly RunningAccount[] | undefined): ShownAcco
   const held = new Set<string>();
   RED.nodes.eachConfig((node) => {
     if (node.type !== 'sms-account') return;
-    // What is in a subflow runs only as copies of it.
+    // A node in a subflow template does not run: its copies do.
     if (RED.nodes.subflow(node.z)) return;
     held.add(node.id);
     list(node, byId.get(node.id));
   });
   for (const account of running) if (!account.ids.some((id) => held.has(id))) list(undefined, account);
-  // Copies in subflows have a card of their own only where nobody else has their login.
+  // A copy in a subflow has a separate card only if no other node has its login.
   for (const { running: account, editable, others } of listed.values()) {
     account?.ids.forEach((id, index) => {
       if (!held.has(id) && (editable !== undefined || index > 0)) others.push(account.names[index] || say('account'));
@@ -196,7 +196,7 @@ function listAccounts(running: readonly RunningAccount[] | undefined): ShownAcco
 
 let tab: Tab | undefined;
 
-/** Puts the tab into the sidebar. */
+/** Adds the tab to the sidebar. */
 export function addTab(): void {
   if (tab) return;
   tab = new Tab();
@@ -204,7 +204,7 @@ export function addTab(): void {
   RED.sidebar.addTab({
     id: tabId,
     label: say('label'),
-    // Node-RED 5 has it for a title.
+    // Node-RED 5 shows the name as title.
     name: say('label'),
     iconClass: 'fa fa-commenting',
     content: tab.content,
@@ -215,7 +215,7 @@ export function addTab(): void {
   tab.start();
 }
 
-/** Takes the tab away. */
+/** Removes the tab. */
 export function removeTab(): void {
   if (!tab) return;
   tab.stop();

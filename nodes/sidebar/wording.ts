@@ -5,23 +5,23 @@ const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 
-/** A text of the sidebar. */
+/** Looks up a text of the sidebar. */
 export function say(key: string, params?: TextParams): string {
   return text(`sms-editor.${key}`, params);
 }
 
-/** A number as the editor's language writes it. */
+/** Formats a number in the language of the editor. */
 export function formatNumber(number: number): string {
   return number.toLocaleString(language());
 }
 
-/** How long ago something was: `12 sec. ago`, or just now. What is yet to come, by clocks that differ, is just now. */
+/** Formats an age: `12 sec. ago`, or *just now* for less than a second and for times ahead. */
 export function formatAge(at: string, now: number): string {
   const aheadMs = Date.parse(at) - now;
   return aheadMs > -1_000 ? say('justNow') : formatRelative(aheadMs);
 }
 
-/** How far ahead something is: `in 12 sec.` */
+/** Formats a time ahead: `in 12 sec.` */
 export function formatAhead(at: string, now: number): string {
   return formatRelative(Math.max(0, Date.parse(at) - now));
 }
@@ -35,12 +35,12 @@ function formatRelative(ms: number): string {
   return format.format(Math.trunc(ms / dayMs), 'day');
 }
 
-/** No line ends within it, such as after the first words of the French *il y a 2 h*. */
+/** Prevents line breaks within a text, such as the French *il y a 2 h*. */
 export function keepTogether(text: string): string {
   return text.replaceAll(' ', '\u00a0');
 }
 
-/** A moment by the clock of the browser; with its date, unless that is today. */
+/** Formats a moment by the clock of the browser, with its date unless it is today. */
 export function formatMoment(at: string, now: number): string {
   const date = new Date(at);
   const isToday = date.toDateString() === new Date(now).toDateString();

@@ -1,13 +1,13 @@
 import { WebSocket } from 'undici';
 
-/** What a node shows below itself. */
+/** The badge of a node. */
 export interface Badge {
   fill?: string;
   shape?: string;
   text?: string;
 }
 
-/** Follows the badges of a running Node-RED over the connection that its editor uses. */
+/** Follows the badges of a running Node-RED over the connection of its editor. */
 export class Badges {
   readonly #badges = new Map<string, Badge>();
   readonly #waiting = new Set<() => void>();
@@ -36,7 +36,7 @@ export class Badges {
     return badges;
   }
 
-  /** Resolves as soon as a node shows what is waited for; the limit of the test ends the wait. */
+  /** Resolves when a node shows a badge. The limit of the test ends the wait. */
   async until(id: string, isShown: (badge: Badge) => boolean): Promise<Badge> {
     for (;;) {
       const badge = this.#badges.get(id);

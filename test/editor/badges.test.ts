@@ -7,7 +7,7 @@ import { Badges } from './badge-events';
 import { startBrowser } from './browser';
 import { Editor } from './editor';
 
-describe('The badges in the editor', function () {
+describe('a badge in the editor', function () {
   this.timeout(90_000);
   let simulator: Simulator;
   let browser: Browser;
@@ -51,7 +51,7 @@ describe('The badges in the editor', function () {
     await simulator?.close();
   });
 
-  it('leave the server in English', async () => {
+  it('leaves the server in English', async () => {
     const badges = await Badges.open(nodeRed.editorUrl);
     await badges.until('receiver', ({ text }) => text === 'waiting 30 s');
     await badges.until('unfinished', ({ text }) => text === 'not configured');
@@ -59,7 +59,7 @@ describe('The badges in the editor', function () {
   });
 
   for (const language of ['en-US', 'de', 'ja']) {
-    it(`are in the language of the editor (${language}), although the server has LANG=C`, async () => {
+    it(`is in the language of the editor (${language}), with LANG=C on the server`, async () => {
       const texts = readTexts(language);
       await editor.open(nodeRed, { language });
       const waiting = String(texts.get('sms-account.status.waiting')).replace('__seconds__', '30');

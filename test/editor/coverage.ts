@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core';
 
 const root = dirname(dirname(__dirname));
 
-/** Where Node, and so c8, expects what has run; `undefined` when nobody asks. */
+/** Folder in which c8 expects coverage; `undefined` without c8. */
 const folder = process.env.NODE_V8_COVERAGE;
 
 /** The sources that only a browser runs. */
@@ -14,14 +14,14 @@ const formSource = /^nodes\/(forms\/(shared|rules)|sidebar\/[a-z-]+|[a-z-]+\.for
 
 type Entry = Awaited<ReturnType<Page['coverage']['stopJSCoverage']>>[number];
 
-/** Notes which lines of the forms run on a page, when coverage is taken. */
+/** Starts to record the coverage of a page, if c8 asks for it. */
 export async function startCoverage(page: Page): Promise<void> {
   if (folder !== undefined) {
     await page.coverage.startJSCoverage({ reportAnonymousScripts: true, resetOnNavigation: false });
   }
 }
 
-/** Adds the lines that ran since {@link startCoverage} to what Node has noted of its own. */
+/** Adds the coverage of a page to the coverage of Node. */
 export async function writeCoverage(page: Page): Promise<void> {
   if (folder === undefined) return;
   const scripts = new Map<string, Int32Array>();
@@ -40,7 +40,7 @@ export async function writeCoverage(page: Page): Promise<void> {
   writeFileSync(join(folder, `coverage-forms-${process.pid}-${Date.now()}.json`), JSON.stringify({ result }));
 }
 
-/** How often each character of a script ran: the innermost range that holds it says so. */
+/** Counts by character: the innermost range counts. */
 function countsOf({ source = '', functions }: Entry): Int32Array {
   const counts = new Int32Array(source.length);
   const ranges = functions.flatMap((of) => of.ranges);
@@ -88,7 +88,7 @@ function pathOf(source: string): string {
   return source.startsWith('nodes/') ? source : join('nodes', source);
 }
 
-/** The form in which V8 reports, as if it had run the source itself: one block for each line that did not run. */
+/** Converts lines to V8's format, with one block for each line that did not run. */
 function toScriptCoverage(file: string, lines: ReadonlyMap<number, number>) {
   const path = join(root, file);
   const text = readFileSync(path, 'utf8');

@@ -4,7 +4,7 @@ import { startCoverage, writeCoverage } from './coverage';
 
 export type Theme = 'light' | 'dark';
 
-/** The parts of the editor's own interface that the tests ask. */
+/** The parts of the editor's interface that the tests use. */
 interface Red {
   _(key: string): string;
   nodes: {
@@ -30,7 +30,7 @@ interface Red {
   workspaces: { active(): string; show(id: string): void };
 }
 
-/** A node as the editor holds it. */
+/** A node in the editor. */
 interface EditorNode {
   id: string;
   valid?: boolean;
@@ -42,17 +42,17 @@ declare const RED: Red;
 
 const doubleClickLimitMs = 5000;
 
-/** What stands on screen in the place of a text that no catalog holds. */
+/** Text on screen that shows a missing catalog entry. */
 export const unresolvedText =
   /sms-(account|send|ask|in|status|outbox|feed|callback-in|editor)\.\w|__\w+__|node-red:|\bundefined\b/;
 
 export interface EditorOptions {
   theme?: Theme;
-  /** Language as the user settings of the editor name it, such as `zh-TW`. */
+  /** Language in the user settings of the editor, such as `zh-TW`. */
   language?: string;
 }
 
-/** What the editor knows of a wire that it has drawn. */
+/** Data of a drawn wire. */
 interface DrawnWire {
   source: { id: string; name: string };
   sourcePort: number;
@@ -76,19 +76,19 @@ function cross(one: Point[], other: Point[]): boolean {
   });
 }
 
-/** What Node-RED's editor shows in a browser, driven as a person does it. One page serves all tests of a file. */
+/** Node-RED's editor in a browser, driven as by a user. One page serves all tests of a file. */
 export class Editor {
   /** Errors on the console and uncaught exceptions of the page. */
   readonly #problems: string[] = [];
   #nodeRed: NodeRedProcess | undefined;
-  /** Whether the page stands in light colours and in the language of the browser. */
+  /** Whether the page has light colours and the language of the browser. */
   #isPlain = false;
   #preferences: { dispose(): Promise<void> } | undefined;
 
   private constructor(readonly page: Page) {
     page.on('pageerror', (error) => this.#problems.push(error.stack ?? String(error)));
     page.on('console', (message) => {
-      // The editor itself reports what a form throws as a warning or on the log.
+      // The editor reports exceptions of forms as warnings or log lines.
       if (
         message.type() === 'error' ||
         /oneditprepare|oneditsave|Validation error|Definition error/.test(message.text())
@@ -98,13 +98,13 @@ export class Editor {
     });
   }
 
-  /** A page of 1280 x 1000 pixels without anything on it. */
+  /** Creates an empty page of 1280 x 1000 pixels. */
   static async create(browser: Browser, options: BrowserContextOptions = {}): Promise<Editor> {
     const viewport = { width: 1280, height: 1000 };
     const context = await browser.newContext({ viewport, locale: 'en-US', ...options });
     context.setDefaultTimeout(30_000);
     await context.grantPermissions(['clipboard-read', 'clipboard-write']);
-    // Nothing that a test proves moves, and drawing what moves takes most of the time.
+    // No test needs animations, and they take most of the time.
     await context.addInitScript(() => {
       document.addEventListener('DOMContentLoaded', () => {
         const style = document.createElement('style');
@@ -119,12 +119,12 @@ export class Editor {
     return new Editor(page);
   }
 
-  /** Ends what was noted of the page. */
+  /** Writes the coverage of the page. */
   async close(): Promise<void> {
     await writeCoverage(this.page);
   }
 
-  /** Opens the editor of a Node-RED with what is deployed, and leaves behind all that a test did to the page before. */
+  /** Opens the editor with the deployed flows, and resets the page. */
   async open(nodeRed: NodeRedProcess, { theme = 'light', language = '' }: EditorOptions = {}): Promise<void> {
     this.#nodeRed = nodeRed;
     this.#isPlain = theme === 'light' && language === '';
@@ -146,7 +146,7 @@ export class Editor {
     return this.#problems.splice(0);
   }
 
-  /** Loads the editor anew, with what is deployed. */
+  /** Reloads the editor with the deployed flows. */
   async reload(): Promise<void> {
     if (!this.#nodeRed) throw new Error('The editor is not open');
     await this.page.goto(this.#nodeRed.editorUrl);
@@ -175,13 +175,13 @@ export class Editor {
       RED.actions.invoke('core:cancel-edit-tray');
       return false;
     });
-    // Whoever has no revision open is not told that another was deployed.
+    // Without a revision, the editor does not report the deployment.
     await this.page.evaluate(() => RED.nodes.version(null));
     await nodeRed.deploy(flows);
     await this.loadFlows();
   }
 
-  /** Reads what is deployed, as the editor does when it is loaded, and leaves the page as it is otherwise. */
+  /** Loads the deployed flows as the editor does, without reloading the page. */
   async loadFlows(): Promise<void> {
     await this.page.evaluate(async () => {
       const answer = await fetch('flows', { headers: { Accept: 'application/json', 'Node-RED-API-Version': 'v2' } });
@@ -198,7 +198,7 @@ export class Editor {
     await this.settle();
   }
 
-  /** Drags a node from the palette to a place of the workspace, and returns its identifier. */
+  /** Drags a node from the palette into the workspace, and returns its id. */
   async drag(type: string, x: number, y: number): Promise<string> {
     const before = await this.nodeIds();
     const target = this.page.locator('#red-ui-workspace-chart');
@@ -211,7 +211,7 @@ export class Editor {
     return added[0];
   }
 
-  /** Opens the import dialog at the examples, by the menu. */
+  /** Opens the import dialog at the examples from the menu. */
   async openExamples(): Promise<void> {
     await this.page.locator('#red-ui-header-button-sidemenu').click();
     await this.page.locator('#menu-item-import').click();
@@ -219,13 +219,13 @@ export class Editor {
     await this.settle();
   }
 
-  /** The names that the open import dialog lists below a package. */
+  /** Names of the examples of a package in the open import dialog. */
   async exampleNames(packageName: string): Promise<string[]> {
     const list = await this.#unfoldExamples(packageName);
     return list.locator('ol .red-ui-treeList-label-text').allInnerTexts();
   }
 
-  /** Imports an example from the open import dialog and shows its flow, which comes after those that were there. */
+  /** Imports an example from the open import dialog, and shows its flow, which is the last. */
   async importExample(packageName: string, name: string): Promise<void> {
     const list = await this.#unfoldExamples(packageName);
     const flows = this.page.locator('#red-ui-workspace-tabs li[flowname]');
@@ -233,11 +233,11 @@ export class Editor {
     await list.getByText(name, { exact: true }).click();
     await this.page.locator('#red-ui-clipboard-dialog-ok').click();
     await flows.nth(before).waitFor();
-    // By the keyboard, as the note of what was imported lies over the tabs.
+    // By keyboard, because a notification covers the tabs.
     await this.page.keyboard.press('Control+]');
   }
 
-  /** As {@link importExample}, where a node of the example is there already, and the copy is imported that the editor proposes. */
+  /** As {@link importExample}, if a node of the example exists already: imports the copy that the editor proposes. */
   async importExampleAsCopy(packageName: string, name: string): Promise<void> {
     const list = await this.#unfoldExamples(packageName);
     const flows = this.page.locator('#red-ui-workspace-tabs li[flowname]');
@@ -248,7 +248,7 @@ export class Editor {
     await flows.nth(before).waitFor();
   }
 
-  /** Imports what that button imports, without the dialogs. */
+  /** Imports a copy of nodes without the dialog. */
   async importCopy(nodes: FlowNode[]): Promise<void> {
     await this.page.evaluate((imported) => RED.view.importNodes(imported, { generateIds: true }), nodes);
   }
@@ -263,7 +263,7 @@ export class Editor {
     await this.page.waitForFunction((flow) => RED.workspaces.active() === flow, id);
   }
 
-  /** Pairs of wires that cross on the flow that is shown; those that leave one port or end at one node may touch. */
+  /** Pairs of crossing wires on the active flow. Wires of one port or to one node can touch. */
   async crossings(): Promise<string[]> {
     const wires = await this.page.evaluate(() =>
       [...document.querySelectorAll<SVGPathElement>('.red-ui-flow-link-line')].map((path) => {
@@ -284,7 +284,7 @@ export class Editor {
     );
   }
 
-  /** Where the nodes of the flow stand that is shown, with their labels and the buttons at their sides. */
+  /** Boxes of the nodes on the active flow, including their buttons. */
   async boxes(): Promise<{ label: string; left: number; right: number; top: number; bottom: number }[]> {
     const buttonWidth = 25;
     const drawn = await this.page.waitForFunction(() => {
@@ -319,7 +319,7 @@ export class Editor {
     return entry;
   }
 
-  /** Opens the form of a node by a double click, as a person does. */
+  /** Opens the form of a node by a double click. */
   async openForm(id: string): Promise<Locator> {
     const tray = this.page.locator('.red-ui-tray');
     const opens = async (): Promise<boolean> => {
@@ -329,7 +329,7 @@ export class Editor {
         () => false,
       );
     };
-    // On a busy machine the two clicks can come so far apart that the editor takes each for itself.
+    // On a busy machine, the editor can take a double click for two single clicks.
     if (!(await opens())) await opens();
     return this.form();
   }
@@ -338,7 +338,7 @@ export class Editor {
   async form(): Promise<Locator> {
     const form = this.page.locator('.red-ui-tray').last().locator('.sms-form');
     await form.waitFor();
-    // The editor focuses a field a while after it has drawn the form, and is done with it then.
+    // The editor focuses a field when the form is complete.
     await this.page.waitForFunction(() =>
       [...document.querySelectorAll('.red-ui-tray')].at(-1)?.contains(document.activeElement),
     );
@@ -372,13 +372,13 @@ export class Editor {
     await this.page.locator('.red-ui-tray').waitFor({ state: 'detached' });
   }
 
-  /** Closes the form of a node as if it had not been opened. */
+  /** Closes the form of a node without saving. */
   async cancel(): Promise<void> {
     await this.page.locator('#node-dialog-cancel').click();
     await this.page.locator('.red-ui-tray').waitFor({ state: 'detached' });
   }
 
-  /** Whether there is anything to deploy. */
+  /** Whether the editor has undeployed changes. */
   async isChanged(): Promise<boolean> {
     return this.page.evaluate(() => RED.nodes.dirty());
   }
@@ -388,7 +388,7 @@ export class Editor {
     await this.page.waitForFunction(() => !RED.nodes.dirty());
   }
 
-  /** Whether the editor finds a node in order, and how many inputs it draws. */
+  /** Whether a node is valid, and its number of inputs. */
   async node(id: string): Promise<{ valid: boolean; inputs: number }> {
     return this.page.evaluate((wanted) => {
       const node = RED.nodes.node(wanted);
@@ -397,12 +397,12 @@ export class Editor {
     }, id);
   }
 
-  /** The picture that a node shows, as the server gives it. */
+  /** The icon of a node. */
   async icon(id: string): Promise<string> {
     const address = await this.page
       .locator(`[id="${id}"] .red-ui-flow-node-icon`)
       .evaluate((element) => element.getAttribute('href') ?? element.getAttribute('xlink:href') ?? '');
-    // By a connection of its own: Node-RED closes one that has been idle for 5 s, and may do so as it is used again.
+    // A separate connection, because Node-RED might close an idle one at the moment of its reuse.
     const headers = { connection: 'close' };
     return (await this.page.request.get(new URL(address, this.page.url()).href, { headers })).text();
   }
@@ -416,7 +416,7 @@ export class Editor {
     return (await this.page.locator(`[id="${id}"] .red-ui-flow-node-label`).textContent()) ?? '';
   }
 
-  /** What the ports of a node say while the pointer is on them. */
+  /** The tooltips of the ports of a node. */
   async portLabels(id: string): Promise<string[]> {
     const labels: string[] = [];
     const tooltip = this.page.locator('.red-ui-flow-port-tooltip');
@@ -430,13 +430,13 @@ export class Editor {
     return labels;
   }
 
-  /** Every text of the page, those of the drawn flow among them. */
+  /** All text of the page, including the drawn flow. */
   async textOnScreen(): Promise<string> {
     const texts = await this.page.locator('#red-ui-workspace-chart svg text').allTextContents();
     return [await this.page.locator('body').innerText(), ...texts].join('\n');
   }
 
-  /** Brings the help to the front of the sidebar. It then follows the node that is selected or edited. */
+  /** Shows the help in the sidebar. It follows the selected or edited node. */
   async showHelp(): Promise<void> {
     await this.page.keyboard.press('Control+g');
     await this.page.keyboard.press('h');
@@ -499,13 +499,13 @@ export class Editor {
     return this.page.locator(`#node-input-${property} + .red-ui-typedInput-container .red-ui-typedInput-input`);
   }
 
-  /** What the form says about a field that is wrong; empty when it is right. */
+  /** The complaint about a field; blank if the field is right. */
   async complaint(property: string, prefix = 'node-input'): Promise<string> {
     const line = this.page.locator(`[id="${prefix}-${property}-error"]`);
     return (await line.isVisible()) ? line.innerText() : '';
   }
 
-  /** Waits until trays, menus and folds have stopped moving. */
+  /** Waits until trays, menus and groups have stopped moving. */
   async settle(): Promise<void> {
     await this.page.waitForFunction(
       () => (window as unknown as { jQuery: { timers: unknown[] } }).jQuery.timers.length === 0,

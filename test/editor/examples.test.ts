@@ -19,16 +19,16 @@ function readExample(name: string): FlowNode[] {
   return JSON.parse(readFileSync(join(root, 'examples', `${name}.json`), 'utf8')) as FlowNode[];
 }
 
-/** Identifiers with their types, in an order that does not depend on where they come from. */
+/** Ids and types in a stable order. */
 function identify(nodes: FlowNode[]): string[] {
-  // What an example says of the packages it needs is not imported.
+  // The list of needed packages is not imported.
   return nodes
     .filter(({ type }) => type !== 'global-config')
     .map(({ id, type }) => `${id} ${type}`)
     .sort();
 }
 
-/** Where a node of a flow stands, as the editor has drawn it. */
+/** Position of a node in the editor. */
 interface Box {
   label: string;
   left: number;
@@ -37,10 +37,10 @@ interface Box {
   bottom: number;
 }
 
-/** How wide the workspace is that a flow has to fit into. */
+/** Width of the workspace that a flow must fit into. */
 const workspaceWidth = 1300;
 
-/** That nothing on the flow is drawn outside of the workspace, or over something else. */
+/** Asserts that no node is outside of the workspace or over another node. */
 function assertFits(boxes: Box[]): void {
   assert.ok(boxes.length > 0);
   for (const box of boxes) {
@@ -57,7 +57,7 @@ function assertFits(boxes: Box[]): void {
   }
 }
 
-/** Types of the package whose nodes stand on a flow, and show themselves there. */
+/** Types of the package whose nodes are visible on a flow. */
 function isOnFlow({ type }: FlowNode): boolean {
   return type.startsWith('sms-') && type !== 'sms-account';
 }
@@ -91,7 +91,7 @@ describe('The examples in the editor', function () {
   let browser: Browser;
   let nodeRed: NodeRedProcess;
   let editor: Editor;
-  /** Types whose ports were looked at: they say the same in every example. */
+  /** Types whose port labels were checked, because they are equal in every example. */
   const portsSeen = new Set<string>();
 
   before(async () => {
@@ -108,7 +108,7 @@ describe('The examples in the editor', function () {
   beforeEach(async () => {
     await nodeRed.deploy([{ id: 'start', type: 'tab', label: 'Start' }]);
     await editor.open(nodeRed);
-    // Wide enough that no sidebar lies over an example.
+    // The width keeps the sidebar beside the examples.
     await editor.page.setViewportSize({ width: 1920, height: 1000 });
   });
 
@@ -122,13 +122,13 @@ describe('The examples in the editor', function () {
     await simulator?.close();
   });
 
-  it('are all listed by the import dialog in their order, under the name of the package', async () => {
+  it('lists all examples in the import dialog in order', async () => {
     await editor.openExamples();
     assert.deepEqual(await editor.exampleNames(packageName), names);
   });
 
   for (const name of isLong ? names : chooseExamples()) {
-    it(`include "${name}", which is imported, set up and deployed with nothing unknown or unresolved`, async () => {
+    it(`imports, completes and deploys "${name}"`, async () => {
       const example = readExample(name);
       const ours = example.filter(isOnFlow);
       await editor.openExamples();
@@ -154,7 +154,7 @@ describe('The examples in the editor', function () {
         const icon = await editor.icon(id);
         assert.equal(icon, readFileSync(join(root, 'icons', `${type}.svg`), 'utf8'), `the icon of ${type}`);
       }
-      // What polls says so in a badge as soon as it runs.
+      // A node that polls shows it in a badge.
       for (const { id } of ours.filter(({ type }) => ['sms-in', 'sms-status', 'sms-callback-in'].includes(type))) {
         await editor.badge(id).waitFor();
       }
@@ -172,7 +172,7 @@ describe('The examples in the editor', function () {
     });
   }
 
-  it('leave one account, but for what is about a setting of the account, when all are imported, each as the editor proposes', async () => {
+  it('shares one account among examples, except examples of its settings', async () => {
     const [first = '', second = '', ...others] = names;
     await editor.openExamples();
     await editor.importExample(packageName, first);
@@ -185,12 +185,12 @@ describe('The examples in the editor', function () {
     assert.deepEqual(accounts.map(({ name }) => name).sort(), [...new Set(wanted)].sort());
     const shared = accounts.find(({ name }) => name === 'SMS account');
     const onOther = imported.filter((node) => isOnFlow(node) && node.account !== shared?.id);
-    // Opt-out and quiet hours are settings of an account, which the two examples about them have to themselves.
+    // The examples of opt-out and quiet hours have separate accounts, because these are settings of an account.
     assert.equal(onOther.length, 3);
     assert.equal(imported.filter(({ type }) => type === 'tab').length, names.length + 1);
   });
 
-  it('fit on the tabs of npm start', async () => {
+  it('fits on the tabs of npm start', async () => {
     const flows = JSON.parse(readFileSync(join(root, 'scripts', 'demo-flow.json'), 'utf8')) as FlowNode[];
     // Because an open editor would report flows that were deployed elsewhere, it leaves the page first.
     await editor.page.goto(`${nodeRed.editorUrl}/settings`);
@@ -204,7 +204,7 @@ describe('The examples in the editor', function () {
     }
   });
 
-  it('have shown the ports of every node of the package', () => {
+  it('shows the ports of every node type', () => {
     assert.deepEqual([...portsSeen].sort(), [
       'sms-callback-in',
       'sms-feed',

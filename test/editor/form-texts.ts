@@ -1,6 +1,6 @@
 import type { Locator } from 'playwright-core';
 
-/** Opens every section of a form that is folded away. */
+/** Opens every group of a form. */
 export async function unfold(form: Locator): Promise<void> {
   for (const fold of await form.locator('details').all()) {
     if (!(await fold.evaluate((element) => element.hasAttribute('open')))) await fold.locator('summary').click();
@@ -14,7 +14,7 @@ export async function unfold(form: Locator): Promise<void> {
 export function readTexts(form: Locator): Promise<string[]> {
   return form.evaluate((element) => {
     const texts: (string | null)[] = [];
-    // The menus of TypedInputs stand at the end of the page.
+    // The menus of TypedInputs are at the end of the page.
     for (const part of [element, ...document.querySelectorAll('.red-ui-typedInput-options')]) {
       const walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
       for (let node = walker.nextNode(); node; node = walker.nextNode()) texts.push(node.textContent);
@@ -34,7 +34,7 @@ export function readTexts(form: Locator): Promise<string[]> {
 export function findCutOff(form: Locator): Promise<string[]> {
   return form.evaluate((element) => {
     const wideLetters = /[\u1100-\u11ff\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]/g;
-    // A dash is as wide, and a line may end after it.
+    // A dash has the same width, and lines can break after it.
     const asWide = '\u2014\u200b';
     const unbroken = document.createElement('style');
     unbroken.textContent = '.sms-form label { overflow-wrap: normal !important; }';
@@ -43,7 +43,7 @@ export function findCutOff(form: Locator): Promise<string[]> {
     const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
       const text = node as Text;
-      // A form is as wide as its menus need, so those stay as they were when it was laid out.
+      // Menus stay unchanged, because the form was laid out for their width.
       if (text.parentElement?.closest('option')) continue;
       originals.set(text, text.data);
       text.data = text.data.replace(wideLetters, asWide);
@@ -67,7 +67,7 @@ export function findCutOff(form: Locator): Promise<string[]> {
         const { width } = pen.measureText(part.placeholder.replace(wideLetters, asWide));
         if (width > room + 1) cutOff.push(part.outerHTML);
       }
-      // What Node-RED itself writes into the menu of a configuration node is as long as it is.
+      // Node-RED's own entry in the menu of a configuration node can be longer.
       if (part instanceof HTMLSelectElement && part.value !== '_ADD_') {
         const whole = part.cloneNode(true) as HTMLSelectElement;
         whole.removeAttribute('id');

@@ -12,21 +12,21 @@ import { findCutOff, readTexts, unfold } from './form-texts';
 const root = join(__dirname, '..', '..');
 const locales = join(root, 'nodes', 'locales');
 const screenshots = join(root, '.cache', 'screenshots');
-/** Languages whose forms are kept as pictures: the first, one with long words, and one with wide letters. */
+/** Languages of the pictures: English, one with long words, and one with wide letters. */
 const pictured = ['en-US', 'de', 'ja'];
 const paletteTypes = ['sms-send', 'sms-ask', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
 const allTypes = ['sms-account', ...paletteTypes];
 
-/** A key without what i18next adds to it for the number that the text agrees with. */
+/** A key without the plural suffix of i18next. */
 function nameOf(key: string): string {
   return key.replace(/_(one|few|many|other)$/, '');
 }
 
-/** The keys of each English text. */
+/** Keys by English text. */
 const keysOf = new Map<string, string[]>();
 for (const [key, text] of readCatalogs('en-US')) keysOf.set(text, [...(keysOf.get(text) ?? []), key]);
 
-/** The flow is disabled: what it would connect to does not exist, and its forms are all that is looked at. */
+/** The flow is disabled, because its service does not exist. */
 const flows: FlowNode[] = [
   { id: 'tab', type: 'tab', label: 'Flow', disabled: true },
   {
@@ -46,7 +46,7 @@ const flows: FlowNode[] = [
     account: 'account',
     acknowledge: 'flow',
     inputs: 1,
-    // The sms-send node shows the fields of an e-mail, those of a kept text, and what it warns about.
+    // The sms-send node shows the rows of an e-mail and of a stored message, and warnings.
     callbackUrl: '',
     callbackUrlType: 'mailto',
     keep: true,
@@ -54,14 +54,14 @@ const flows: FlowNode[] = [
   })),
 ];
 
-/** What a form shows. */
+/** The visible content of a form. */
 interface Look {
   texts: string[];
-  /** Elements of which a part cannot be seen. */
+  /** Elements that are cut off. */
   cutOff: string[];
   /** The text of the help beside it. */
   help: string;
-  /** What tells a screen reader how to say it, and the browser where its lines may end. */
+  /** The language attribute, for screen readers and line breaks. */
   language: string | null;
 }
 
@@ -70,13 +70,13 @@ describe('The editor in each language', function () {
   let browser: Browser;
   let nodeRed: NodeRedProcess;
   let editor: Editor;
-  /** The English texts that the form of each type shows. */
+  /** English texts by node type. */
   const shown = new Map<string, string[]>();
 
-  /** Opens the editor, and every form in it. */
+  /** Opens the editor and every form. */
   async function lookAtForms(language: string): Promise<Map<string, Look>> {
     await editor.open(nodeRed, { language });
-    // High enough for the longest form.
+    // The height fits the longest form.
     await editor.page.setViewportSize({ width: 1280, height: 1900 });
     await editor.showHelp();
     const looks = new Map<string, Look>();
@@ -111,7 +111,7 @@ describe('The editor in each language', function () {
     };
   }
 
-  /** What is wider than the help lets be seen. */
+  /** Finds elements that are wider than the help. */
   function findCutHelp(): Promise<string[]> {
     return editor.page
       .locator('.red-ui-sidebar-help-stack .red-ui-help .red-ui-help dt')
@@ -146,7 +146,7 @@ describe('The editor in each language', function () {
   });
 
   for (const language of shownLanguages) {
-    it(`shows whole forms, helps and palette labels in ${language}, and leaves no English`, async () => {
+    it(`shows forms, help and palette labels in ${language}`, async () => {
       const catalogs = readCatalogs(language);
       const translations = new Set(catalogs.values());
       const looks = await lookAtForms(language);
@@ -174,7 +174,7 @@ describe('The editor in each language', function () {
     });
   }
 
-  it('shows labels of every form that the catalogs translate', () => {
+  it('finds translated labels in every form', () => {
     for (const type of allTypes) assert.ok((shown.get(type) ?? []).length >= 5, type);
   });
 });

@@ -16,23 +16,23 @@ import { Editor, unresolvedText } from './editor';
 const screenshots = join(__dirname, '..', '..', '.cache', 'screenshots');
 const tab = { id: 'tab', type: 'tab', label: 'Flow' };
 
-/** The parts of the editor's own interface that the tests ask. */
+/** The parts of the editor's interface that the tests use. */
 declare const RED: {
   sidebar: { show(id: string): void };
   nodes: { node(id: string): object | null; remove(id: string): void; dirty(dirty: boolean): void };
   events: { emit(event: string, argument?: object): void };
 };
 
-describe('The sidebar tab SMS', function () {
+describe('the sidebar tab SMS', function () {
   this.timeout(90_000);
   let tests = 0;
   let simulator: Simulator;
   let browser: Browser;
   let nodeRed: NodeRedProcess;
   let editor: Editor;
-  /** Requests for what goes on that the page has made. */
+  /** Requests of the page for reports and entries. */
   let asked: string[];
-  /** Id of the account. One that is moved takes along what waits in it, so that each test has another. */
+  /** Id of the account. Each test has another, because data of a changed account is imported. */
   let accountId: string;
 
   function account(changes: Record<string, unknown> = {}): FlowNode {
@@ -50,7 +50,7 @@ describe('The sidebar tab SMS', function () {
     };
   }
 
-  /** A button, and a node that sends a kept text when it is pressed. */
+  /** A button and a node that sends a stored message when the button is pressed. */
   const sending = (): [FlowNode, FlowNode] => [
     {
       id: 'press',
@@ -78,7 +78,7 @@ describe('The sidebar tab SMS', function () {
     },
   ];
 
-  /** A node whose flow takes nothing. */
+  /** A node whose flow acknowledges nothing. */
   const receiving = (): FlowNode => ({
     id: 'in',
     type: 'sms-in',
@@ -105,13 +105,13 @@ describe('The sidebar tab SMS', function () {
   async function open(flows: FlowNode[], options: Parameters<Editor['open']>[1] = {}): Promise<void> {
     await nodeRed.deploy([tab, ...flows]);
     await editor.open(nodeRed, options);
-    // Whoever looked at the account of the test before as it went was told that it is not there.
+    // The page of the test before reports that its account is gone.
     editor.takeProblems();
     await editor.page.evaluate(() => RED.sidebar.show('sms'));
     await content().waitFor();
   }
 
-  /** What {@link locator} says, as soon as it says what is waited for. */
+  /** Waits until an element shows a text. */
   const says = (locator: Locator, text: string | RegExp): Promise<void> => {
     const said = locator.filter({ hasText: text }).first();
     return said.waitFor().catch(async (cause: unknown) => {
@@ -130,7 +130,7 @@ describe('The sidebar tab SMS', function () {
   beforeEach(async () => {
     asked = [];
     accountId = `account${++tests}`;
-    // At another address is another account, which knows nothing of what the test before has left.
+    // Another address is another account, without data of the test before.
     simulator = await startSimulator({ waitMs: 100, statusDelayMs: Number.POSITIVE_INFINITY });
   });
 
@@ -147,7 +147,7 @@ describe('The sidebar tab SMS', function () {
     await nodeRed?.stop();
   });
 
-  it('says what to do where there is no account, where one is not deployed, and where nothing receives', async () => {
+  it('explains missing accounts, undeployed accounts and missing polls', async () => {
     await open([]);
     await says(content(), 'There is no SMS account yet.');
     if (nodeRedGeneration >= 5) await says(editor.page.locator('.red-ui-sidebar-banner-label'), /^SMS$/);
@@ -170,7 +170,7 @@ describe('The sidebar tab SMS', function () {
     await says(second, /Incoming messages: /);
   });
 
-  it('says which nodes count as one account', async () => {
+  it('names the nodes that count as one account', async () => {
     const copy = account({ id: 'inner', z: 'sub', name: 'Of the subflow' });
     const subflow = { id: 'sub', type: 'subflow', name: 'receiver', in: [], out: [] };
     const instance = { id: 'one', type: 'subflow:sub', z: 'tab', x: 200, y: 300, name: '', wires: [] };
@@ -178,11 +178,11 @@ describe('The sidebar tab SMS', function () {
     await says(card(), 'Same login as Night shift, Of the subflow: ');
   });
 
-  it('follows an account without being told to: what comes, what waits, what fails', async () => {
+  it('follows messages, waiting messages and failures of an account', async () => {
     await open([account(), ...sending(), receiving()]);
     await says(card(), /Incoming messages: (listening|waiting for the next poll)/);
     await says(card(), /last\u00a0answer/);
-    // No line ends within it.
+    // The times are not broken.
     const times = await card().locator('.sms-lines .sms-muted').first().textContent();
     assert.match(times ?? '', /last\u00a0answer\u00a0(just\u00a0now|\d+\u00a0sec\.\u00a0ago)$/);
     await says(card(), 'memory, working');
@@ -200,7 +200,7 @@ describe('The sidebar tab SMS', function () {
     await card().locator('.sms-dot[data-health="bad"]').waitFor();
   });
 
-  it('asks for nothing while nothing changes, while it is hidden, and once for all accounts', async () => {
+  it('requests nothing without a change or while it is hidden', async () => {
     const accounts = Array.from({ length: 50 }, (_, index) =>
       account({ id: `many${index}`, name: `Account ${index}`, credentials: { apiKey: `key-${index}` } }),
     );
@@ -208,7 +208,7 @@ describe('The sidebar tab SMS', function () {
     await open([...accounts, button, { ...send, account: 'many7', keep: false }]);
     await says(card('many49'), 'Account 49');
     assert.equal(await editor.page.locator('.sms-card').count(), 50);
-    // The deploy has changed something; after that there comes a time of silence.
+    // The deployment causes a report; afterwards nothing changes.
     do {
       asked = [];
       await editor.page.waitForTimeout(1_500);
@@ -225,7 +225,7 @@ describe('The sidebar tab SMS', function () {
     assert.ok(asked.every((url) => new URL(url).pathname === '/sms-account/overview'));
   });
 
-  it('lists what was set aside, and gives it to its flow again', async () => {
+  it('lists unhandled messages, and delivers them again', async () => {
     await open([account(), ...sending(), receiving()]);
     receive('One <b>bold</b>\nmove');
     await shelf('unhandled', 1).waitFor();
@@ -236,12 +236,12 @@ describe('The sidebar tab SMS', function () {
     await entry.locator('.sms-link', { hasText: 'Answers' }).waitFor();
     await entry.getByText('Deliver again').click();
     await says(card().getByRole('status'), 'The message was delivered to its flow.');
-    // It is not taken this time either.
+    // The flow does not acknowledge it this time either.
     await says(card().locator('dl').last(), /Unhandled2/);
     await entry.waitFor();
   });
 
-  it('asks before what cannot be undone, and does nothing when the answer is no', async () => {
+  it('asks before an action that cannot be undone', async () => {
     await open([account(), ...sending()]);
     simulator.fault('send', { status: 500 }, 1);
     await press();
@@ -273,7 +273,7 @@ describe('The sidebar tab SMS', function () {
     await says(card().locator('dl').last(), /Sent1/);
   });
 
-  it('takes the word of a person that texts have arrived, of one or of all', async () => {
+  it('marks messages as sent, one or all', async () => {
     await open([account(), ...sending()]);
     simulator.fault('send', { status: 500 }, 3);
     await Promise.all([press(), press(), press()]);
@@ -294,9 +294,9 @@ describe('The sidebar tab SMS', function () {
     assert.equal(simulator.requests.filter(({ endpoint }) => endpoint === 'send').length, 3);
   });
 
-  it('shows a hundred texts by twenties, which the keyboard goes through, and discards one after the other', async () => {
+  it('pages through a hundred messages, and discards them by keyboard', async () => {
     await open([account({ store: 'disk' }), ...sending()]);
-    // No text is tried for half a minute then: one that is just being tried cannot be discarded.
+    // No message is tried for half a minute then, because a message that is being tried cannot be discarded.
     simulator.fault('send', { status: 401 });
     await Promise.all(Array.from({ length: 45 }, press));
     await shelf('kept', 45).waitFor();
@@ -318,18 +318,18 @@ describe('The sidebar tab SMS', function () {
       assert.equal(await focused(), 'Discard');
       await editor.page.keyboard.press('Enter');
       await editor.page.waitForFunction((count) => document.querySelectorAll('.sms-entry').length === count, left - 1);
-      // Whoever goes through the list by the keyboard is still in it.
+      // The focus stays in the list.
       assert.equal(await focused(), 'Send now');
     }
     await entries.first().getByRole('button', { name: 'Discard' }).click();
     await entries.first().locator('[data-sure]').click();
-    // With the last entry goes its page.
+    // The last page goes with its last entry.
     await says(card(), '21–40 of 40');
     await shelf('kept', 40).click();
     await entries.first().waitFor({ state: 'detached' });
     await shelf('kept', 40).click();
     await entries.first().waitFor();
-    // Not before, or it leaves by itself.
+    // Not earlier, because the message would leave automatically.
     await editor.page.route('**/sms-account/*/entries/*', (route) => {
       simulator.fault('send', null);
       return route.continue();
@@ -340,7 +340,7 @@ describe('The sidebar tab SMS', function () {
     await editor.page.unroute('**/sms-account/*/entries/*');
   });
 
-  it('lists who has opted out, to be searched, added to, taken off, read from CSV and saved as such', async () => {
+  it('searches, adds, removes, imports and exports opted-out numbers', async () => {
     await open([account({ optOut: true }), ...sending()]);
     const warning = card().getByText('No sms in node uses this account. The account polls incoming messages anyway');
     await warning.waitFor();
@@ -354,7 +354,7 @@ describe('The sidebar tab SMS', function () {
     await shelf('optOuts', 1).waitFor();
     const rows = card().locator('.sms-opt-out');
     await says(rows, /^64215551234.*by a user/);
-    // Longer than it takes until what is typed is searched for.
+    // Longer than the delay of the search.
     await editor.page.waitForTimeout(1_000);
     assert.equal(await said.filter({ hasText: 'Added: 1, already on the list: 0.' }).count(), 1);
     receive('STOP');
@@ -385,7 +385,7 @@ describe('The sidebar tab SMS', function () {
     await says(rows.getByRole('group'), 'Remove 64215550000 from the list? It will get messages again.');
     assert.equal(await focused(), 'Cancel');
     await rows.locator('[data-sure]').evaluate((sure) => {
-      // What is typed is searched for a moment later, and takes back nothing that has been said by then.
+      // The delayed search must not clear the message of the removal.
       document.querySelector('.sms-search input')?.dispatchEvent(new Event('input'));
       (sure as HTMLElement).click();
     });
@@ -412,7 +412,7 @@ describe('The sidebar tab SMS', function () {
     await says(shelf('optOuts', 251), 'Opt-out is off in this account: messages are sent to these numbers.');
   });
 
-  it('goes on when what it shows is gone by the time that somebody decides', async () => {
+  it('continues if an entry is gone when a user decides', async () => {
     await open([account(), ...sending()]);
     simulator.fault('send', { status: 500 }, 1);
     await press();
@@ -426,7 +426,7 @@ describe('The sidebar tab SMS', function () {
     editor.takeProblems();
   });
 
-  it('says why a kept text cannot be sent now that is just being sent', async () => {
+  it('explains why a message that is being sent cannot be sent now', async () => {
     const held: ServerResponse[] = [];
     const service = createServer((_request, response) => held.push(response)).listen(0, '127.0.0.1');
     await once(service, 'listening');
@@ -473,7 +473,7 @@ describe('The sidebar tab SMS', function () {
     await says(card(), 'The account has no API key.');
   });
 
-  it('says that Node-RED does not answer, keeps what was known, and goes on by itself', async () => {
+  it('keeps the last report while Node-RED does not answer', async () => {
     await open([account(), ...sending()]);
     await says(card(), 'memory, working');
     await editor.page.route('**/sms-account/overview*', (route) => route.abort());
@@ -487,7 +487,7 @@ describe('The sidebar tab SMS', function () {
     editor.takeProblems();
   });
 
-  it('says which permission is missing, and shows no text without it', async () => {
+  it('names a missing permission, and shows no body without it', async () => {
     const editing = ['context', 'flows', 'library', 'nodes', 'plugins', 'settings', 'status'].map(
       (one) => `${one}.read`,
     );
@@ -512,7 +512,7 @@ describe('The sidebar tab SMS', function () {
         await says(content(), sentence);
         assert.equal(await editor.page.locator('.sms-entry').count(), 0);
       } finally {
-        // A tab that is still open goes on asking whoever is gone.
+        // An open tab would keep asking the stopped server.
         await editor.page.goto('about:blank');
         await guarded.stop();
         editor.takeProblems();
@@ -520,7 +520,7 @@ describe('The sidebar tab SMS', function () {
     }
   });
 
-  it('says first what needs a person, with no line for what there is none of', async () => {
+  it('shows problems first, and no lines for zero', async () => {
     await openFilled();
     await editor.page.evaluate(() => RED.sidebar.show('sms'));
     await shelf('kept', 1).waitFor();
@@ -542,7 +542,7 @@ describe('The sidebar tab SMS', function () {
     );
     assert.doesNotMatch(text, /^0$|No sms in node/m);
     assert.match(text, /^Today, since \d+:\d\d/m);
-    // In Node-RED 5 it has half of that.
+    // Node-RED 5 gives the sidebar half of the height.
     await editor.page.setViewportSize({ width: 1280, height: 800 });
     const [seen, lists] = await Promise.all([content().boundingBox(), shelf('unhandled', 2).boundingBox()]);
     assert.ok(seen && lists && lists.y + lists.height <= seen.y + seen.height, 'both lists are in sight');
@@ -550,7 +550,7 @@ describe('The sidebar tab SMS', function () {
     await says(card(), 'The service failed with status 500. The message might have been sent. Check with the service');
   });
 
-  it('can be read in light and dark themes, narrow and wide, with every list open', async () => {
+  it('is readable in light and dark themes at every width', async () => {
     await openFilled();
     for (const theme of ['light', 'dark'] as const) {
       await openLists({ theme });
@@ -562,7 +562,7 @@ describe('The sidebar tab SMS', function () {
       }
       assert.deepEqual(await findFaintTexts(editor.page, '.sms-sidebar *'), [], theme);
     }
-    // As themes do that are installed.
+    // Installed themes set such colours.
     const dark = {
       'primary-background': '#1e1e1e',
       'secondary-background': '#121212',
@@ -593,9 +593,9 @@ describe('The sidebar tab SMS', function () {
     }
   });
 
-  // Node-RED 4 has one place for it. The last, since it stays there.
+  // Node-RED 4 has only one place for the tab. This test is the last, because the tab stays there.
   if (nodeRedGeneration >= 5) {
-    it('stays in the place that somebody has dragged it to', async () => {
+    it('stays in the place to which a user drags it', async () => {
       await open([account()]);
       const { page } = editor;
       const section = page.locator('.red-ui-sidebar-section', { has: page.locator('.sms-sidebar') });
@@ -609,7 +609,7 @@ describe('The sidebar tab SMS', function () {
       await page.mouse.up();
       const moved = page.locator('#red-ui-sidebar-left .sms-sidebar');
       await moved.waitFor();
-      // What the editor saves as it opens may still be on its way.
+      // The editor might still be saving its state.
       await until(async () => {
         const { editor: saved } = (await (await fetch(`${nodeRed.url}/settings/user`)).json()) as {
           editor?: { sidebar?: { state?: { secondary?: object } } };
@@ -624,7 +624,7 @@ describe('The sidebar tab SMS', function () {
     });
   }
 
-  /** Something is in every list, and sending fails. */
+  /** Fills every list, and lets sending fail. */
   async function openFilled(): Promise<void> {
     await nodeRed.deploy([tab, account({ optOut: true }), ...sending(), receiving()]);
     receive('STOP');
@@ -650,12 +650,12 @@ describe('The sidebar tab SMS', function () {
     ] as const) {
       await shelf(state, count).click();
       entries += count;
-      // What opens moves what is below it, also from under the mouse between its two ends of a click.
+      // An opening list moves everything below it, even between the two ends of a click.
       await editor.page.waitForFunction((all) => document.querySelectorAll('.sms-entry').length === all, entries);
     }
   }
 
-  /** The label of what has the focus. */
+  /** Label of the focused element. */
   function focused(): Promise<string | undefined> {
     return editor.page.evaluate(() => document.activeElement?.textContent?.trim());
   }
@@ -666,7 +666,7 @@ describe('The sidebar tab SMS', function () {
     }, width);
   }
 
-  /** The names of facts of which a word is broken. */
+  /** Finds names with a broken word. */
   function findBrokenNames(): Promise<string[]> {
     return content().evaluate((sidebar) =>
       [...sidebar.querySelectorAll('dt')].flatMap(({ firstChild, textContent }) =>
@@ -682,7 +682,7 @@ describe('The sidebar tab SMS', function () {
     );
   }
 
-  /** Names that take two lines, and counts that do not stand at the right. */
+  /** Finds names on two lines, and counts that are not at the right. */
   function findMisplaced(): Promise<string[]> {
     return content().evaluate((sidebar) => {
       const names = [...sidebar.querySelectorAll('dt')].filter((dt) => {
@@ -697,7 +697,7 @@ describe('The sidebar tab SMS', function () {
     });
   }
 
-  /** What is wider than the sidebar lets be seen. */
+  /** Finds elements that are wider than the sidebar. */
   function findOverflow(): Promise<string[]> {
     return content().evaluate((sidebar) => {
       const right = sidebar.getBoundingClientRect().right + 0.5;
