@@ -152,7 +152,8 @@ export class RenewedConnections implements Connections {
   #renew(): void {
     const former = this.#current;
     this.#former.add(former);
-    void former.close().finally(() => this.#former.delete(former));
+    const forget = () => this.#former.delete(former);
+    former.close().then(forget, forget);
     this.#current = this.#create();
     this.#createdAt = this.#clock.elapsed();
   }
