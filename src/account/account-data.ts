@@ -44,7 +44,8 @@ export class AccountData {
   /** Settles when the import from this has ended. */
   exporting: Promise<void> | undefined;
 
-  constructor({ storeName, store, onStore, onSteps, onDamaged, former, ...options }: AccountDataOptions) {
+  constructor({ storeName, store, onStore, onSteps, onDamaged, former, ...rest }: AccountDataOptions) {
+    const options = { ...rest, clock: withTimeOf(store, rest.clock) };
     this.storeName = storeName;
     this.#store = store;
     this.#clock = options.clock;
@@ -115,6 +116,18 @@ export class AccountData {
     await this.imports.stop();
     await this.journal.close();
   }
+}
+
+/** A clock that goes by the time of a shared server, because the clocks of the instances can differ. */
+function withTimeOf(store: Store, clock: Clock): Clock {
+  if (!store.now) return clock;
+  return {
+    now: () => store.now?.() ?? clock.now(),
+    elapsed: () => clock.elapsed(),
+    after: (...delay) => clock.after(...delay),
+    nextTurn: (callback) => clock.nextTurn(callback),
+    random: () => clock.random(),
+  };
 }
 
 /** The later value holds, but lists of opted-out numbers and counts of limits are joined. */

@@ -346,8 +346,9 @@ export class JoinedMembership implements Membership, Member {
   }
 
   async changeOptOuts(msisdns: readonly string[], wish: ConsentChange): Promise<number> {
-    const change = { msisdns, wish, at: this.#host.clock.now(), via: 'person' } as const;
-    const changed = await this.inbox.journal.run(createOptOutStep(change, 'refuse'));
+    const { journal } = this.inbox;
+    const change = { msisdns, wish, at: journal.clock.now(), via: 'person' } as const;
+    const changed = await journal.run(createOptOutStep(change, 'refuse'));
     this.#host.onOptOut();
     return changed;
   }

@@ -69,6 +69,15 @@ export interface JournalOptions {
 
 const reopenDelayMs = 5_000;
 
+/** A shared store is opened again after these delays first, because often only its connection was cut. */
+const sharedDelaysMs = [0, 250, 1_000];
+
+/** How long a step that needs a shared store waits, from when that failed. */
+const sharedGraceMs = 2_000;
+
+/** A failure begins a new outage of a shared store if the last one is longer ago, or something was written since. */
+const newOutageMs = 10_000;
+
 /** Maximum number of steps in one commit. */
 const maxGroupSize = 256;
 
@@ -99,6 +108,12 @@ export class Journal {
   /** The last damage that was found. */
   damage: SmsError | undefined;
   #retry: Timer | undefined;
+  /** How often a shared store was opened again in this outage. */
+  #tries = 0;
+  /** Time of the last failure of a shared store, in ms of {@link Clock.elapsed}. */
+  #lastFailedAt = Number.NEGATIVE_INFINITY;
+  /** Steps that need the store wait for it while this runs. */
+  #grace: Timer | undefined;
   /** Whether the store is to be open. */
   #isWanted = true;
   /** Identifies the last opening of the store. */
@@ -283,7 +298,7 @@ export class Journal {
 
   /** Takes steps in one commit, or without the store while it fails. */
   async #take(tasks: readonly Task[]): Promise<void> {
-    if (!this.isOpen) return this.#writer.takeUnsaved(tasks, this.#unavailable());
+    if (!this.isOpen) return this.#writer.takeUnsaved(tasks, this.#unavailable(), undefined, this.#grace !== undefined);
     const commit = await this.#writer.commit(tasks);
     if ('error' in commit) {
       if (this.#openAgain(commit.error)) {
@@ -291,9 +306,10 @@ export class Journal {
         return;
       }
       this.#fail(commit.error);
-      this.#writer.takeUnsaved(tasks, this.#unavailable(), commit.recalled);
+      this.#writer.takeUnsaved(tasks, this.#unavailable(), commit.recalled, this.#grace !== undefined);
     } else {
       if (this.#mode === 'unproven') this.#setMode('open');
+      this.#lastFailedAt = Number.NEGATIVE_INFINITY;
       this.#recovered();
       for (const run of commit.effects) run(true);
     }
@@ -464,15 +480,29 @@ export class Journal {
     if (this.#mode === 'closing' || this.#mode === 'closed') return;
     const before = this.failure;
     this.failure = asStoreError(cause);
+    if (this.isShared) this.#noteOutage();
     if (this.#mode !== 'failed' && this.#mode !== 'due') {
       this.#setMode('failed');
-      const { clock, reopenDelayMs: delayMs = reopenDelayMs } = this.#options;
+      const { clock, reopenDelayMs: lastDelayMs = reopenDelayMs } = this.#options;
+      const delayMs = (this.isShared ? sharedDelaysMs[this.#tries++] : undefined) ?? lastDelayMs;
       this.#retry = clock.after(delayMs, () => {
         this.#setMode('due');
         this.#work();
       });
     }
     if (before?.message !== this.failure.message) this.#options.onStore(this.failure);
+  }
+
+  /** In a new outage, the store is opened again immediately, and the steps that need it wait, but not for long. */
+  #noteOutage(): void {
+    const isNew = this.clock.elapsed() - this.#lastFailedAt > newOutageMs;
+    this.#lastFailedAt = this.clock.elapsed();
+    if (!isNew) return;
+    this.#tries = 0;
+    this.#grace = this.clock.after(sharedGraceMs, () => {
+      this.#grace = undefined;
+      this.retakePostponed();
+    }, true);
   }
 
   /** Something was written, or nothing has to be. */

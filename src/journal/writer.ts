@@ -111,12 +111,13 @@ export class StepWriter {
    *
    * @param refusal why the store cannot be used
    * @param recalled the values that were read before the store failed; absent: none
+   * @param mayReturn the store might be back soon, so that steps wait for it that are refused otherwise
    */
-  takeUnsaved(tasks: readonly Task[], refusal: SmsError, recalled: Recalled = nothing): void {
+  takeUnsaved(tasks: readonly Task[], refusal: SmsError, recalled: Recalled = nothing, mayReturn = false): void {
     for (const task of tasks) {
       const { whileFailing } = task.step;
-      if (whileFailing === 'refuse') task.reject(refusal);
-      else if (whileFailing === 'postpone') this.#postponed.push(task);
+      if (whileFailing === 'refuse' && !mayReturn) task.reject(refusal);
+      else if (whileFailing !== 'apply') this.#postponed.push(task);
       else {
         const { changes, effects } = this.#decide([task], recalled);
         this.#addUnsaved(changes);

@@ -34,6 +34,7 @@ redis.call('HLEN', items)
 redis.call('MGET', alive)
 redis.call('SCAN', 0, 'COUNT', 1)
 redis.call('PTTL', alive)
+redis.call('TIME')
 local former = redis.call('HGET', items, '${signField}') or redis.call('GET', gone) or ''
 local isTaken = former ~= step.former and former:find('${takenSign}$')
 local sign = step.sign .. (isTaken and '${takenSign}' or '')

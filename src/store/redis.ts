@@ -110,6 +110,8 @@ export class RedisStore implements Store {
   readonly #keys: ReturnType<typeof createKeys>;
   /** Name of this instance. */
   readonly #consumer = randomUUID();
+  /** By how much the clock of the server is ahead of {@link Clock.elapsed}, in ms. */
+  #serverLeadMs: number | undefined;
   /** The current session. */
   #session: Session | undefined;
   /** Heartbeat value of the last session. */
@@ -142,6 +144,7 @@ export class RedisStore implements Store {
       const names = [...this.#keys.allOf(this.#consumer), this.#keys.instances];
       session.sign = await redis.settleIn(...names, JSON.stringify(step));
       session.events = events;
+      await this.#readTime(redis);
       session.doubtful = (await this.#claim(session, events)).doubtful;
       const items: Item[] = [];
       if (!events.isImport) for await (const page of this.#itemPages(session, events)) items.push(...page);
@@ -159,6 +162,10 @@ export class RedisStore implements Store {
     const { redis } = this.#opened();
     const texts = await this.#attempt(redis.mget(keys.map(this.#keys.seen)));
     return texts.map((text) => (text === null ? undefined : parseRemembered(text)));
+  }
+
+  now(): number | undefined {
+    return this.#serverLeadMs === undefined ? undefined : this.#clock.elapsed() + this.#serverLeadMs;
   }
 
   /** An instance is alive if its heartbeat was renewed since the first call. */
@@ -320,11 +327,19 @@ export class RedisStore implements Store {
     return end === 1;
   }
 
+  async #readTime(redis: ScriptedRedis): Promise<void> {
+    const askedAt = this.#clock.elapsed();
+    const [seconds, micros] = await redis.time();
+    const serverMs = Number(seconds) * 1_000 + Number(micros) / 1_000;
+    this.#serverLeadMs = serverMs - (askedAt + this.#clock.elapsed()) / 2;
+  }
+
   #beatLater(session: Session, events: StoreEvents): void {
     session.nextBeat = this.#clock.after(this.#timing.heartbeatMs, async () => {
       try {
         // An expired heartbeat is not renewed, because others might have claimed the items.
         await this.#commit(session, [], { expected: [], keep: [], remember: [], drop: [] });
+        await this.#readTime(session.redis);
         const { listed } = await this.#claim(session, events);
         const items = await this.#readItems(session, listed, events);
         // The next session lists them as its own.

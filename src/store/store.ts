@@ -152,6 +152,8 @@ export interface Store {
    * without nodes for the data does not find it.
    */
   readonly mayHold?: boolean | undefined;
+  /** The time of the server in ms since 1970, once it is known. Only of a shared store: it counts for everything stored there. */
+  now?(): number | undefined;
   /** Opens or reopens the store, and returns the data of earlier processes. */
   open(events: StoreEvents): Promise<RecoveredState>;
   /**

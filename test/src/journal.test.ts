@@ -94,6 +94,49 @@ describe('Journal', () => {
 
   const kept = () => [...store.disk.entries.keys()].sort();
 
+  describe('with a shared store whose connection is cut', () => {
+    let server: FailingServer;
+    let journal: Journal;
+
+    beforeEach(async () => {
+      server = new FailingServer();
+      journal = create(server);
+      await journal.ready();
+    });
+
+    it('connects again immediately', async () => {
+      server.disconnect();
+      await clock.advance(0);
+      assert.deepEqual([journal.isOpen, states], [true, ['SMS_STORE', undefined]]);
+    });
+
+    it('lets a step that needs the store wait for up to 2 s', async () => {
+      server.failing.add('open');
+      server.disconnect();
+      const written = journal.run(keep('1', { whileFailing: 'refuse' }));
+      await clock.advance(1_000);
+      server.failing.clear();
+      await clock.advance(999);
+      await written;
+      assert.deepEqual([...server.disk.entries.keys()], ['1']);
+    });
+
+    it('refuses a step that needs the store after 2 s, and later ones immediately', async () => {
+      server.failing.add('open');
+      server.disconnect();
+      let isRefused = false;
+      const refused = assert.rejects(journal.run(keep('1', { whileFailing: 'refuse' })), { code: 'SMS_STORE' });
+      void refused.then(() => {
+        isRefused = true;
+      });
+      await clock.advance(1_999);
+      assert.equal(isRefused, false);
+      await clock.advance(1);
+      await refused;
+      await assert.rejects(journal.run(keep('2', { whileFailing: 'refuse' })), { code: 'SMS_STORE' });
+    });
+  });
+
   describe('a step', () => {
     it('runs its effects when it is written, and resolves with their result', async () => {
       const journal = create();

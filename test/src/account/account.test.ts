@@ -1130,6 +1130,17 @@ describe('Account', () => {
       });
     });
 
+    it('notes on a shared store the time of the server', async () => {
+      class Server extends FailingServer {
+        now(): number {
+          return 1_000_000;
+        }
+      }
+      const member = enter({ storeName: 'server', createStore: () => new Server() });
+      await member.changeOptOuts(['6421555001'], 'out');
+      assert.equal((await member.optOuts()).optouts[0]?.at, 1_000_000);
+    });
+
     it('shares nothing between two processes', () => {
       const members = [createAccounts(), createAccounts()].map((accounts) => accounts.join(settings()));
       for (const member of members) closing.add(member, (it) => it.leave());

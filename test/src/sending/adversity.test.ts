@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import { MemoryStore } from '../../../src/store/memory';
 import { isFlushed, type Store } from '../../../src/store/store';
-import { until } from '../../until';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
 import { copyDisk, type FakeNode, forever, SendingSide, sendText } from './sending-side';
@@ -477,7 +476,7 @@ describe('sending, when everything comes at once', () => {
         assert.ok(side.journal.failure);
         hear();
         server.turns = 0;
-        await until(() => side.journal.mode === 'open');
+        while (!side.journal.isOpen) await side.pass(1_000);
         await side.pass(100);
         assert.deepEqual(total(side), [1, 1]);
       });

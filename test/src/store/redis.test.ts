@@ -6,6 +6,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
+import { type Clock, systemClock } from '../../../src/clock';
 import type { Entry } from '../../../src/inbox/entries';
 import type { StatusRecord } from '../../../src/model';
 import { RedisStore, type RedisStoreOptions, type RedisTiming } from '../../../src/store/redis';
@@ -327,6 +328,15 @@ for (const program of programs) {
           ['2'],
         );
         assert.deepEqual(await other.store.recall(['a', 'imported:x']), [remembered('A'), remembered('x')]);
+      });
+
+      it('tells the time of the server, whatever the clock of the machine says', async () => {
+        const hourMs = 3_600_000;
+        const clock: Clock = { ...systemClock, now: () => Date.now() + hourMs };
+        const instance = create(server.url, { clock });
+        assert.equal(instance.store.now(), undefined);
+        await instance.open();
+        assert.equal(Math.round(((instance.store.now() ?? 0) - Date.now()) / hourMs), 0);
       });
 
       it('knows when no item of a dead instance can come any longer', async () => {
