@@ -499,10 +499,14 @@ export class Journal {
     this.#lastFailedAt = this.clock.elapsed();
     if (!isNew) return;
     this.#tries = 0;
-    this.#grace = this.clock.after(sharedGraceMs, () => {
-      this.#grace = undefined;
-      this.retakePostponed();
-    }, true);
+    this.#grace = this.clock.after(
+      sharedGraceMs,
+      () => {
+        this.#grace = undefined;
+        this.retakePostponed();
+      },
+      true,
+    );
   }
 
   /** Something was written, or nothing has to be. */
