@@ -44,7 +44,7 @@ export interface TextEntry extends TextEntryPlace {
   id: string;
   /** Time at which a scheduled message can leave, in ms. */
   dueAt?: number;
-  /** Time at which it left, while it has no outcome, in ms. */
+  /** Time at which it left, if its outcome is not known, in ms. */
   leftAt?: number;
   node: string;
   to: readonly string[];
@@ -165,7 +165,7 @@ function formatEntry(text: Text, place: TextEntryPlace, dueAt: number | undefine
     body: message.body,
     ...present({
       dueAt,
-      leftAt: state === 'leaving' ? leftAt : undefined,
+      leftAt: state === 'waiting' ? undefined : leftAt,
       from: message.from,
       key: text.options.replaceKey,
       error,

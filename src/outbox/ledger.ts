@@ -10,6 +10,7 @@ import { hasSentIndex } from '../replies/sent-index';
 import type { Item } from '../store/store';
 import { type Arrival, collectSuperseded, type TakenIn, takeIn, withdraw } from './arrivals';
 import { Duplicates } from './duplicates';
+import { type EvidenceRecord, readEvidence } from './evidence';
 import { Messages } from './messages';
 import type { Outage } from './outage';
 import type { SendQueue } from './queue';
@@ -292,6 +293,11 @@ export class Ledger {
     this.remembers ||= undefined;
     const isFound = await this.journal.run(createReading('postpone', hasSentIndex));
     this.remembers ||= isFound;
+  }
+
+  /** Evidence that an earlier process received before it ended. */
+  evidenceOf(text: Text): Promise<EvidenceRecord[]> {
+    return this.journal.run(createReading('postpone', (look) => readEvidence(text, look)));
   }
 
   /** The flow message of a message, a reply request or a report, if it is known. */

@@ -4,6 +4,7 @@ import type { Client } from '../http/client';
 import type { Feed, RecordOfKind } from '../model';
 import { isHandset } from '../replies/sent-index';
 import { normaliseRecipient } from '../wire/fields';
+import { type EvidenceRecord, evidenceOf, messageIdOf } from './evidence';
 import type { OutboxOptions } from './ledger';
 import { UnderWay } from './queue';
 import type { SenderRegistrations } from './sender-registrations';
@@ -61,11 +62,16 @@ export class Reconciliations extends Map<string, Reconciliation> {
     if (this.size === 0) this.#reading = undefined;
   }
 
+  /** Whether a record is evidence of a message. */
+  wants(passing: RecordOfKind): boolean {
+    const id = messageIdOf(passing);
+    return id !== undefined && [...this.values()].some(({ messageId }) => messageId === id);
+  }
+
   /** A record has come. */
   observe(passing: RecordOfKind): void {
-    const id = passing.kind === 'outbox' ? passing.record.messageId : passing.record.inReplyToId;
-    if (typeof id !== 'string') return;
-    for (const opened of this.values()) if (opened.messageId === id.trim()) opened.observe(passing);
+    const id = messageIdOf(passing);
+    for (const opened of this.values()) if (opened.messageId === id) opened.observe(evidenceOf(passing));
   }
 
   #create({ message, node }: Text, client: Client): Reconciliation {
@@ -105,14 +111,14 @@ export class Reconciliation {
     this.#options = options;
   }
 
-  observe(passing: RecordOfKind): void {
+  observe({ kind, from }: EvidenceRecord): void {
     const { to } = this;
-    if (passing.kind === 'outbox') this.#found('outbox', to);
+    if (kind === 'outbox') this.#found('outbox', to);
     else {
-      const handset = normaliseRecipient(passing.record.from);
+      const handset = normaliseRecipient(from);
       // A number that was not submitted belongs to an address-book item.
       const spokenOf = to.includes(handset) ? [handset] : to.filter((item) => !isHandset(item));
-      if (spokenOf.length > 0) this.#found(passing.kind === 'status' ? 'status' : 'reply', spokenOf);
+      if (spokenOf.length > 0) this.#found(kind === 'status' ? 'status' : 'reply', spokenOf);
     }
   }
 

@@ -197,6 +197,8 @@ export class Settlement {
     if (ledger.isClosed || !canLook) return undefined;
     const error =
       reconciliations.get(text.id)?.interruptedWith ?? new SmsError('uncertain', { params: { detail: 'stopped' } });
+    const evidence = reconciliations.open(text);
+    for (const record of evidence ? await ledger.evidenceOf(text) : []) evidence?.observe(record);
     return this.reconcile(text, error);
   }
 

@@ -25,6 +25,7 @@ import {
   sentKeysOf,
 } from '../replies/sent-index';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
+import { forgetEvidence } from './evidence';
 import { giveBack } from './limits';
 import type { Messages } from './messages';
 import { guardAgain, noteOutcome } from './once';
@@ -279,6 +280,7 @@ function end(text: Text, outcome: Outcome, memory: StepContext, { look, changes 
   // If a power cut undoes this, the message has left, and its outcome is unknown.
   const settled = keepText(ended, memory.now, changes, text.state === 'leaving');
   releaseKey(text, memory.now, look, changes);
+  forgetEvidence(text, look, changes);
   noteOutcome(text, outcome, { look, changes }, memory);
   if (keys && isOwn) {
     // Recipients with a reply request or a reply have received the message.

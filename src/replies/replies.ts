@@ -2,6 +2,7 @@ import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import { ClockSkew } from '../journal/clock-skew';
 import { createReading } from '../journal/step';
 import type { IncomingRecord, Kind, RecordOfKind, StatusRecord } from '../model';
+import { storeEvidence } from '../outbox/evidence';
 import type { Ledger } from '../outbox/ledger';
 import { DueTimes } from '../outbox/queue';
 import type { Reconciliations } from '../outbox/reconciliation';
@@ -21,7 +22,7 @@ export interface RepliesOptions {
   ledger: Ledger;
   handlerOf(node: string): SendHandler | undefined;
   /** Gets every record, as evidence for messages with an unknown outcome. */
-  reconciliations: Pick<Reconciliations, 'observe'>;
+  reconciliations: Pick<Reconciliations, 'observe' | 'wants'>;
   /** Data that nodes attached to their messages, by id of the message. */
   origins: Map<string, unknown>;
   /** A node that is no longer deployed loses a follow-up. */
@@ -133,7 +134,16 @@ export class Replies {
     const { clock, reconciliations, ledger } = this.#options;
     const { kind, record } = passing;
     const observe = () => reconciliations.observe(passing);
-    if (kind === 'outbox') return { mayAnswer: false, keys: [], correlate: () => ({ record, effect: observe }) };
+    const noteEvidence = (look: Look, changes: Changes) => {
+      if (reconciliations.wants(passing)) storeEvidence(passing, clock.now(), look, changes);
+    };
+    if (kind === 'outbox') {
+      const correlate = (look: Look, changes: Changes) => {
+        noteEvidence(look, changes);
+        return { record, effect: observe };
+      };
+      return { mayAnswer: false, keys: [], correlate };
+    }
     const keys = recordKeysOf(record);
     const isByHandset = kind === 'incoming' && keys.reference === undefined;
     return {
@@ -145,6 +155,7 @@ export class Replies {
           const remembered = look(key);
           return remembered && remembered.at + remembered.forMs > clock.now() ? remembered : undefined;
         };
+        noteEvidence(look, changes);
         const { record: matched, changed } = this.#match(passing, keys, unexpired, changes);
         const reported = kind === 'status' ? noteStatus(record, keys, unexpired, changes) : undefined;
         const effect = () => {

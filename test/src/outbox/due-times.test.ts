@@ -90,7 +90,7 @@ describe('DueTimes', () => {
       clock,
       ledger,
       handlerOf: () => undefined,
-      reconciliations: { observe() {} },
+      reconciliations: { observe() {}, wants: () => false },
       origins: new Map(),
       onAbandoned: () => {},
       onAgainDue: () => {},

@@ -288,6 +288,29 @@ describe('unknown outcomes', () => {
     assert.equal(next.service.bodies.length, 1);
   });
 
+  it('count evidence from before a crash', async () => {
+    const store = new FailingStore();
+    const side = new SendingSide({ store });
+    const node = side.attach();
+    side.receive();
+    side.service.holdNext();
+    sendText(node, 'hello', { keep: forever, resolveMs: 60_000, messageId });
+    await side.pass(100);
+    await side.status('6421555123', 'SNT', messageId);
+    const next = side.restart(copyDisk(store.disk));
+    const back = next.attach();
+    await next.pass(1_000);
+    const [news] = back.outcomes;
+    assert.deepEqual(back.ends, ['to 6421555123']);
+    assert.equal(news && !(news.outcome instanceof SmsError) && news.outcome.resolvedBy, 'status');
+    await next.close();
+    const left = [...(next.options.store as FailingStore).disk.remembered.keys()];
+    assert.deepEqual(
+      left.filter((key) => key.startsWith('evidence:')),
+      [],
+    );
+  });
+
   it('continue after a crash without a sending node', async () => {
     const next = await crash({ isAsker: true });
     next.receive();

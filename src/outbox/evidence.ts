@@ -1,0 +1,51 @@
+import type { RecordOfKind } from '../model';
+import { type Changes, digest, type Look, parseRememberedValue } from '../store/store';
+import { isReconciled, type Text } from './text';
+
+/** The part of a record that shows that the service accepted a message: its kind, and the handset if it has one. Plain data. */
+export interface EvidenceRecord {
+  kind: RecordOfKind['kind'];
+  from?: string;
+}
+
+/** Time for which evidence is stored for a process that resumes the search. */
+const storedMs = 7 * 24 * 3_600_000;
+/** More evidence of one message tells nothing new. */
+const maxRecords = 100;
+
+/** The messageId that a record speaks of, if any. */
+export function messageIdOf(passing: RecordOfKind): string | undefined {
+  const id = passing.kind === 'outbox' ? passing.record.messageId : passing.record.inReplyToId;
+  return typeof id === 'string' ? id.trim() : undefined;
+}
+
+export function evidenceOf({ kind, record }: RecordOfKind): EvidenceRecord {
+  return kind === 'outbox' ? { kind } : { kind, from: String(record.from) };
+}
+
+/** Stores evidence with the record itself, so that it outlives a crash during the search. */
+export function storeEvidence(passing: RecordOfKind, now: number, look: Look, changes: Changes): void {
+  const key = keyOf(messageIdOf(passing) ?? '');
+  const known = parseRememberedValue(look(key), isEvidence) ?? [];
+  if (known.length >= maxRecords) return;
+  changes.remember.set(key, { at: now, forMs: storedMs, value: JSON.stringify([...known, evidenceOf(passing)]) });
+}
+
+export function readEvidence({ message }: Text, look: Look): EvidenceRecord[] {
+  return parseRememberedValue(look(keyOf(message.messageId ?? '')), isEvidence) ?? [];
+}
+
+/** Removes the evidence of a message that has its outcome. */
+export function forgetEvidence(text: Text, look: Look, changes: Changes): void {
+  if (!isReconciled(text)) return;
+  const key = keyOf(text.message.messageId ?? '');
+  if (look(key)) changes.remember.set(key, undefined);
+}
+
+function keyOf(messageId: string): string {
+  return `evidence:${digest(messageId.trim())}`;
+}
+
+function isEvidence(value: unknown): value is EvidenceRecord[] {
+  return Array.isArray(value) && value.every((one) => typeof one?.kind === 'string');
+}
