@@ -1,10 +1,12 @@
 import type { Timer } from '../clock';
 import { SmsError } from '../errors';
 import { backOffMs } from '../polling/poll-loop';
+import { DueTimes } from './due-times';
 import { createExpired, endOf } from './expiry';
 import type { OutgoingMessage } from './messages';
+import { OrderedMap } from './ordered-map';
 import type { SendFailure } from './outage';
-import { DueTimes, OrderedMap, placeOf, type TurnSource, UnderWay } from './queue';
+import { placeOf, type TurnSource, UnderWay } from './queue';
 import { isWithheldError, mayLeaveAt } from './rules';
 import type { SendHandlerState } from './sender-registrations';
 import type { Settlement, SettlementOptions } from './settlement';

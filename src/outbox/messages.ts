@@ -2,8 +2,9 @@ import type { Clock } from '../clock';
 import { ClockSkew } from '../journal/clock-skew';
 import { NodeCounts } from '../replies/follow-up-book';
 import { present } from '../wire/fields';
+import { DueTimes } from './due-times';
 import type { End } from './expiry';
-import { DueTimes, formatOrder, OrderedMap } from './queue';
+import { formatOrder, OrderedMap } from './ordered-map';
 import { isKept, isTracked, type Text, type TextState } from './text';
 
 /**

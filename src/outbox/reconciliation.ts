@@ -35,43 +35,47 @@ interface ReconciliationsOptions extends OutboxOptions {
  * Collects evidence that the service has accepted messages with an unknown outcome: from records that the account receives after the message
  * left, and from the feed during a search. Finding nothing proves nothing. By id of the message.
  */
-export class Reconciliations extends Map<string, Reconciliation> {
+export class Reconciliations {
+  readonly #opened = new Map<string, Reconciliation>();
   readonly #options: ReconciliationsOptions;
   /** Searches under way. */
   readonly searches = new UnderWay();
   #reading: { at: number; feed: Promise<Feed> } | undefined;
 
   constructor(options: ReconciliationsOptions) {
-    super();
     this.#options = options;
+  }
+
+  get(id: string): Reconciliation | undefined {
+    return this.#opened.get(id);
   }
 
   /** Begins to collect evidence, unless it has begun. `undefined` if no search is wanted, or if no client is here. */
   open(text: Text, client = this.#options.registrations.clientFor(text.node)): Reconciliation | undefined {
     const opened = this.get(text.id) ?? (client && isReconciled(text) ? this.#create(text, client) : undefined);
     if (!opened) return undefined;
-    this.set(text.id, opened);
+    this.#opened.set(text.id, opened);
     opened.to = concernedBy(text);
     return opened;
   }
 
   /** Ends the collection. */
   close(id: string): void {
-    this.delete(id);
+    this.#opened.delete(id);
     // A feed is large and private.
-    if (this.size === 0) this.#reading = undefined;
+    if (this.#opened.size === 0) this.#reading = undefined;
   }
 
   /** Whether a record is evidence of a message. */
   wants(passing: RecordOfKind): boolean {
     const id = messageIdOf(passing);
-    return id !== undefined && [...this.values()].some(({ messageId }) => messageId === id);
+    return id !== undefined && [...this.#opened.values()].some(({ messageId }) => messageId === id);
   }
 
   /** A record has come. */
   observe(passing: RecordOfKind): void {
     const id = messageIdOf(passing);
-    for (const opened of this.values()) if (opened.messageId === id) opened.observe(evidenceOf(passing));
+    for (const opened of this.#opened.values()) if (opened.messageId === id) opened.observe(evidenceOf(passing));
   }
 
   #create({ message, node }: Text, client: Client): Reconciliation {

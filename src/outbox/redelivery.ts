@@ -1,6 +1,6 @@
 import type { Clock } from '../clock';
+import { DueTimes } from './due-times';
 import type { Ledger } from './ledger';
-import { DueTimes } from './queue';
 import type { SendHandler } from './sender-registrations';
 import type { Text } from './text';
 

@@ -1,0 +1,96 @@
+import type { Clock, Timer } from '../clock';
+import { formatOrder, OrderedMap } from './ordered-map';
+
+/** Interval of checks, because no timer notices that the clock was set or that the machine was asleep. */
+const longestDelayMs = 60_000;
+
+/** Maximum number of due ids that are handled in one turn of the event loop. */
+const mostInTurn = 250;
+
+/** Due times in ms by id, with one timer for the earliest. */
+export class DueTimes {
+  readonly #times = new Map<string, number>();
+  readonly #clock: Clock;
+  readonly #time: 'now' | 'elapsed';
+  readonly #onDue: (id: string) => void;
+  /** Ids by due time and id. */
+  readonly #keys = new OrderedMap<string>();
+  #timer: Timer | undefined;
+
+  /**
+   * @param time the clock's time that the due times use
+   * @param onDue called with an id that is due, and that has been removed
+   */
+  constructor(clock: Clock, time: 'now' | 'elapsed', onDue: (id: string) => void) {
+    this.#clock = clock;
+    this.#time = time;
+    this.#onDue = onDue;
+  }
+
+  get size(): number {
+    return this.#times.size;
+  }
+
+  get(id: string): number | undefined {
+    return this.#times.get(id);
+  }
+
+  /** The earliest due time. */
+  get first(): number | undefined {
+    return this.get(this.#first);
+  }
+
+  /** Ids that are due at the same time come in the order of the ids. An infinite time is never due. */
+  set(id: string, at: number): void {
+    if (this.get(id) === at) return;
+    this.delete(id);
+    if (at === Number.POSITIVE_INFINITY) return;
+    this.#keys.set(formatOrder(at) + id, id);
+    this.#times.set(id, at);
+    if (this.#first === id) this.#wait();
+  }
+
+  delete(id: string): void {
+    this.#remove(id);
+    // If others are left, the timer finds that none is due yet.
+    if (this.size === 0) this.#timer?.cancel();
+  }
+
+  clear(): void {
+    this.#timer?.cancel();
+    this.#keys.clear();
+    this.#times.clear();
+  }
+
+  get #first(): string {
+    return this.#keys.get(this.#keys.first ?? '') ?? '';
+  }
+
+  #remove(id: string): void {
+    const at = this.get(id);
+    if (at !== undefined) this.#keys.delete(formatOrder(at) + id);
+    this.#times.delete(id);
+  }
+
+  #wait(): void {
+    this.#timer?.cancel();
+    const { first } = this;
+    if (first === undefined) return;
+    const delayMs = Math.max(0, Math.min(longestDelayMs, first - this.#clock[this.#time]()));
+    this.#timer = this.#clock.after(delayMs, () => this.#look(), true);
+  }
+
+  #look(): void {
+    for (let count = 0; count < mostInTurn; count++) {
+      const id = this.#first;
+      if (!(Number(this.get(id)) <= this.#clock[this.#time]())) {
+        this.#wait();
+        return;
+      }
+      this.#remove(id);
+      this.#onDue(id);
+    }
+    this.#timer?.cancel();
+    this.#timer = this.#clock.nextTurn(() => this.#look());
+  }
+}

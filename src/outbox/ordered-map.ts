@@ -1,0 +1,83 @@
+/** The heap is not cleaned up for fewer removed keys. */
+const fewestGone = 100;
+
+/** Values by key, with fast access to the least key. */
+export class OrderedMap<Value> {
+  readonly #values = new Map<string, Value>();
+  /** A heap of the keys, and of some removed keys: each key is at least the key at half its index. */
+  #heap: string[] = [];
+
+  get size(): number {
+    return this.#values.size;
+  }
+
+  /** The least key. */
+  get first(): string | undefined {
+    while (this.#heap.length > 0 && !this.has(this.#at(0))) {
+      const last = this.#heap.pop() ?? '';
+      if (this.#heap.length > 0) this.#sink(last, 0);
+    }
+    return this.#heap[0];
+  }
+
+  get(key: string): Value | undefined {
+    return this.#values.get(key);
+  }
+
+  has(key: string): boolean {
+    return this.#values.has(key);
+  }
+
+  /** All keys, in the order in which they were added. */
+  keys(): IterableIterator<string> {
+    return this.#values.keys();
+  }
+
+  set(key: string, value: Value): void {
+    if (!this.has(key)) {
+      if (this.#heap.length > 2 * this.size + fewestGone) this.#clean();
+      let place = this.#heap.length;
+      for (let parent = (place - 1) >> 1; place > 0 && key < this.#at(parent); parent = (place - 1) >> 1) {
+        this.#heap[place] = this.#at(parent);
+        place = parent;
+      }
+      this.#heap[place] = key;
+    }
+    this.#values.set(key, value);
+  }
+
+  delete(key: string): void {
+    this.#values.delete(key);
+  }
+
+  clear(): void {
+    this.#values.clear();
+  }
+
+  #at(place: number): string {
+    return this.#heap[place] as string;
+  }
+
+  #clean(): void {
+    this.#heap = [...this.keys()];
+    for (let place = (this.#heap.length >> 1) - 1; place >= 0; place--) this.#sink(this.#at(place), place);
+  }
+
+  /** Puts a key at an index, or below it. */
+  #sink(key: string, at: number): void {
+    let place = at;
+    for (;;) {
+      let child = 2 * place + 1;
+      if (this.#at(child + 1) < this.#at(child)) child++;
+      if (!(this.#at(child) < key)) break;
+      this.#heap[place] = this.#at(child);
+      place = child;
+    }
+    this.#heap[place] = key;
+  }
+}
+
+/** Formats a number of 0 or more, without its fraction, so that text order is number order. */
+export function formatOrder(number: number): string {
+  return Math.max(0, Math.floor(number)).toString(36).padStart(9, '0');
+}
