@@ -26,9 +26,9 @@ export function announce(texts) {
     said.set(key, now);
     if (said.size > keptTexts) said.delete(said.keys().next().value);
     if (text.isFromHandset) sentences.push(`${text.msisdn} wrote: ${text.body}`);
-    else if (before === undefined) sentences.push(`Text to ${text.msisdn}: ${text.body}`);
+    else if (before === undefined) sentences.push(`Message to ${text.msisdn}: ${text.body}`);
     if (!text.isFromHandset && classifyStatus(now) !== 'under-way') {
-      sentences.push(`Text to ${text.msisdn}: ${describeStatus(now)}`);
+      sentences.push(`Message to ${text.msisdn}: ${describeStatus(now)}`);
     }
   }
   if (sentences.length === 0 || isDue) return;

@@ -40,7 +40,7 @@ export class BubbleView {
     );
     const who = isFromHandset
       ? text.inReplyToId === undefined
-        ? 'New text'
+        ? 'New message'
         : 'Reply'
       : `From ${text.sender ?? sender ?? 'the service'}`;
     this.element = createElement(

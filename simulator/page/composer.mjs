@@ -36,7 +36,7 @@ export class Composer {
     this.#text = createElement('textarea', {
       rows: 1,
       'aria-label': `Write as ${msisdn}`,
-      placeholder: 'Write a text',
+      placeholder: 'Write a message',
       title: 'Enter sends, Shift+Enter starts a new line',
       dir: 'auto',
       enterkeyhint: 'send',
@@ -53,7 +53,7 @@ export class Composer {
         {
           type: 'button',
           class: 'quiet',
-          'aria-label': 'Reply to the last text instead',
+          'aria-label': 'Reply to the last message instead',
           click: () => {
             this.#replyTo(undefined);
             this.focus();
@@ -74,9 +74,9 @@ export class Composer {
       },
       createElement(
         'div',
-        { class: 'choice', role: 'radiogroup', 'aria-label': 'Kind of text' },
+        { class: 'choice', role: 'radiogroup', 'aria-label': 'Kind of message' },
         createElement('label', {}, this.#reply, createElement('span', {}, 'Reply')),
-        createElement('label', {}, this.#fresh, createElement('span', {}, 'New text')),
+        createElement('label', {}, this.#fresh, createElement('span', {}, 'New message')),
         createElement('span', { class: 'consent' }, ...['STOP', 'START'].map((word) => this.#wordButton(word))),
       ),
       this.#quote,

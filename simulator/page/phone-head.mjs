@@ -53,7 +53,7 @@ export class PhoneHead {
         'aria-label': `Remove the handset ${msisdn}`,
         click: () =>
           void reportIn(this.#error, async () => {
-            const text = `Remove ${this.#title.textContent}, with its texts and its name?`;
+            const text = `Remove ${this.#title.textContent}, with its messages and its name?`;
             if (!(await ask(text, 'Remove'))) return;
             await control('remove-handset', { msisdn });
             onRemoved();
@@ -87,7 +87,12 @@ export class PhoneHead {
       createElement('div', { class: 'who' }, this.#title, this.#number),
       createElement('div', { class: 'phone-tools' }, this.#rename, remove),
       this.#form,
-      createElement('label', { class: 'outcome' }, createElement('span', {}, 'Texts to this phone are'), this.#outcome),
+      createElement(
+        'label',
+        { class: 'outcome' },
+        createElement('span', {}, 'Messages to this handset are'),
+        this.#outcome,
+      ),
       this.#error,
     );
   }

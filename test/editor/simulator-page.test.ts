@@ -174,7 +174,7 @@ describe("the simulator's page in a browser", function () {
     simulator.status({ messageId: 'm', msisdn: first, statusCode: 'EXP' });
     await bubble.getByText('expired').waitFor();
     assert.equal(await phone(first).locator('.bubble').count(), 1);
-    await page.locator('#announcer', { hasText: `Text to ${first}: expired` }).waitFor({ state: 'attached' });
+    await page.locator('#announcer', { hasText: `Message to ${first}: expired` }).waitFor({ state: 'attached' });
   });
 
   it('sets the result of the next message and of a handset', async () => {
@@ -192,11 +192,11 @@ describe("the simulator's page in a browser", function () {
       await phone(first).locator('.bubble', { hasText: choice }).getByText(expected).last().waitFor();
       await page.locator('#next-outcome:not(.unusual)').waitFor();
     }
-    await phone(first).getByLabel('Texts to this phone are').selectOption('unreachable');
+    await phone(first).getByLabel('Messages to this handset are').selectOption('unreachable');
     await phone(first).locator('.unusual').waitFor();
     await send({ to: first, body: 'far away' });
     await phone(first).locator('.bubble', { hasText: 'far away' }).getByText('unreachable').waitFor();
-    await phone(first).getByLabel('Texts to this phone are').selectOption('refused: number blocked');
+    await phone(first).getByLabel('Messages to this handset are').selectOption('refused: number blocked');
     await page.waitForFunction(() =>
       fetch('/control/state').then(async (a) => (await a.json()).account.blocked.length === 1),
     );
@@ -262,7 +262,7 @@ describe("the simulator's page in a browser", function () {
     await page.getByRole('button', { name: 'Cancel' }).click();
     await row(second).waitFor();
     await opened.getByRole('button', { name: 'Remove the handset' }).click();
-    await page.getByText('Remove 👩‍🚒, with its texts').waitFor();
+    await page.getByText('Remove 👩‍🚒, with its messages').waitFor();
     await page.getByRole('button', { name: 'Remove', exact: true }).and(page.locator('dialog *')).click();
     await row(second).waitFor({ state: 'detached' });
     await phone(first).waitFor();
