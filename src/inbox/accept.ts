@@ -5,7 +5,7 @@ import { type Changes, dropItem, keepItem, type Look, type PendingWrite } from '
 import { currentEntry, type InboxParts } from './context';
 import type { Consent, Correlated, Correlating } from './correlator';
 import type { DeadLetters } from './dead-letters';
-import { type DeadLetter, type Entry, nameSubscribers, newsOf, Pending, type Together } from './entries';
+import { type DeadLetter, type Entry, isEntry, nameSubscribers, newsOf, Pending, type Together } from './entries';
 import {
   answerOf,
   type Identity,
@@ -179,6 +179,8 @@ function acceptRecord(
     }
     onAccepted?.();
     correlated.effect?.();
+    // A callback in the same commit might have taken its place.
+    if (changes.drop.has(entry.id)) return verdict;
     const pending = new Pending(entry, identity);
     pending.firstAttempt = 1;
     if (isHeldBack) holdBack(context, pending, known);
@@ -187,12 +189,25 @@ function acceptRecord(
   };
 }
 
-/** Finds a polled entry that no node has yet. */
-function findWaiting({ entries }: InboxParts, kind: Kind, identity: Identity, changes: Changes): Entry | undefined {
+/** Finds a polled entry that no node has yet, and no node here wants, also in this commit. */
+function findWaiting(
+  { entries, subscribers }: InboxParts,
+  kind: Kind,
+  identity: Identity,
+  changes: Changes,
+): Entry | undefined {
+  const isWaiting = (entry: Entry, own: Identity) =>
+    entry.channel === kind &&
+    !entry.address &&
+    !changes.drop.has(entry.id) &&
+    isSameMessage(own, identity) &&
+    !subscribers.hasAny(kind, entry.record);
   for (const { entry, identity: own, taken, pendingFor } of entries.values()) {
-    if (entry.channel !== kind || entry.address || taken > 0 || changes.drop.has(entry.id)) continue;
-    const isWaiting = [...pendingFor.values()].every((node) => node === undefined);
-    if (isWaiting && isSameMessage(own, identity)) return entry;
+    const isInHand = taken > 0 || [...pendingFor.values()].some((node) => node !== undefined);
+    if (!isInHand && isWaiting(entry, own)) return entry;
+  }
+  for (const item of changes.keep.values()) {
+    if (isEntry(item) && !entries.has(item.id) && isWaiting(item, identify(item))) return item;
   }
   return undefined;
 }

@@ -214,7 +214,7 @@ export const mutants: readonly Mutant[] = [
     'return called ? [called] : [];',
     'return called ? [] : [];',
   ),
-  mutant(
+  consent(
     'a callback of a polled copy that no node has is a duplicate',
     'inbox/accept.ts',
     'if (!polledCopy) return () => verdict;',

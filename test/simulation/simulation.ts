@@ -199,6 +199,10 @@ class Run {
     if (this.#processes.some((process) => process?.isDeploying)) return 'flows are being deployed';
     for (const message of messages) {
       if (message.callback === 'due') return `${message.name} is called back for ever`;
+      // The polled copy can be unhandled at another instance.
+      const isUnhandled = this.#machines.some(({ place }) => place.isAside(message)) && plan.instances > 1;
+      const isAccepted = message.callback === 'accepted' && message.excuse === undefined && !isUnhandled;
+      if (isAccepted && ![...message.shares.values()].some(({ isDone }) => isDone)) return `${message.name} is lost`;
       if (!plan.nodes.some(({ kind }) => kind === message.kind)) {
         if (this.#isDropped(message)) return `${message.name}, which no node takes, is lost`;
         continue;
@@ -206,10 +210,7 @@ class Run {
       if (!message.isRead) return `${message.name} is not read`;
       if (message.excuse !== undefined) continue;
       const isDone = (id: string) => message.shares.get(id)?.isDone === true;
-      if (message.callback === 'accepted') {
-        const isWanted = message.reachedAs === undefined || this.world.nodesFor(message).length > 0;
-        if (isWanted && ![...message.shares.values()].some((share) => share.isDone)) return `${message.name} is lost`;
-      } else if (message.reachedAs !== undefined) {
+      if (message.callback !== 'accepted' && message.reachedAs !== undefined) {
         const lacking = this.world.nodesFor(message).find(({ id }) => !isDone(id));
         if (lacking) return `${message.name} has not got to ${lacking.id}`;
       }

@@ -667,6 +667,16 @@ describe('Inbox', () => {
       assert.deepEqual([node.texts, polling.texts], [[], ['hello']]);
     });
 
+    it('is delivered in place of a polled copy in the same commit', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const node = attachCallback(inbox);
+      await Promise.all([inbox.accept(polled(incoming('1', { body: 'hello' }))), inbox.accept(called())]);
+      await settle();
+      assert.deepEqual([node.texts, inbox.state], [['hello'], { ...inbox.state, undelivered: 1, unhandled: 0 }]);
+      assert.equal(store.disk.entries.size, 1);
+    });
+
     it('is delivered in place of a polled copy that no node receives', async () => {
       const inbox = createInbox();
       const node = attachCallback(inbox);
