@@ -31,8 +31,9 @@ export const reasons = {
       'The base URL of the account cannot be used. Enter an address such as https://sms.example.com, without user name, query or fragment.',
     baseUrlHttp:
       'The base URL of the account is plain http, which would send the credentials unprotected. Use https, or allow http in the account.',
-    settingNumber: 'The setting "{{setting}}" is out of range. Enter a number from {{min}} to {{max}}.',
-    settingWhole: 'The setting "{{setting}}" is out of range. Enter a whole number from {{min}} to {{max}}.',
+    settingNumber: 'The setting "{{setting}}" is not a number from {{min}} to {{max}}. Correct it, or leave it blank.',
+    settingWhole:
+      'The setting "{{setting}}" is not a whole number from {{min}} to {{max}}. Correct it, or leave it blank.',
     variableMissing:
       'The environment variable {{variable}} is not set, or is blank. Set it for Node-RED, or enter the value itself.',
     variableOfSubflow:

@@ -269,7 +269,10 @@ async function readOptOuts(membership: Membership, request: Request, response: R
     ...(typeof next === 'string' && next !== '' ? { after: next } : undefined),
   };
   const isCsv = request.accepts(['application/json', 'text/csv']) === 'text/csv';
-  const { optouts, ...rest } = await membership.optOuts({ ...query, ...(isCsv && { most: Number.POSITIVE_INFINITY }) });
+  const { optouts, ...rest } = await membership.optOuts({
+    ...query,
+    ...(isCsv && { limit: Number.POSITIVE_INFINITY }),
+  });
   const reports = optouts.map(formatOptOut);
   if (!isCsv) return { optouts: reports, ...rest } satisfies OptOutsReport;
   const lines = reports.map((report) => `${Object.values(report).join(',')}\r\n`);

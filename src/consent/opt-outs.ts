@@ -25,7 +25,7 @@ export interface OptOutQuery {
   /** `next` of an earlier page; absent: from the latest opt-out. */
   after?: string;
   /** Maximum number of entries; default 200. */
-  most?: number;
+  limit?: number;
 }
 
 /** A page of the list, latest opt-out first. */
@@ -96,12 +96,12 @@ export function countOptOuts(look: Look): number {
 }
 
 /** Returns a page of the list. */
-export function listOptOuts(look: Look, { search = '', after, most = 200 }: OptOutQuery = {}): OptOutPage {
+export function listOptOuts(look: Look, { search = '', after, limit = 200 }: OptOutQuery = {}): OptOutPage {
   const all = readAll(look);
   const found = search === '' ? all : all.filter((line) => parse(line).msisdn.includes(search));
   const rest = after === undefined ? found : found.filter((line) => line < after);
-  const lines = rest.sort().reverse().slice(0, most);
-  const next = rest.length > most ? lines.at(-1) : undefined;
+  const lines = rest.sort().reverse().slice(0, limit);
+  const next = rest.length > limit ? lines.at(-1) : undefined;
   return { optouts: lines.map(parse), total: found.length, ...(next && { next }) };
 }
 

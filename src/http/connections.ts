@@ -24,7 +24,7 @@ export interface Connections {
 
 /**
  * Time until an idle connection is closed. Many servers close idle connections after 5 s. If a request leaves at that moment,
- * nobody knows whether the server has read it.
+ * it is unknown whether the server has read it.
  */
 const idleTimeoutMs = 1_000;
 

@@ -19,7 +19,7 @@ export const statusCodes: ReadonlyMap<string, StatusCode> = new Map([
 ]);
 
 const optionalFields = ['inReplyToId', 'to', 'statusDate', 'error'] as const;
-/** Fields of which a record has at most one each. */
+/** Fields that a record can have once. */
 const singleFields: ReadonlySet<string> = new Set([...optionalFields, 'messageId', 'from', 'statusCode']);
 /** Names that are no additional parameters, beside the reserved names. */
 const knownFields: ReadonlySet<string> = new Set([...optionalFields, 'statusCode', 'description', 'final']);

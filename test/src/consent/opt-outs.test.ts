@@ -133,7 +133,7 @@ describe('the list of opted-out numbers', () => {
 
   it('has pages of the requested size', async () => {
     await list.change('out', numbers(450));
-    const { optouts, next } = await list.list({ most: Number.POSITIVE_INFINITY });
+    const { optouts, next } = await list.list({ limit: Number.POSITIVE_INFINITY });
     assert.deepEqual([optouts.length, next], [450, undefined]);
   });
 

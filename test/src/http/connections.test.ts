@@ -27,7 +27,7 @@ describe('connections', () => {
   const closing = new Closing();
   afterEach(() => closing.run());
 
-  /** An account: what it asks goes over connections of its own. */
+  /** Opens connections as an account does. */
   function open({ baseUrl, tls, proxy }: Way) {
     const options = { baseUrl, ...(tls && { tls }), ...(proxy && { proxy }) };
     const connections = closing.add(createConnections(options), (it) => it.destroy());

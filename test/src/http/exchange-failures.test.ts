@@ -48,7 +48,7 @@ describe('a request that fails or is stopped', () => {
       await failsOnBoth(`https://127.0.0.1:${mute.port}`, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE', { timeoutMs: 60 });
     });
 
-    it('names the host, and says of a send that nothing was sent', async () => {
+    it('names the host, and states that a send was not sent', async () => {
       const port = await findClosedPort();
       const host = `127.0.0.1:${port}`;
       const error = await failure(call(`http://${host}/sms`, { effect: 'send' }));

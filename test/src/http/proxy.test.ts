@@ -201,7 +201,7 @@ describe('a proxy', () => {
       ['sms.example.com:8443', 'https://sms.example.com:8443', true],
       ['[::1]', 'http://[::1]:1880', true],
     ] as const) {
-      it(`${noProxy || 'blank'}: ${baseUrl} ${expected ? 'without' : 'through'} it`, () => {
+      it(`${expected ? 'excepts' : 'does not except'} ${baseUrl} for ${noProxy || 'a blank value'}`, () => {
         assert.equal(leavesOut(noProxy, baseUrl), expected);
       });
     }
