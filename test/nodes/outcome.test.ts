@@ -43,7 +43,7 @@ describe('an unexpected error', () => {
       assert.equal(caught?.sms?.error?.code, 'SMS_SERVICE');
       const warnings = flow.log.filter(({ id, level }) => id === 'node' && level === warnLevel);
       assert.equal(warnings.length, 1);
-      assert.match(String(warnings[0]?.msg), /^The cause: RangeError at .*outcome\.test\.ts:\d+:\d+/);
+      assert.match(String(warnings[0]?.msg), /^Cause: RangeError at .*outcome\.test\.ts:\d+:\d+/);
       assert.equal(JSON.stringify([flow.log, caught]).includes(secret), false);
     });
   }
@@ -55,7 +55,7 @@ describe('an unexpected error', () => {
       { id: 'node', type: 'sms-feed', account: 'account', wires: [[]] },
     ]);
     flow.send('node');
-    await until(() => flow.log.some(({ msg }) => msg === 'The cause: string'));
+    await until(() => flow.log.some(({ msg }) => msg === 'Cause: string'));
     assert.equal(JSON.stringify(flow.log).includes(secret), false);
   });
 });

@@ -60,10 +60,10 @@ describe('sms-account', () => {
       ]);
       const ask = async (values: Record<string, unknown>) =>
         (await helper.request().post('/sms-account/same').send(form(sim, values)).expect(200)).body;
-      const known = { same: [{ id: 'second', name: 'Second' }], others: ['other'] };
+      const known = { same: [{ id: 'second', name: 'Second', differs: [] }], others: ['other'] };
       assert.deepEqual(await ask({}), known, 'with what is saved');
       assert.deepEqual(await ask({ baseUrl: variable('SMS_TEST_URL'), apiKey: sim.credentials.apiKey }), known);
-      assert.deepEqual(await ask({ apiKey: 'other' }), { same: [{ id: 'other', name: '' }], others: ['second'] });
+      assert.deepEqual(await ask({ apiKey: 'other' }), { same: [{ id: 'other', name: '', differs: [] }], others: ['second'] });
       for (const values of [{ baseUrl: 'nowhere' }, { apiKey: '' }, { baseUrl: 'https://sms.example' }]) {
         assert.deepEqual(await ask(values), { same: [], others: [] });
       }
@@ -710,7 +710,7 @@ describe('sms-account', () => {
         const flow = await RunningFlow.start(inSubflow('str', 'no more,'.repeat(count), properties));
         const error = await outcome(flow);
         assert.equal(error?.code, code);
-        if (code) assert.match(String(error?.message), /"Words to opt out" is longer than 100,000 characters/);
+        if (code) assert.match(String(error?.message), /"Opt-out words" is longer than 100,000 characters/);
       });
     }
 

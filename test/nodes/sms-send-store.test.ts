@@ -40,7 +40,7 @@ describe('sms-send with a store that cannot be opened', () => {
     flow.received('caught').map(({ error, sms }) => [error?.source.id, sms?.error?.code, sms?.error?.waiting]);
 
   const recoveries = (flow: RunningFlow) =>
-    flow.log.filter(({ msg }) => msg === 'The inbox works again.').map(({ id }) => id);
+    flow.log.filter(({ msg }) => msg === 'The store works again.').map(({ id }) => id);
 
   /** A text waits, and Node-RED is started again with something else in the place of the store. Returns how to mend that. */
   async function strandText(...others: FlowNode[]): Promise<{ flow: RunningFlow; mend(): void }> {
