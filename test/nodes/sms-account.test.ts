@@ -63,7 +63,10 @@ describe('sms-account', () => {
       const known = { same: [{ id: 'second', name: 'Second', differs: [] }], others: ['other'] };
       assert.deepEqual(await ask({}), known, 'with what is saved');
       assert.deepEqual(await ask({ baseUrl: variable('SMS_TEST_URL'), apiKey: sim.credentials.apiKey }), known);
-      assert.deepEqual(await ask({ apiKey: 'other' }), { same: [{ id: 'other', name: '', differs: [] }], others: ['second'] });
+      assert.deepEqual(await ask({ apiKey: 'other' }), {
+        same: [{ id: 'other', name: '', differs: [] }],
+        others: ['second'],
+      });
       for (const values of [{ baseUrl: 'nowhere' }, { apiKey: '' }, { baseUrl: 'https://sms.example' }]) {
         assert.deepEqual(await ask(values), { same: [], others: [] });
       }
