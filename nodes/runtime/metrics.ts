@@ -66,7 +66,7 @@ const metrics: readonly Metric[] = [
   gauge('inbox_oldest_timestamp_seconds', 'When the oldest undelivered message came.', ({ inbox }) =>
     seconds(inbox.oldestAt),
   ),
-  gauge('inbox_unhandled_messages', 'Messages that are set aside and kept.', ({ inbox }) => inbox.unhandled),
+  gauge('inbox_unhandled_messages', 'Unhandled messages and statuses.', ({ inbox }) => inbox.unhandled),
   gauge('sends_in_flight', 'Texts on their way to the service.', ({ sends }) => sends.inFlight),
   gauge('sends_waiting', 'Texts that wait, kept ones included.', ({ sends }) => sends.waiting),
   gauge('sends_kept', 'Texts that are kept until they are sent.', ({ sends }) => sends.kept),

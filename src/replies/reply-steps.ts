@@ -254,7 +254,7 @@ function createTimeout({ unclear }: ReplyRequest): ReplyResult {
  * @param isLast says whether nothing else needs the flow message
  */
 export function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<void> {
-  const unasked = followUp.kind === 'replyRequest' && followUp.askedAt === undefined ? followUp : undefined;
+  const unopened = followUp.kind === 'replyRequest' && followUp.askedAt === undefined ? followUp : undefined;
   // Others that end later can be in a later commit, and a crash can come before it.
   const wasLast = isLast();
   return {
@@ -262,7 +262,7 @@ export function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<
     drops: [followUp.id],
     decide(look, changes) {
       dropItem(changes, followUp.id, 'ledger');
-      if (unasked) closeRequest(unasked, look, changes);
+      if (unopened) closeRequest(unopened, look, changes);
       if (wasLast && isLast()) {
         changes.remember.set(flowMessageKey(followUp.text), undefined);
         if (followUp.kind === 'replyRequest' && followUp.hasAnswers) {

@@ -91,7 +91,7 @@ local isGone = redis.call('GET', gone)
 local isReserved = not step.all or not isGone or redis.call('GET', reserved)
 local function isWanted(text)
   local read, item = pcall(cjson.decode, text)
-  -- What nobody can read is whoever's finds it, to be set aside.
+  -- An instance that finds an unreadable item claims it, to quarantine it.
   if not read or type(item) ~= 'table' or type(item.subscribers) ~= 'table' then return true end
   if item.part == 'ledger' and not isReserved then return true end
   for _, subscriber in ipairs(item.subscribers) do if wanted[subscriber] then return true end end

@@ -56,7 +56,7 @@ describe('the report of sms-send', () => {
     });
     await until(() => sim.polling('status') === 0);
     assert.deepEqual([flow.received('failed'), errorsOf(flow)], [[], []]);
-    // None of the statuses is set aside, which would be told.
+    // None of the statuses is unhandled, which would be logged.
     assert.deepEqual(
       flow.log.filter(({ level, id }) => level <= 30 && id !== undefined),
       [],
