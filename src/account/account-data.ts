@@ -96,20 +96,21 @@ export class AccountData {
   /** Moves everything into other data, and closes this. */
   exportTo(successor: AccountData, options: Omit<ImportOptions, 'from' | 'hasAllItems'>): Promise<void> {
     this.#successor = successor;
-    this.exporting = this.#export(options).catch((error: unknown) => {
+    this.exporting = this.#export(successor, options).catch((error: unknown) => {
       this.#successor = undefined;
       throw error;
     });
     return this.exporting;
   }
 
-  async #export(options: Omit<ImportOptions, 'from' | 'hasAllItems'>): Promise<void> {
+  async #export(successor: AccountData, options: Omit<ImportOptions, 'from' | 'hasAllItems'>): Promise<void> {
     await this.journal.flush();
     // Writes steps that the store could not take yet.
     if (!this.journal.isWritten) await this.journal.ready();
     await this.close();
     const hasAllItems = this.#clock.elapsed() - this.#openedAt > claimedAfterMs;
     await importStore({ ...options, from: this.#store, hasAllItems });
+    successor.outbox.importOrigins(this.outbox);
   }
 
   async close(): Promise<void> {

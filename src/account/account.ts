@@ -436,7 +436,7 @@ export class Account implements EndpointHost, MembershipHost {
   }
 }
 
-/** What connections differ in. */
+/** The settings by which connections are opened. */
 function wayOf({ tls, proxy, createConnections }: Partial<AccountSettings> = {}) {
   return { tls, proxy, createConnections };
 }

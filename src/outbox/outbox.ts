@@ -160,6 +160,12 @@ export class Outbox implements Participant {
     this.#parts.ledger.inTransit.clear();
   }
 
+  /** Takes the flow messages of another outbox whose messages were imported: the store has only what JSON can carry. */
+  importOrigins(former: Outbox): void {
+    for (const [id, origin] of former.#parts.origins) this.#parts.origins.set(id, origin);
+    former.#parts.origins.clear();
+  }
+
   /** See {@link Participant.wanted}. */
   wanted(): string[] {
     return this.registrations.nodes.map((node) => `node ${node}`);

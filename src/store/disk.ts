@@ -56,7 +56,7 @@ const knownFailures: readonly [RegExp, 'storeLocked' | 'storeDamaged'][] = [
   [/LEVEL_CORRUPTION|MANIFEST-\d+: No such file|is malformed|is not a database/, 'storeDamaged'],
 ];
 
-/** A database whose failures say what to do about them, with the folder. */
+/** Wraps a database, so that its errors name the folder and the remedy. */
 function explaining(database: Database, folder: string): Database {
   return {
     file: database.file,

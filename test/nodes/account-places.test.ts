@@ -42,7 +42,7 @@ describe('AccountPlaces', () => {
   const enter = (places: AccountPlaces, node: string, place: string, at: string | undefined = file) =>
     places.enter(node, place, at).map((former) => former.split(' import ')[0]);
 
-  it('returns the former places of a node until they are settled, also after a restart', () => {
+  it('returns the former places of a node until they are settled', () => {
     assert.deepEqual(enter(new AccountPlaces(), 'node', onDisk(a)), []);
     assert.deepEqual(enter(new AccountPlaces(), 'node', onDisk(b)), [onDisk(a)]);
     const places = new AccountPlaces();
@@ -81,7 +81,7 @@ describe('AccountPlaces', () => {
     assert.deepEqual(enter(new AccountPlaces(), 'node', onDisk(c)), [onDisk(a), onDisk(b)]);
   });
 
-  it('remembers places within the process without a file, and if it cannot be written', () => {
+  it('remembers places in the process if it cannot write the file', () => {
     writeFileSync(join(folder, 'sms-inbox'), 'a file instead of the folder');
     for (const at of [undefined, file]) {
       const places = new AccountPlaces();

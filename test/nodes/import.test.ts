@@ -135,7 +135,7 @@ describe('an account node whose login or store changes', () => {
     await until(() => JSON.stringify(notedPlaces()) === '{"account":[]}');
   });
 
-  it('imports what a poll in flight brings to the former login', async () => {
+  it('delivers the answer of a poll that was in flight', async () => {
     sim = await startService({ waitMs: 60_000 });
     const running = await start(nodes(disk));
     await until(() => sim.polling('incoming') === 1);
@@ -160,7 +160,7 @@ describe('an account node whose login or store changes', () => {
     assert.equal(running.received('got').length, 1);
   });
 
-  it('imports from a Redis server whose URL the account had until the deployment', async () => {
+  it('imports from a Redis server although its URL has been removed', async () => {
     await startRedis();
     const running = await leave(nodes(redis));
     redisUrl = '';

@@ -17,8 +17,6 @@ export interface Surrounding {
   readonly hasStoreFailed: boolean;
   /** An import waits, so that the store counts as failing. */
   readonly isImporting: boolean;
-  /** Its login has changed: an import moves no flow messages that the process has in memory. */
-  readonly hasChangedLogin: boolean;
   /** See {@link Place.isHeld}. */
   isHeld(message: Message): boolean;
 }

@@ -100,7 +100,7 @@ export class OrderNode {
   #inputOf({ origin, flowMessage }: { origin?: unknown; flowMessage?: string | undefined }): Input | undefined {
     const { world } = this.#process;
     const input = (origin as Input | undefined) ?? world.outward?.find(flowMessage);
-    if (origin === undefined && input?.givenTo === this.#process && !this.#process.hasChangedLogin)
+    if (origin === undefined && input?.givenTo === this.#process)
       world.violate('a message is forgotten', input.text.name);
     return input;
   }

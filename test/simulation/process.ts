@@ -66,7 +66,6 @@ export interface Machine {
 export class Process implements Callee, Surrounding {
   isAlive = true;
   hasStoreFailed = false;
-  hasChangedLogin = false;
   readonly name: string;
   readonly life: string;
   readonly world: World;
@@ -279,7 +278,6 @@ export class Process implements Callee, Surrounding {
   }
 
   #changeLogin(): void {
-    this.hasChangedLogin = true;
     this.machine.login = (this.machine.login + 1) % logins;
     for (const message of this.world.messages) {
       if (message.arrivals === 0) continue;

@@ -121,7 +121,7 @@ describe('Journal', () => {
       assert.deepEqual([...server.disk.entries.keys()], ['1']);
     });
 
-    it('refuses a step that needs the store after 2 s, and later ones immediately', async () => {
+    it('refuses a step after 2 s, and later steps immediately', async () => {
       server.failing.add('open');
       server.disconnect();
       let isRefused = false;

@@ -88,7 +88,7 @@ describe('importStore', () => {
     });
   }
 
-  it('keeps what the new store has, and the later of two values', async () => {
+  it('keeps items of the new store, and the later of two values', async () => {
     const [from, to] = [new FailingStore(), new FailingStore()];
     await fill(from, ['1', '2'], { a: remembered('former', 1), b: remembered('former', 3) });
     await fill(to, ['2', '3'], { a: remembered('own', 2), b: remembered('own', 2) });
@@ -207,7 +207,7 @@ describe('Imports', () => {
     assert.deepEqual([imported, done, reopened], [['a', 'b'], ['imported', 'imported'], 1]);
   });
 
-  it('does not import what another deployed node uses', async () => {
+  it('does not import a place that another deployed node uses', async () => {
     let isImported = false;
     const importInto = async () => {
       isImported = true;

@@ -485,7 +485,7 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  describe('a commit that fails although it is in the log', () => {
+  describe('with a commit that fails but is in the log', () => {
     /** A store whose flushed commits fail from now on, and are in the log when the database is opened again. */
     async function createFailing(location: string): Promise<DiskStore> {
       const open = (await engine.load()) ?? assert.fail();
@@ -543,7 +543,7 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  it('drops everything in one step that a kill does not divide', async () => {
+  it('drops the rest if a kill came in the middle of clearing', async () => {
     const location = join(folder, 'store');
     const store = createStore(location);
     await store.open(events);
@@ -569,7 +569,7 @@ function testDiskStore(engine: Engine): void {
     assert.deepEqual((await after.open(events)).items, [createEntry('2')]);
   });
 
-  it('leaves alone what a later version has stored, and reports it', async () => {
+  it('keeps and reports an item of a later version', async () => {
     const location = join(folder, 'store');
     const newer = JSON.stringify({ v: 2, ...createEntry('1') });
     await edit(location, (database) => database.write([['!items!1', newer]], { isFlushed: true }));

@@ -330,7 +330,7 @@ for (const program of programs) {
         assert.deepEqual(await other.store.recall(['a', 'imported:x']), [remembered('A'), remembered('x')]);
       });
 
-      it('tells the time of the server, whatever the clock of the machine says', async () => {
+      it('uses the time of the server if the machine has another', async () => {
         const hourMs = 3_600_000;
         const clock: Clock = { ...systemClock, now: () => Date.now() + hourMs };
         const instance = create(server.url, { clock });
