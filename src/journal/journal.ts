@@ -51,7 +51,7 @@ const nextModes = {
   closing: ['closed'],
 } as const;
 
-/** What a {@link Journal} needs of its account. */
+/** Options of a {@link Journal}. */
 export interface JournalOptions {
   store: Store;
   clock: Clock;
