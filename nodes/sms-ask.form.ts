@@ -9,6 +9,7 @@ const { retries, resolve, expire, priority, wait } = limits['sms-ask'];
 
 RED.nodes.registerType('sms-ask', {
   category: 'sms',
+  categoryDescription: text('sms-account.label.category'),
   color: '#69b3a2',
   defaults: {
     name: { value: '' },

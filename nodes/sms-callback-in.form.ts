@@ -19,6 +19,7 @@ const { ackTimeout, maxAttempts } = limits['sms-callback-in'];
 
 RED.nodes.registerType('sms-callback-in', {
   category: 'sms',
+  categoryDescription: text('sms-account.label.category'),
   color: '#69b3a2',
   defaults: {
     name: { value: '' },

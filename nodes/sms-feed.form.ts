@@ -22,6 +22,7 @@ const isSize = numberIn(size);
 
 RED.nodes.registerType('sms-feed', {
   category: 'sms',
+  categoryDescription: text('sms-account.label.category'),
   color: '#69b3a2',
   defaults: {
     name: { value: '' },

@@ -6,6 +6,7 @@ const { ackTimeout, maxAttempts } = limits['sms-in'];
 
 RED.nodes.registerType('sms-in', {
   category: 'sms',
+  categoryDescription: text('sms-account.label.category'),
   color: '#69b3a2',
   defaults: {
     name: { value: '' },

@@ -6,6 +6,7 @@ const { interval } = limits['sms-outbox'];
 
 RED.nodes.registerType('sms-outbox', {
   category: 'sms',
+  categoryDescription: text('sms-account.label.category'),
   color: '#69b3a2',
   defaults: {
     name: { value: '' },

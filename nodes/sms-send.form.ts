@@ -8,6 +8,7 @@ const { retries, resolve, expire, priority, report } = limits['sms-send'];
 
 RED.nodes.registerType('sms-send', {
   category: 'sms',
+  categoryDescription: text('sms-account.label.category'),
   color: '#69b3a2',
   defaults: {
     name: { value: '' },

@@ -5,6 +5,7 @@ const { ackTimeout, maxAttempts } = limits['sms-status'];
 
 RED.nodes.registerType('sms-status', {
   category: 'sms',
+  categoryDescription: text('sms-account.label.category'),
   color: '#69b3a2',
   defaults: {
     name: { value: '' },

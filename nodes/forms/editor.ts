@@ -18,6 +18,8 @@ export interface CredentialDefinition extends Omit<PropertyDefinition, 'value' |
 /** The parts of `registerType`'s definition that the forms use. */
 export interface NodeDefinition {
   category: string;
+  /** Tooltip of the category in the palette. Node-RED 5 and later. */
+  categoryDescription?: string;
   color: string;
   icon: string;
   defaults: Record<string, PropertyDefinition>;
