@@ -47,9 +47,13 @@ export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
       const key = keyOfLogin(settings);
       for (const { id, name = '', membership, connection } of nodes.values()) {
         if (id === form.id || membership instanceof SmsError) continue;
-        if (membership.key === key)
-          report.same.push({ id, name: String(name), differs: findDiffering(settings, connection) });
-        else report.others.push(id);
+        if (membership.key !== key) {
+          report.others.push(id);
+          continue;
+        }
+        // A node that uses the settings of another does not decide about them.
+        const differs = membership.connection ? [] : findDiffering(settings, connection);
+        report.same.push({ id, name: String(name), differs });
       }
     } catch {
       // Incomplete values match no other node.

@@ -360,6 +360,26 @@ describe('a form in the editor', function () {
     await hint.waitFor({ state: 'hidden' });
   });
 
+  it('says whose proxy applies if accounts of one login differ', async () => {
+    const proxy = { id: 'proxy', type: 'http proxy', name: '', url: 'http://127.0.0.1:9', noproxy: [] };
+    await openEditor(
+      account(),
+      proxy,
+      account({ id: 'second', name: 'Second', proxy: 'proxy' }),
+      node('sms-feed', { account: 'account' }),
+      node('sms-outbox', { account: 'second', interval: 0, y: 200 }),
+    );
+    await editor.openForm('sms-outbox');
+    let form = await editor.editAccount();
+    const hint = form.locator('#sms-account-same');
+    await hint.filter({ hasText: /Proxy: those of Demo apply, because it was deployed first\./ }).waitFor();
+    await editor.saveAccount();
+    await editor.save();
+    await editor.openForm('sms-feed');
+    form = await editor.editAccount();
+    await form.locator('#sms-account-same', { hasText: /^Same login as Second: [^.]*\.$/ }).waitFor();
+  });
+
   it('explains wrong values of an account, and takes environment variables', async () => {
     await openEditor(node('sms-feed'));
     await editor.openForm('sms-feed');

@@ -5,6 +5,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Browser, Locator } from 'playwright-core';
+import type { AccountsReport } from '../../nodes/runtime/account-report';
 import { type Simulator, startSimulator } from '../../simulator';
 import { shownLanguages } from '../languages';
 import { type FlowNode, type NodeRedProcess, nodeRedGeneration, startNodeRed } from '../node-red-process';
@@ -176,6 +177,35 @@ describe('the sidebar tab SMS', function () {
     const instance = { id: 'one', type: 'subflow:sub', z: 'tab', x: 200, y: 300, name: '', wires: [] };
     await open([account(), account({ id: 'second', name: 'Night shift' }), subflow, copy, instance, receiving()]);
     await says(card(), 'Same login as Night shift, Of the subflow: ');
+    const proxy = { id: 'proxy', type: 'http proxy', name: '', url: 'http://127.0.0.1:9', noproxy: [] };
+    await nodeRed.deploy([tab, account(), proxy, account({ id: 'second', name: 'Night shift', proxy: 'proxy' })]);
+    await says(card(), 'Proxy: those of Main apply, because it was deployed first.');
+  });
+
+  it('starts an account without its former data after a confirmation', async () => {
+    await nodeRed.deploy([tab, account(), receiving()]);
+    await editor.open(nodeRed);
+    const { page } = editor;
+    const error = { code: 'SMS_STORE', message: 'The former store cannot be read.' };
+    await page.route('**/sms-account/overview*', async (route) => {
+      const report = (await (await route.fetch()).json()) as AccountsReport;
+      for (const { state } of report.accounts)
+        if (state) state.store = { kind: 'memory', ok: false, error, former: { kind: 'disk', error } };
+      await route.fulfill({ json: report });
+    });
+    let sent: unknown;
+    await page.route('**/sms-account/*/former', (route) => {
+      sent = route.request().postDataJSON();
+      return route.fulfill({ json: { ok: true } });
+    });
+    await page.evaluate(() => RED.sidebar.show('sms'));
+    await says(card(), 'Store: The former store cannot be read.');
+    await card().getByRole('button', { name: 'Start without it' }).click();
+    const question = card().getByRole('group');
+    await says(question, 'Start without the former data?');
+    await question.getByRole('button', { name: 'Start without it' }).click();
+    await question.waitFor({ state: 'detached' });
+    assert.deepEqual(sent, { action: 'forget' });
   });
 
   it('follows messages, waiting messages and failures of an account', async () => {
