@@ -317,4 +317,20 @@ describe('sms-ask', () => {
     const [, answer] = await flow.messages('answer', 2);
     assert.equal(answer?.payload, 'yes too');
   });
+
+  it('leaves a property wait to itself: sms-send ignores it', async () => {
+    const send = {
+      id: 'send',
+      type: 'sms-send',
+      account: 'account',
+      wait: '5',
+      waitType: 'num',
+      wires: [['sent'], []],
+    };
+    const flow = await start({}, [send, sink('sent')]);
+    flow.send('send', { topic: handset, payload: 'Come?' });
+    const [sent] = await flow.messages('sent', 1);
+    assert.deepEqual(sent?.sms?.accepted, [handset]);
+    assert.equal(sim.polling('incoming'), 0);
+  });
 });
