@@ -27,4 +27,19 @@ describe('a stored message that several parties act on at the same time', () => 
     await side.pass(100);
     assert.deepEqual(side.service.bodies, ['plain 1', 'plain 2', 'stored']);
   });
+
+  it('leaves neither its input nor its evidence in memory if another instance claims it', async () => {
+    const side = new SendingSide();
+    const node = side.attach();
+    side.service.otherwise = { unreachable: true };
+    sendText(node, 'stored', { keep: forever });
+    await side.pass(1_000);
+    const [entry] = side.outbox.admin.entries('kept', 1).entries;
+    assert.equal(side.outbox.hasMessages, true);
+    side.outbox.forget(entry?.id ?? '');
+    assert.deepEqual([side.outbox.hasMessages, side.outbox.isSettled], [false, true]);
+    side.service.otherwise = { takes: true };
+    await side.pass(120_000);
+    assert.deepEqual([node.ends, side.service.bodies], [[], []]);
+  });
 });
