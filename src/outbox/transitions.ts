@@ -99,7 +99,7 @@ export interface Moved {
   asked: readonly FollowUp[];
   /** Ids of reply requests that are closed. */
   closedRequests: readonly string[];
-  /** The message was replaced or withdrawn instead of what the caller asked for. */
+  /** The step replaced or withdrew the message. */
   isSuperseded?: true;
 }
 

@@ -62,7 +62,7 @@ describe('DueTimes', () => {
     assert.deepEqual(done, [60_000]);
   });
 
-  it('has questions whose time is up in one moment end a few hundred in a turn', async () => {
+  it('ends reply requests that are due together in parts', async () => {
     const clock = new VirtualClock();
     const ended: string[] = [];
     const asked = Array.from(
@@ -149,7 +149,7 @@ describe('OrderedMap', () => {
     assert.deepEqual(inOrder, all.filter((key) => key.endsWith('0')).sort());
   });
 
-  it('has none any more once it is cleared', () => {
+  it('is empty after it is cleared', () => {
     const map = new OrderedMap<number>();
     for (const key of ['a', 'b']) map.set(key, 1);
     map.clear();

@@ -40,7 +40,7 @@ describe('unknown outcomes', () => {
     ['a reply', reply('+6421555123'), 'reply'],
     ['an outbox record', { kind: 'outbox', record: { messageId, body: 'hello', recipientsList: [] } }, 'outbox'],
   ] satisfies [string, RecordOfKind, string][]) {
-    it(`${what} is evidence that the text was taken`, async () => {
+    it(`use ${what} as evidence`, async () => {
       const { side, node } = begin();
       await side.pass(1_000);
       observe(side, witness);
@@ -69,7 +69,7 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
-  it('the feed is read after 2 s, 10 s, and every 30 s, and at the end', async () => {
+  it('read the feed after 2 s, 10 s, every 30 s, and at the end', async () => {
     const { side, node } = begin({ resolveMs: 75_000 });
     const reads: number[] = [];
     for (const ms of [1_900, 200, 7_800, 200, 29_800, 200, 29_800, 200, 4_800, 200]) {
@@ -91,7 +91,7 @@ describe('unknown outcomes', () => {
     ['as a part of a longer word', { id: `${messageId}0`, link: `x-${messageId}` }, false],
     ['in its body alone', { body: messageId }, false],
   ] as const) {
-    it(`an entry of the feed that has the messageId ${what} is ${isFound ? '' : 'no '}evidence`, async () => {
+    it(`${isFound ? 'use' : 'ignore'} a feed entry with the messageId ${what}`, async () => {
       const { side, node } = begin({ to: ['6421555123', 'nurses'], resolveMs: 5_000 });
       side.service.feed.entries.push(entry(more));
       await side.pass(6_000);
@@ -111,7 +111,7 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['to 6421555123 6421555124']);
   });
 
-  it('a number that was not submitted is evidence for a contact or group alone', async () => {
+  it('use another number only as evidence for address-book items', async () => {
     const { side, node } = begin({ to: ['nurses'] });
     await side.pass(100);
     observe(side, status('6421555999'));
@@ -119,7 +119,7 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['to nurses']);
   });
 
-  it('a status of another text is none', async () => {
+  it('do not use a status of another message', async () => {
     const { side, node } = begin({ resolveMs: 5_000 });
     await side.pass(100);
     observe(side, status('6421555123', 'another'));
@@ -127,7 +127,7 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
   });
 
-  it('without a messageId of one’s own nothing is looked for', async () => {
+  it('do not search without an own messageId', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({ error: createError('uncertain') });
@@ -137,7 +137,7 @@ describe('unknown outcomes', () => {
     assert.equal(side.service.feedReads, 0);
   });
 
-  it('retryUncertain tries again only when nothing was found in time', async () => {
+  it('try again with retryUncertain only if nothing was found', async () => {
     for (const keep of [undefined, forever]) {
       const side = new SendingSide();
       const node = side.attach();
@@ -151,7 +151,7 @@ describe('unknown outcomes', () => {
     }
   });
 
-  it('ends the search for a message that is not stored 7 s after its node is closed', async () => {
+  it('end the search for a plain message 7 s after its node closes', async () => {
     for (const [what, ends] of [
       [status('6421555123'), ['to 6421555123']],
       [undefined, ['SMS_UNCERTAIN']],
@@ -170,7 +170,7 @@ describe('unknown outcomes', () => {
     }
   });
 
-  it('a feed that fails is read again, and says nothing', async () => {
+  it('read a failing feed again', async () => {
     const { side, node } = begin({ resolveMs: 15_000 });
     const { feed } = side.service;
     Object.defineProperty(side.service, 'feed', {
@@ -185,7 +185,7 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
-  it('does not find a messageId of fewer than 8 characters in the feed', async () => {
+  it('do not find a messageId of fewer than 8 characters in the feed', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.otherwise = { takes: true, error: createError('uncertain') };
@@ -195,7 +195,7 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
   });
 
-  it('many that are looked for at once share the readings of the feed', async () => {
+  it('share the readings of the feed', async () => {
     const side = new SendingSide({ concurrency: 200 });
     const node = side.attach();
     side.service.otherwise = { takes: true, error: createError('uncertain') };
@@ -206,7 +206,7 @@ describe('unknown outcomes', () => {
     assert.equal(side.service.feedReads, 2);
   });
 
-  it('waiting for evidence holds up no other text', async () => {
+  it('do not hold up other messages during a search', async () => {
     const side = new SendingSide({ concurrency: 1 });
     const node = side.attach();
     side.service.script.push({ error: createError('uncertain') });
@@ -216,7 +216,7 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
-  describe('while evidence is looked for', () => {
+  describe('during a search', () => {
     const shown = (side: SendingSide, { state }: { state: SendHandlerState | undefined }) => {
       const { inFlight, waiting, kept, uncertain } = side.outbox.admin.state;
       const listed = side.outbox.admin.entries('kept', 1).total;
@@ -230,7 +230,7 @@ describe('unknown outcomes', () => {
       [' that is kept', { keep: forever }, 1],
       [' that is sent once', { once: 'key' }, 1],
     ] as const) {
-      it(`the node and the account say of a text${what} that it is being sent`, async () => {
+      it(`show a message${what} as being sent`, async () => {
         const { side, node } = begin({ ...options, resolveMs: 30_000 });
         await side.pass(1_000);
         assert.deepEqual(shown(side, node), searching);
@@ -239,7 +239,7 @@ describe('unknown outcomes', () => {
       });
     }
 
-    it('a kept text is in the state of a node that has come meanwhile', async () => {
+    it('show a stored message at a node that comes later', async () => {
       const { side, node } = begin({ keep: forever });
       side.attach('another');
       await side.pass(1_000);
@@ -259,7 +259,7 @@ describe('unknown outcomes', () => {
       assert.deepEqual([badge, state], [[0, 1], { inFlight: 0, waiting: 1, kept: 1, uncertain: 0, listed: 1 }]);
     });
 
-    it('also after a crash, and no more when the account is closed', async () => {
+    it('end the search when the account closes, also after a crash', async () => {
       const next = await crash();
       const node = next.attach();
       await next.pass(1_000);
@@ -280,7 +280,7 @@ describe('unknown outcomes', () => {
     return side.restart(copyDisk(store.disk));
   }
 
-  it('goes on after a crash', async () => {
+  it('continue after a crash', async () => {
     const next = await crash();
     const back = next.attach();
     await next.pass(2_100);
@@ -337,7 +337,7 @@ describe('unknown outcomes', () => {
 
     for (const retryUncertain of [false, true]) {
       for (const Store of [MemoryStore, FailingStore]) {
-        it(`they are found by those who come then, of a ${Store.name}${retryUncertain ? ', and it is not sent again' : ''}`, async () => {
+        it(`find evidence later, with ${Store.name}${retryUncertain ? ' and retryUncertain' : ''}`, async () => {
           const side = await redeploy(new Store(), retryUncertain);
           // Finds what is in the store before anybody is there who sends.
           side.receive();
@@ -355,7 +355,7 @@ describe('unknown outcomes', () => {
 
     for (const Store of [MemoryStore, FailingStore]) {
       for (const when of ['before', 'during'] as const) {
-        it(`the error that came ${when} it is as it was, when nothing is found, of a ${Store.name}`, async () => {
+        it(`keep the error that came ${when} it, with ${Store.name}`, async () => {
           const side = new SendingSide({ store: new Store() });
           const error = createError('serverError').with({ statusCode: 500, errorMessage: 'Oh' });
           const answer = side.service.holdNext({ error });

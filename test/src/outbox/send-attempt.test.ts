@@ -40,7 +40,7 @@ const ways = {
   'that is remembered': { remember: { value: 1 } },
 } as const;
 
-describe('a text to as many recipients as it may have', () => {
+describe('a message to the maximum number of recipients', () => {
   const to = Array.from({ length: 5_000 }, (_, index) => String(6_421_000_000 + index));
 
   for (const [name, limits, options] of [
@@ -58,7 +58,7 @@ describe('a text to as many recipients as it may have', () => {
   }
 });
 
-describe('a text and the limits of its account', () => {
+describe('a message and the limits of its account', () => {
   for (const [what, options] of Object.entries(ways)) {
     describe(what, () => {
       const send = (node: Parameters<typeof sendText>[0], to: string[], more: object = {}, key = to.join()) =>
@@ -109,7 +109,7 @@ describe('a text and the limits of its account', () => {
           await Promise.all([side.close(), side.pass(100)]);
         });
 
-        it('is unknown as a whole when the last try reached nobody', async () => {
+        it('is unknown as a whole if the last try reached no recipient', async () => {
           const { side, node, service } = await begin();
           const failed = [b, c].map((msisdn) => ({ msisdn, errorCode: '400', errorMessage: 'Unknown' }));
           service.otherwise = { failed };
@@ -186,7 +186,7 @@ describe('a text and the limits of its account', () => {
         await Promise.all([side.close(), side.pass(100)]);
       });
 
-      it('goes to all where the node is unlimited, and is counted', async () => {
+      it('goes to all recipients of an unlimited node, and counts', async () => {
         const { side, node, service } = createSide({ perHandset: 1 });
         send(node, [a], { unlimited: true }, '1');
         send(node, [a], { unlimited: true }, '2');
@@ -198,7 +198,7 @@ describe('a text and the limits of its account', () => {
         await Promise.all([side.close(), side.pass(100)]);
       });
 
-      it('lets 5 of 100 go that come at once, and none twice', async () => {
+      it('allows 5 of 100 at the same time, and none twice', async () => {
         const { side, node, service } = createSide({ perHandset: 5 });
         for (let key = 0; key < 100; key++) send(node, [a], {}, `${key}`);
         await side.pass(0);
@@ -207,7 +207,7 @@ describe('a text and the limits of its account', () => {
         await Promise.all([side.close(), side.pass(100)]);
       });
 
-      it('is counted across a restart', async () => {
+      it('counts across a restart', async () => {
         const disk = new FakeDisk();
         const { side, node } = createSide({ perHandset: 2 }, { store: new FailingStore(disk) });
         send(node, [a], {}, '1');
@@ -242,7 +242,7 @@ describe('a text and the limits of its account', () => {
     await Promise.all([side.close(), side.pass(100)]);
   });
 
-  it('counts a text twice that may have been sent twice', async () => {
+  it('counts a message twice if it may have been sent twice', async () => {
     const { side, node, service } = createSide({ perHandset: 3 });
     service.script.push({ error: createError('uncertain'), takes: true });
     sendText(node, 'kept', { to: [a], keep: forever, retryUncertain: true });
@@ -263,7 +263,7 @@ describe('a text and the limits of its account', () => {
     await Promise.all([side.close(), side.pass(100)]);
   });
 
-  it('is not called kept back when an earlier try may have been sent', async () => {
+  it('is not called limited if an earlier try may have been sent', async () => {
     const { side, node, service } = createSide({ perHandset: 1 });
     service.script.push({ error: createError('uncertain'), takes: true });
     sendText(node, 'text', { to: [a], retries: 3, retryUncertain: true });
@@ -273,7 +273,7 @@ describe('a text and the limits of its account', () => {
     await Promise.all([side.close(), side.pass(100)]);
   });
 
-  it('asks for no connection while a limit keeps it back', async () => {
+  it('makes no connection while a limit withholds it', async () => {
     const { side, node, service } = createSide({ perHandset: 1 });
     for (let index = 0; index < 20; index++) {
       sendText(node, `${index}`, { to: [a] });
@@ -325,7 +325,7 @@ describe('a text and the limits of its account', () => {
     }
   });
 
-  it('does not end an outage by being kept back', async () => {
+  it('does not end an outage while it is withheld', async () => {
     const { side, node, service } = createSide({ perHandset: 1 });
     sendText(node, 'first', { to: [a] });
     await side.pass(0);

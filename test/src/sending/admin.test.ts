@@ -4,7 +4,7 @@ import { Messages } from '../../../src/outbox/messages';
 import type { SendOptions, Text, TextState } from '../../../src/outbox/text';
 import { VirtualClock } from '../../virtual-clock';
 
-describe('the list of texts to decide about', () => {
+describe('the list of messages that a user can decide about', () => {
   let clock: VirtualClock;
   let texts: Messages;
   let admin: Admin;
@@ -36,7 +36,7 @@ describe('the list of texts to decide about', () => {
     } as Partial<Text> as Text;
   }
 
-  it('reads no more of a hundred thousand than it shows, on any page', () => {
+  it('reads only the messages that it shows, of 100,000', () => {
     for (let number = 0; number < 100_000; number++) texts.put(createText(number, 'waiting'));
     assert.deepEqual(
       [texts.countEntries('kept'), texts.countEntries('uncertain'), texts.oldestKeptAt, read],
@@ -59,7 +59,7 @@ describe('the list of texts to decide about', () => {
     assert.equal(read, 0);
   });
 
-  it('goes on after a page whose last has gone meanwhile', () => {
+  it('continues after a page whose last message has gone', () => {
     for (const number of [1, 2, 3, 4]) texts.put(createText(number, 'waiting'));
     const ids = ({ page }: ReturnType<Messages['page']>) => page.map(({ text }) => text.id);
     const first = texts.page('kept', 2);
@@ -69,7 +69,7 @@ describe('the list of texts to decide about', () => {
     assert.deepEqual([ids(second), second.next], [['t000003', 't000004'], undefined]);
   });
 
-  it('has each text in the state that it came to last, and none that has gone', async () => {
+  it('has each message in its latest state', async () => {
     for (const number of [1, 2, 3]) texts.put(createText(number, 'waiting'));
     texts.put(createText(1, 'leaving'));
     texts.put(createText(2, 'uncertain', 9));

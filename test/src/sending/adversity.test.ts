@@ -12,7 +12,7 @@ const minuteMs = 60_000;
 describe('sending, when everything comes at once', () => {
   const keep = forever;
 
-  it('an outage outlives the text that tries: the others are sent when it ends', async () => {
+  it('continues an outage after the message that tries has expired', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({ unreachable: true }, { connects: never });
@@ -48,7 +48,7 @@ describe('sending, when everything comes at once', () => {
     assert.equal(side.outbox.admin.counts.expired, 0);
   });
 
-  describe('a text that may have been sent, and was not sent again in its time,', () => {
+  describe('a possibly sent message that is not sent again in its time', () => {
     const failed = createError('serverError').with({ statusCode: 500 });
     const errorOf = ({ outcomes }: FakeNode) => {
       const { outcome } = outcomes.at(-1) ?? {};
@@ -56,7 +56,7 @@ describe('sending, when everything comes at once', () => {
     };
 
     for (const resolveMs of [0, 1_000]) {
-      it(`has the error that it waited for${resolveMs === 0 ? '' : ', with where evidence was looked for'}, also after a restart`, async () => {
+      it(`has its error${resolveMs === 0 ? '' : ' and the searched places'}, also after a restart`, async () => {
         const store = new FailingStore();
         const side = new SendingSide({ store });
         side.service.script.push({ takes: true, error: failed });
@@ -76,7 +76,7 @@ describe('sending, when everything comes at once', () => {
       });
     }
 
-    it('by hand either, has the error that it had before', async () => {
+    it('has its former error after a resend by a user', async () => {
       const side = new SendingSide();
       const node = side.attach();
       side.service.script.push({ takes: true, error: failed });
@@ -186,7 +186,7 @@ describe('sending, when everything comes at once', () => {
   });
 
   for (const kept of [{}, { keep }]) {
-    it(`a node that is closed does not wait for the feed${kept.keep ? ', nor does the account' : ''}`, async () => {
+    it(`does not wait for the feed when a node closes${kept.keep ? ', nor does the account' : ''}`, async () => {
       const side = new SendingSide();
       const node = side.attach();
       side.service.feedAfter = never;
@@ -227,7 +227,7 @@ describe('sending, when everything comes at once', () => {
       ['the pace', { perSecond: 0.1 }],
       ['a place', { concurrency: 1 }],
     ] as const) {
-      it(`has a text sent that waits for ${what} before all others, as soon as there is one`, async () => {
+      it(`sends a message that waits for ${what} before all others`, async () => {
         const side = new SendingSide(waits);
         const node = side.attach();
         const answer = side.service.holdNext();
@@ -244,7 +244,7 @@ describe('sending, when everything comes at once', () => {
       });
     }
 
-    it('has a text sent that is left alone for a while before all that wait', async () => {
+    it('sends a paused message before all others', async () => {
       const side = new SendingSide({ concurrency: 1 });
       const node = side.attach();
       side.service.script.push({ takes: true, error: createError('uncertain') });
@@ -295,7 +295,7 @@ describe('sending, when everything comes at once', () => {
       assert.deepEqual(node.ends, ['to 6421555123']);
     });
 
-    describe('has an uncertain text sent once more that has a key alone, and', () => {
+    describe('resends an unknown message that has only a key', () => {
       /** The service cannot take it now. */
       async function release() {
         const store = new FailingStore();
@@ -311,7 +311,7 @@ describe('sending, when everything comes at once', () => {
         return { side, node, store };
       }
 
-      it('it waits, also beyond its process', async () => {
+      it('stores it beyond its process', async () => {
         const { side, store } = await release();
         const left = copyDisk(store.disk);
         await Promise.all([side.close(), side.pass(100)]);
@@ -324,7 +324,7 @@ describe('sending, when everything comes at once', () => {
         assert.deepEqual([node.ends, next.service.taken.length], [['to 6421555123 again'], 2]);
       });
 
-      it('it waits for its node', async () => {
+      it('lets it wait for its node', async () => {
         const { side, node } = await release();
         await Promise.all([node.node.close(), side.pass(100)]);
         side.service.otherwise = { takes: true };
@@ -333,7 +333,7 @@ describe('sending, when everything comes at once', () => {
         assert.deepEqual([next.ends, side.service.taken.length], [['to 6421555123 again'], 2]);
       });
 
-      it('its key is not free when it is discarded', async () => {
+      it('does not free its key when it is discarded', async () => {
         const { side, node } = await release();
         const discarded = actOnFirst(side, 'kept', 'discard');
         await side.pass(100);
@@ -368,7 +368,7 @@ describe('sending, when everything comes at once', () => {
       assert.deepEqual(side.service.bodies, ['2']);
     });
 
-    it('leaves an uncertain text alone whose node is not here', async () => {
+    it('cannot resend an unknown message without its node', async () => {
       const side = new SendingSide({ store: new FailingStore() });
       const node = side.attach();
       side.service.script.push({ takes: true, error: createError('uncertain') });
@@ -409,7 +409,7 @@ describe('sending, when everything comes at once', () => {
         ['to be kept', { keep }],
         ['sent once', { once: 'key' }],
       ] as const) {
-        it(`finds a text listed that was ${what}`, async () => {
+        it(`sees a message in the list that was ${what}`, async () => {
           const { side } = await hear(options);
           assert.deepEqual(total(side), [1, 1]);
           await side.pass(100);
@@ -417,7 +417,7 @@ describe('sending, when everything comes at once', () => {
         });
       }
 
-      it('has it sent once more, and hears of that', async () => {
+      it('sends it again, and sees its outcome', async () => {
         const { side, node } = await hear({ keep });
         const done = actOnFirst(side, 'uncertain', 'send');
         await side.pass(100);
@@ -426,7 +426,7 @@ describe('sending, when everything comes at once', () => {
         assert.deepEqual([total(side), side.service.taken.length], [[0, 0], 2]);
       });
 
-      it('has it discarded for good', async () => {
+      it('discards it for good', async () => {
         const store = new FailingStore();
         const { side, node } = await hear({ keep }, store);
         const done = actOnFirst(side, 'uncertain', 'discard');
@@ -445,7 +445,7 @@ describe('sending, when everything comes at once', () => {
         assert.deepEqual([node.ends, heir.ends], [['SMS_UNCERTAIN'], []]);
       });
 
-      it('hears it again after a crash, and finds the text listed then', async () => {
+      it('sees it again after a crash, and in the list', async () => {
         const store = new FailingStore();
         let disk = store.disk;
         const { side } = await hear({ keep }, store, () => {
@@ -457,7 +457,7 @@ describe('sending, when everything comes at once', () => {
         assert.deepEqual([node.ends, total(next)], [['SMS_UNCERTAIN again'], [1, 1]]);
       });
 
-      it('lists it while the server is connected again', async () => {
+      it('sees it in the list while the server reconnects', async () => {
         const server = new FailingServer();
         const side = new SendingSide({ store: server });
         const node = side.attach();
@@ -482,7 +482,7 @@ describe('sending, when everything comes at once', () => {
       });
     });
 
-    it('twice at once has an uncertain text sent once', async () => {
+    it('sends an unknown message once if two users decide', async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store });
       const node = side.attach();
@@ -500,7 +500,7 @@ describe('sending, when everything comes at once', () => {
       assert.deepEqual([node.ends, side.service.taken.length], [['SMS_UNCERTAIN', 'to 6421555123 again'], 1]);
     });
 
-    it('has it discarded once a power cut cannot bring it back, or not at all', async () => {
+    it('discards it flushed, or not at all', async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store });
       const node = side.attach();
@@ -527,7 +527,7 @@ describe('sending, when everything comes at once', () => {
       assert.deepEqual(node.ends, ['to 6421555123']);
     });
 
-    it('too late to stop it, its mark being written, is told so', async () => {
+    it('cannot stop a message whose mark is being written', async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store });
       const node = side.attach();

@@ -3,7 +3,7 @@ import { forever, SendingSide, sendText } from './sending-side';
 
 describe('a node that throws at an outcome', () => {
   for (const keep of [false, true]) {
-    it(`is told no other one besides, of a text that is ${keep ? '' : 'not '}kept`, async () => {
+    it(`gets no other outcome of a ${keep ? 'stored' : 'plain'} message`, async () => {
       const side = new SendingSide();
       const node = side.attach();
       const told: string[] = [];

@@ -26,7 +26,7 @@ function keep(node: Parameters<typeof sendText>[0], body: string, minutes?: numb
   sendText(node, body, { keep: minutes === undefined ? forever : { expireMs: minutes * minuteMs } });
 }
 
-describe('the time of kept texts', () => {
+describe('the time of stored messages', () => {
   it('ends for each message, in any order of arrival', async () => {
     const side = createSide();
     const node = side.attach();

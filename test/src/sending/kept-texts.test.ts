@@ -34,7 +34,7 @@ describe('stored messages', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('without keep and once nothing is written', async () => {
+  it('write nothing without keep and once', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const node = side.attach();
@@ -44,7 +44,7 @@ describe('stored messages', () => {
     assert.equal(store.commits, 0);
   });
 
-  it('refuses a text that cannot be kept, and sends nothing', async () => {
+  it('refuse a message that cannot be stored, and send nothing', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const node = side.attach();
@@ -114,7 +114,7 @@ describe('stored messages', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('waits through an outage, tells of it once, and then sends all in order', async () => {
+  it('wait in an outage, report it once, and then leave in order', async () => {
     const side = new SendingSide({ concurrency: 1 });
     const node = side.attach();
     side.service.otherwise = { unreachable: true };
@@ -141,7 +141,7 @@ describe('stored messages', () => {
     assert.equal(node.outages.length, 2);
   });
 
-  it('tells of each outage, though the clock has been set back since the last', async () => {
+  it('report each outage, also if the clock was set back in between', async () => {
     const side = new SendingSide();
     const node = side.attach();
     for (const body of ['1', '2']) {
@@ -155,7 +155,7 @@ describe('stored messages', () => {
     assert.deepEqual([side.service.bodies, node.outages.length], [['1', '2'], 2]);
   });
 
-  it('is told of an outage to a node whose texts are behind those of another', async () => {
+  it('report an outage to a node whose messages are behind others', async () => {
     const side = new SendingSide({ concurrency: 1 });
     const [one, two] = [side.attach('one'), side.attach('two')];
     const fail = side.service.holdNext({ takes: false, error: createError('unreachable') });
@@ -168,7 +168,7 @@ describe('stored messages', () => {
     assert.deepEqual([one.outages.length, two.outages.length], [1, 1]);
   });
 
-  it('tells how many texts of a node wait', async () => {
+  it('report the number of waiting messages of a node', async () => {
     const side = new SendingSide();
     const [one, two] = [side.attach('one'), side.attach('two')];
     side.service.otherwise = { unreachable: true };
@@ -184,7 +184,7 @@ describe('stored messages', () => {
     ['429', createError('tooManyRequests').with({ statusCode: 429 })],
     ['503', new SmsError('serverError', { params: { status: 503 }, statusCode: 503 })],
   ] as const) {
-    it(`goes on waiting after ${what}, though the request had left`, async () => {
+    it(`continue to wait after ${what}, although the request had left`, async () => {
       const side = new SendingSide();
       const node = side.attach();
       side.service.script.push({ error });
@@ -196,7 +196,7 @@ describe('stored messages', () => {
     });
   }
 
-  it('keeps to Retry-After, in seconds and as a date', async () => {
+  it('honour Retry-After, in seconds and as a date', async () => {
     for (const asDate of [false, true]) {
       const side = new SendingSide();
       const node = side.attach();
@@ -213,7 +213,7 @@ describe('stored messages', () => {
     }
   });
 
-  it('takes 403 for an outcome', async () => {
+  it('end with 403 as an outcome', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({ error: createError('forbidden') });
@@ -223,7 +223,7 @@ describe('stored messages', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('gives a text up whose time was over while it was being written', async () => {
+  it('expire if their time ends while they are being written', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const node = side.attach();
@@ -275,7 +275,7 @@ describe('stored messages', () => {
     }
   });
 
-  it('a clock that is set by hours expires nothing early, nor never', async () => {
+  it('expire in their time although the clock is set by hours', async () => {
     for (const hours of [-10, 10]) {
       const side = new SendingSide();
       const node = side.attach();
@@ -302,7 +302,7 @@ describe('stored messages', () => {
   });
 
   for (const queueLimit of [0, 1]) {
-    it(`those that are being sent do not wait, with a limit of ${queueLimit}`, async () => {
+    it(`do not count as waiting while they are sent, limit ${queueLimit}`, async () => {
       const side = new SendingSide({ queueLimit, concurrency: 2 });
       const node = side.attach();
       const answers = [side.service.holdNext(), side.service.holdNext()];
@@ -319,7 +319,7 @@ describe('stored messages', () => {
       assert.deepEqual(side.service.bodies, ['1', '2', '3', '4'].slice(0, 2 + queueLimit).concat('5'));
     });
 
-    it(`are refused beyond the free places and the queue, with a limit of ${queueLimit}`, async () => {
+    it(`are refused beyond free places and queue, limit ${queueLimit}`, async () => {
       const side = new SendingSide({ queueLimit, concurrency: 2 });
       const node = side.attach();
       await side.pass(10);
@@ -376,7 +376,7 @@ describe('stored messages', () => {
     assert.deepEqual(side.service.bodies, ['1']);
   });
 
-  it('a text that is still being sent as the flows come back is sent once', async () => {
+  it('are sent once if a send continues over a redeploy', async () => {
     const side = new SendingSide();
     const node = side.attach();
     const answer = side.service.holdNext();
@@ -409,7 +409,7 @@ describe('stored messages', () => {
     assert.deepEqual([again.state?.sending, again.state?.waiting], [0, 0]);
   });
 
-  it('a text that another process has taken over has no turn here', async () => {
+  it('have no turn after another instance has claimed them', async () => {
     const store = new FailingServer();
     const side = new SendingSide({ store, concurrency: 1 });
     const node = side.attach();
@@ -418,7 +418,7 @@ describe('stored messages', () => {
     await side.pass(100);
     store.failing.add('commit');
     sendText(node, 'refused', { keep });
-    await side.pass(100);
+    await side.pass(3_000);
     const { entries } = store.disk;
     const [elsewhere] = [...entries].filter(([, text]) => text.includes('"body":"waiting"'));
     entries.delete(elsewhere?.[0] ?? '');
@@ -432,7 +432,7 @@ describe('stored messages', () => {
     assert.equal(node.state?.waiting, 0);
   });
 
-  it('a redeploy leaves texts waiting, and they leave when their node is back', async () => {
+  it('wait over a redeploy, and leave when their node is back', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.otherwise = { unreachable: true };
@@ -450,7 +450,7 @@ describe('stored messages', () => {
   });
 
   for (const Store of [MemoryStore, FailingStore]) {
-    it(`an outcome that comes as the account is closed enters the flow once it is opened again, unmarked, of a ${Store.name}`, async () => {
+    it(`deliver an outcome of a closing account later, with ${Store.name}`, async () => {
       const side = new SendingSide({ store: new Store() });
       const answer = side.service.holdNext();
       sendText(side.attach(), 'hello', { keep });
@@ -580,7 +580,7 @@ describe('stored messages', () => {
       return { next, disk };
     }
 
-    it('go on while the process is down, but for an hour from its start', async () => {
+    it('pass while the process is down, except an hour from its start', async () => {
       const { next } = await leave(3_600_000, 8 * dayMs);
       assert.equal(next.outbox.admin.state.kept, 1, 'its node may be late');
       await next.pass(3_601_000);
@@ -597,7 +597,7 @@ describe('stored messages', () => {
       assert.deepEqual(next.abandoned, ['send']);
     });
 
-    it('go on after a restart', async () => {
+    it('continue after a restart', async () => {
       const { next } = await leave(2 * dayMs, 3 * dayMs);
       await next.pass(2 * dayMs - 60_000);
       assert.deepEqual(next.abandoned, []);
@@ -605,7 +605,7 @@ describe('stored messages', () => {
       assert.deepEqual(next.abandoned, ['send']);
     });
 
-    it('begin anew when it has been back', async () => {
+    it('begin again after the node has been back', async () => {
       const { next } = await leave(2 * dayMs, 3 * dayMs);
       const back = next.attach();
       await next.pass(100);
@@ -617,7 +617,7 @@ describe('stored messages', () => {
       assert.deepEqual(next.abandoned, ['send']);
     });
 
-    it('are not counted from a redeploy, of which nothing is written', async () => {
+    it('do not begin at a redeploy, which is not written', async () => {
       const { store, side, node } = await strand();
       side.attach('other');
       const before = store.commits;
@@ -680,7 +680,7 @@ describe('stored messages', () => {
   });
 
   describe('after a crash', () => {
-    it('a text that waited is sent, once', async () => {
+    it('sends a waiting message once', async () => {
       const { store, side } = await strand();
       side.service.otherwise = { takes: true };
       const next = side.restart(copyDisk(store.disk));
@@ -692,7 +692,7 @@ describe('stored messages', () => {
       assert.deepEqual(side.service.bodies, ['hello']);
     });
 
-    it('a text that had left has an unknown outcome, and is not sent again', async () => {
+    it('ends a message that had left with SMS_UNCERTAIN, unsent again', async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store });
       const node = side.attach();
@@ -720,7 +720,7 @@ describe('stored messages', () => {
       assert.deepEqual(back.ends, ['to 6421555123']);
     });
 
-    it('an outcome that may not have entered the flow enters it again, marked', async () => {
+    it('delivers an outcome again, marked as redelivered', async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store });
       const node = side.attach();
@@ -734,7 +734,7 @@ describe('stored messages', () => {
       assert.deepEqual(side.service.bodies, ['hello']);
     });
 
-    it('a time that ran out meanwhile is told to the node', async () => {
+    it('expires a message whose time is over', async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store });
       side.service.otherwise = { unreachable: true };
@@ -841,7 +841,7 @@ describe('stored messages', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('with retryUncertain it is sent again, after a growing delay', async () => {
+  it('with retryUncertain are sent again, after a growing delay', async () => {
     const side = new SendingSide();
     const node = side.attach();
     const error = createError('serverError').with({ statusCode: 500 });
@@ -887,7 +887,7 @@ describe('stored messages', () => {
     }
   });
 
-  it('somebody can have an uncertain text sent once more, or discard it', async () => {
+  it('let a user send an unknown one again, or discard it', async () => {
     const side = new SendingSide();
     const node = side.attach();
     for (const body of ['1', '2']) {
@@ -930,7 +930,7 @@ describe('stored messages', () => {
     assert.deepEqual(node.ends, ['SMS_EXPIRED again', 'to 6421555123 again']);
   });
 
-  it('somebody can say that an uncertain text has arrived', async () => {
+  it('let a user say that an unknown one has arrived', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const node = side.attach();
@@ -958,7 +958,7 @@ describe('stored messages', () => {
     assert.deepEqual([side.abandoned, side.faults], [[], []]);
   });
 
-  it('nobody can say that a text has arrived that waits', async () => {
+  it('do not let a user mark a waiting message as sent', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.otherwise = { unreachable: true };
@@ -968,7 +968,7 @@ describe('stored messages', () => {
     assert.equal(await admin.act(admin.entries('kept', 1).entries[0]?.id ?? '', 'markSent'), 'unfit');
   });
 
-  it('tells why texts wait, since when, and when the next one tries', async () => {
+  it('show why they wait, since when, and when the next one tries', async () => {
     const side = new SendingSide();
     const node = side.attach();
     const failing = () => side.outbox.admin.state.failing;
@@ -988,7 +988,7 @@ describe('stored messages', () => {
     assert.equal(failing(), undefined);
   });
 
-  it('somebody can discard a text that waits, or send it now', async () => {
+  it('let a user discard a waiting message, or send it now', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.otherwise = { unreachable: true };

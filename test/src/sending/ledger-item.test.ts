@@ -24,7 +24,7 @@ async function createItems(): Promise<Stored[]> {
   return [...store.disk.entries.values()].map((text) => JSON.parse(text) as Stored);
 }
 
-describe('an item of the ledger', () => {
+describe('a stored item of the outbox', () => {
   it('is readable as it was written', async () => {
     const items = await createItems();
     assert.deepEqual(items.map(({ kind, state }) => [kind, state].filter(Boolean).join(' ')).sort(), [

@@ -112,21 +112,21 @@ function take(...counting: Parameters<typeof takeWithinLimits>) {
   return { allowed, limited };
 }
 
-describe('limits of one’s own (perHandset, perDay)', () => {
-  it('looks at nothing and counts nothing where there is no limit', () => {
+describe('limits of the account (perHandset, perDay)', () => {
+  it('read and count nothing without a limit', () => {
     const { take, store, looked } = createProcess({});
     assert.deepEqual(take(['6421555001', '6421555002']).allowed, ['6421555001', '6421555002']);
     assert.deepEqual([store.size, looked], [0, []]);
   });
 
-  it('has no number in its keys and values', () => {
+  it('store no number in keys and values', () => {
     const { take, store } = createProcess({ perHandset: 5, perDay: 100 });
     take(['6421555001', 'office']);
     assert.equal(store.size, 3);
     assert.doesNotMatch(JSON.stringify([...store]), /6421555001|office/);
   });
 
-  it('allows the limit per number, and one more when the window has moved', () => {
+  it('allow the maximum per number, and one more after the window', () => {
     const process = createProcess({ perHandset: 3 });
     const { clock, take } = process;
     const startedAt = clock.now();
@@ -145,7 +145,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     assert.equal(countAllowed(process, 3), 1);
   });
 
-  it('serves the recipients of a text in their order until the day is full', () => {
+  it('serve recipients in their order until the day is full', () => {
     const { clock, take } = createProcess({ perDay: 3 });
     const startedAt = clock.now();
     take(['6421555001']);
@@ -160,13 +160,13 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     assert.deepEqual(take(['c', 'd']).allowed, ['c']);
   });
 
-  it('does not count recipients for the day that the other limit refuses', () => {
+  it('do not count recipients for the day if the other limit withholds', () => {
     const { take } = createProcess({ perHandset: 1, perDay: 3 });
     take(['a']);
     assert.deepEqual(take(['a', 'b', 'a', 'c', 'd']).allowed, ['b', 'c']);
   });
 
-  it('names the limit that ends last', () => {
+  it('name the limit that ends last', () => {
     const day = createProcess({ perHandset: 1, perDay: 1 });
     const startedAt = day.clock.now();
     day.take(['a']);
@@ -178,7 +178,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     ]);
   });
 
-  it('holds all limits of one account at once, each for its own time', () => {
+  it('apply together, each for its own time', () => {
     const process = createProcess([
       { perHandset: 3 },
       {},
@@ -201,7 +201,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     ]);
   });
 
-  it('counts on where one of several limits is away for a while', () => {
+  it('keep counting if one of several limits is absent for a while', () => {
     const both = createProcess([{ perHandset: 1 }, { perHandset: 2, perHandsetMs: 2 * hourMs }]);
     const { clock, store } = both;
     both.take(['a']);
@@ -212,7 +212,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     assert.deepEqual(both.take(['a']).allowed, []);
   });
 
-  it('lets all go that are unlimited, and counts them', () => {
+  it('allow and count unlimited messages', () => {
     const { clock, take } = createProcess({ perHandset: 2 });
     const startedAt = clock.now();
     for (let text = 0; text < 4; text++) {
@@ -224,7 +224,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     ]);
   });
 
-  it('holds a limit that was lowered at once', () => {
+  it('apply immediately if they are lowered', () => {
     const { clock, store, take } = createProcess({ perHandset: 5 });
     const startedAt = clock.now();
     for (let text = 0; text < 4; text++) {
@@ -248,7 +248,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     assert.deepEqual(take(['a', 'a', 'b', 'c']).allowed, ['a', 'b']);
   });
 
-  it('takes nothing back twice', () => {
+  it('take nothing back twice', () => {
     const process = createProcess({ perHandset: 2 });
     const first = process.take(['6421555001']);
     process.clock.stall(minuteMs);
@@ -258,7 +258,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     assert.equal(countAllowed(process, 3), 1);
   });
 
-  it('writes nothing for a text that is kept back', () => {
+  it('write nothing for a message that they withhold', () => {
     const process = createProcess({ perHandset: 1, perDay: 1 });
     process.take(['a']);
     const before = new Map(process.store);
@@ -268,7 +268,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     for (const [key, remembered] of process.store) assert.equal(remembered, before.get(key));
   });
 
-  it('takes nothing back that is out of the window', () => {
+  it('take nothing back that is outside the window', () => {
     const process = createProcess({ perHandset: 2 });
     const first = process.take(['6421555001']);
     process.clock.stall(1_000);
@@ -278,7 +278,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     assert.equal(countAllowed(process, 3), 1);
   });
 
-  it('decides the same when it has to decide again', () => {
+  it('decide the same if the step is repeated', () => {
     const { take, store, limits, clock } = createProcess({ perHandset: 3, perDay: 4 });
     take(['a', 'b']);
     clock.stall(1_000);
@@ -294,7 +294,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
   });
 
   for (const value of ['', '{', 'null', '7', '{"lead":1,"texts":[[1]]}', '{"lead":0,"texts":[["x",1]],"origin":"y"}']) {
-    it(`counts anew where it cannot read ${value || 'nothing'}`, () => {
+    it(`count from zero if they cannot read ${value || 'nothing'}`, () => {
       const process = createProcess({ perHandset: 2 });
       process.take(['6421555001']);
       for (const remembered of process.store.values()) remembered.value = value;
@@ -304,7 +304,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
 
   describe('when the clock is set', () => {
     for (const hours of [-30, -5, -1, 1, 5, 23]) {
-      it(`by ${hours} h, goes by the time that has passed`, () => {
+      it(`counts the passed time after ${hours} h`, () => {
         const process = createProcess({ perHandset: 2, perDay: 3 });
         const { clock, take } = process;
         assert.equal(countAllowed(process, 3), 2);
@@ -326,7 +326,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
       });
     }
 
-    it('back by years between two processes, blocks for one window and no longer', () => {
+    it('blocks for one window if it is set back by years', () => {
       const first = createProcess({ perHandset: 2, perDay: 2 });
       assert.equal(countAllowed(first, 3), 2);
       first.clock.set(-10 * 365 * dayMs);
@@ -342,7 +342,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
       assert.equal(countAllowed(third, 3), 2);
     });
 
-    it('back by years, is judged to block for one window from then on', () => {
+    it('is judged to block for one window if it is set back by years', () => {
       const first = createProcess({ perHandset: 1 });
       first.take(['a']);
       first.clock.set(-10 * 365 * dayMs);
@@ -369,7 +369,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
       assert.deepEqual(node.ends, ['SMS_LIMIT', 'to 6421555123']);
     });
 
-    it('by nobody, though the two clocks of a machine tell the time unevenly', () => {
+    it('does not change with uneven clocks of one machine', () => {
       const clock = new UnevenClock();
       const first = createProcess({ perHandset: 100 }, { clock });
       const second = createProcess({ perHandset: 100 }, first);
@@ -382,7 +382,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
       assert.equal(first.store.size, 0);
     });
 
-    it('differently on two machines, counts for all that both send', () => {
+    it('counts the messages of machines with other clocks', () => {
       const first = createProcess({ perHandset: 4 });
       const clock = new VirtualClock(first.clock.now() - 3_000);
       const second = createProcess({ perHandset: 4 }, { clock, store: first.store });
@@ -397,7 +397,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
       assert.equal(countAllowed(second, 9), 4);
     });
 
-    it('forward, is not swept before its time', () => {
+    it('is not swept early if it is set forward', () => {
       const { store, take } = createProcess({ perHandset: 2, perDay: 2 });
       take(['a']);
       for (const { at, forMs, value } of store.values()) {
@@ -445,7 +445,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
       });
     }
 
-    it('lets 5 of 100 go that come at once, and 2 more when 2 are taken back', async () => {
+    it('allow 5 of 100 at the same time, and 2 more after 2 are released', async () => {
       const instances = await createInstances();
       const limits: LimitSettings[] = [{ perHandset: 5, perHandsetMs: hourMs, perDay: 1_000 }];
       const recipients = ['6421555001'];
@@ -505,7 +505,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     assert.equal(await later.sendAfter(1), 'to 6421555123');
   });
 
-  it('keeps the counts if its number or its minutes change', () => {
+  it('keep the counts if their number or minutes change', () => {
     const before = createProcess({ perHandset: 1 });
     before.take(['6421555001']);
     const { clock, store } = before;
@@ -518,7 +518,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     }
   });
 
-  it('has an error that names the limit, and when it ends to the second', () => {
+  it('name the limit and its end in the error, to the second', () => {
     const until = Date.UTC(2026, 0, 1, 12, 0, 0, 1);
     const [ofDay, ofHandset] = [dayLimit, handsetLimit].map((limit) =>
       explainWithheld(explainLimited({ ...limit, msisdn: '6421555001', until })),

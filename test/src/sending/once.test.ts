@@ -56,7 +56,7 @@ describe('once', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('refuses another text, and other recipients, under the same key', async () => {
+  it('refuses another body and other recipients under the same key', async () => {
     const side = new SendingSide();
     const node = side.attach();
     sendText(node, 'hello', { once: 'a' });
@@ -73,7 +73,7 @@ describe('once', () => {
     ['', undefined],
     [', kept', forever],
   ] as const) {
-    it(`names no messageId where another text has its key${what}: nobody has been told of it`, async () => {
+    it(`has no messageId in the error of a foreign key${what}`, async () => {
       const side = new SendingSide();
       const node = side.attach();
       for (const [index, body] of ['hello', 'other'].entries()) {
@@ -106,7 +106,7 @@ describe('once', () => {
   });
 
   for (const at of ['as it comes', 'as it leaves']) {
-    it(`says that nothing was sent where the store cannot be written ${at}`, async () => {
+    it(`raises SMS_STORE if the store cannot be written ${at}`, async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store });
       const node = side.attach();
@@ -126,7 +126,7 @@ describe('once', () => {
     });
   }
 
-  it('keys are each node’s own', async () => {
+  it('keeps the keys of nodes apart', async () => {
     const side = new SendingSide();
     const [one, two] = [side.attach('one'), side.attach('two')];
     sendText(one, 'hello', { once: 'a' });
@@ -135,7 +135,7 @@ describe('once', () => {
     assert.equal(side.service.bodies.length, 2);
   });
 
-  it('a hundred at the same time are sent once', async () => {
+  it('sends a hundred inputs at the same time once', async () => {
     const side = new SendingSide();
     const node = side.attach();
     for (let index = 0; index < 100; index++) sendText(node, 'hello', { once: 'a' });
@@ -156,7 +156,7 @@ describe('once', () => {
 
   for (const options of [{}, { keep: forever }]) {
     const what = options.keep ? 'kept texts' : 'texts';
-    it(`${what} that wait in their hundreds are each compared a few times, though none is accepted`, async () => {
+    it(`compares hundreds of waiting ${what} a few times each`, async () => {
       const side = new SendingSide();
       const node = side.attach();
       side.service.otherwise = { error: createError('forbidden') };
@@ -172,7 +172,7 @@ describe('once', () => {
       assert.ok(steps < 200 * 8, `${steps}`);
     });
 
-    it(`${what} that wait are all told when the next of them can not be compared`, async () => {
+    it(`ends waiting ${what} if the next one cannot be compared`, async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store });
       const node = side.attach();
@@ -189,7 +189,7 @@ describe('once', () => {
       assert.equal(side.service.tries, 1);
     });
 
-    it(`${what} that wait have the outcome of the first that is accepted, and an unknown one`, async () => {
+    it(`gives waiting ${what} the accepted or unknown outcome`, async () => {
       for (const [turn, end] of [
         [{ takes: true }, 'to 6421555123'],
         [{ takes: true, error: createError('uncertain') }, 'SMS_UNCERTAIN'],
@@ -209,7 +209,7 @@ describe('once', () => {
   for (const keep of [undefined, forever]) {
     const options = { once: 'a', ...(keep && { keep }) };
 
-    it(`an unknown outcome comes again as SMS_UNCERTAIN, whichever error it was${keep ? ', kept' : ''}`, async () => {
+    it(`repeats each unknown outcome as SMS_UNCERTAIN${keep ? ', stored' : ''}`, async () => {
       for (const first of [
         createError('serverErrorUncertain').with({ statusCode: 500 }),
         createError('responseUncertain').with({ statusCode: 200 }),
@@ -232,7 +232,7 @@ describe('once', () => {
     });
   }
 
-  it('an unknown outcome comes again, but with retryUncertain it is sent', async () => {
+  it('repeats an unknown outcome, and sends with retryUncertain', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({ takes: true, error: createError('uncertain') });
@@ -247,7 +247,7 @@ describe('once', () => {
     assert.equal(side.service.bodies.length, 2);
   });
 
-  it('holds across restarts, for as long as it is remembered', async () => {
+  it('applies across restarts while the key is remembered', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store, dedupeMs: 3_600_000 });
     sendText(side.attach(), 'hello', { once: 'a' });
@@ -289,7 +289,7 @@ describe('once', () => {
     assert.equal(node.ends.at(-1), 'to 6421555123');
   });
 
-  it('holds though the clock is set back by more while it is looked up', async () => {
+  it('applies although the clock is set back during the lookup', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store, dedupeMs: 3_600_000 });
     const node = side.attach();
@@ -304,7 +304,7 @@ describe('once', () => {
   });
 
   for (const isBack of [false, true])
-    it(`holds though its text had its outcome between two settings of the clock, while the store failed${isBack ? ', and it is set back' : ''}`, async () => {
+    it(`applies after an outcome between two clock changes${isBack ? ' back' : ''}`, async () => {
       const { store, side, node, answer } = await leaveOneUnanswered();
       store.failing.add('commit');
       sendText(node, 'other', { keep: forever });
@@ -322,7 +322,7 @@ describe('once', () => {
     });
 
   for (const isBack of [false, true])
-    it(`holds though its outcome was written as the clock was set once more${isBack ? ', and it is set back' : ''}`, async () => {
+    it(`applies after an outcome during a clock change${isBack ? ' back' : ''}`, async () => {
       const { store, side, node, answer } = await leaveOneUnanswered();
       side.clock.set(96 * 3_600_000);
       const commit = store.commit.bind(store);
@@ -354,7 +354,7 @@ describe('once', () => {
   });
 
   for (const isRestarted of [false, true]) {
-    it(`holds no longer than its time from when a clock that was years ahead is set right, ${isRestarted ? 'before a restart' : 'in one process'}`, async () => {
+    it(`applies for its time after a clock is set back by years, ${isRestarted ? 'restarted' : 'running'}`, async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store, dedupeMs: 3_600_000 });
       side.clock.set(5 * 365 * 24 * 3_600_000);
@@ -375,7 +375,7 @@ describe('once', () => {
     });
   }
 
-  describe('takes longer than its key is remembered', () => {
+  describe('with a message that waits longer than its key is remembered', () => {
     const dedupeMs = 600_000;
     const longMs = 3 * dedupeMs;
     const once = { once: 'a', keep: forever };
@@ -396,7 +396,7 @@ describe('once', () => {
       assert.equal(side.service.bodies.length, 1);
     });
 
-    it('also after a crash', async () => {
+    it('lets them wait also after a crash', async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store, dedupeMs });
       side.service.otherwise = { unreachable: true };
@@ -417,7 +417,7 @@ describe('once', () => {
       assert.equal(next.service.bodies.length, 1);
     });
 
-    it('also when somebody has it sent once more', async () => {
+    it('lets them wait also if a user sends it again', async () => {
       const side = new SendingSide({ dedupeMs });
       const node = side.attach();
       side.service.script.push({ error: createError('uncertain') });
@@ -484,7 +484,7 @@ describe('once', () => {
     }
   });
 
-  it('with keep the second waits for the first, across an outage', async () => {
+  it('lets the second wait for the first across an outage', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.otherwise = { unreachable: true };
@@ -497,7 +497,7 @@ describe('once', () => {
     assert.equal(side.service.bodies.length, 1);
   });
 
-  it('a node that is closed has nobody wait for ever', async () => {
+  it('ends waiting duplicates when their node closes', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.otherwise = { connects: new Promise(() => {}) };
@@ -509,7 +509,7 @@ describe('once', () => {
   });
 
   for (const keep of [undefined, { expireMs: 60_000 }]) {
-    it(`a second that is ${keep ? 'kept' : 'guarded'} in the commit that ends the first is not forgotten`, async () => {
+    it(`ends a ${keep ? 'stored' : 'plain'} duplicate in the commit of the first`, async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store });
       const node = side.attach();
@@ -596,7 +596,7 @@ describe('once', () => {
       assert.deepEqual([side.service.bodies.length, store.disk.entries.size], [1, 0]);
     });
 
-    it('ends the duplicate with SMS_STORE if the store fails when the first message ends', async () => {
+    it('ends the duplicate with SMS_STORE if the store fails', async () => {
       const { side, node, store } = twins();
       await side.pass(100);
       const answer = side.service.holdNext();

@@ -54,7 +54,7 @@ describe('SendQueue (concurrency, queueLimit)', () => {
     assert.deepEqual(order, [0, 1, 2, 3, 4, 5]);
   });
 
-  it('hands a place on after a task that throws at once', async () => {
+  it('passes its place on after a task that throws', async () => {
     const queue = createQueue(1, 10);
     const failing = queue.run(
       () => {
@@ -68,7 +68,7 @@ describe('SendQueue (concurrency, queueLimit)', () => {
     assert.equal(await queue.run(() => Promise.resolve('later'), { signal }), 'later');
   });
 
-  it('lets none overtake, even one that comes as a place is handed on', async () => {
+  it('lets no task overtake another', async () => {
     const queue = createQueue(1, 10);
     const order: string[] = [];
     const first = createTask();
@@ -90,7 +90,7 @@ describe('SendQueue (concurrency, queueLimit)', () => {
     assert.deepEqual(order, ['second', ...Array.from({ length: 6 }, (_, turn) => `late ${turn}`)]);
   });
 
-  it('refuses one more than may wait, at once, with SMS_BUSY', async () => {
+  it('refuses one more than the limit with SMS_BUSY', async () => {
     const queue = createQueue(1, 2);
     const tasks = Array.from({ length: 3 }, createTask);
     const runs = tasks.map(({ run }) => queue.run(run, { signal }));
@@ -103,7 +103,7 @@ describe('SendQueue (concurrency, queueLimit)', () => {
     assert.equal(await queue.run(() => Promise.resolve('again'), { signal }), 'again');
   });
 
-  it('with a limit of 0 lets none wait', async () => {
+  it('lets no task wait with a limit of 0', async () => {
     const queue = createQueue(1, 0);
     const task = createTask();
     const run = queue.run(task.run, { signal });
@@ -115,7 +115,7 @@ describe('SendQueue (concurrency, queueLimit)', () => {
     assert.equal(await run, 'x');
   });
 
-  it('lets go of those whose flow is stopped while they wait, with SMS_CLOSED', async () => {
+  it('ends waiting tasks with SMS_CLOSED if their flow stops', async () => {
     const queue = createQueue(1, 2);
     const task = createTask();
     const running = queue.run(task.run, { signal });
@@ -129,7 +129,7 @@ describe('SendQueue (concurrency, queueLimit)', () => {
     assert.deepEqual(await Promise.all([running, stays, takesItsPlace]), ['x', 'stays', 'takes its place']);
   });
 
-  it('does not begin for a flow that is stopped already', async () => {
+  it('does not start a task of a stopped flow', async () => {
     const queue = createQueue(1, 2);
     await assert.rejects(
       queue.run(() => assert.fail('ran'), { signal: AbortSignal.abort() }),
@@ -138,7 +138,7 @@ describe('SendQueue (concurrency, queueLimit)', () => {
     assert.equal(await queue.run(() => Promise.resolve('x'), { signal }), 'x');
   });
 
-  it('keeps a task that runs from being stopped by the queue', async () => {
+  it('does not stop a running task', async () => {
     const queue = createQueue(1, 2);
     const stop = new AbortController();
     const task = createTask();
@@ -181,7 +181,7 @@ describe('SendQueue (concurrency, queueLimit)', () => {
     }
   });
 
-  it('works 10,000 off in order', async () => {
+  it('runs 10,000 tasks in order', async () => {
     const queue = createQueue(3, 10_000);
     const order: number[] = [];
     await Promise.all(
@@ -223,7 +223,7 @@ describe('SendQueue (perSecond, priority)', () => {
     return { clock, current, queue, starts, add, times: () => starts.map(([, at]) => at) };
   }
 
-  it('spaces evenly from the first text on', async () => {
+  it('spaces evenly from the first message', async () => {
     const { clock, add, times } = createPacedQueue({ perSecond: 20 });
     const runs = Array.from({ length: 101 }, (_, index) => add(`${index}`));
     await clock.advance(5_000);
@@ -265,7 +265,7 @@ describe('SendQueue (perSecond, priority)', () => {
     assert.equal(starts.at(-1)?.[1], 250_000);
   });
 
-  it('takes the highest priority first, equals in the order in which they came', async () => {
+  it('takes the highest priority first, equal ones in order', async () => {
     const { clock, starts, add } = createPacedQueue({ perSecond: 1 });
     for (const [index, priority] of [0, 0, -10, 10, 0, 10, -10].entries()) void add(`${index}: ${priority}`, priority);
     await clock.advance(10_000);
@@ -302,7 +302,7 @@ describe('SendQueue (perSecond, priority)', () => {
     assert.deepEqual(times(), [0, 51, 100, 500, 550, 600, 650]);
   });
 
-  it('reaches a pace that is finer than timers are', async () => {
+  it('reaches a pace that is finer than timers', async () => {
     const { clock, add, times } = createPacedQueue({ perSecond: 3_000 });
     for (let index = 0; index < 3_000; index++) void add(`${index}`);
     for (let ms = 0; ms < 1_000; ms++) {
@@ -349,7 +349,7 @@ describe('SendQueue (perSecond, priority)', () => {
     ]);
   });
 
-  it('counts a turn that is given back too late, when another has begun', async () => {
+  it('counts a turn that is given back after another has begun', async () => {
     const { clock, queue, add, times } = createPacedQueue({ perSecond: 1 });
     const task = createTask();
     let giveBack = () => {};
@@ -368,7 +368,7 @@ describe('SendQueue (perSecond, priority)', () => {
     task.resolve('x');
   });
 
-  it('goes by other settings as soon as it is told', async () => {
+  it('applies other settings when it is nudged', async () => {
     const { clock, current, queue, add, times } = createPacedQueue({ perSecond: 0.001 });
     for (let index = 0; index < 4; index++) void add(`${index}`);
     await clock.advance(10_000);
@@ -383,7 +383,7 @@ describe('SendQueue (perSecond, priority)', () => {
     assert.equal(clock.timers, 0);
   });
 
-  it('leaves no timer when the last that waits is let go of', async () => {
+  it('leaves no timer when the last waiting task ends', async () => {
     const { clock, add } = createPacedQueue({ perSecond: 0.01 });
     const stop = new AbortController();
     const runs = ['first', 'second', 'third'].map((name) => add(name, 0, stop.signal).catch((error) => error.code));

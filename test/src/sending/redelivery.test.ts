@@ -30,7 +30,7 @@ describe('an outcome', () => {
     const end = what === 'outcome' ? 'to 6421555123' : 'yes';
 
     for (const how of ['late', 'thrown'] as const) {
-      it(`by the next node, an ${what} that one before it could not take, ${how}`, async () => {
+      it(`gives an ${what} to the next node, ${how}`, async () => {
         const { side, fail } = await tellInVain();
         const next = side.attach();
         await side.pass(10);
@@ -41,7 +41,7 @@ describe('an outcome', () => {
         assert.equal(side.faults.length, how === 'thrown' ? 1 : 0);
       });
 
-      it(`by a node that comes later, an ${what} that one before it could not take, ${how}`, async () => {
+      it(`gives an ${what} to a later node, ${how}`, async () => {
         const { side, fail } = await tellInVain();
         fail(how);
         await side.pass(10);
@@ -68,8 +68,8 @@ describe('an outcome', () => {
   });
 });
 
-describe('the outcome of a text whose node is gone', () => {
-  /** Of a text that was in flight as its node went. */
+describe('the outcome of a message whose node is gone', () => {
+  /** The message was in flight when its node went. */
   async function strand(turn: Turn): Promise<{ side: SendingSide; store: FailingStore }> {
     const store = new FailingStore();
     const side = new SendingSide({ store });
@@ -87,7 +87,7 @@ describe('the outcome of a text whose node is gone', () => {
 
   const undecided = (side: SendingSide) => side.outbox.admin.entries('uncertain', 9).total;
 
-  it('waits for the node for 7 days, and is then given up as a text is', async () => {
+  it('waits for the node for 7 days, and is then given up', async () => {
     const { side, store } = await strand({});
     await side.pass(6.9 * dayMs);
     assert.deepEqual([store.disk.entries.size, side.abandoned], [1, []]);
@@ -99,7 +99,7 @@ describe('the outcome of a text whose node is gone', () => {
     assert.deepEqual(back.ends, []);
   });
 
-  it('can be decided about for 7 days from then on, if it is unknown', async () => {
+  it('is listed for 7 more days if it is unknown', async () => {
     const { side, store } = await strand({ error: createError('uncertain') });
     await side.pass(6.9 * dayMs);
     assert.equal(undecided(side), 0);
@@ -143,7 +143,7 @@ describe('the outcome of a text whose node is gone', () => {
     assert.deepEqual(next.abandoned, ['send']);
   });
 
-  it('waits no longer once the account is closed', async () => {
+  it('does not expire while the account is closed', async () => {
     const { side, store } = await strand({});
     const closed = side.close();
     await side.pass(11_000);
@@ -155,7 +155,7 @@ describe('the outcome of a text whose node is gone', () => {
     assert.deepEqual(back.ends, ['to 6421555123']);
   });
 
-  it('lets the questions of its text run out', async () => {
+  it('lets the reply requests of its message end', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const [node] = [side.attach(), side.attach('stays')];

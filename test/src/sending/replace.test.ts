@@ -45,7 +45,7 @@ describe('replacing a stored message', () => {
     assert.deepEqual([node.ends, other.ends, side.outbox.admin.state.kept], [[], [], 3]);
   });
 
-  it('replaces a scheduled message, also with a time in the past, which leaves immediately', async () => {
+  it('replaces a scheduled message by one with a past time, which leaves now', async () => {
     const side = new SendingSide();
     const node = side.attach();
     const at = (time: number) => ({ at: { time, keep: forever }, replaceKey });
@@ -70,7 +70,7 @@ describe('replacing a stored message', () => {
     assert.deepEqual(side.service.bodies, ['first', 'second']);
   });
 
-  it('ends a message that has started to leave and waits again, if its replacement has come', async () => {
+  it('ends a message that waits again after its replacement has come', async () => {
     const side = new SendingSide();
     const node = side.attach();
     let refuse = () => {};
@@ -106,7 +106,7 @@ describe('replacing a stored message', () => {
     assert.deepEqual(node.ends.sort(), ['SMS_BUSY', 'SMS_REPLACED']);
   });
 
-  it('refuses a key on a message that is not stored, and leaves the older message waiting', async () => {
+  it('refuses the key on a plain message, and keeps the older message', async () => {
     const { side, node } = createOutage();
     sendText(node, 'one', order);
     await side.pass(1_000);
@@ -160,7 +160,7 @@ describe('replacing a stored message', () => {
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
   });
 
-  it('replaces nothing with a duplicate, and ends waiting duplicates as the first message ends', async () => {
+  it('ends waiting duplicates as the first message, and replaces nothing by one', async () => {
     const { side, node } = createOutage();
     const once = { ...order, once: 'a' };
     for (let count = 0; count < 3; count++) sendText(node, 'one', once);

@@ -116,7 +116,7 @@ describe('send (retries, retryUncertain)', () => {
     assert.deepEqual(waits, [200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000, 30_000]);
   });
 
-  it('with 0 tries once', async () => {
+  it('tries once with 0 retries', async () => {
     const client = new ScriptedClient('unreachable');
     assert.equal(await run(client, { retries: 0 }), 'SMS_UNREACHABLE');
     assert.equal(client.sent.length, 1);
@@ -130,7 +130,7 @@ describe('send (retries, retryUncertain)', () => {
     });
   }
 
-  it('does not try again when the outcome is unknown, unless told to', async () => {
+  it('tries again after an unknown outcome only with retryUncertain', async () => {
     const careful = new ScriptedClient('uncertain');
     assert.equal(await run(careful), 'SMS_UNCERTAIN');
     assert.equal(careful.sent.length, 1);
@@ -154,7 +154,7 @@ describe('send (retries, retryUncertain)', () => {
     }
   });
 
-  it('an outcome that was unknown once stays so when no later try arrives', async () => {
+  it('keeps an unknown outcome if no later try arrives', async () => {
     const client = new ScriptedClient('uncertain', 'unreachable', 'unreachable', 'unreachable');
     assert.equal(await run(client, { retryUncertain: true }), 'SMS_UNCERTAIN');
     assert.equal(client.sent.length, 4);
@@ -168,13 +168,13 @@ describe('send (retries, retryUncertain)', () => {
     }
   });
 
-  it('stopped between tries is SMS_CLOSED, and nothing is sent any more', async () => {
+  it('raises SMS_CLOSED if it is stopped between tries', async () => {
     const client = new ScriptedClient('unreachable');
     assert.equal(await run(client, {}, close), 'SMS_CLOSED');
     assert.equal(client.sent.length, 1);
   });
 
-  it('stopped between tries whose outcome is unknown is SMS_UNCERTAIN', async () => {
+  it('raises SMS_UNCERTAIN if it is stopped after an unknown outcome', async () => {
     const policy = { retryUncertain: true };
     assert.equal(await run(new ScriptedClient('uncertain'), policy, close), 'SMS_UNCERTAIN');
     let waits = 0;
@@ -199,7 +199,7 @@ describe('send (retries, retryUncertain)', () => {
       return tries;
     }
 
-    it('a try after one that may have been sent keeps to the pace', async () => {
+    it('keeps the pace for a try after an unknown outcome', async () => {
       const script = Array.from({ length: 3 }, () => 'uncertain' as const);
       assert.deepEqual(await times(script, 2, 0.5), [0, 2_000, 4_000, 6_000, 8_000]);
     });
@@ -225,7 +225,7 @@ describe('send (retries, retryUncertain)', () => {
       assert.deepEqual(side.service.bodies, ['again', 'one', 'again', 'two', 'three']);
     });
 
-    it('takes no place while it waits to be tried again', async () => {
+    it('takes no place in the queue between tries', async () => {
       const { side, node } = attach(new ScriptedClient('uncertain'), { clock });
       send(node, { retryUncertain: true });
       await side.pass(0);
@@ -236,7 +236,7 @@ describe('send (retries, retryUncertain)', () => {
   });
 
   describe('against the service', () => {
-    it('gets through as soon as the service is there again', async () => {
+    it('succeeds as soon as the service is back', async () => {
       const simulator = closing.add(await startSimulator(), (it) => it.close());
       await simulator.setOnline(false);
       const connections = closing.add(createConnections({ baseUrl: 'http://127.0.0.1' }), (it) => it.destroy());
@@ -278,7 +278,7 @@ describe('send (retries, retryUncertain)', () => {
       assert.deepEqual(node.ends, ['to 6421555123']);
     });
 
-    it('is SMS_UNREACHABLE when nobody is there', async () => {
+    it('raises SMS_UNREACHABLE if no service is there', async () => {
       const connections = closing.add(createConnections({ baseUrl: 'http://127.0.0.1' }), (it) => it.destroy());
       const client = new Client({
         baseUrl: `http://127.0.0.1:${await findClosedPort()}`,

@@ -3,7 +3,7 @@ import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
 import { copyDisk, forever, SendingSide, type SendingSideOptions, sendText, type Turn } from './sending-side';
 
-describe('Retry-After, which holds for all kept texts of an account', () => {
+describe('Retry-After for all stored messages of an account', () => {
   const keep = forever;
 
   const unavailable = (retryAfter?: string) => createError('serverError').with({ statusCode: 503, retryAfter });
@@ -28,7 +28,7 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
     ['accepted', { takes: true }],
     ['refused', { error: createError('badRequest') }],
   ] as const) {
-    it(`is kept to though a text that was under way already is ${what}`, async () => {
+    it(`applies although a message in flight is ${what}`, async () => {
       const { side, node } = await underWay([
         [50, { error: unavailable('4') }],
         [200, turn],
@@ -80,7 +80,7 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
     assert.equal(node.outages.length, 2);
   });
 
-  it('is undercut by hand, for one text', async () => {
+  it('does not apply to a message that a user sends', async () => {
     const { side, node } = await underWay([
       [50, { error: unavailable('60') }],
       [60, { error: unavailable() }],
@@ -94,21 +94,21 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
     assert.equal(node.outages.length, 1);
   });
 
-  it('longer than any timer is kept to all the same', async () => {
+  it('applies if it is longer than any timer', async () => {
     const { side } = await underWay([[0, { error: unavailable('99999999') }]]);
     await side.pass(60 * 24 * 3_600_000);
     assert.equal(side.service.tries, 1);
   });
 
   for (const rubbish of ['foo 2099', 'in 2099 days', '-5', '1e9']) {
-    it(`is none in "${rubbish}"`, async () => {
+    it(`is ignored with the value "${rubbish}"`, async () => {
       const { side } = await underWay([[0, { error: unavailable(rubbish) }]]);
       await side.pass(10_000);
       assert.ok(side.service.tries > 1);
     });
   }
 
-  it('is kept to after a redeploy, which tells of the same outage once', async () => {
+  it('applies after a redeploy, which reports the outage once', async () => {
     const store = new FailingStore();
     const { side, node } = await underWay([[0, { error: unavailable('60') }]], { store });
     const closed = side.close();
@@ -167,7 +167,7 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
       return new SendingSide({ clock: side.clock, store: new FailingStore(left) });
     }
 
-    it('is kept to by the next one, which tells of the outage and why', async () => {
+    it('applies to the next process, which reports the outage', async () => {
       const next = await restart();
       const node = next.attach();
       await next.pass(100);
@@ -181,7 +181,7 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
       assert.equal(node.state?.outage, undefined);
     });
 
-    it('is kept to though the text that it was answered to is gone', async () => {
+    it('applies although the message that got it is gone', async () => {
       const next = await restart({ isFirstGone: true });
       next.attach();
       await next.pass(58_000);
@@ -194,7 +194,7 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
       ['back by a year', -365 * 24 * 3_600_000, 60_000],
       ['forward by a year', 365 * 24 * 3_600_000, 0],
     ] as const) {
-      it(`holds no longer than was asked for where the clock was set ${how} meanwhile`, async () => {
+      it(`applies no longer if the clock was set ${how}`, async () => {
         const next = await restart({ setMs: byMs });
         next.attach();
         await next.pass(atMost + 100);

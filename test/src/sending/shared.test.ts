@@ -33,7 +33,7 @@ class HastyClock extends RealClock {
     systemClock.after(delayMs < longestDeploymentMs / 2 ? delayMs : delayMs / 100, callback, isIdle);
 }
 
-/** What it has taken in has waited for as long as texts wait for a node that is gone. */
+/** Its messages have waited longer than messages wait for a node that is gone. */
 class FormerClock extends HastyClock {
   override now = () => Date.now() - 8 * 24 * 3_600_000;
 }
@@ -191,7 +191,7 @@ describe('sending from several processes on one Redis', () => {
     assert.deepEqual(service.bodies, ['first', 'hello']);
   });
 
-  it('a reply that another polls is an answer of the one that asked', async () => {
+  it('gives a reply that another instance polls to the asking one', async () => {
     const service = new FakeService();
     const [asking, polling] = [create(service), create(service)];
     const node = asking.attach();

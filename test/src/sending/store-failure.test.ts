@@ -38,7 +38,7 @@ describe('sending, when the store fails', () => {
     assert.deepEqual([nodes[0]?.recoveries, nodes[1]?.recoveries, late.recoveries], [['store'], [], []]);
   });
 
-  it('where it never was there, a node says nothing before a text is refused', async () => {
+  it('is reported by the first refused message if it was never open', async () => {
     Object.assign(store, { mayHold: false });
     fail();
     const node = side.attach();
@@ -58,7 +58,7 @@ describe('sending, when the store fails', () => {
     assert.deepEqual([node.ends, told(node), side.service.bodies], [['SMS_CLOSED', 'SMS_CLOSED'], [], []]);
   });
 
-  it('a node that keeps nothing says nothing, and goes on', async () => {
+  it('is not reported by a node that stores nothing', async () => {
     const former = side.attach('former', false);
     const plain = side.attach('plain', false);
     sendText(former, 'from before', { keep: { expireMs: undefined } });
@@ -74,7 +74,7 @@ describe('sending, when the store fails', () => {
     assert.deepEqual([former.recoveries, plain.recoveries], [['store'], []]);
   });
 
-  it('a node that is deployed anew says nothing again, but of the next time', async () => {
+  it('is not reported again after a redeploy, but the next one is', async () => {
     fail();
     const first = side.attach();
     await side.pass(minuteMs);

@@ -36,7 +36,7 @@ describe('a message with a time', () => {
     assert.deepEqual(node.ends.length, 1);
   });
 
-  it('is kept, listed with its time and leaves when it has come', async () => {
+  it('is stored, is listed with its time, and leaves then', async () => {
     const { side, node, store } = start();
     sendText(node, 'later', at(noon + 2 * hourMs));
     await side.pass(100);
@@ -58,7 +58,7 @@ describe('a message with a time', () => {
     assert.equal(node.outcomes[0]?.isKept, true);
   });
 
-  it('leaves at once when that is past, as any other', async () => {
+  it('leaves immediately if its time is past', async () => {
     const { side, node, store } = start();
     sendText(node, 'now', at(noon));
     await side.pass(100);
@@ -102,7 +102,7 @@ describe('a message with a time', () => {
     assert.equal(side.service.taken.length, 22);
   });
 
-  it('is refused when 100,000 others wait for theirs', async function () {
+  it('is refused if 100,000 others are scheduled', async function () {
     this.timeout(120_000);
     const { side, node } = start({ store: new FailingStore() });
     const most = 100_000;
@@ -118,7 +118,7 @@ describe('a message with a time', () => {
     assert.deepEqual(node.ends, ['SMS_BUSY', 'to 6421555123']);
   });
 
-  it('is given up when it could not leave for so long after its time', async () => {
+  it('expires if it could not leave in time after its due time', async () => {
     const { side, node } = start();
     side.service.otherwise = { unreachable: true };
     sendText(node, 'later', at(noon + 2 * hourMs, { expireMs: 10 * minuteMs }));
@@ -128,7 +128,7 @@ describe('a message with a time', () => {
     assert.deepEqual(node.ends, ['SMS_EXPIRED']);
   });
 
-  it('is no part of an outage before its time', async () => {
+  it('does not count for an outage before its time', async () => {
     const { side, node } = start();
     side.service.otherwise = { unreachable: true };
     sendText(node, 'later', { ...at(noon + 2 * dayMs), priority: 10 });
@@ -144,7 +144,7 @@ describe('a message with a time', () => {
     assert.equal(node.state?.outage, undefined);
   });
 
-  it('is given up 7 days after its time when its node is not deployed any more', async () => {
+  it('is given up 7 days after its time without its node', async () => {
     const { side, node } = start();
     const other = side.attach('other');
     sendText(node, 'soon', { keep: forever });
@@ -182,7 +182,7 @@ describe('a message with a time', () => {
     assert.deepEqual(again.ends, ['to 6421555123 again']);
   });
 
-  it('is not sent by hand as long as that cannot be written', async () => {
+  it('cannot be sent by a user while the store fails', async () => {
     const { side, node, store } = start();
     sendText(node, 'later', at(noon + dayMs));
     await side.pass(100);
@@ -195,7 +195,7 @@ describe('a message with a time', () => {
     assert.equal(side.outbox.admin.state.scheduled, 1);
   });
 
-  it('goes by priority among those whose time comes in the same moment', async () => {
+  it('leaves by priority if several are due at the same time', async () => {
     const { side, node } = start({ concurrency: 1 });
     for (const [body, priority] of [
       ['low', -1],
@@ -208,7 +208,7 @@ describe('a message with a time', () => {
     assert.deepEqual(side.service.bodies, ['first', 'second', 'low']);
   });
 
-  it('keeps its key of once until it has left', async () => {
+  it('keeps its deduplication key until it has left', async () => {
     const { side, node } = start({ dedupeMs: hourMs });
     sendText(node, 'once', { ...at(noon + 60 * dayMs), once: 'key' });
     await side.pass(100);
@@ -224,7 +224,7 @@ describe('a message with a time', () => {
 });
 
 describe('quiet hours', () => {
-  it('refuse a text that is not kept, with when they end, and count it', async () => {
+  it('refuse a plain message, name their end, and count it', async () => {
     const { side, node } = start({ quietHours: [quiet(11, 13)] });
     sendText(node, 'now');
     await side.pass(100);
@@ -247,7 +247,7 @@ describe('quiet hours', () => {
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123']);
   });
 
-  it('put off a text whose own time is in them, to their end', async () => {
+  it('delay a message with a time within them to their end', async () => {
     const { side, node } = start({ quietHours: [quiet(21, 7)] });
     sendText(node, 'late', at(noon + 12 * hourMs));
     await side.pass(100);
@@ -271,7 +271,7 @@ describe('quiet hours', () => {
     assert.deepEqual(side.service.bodies, ['first', 'kept', 'at']);
   });
 
-  it('begin while the connection comes about: nothing is sent', async () => {
+  it('send nothing if they begin while the connection is made', async () => {
     const { side, node } = start({ quietHours: [quiet(13, 14)] });
     let connect = () => {};
     const connects = new Promise<void>((resolve) => {
@@ -290,14 +290,14 @@ describe('quiet hours', () => {
     assert.deepEqual(side.service.bodies, ['kept']);
   });
 
-  it('do not hold for an essential text', async () => {
+  it('do not apply to an essential message', async () => {
     const { side, node } = start({ quietHours: [quiet(11, 13)] });
     sendText(node, 'alarm', { essential: true });
     await side.pass(100);
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
-  it('all hold, those of every account node', async () => {
+  it('apply from every account node', async () => {
     const { side, node } = start({ quietHours: [quiet(11, 13), quiet(13, 15)] });
     sendText(node, 'kept', { keep: forever });
     await side.pass(100);
@@ -338,7 +338,7 @@ describe('quiet hours', () => {
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
-  it('give a duplicate of a key its outcome, though nothing may be sent', async () => {
+  it('do not delay the outcome of a duplicate', async () => {
     const { side, node } = start({ quietHours: [quiet(13, 14)] });
     sendText(node, 'once', { once: 'key' });
     await side.pass(hourMs + 1_000);
@@ -347,7 +347,7 @@ describe('quiet hours', () => {
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
   });
 
-  it('free the key of a text that they refuse', async () => {
+  it('free the deduplication key of a refused message', async () => {
     const { side, node } = start({ quietHours: [quiet(11, 13)] });
     sendText(node, 'once', { once: 'key' });
     await side.pass(hourMs + 1_000);
