@@ -28,7 +28,7 @@ export interface Correlating {
 /** Prepares the match of a record. */
 export type Correlator = (event: RecordOfKind) => Correlating;
 
-/** What {@link readConsent} needs of the account. */
+/** Dependencies of {@link readConsent}. */
 export interface ConsentOptions {
   journal: Journal;
   now(): number;

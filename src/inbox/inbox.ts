@@ -15,7 +15,7 @@ import { mergeSeen, type Verdict } from './identity';
 
 export type { Arrival } from './accept';
 
-/** What an {@link Inbox} needs of its account. */
+/** Dependencies of an {@link Inbox}. */
 export interface InboxOptions extends Pick<InboxParts, 'journal' | 'clock' | 'dedupe' | 'dedupeMs' | 'correlator'> {
   /** Reads an opt-out or an opt-in. Absent: the account has no list of opted-out numbers. */
   consentOf?(event: RecordOfKind): Consent | undefined;

@@ -60,7 +60,7 @@ export interface PollSummary {
 /** The node that asked for a poll. Absent: the loop did. */
 type Asker = Pick<Arrival, 'asker' | 'context'>;
 
-/** What an endpoint needs of its account. */
+/** The account of an endpoint. */
 export interface EndpointHost {
   readonly clock: Clock;
   readonly polls: Polls;
@@ -72,7 +72,7 @@ export interface EndpointHost {
   failure(): SmsError | undefined;
   inboxOf(member: Poller): Inbox;
   /**
-   * Resolves when what comes can be kept, and be told what it answers, with a member, or with another while that is here no more.
+   * Resolves when answers can be stored and matched. Results in the member, or in another one if that has left.
    *
    * @throws SmsError `SMS_STORE` when it cannot be kept, `SMS_CLOSED` when nobody is here
    */

@@ -25,7 +25,7 @@ export interface PollEvents {
 /** The source of a loop. The loop calls its functions before each poll, and so notices changes. */
 export interface PollSource {
   /**
-   * Makes one poll and hands over what it brought. The loop never aborts it: the service marks a message as read when it
+   * Makes one poll and hands over its records. The loop never aborts it: the service marks a message as read when it
    * answers (§3), so an answer that is not awaited is a lost message.
    *
    * @throws SmsError if the poll failed

@@ -550,7 +550,7 @@ describe('Journal', () => {
       );
     });
 
-    it('is merged with values of other processes if it was taken without the store', async () => {
+    it('is merged with values of other processes after a failure', async () => {
       const merges: unknown[] = [];
       const merge: Participant['merge'] = (key, { theirs, mine }) => {
         merges.push([key, theirs.value, mine.value]);
@@ -691,7 +691,7 @@ describe('Journal', () => {
       assert.deepEqual(unreadable, ['an entry']);
     });
 
-    it('of a dead process come later, unless the store has failed since', async () => {
+    it('come later from a dead process, unless the store has failed since', async () => {
       const left: Item[][] = [[], [item('2')]];
       let events: StoreEvents | undefined;
       store.open = async (given?: StoreEvents) => {

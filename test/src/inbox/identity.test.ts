@@ -236,7 +236,7 @@ describe('identity (dedupe)', () => {
   });
 
   describe('without messageId', () => {
-    it('is repeated after a poll, whatever was called back', () => {
+    it('is repeated after a poll and a callback', () => {
       const poll = () => memory.judge(incoming());
       assert.deepEqual([poll(), poll(), memory.call(), poll()], ['new', 'repeated', 'duplicate', 'repeated']);
     });
@@ -271,7 +271,7 @@ describe('identity (dedupe)', () => {
     });
   });
 
-  describe('merging what two processes have seen of one second', () => {
+  describe('merging the memories of two processes', () => {
     const early = { messageDate: '2026-03-01T10:00:00.100Z' };
     const late = { messageDate: '2026-03-01T10:00:00.900Z' };
     let theirs: Memory;

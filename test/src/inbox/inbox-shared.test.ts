@@ -176,7 +176,7 @@ describe('Inboxes of several processes on one Redis', () => {
   }
 
   describe('duplicates', () => {
-    it('delivers once what several processes get at the same moment', async () => {
+    it('delivers a record once that several processes get at the same moment', async () => {
       const instances = [await create(), await create(), await create()];
       for (let index = 0; index < 50; index++) {
         const record = incoming(`m${index}`);
@@ -189,7 +189,7 @@ describe('Inboxes of several processes on one Redis', () => {
       assert.equal(new Set(texts).size, 50);
     });
 
-    it('recognises a message without identifier that another process has delivered', async () => {
+    it('recognises a message without identifier of another process', async () => {
       const [one, other] = [await create(), await create()];
       await one.poll(incoming('m', { body: 'hello' }));
       const { messageId: _, ...anonymous } = incoming('m', { body: 'hello', messageDate: '2026-03-01T10:00:00Z' });
@@ -266,7 +266,7 @@ describe('Inboxes of several processes on one Redis', () => {
     const early = { body: 'yes', messageDate: '2026-03-01T10:00:00.100Z' };
     const late = { body: 'yes', messageDate: '2026-03-01T10:00:00.900Z' };
 
-    it('merges what two processes have seen of one sender, body and second', async () => {
+    it('merges the memories of two processes', async () => {
       const { holder, proxy } = await createHolder();
       const other = await create();
       proxy.cut();

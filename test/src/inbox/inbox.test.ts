@@ -135,7 +135,7 @@ describe('Inbox', () => {
     return disk;
   }
 
-  it('gives a redeployed node what another node took in the meantime', async () => {
+  it('gives a redeployed node the records that it missed', async () => {
     const inbox = createInbox();
     const stays = attach(inbox, new Node('stays'));
     const leaves = attach(inbox, new Node('leaves'));
@@ -192,7 +192,7 @@ describe('Inbox', () => {
       assert.equal(other.last.kind, 'status');
     });
 
-    it('gives a node what came shortly before it', async () => {
+    it('gives a node the records that came shortly before it', async () => {
       const inbox = createInbox();
       await inbox.accept(polled(incoming('1'), incoming('2')));
       const a = attach(inbox, new Node('a'));
@@ -332,7 +332,7 @@ describe('Inbox', () => {
       records: [{ messageId: '1', body: 'x', recipientsList: [] }],
     };
 
-    it('gives a node only what it asked for, with its context', async () => {
+    it('gives a node only the records that it asked for, with its context', async () => {
       const inbox = createInbox();
       const asker = attach(inbox, new Node('asker', { onDemand: true }), 'outbox');
       const idle = attach(inbox, new Node('idle', { onDemand: true }), 'outbox');
@@ -350,7 +350,7 @@ describe('Inbox', () => {
       assert.equal(idle.given.length, 0);
     });
 
-    it('gives what no other node gets to one node, once', async () => {
+    it('gives the remaining records to one node, once', async () => {
       const inbox = createInbox();
       await inbox.accept(list);
       const [asker, other] = ['asker', 'other'].map((id) => attach(inbox, new Node(id, { onDemand: true }), 'outbox'));
@@ -363,7 +363,7 @@ describe('Inbox', () => {
       assert.equal(inbox.isSettled, true);
     });
 
-    it('delivers after a restart what a node asked for before', async () => {
+    it('delivers requested records after a restart', async () => {
       const disk = new FakeDisk();
       const before = createInbox(new FailingStore(disk));
       attach(before, new Node('asker', { onDemand: true }), 'outbox');
@@ -376,7 +376,7 @@ describe('Inbox', () => {
       assert.deepEqual(again.attempts, [2]);
     });
 
-    it('does not give away what another node has in hand', async () => {
+    it('does not give away the entries of another node', async () => {
       const inbox = createInbox();
       const watcher = attach(inbox, new Node('watcher'), 'outbox');
       await inbox.accept(list);
@@ -387,7 +387,7 @@ describe('Inbox', () => {
   });
 
   describe('redeploy and restart', () => {
-    it('gives a returning node what it had not taken, as attempt 2', async () => {
+    it('gives a returning node its unacknowledged records as attempt 2', async () => {
       const inbox = createInbox();
       const [a, b] = [attach(inbox, new Node('a')), attach(inbox, new Node('b'))];
       await inbox.accept(polled(incoming('1'), incoming('2')));
@@ -633,7 +633,7 @@ describe('Inbox', () => {
       assert.deepEqual(await after.accept(called()), ['duplicate']);
     });
 
-    it('becomes unhandled 20 s after its node was removed, and goes to that node if it returns', async () => {
+    it('becomes unhandled 20 s after its node was removed', async () => {
       const inbox = createInbox();
       const node = attachCallback(inbox);
       await inbox.accept(called());
@@ -845,7 +845,7 @@ describe('Inbox', () => {
       assert.deepEqual(storeStates, ['SMS_STORE', undefined]);
     });
 
-    it('keeps again what a shared store has lost, when that works', async () => {
+    it('keeps entries again that a shared store has lost', async () => {
       class SharedStore extends FailingStore {
         readonly shared = true;
         isReset = false;
@@ -898,7 +898,7 @@ describe('Inbox', () => {
       assert.equal(store.disk.entries.size, 0);
     });
 
-    it('does not deliver again what was delivered during the failure', async () => {
+    it('does not redeliver records that were delivered during the failure', async () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
       const a = attach(inbox, new Node('a'));
@@ -988,7 +988,7 @@ describe('Inbox', () => {
       });
     });
 
-    it('closes the store and keeps what it could not write', async () => {
+    it('closes the store and keeps unwritten records', async () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
       const a = attach(inbox, new Node('a'));

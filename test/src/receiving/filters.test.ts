@@ -147,7 +147,7 @@ for (const [name, createStore] of [
       assert.deepEqual([before.sent, after.sent, called.sent], [[], [], ['yes']]);
     });
 
-    it('goes to the called node if the call comes while the polling node is redeployed', async () => {
+    it('goes to the called node during a redeploy of the polling node', async () => {
       const called = serve();
       const before = listen(isNew);
       await clock.advance(30);

@@ -299,7 +299,7 @@ describe('a polled record that no node receives', () => {
     });
   });
 
-  describe('that is called back too', () => {
+  describe('with a called-back copy', () => {
     it('goes to the node that is called back', async () => {
       const inbox = createInbox();
       const called = attach(inbox, 'callback', 'callback');
