@@ -15,8 +15,7 @@
  */
 export type JournalMode = keyof typeof nextModes;
 
-/** The modes that can follow each mode. */
-export const nextModes = {
+const nextModes = {
   closed: ['opening'],
   opening: ['open', 'failed'],
   open: ['lapsed', 'failed', 'due', 'closing'],
@@ -27,3 +26,8 @@ export const nextModes = {
   due: ['opening'],
   closing: ['closed'],
 } as const;
+
+/** Says whether a mode can follow another. */
+export function canFollow(mode: JournalMode, next: JournalMode): boolean {
+  return nextModes[mode].some((one) => one === next);
+}

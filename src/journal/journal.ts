@@ -17,7 +17,7 @@ import {
   timeOf,
 } from '../store/store';
 import { ClockSkew } from './clock-skew';
-import { type JournalMode, nextModes } from './journal-mode';
+import { canFollow, type JournalMode } from './journal-mode';
 import { createChange, type HeldItem, type Participant, type Step } from './step';
 import { StepWriter, type Task } from './writer';
 
@@ -166,8 +166,7 @@ export class Journal {
   /** Opens the store again, also if it is open. */
   reopen(): void {
     this.begin();
-    const next: readonly JournalMode[] = nextModes[this.#mode];
-    if (next.includes('due')) this.#setMode('due');
+    if (canFollow(this.#mode, 'due')) this.#setMode('due');
     else if (this.#mode === 'opening' || this.#mode === 'reopening') void this.flush().then(() => this.reopen());
     this.#work();
   }
@@ -493,8 +492,7 @@ export class Journal {
   }
 
   #setMode(mode: JournalMode): void {
-    const next: readonly JournalMode[] = nextModes[this.#mode];
-    if (!next.includes(mode)) throw new Error(`journal: ${this.#mode} to ${mode}`);
+    if (!canFollow(this.#mode, mode)) throw new Error(`journal: ${this.#mode} to ${mode}`);
     this.#retry?.cancel();
     this.#retry = undefined;
     this.#mode = mode;
