@@ -156,7 +156,12 @@ describe('kill -9 of instances with reply requests on one Redis', function () {
           [...accepted].every((handset) => ends.has(handset))
         );
       },
-      'each reply request has its end',
+      () => {
+        const { accepted, ends, uncertain } = readAll();
+        const noOutcome = wanted.filter((handset) => !accepted.has(handset) && !uncertain.has(handset));
+        const noEnd = [...accepted].filter((handset) => !ends.has(handset));
+        return `each reply request has its end; without an outcome: ${noOutcome}; without an end: ${noEnd}`;
+      },
       { limitMs: endLimitMs },
     );
     // After its end, a reply request must not send anything.
