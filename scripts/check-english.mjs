@@ -1,4 +1,4 @@
-// Checks how clearly comments, test titles and catalogs are written. `--list` prints each text that counts against a limit.
+// Part of `npm run lint`: limits unclear sentences in comments, test titles, help and catalogs. `--list` prints each offending text.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -120,8 +120,9 @@ function hasFault(fault, text) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (const { kind, fault, limit, value, offenders } of measure()) {
     const isMet = value <= limit;
-    console.log(`${isMet ? '✔' : '✘'} ${kind}: ${fault} ${value.toFixed(1)}, at most ${limit}`);
+    const isListed = process.argv.includes('--list');
+    if (!isMet || isListed) console.log(`${isMet ? '✔' : '✘'} ${kind}: ${fault} ${value.toFixed(1)}, at most ${limit}`);
+    if (!isMet || isListed) for (const { file, text } of offenders) console.log(`    ${file}: ${text}`);
     if (!isMet) process.exitCode = 1;
-    if (process.argv.includes('--list')) for (const { file, text } of offenders) console.log(`    ${file}: ${text}`);
   }
 }
