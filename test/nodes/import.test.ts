@@ -183,17 +183,31 @@ describe('an account node whose login or store changes', () => {
     const before = await leave(nodes(redis));
     await before.stop();
     await server.kill();
-    const running = await start(nodes(disk));
+    const pollsBefore = sim.requests.filter(({ endpoint }) => endpoint === 'incoming').length;
+    const plain = { id: 'plain', type: 'sms-send', account: 'account', wires: [['plainSent'], []] };
+    const running = await start([...nodes(disk), plain, sink('plainSent')]);
     await until(() => warnings(running).length > 0);
     assert.match(warnings(running)[0] ?? '', /former login or store \(redis\).*not been imported: .*ECONNREFUSED/);
     await running.badge('in', { fill: 'red', shape: 'ring', text: 'import: redis (Redis: ECONNREFUSED)' });
     const { ok, former } = await storeState();
     assert.deepEqual([ok, former?.kind], [false, 'redis']);
     running.send('send', { topic: handset, payload: 'refused' });
-    const [failure] = await running.messages('caught', 1);
-    assert.equal((failure?.error as { code?: string } | undefined)?.code ?? failure?.sms?.error?.code, 'SMS_STORE');
+    await until(() => running.received('caught').some(({ sms }) => sms?.error?.code === 'SMS_STORE'));
+    await sim.setOnline(true);
+    running.send('plain', { topic: handset, payload: 'plain' });
+    await running.messages('plainSent', 1);
+    assert.deepEqual(
+      sim.messages.map(({ body }) => body),
+      ['plain'],
+    );
+    assert.equal(sim.requests.filter(({ endpoint }) => endpoint === 'incoming').length, pollsBefore);
     await server.run();
-    await assertImported(running, 1);
+    await running.messages('got', 1);
+    await running.messages('sent', 1);
+    assert.deepEqual(
+      sim.messages.map(({ body }) => body),
+      ['plain', 'stored'],
+    );
     assert.equal(warnings(running).filter((line) => line.includes('imported')).length, 1);
     await until(() => lines(running, 40).includes('The data of the former login or store (redis) has been imported.'));
   });
