@@ -164,7 +164,7 @@ describe('The examples in the editor', function () {
         if (portsSeen.has(type)) continue;
         portsSeen.add(type);
         for (const portLabel of await editor.portLabels(id)) {
-          assert.match(portLabel, /^\p{L}[\p{L} -]+$/u, `a port of ${type}`);
+          assert.match(portLabel, /^\p{L}[\p{L}, -]+$/u, `a port of ${type}`);
           assert.doesNotMatch(portLabel, unresolvedText);
         }
       }
@@ -185,8 +185,8 @@ describe('The examples in the editor', function () {
     assert.deepEqual(accounts.map(({ name }) => name).sort(), [...new Set(wanted)].sort());
     const shared = accounts.find(({ name }) => name === 'SMS account');
     const onOther = imported.filter((node) => isOnFlow(node) && node.account !== shared?.id);
-    // The examples of opt-out and quiet hours have separate accounts, because these are settings of an account.
-    assert.equal(onOther.length, 3);
+    // The examples of limits, opt-out and quiet hours have separate accounts, because these are settings of an account.
+    assert.equal(onOther.length, 4);
     assert.equal(imported.filter(({ type }) => type === 'tab').length, names.length + 1);
   });
 
@@ -206,6 +206,7 @@ describe('The examples in the editor', function () {
 
   it('shows the ports of every node type', () => {
     assert.deepEqual([...portsSeen].sort(), [
+      'sms-ask',
       'sms-callback-in',
       'sms-feed',
       'sms-in',
