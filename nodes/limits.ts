@@ -22,15 +22,15 @@ export interface Limit extends Range {
 /** Larger than any useful value. */
 const largest = 1_000_000_000;
 
-/** Smallest duration above 0, because 0 is refused or has another meaning. */
-const shortest = 0.001;
+/** Smallest number above 0, because 0 is refused or has another meaning. */
+const smallest = 0.000_001;
 
-/** 36 ms. */
-const shortestReportHours = 0.000_01;
 const longestReportHours = 168;
 /** 30 days. */
 const longestWaitMinutes = 43_200;
 const daySeconds = 86_400;
+/** 31 days, longer than the longest wait of `sms-ask`. */
+const longestAckSeconds = 2_678_400;
 const yearHours = 8_760;
 const yearMinutes = 525_600;
 
@@ -38,7 +38,7 @@ const yearMinutes = 525_600;
 const longestInterval = 2_000_000;
 
 const acknowledgement = {
-  ackTimeout: { byDefault: 60, min: shortest, max: daySeconds },
+  ackTimeout: { byDefault: 60, min: smallest, max: longestAckSeconds },
   maxAttempts: { byDefault: 5, min: 1, max: largest, whole: true },
 } as const;
 
@@ -53,21 +53,21 @@ const sending = {
 /** Ranges and defaults of all numeric properties, by node type and property, for runtime and form. */
 export const limits = {
   'sms-account': {
-    timeout: { byDefault: 30, min: shortest, max: daySeconds },
+    timeout: { byDefault: 30, min: smallest, max: daySeconds },
     concurrency: { byDefault: 8, min: 1, max: largest, whole: true },
-    queueLimit: { byDefault: 10_000, min: 0, max: largest, whole: true },
+    queueLimit: { byDefault: 10_000, min: 1, max: largest, whole: true },
     pause: { byDefault: 30, min: 0, max: daySeconds },
     parallelPolls: { byDefault: 1, min: 1, max: 16, whole: true },
     maxLength: { byDefault: 480, min: 1, max: largest, whole: true },
-    dedupeHours: { byDefault: 72, min: 0, max: yearHours },
-    rememberHours: { byDefault: 168, min: 0, max: yearHours },
-    perSecond: { min: shortest, max: largest },
+    dedupeHours: { byDefault: 72, min: smallest, max: yearHours },
+    rememberHours: { byDefault: 168, min: smallest, max: yearHours },
+    perSecond: { min: smallest, max: largest },
     perHandset: { min: 1, max: largest, whole: true },
-    perHandsetMinutes: { byDefault: 60, min: shortest, max: yearMinutes },
+    perHandsetMinutes: { byDefault: 60, min: smallest, max: yearMinutes },
     perDay: { min: 1, max: largest, whole: true },
   },
-  'sms-send': { ...sending, report: { min: shortestReportHours, max: longestReportHours } },
-  'sms-ask': { ...sending, wait: { byDefault: 60, min: shortest, max: longestWaitMinutes } },
+  'sms-send': { ...sending, report: { min: smallest, max: longestReportHours } },
+  'sms-ask': { ...sending, wait: { byDefault: 60, min: smallest, max: longestWaitMinutes } },
   'sms-in': acknowledgement,
   'sms-status': acknowledgement,
   'sms-outbox': { interval: { byDefault: 30, min: 0, max: longestInterval } },

@@ -167,7 +167,7 @@ export function parseAccount(
     perSecond: limitOf('perSecond'),
     limits: {
       perHandset: limitOf('perHandset'),
-      perHandsetMs: Math.round(numberOf('perHandsetMinutes') * 60_000),
+      perHandsetMs: Math.ceil(numberOf('perHandsetMinutes') * 60_000),
       perDay: limitOf('perDay'),
     },
     prefixes: parsePrefixes(config.prefixes),

@@ -67,20 +67,20 @@ const metrics: readonly Metric[] = [
     seconds(inbox.oldestAt),
   ),
   gauge('inbox_unhandled_messages', 'Unhandled messages and statuses.', ({ inbox }) => inbox.unhandled),
-  gauge('sends_in_flight', 'Texts on their way to the service.', ({ sends }) => sends.inFlight),
-  gauge('sends_waiting', 'Texts that wait, kept ones included.', ({ sends }) => sends.waiting),
-  gauge('sends_kept', 'Texts that are kept until they are sent.', ({ sends }) => sends.kept),
-  gauge('sends_scheduled', 'Kept texts that may not leave yet.', ({ sends }) => sends.scheduled),
-  gauge('sends_oldest_kept_timestamp_seconds', 'When the oldest kept text came.', ({ sends }) =>
+  gauge('sends_in_flight', 'Messages on their way to the service.', ({ sends }) => sends.inFlight),
+  gauge('sends_waiting', 'Messages that wait, with the stored messages.', ({ sends }) => sends.waiting),
+  gauge('sends_kept', 'Stored messages.', ({ sends }) => sends.kept),
+  gauge('sends_scheduled', 'Stored messages that cannot leave yet.', ({ sends }) => sends.scheduled),
+  gauge('sends_oldest_kept_timestamp_seconds', 'When the oldest stored message came.', ({ sends }) =>
     seconds(sends.oldestKeptAt),
   ),
-  gauge('sends_failing', 'Whether kept texts wait for a service that cannot be reached.', ({ sends }) =>
+  gauge('sends_failing', 'Whether stored messages wait for a service that cannot be reached.', ({ sends }) =>
     sends.failing ? 1 : 0,
   ),
-  gauge('sends_uncertain', 'Texts whose outcome is unknown.', ({ sends }) => sends.uncertain),
-  gauge('sends_awaiting_reply', 'Replies that wait for a reply.', ({ sends }) => sends.awaitingReply),
-  gauge('sends_awaiting_report', 'Texts of which a report is to be made.', ({ sends }) => sends.awaitingReport),
-  gauge('opted_out_numbers', 'Numbers that want no more texts.', ({ consent }) => consent.optedOut),
+  gauge('sends_uncertain', 'Messages with an unknown outcome.', ({ sends }) => sends.uncertain),
+  gauge('sends_awaiting_reply', 'Open reply requests.', ({ sends }) => sends.awaitingReply),
+  gauge('sends_awaiting_report', 'Messages whose report is open.', ({ sends }) => sends.awaitingReport),
+  gauge('opted_out_numbers', 'Opted-out numbers.', ({ consent }) => consent.optedOut),
   {
     name: 'store_up',
     type: 'gauge',
@@ -89,14 +89,14 @@ const metrics: readonly Metric[] = [
   },
   counter('sent_recipients', 'Recipients that the service accepted.', 'sent'),
   counter('failed_recipients', 'Recipients that the service refused.', 'failed'),
-  counter('opted_out_recipients', 'Recipients that want no more texts, and were not sent to.', 'optedOut'),
+  counter('opted_out_recipients', 'Opted-out recipients that were not sent to.', 'optedOut'),
   counter('not_allowed_recipients', 'Recipients outside the prefixes of the account.', 'notAllowed'),
   counter('limited_recipients', 'Recipients that a limit of the account held back.', 'limited'),
-  counter('quiet_messages', 'Texts that were not sent, since they came in quiet hours.', 'quiet'),
-  counter('refused_messages', 'Texts that were not sent.', 'refused'),
-  counter('uncertain_messages', 'Texts whose outcome came to be unknown.', 'uncertain'),
-  counter('resolved_messages', 'Texts whose unknown outcome was found.', 'resolved'),
-  counter('expired_messages', 'Kept texts that did not leave in time.', 'expired'),
+  counter('quiet_messages', 'Messages that were not sent because of quiet hours.', 'quiet'),
+  counter('refused_messages', 'Messages that were not sent.', 'refused'),
+  counter('uncertain_messages', 'Messages whose outcome became unknown.', 'uncertain'),
+  counter('resolved_messages', 'Messages whose unknown outcome was resolved.', 'resolved'),
+  counter('expired_messages', 'Stored messages that expired.', 'expired'),
   counter('replaced_messages', 'Stored messages that a newer input replaced.', 'replaced'),
   counter('withdrawn_messages', 'Stored messages that a reset withdrew.', 'withdrawn'),
   counter('received_messages', 'Incoming messages.', 'received'),
@@ -106,7 +106,7 @@ const metrics: readonly Metric[] = [
   counter('unhandled_messages', 'Messages and statuses that a flow did not take, or no node.', 'unhandled'),
 ];
 
-/** Formats the state of accounts in the text format of Prometheus, version 0.0.4. It holds no login, number or text. */
+/** Formats the state of accounts in the text format of Prometheus, version 0.0.4. It contains no login, number or body. */
 export function formatMetrics(accounts: readonly MeasuredAccount[]): string {
   return metrics.map((metric) => formatMetric(metric, accounts)).join('');
 }
