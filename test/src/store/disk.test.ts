@@ -22,6 +22,7 @@ import { skip } from '../../skip';
 import { until } from '../../until';
 import { Closing } from '../closing';
 import { createInboxOn } from '../inbox/inbox-on';
+import { testDriver } from './driver-suite';
 
 function createEntry(id: string): Entry {
   const record = { messageId: id, from: '6421555001', body: `text of ${id}`, isReply: false, via: 'poll' as const };
@@ -116,31 +117,7 @@ function testDiskStore(engine: Engine): void {
     );
   }
 
-  it('finds stored items in order after a reopening, and no dropped ones', async () => {
-    const store = createStore();
-    await store.open(events);
-    for (const id of ['3', '1', '2']) {
-      const changes = createChanges();
-      changes.keep.set(id, createEntry(id));
-      changes.remember.set(`id:${id}`, seen(5));
-      await store.commit(changes);
-    }
-    const changes = createChanges();
-    changes.drop.set('2', 'inbox');
-    changes.remember.set('id:1', undefined);
-    await store.commit(changes);
-    await store.close();
-    const again = createStore();
-    const { items, held } = await again.open(events);
-    assert.deepEqual(items, [createEntry('1'), createEntry('3')]);
-    assert.deepEqual(held, []);
-    assert.deepEqual(
-      (await again.recall(['id:1', 'id:2', 'id:3', 'id:4'])).map((value) => value !== undefined),
-      [false, true, true, false],
-    );
-    assert.deepEqual(await again.recall(['id:4']), [undefined]);
-    assert.deepEqual(await again.recall([]), []);
-  });
+  testDriver(() => createStore());
 
   describe('with more than a page of items', () => {
     const count = 2_500;
@@ -204,18 +181,6 @@ function testDiskStore(engine: Engine): void {
     }
     await assert.rejects(store.recall(['x']));
     await assert.rejects(store.commit(createChanges()));
-  });
-
-  it('stores texts of any length and character', async () => {
-    const store = createStore();
-    await store.open(events);
-    const entry = createEntry('1');
-    entry.record.body = `${'€𝄞\u0000\n"\\\ud800'.repeat(20_000)}`;
-    const changes = createChanges();
-    changes.keep.set('1', entry);
-    await store.commit(changes);
-    await store.close();
-    assert.deepEqual((await store.open(events)).items, [entry]);
   });
 
   if (engine === levelDb)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { MemoryStore } from '../../../src/store/memory';
 import { createChanges, type Remembered } from '../../../src/store/store';
+import { testDriver } from './driver-suite';
 
 const seen = (at: number): Remembered => ({ at, forMs: 10, value: 'value' });
 
@@ -18,21 +19,7 @@ async function isRemembered(store: MemoryStore, ...keys: string[]): Promise<bool
 }
 
 describe('MemoryStore', () => {
-  it('remembers and forgets', async () => {
-    const store = new MemoryStore();
-    assert.deepEqual(await store.open(), { items: [], held: [] });
-    await store.commit(remembering(['a', seen(1)], ['b', seen(2)]));
-    await store.commit(remembering(['a', undefined]));
-    assert.deepEqual(await isRemembered(store, 'a', 'b', 'c'), [false, true, false]);
-  });
-
-  it('remembers across close and open', async () => {
-    const store = new MemoryStore();
-    await store.commit(remembering(['a', seen(1)]));
-    await store.close();
-    await store.open();
-    assert.deepEqual(await isRemembered(store, 'a'), [true]);
-  });
+  testDriver(() => new MemoryStore());
 
   it('drops outdated keys and keeps the rest (dedupeHours)', async () => {
     const store = new MemoryStore();

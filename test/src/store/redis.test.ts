@@ -14,6 +14,7 @@ import { createChanges, type Item, type Remembered, StoreConflict, type StoreEve
 import { hasProgram, type RedisProgram, RedisServer } from '../../redis-server';
 import { TcpProxy } from '../../tcp-proxy';
 import { Closing } from '../closing';
+import { testDriver } from './driver-suite';
 
 const root = join(__dirname, '..', '..', '..');
 const key = '0123456789abcdef';
@@ -195,6 +196,8 @@ for (const program of programs) {
       return server.url.replace('redis://', `redis://${name}:s3cret@`);
     }
 
+    testDriver(() => create().store);
+
     describe('stored items', () => {
       it('are found in order with their attempts, without dropped ones', async () => {
         const { instance, proxy } = await createBehindProxy();
@@ -206,16 +209,6 @@ for (const program of programs) {
         await instance.until(() => instance.failures.length > 0);
         proxy.restore();
         assert.deepEqual(await instance.open(), [entry('2', { attempts: 0 }), entry('3', { attempts: 4 })]);
-      });
-
-      it('are listed, also more than a page', async () => {
-        const { instance, proxy } = await createBehindProxy();
-        await instance.open();
-        const entries = Array.from({ length: 2_300 }, (_, index) => entry(String(10_000 + index)));
-        await instance.keep(...entries);
-        proxy.cut();
-        proxy.restore();
-        assert.deepEqual(await instance.open(), entries);
       });
 
       it('are listed and claimed in order, one mebibyte at a time', async () => {
@@ -257,15 +250,6 @@ for (const program of programs) {
         }
       });
 
-      it('keep every character', async () => {
-        const instance = create();
-        const record = { ...entry('1').record, body: 'a\u0000"\\\n\u2028 ]] 😀 \ud800 ä' };
-        await instance.open();
-        await instance.keep(entry('1', { record }));
-        await instance.store.close();
-        assert.deepEqual(await instance.open(), [entry('1', { record })]);
-      });
-
       it('leave nothing behind after they are dropped', async () => {
         const instance = create();
         await instance.open();
@@ -293,26 +277,6 @@ for (const program of programs) {
         assert.deepEqual(await other.store.recall(['a', 'x', 'b']), [remembered('A'), undefined, remembered('B')]);
         await other.remember('a', undefined, 'A');
         assert.deepEqual(await one.store.recall(['a', 'b']), [undefined, remembered('B')]);
-      });
-
-      it('reads all that its login remembers, each once, and its own items', async () => {
-        const [instance, other] = [create(), create()];
-        for (const one of [instance, other]) await one.open();
-        const changes = createChanges();
-        const names = Array.from({ length: 2_500 }, (_, index) => `once:${index}`);
-        for (const name of names) changes.remember.set(name, remembered(name));
-        await instance.store.commit(changes, new Map());
-        await instance.keep(entry('1'));
-        await other.keep(entry('2'));
-        await server.client.set('other', 'untouched');
-        const [items, values]: [string[], [string, Remembered][]] = [[], []];
-        for await (const page of instance.store.pages()) {
-          items.push(...page.items.map(({ id }) => id));
-          values.push(...page.remembered);
-        }
-        assert.deepEqual(items, ['1']);
-        assert.deepEqual(new Map(values), new Map(names.map((name) => [name, remembered(name)])));
-        assert.equal(values.length, names.length);
       });
 
       it('clears the items of one instance, and nothing that instances share', async () => {
