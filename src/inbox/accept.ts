@@ -153,7 +153,7 @@ function acceptRecord(
   const onAccepted = isNew ? consent?.change(look, changes) : undefined;
   const isHeldBack = !answer && known?.outcome !== undefined;
   const correlated: Partial<Correlated> & { record: InboxRecord } = isHeldBack
-    ? event
+    ? { record: event.record, effect: known.noteEvidence?.(look, changes) ?? (() => {}) }
     : answer
       ? { record: { ...event.record, ...answer }, isTaken: leftOut && true }
       : (known?.correlate(look, changes) ?? event);

@@ -21,6 +21,8 @@ export interface Correlating {
   readonly keys: readonly string[];
   /** Pending while the outcome is unknown of a message that the record might answer. Absent: all outcomes are known. */
   readonly outcome?: Promise<void> | undefined;
+  /** Notes that the record is evidence of a message, although its outcome has to be known first. Returns the effect. */
+  noteEvidence?(look: Look, changes: Changes): () => void;
   /** Adds `sent` and `awaited` to the record, and ends the reply request that it answers. */
   correlate(look: Look, changes: Changes): Correlated;
 }

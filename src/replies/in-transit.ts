@@ -1,19 +1,20 @@
 import { type Clock, wait } from '../clock';
 import type { Text } from '../outbox/text';
 import { normaliseRecipient } from '../wire/fields';
+import { type RecordKeys, referenceOf } from './sent-index';
 
-/** How long a reply by handset is held back for the outcome of a message (§4b). */
+/** How long a reply is held back for the outcome of a message (§4b). */
 const maxHeldBackMs = 60_000;
 
 /**
- * Messages with reply requests that have left and whose outcome is not known yet. A reply by handset waits for that
- * outcome, because the reply is an answer only if the message was accepted.
+ * Messages with reply requests that have left and whose outcome is not known yet. A reply waits for that outcome, because
+ * it is an answer only if the message was accepted.
  */
 export class MessagesInTransit {
   readonly #clock: Clock;
   readonly #messages = new Map<
     string,
-    { recipients: readonly string[]; outcome: Promise<void>; end: AbortController }
+    { recipients: readonly string[]; reference: string | undefined; outcome: Promise<void>; end: AbortController }
   >();
 
   constructor(clock: Clock) {
@@ -28,7 +29,9 @@ export class MessagesInTransit {
       () => this.delete(id),
       () => {},
     );
-    this.#messages.set(id, { recipients: message.to, outcome, end });
+    const { messageId, to: recipients } = message;
+    const reference = messageId === undefined ? undefined : referenceOf(messageId, { id });
+    this.#messages.set(id, { recipients, reference, outcome, end });
   }
 
   /** Removes a message whose outcome is written. */
@@ -42,12 +45,14 @@ export class MessagesInTransit {
   }
 
   /**
-   * Resolves when the outcome of each message to a handset is known, or 60 s after the message left. `undefined` if no
-   * outcome is missing.
+   * Resolves when the outcome of each message is known that a reply can answer, or 60 s after the message left. `undefined`
+   * if no outcome is missing.
    */
-  outcomesTo(handset: unknown): Promise<void> | undefined {
+  outcomesFor({ reference }: RecordKeys, handset: unknown): Promise<void> | undefined {
     const msisdn = normaliseRecipient(handset);
-    const messages = [...this.#messages.values()].filter(({ recipients }) => recipients.includes(msisdn));
+    const messages = [...this.#messages.values()].filter((message) =>
+      reference === undefined ? message.recipients.includes(msisdn) : message.reference === reference,
+    );
     if (messages.length === 0) return undefined;
     return Promise.all(messages.map(({ outcome }) => outcome)).then(() => {});
   }

@@ -133,29 +133,26 @@ export class Replies {
   correlationOf(passing: RecordOfKind) {
     const { clock, reconciliations, ledger } = this.#options;
     const { kind, record } = passing;
-    const observe = () => reconciliations.observe(passing);
     const noteEvidence = (look: Look, changes: Changes) => {
       if (reconciliations.wants(passing)) storeEvidence(passing, clock.now(), look, changes);
+      return () => reconciliations.observe(passing);
     };
     if (kind === 'outbox') {
-      const correlate = (look: Look, changes: Changes) => {
-        noteEvidence(look, changes);
-        return { record, effect: observe };
-      };
+      const correlate = (look: Look, changes: Changes) => ({ record, effect: noteEvidence(look, changes) });
       return { mayAnswer: false, keys: [], correlate };
     }
     const keys = recordKeysOf(record);
-    const isByHandset = kind === 'incoming' && keys.reference === undefined;
     return {
       mayAnswer: ledger.journal.isShared || ledger.remembers !== false,
       keys: [...keysOfMatch(kind, keys), ...(kind === 'status' ? keysOfStatus(keys) : [])],
-      outcome: isByHandset ? ledger.inTransit.outcomesTo(record.from) : undefined,
+      outcome: kind === 'incoming' ? ledger.inTransit.outcomesFor(keys, record.from) : undefined,
+      noteEvidence,
       correlate: (look: Look, changes: Changes) => {
         const unexpired: Look = (key) => {
           const remembered = look(key);
           return remembered && remembered.at + remembered.forMs > clock.now() ? remembered : undefined;
         };
-        noteEvidence(look, changes);
+        const observe = noteEvidence(look, changes);
         const { record: matched, changed } = this.#match(passing, keys, unexpired, changes);
         const reported = kind === 'status' ? noteStatus(record, keys, unexpired, changes) : undefined;
         const effect = () => {
