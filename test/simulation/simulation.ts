@@ -199,9 +199,10 @@ class Run {
     if (this.#processes.some((process) => process?.isDeploying)) return 'flows are being deployed';
     for (const message of messages) {
       if (message.callback === 'due') return `${message.name} is called back for ever`;
-      // The polled copy can be unhandled at another instance.
-      const isUnhandled = this.#machines.some(({ place }) => place.isAside(message)) && plan.instances > 1;
-      const isAccepted = message.callback === 'accepted' && message.excuse === undefined && !isUnhandled;
+      // On a shared store, another process can have the polled copy, which no node wants.
+      const isElsewhere =
+        plan.store === 'shared' && message.reachedAs !== undefined && this.world.nodesFor(message).length === 0;
+      const isAccepted = message.callback === 'accepted' && message.excuse === undefined && !isElsewhere;
       if (isAccepted && ![...message.shares.values()].some(({ isDone }) => isDone)) return `${message.name} is lost`;
       if (!plan.nodes.some(({ kind }) => kind === message.kind)) {
         if (this.#isDropped(message)) return `${message.name}, which no node takes, is lost`;
