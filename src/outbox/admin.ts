@@ -91,7 +91,7 @@ export class Admin {
       inFlight: queue.inFlight + reconciliations.searches.size,
       waiting: queue.waitingUnkept + kept,
       kept,
-      scheduled: messages.count(['scheduled']),
+      scheduled: messages.counts.scheduled,
       uncertain: messages.countEntries('uncertain'),
       awaitingReply: ledger.followUps.open.replyRequest.total,
       awaitingReport: ledger.followUps.open.report.total,

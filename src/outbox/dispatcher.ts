@@ -62,7 +62,8 @@ export class Dispatcher implements TurnSource {
 
   /** See {@link TurnSource}. Scheduled messages do not count. */
   get waiting(): number {
-    return this.arriving.others + this.#options.ledger.messages.count(['queued', 'paused']);
+    const { queued, paused } = this.#options.ledger.messages.counts;
+    return this.arriving.others + queued + paused;
   }
 
   /** Time at which a scheduled message can leave, in ms since 1970. */
@@ -74,8 +75,8 @@ export class Dispatcher implements TurnSource {
   /** The outage that stored messages wait for. */
   get failing(): SendFailure | undefined {
     const { ledger, outage } = this.#options;
-    const waiting = ledger.messages.count(['queued', 'scheduled', 'paused', 'connecting', 'sending']);
-    return waiting > 0 && !ledger.isClosed ? outage.state : undefined;
+    const { queued, scheduled, paused, connecting, sending } = ledger.messages.counts;
+    return queued + scheduled + paused + connecting + sending > 0 && !ledger.isClosed ? outage.state : undefined;
   }
 
   /** The activity of a node, without the messages that its registration counts. */
@@ -84,10 +85,11 @@ export class Dispatcher implements TurnSource {
     const { followUps, messages } = ledger;
     const nextAt = this.#scheduled.get(node)?.first;
     const { error } = outage;
-    const isAffected = messages.count(['queued', 'paused', 'connecting', 'sending'], node) > 0;
+    const { queued, scheduled, paused, connecting, sending, searching } = messages.countsOf(node);
+    const isAffected = queued + paused + connecting + sending > 0;
     return {
-      sending: messages.count(['connecting', 'sending', 'searching'], node),
-      waiting: messages.count(['queued', 'scheduled', 'paused'], node),
+      sending: connecting + sending + searching,
+      waiting: queued + scheduled + paused,
       ...(nextAt === undefined ? undefined : { nextAt }),
       awaitingReply: followUps.open.replyRequest.of(node),
       ...(error && isAffected && { outage: error }),
@@ -126,7 +128,8 @@ export class Dispatcher implements TurnSource {
       queue.nudge();
       this.#reportOutage();
       for (const node of registrations.nodes) {
-        if (ledger.messages.count(['queued', 'scheduled', 'paused'], node) > 0) registrations.tellState(node);
+        const { queued, scheduled, paused } = ledger.messages.countsOf(node);
+        if (queued + scheduled + paused > 0) registrations.tellState(node);
       }
     });
   }
@@ -367,9 +370,10 @@ export class Dispatcher implements TurnSource {
     if (!error || error.code === 'SMS_STORE') return;
     for (const node of registrations.nodes) {
       const handler = registrations.handlerOf(node);
-      const waiting = ledger.messages.count(['queued', 'paused', 'connecting', 'sending'], node);
-      const isWaiting = ledger.messages.count(['queued', 'paused'], node) > 0;
-      if (handler && isWaiting && told.tell(node)) handler.onOutage(createOutage(error, waiting));
+      const { queued, paused, connecting, sending } = ledger.messages.countsOf(node);
+      if (handler && queued + paused > 0 && told.tell(node)) {
+        handler.onOutage(createOutage(error, queued + paused + connecting + sending));
+      }
     }
   }
 }

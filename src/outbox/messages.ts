@@ -1,6 +1,5 @@
 import type { Clock } from '../clock';
 import { ClockSkew } from '../journal/clock-skew';
-import { NodeCounts } from '../replies/follow-up-book';
 import { present } from '../wire/fields';
 import { DueTimes } from './due-times';
 import type { End } from './expiry';
@@ -35,6 +34,11 @@ export const phases = {
 } as const satisfies Readonly<Record<string, readonly TextState[]>>;
 
 export type Phase = keyof typeof phases;
+
+/** Numbers of messages by phase. */
+export type PhaseCounts = Record<Phase, number>;
+
+const noMessages = Object.fromEntries(Object.keys(phases).map((phase) => [phase, 0])) as PhaseCounts;
 
 /** An outgoing message in this process, with all that is known of it here. */
 export interface OutgoingMessage {
@@ -73,10 +77,10 @@ export class Messages {
   /** Ids of messages that wait and have a key of `replace`. */
   readonly replaceable = new Set<string>();
   readonly #messages = new Map<string, OutgoingMessage>();
-  /** Numbers of stored messages by phase; and of all messages that are searched for. */
-  readonly #counts = Object.fromEntries(Object.keys(phases).map((phase) => [phase, new NodeCounts()])) as Readonly<
-    Record<Phase, NodeCounts>
-  >;
+  /** Numbers of stored messages, and of all messages that are searched for. They are kept as messages change. */
+  readonly counts: PhaseCounts = { ...noMessages };
+  /** The same by node. */
+  readonly #countsOf = new Map<string, PhaseCounts>();
   /** Ids of messages that a user can decide about, in the order of {@link orderOf}. */
   readonly #listed: Readonly<Record<TextEntryState, OrderedMap<string>>> = {
     kept: new OrderedMap(),
@@ -115,12 +119,9 @@ export class Messages {
     return this.#messages.values();
   }
 
-  /** Number of messages in some phases, of one node or of all. See {@link phases}. */
-  count(wanted: readonly Phase[], node?: string): number {
-    return wanted.reduce((sum, phase) => {
-      const counts = this.#counts[phase];
-      return sum + (node === undefined ? counts.total : counts.of(node));
-    }, 0);
+  /** The {@link counts} of one node. */
+  countsOf(node: string): Readonly<PhaseCounts> {
+    return this.#countsOf.get(node) ?? noMessages;
   }
 
   /** Adds a message that a caller brings on. */
@@ -231,7 +232,7 @@ export class Messages {
 
   #count(message: OutgoingMessage): void {
     const { id, text, phase } = message;
-    if (isCounted(message)) this.#counts[phase].add(text.node, 1);
+    if (isCounted(message)) this.#add(text.node, phase, 1);
     const place = placeOfEntry(message);
     if (place) this.#listed[place.state].set(orderOf(place, id), id);
     if (text.state === 'waiting' && text.options.replaceKey !== undefined) this.replaceable.add(id);
@@ -241,9 +242,17 @@ export class Messages {
     this.#decisions.set(id, this.#clock.elapsed() + leftMs);
   }
 
+  #add(node: string, phase: Phase, difference: number): void {
+    const counts = this.#countsOf.get(node) ?? { ...noMessages };
+    counts[phase] += difference;
+    this.counts[phase] += difference;
+    if (Object.values(counts).every((count) => count === 0)) this.#countsOf.delete(node);
+    else this.#countsOf.set(node, counts);
+  }
+
   #uncount(message: OutgoingMessage): void {
     const { id, text, phase } = message;
-    if (isCounted(message)) this.#counts[phase].add(text.node, -1);
+    if (isCounted(message)) this.#add(text.node, phase, -1);
     const place = placeOfEntry(message);
     if (place) this.#listed[place.state].delete(orderOf(place, id));
     this.replaceable.delete(id);

@@ -328,7 +328,7 @@ export class Outbox implements Participant {
   #whyBusy(isScheduled: boolean): SmsError | undefined {
     const { dispatcher, outage, queue } = this.#parts;
     if (!isScheduled) return queue.busy(outage.error ? 0 : queue.free);
-    const isFull = dispatcher.arriving.scheduled + this.#parts.ledger.messages.count(['scheduled']) >= mostScheduled;
+    const isFull = dispatcher.arriving.scheduled + this.#parts.ledger.messages.counts.scheduled >= mostScheduled;
     return isFull ? new SmsError('busyScheduled', { params: { limit: mostScheduled } }) : undefined;
   }
 
