@@ -222,7 +222,9 @@ describe('the examples, deployed against the simulator', function () {
       async () => {
         const response = await fetch(`${nodeRed.editorUrl}/sms-account/${id}-${deployments}/state`);
         if (!response.ok) return false;
-        return ((await response.json()) as { sends: { awaitingReply: number } }).sends.awaitingReply >= count;
+        const { sends } = (await response.json()) as { sends: { awaitingReply: number; inFlight: number } };
+        // Before the outcome is stored, a kill makes it unknown.
+        return sends.awaitingReply >= count && sends.inFlight === 0;
       },
       () => `${count} reply requests, sent: ${JSON.stringify(sent())}, log: ${nodeRed.log}`,
     );
