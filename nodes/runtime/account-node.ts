@@ -67,7 +67,7 @@ export class AccountNodes {
   }
 
   /**
-   * Stops sending because the node is closed. When it is back by the time that the flows have started, it has its place again: Node-RED itself does not
+   * Removes a closed node. If it is back when the flows have started, it has its place again: Node-RED itself does not
    * say of a node in a subflow whether it was removed.
    */
   leave(node: AccountNode): void {
@@ -81,7 +81,8 @@ const gatherMs = 100;
 const pauseMs = 1_000;
 
 /**
- * Tells the editors at most once a second that an account has changed. The event has no content, because every user with access to badges receives it. The sidebar reads the details with its own permission.
+ * Tells the editors at most once a second that an account has changed. The event has no content, because every user with
+ * access to badges receives it. The sidebar reads the details with its own permission.
  */
 export class AccountNews {
   readonly #RED: Pick<NodeAPI, 'comms'>;

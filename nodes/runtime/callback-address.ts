@@ -104,7 +104,7 @@ export class CallbackPaths {
     if (claims[0]?.id !== id) throw new SmsError('callbackPathTaken', { params: { path } });
   }
 
-  /** Stops sending because the node is closed. If it returns before the flows have started, it keeps its place. */
+  /** Unmounts a closed node. If it returns before the flows have started, it keeps its place. */
   leave(path: string | undefined, id: string): void {
     const own = this.#claims.get(normalisePath(path ?? ''))?.find((claim) => claim.id === id);
     if (own) own.mount = undefined;
