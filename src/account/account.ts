@@ -87,8 +87,10 @@ export class Account implements EndpointHost, MembershipHost {
   readonly #limiting = new Map<string, AccountSettings>();
   readonly #rules: RuleSettings = { limits: [], quietHours: [], optOut: false, prefixes: this.#prefixes };
   #perSecond: number | undefined;
-  /** See {@link keepOpen}. */
+  /** Number of tasks that need the account although it has no members. */
   #works = 0;
+  /** For each former login, resolves when its polls in flight have ended. */
+  readonly #arrivals = new Set<Promise<void>>();
   #forgetting: Timer | undefined;
   /** Runs from the first member until all sending nodes of the deployment are attached. */
   #lateness: Timer | undefined;
@@ -334,12 +336,33 @@ export class Account implements EndpointHost, MembershipHost {
             if (!store) throw new SmsError('formerUrl');
             const former = account();
             const known = await former?.findData(store.storeName, former !== this);
-            if (known) return known.exportTo(data, { ...options, id });
+            if (known) {
+              await known.exportTo(data, { ...options, id });
+              if (former && former !== this) this.#keepFor(former);
+              return;
+            }
             return importStore({ ...options, id, from: store.createStore(key), hasAllItems: false });
           },
         };
       }),
     );
+  }
+
+  /** Keeps the account for what the polls in flight of a former login still bring to it. */
+  #keepFor(former: Account): void {
+    const arrivals = former.lastArrivals();
+    this.#arrivals.add(arrivals);
+    this.#works++;
+    void arrivals.then(() => {
+      this.#arrivals.delete(arrivals);
+      this.#works--;
+      if (!this.#isNeeded) void this.#closeWhenIdle();
+    });
+  }
+
+  /** Resolves when the polls in flight, and those of former logins, have ended. */
+  async lastArrivals(): Promise<void> {
+    await Promise.all([this.polls.ended(), ...this.#arrivals]);
   }
 
   /** Finds data in a store that was not imported, after members that leave have closed. */

@@ -90,6 +90,7 @@ const consentFindings: readonly (readonly [seed: number, mistake: string, store?
   [6402203, 'a STOP changed nothing while another instance took in a START from before it', 'shared'],
   [7060582, 'a rule had a STOP that no node wanted count from when it was called back'],
   [9100074, 'a rule had replies that are held back until it is known what they answer count as held ahead'],
+  [880057, 'an account was forgotten while a poll of its former login was in flight'],
 ];
 
 /** How many scenes there were when {@link sceneFindings} were found, unless they say otherwise. */
