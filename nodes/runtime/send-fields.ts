@@ -230,17 +230,21 @@ export class SendFields {
     }
   }
 
-  /** A number that is a plain property, or, when it has a type, stands where that says. */
+  /** A number of the range of a field. */
   #number(field: 'priority' | 'expire', message: SmsMessage): number | Promise<number> {
     const { [field]: value, [`${field}Type` as const]: type } = this.#config;
     const range = limits['sms-send'][field];
-    if (isBlank(type)) return parseNumber(field, value, range);
     const check = (given: unknown): number => {
       if (isBlank(given)) return range.byDefault;
       if (!isInRange(given, range)) throw outOfRange(field, range);
       return Number(given);
     };
-    const given = evaluate(this.#RED, this.#node, { field, value, type: String(type) }, message);
+    const given = evaluate(
+      this.#RED,
+      this.#node,
+      { field, value, type: isBlank(type) ? 'num' : String(type) },
+      message,
+    );
     return types.isPromise(given) ? given.then(check) : check(given);
   }
 
