@@ -125,7 +125,7 @@ function offerTimeZones(): void {
 }
 
 /**
- * Finds another account at the same address. With the same login, both count as one. The editor does not know logins.
+ * Finds another account at the same address. Two accounts with the same login count as one. The editor does not know logins.
  *
  * @param others ids of accounts that are known to have another login
  */

@@ -196,7 +196,7 @@ export class SimulatorClient {
 }
 
 /**
- * A client for a simulator that runs already; its methods reject with the simulator's own words when it refuses.
+ * Creates a client for a simulator that is already running. If the simulator refuses a call, the method rejects with its error message.
  * @param pageUrl address of the simulator's page; the default is where `npx @messaging-service/node-red-sms` runs it
  *
  * @example

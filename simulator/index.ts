@@ -131,7 +131,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   return simulator;
 }
 
-/** A leading slash, none at the end; empty for none. */
+/** Returns the base path with a leading slash and without a trailing slash, or an empty string if no path is set. */
 function readBasePath(text = ''): string {
   const path = text.replace(/^\/*|\/*$/g, '');
   if (path === '') return '';

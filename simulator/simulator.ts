@@ -64,7 +64,7 @@ export class Simulator {
     return `${this.#parts.listener.origin}${this.#parts.basePath}`;
   }
 
-  /** Address of the page for people. */
+  /** Address of the simulator's web page. */
   get pageUrl(): string {
     return `${this.#controlOrigin}/`;
   }

@@ -133,7 +133,7 @@ export interface OutboundMessage {
   messageId?: string;
   fragmentationLimit?: number;
   contentType?: ContentType;
-  /** Complete URL. The request adds the form encoding (§6.3). */
+  /** Complete URL, not encoded for a form. The request encodes it (§6.3). */
   callbackUrl?: string;
   callbackStatusUrl?: string;
 }

@@ -56,7 +56,7 @@ export class TcpProxy {
   }
 
   /**
-   * Keeps back what the clients of now say, also when they are gone.
+   * Keeps back what the clients of now say, even when they are gone.
    *
    * @returns how to let the server hear it; resolves when it has, and the clients of then are gone
    */

@@ -7,7 +7,7 @@ import type { NodeStores } from './account-settings';
 import { startWithFlows } from './failures';
 import { translate, translateError } from './texts';
 
-/** A place that outlives the process, as the file notes it; a former one with the id of its import. */
+/** Format of a lasting place in the file. A former place also has the id of its import. */
 const placePattern = /^[0-9a-f]{32} (disk|redis [0-9a-f]{64})( import [0-9a-f-]{36})?$/;
 
 /** Ends the name of a place in memory. */

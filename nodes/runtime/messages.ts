@@ -33,7 +33,7 @@ export function withAckId<Sms extends object>(message: SmsMessage, record: Sms):
   return ackId === undefined ? record : { ...record, ackId };
 }
 
-/** Reads acknowledgements from the input of a receiving node. With `msg.error`, unless it is blank, the flow has failed. */
+/** Reads acknowledgements from the input of a receiving node. A `msg.error` that is not blank means that the flow has failed. */
 export function takeAcknowledgements(
   node: Node,
   subscription: () => { acknowledge(ackId: string, failed: boolean): boolean } | undefined,

@@ -55,7 +55,7 @@ export interface Subscription {
    * The flow has brought a record back.
    *
    * @param failed it could not handle it
-   * @returns whether the id belongs to a record that is out here
+   * @returns whether the id belongs to a record that this node delivered and that awaits acknowledgement
    */
   acknowledge(ackId: string, failed: boolean): boolean;
   close(): void;

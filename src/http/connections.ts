@@ -78,7 +78,7 @@ export interface ConnectionsOptions {
 export function createConnections(options: ConnectionsOptions): RenewedConnections {
   const { baseUrl, tls, clock = systemClock } = options;
   const proxy = findProxy(baseUrl, options.proxy, options.proxyRules);
-  // Loaded late, because it takes longer than everything else together, and not before an account exists.
+  // Loads undici only when an account exists, because undici takes longer to load than everything else together.
   const { Agent, buildConnector } = require('undici') as typeof import('undici');
   const family = new WorkingFamily();
   const connectOptions = {

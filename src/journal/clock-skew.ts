@@ -86,7 +86,7 @@ export class ClockSkew {
     return at + forMs < this.#clock.now() ? undefined : this.correct(remembered);
   }
 
-  /** Notices a change of the clock, and returns its time. To be called before anything is remembered by the clock. */
+  /** Records a change of the clock, if there was one, and returns the current time. To be called before anything is remembered by the clock. */
   look(): number {
     const now = this.#clock.now();
     const leadMs = now - this.#clock.elapsed();

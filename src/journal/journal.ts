@@ -163,7 +163,7 @@ export class Journal {
     while (this.#working) await this.#working;
   }
 
-  /** Opens the store again, also if it is open. */
+  /** Opens the store again, even if the store is already open. */
   reopen(): void {
     this.begin();
     if (canFollow(this.#mode, 'due')) this.#setMode('due');
@@ -191,7 +191,7 @@ export class Journal {
   }
 
   /**
-   * Puts a text where a crash does not reach it, before it returns, until it is let go of. A later process gets it by
+   * Saves a text before it returns, so that the text survives a crash until it is released. A later process gets the text by
    * {@link Participant.replay}. `undefined`: the store has no such place, or cannot write.
    */
   hold(text: string): PendingWrite | undefined {

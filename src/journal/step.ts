@@ -14,7 +14,7 @@ export interface Step<Result> {
    * Adds changes, and has no other effect. It is called again after a key that it looked at was read, or was changed by
    * another process. `changes` can have those of earlier steps in the same commit, and `look` sees them.
    *
-   * Returns the effects, which run once, after the commit. An error that they throw rejects the step, and does not count
+   * Returns the effects, which run once, after the commit. An error that the effects throw rejects the step, and does not count
    * as a failure of the store.
    */
   decide(look: Look, changes: Changes): (isWritten: boolean) => Result;
@@ -80,7 +80,7 @@ export interface Participant {
   isReadable?(item: Item): boolean;
   /** Accepts a text that an earlier process held (see {@link Journal.hold}). Returns whether the text is its own. */
   replay?(held: RecoveredWrite): boolean;
-  /** Merges two versions of a key of its part, which changed while the store failed. For other keys, and if absent: `mine`. */
+  /** Merges two versions of a key of its part, which changed while the store failed. For keys of other parts, or without this method, the store keeps `mine`. */
   merge?(key: string, versions: Versions): Remembered;
   /** An item that it has, to be kept again if the store has lost it. */
   itemOf?(id: string): Item | undefined;

@@ -300,7 +300,7 @@ export class Dispatcher implements TurnSource {
     if (end && !ledger.isClosed) this.#ends.set(id, clock.elapsed() + absences.leftMs(text.node, end));
   }
 
-  /** Ends a message whose time is over. Returns whether it is. */
+  /** Ends a message that has expired. Returns whether it has expired. */
   #endIfOver(message: OutgoingMessage): boolean {
     const { clock, absences, registrations, settlement, onFault } = this.#options;
     const { id, text, end } = message;

@@ -60,7 +60,7 @@ interface AbsencesOptions {
 export class Absences {
   readonly #options: AbsencesOptions;
   readonly #begunAt: number;
-  /** Times at which nodes went, by {@link Clock.elapsed}. */
+  /** Time at which each absent node was removed, in ms of {@link Clock.elapsed}. */
   readonly #goneAt = new Map<string, number>();
 
   constructor(options: AbsencesOptions) {

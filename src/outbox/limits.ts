@@ -162,7 +162,7 @@ class SlidingWindow {
   readonly #limits: readonly LimitOn[];
   readonly #lengthMs: number;
   /**
-   * Whether it has to be written: also if the clock was set back, because a count ahead would otherwise last until the clock
+   * Whether it has to be written: even if the clock was set back, because a count ahead would otherwise last until the clock
    * has caught up.
    */
   isChanged = false;

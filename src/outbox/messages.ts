@@ -46,7 +46,7 @@ export interface OutgoingMessage {
   /** The message as it is in the store, or as it would be. */
   text: Text;
   phase: Phase;
-  /** A caller brings the message on, also if the store is opened again in the meantime. */
+  /** A caller brings the message on, even if the store is opened again in the meantime. */
   isOwned: boolean;
   /** Its place in the order of the queue. See `placeOf`. */
   place?: string | undefined;

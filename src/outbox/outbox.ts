@@ -333,7 +333,7 @@ export class Outbox implements Participant {
   }
 
   /**
-   * Sends a message that is not stored. Tries again if the request never reached the service; with `retryUncertain`, also if the outcome is
+   * Sends a message that is not stored. Tries again if the request never reached the service; with `retryUncertain`, even if the outcome is
    * unknown and no evidence was found. The delay before a further try is 0.2 s and doubles up to 30 s.
    *
    * A try after one that may have been sent has a turn of its own, takes no place in the queue while it waits, and is not refused because the

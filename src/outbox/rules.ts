@@ -54,7 +54,7 @@ export interface Verdict {
 }
 
 /**
- * A reason not to send to a recipient, or not yet. It decides purely about the recipients that are left, in the step that marks that the message
+ * Decides which recipients must not get the message, and whether the message must wait. It decides purely about the recipients that are left, in the step that marks that the message
  * leaves.
  *
  * @param isLeaving whether the message leaves with this step; otherwise the rule is asked before a request is made
@@ -177,7 +177,7 @@ export function askRules(leaving: Leaving, look: Look, changes: Changes, isLeavi
  * If the message cannot leave, nothing changes.
  */
 export function passRules(leaving: Leaving, look: Look, changes: Changes): boolean {
-  // Its own time has come, also if the clock has been set back since.
+  // Its own time has come, even if the clock has been set back since.
   if (!holdsAny(leaving.rules)) return true;
   const counted = createChanges();
   const { withheld, notBefore } = askRules(leaving, look, counted, true);

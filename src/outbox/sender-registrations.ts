@@ -19,7 +19,7 @@ export interface OutcomeEvent extends CheckedDraft {
   redelivered: boolean;
   /** It is the outcome of an earlier message with the same deduplication key: nothing was sent. */
   duplicate: boolean;
-  /** The message was stored, also if the node did not ask for that. */
+  /** The message was stored, even if the node did not ask for that. */
   isKept: boolean;
 }
 

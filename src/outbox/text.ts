@@ -39,7 +39,7 @@ export type Outcome = Sent | SmsError;
 export interface SendOptions extends TimeOptions {
   /** Further tries if the request never reached the service. Does not apply to stored messages. */
   retries: number;
-  /** Tries again also if the outcome is unknown, so that the message may be sent twice. */
+  /** Tries again even if the outcome is unknown, so that the message may be sent twice. */
   retryUncertain: boolean;
   /** Duration of the search for evidence if the outcome is unknown. 0: no search. */
   resolveMs: number;

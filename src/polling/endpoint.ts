@@ -318,7 +318,7 @@ export class Polls {
     await Promise.all(this.#inFlight);
   }
 
-  /** Resolves when one of those that are in flight now has been handed over; at once when there is none. */
+  /** Resolves when any poll that is now in flight has ended. Resolves immediately if no poll is in flight. */
   async oneEnded(): Promise<void> {
     if (this.size > 0) await Promise.race(this.#inFlight);
   }

@@ -213,7 +213,7 @@ export function createChanges(...earlier: readonly Changes[]): Changes {
 }
 
 /**
- * Keeps an item, also if an earlier change dropped it.
+ * Keeps an item, even if an earlier change dropped it.
  *
  * @param isLoose true if a power cut can undo the change; see {@link Changes.loose}
  */
@@ -226,7 +226,7 @@ export function keepItem({ keep, loose, drop }: Changes, item: Item, isLoose = f
   keep.set(id, item);
 }
 
-/** Drops an item, also if an earlier change kept it. */
+/** Drops an item, even if an earlier change kept it. */
 export function dropItem({ keep, drop }: Changes, id: string, part: ItemKind): void {
   keep.delete(id);
   drop.set(id, part);

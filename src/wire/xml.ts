@@ -38,7 +38,7 @@ const openTag = /<(?:[^>"']+|"[^"]*"|'[^']*')*/g;
 const quoted = /"[^"]*"|'[^']*'/g;
 
 /**
- * Parses an XML document and returns its root. Refuses DTDs and documents that are broken or cut off. Values stay text, also if
+ * Parses an XML document and returns its root. Refuses DTDs and documents that are broken or cut off. Values stay text, even if
  * they look like numbers. Unknown entities stay as they are, and prefixes need no declaration. A document has at most 2 MiB,
  * 1,000 attributes in one tag and 100 nested elements.
  *

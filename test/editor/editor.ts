@@ -237,7 +237,7 @@ export class Editor {
     await this.page.keyboard.press('Control+]');
   }
 
-  /** As {@link importExample}, if a node of the example exists already: imports the copy that the editor proposes. */
+  /** Imports an example, like {@link importExample}. If one of its nodes already exists, accepts the editor's offer to import a copy. */
   async importExampleAsCopy(packageName: string, name: string): Promise<void> {
     const list = await this.#unfoldExamples(packageName);
     const flows = this.page.locator('#red-ui-workspace-tabs li[flowname]');

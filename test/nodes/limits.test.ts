@@ -94,7 +94,7 @@ describe('the limits of an account in a flow', () => {
     assert.match(String((flow.status('send') as { text?: string }).text), /^limit per day until \d\d:\d\d$/);
   });
 
-  it('do not count refused recipients, also if reported with a plus', async () => {
+  it('do not count refused recipients, even if reported with a plus', async () => {
     const flow = await RunningFlow.start(nodes({ perHandset: '1' }));
     const recipient = `<recipient msisdn="+${one}" isError="true" errorCode="403"/>`;
     const body = `<outbound-message-delivery isError="false">${recipient}</outbound-message-delivery>`;

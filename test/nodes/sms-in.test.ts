@@ -500,7 +500,7 @@ describe('sms-in', () => {
       assert.equal(payloads(flow.received('got')).filter((payload) => payload === 'a').length, 3);
     });
 
-    it('names the number of attempts in the error, also if it is 1', async () => {
+    it('names the number of attempts in the error, even if it is 1', async () => {
       const flow = await start({ ...byFlow, ackTimeout: '0.05', maxAttempts: '1' });
       receive('a');
       const [caught] = await flow.messages('caught', 1);

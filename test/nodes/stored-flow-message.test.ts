@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { formatFlowMessage, parseFlowMessage, StoredFlowMessage } from '../../nodes/runtime/stored-flow-message';
 
-describe('a message that answers carry', () => {
-  it('is read once per turn of the event loop', async () => {
+describe('a flow message that several answers share', () => {
+  it('is parsed once per turn of the event loop', async () => {
     let parsed = 0;
     const flowMessage = new StoredFlowMessage((text) => {
       parsed++;

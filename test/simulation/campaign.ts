@@ -18,7 +18,7 @@ export interface CampaignOptions {
   limits?: PlanLimits;
   /** When to stop, on the machine's clock (`performance.now()`). */
   untilMs?: number;
-  /** So many failures are enough. */
+  /** The campaign stops after this number of failures. Default: 1. */
   mostFailures?: number;
   /** Called with each failure as it is found. */
   onFailed?(result: Result): void;

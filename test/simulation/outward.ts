@@ -209,7 +209,7 @@ export class Outward {
     }
   }
 
-  /** Whether anybody was accepted for a text, whoever asked for it. */
+  /** Whether the service accepted any recipient of a message, regardless of which node sent it. */
   isSent(name: string): boolean {
     return (this.texts.get(name)?.accepted.size ?? 0) > 0;
   }

@@ -38,7 +38,7 @@ export interface Circumstances {
   random: Random;
   /** A call of it has failed. */
   onFailure(): void;
-  /** It has these now that a dead process held. */
+  /** The store has claimed messages that a dead process held. */
   onTakenOver(messages: readonly Message[]): void;
 }
 
@@ -47,11 +47,11 @@ export interface PlaceStore {
   /** A call has failed, and none has succeeded since that would have written what it did not. */
   readonly hasFailed: boolean;
   readonly readiness: Readiness;
-  /** Whether its process keeps a message here that it has in its memory, too. */
+  /** Whether the process that uses this store has a message both in the store and in memory. */
   isInHand(message: Message): boolean;
   /** Answers of a kind that are held and not committed. */
   held(kind: Kind): number;
-  /** The process has died: what it was writing is written, or not. */
+  /** Ends the process. A write in progress might succeed or be lost. */
   die(): void;
 }
 

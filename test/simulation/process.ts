@@ -405,7 +405,7 @@ export class Process implements Callee, Surrounding {
     }
   }
 
-  /** It may be the reply to a question, or a status that is reported, and no node is here that would get it besides. */
+  /** Whether only a sending node gets the message: it might answer a reply request or be a reported status, and no receiving node is attached. */
   #isForSender(message: Message): boolean {
     if (message.reachedAs === undefined || this.world.outward?.isForSender(message) !== true) return false;
     // The nodes of another login did not get what the former one accepted.

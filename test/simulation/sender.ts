@@ -83,7 +83,7 @@ const unsent: ReadonlySet<string> = new Set([
   'SMS_LIMIT',
   'SMS_QUIET',
 ]);
-/** Errors that say that the service was asked and has not accepted it, or may have failed while it did. */
+/** Errors after a request reached the service: it rejected the message, or failed while it processed the message. */
 const answered: ReadonlySet<string> = new Set([
   'SMS_BAD_REQUEST',
   'SMS_UNAUTHORIZED',

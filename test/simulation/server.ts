@@ -259,7 +259,7 @@ class ServerModel implements Store, PlaceStore {
     return this.#space.users.has(this) && this.#space.isHeldBy(this.consumer, message);
   }
 
-  /** It holds nothing. */
+  /** Always 0, because a shared store holds no answers. */
   held(): number {
     return 0;
   }

@@ -668,7 +668,7 @@ describe('Journal', () => {
       }
     });
 
-    it('are readable if their part says so', async () => {
+    it('are readable if their participant accepts them', async () => {
       let events: StoreEvents | undefined;
       const open = store.open.bind(store);
       store.open = (given?: StoreEvents) => {

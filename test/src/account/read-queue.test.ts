@@ -5,7 +5,7 @@ describe('ReadQueue', () => {
   const limits = { concurrency: 2, queueLimit: 3 };
   const { signal } = new AbortController();
 
-  /** Starts a read that lasts until it is finished. */
+  /** Starts a read that stays open until the test calls `finish`. */
   function begin(queue: ReadQueue, started: string[], name: string, abort: AbortSignal = signal) {
     let finish = (_error?: Error) => {};
     const read = () => {

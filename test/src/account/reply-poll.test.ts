@@ -51,7 +51,7 @@ describe('ReplyPoll', () => {
     for (const watcher of watchers) watcher.onRecovered();
   };
 
-  it('polls once for all open reply requests, as long as one is open', () => {
+  it('shares one poll while any reply request is open', () => {
     poll.set('a', true);
     poll.set('b', true);
     poll.set('b', true);

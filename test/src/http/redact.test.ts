@@ -50,7 +50,7 @@ describe('createRedactor', () => {
     assert.equal(redact(' geheimnis ', 'Bad geheimnis!'), `Bad ${mark}!`);
   });
 
-  it('replaces tokens, also if one begins with another', () => {
+  it('replaces tokens, even if one begins with another', () => {
     const mask = createRedactor({ type: 'bearer', apiKey: 'tokens' }, ['tokens-of-two', 'short', 'it']);
     assert.equal(mask('tokens tokens-of-two short it'), `${mark} ${mark} ${mark} it`);
   });

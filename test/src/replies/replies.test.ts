@@ -314,7 +314,7 @@ describe('conversations', () => {
       ['disk', new FailingStore()],
       ['Redis', new FailingServer()],
     ] as const) {
-      it(`use a reply that no node receives, also if the store failed (${name})`, async () => {
+      it(`use a reply that no node receives, even if the store failed (${name})`, async () => {
         const side = new SendingSide({ store });
         const node = side.attach();
         const subscriber: InboxSubscriber = { id: 'in', wants: () => false, take: () => assert.fail() };
@@ -908,7 +908,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555123: timeout']);
     });
 
-    it('matches the latest request also if the clock is set back', async () => {
+    it('matches the latest request even if the clock is set back', async () => {
       const { side, node } = beginReceiving();
       sendText(node, 'Open the gate?', { messageId: 'q1', waitMs: hour });
       await side.pass(100);

@@ -546,7 +546,7 @@ describe('sending, when everything comes at once', () => {
     });
   });
 
-  it('does not stop a message that expires while its mark is written', async () => {
+  it('sends a message that expires while it is being marked as leaving', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const node = side.attach();

@@ -141,7 +141,7 @@ describe('stored messages', () => {
     assert.equal(node.outages.length, 2);
   });
 
-  it('report each outage, also if the clock was set back in between', async () => {
+  it('report each outage, even if the clock was set back in between', async () => {
     const side = new SendingSide();
     const node = side.attach();
     for (const body of ['1', '2']) {
@@ -854,7 +854,7 @@ describe('stored messages', () => {
     assert.equal(side.service.tries, 3);
   });
 
-  it('with retryUncertain are retried also if the clock is set back', async () => {
+  it('with retryUncertain are retried even if the clock is set back', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({ takes: true, error: createError('uncertain') });

@@ -354,7 +354,7 @@ describe('once', () => {
   });
 
   for (const isRestarted of [false, true]) {
-    it(`applies for its time after a clock is set back by years, ${isRestarted ? 'restarted' : 'running'}`, async () => {
+    it(`lasts its full time if the clock goes back years, ${isRestarted ? 'restarted' : 'running'}`, async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store, dedupeMs: 3_600_000 });
       side.clock.set(5 * 365 * 24 * 3_600_000);
@@ -417,7 +417,7 @@ describe('once', () => {
       assert.equal(next.service.bodies.length, 1);
     });
 
-    it('lets them wait also if a user sends it again', async () => {
+    it('lets them wait even if a user sends it again', async () => {
       const side = new SendingSide({ dedupeMs });
       const node = side.attach();
       side.service.script.push({ error: createError('uncertain') });

@@ -144,7 +144,7 @@ describe('sending from several processes on one Redis', () => {
     await first.close();
     const clock = new HastyClock();
     const others = [createHasty(clock), createHasty(clock), createHasty(clock)];
-    // They have been here for longer than a node is waited for that may be late.
+    // The instances have been running for longer than they wait for a late node.
     clock.aheadMs = 2 * 3_600_000;
     const abandoned = () => others.flatMap((side) => side.abandoned);
     for (const side of others) side.attach('other');

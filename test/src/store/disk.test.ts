@@ -250,7 +250,7 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual((await createStore().open(events)).held, []);
     });
 
-    it('are found in order, also those of several processes', async () => {
+    it('are found in order, even if several processes held them', async () => {
       const store = createStore();
       await store.open(events);
       const holds = ['one', 'two', 'three', 'four', 'five'].map((text) => store.hold(text));

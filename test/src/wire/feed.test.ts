@@ -117,7 +117,7 @@ describe('parseFeed (§2.6)', () => {
     );
   });
 
-  it('has no own __proto__, constructor or prototype at any depth', () => {
+  it('ignores fields named __proto__, constructor or prototype at any depth', () => {
     const attributes = '__proto__="1" constructor="2" prototype="3"';
     const evil = `<__proto__ ${attributes}><x ${attributes}/></__proto__><y ${attributes}><prototype/><constructor/></y>`;
     assertPlain(parse(`<feed ${attributes}>${evil}<entry ${attributes}>${evil}</entry></feed>`));

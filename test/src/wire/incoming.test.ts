@@ -65,7 +65,7 @@ describe('parseIncoming (§2.3)', () => {
     assert.deepEqual(record, { messageId: '1', from: '2', body: '3', isReply: false, via: 'poll' });
   });
 
-  it('has no own __proto__, constructor or prototype', () => {
+  it('ignores fields named __proto__, constructor or prototype', () => {
     const record = parse('messageId=1&from=2&body=3&__proto__=x&constructor=y&prototype=z&%5F_proto__=v&=w');
     assertPlain(record);
     assert.deepEqual(Object.keys(record).sort(), ['body', 'from', 'isReply', 'messageId', 'via']);

@@ -127,7 +127,7 @@ describe('parseOutbox (§2.4)', () => {
     }
   });
 
-  it('has no own __proto__, constructor or prototype at any depth', () => {
+  it('ignores fields named __proto__, constructor or prototype at any depth', () => {
     const records = parse(
       '[{"messageId":"1","__proto__":{"polluted":1},"constructor":1,"prototype":1,"x":{"__proto__":{"y":1},"z":[{"constructor":2}]},"recipientsList":[{"__proto__":{"to":"1"},"to":"2"}]}]',
     );
@@ -154,7 +154,7 @@ describe('parseOutbox (§2.4)', () => {
     });
   }
 
-  it('has no own __proto__, constructor or prototype in any spelling', () => {
+  it('ignores fields named __proto__, constructor or prototype in any spelling', () => {
     const records = parse(
       String.raw`[{"messageId":"1","\u005f_proto__":{"a":1},"con\u0073tructor":1,"x":{"prototyp\u0065":1,"n":12345678901234567890}}]`,
     );

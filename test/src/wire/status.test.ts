@@ -141,7 +141,7 @@ describe('parseStatuses (§2.5)', () => {
     assert.equal(parse('messageId=1&statusCode=RCV&tag=a&tag=b').length, 1);
   });
 
-  it('leaves out a record without messageId and statusCode', () => {
+  it('leaves out a record that has neither messageId nor statusCode', () => {
     assert.deepEqual(
       parse('messageId=&statusCode=+&messageId=2&statusCode=RCV').map(({ messageId }) => messageId),
       ['2'],
@@ -161,7 +161,7 @@ describe('parseStatuses (§2.5)', () => {
     ]);
   });
 
-  it('has no own __proto__, constructor or prototype', () => {
+  it('ignores fields named __proto__, constructor or prototype', () => {
     const records = parse('messageId=1&statusCode=RCV&__proto__=x&constructor=y&prototype=z');
     assertPlain(records);
     assert.deepEqual(Object.keys(records[0] ?? {}).sort(), [
