@@ -1,7 +1,7 @@
 import { explainConnection, isUsedBy, listNames, text } from '../forms/shared';
 import { countNames, type RunningAccount, type StateReport } from '../runtime/account-report';
 import { Choices } from './choices';
-import { arrange, element, icon, setText, show } from './element';
+import { arrange, element, helpLink, icon, setText, show } from './element';
 import { listEntries } from './entry-list';
 import { listOptOuts } from './opt-out-list';
 import type { PagedList } from './paged-list';
@@ -41,6 +41,8 @@ interface Line {
   name: string;
   level: 'good' | 'warning' | 'bad';
   words: string;
+  /** Code of the error, with a link to the troubleshooting page. */
+  code?: string;
   times?: readonly string[];
 }
 
@@ -188,13 +190,13 @@ export class Card {
     const sinceWhen = (since: string) => say('since', { time: formatMoment(since, now) });
     if (store.error) {
       const words = say('line', { name: say('store.label'), words: store.error.message });
-      lines.push({ name: 'store', level: store.ok ? 'warning' : 'bad', words });
+      lines.push({ name: 'store', level: store.ok ? 'warning' : 'bad', words, code: store.error.code });
     }
     if (sends.failing) {
-      const { message, since, nextTryAt } = sends.failing;
+      const { code, message, since, nextTryAt } = sends.failing;
       const next = nextTryAt ? keepTogether(say('nextTry', { time: formatAhead(nextTryAt, now) })) : say('trying');
       const words = say('line', { name: say('kind.sending'), words: say('poll.failing', { error: message }) });
-      lines.push({ name: 'sending', level: 'bad', words, times: [sinceWhen(since), next] });
+      lines.push({ name: 'sending', level: 'bad', words, code, times: [sinceWhen(since), next] });
     }
     for (const { kind, state, since, lastAnswerAt } of polls) {
       const level = state === 'failing' ? 'bad' : state === 'paused' ? 'warning' : 'good';
@@ -222,14 +224,16 @@ export class Card {
   }
 
   #showLines(list: HTMLElement, lines: readonly Line[]): void {
-    const items = lines.map(({ name, level, words, times = [] }) => {
+    const items = lines.map(({ name, level, words, code, times = [] }) => {
       const known = this.#shown.get(name);
-      const item = known ?? element('li', {}, element('div', {}), element('div', { class: 'sms-muted' }));
+      const item =
+        known ?? element('li', {}, element('div', {}), element('div', { class: 'sms-muted' }), element('div', {}));
       this.#shown.set(name, item);
       item.dataset.level = level;
-      const [said, when] = item.children as unknown as HTMLElement[];
+      const [said, when, help] = item.children as unknown as HTMLElement[];
       if (said) setText(said, words);
       if (when) setText(when, times.join(' · '));
+      if (help && help.textContent !== (code ?? '')) help.replaceChildren(...(code ? [helpLink(code)] : []));
       return item;
     });
     arrange(list, items);

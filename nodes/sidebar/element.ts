@@ -48,3 +48,9 @@ export function arrange(parent: HTMLElement, children: readonly HTMLElement[]): 
     if (there !== child) parent.insertBefore(child, there ?? null);
   }
 }
+
+/** Creates a link from the code of an error to its section of the troubleshooting page. */
+export function helpLink(code: string): HTMLElement {
+  const href = `https://github.com/messaging-service/node-red-sms/blob/main/docs/troubleshooting.md#${code.toLowerCase()}`;
+  return element('a', { href, target: '_blank', rel: 'noopener' }, code);
+}

@@ -1,6 +1,6 @@
 import type { EntryActionName, EntryReport, EntryStateName } from '../runtime/account-report';
 import { type Choice, Choices } from './choices';
-import { element, setText } from './element';
+import { element, helpLink, setText } from './element';
 import { formatAge, formatMoment, formatNumber, say } from './wording';
 
 /** The actions on an entry by its state, and whether they need confirmation because they cannot be undone. */
@@ -72,7 +72,7 @@ export class EntryRow {
     ];
     if (dueAt || leftAt) parts.push(this.#leaves);
     if (key !== undefined) parts.push(element('div', { class: 'sms-muted' }, say('key', { key })));
-    if (error) parts.push(element('div', { class: 'sms-muted' }, error.message));
+    if (error) parts.push(element('div', { class: 'sms-muted' }, error.message, ' ', helpLink(error.code)));
     // The account delivers such an entry automatically to the first node that receives it.
     if (node === '') parts.push(element('div', { class: 'sms-muted' }, say('noNode')));
     this.choices.describe(describeParties(entry));

@@ -200,6 +200,8 @@ describe('the sidebar tab SMS', function () {
     });
     await page.evaluate(() => RED.sidebar.show('sms'));
     await says(card(), 'Store: The former store cannot be read.');
+    const help = await card().getByRole('link', { name: 'SMS_STORE' }).getAttribute('href');
+    assert.match(help ?? '', /docs\/troubleshooting\.md#sms_store$/);
     await card().getByRole('button', { name: 'Start without it' }).click();
     const question = card().getByRole('group');
     await says(question, 'Start without the former data?');
@@ -448,6 +450,8 @@ describe('the sidebar tab SMS', function () {
     await press();
     await shelf('uncertain', 1).click();
     await card().locator('.sms-entry').waitFor();
+    const help = await card().locator('.sms-entry').getByRole('link', { name: 'SMS_SERVICE' }).getAttribute('href');
+    assert.match(help ?? '', /docs\/troubleshooting\.md#sms_service$/);
     await editor.page.route('**/sms-account/*/entries/*', (route) => route.fulfill({ status: 404, body: '' }));
     await card().locator('[data-action="discard"]').click();
     await card().locator('[data-sure="discard"]').click();
