@@ -17,15 +17,17 @@ export interface AccountDataOptions
     Omit<OutboxOptions, 'journal'> {
   storeName: string;
   receives: ReceiveCounts;
-  /** Says whether a message opts out or in, if a node listens to that. */
+  /** Returns the opt-out or opt-in that a message asks for. Finds none while no node has `optOut`. */
   wishOf: WishOf;
   /** The list of opted-out numbers has changed. */
   onOptOut(): void;
-  /** Other data with the same store that is being imported from it; this data has to wait for it. */
+  /**
+   * Former data with the same store, which is still being imported. This data opens the store only after that import.
+   */
   former: AccountData | undefined;
 }
 
-/** A shared store that was open for so long has claimed all items of dead processes. */
+/** Once a shared store has been open for this time, it has claimed all items of dead processes. */
 const claimedAfterMs = 70_000;
 
 /** Data of an account in one store: an inbox and an outbox on one journal. */
@@ -37,11 +39,11 @@ export class AccountData {
   readonly imports: Imports;
   readonly #store: Store;
   readonly #clock: Clock;
-  /** When the store was first opened, in ms of {@link Clock.elapsed}. */
+  /** Time at which the store was first opened, by {@link Clock.elapsed}. */
   #openedAt = Number.POSITIVE_INFINITY;
-  /** The data that this was imported into. */
+  /** The data into which this data was imported. */
   #successor: AccountData | undefined;
-  /** Settles when the import from this has ended. */
+  /** Settles when the import of this data into other data has ended. */
   exporting: Promise<void> | undefined;
 
   constructor({ storeName, store, onStore, onSteps, onDamaged, former, ...rest }: AccountDataOptions) {
@@ -78,22 +80,25 @@ export class AccountData {
     });
   }
 
-  /** Whether this data has been imported, or is being imported, so that nothing more is to be stored here. */
+  /** Whether other data has imported this data, or is importing it. Nothing more may be stored here then. */
   get isImported(): boolean {
     return this.#successor !== undefined;
   }
 
-  /** Inbox for answers of polls in flight: the inbox of the data that imported this data, if there is one. */
+  /** The inbox for answers of polls in flight. If other data has imported this data, its inbox. */
   get receiver(): Inbox {
     return this.#successor?.receiver ?? this.inbox;
   }
 
-  /** Whether nothing is lost if this is forgotten: memory alone has the list of opted-out numbers, for example. */
+  /**
+   * Whether this data can be forgotten without loss. It cannot if, for example, memory alone holds the opted-out
+   * numbers.
+   */
   get isSettled(): boolean {
     return this.isImported || (this.journal.isDurable && this.inbox.isSettled && this.outbox.isSettled);
   }
 
-  /** Moves everything into other data, and closes this. */
+  /** Moves everything into other data, and closes this data. */
   exportTo(successor: AccountData, options: Omit<ImportOptions, 'from' | 'hasAllItems'>): Promise<void> {
     this.#successor = successor;
     this.exporting = this.#export(successor, options).catch((error: unknown) => {
@@ -119,7 +124,7 @@ export class AccountData {
   }
 }
 
-/** A clock that goes by the time of a shared server, because the clocks of the instances can differ. */
+/** Returns a clock with the time of the store's server, because the clocks of the instances can differ. */
 function withTimeOf(store: Store, clock: Clock): Clock {
   if (!store.now) return clock;
   return {
@@ -131,7 +136,7 @@ function withTimeOf(store: Store, clock: Clock): Clock {
   };
 }
 
-/** The later value holds, but lists of opted-out numbers and counts of limits are joined. */
+/** Keeps the later value. Joins lists of opted-out numbers and counts of limits. */
 const merge: Merge = (key, own, former) => {
   if (key.startsWith(optOutPrefix)) return mergeOptOuts(own, former);
   if (key.startsWith(limitPrefix)) return mergeLimits(own, former);

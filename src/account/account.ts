@@ -25,7 +25,7 @@ import type { Stats } from './stats';
 
 /** Dependencies of an account. */
 export interface AccountOptions {
-  /** Names the login. */
+  /** Identifies the login. */
   key: string;
   clock: Clock;
   /** Counters of the account. */
@@ -36,16 +36,16 @@ export interface AccountOptions {
   onIdle(): void;
 }
 
-/** Wait for a half-received answer after the last member has left, in ms. */
+/** Maximum time that the account waits for a partly received answer after the last member has left, in ms. */
 const halfReceivedGraceMs = 2_500;
 
-/** Default time for which a remembered message is known, in ms. */
+/** Default time for which a sent message is remembered, in ms. */
 const sentMs = 168 * 3_600_000;
 
-/** The number of opted-out numbers is read again after this time, because other instances can change it. */
+/** The account reads the number of opted-out numbers again after this time, because other instances can change it. */
 const optedOutKnownMs = 30_000;
 
-/** Inputs that wait in memory are kept for this time after the last member has left, which is longer than any redeploy. */
+/** Inputs in memory are kept for this time after the last member has left. No redeploy takes longer. */
 const forgetAfterMs = 60_000;
 
 /** The connections, queue, store and polls that all nodes of one login share. */
@@ -57,7 +57,7 @@ export class Account implements EndpointHost, MembershipHost {
   readonly polls = new Polls();
   readonly endpoints: Endpoints;
   optedOut = 0;
-  /** Time of the last read, by {@link Clock.elapsed}. */
+  /** Time at which the number of opted-out numbers was last read, by {@link Clock.elapsed}. */
   #optedOutReadAt = Number.NEGATIVE_INFINITY;
   /** Recognises opt-out and opt-in words of all nodes. Absent if no node has `optOut`. */
   #wishOf: WishOf | undefined;
@@ -66,13 +66,13 @@ export class Account implements EndpointHost, MembershipHost {
   readonly #options: AccountOptions;
   /** Data by name of the store. */
   readonly #byStore = new Map<string, AccountData>();
-  /** Data in the present store. */
+  /** Data in the current store. */
   data: AccountData | undefined;
-  /** Whether a member has chosen the store since the first one joined. */
+  /** Whether a member has chosen the store since the account got its first member. */
   #isChosen = false;
   /** Resolves when the last member has left completely. */
   #leaving: Promise<void> | undefined;
-  /** For replies, and for statuses. */
+  /** Polls for replies, and for statuses. */
   readonly #replyPolls: Readonly<Record<AwaitedKind, ReplyPoll>>;
   readonly #queue: SendQueue;
   readonly reads = new ReadQueue(() => this.settings ?? { concurrency: 1, queueLimit: 0 });
@@ -81,13 +81,15 @@ export class Account implements EndpointHost, MembershipHost {
   readonly #connections: Pick<Connections, 'dispatch'> = {
     dispatch: (...exchange) => this.#opened?.dispatch(...exchange) ?? false,
   };
-  /** Settings of the present or the last member. They apply to polls in flight after it has left. */
+  /**
+   * Settings of a current member, or else of the last one that left. They apply to polls in flight after it has left.
+   */
   settings: AccountSettings | undefined;
-  /** Settings whose limits apply, by id: of the members, and of those that are being redeployed. */
+  /** Settings whose limits apply, by id: those of the members, and those of members that are being redeployed. */
   readonly #limiting = new Map<string, AccountSettings>();
   readonly #rules: RuleSettings = { limits: [], quietHours: [], optOut: false, prefixes: this.#prefixes };
   #perSecond: number | undefined;
-  /** Number of tasks that need the account although it has no members. */
+  /** Number of running tasks that need the account even if it has no members. */
   #works = 0;
   /** For each former login, resolves when its polls in flight have ended. */
   readonly #arrivals = new Set<Promise<void>>();
@@ -114,7 +116,7 @@ export class Account implements EndpointHost, MembershipHost {
       status: new Endpoint('status', this),
       outbox: new Endpoint('outbox', this),
     };
-    // If both polls fail for the same reason, a node that waits for replies and statuses gets one error.
+    // If both polls fail for the same reason, a node that waits for both replies and statuses gets only one error.
     const createPoll = (kind: AwaitedKind, other: AwaitedKind) =>
       new ReplyPoll({
         endpoint: this.endpoints[kind],
@@ -153,7 +155,7 @@ export class Account implements EndpointHost, MembershipHost {
    */
   join(settings: AccountSettings): JoinedMembership {
     this.#forgetting?.cancel();
-    // A later member can become the first one.
+    // Throws for an invalid proxy now, because this member might open the connections later.
     findProxy(settings.baseUrl, settings.proxy, settings.proxyRules);
     if (this.members.size === 0) {
       this.#open(settings);
@@ -177,14 +179,14 @@ export class Account implements EndpointHost, MembershipHost {
       all.flatMap(({ quietHours: one }) => (one ? [[JSON.stringify(one), one] as const] : [])),
     );
     const former = this.#rules.quietHours.map(({ settings }) => JSON.stringify(settings));
-    // Because 100,000 scheduled messages would be checked for seconds, this runs only after a change.
+    // Runs only after a change, because checking 100,000 scheduled messages takes seconds.
     if ([...quietHours.keys()].join() !== former.join()) {
       this.#rules.quietHours = [...quietHours.values()].map((one) => new QuietHours(one));
       this.data?.outbox.quietHoursChanged();
     }
     const slowest = Math.min(...all.map(({ perSecond = Number.POSITIVE_INFINITY }) => perSecond));
     this.#perSecond = Number.isFinite(slowest) ? slowest : undefined;
-    // After all members have left, the words of the last member apply to polls in flight.
+    // After the last member has left, its opt-out words still apply to polls in flight.
     const optOuts = all.flatMap(({ optOut }) => optOut ?? []);
     if (all.length > 0) this.#wishOf = optOuts.length > 0 ? createWishOf(optOuts) : undefined;
     this.#rules.optOut = this.#wishOf !== undefined;
@@ -201,7 +203,7 @@ export class Account implements EndpointHost, MembershipHost {
   attachSender(member: Member, handler: Omit<SendHandler, 'client'>): SendingNode {
     const sending = this.dataOf(member).outbox.attach({ ...handler, client: member.client });
     const { prefixes = [] } = member.settings;
-    // Stored messages of the node leave only while it is deployed.
+    // Stored messages of a node are sent only while the node is deployed.
     if (prefixes.length > 0) this.#prefixes.set(handler.id, new Set(prefixes));
     else this.#prefixes.delete(handler.id);
     this.#listen();
@@ -234,7 +236,7 @@ export class Account implements EndpointHost, MembershipHost {
     return differing.length > 0 ? { id: opened.id, settings: differing } : undefined;
   }
 
-  /** Opens connections. These and the settings of the queue are those of the first member. */
+  /** Opens the connections. The first member's settings apply to the connections and the queue. */
   #open(settings: AccountSettings): void {
     this.#opened = (settings.createConnections ?? createConnections)(settings);
     this.settings = settings;
@@ -281,7 +283,7 @@ export class Account implements EndpointHost, MembershipHost {
       onRequestsRest: () => {
         if (isUsed()) for (const poll of Object.values(this.#replyPolls)) poll.rest();
       },
-      // All loops share the remembered identifiers, so the settings of the incoming loop apply.
+      // All loops share the remembered identifiers, so the settings of the loop for incoming messages apply.
       dedupe: () => endpoints.incoming.settings?.dedupe ?? settings.dedupe,
       dedupeMs: () => endpoints.incoming.settings?.dedupeMs ?? settings.dedupeMs,
     });
@@ -291,12 +293,12 @@ export class Account implements EndpointHost, MembershipHost {
   async ready(member: Member | undefined): Promise<Member> {
     const { journal } = this.dataOf(this.#present(member));
     await journal.ready();
-    // The store can have failed in the same turn of the event loop.
+    // The store might have failed in the same turn of the event loop.
     if (journal.failure) throw journal.failure;
     return this.#present(member);
   }
 
-  /** Returns the member, or another one if it has left. */
+  /** Returns the member or, if it has left, another member. */
   #present(member: Member | undefined): Member {
     const [first] = this.members;
     const present = member && this.members.has(member) ? member : first;
@@ -304,7 +306,7 @@ export class Account implements EndpointHost, MembershipHost {
     return present;
   }
 
-  /** Data of the member's store. The first member that asks for it chooses the store. */
+  /** Returns the data in the member's store. The first member that calls this chooses the store. */
   dataOf(member: Member): AccountData {
     const earlier = this.data;
     if (earlier && (this.#isChosen || !this.members.has(member))) return earlier;
@@ -348,7 +350,7 @@ export class Account implements EndpointHost, MembershipHost {
     );
   }
 
-  /** Keeps the account for what the polls in flight of a former login still bring to it. */
+  /** Keeps this account until it has received the answers of polls that a former login still has in flight. */
   #keepFor(former: Account): void {
     const arrivals = former.lastArrivals();
     this.#arrivals.add(arrivals);
@@ -365,21 +367,23 @@ export class Account implements EndpointHost, MembershipHost {
     await Promise.all([this.polls.ended(), ...this.#arrivals]);
   }
 
-  /** Finds data in a store that was not imported, after members that leave have closed. */
+  /** Finds data in a store that was not imported. Waits first until leaving members have closed. */
   async findData(storeName: string, isToClose: boolean): Promise<AccountData | undefined> {
     if (isToClose) await this.#leaving;
     const data = this.#byStore.get(storeName);
     return data?.isImported ? undefined : data;
   }
 
-  /** Whether deployed nodes have, or are about to have, their data in a store of this name. */
+  /** Whether deployed nodes keep, or will soon keep, their data in a store of this name. */
   isUsedIn(storeName: string): boolean {
     const { members, data } = this;
     if (members.size > 0 && this.#isChosen) return data?.storeName === storeName;
     return [...members].some(({ settings }) => settings.storeName === storeName);
   }
 
-  /** A node that has not attached by now is not part of the flows: its messages expire in their time. */
+  /**
+   * Runs when the deployment has ended. Messages of nodes that have not attached by now stay stored until they expire.
+   */
   #goOn(): void {
     const [first] = this.members;
     const data = this.data ?? (first && this.dataOf(first));
@@ -396,7 +400,7 @@ export class Account implements EndpointHost, MembershipHost {
     this.members.delete(member);
     const [first] = this.members;
     if (!first || !isDeepStrictEqual(wayOf(first.settings), wayOf(this.settings))) {
-      // Work in progress continues to its end.
+      // Work in progress continues on the old connections until it ends.
       void this.#opened?.close().catch(() => {});
       if (first) this.#open(first.settings);
     }
@@ -412,16 +416,16 @@ export class Account implements EndpointHost, MembershipHost {
     if (first) return;
     this.#lateness?.cancel();
     const { clock } = this;
-    // While another stop waits for its polls, nothing is closed, because outcomes still need the store.
+    // While another stop waits for its polls, this stop closes nothing, because outcomes still need the store.
     this.#works++;
     const restMs = () => Math.max(0, closeGraceMs - (clock.elapsed() - stoppedAt));
     await this.polls.arrived(clock, Math.min(halfReceivedGraceMs, restMs()));
-    // A record sent in this turn of the event loop counts as delivered in the next.
+    // A record that was sent in this turn of the event loop is delivered in the next turn.
     await wait(clock, 0);
-    // Runs at the same time, because Node-RED limits the time of a stop.
+    // Closes the data while the polls end, because Node-RED limits the time of a stop.
     await this.data?.outbox.close(restMs());
     await this.data?.journal.flush();
-    // Messages in flight are under the limits of the last member.
+    // Messages in flight still obey the limits of the last member.
     if (!returning) unlimit();
     this.#works--;
     const isIdle = this.polls.size === 0;
@@ -434,13 +438,13 @@ export class Account implements EndpointHost, MembershipHost {
   }
 
   async #closeWhenIdle(): Promise<void> {
-    // Members may have come and gone again while one of them was waited for, and have left others.
+    // During this wait, members might have joined and left again, and might have started further polls.
     while (this.polls.size > 0) await this.polls.ended();
     if (this.#isNeeded) return;
     const { data } = this;
     await data?.close();
     if (this.#isNeeded) return;
-    // Another account in its place would not find its items in a shared store.
+    // In a shared store, a new account for this login would not find the items of this account.
     const isOwn = data?.journal.isShared && data.journal.mayHold && !data.isImported;
     const isDisposable = !data || (!isOwn && !data.outbox.hasMessages);
     if (isDisposable && this.#isSettled && this.#queue.isRested) this.#forget();
@@ -459,7 +463,7 @@ export class Account implements EndpointHost, MembershipHost {
   }
 }
 
-/** The settings by which connections are opened. */
+/** Returns the settings that decide how connections are opened. */
 function wayOf({ tls, proxy, createConnections }: Partial<AccountSettings> = {}) {
   return { tls, proxy, createConnections };
 }

@@ -15,11 +15,11 @@ export interface Accounts {
 /** Creates an empty set of accounts. Two sets share nothing. */
 export function createAccounts(): Accounts {
   const accounts = new Map<string, Account>();
-  /** Counters by login, also while no member uses it. */
+  /** Counters by login. They stay while the login has no members. */
   const allStats = new Map<string, Stats>();
 
   const create = (key: string, clock: Clock): Account => {
-    // Loaded with the first account.
+    // Loads these modules only when the first account is created.
     const { Account } = require('./account') as typeof import('./account');
     const { Stats } = require('./stats') as typeof import('./stats');
     const stats = allStats.get(key) ?? new Stats(clock);
@@ -99,7 +99,7 @@ export function joinAccount(settings: AccountSettings): Membership {
 }
 
 /**
- * Returns a key of a login that reveals nothing: 32 hexadecimal digits.
+ * Returns a key for a login, from which the login cannot be derived: 32 hexadecimal digits.
  *
  * @example
  * ```ts

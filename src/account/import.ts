@@ -22,7 +22,7 @@ export type Merge = (key: string, own: Remembered, former: Remembered) => Rememb
 
 /** Options of {@link importStore}. */
 export interface ImportOptions {
-  /** Names the import: the same each time that it is tried, also after a restart. */
+  /** Id of the import. It stays the same for each try, also after a restart. */
   id: string;
   from: Store;
   to: Store;
@@ -30,29 +30,31 @@ export interface ImportOptions {
   /** How the account checks items, and which items it claims from dead instances. */
   events: Pick<StoreEvents, 'wanted' | 'isReadable' | 'onUnreadable'>;
   merge: Merge;
-  /** Whether this process has used the former store for so long that it has claimed all items of dead processes. */
+  /** Whether this process has used the former store long enough to have claimed all items of dead processes. */
   hasAllItems: boolean;
   /** Stops the import before its next page. */
   signal: AbortSignal;
-  /** The former store answers, and the copy begins. */
+  /** Called when the former store has answered and the copy begins. */
   onCopying(): void;
 }
 
-/** Under this key, with the id of the import, the new store notes one that is not done. */
+/** The new store notes each unfinished import under this prefix and the id of the import. */
 const headPrefix = `${unsweptPrefix}import:`;
 const headKey = ({ id }: Head) => headPrefix + id;
 const pagePrefix = `${unsweptPrefix}importPage:`;
 const pageKey = ({ id }: Head, index: number) => `${pagePrefix}${id}:${index}`;
 
-/** Under this key, with the id of the import, the former store notes that it was emptied. */
+/** The former store notes under this prefix and the id of the import that the import has emptied it. */
 const markPrefix = 'imported:';
-/** How long that is known, in ms: longer than a process stays away that was killed during an import. */
+/**
+ * How long the former store keeps that note, in ms. A process killed during an import must restart within this time.
+ */
 const markedMs = 30 * 24 * 3_600_000;
 
-/** How often the former store is asked whether items of dead processes might still come, in ms. */
+/** Interval at which the import checks whether the former store can still claim items of dead processes, in ms. */
 const askAgainMs = 1_000;
 
-/** An import that is not done: `copying` until all pages are staged, then `copied` until they are items. */
+/** An unfinished import: `copying` until all pages are staged, then `copied` until the pages are items. */
 interface Head {
   id: string;
   state: 'copying' | 'copied';
@@ -60,13 +62,14 @@ interface Head {
 }
 
 /**
- * Moves everything from a former store into a new one, before anything uses that.
+ * Moves everything from a former store into a new one, before the new store is used.
  *
- * 1. Copies values, and stages the items in pages that nothing reads.
+ * 1. Copies values, and stages the items in pages that nothing else reads.
  * 2. Empties the former store and marks it as imported, in one atomic step.
  * 3. Turns the staged pages into items.
  *
- * If a process ends before step 2, the copy starts again. If it ends later, step 3 is repeated. Each item is therefore in one place.
+ * If a process ends before step 2, the copy starts again. If it ends later, step 3 is repeated. So an item is never in
+ * both stores.
  */
 export async function importStore(options: ImportOptions): Promise<void> {
   const { id, from, to, clock, events, hasAllItems, signal } = options;
@@ -92,7 +95,7 @@ export async function importStore(options: ImportOptions): Promise<void> {
   }
 }
 
-/** Removes the staged pages of an import that was given up. */
+/** Removes the staged pages of an abandoned import. */
 export async function dropUnfinishedImport(to: Store, id: string, events: ImportOptions['events']): Promise<void> {
   if (to.mayHold === false) return;
   await to.open({ ...events, onTakenOver: () => {}, onFailure: () => {} });
@@ -117,7 +120,8 @@ async function copyAll({ id, from, to, clock, merge, signal }: ImportOptions, he
   };
   await stage(held, []);
   for await (const { items, remembered } of from.pages()) {
-    // An import into the former store that was never finished. In a shared store it may be that of another instance.
+    // Staged pages of an unfinished import into the former store. In a shared store, they can belong to another
+    // instance.
     const staged = from.shared ? [] : remembered.filter(([key]) => key.startsWith(pagePrefix));
     const ownPrefixes = [headPrefix, pagePrefix, markPrefix];
     const values = remembered.filter(([key]) => !ownPrefixes.some((prefix) => key.startsWith(prefix)));
@@ -128,7 +132,7 @@ async function copyAll({ id, from, to, clock, merge, signal }: ImportOptions, he
   return head;
 }
 
-/** Turns staged pages into items, except those that the store has already. */
+/** Turns staged pages into items. Skips items that the store already has. */
 async function keepStaged(to: Store, head: Head, ownIds: ReadonlySet<string>): Promise<void> {
   for (let index = 1; index <= head.pages; index++) {
     const key = pageKey(head, index);
@@ -147,7 +151,7 @@ async function dropStaged(to: Store, head: Head): Promise<void> {
   await write(to, [], ({ remember }) => remember.set(headKey(head), undefined));
 }
 
-/** Commits one flushed step. Repeats it if another instance changes a key at the same time. */
+/** Commits and flushes one step. Repeats it if another instance changes a key at the same time. */
 async function write(
   store: Store,
   keys: readonly string[],
@@ -180,7 +184,10 @@ function stageValue(value: unknown, at: number): Remembered {
   return { at, forMs: foreverMs, value: JSON.stringify(value) };
 }
 
-/** Polled answers that were not committed yet, as items that are older than all others. Their ids are the same at each try. */
+/**
+ * Turns polled answers that were not committed yet into items that are older than all others. Each try creates the same
+ * ids.
+ */
 function heldItems(held: readonly { text: string }[]): HeldItem[] {
   return held.map(({ text }, index) => {
     const order = String(index).padStart(8, '0');
@@ -189,29 +196,29 @@ function heldItems(held: readonly { text: string }[]): HeldItem[] {
   });
 }
 
-/** A place in which an account had its data before. */
+/** A place where an account kept its data before. */
 export interface Former {
   id: string;
   kind: string;
-  /** Resolves when all nodes of the deployment have started, so that other users of the former place are known. */
+  /** Resolves when all nodes of the deployment have started. Only then are other users of the former place known. */
   started: Promise<void>;
   /** Whether the account node that imports is still deployed. */
   isWanted(): boolean;
-  /** Whether another deployed node uses it: its data belongs to that node. */
+  /** Whether another deployed node uses the place. The data then belongs to that node. */
   isUsed(): boolean;
   /**
-   * Imports it. Rejects if the former store cannot be read.
+   * Imports the data of this place. Rejects if the former store cannot be read.
    *
-   * @param options those of the new store
+   * @param options options for the new store
    */
   importInto(options: Omit<ImportOptions, 'id' | 'from' | 'hasAllItems'>): Promise<void>;
-  /** It is imported, skipped or given up: it is not imported later. */
+  /** Called when the place was imported, skipped or forgotten. It is not imported again. */
   onDone(how: 'imported' | 'skipped' | 'forgotten'): void;
-  /** It cannot be read now. Called again only for another reason. */
+  /** Called if the place cannot be read now. Called again only if the reason changes. */
   onFailure(error: SmsError): void;
 }
 
-/** Why and from where an import waits. */
+/** The former store of a waiting import, and why the import waits. */
 export interface WaitingImport {
   kind: string;
   error: SmsError;
@@ -223,11 +230,11 @@ export interface ImportsOptions extends Pick<ImportOptions, 'to' | 'clock' | 'me
   reopen(): void;
 }
 
-/** How long the opening of the store waits for a former store that does not answer. */
+/** Maximum time that the opening of the store waits for a former store that does not answer. */
 const patienceMs = 2_000;
 const retryMs = 10_000;
 
-/** The imports that one store has to make before it is opened, in the order in which the former places were left. */
+/** The imports that must end before a store opens, in the order in which the account left the former places. */
 export class Imports {
   readonly #options: ImportsOptions;
   readonly #formers: Former[] = [];
@@ -241,7 +248,7 @@ export class Imports {
     this.#options = options;
   }
 
-  /** The import that waits, and why; `undefined` if none does. */
+  /** The import that waits, and the reason. `undefined` if no import waits. */
   get waiting(): WaitingImport | undefined {
     const [former] = this.#formers;
     return former && this.#failure && { kind: former.kind, error: this.#failure };
@@ -254,7 +261,7 @@ export class Imports {
     this.#options.reopen();
   }
 
-  /** Gives up the import that is next. Returns whether there was one. */
+  /** Gives up the next import. Returns whether there was an import to give up. */
   async forget(): Promise<boolean> {
     const [former] = this.#formers;
     if (!former) return false;
@@ -264,7 +271,7 @@ export class Imports {
     return true;
   }
 
-  /** Stops the import that runs. */
+  /** Stops the running import. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#running?.catch(() => {});
@@ -272,7 +279,7 @@ export class Imports {
   }
 
   /**
-   * Makes all imports. Called before the store is opened.
+   * Runs all imports. Called before the store is opened.
    *
    * @throws SmsError `SMS_STORE` while the next import is not done
    */
@@ -290,14 +297,14 @@ export class Imports {
     }
   }
 
-  /** Rejects after some time, unless the former store has answered by then. */
+  /** Creates a promise that rejects after `ms`, unless the former store has answered by then. */
   #createPatience(ms: number): { promise: Promise<never>; cancel: () => void } {
     let cancel = () => {};
     const promise = new Promise<never>((_, reject) => {
       const timer = this.#options.clock.after(ms, () => {
         if (this.#isCopying) return;
         this.#failure ??= describeFormer(this.#formers[0]?.kind ?? '', new Error('no answer yet'));
-        // It is opened again as soon as the import has ended.
+        // Opens the store again as soon as the import has ended.
         void this.#running?.then(this.#options.reopen, this.#options.reopen);
         reject(this.#failure);
       });
@@ -313,7 +320,7 @@ export class Imports {
     const { to, clock, merge } = this.#options;
     const { signal } = this.#stop;
     try {
-      // The node that replaces it asks again.
+      // If another node replaces this one, that node requests the import again.
       if (!former.isWanted()) this.#formers.shift();
       else if (former.isUsed()) {
         await dropUnfinishedImport(to, former.id, events);

@@ -34,11 +34,14 @@ export type Subscriber<K extends Kind = Kind> = Watcher & Omit<PollSubscriptionO
 
 /** Options of a node that receives callbacks. */
 export type CallbackSubscriber = Omit<PollSubscriptionOptions<'incoming' | 'status'>, 'wants' | 'path'> & {
-  /** The path of the node. Absent: the node has no path, and gets only earlier records. */
+  /** The path of the node. Absent: the node has no path, and gets only records that were stored earlier. */
   path: string | undefined;
 };
 
-/** Options of a node that reads the outbox. Without an interval it gets those that it asks for. */
+/**
+ * Options of a node that reads the outbox. Without an interval, the node gets only the records of polls that it
+ * requests.
+ */
 export type OutboxSubscriber = Watcher & Omit<OutboxSubscriptionOptions, 'onDemand'>;
 
 /** Subscribers by channel. */
@@ -52,9 +55,9 @@ export interface Subscribers {
 /** A node's part in a loop. */
 export interface Subscription {
   /**
-   * The flow has brought a record back.
+   * Acknowledges a record that came back from the flow.
    *
-   * @param failed it could not handle it
+   * @param failed whether the flow could not handle the record
    * @returns whether the id belongs to a record that this node delivered and that awaits acknowledgement
    */
   acknowledge(ackId: string, failed: boolean): boolean;
@@ -64,9 +67,9 @@ export interface Subscription {
 /** A node's part in the outbox. */
 export interface OutboxSubscription {
   /**
-   * Polls the outbox (§4.3) after the present poll. This node and all watching nodes get the records.
+   * Polls the outbox (§4.3) after the current poll. This node and all watching nodes get the records.
    *
-   * @param context handed back with the records
+   * @param context returned to the node with the records
    * @returns the number of records that the node got
    */
   poll(context: unknown): Promise<number>;
@@ -76,8 +79,8 @@ export interface OutboxSubscription {
 /** A node's part in the callbacks. */
 export interface CallbackSubscription extends Subscription {
   /**
-   * Resolves when the records of a callback (§6) are stored, or were before. The account then owns them, and the service
-   * need not call again.
+   * Resolves when the records of a callback (§6) are stored, or if they already were. The account then owns the
+   * records, and the service does not need to call again.
    *
    * @throws SmsError `SMS_STORE` if they cannot be stored, `SMS_CLOSED` if the subscription is closed
    */
@@ -92,43 +95,43 @@ export interface Subscriptions {
   callback: CallbackSubscription;
 }
 
-/** A place in which an account node had its data before. */
+/** A place where an account node kept its data before. */
 export interface FormerPlace {
-  /** Names the import: the same each time that it is tried, also after a restart. */
+  /** Id of the import. It stays the same for each try, also after a restart. */
   id: string;
-  /** Names the login, as {@link Membership.key} does; the present login if absent. */
+  /** Identifies the login, as {@link Membership.key} does. Absent: the current login. */
   key?: string;
   /** `memory`, `disk` or `redis`. */
   kind: string;
-  /** Absent: it cannot be made, because the URL of the server is not known any longer. */
+  /** Absent: the store cannot be opened, because the URL of its server is no longer known. */
   store: StoreChoice | undefined;
-  /** It is imported, skipped because other nodes use it, or given up. */
+  /** Called when the place was imported, skipped because other nodes use it, or forgotten. */
   onDone(how: 'imported' | 'skipped' | 'forgotten'): void;
-  /** It cannot be read now. Called again only for another reason. */
+  /** Called if the place cannot be read now. Called again only if the reason changes. */
   onFailure(error: SmsError): void;
 }
 
 /** A membership in an account. */
 export interface Membership {
-  /** Key of the login: 32 hexadecimal digits that reveal nothing. */
+  /** Key of the login: 32 hexadecimal digits, from which the login cannot be derived. */
   readonly key: string;
   /**
-   * Imports the data of former places, in this order, before the store of the account takes anything. Until then the store
-   * counts as failing.
+   * Imports the data of former places, in this order, before the account uses its store. Until then, the store counts
+   * as failing.
    *
    * @param started resolves when all nodes of the deployment have started, so that other users of the places are known
    */
   importFrom(formers: readonly FormerPlace[], started?: Promise<void>): void;
-  /** Gives up the import that waits. Its data stays where it is. Returns whether an import was waiting. */
+  /** Gives up the waiting import. Its data stays in the former place. Returns whether an import was waiting. */
   forgetFormer(): Promise<boolean>;
-  /** Settings in which this member differs from the connections of the account, and the id of the member that opened those. */
+  /** The settings of this member that do not apply, and the id of the member whose connections apply instead. */
   readonly connection: { id: string; settings: ('proxy' | 'tls')[] } | undefined;
   /** Attaches a sending node with the credentials of this member. Its earlier messages continue. */
   attachSender(handler: Omit<SendHandler, 'client'>): SendingNode;
   /** Client for direct calls with the credentials of this member. */
   readonly client: Client;
   /**
-   * Runs a read on request when its turn comes. The nodes of the account share `concurrency` and `queueLimit`.
+   * Runs a read when its turn comes. The nodes of the account share `concurrency` and `queueLimit`.
    *
    * @throws SmsError `SMS_BUSY` if too many reads wait; `SMS_CLOSED` if `signal` aborts before the read starts
    */
@@ -139,7 +142,9 @@ export interface Membership {
   state(): AccountState;
   /** Counts of {@link state} since midnight, or since the start of the process. */
   countsToday(): Counts;
-  /** Whether {@link entries} knows all that the store has. If not, it is being opened: that is known in a moment. */
+  /**
+   * Whether {@link entries} lists everything in the store. `false` only for a moment, while the store is being opened.
+   */
   knowsEntries(): boolean;
   /**
    * Lists at most `most` entries of a state, the oldest first. Entries show private bodies.
@@ -148,15 +153,15 @@ export interface Membership {
    */
   entries(state: EntryState, most: number, after?: string): EntryList;
   /**
-   * Does an action to an entry.
+   * Performs an action on an entry.
    *
    * @throws SmsError `SMS_STORE` if the store is needed and fails
    */
   act(id: string, action: EntryAction): Promise<Decision>;
   /**
-   * Does an action to all entries of a state. `unfit`: the action does not fit the state.
+   * Performs an action on all entries of a state. Returns `unfit` if the action does not fit the state.
    *
-   * @throws SmsError as {@link act}, after which some of the actions might be done
+   * @throws SmsError as {@link act}; some of the actions might have been performed before
    */
   actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'>;
   /** Updates the number of opted-out numbers in {@link state}. */
@@ -170,22 +175,23 @@ export interface Membership {
   /**
    * Adds numbers to the list of opted-out numbers, or removes them. Resolves with the number of changes.
    *
-   * @throws SmsError `SMS_STORE` when the store cannot be used
+   * @throws SmsError `SMS_STORE` if the store cannot be used
    */
   changeOptOuts(msisdns: readonly string[], wish: ConsentChange): Promise<number>;
   /**
-   * Ends the membership. Resolves when everything that has arrived is stored, within 8 s of the stop. A poll in flight continues,
-   * and the next member gets its answer.
+   * Ends the membership. Resolves when all arrived records are stored, at most 8 s after the stop. A poll in flight
+   * continues, and the next member gets its answer.
    *
-   * @param returning resolves when a member of the same id would have joined: until then the limits of this one hold
-   * @param stoppedAt when the flow was stopped, by {@link Clock.elapsed}; now if absent
+   * @param returning resolves when a member with the same id would have joined. Until then, the limits of this member
+   * apply.
+   * @param stoppedAt time at which the flow was stopped, by {@link Clock.elapsed}; absent: now
    */
   leave(returning?: Promise<void>, stoppedAt?: number): Promise<void>;
 }
 
 /** The part of an account that a membership uses. */
 export interface MembershipHost {
-  /** Names the login. */
+  /** Identifies the login. */
   readonly key: string;
   readonly endpoints: Endpoints;
   readonly stats: Stats;
@@ -215,18 +221,18 @@ const actions: Readonly<Record<EntryState, readonly EntryAction[]>> = {
   unhandled: ['deliver', 'discard'],
 };
 
-/** Maximum number of actions in one commit, because a commit blocks the process. */
+/** Maximum number of actions in one commit. A larger commit would block the process for too long. */
 const actedOnTogether = 200;
 
 const nothingReceived: InboxState = { undelivered: 0, unhandled: 0 };
 
-/** A member of an account, with the parts that nodes do not see. */
+/** A member of an account, with the parts that nodes cannot access. */
 export class JoinedMembership implements Membership, Member {
   readonly settings: AccountSettings;
   readonly client: Client;
   readonly left: Promise<void>;
   readonly #host: MembershipHost;
-  /** Subscribes by channel. The inbox gives each channel only records of its kind. */
+  /** Subscribe function of each channel. The inbox gives each channel only records of its kind. */
   readonly #subscribe: { [C in Channel]: (subscriber: Subscribers[C]) => Subscriptions[C] } = {
     incoming: (subscriber) => this.#subscribeToPolled('incoming', subscriber),
     status: (subscriber) => this.#subscribeToPolled('status', subscriber),

@@ -15,7 +15,7 @@ export interface ReplyPollHost {
 }
 
 /**
- * Polls incoming messages while reply requests are open or opt-outs are listened for, or statuses while reports are open.
+ * Polls incoming messages while reply requests are open or a node uses opt-outs. Polls statuses while reports are open.
  */
 export class ReplyPoll {
   readonly #host: ReplyPollHost;
@@ -23,10 +23,13 @@ export class ReplyPoll {
   readonly #waiting = new Set<string>();
   /** Nodes whose recipients can opt out. */
   #listening: ReadonlySet<string> = new Set();
-  /** Nodes that were told about a failure. They are told again only after another answer. */
+  /**
+   * Nodes that received an error about a failure. They receive it again only after polling has worked or failed
+   * differently.
+   */
   readonly #told = new Told();
   #error: SmsError | undefined;
-  /** Whether the service has failed since polling last worked, and not the store alone. */
+  /** Whether the service itself has failed since polling last worked, and not only the store. */
   #hasServiceFailed = false;
   #unwatch: (() => void) | undefined;
 
@@ -53,7 +56,7 @@ export class ReplyPoll {
     return this.#error !== undefined;
   }
 
-  /** Says whether a node was told about the present failure. */
+  /** Says whether a node received an error about the current failure. */
   hasTold(node: string, { code }: SmsError): boolean {
     return this.#error?.code === code && this.#told.of(this.#host.endpoint.answers).has(node);
   }

@@ -9,7 +9,7 @@ import type { LimitSettings } from '../outbox/limits';
 import type { Poller, PollSettings } from '../polling/endpoint';
 import type { Store } from '../store/store';
 
-/** A login at a service, and how to use it. */
+/** A login at a service, and the settings for its use. */
 export interface AccountSettings extends PollSettings, Omit<ClientOptions, 'connections'> {
   /** Id of the member, the same after a redeploy. */
   id: string;
@@ -21,37 +21,37 @@ export interface AccountSettings extends PollSettings, Omit<ClientOptions, 'conn
   concurrency: number;
   /** Maximum number of waiting sends. */
   queueLimit: number;
-  /** Maximum number of sends per second, evenly spaced. The lowest of all members applies. Absent: no limit. */
+  /** Maximum number of sends per second, evenly spaced. The lowest value of all members applies. Absent: no limit. */
   perSecond?: number | undefined;
-  /** Limits of this member, which apply besides those of all others. Absent: none. */
+  /** Limits of this member. The limits of all other members apply too. Absent: none. */
   limits?: LimitSettings;
-  /** Quiet hours, which apply besides those of all other members. Absent: none. */
+  /** Quiet hours of this member. Those of all other members apply too. Absent: none. */
   quietHours?: QuietSettings | undefined;
-  /** Opt-out words, which apply besides those of all other members. Absent: no opt-outs. */
+  /** Opt-out words of this member. Those of all other members apply too. Absent: no opt-outs. */
   optOut?: ConsentSettings | undefined;
   /** Allowed prefixes for nodes of this member. Empty or absent: all numbers. */
   prefixes?: readonly string[];
-  /** Time for which a remembered message is known, in ms. Default: 168 hours. */
+  /** Time for which a sent message is remembered, in ms. Default: 168 hours. */
   sentMs?: number;
-  /** A stored message was given up, because its node is no longer deployed. */
+  /** Called if a stored message of a node was given up, because the node is no longer deployed. */
   onAbandoned?(node: string): void;
-  /** A user discarded a stored or unhandled message of a node. */
+  /** Called if a user discarded a stored or unhandled message of a node. */
   onDiscarded?(node: string): void;
-  /** A stored item is damaged. It is quarantined or lost, and everything else continues. */
+  /** Called if a stored item is damaged. The item is quarantined or lost. All other items work. */
   onDamaged?(error: SmsError): void;
-  /** A node threw an error while it received an outcome without an input. */
+  /** Called if a node threw an error while it received an outcome without an input. */
   onFault?(error: unknown): void;
-  /** Name of the kind and the place of the store. Another name means another store. */
+  /** Kind and place of the store. Stores with different names are different stores. */
   storeName: string;
-  /** Creates the store. `key` distinguishes logins and reveals nothing. */
+  /** Creates the store. `key` identifies the login, but the login cannot be derived from it. */
   createStore(key: string): Store;
   /** Opens the shared connections, which close after the last member has left. Default: undici. */
   createConnections?(settings: ConnectionSettings): Connections;
-  /** The list of unhandled messages is full, and the oldest is dropped. Called once. */
+  /** Called once if the list of unhandled messages is full and the oldest message is dropped. */
   onUnhandledFull?(): void;
-  /** No node receives polled records of a kind, so they become unhandled. */
+  /** Called if no node receives polled records of a kind. These records become unhandled. */
   onUntaken?(kind: Kind): void;
-  /** {@link Membership.state} might have changed. Called at every step, so it must cost almost nothing. */
+  /** Called if {@link Membership.state} might have changed. It runs at every step, so it must cost almost nothing. */
   onChanged?(): void;
 }
 

@@ -16,7 +16,7 @@ export interface AccountState {
   /** Number of opted-out numbers at the last read. */
   consent: { optedOut: number };
   store: StoreState;
-  /** Since the process started. */
+  /** Counts since the process started. */
   counts: Counts;
 }
 
@@ -26,22 +26,22 @@ export interface StoreState {
   kind: string;
   /** Whether it can be used. */
   ok: boolean;
-  /** Why the store fails, or which damage was found since the process started. */
+  /** Why the store fails, or the damage that was found since the process started. */
   error?: SmsError;
-  /** The import that waits, and why. */
+  /** The waiting import, with the reason. */
   former?: WaitingImport;
 }
 
 /** Counts of outgoing and incoming messages. */
 export type Counts = Omit<SendCounts, 'add'> & ReceiveCounts;
 
-/** A message or status that a flow did not take. */
+/** A message or status that no flow acknowledged. */
 export interface UnhandledEntry {
   id: string;
   state: 'unhandled';
   /** Time at which it became unhandled. */
   at: number;
-  /** The node whose flow did not acknowledge it. Blank: no node receives it. */
+  /** The node whose flow did not acknowledge the entry. Blank: no node receives it. */
   node: string;
   to?: readonly string[];
   from?: string;
@@ -56,7 +56,10 @@ export type AccountEntry = TextEntry | UnhandledEntry;
 /** State of an entry: stored, with an unknown outcome, or unhandled. */
 export type EntryState = AccountEntry['state'];
 
-/** Action on an entry: `send` fits outgoing messages, `markSent` unknown outcomes, `deliver` unhandled messages, `discard` all. */
+/**
+ * Action on an entry: `send` fits outgoing messages, `markSent` unknown outcomes, `deliver` unhandled messages, and
+ * `discard` all entries.
+ */
 export type EntryAction = TextAction | 'deliver';
 
 /** Result of an action: done, the entry is gone, or the action does not fit its state. */
@@ -65,7 +68,7 @@ export type Decision = 'done' | 'gone' | 'unfit';
 /** Result of an action on all entries of a state. */
 export interface Decided {
   done: number;
-  /** Entries that the action does not fit. */
+  /** Number of entries that the action does not fit. */
   left: number;
 }
 
@@ -74,9 +77,7 @@ export interface EntryList extends Omit<TextEntryList, 'entries'> {
   entries: AccountEntry[];
 }
 
-/**
- * Counters and outages of an account. They outlive the account, which ends with its last member.
- */
+/** Counters and outages of an account. They stay when the account ends with its last member. */
 export class Stats {
   readonly sends = new SendCounts();
   readonly outage: Outage;
@@ -84,7 +85,7 @@ export class Stats {
   readonly receives: ReceiveCounts = { received: 0, statuses: 0, duplicates: 0, redelivered: 0, unhandled: 0 };
   /** Counts at the start of this day. */
   #before = this.counts;
-  /** Nodes that were told about a failing store. */
+  /** Nodes that received an error about a failing store. */
   readonly toldOfStore = new Told();
 
   constructor(clock: Clock) {

@@ -21,11 +21,11 @@ import {
 /** The parts of an inbox that its steps use. */
 export type InboxContext = InboxParts & {
   readonly deadLetters: DeadLetters;
-  /** Reads an opt-out or an opt-in. */
+  /** Reads an opt-out or an opt-in from a record. `undefined`: the record is neither. */
   consentOf(event: RecordOfKind): Consent | undefined;
   /** Reports an unexpected error of a step. */
   onFault(error: unknown): void;
-  /** Takes a step once the store can be read, or after 60 s without the store. */
+  /** Runs a step as soon as the store can be read. After 60 s, runs the step without the store. */
   runOnceReadable<Result>(step: Step<Result>): Promise<Result>;
 };
 
@@ -33,29 +33,34 @@ export type InboxContext = InboxParts & {
 export type Arrival = Destination &
   RecordsOfKind & {
     via: Via;
-    /** Collects the new entries, which the caller gives to the nodes. Absent: they are given to the nodes directly. */
+    /**
+     * Collects the new entries, so that the caller can deliver them. Absent: they are delivered to the nodes directly.
+     */
     gathered?: Pending[];
-    /** Where the records are until they are stored. */
+    /** Holds the records until they are stored. */
     hold?: PendingWrite | undefined;
-    /** An earlier process had these records in hand, and might have committed them, or delivered them without the store. */
+    /** An earlier process received these records. It might have committed them, or delivered them without the store. */
     isRecovered?: true;
   };
 
 /** One record on its way into the store. */
 interface Candidate {
-  /** The id of its entry. The same if the step is decided again, because a commit that seems to fail might have written it. */
+  /**
+   * Id of the entry. It stays the same if the step runs again, because a commit that seems to fail might have been
+   * written.
+   */
   id?: string;
   readonly event: RecordOfKind;
   readonly identity: Identity;
   readonly consent: Consent | undefined;
-  /** Absent: the record answers nothing. */
+  /** Absent: the record answers no message. */
   readonly known: Correlating | undefined;
   readonly arrival: Arrival;
 }
 
 /**
- * Accepts records: keeps the new ones, and gives them to the nodes when they are in the store. Results in whether each
- * was seen before.
+ * Creates the step that accepts records. It stores the new records and then delivers them to the nodes. The result says
+ * whether each record was seen before.
  */
 export function createAccept(context: InboxContext, arrival: Arrival): Step<Verdict[]> & { mayAnswer: boolean } {
   const { kind, records, via } = arrival;
@@ -68,13 +73,14 @@ export function createAccept(context: InboxContext, arrival: Arrival): Step<Verd
   return {
     mayAnswer,
     keys: candidates.flatMap(({ identity, known }) => [...keysOf(identity), ...(known?.keys ?? [])]),
-    // The service calls back again, but it has forgotten a polled record.
+    // The service repeats a refused callback, but it does not return a polled record again.
     whileFailing: via === 'callback' ? 'refuse' : 'apply',
     decide(look, changes) {
       const accepted = candidates.map((candidate) => acceptRecord(context, candidate, look, changes));
       return (isWritten) => {
         if (!isWritten && mayAnswer) context.run(createLateMatch(candidates));
-        // A later step is written together with the changes that were made without the store.
+        // Otherwise, the hold ends with a later step, which is written together with the changes made without the
+        // store.
         if (isWritten) arrival.hold?.letGo();
         else if (arrival.hold) context.run({ whileFailing: 'postpone', decide: () => () => arrival.hold?.letGo() });
         const fresh = arrival.gathered ?? [];
@@ -86,7 +92,10 @@ export function createAccept(context: InboxContext, arrival: Arrival): Step<Verd
   };
 }
 
-/** Matches records that were delivered without the store, when the store is back: reply requests and reports end. */
+/**
+ * Matches records that were delivered without the store, once the store works again. Ends their reply requests and
+ * reports.
+ */
 function createLateMatch(candidates: readonly Candidate[]): Step<void> {
   const isUnmatched = ({ identity }: Candidate, look: Look) =>
     Object.keys(recallLeftOut(identity, look) ?? {}).length === 0;
@@ -108,7 +117,7 @@ function createLateMatch(candidates: readonly Candidate[]): Step<void> {
   };
 }
 
-/** Adds entries that were just saved, and gives them to the nodes. */
+/** Adds entries that were just saved, and delivers them to the nodes. */
 export function giveTogether(
   { entries, subscribers }: InboxParts,
   fresh: readonly Pending[],
@@ -124,9 +133,7 @@ export function giveTogether(
   subscribers.give(fresh);
 }
 
-/**
- * Judges one record and makes its changes. Returns the effect, which adds a new entry to `fresh`.
- */
+/** Judges one record and makes its changes. Returns the effect, which adds a new entry to `fresh`. */
 function acceptRecord(
   context: InboxContext,
   candidate: Candidate,
@@ -140,7 +147,7 @@ function acceptRecord(
   const isNew = verdict === 'new';
   const leftOut = isNew ? undefined : recallLeftOut(identity, look);
   const isCopyOfLeftOut = leftOut !== undefined && via === 'callback';
-  /** The polled copy, if no node has it. The node that is called back gets it. */
+  /** The polled copy, if no node has received it. The called-back node receives it instead. */
   let polledCopy: Entry | DeadLetter | undefined;
   if (!isNew && !isCopyOfLeftOut && (isRecovered || context.dedupe() || kind === 'outbox')) {
     if (via === 'callback') {
@@ -179,7 +186,7 @@ function acceptRecord(
     }
     onAccepted?.();
     correlated.effect?.();
-    // A callback in the same commit might have taken its place.
+    // A callback in the same commit might have replaced the entry.
     if (changes.drop.has(entry.id)) return verdict;
     const pending = new Pending(entry, identity);
     pending.firstAttempt = 1;
@@ -189,7 +196,7 @@ function acceptRecord(
   };
 }
 
-/** Finds a polled entry that no node has yet, and no node here wants, also in this commit. */
+/** Finds a polled entry that no node has received and that no attached node wants. Includes entries of this commit. */
 function findWaiting(
   { entries, subscribers }: InboxParts,
   kind: Kind,
@@ -213,9 +220,9 @@ function findWaiting(
 }
 
 /**
- * Keeps an entry from the nodes until the outcome of the message that it might answer is known.
+ * Withholds an entry from the nodes until the outcome of the message that it might answer is known.
  *
- * @param known absent: to be asked for
+ * @param known absent: the function determines it
  */
 export function holdBack(context: InboxContext, pending: Pending, known?: Correlating): void {
   const { entry } = pending;
@@ -225,7 +232,7 @@ export function holdBack(context: InboxContext, pending: Pending, known?: Correl
   void (correlating?.outcome ?? Promise.resolve()).then(match);
 }
 
-/** Matches an entry that was held back, and gives it to the nodes. */
+/** Matches an entry that was withheld, and delivers it to the nodes. */
 function createMatch(context: InboxContext, pending: Pending, known: Correlating | undefined): Step<void> {
   const { entries } = context;
   const { id, kind } = pending.entry;
@@ -253,8 +260,8 @@ function createMatch(context: InboxContext, pending: Pending, known: Correlating
 }
 
 /**
- * Says whether no node takes a polled record although it is not unhandled: every filter leaves it out, or a reply
- * request or a report has used it and no node wants it.
+ * Says whether no node receives a polled record, although the record is not unhandled. Either every filter leaves it
+ * out, or a reply request or a report has used it and no node wants it.
  */
 function isLeftOut(
   { subscribers }: InboxParts,
@@ -277,7 +284,7 @@ function createEntry({ journal, subscribers }: InboxParts, id: string, event: Re
     ...event,
     ...(address && { address }),
   };
-  // While a shared store fails, another process might have delivered the record.
+  // While a shared store fails, another process might already have delivered the record.
   if (journal.isShared && !journal.isOpen) entry.unsure = true;
   return entry;
 }

@@ -9,41 +9,44 @@ import { answerOf, noteLeftOut } from './identity';
 
 /** The parts of an inbox that its steps work with, except the unhandled records. */
 export interface InboxParts {
-  /** Keeps the entries. The inbox joins it as the part `inbox`. */
+  /** Stores the entries. The inbox joins the journal as its participant `inbox`. */
   readonly journal: Journal;
   readonly clock: Clock;
   readonly entries: Entries;
   readonly subscribers: Subscribers;
-  /** Matches records with sent messages. Absent: no record answers anything. */
+  /** Matches records with sent messages. Absent: no record answers a message. */
   readonly correlator?: Correlator | undefined;
-  /** Whether duplicates are left out. Duplicates of outgoing messages always are. */
+  /** Whether duplicates are dropped. Duplicates of outgoing messages are always dropped. */
   dedupe(): boolean;
-  /** How long an identifier is remembered. */
+  /** How long an identifier is remembered, in ms. */
   dedupeMs(): number;
-  /** Takes a step that nobody waits for. */
+  /** Runs a step whose result no caller awaits. */
   run(step: Step<unknown>): void;
 }
 
-/** An entry with the changes of earlier steps in the same commit. */
+/** Returns an entry with the changes of earlier steps in the same commit. */
 export function currentEntry(entry: Entry, changes: Changes): Entry {
   const changed = changes.keep.get(entry.id);
   return changed && isEntry(changed) ? changed : entry;
 }
 
-/** Drops an entry that every node has taken. Losing that only delivers the entry again, so it waits for the next flush. */
+/**
+ * Drops an entry that every node has acknowledged. The change can wait for the next flush, because losing it only
+ * delivers the entry again.
+ */
 export function settle({ entries, run }: InboxParts, { entry: { id } }: Pending): void {
   entries.delete(id);
   run({ ...createChange((changes) => dropItem(changes, id, 'inbox')), drops: [id] });
 }
 
-/** Drops a polled entry that every filter leaves out, so that its called-back copy is delivered. */
+/** Drops a polled entry that every filter leaves out, so that its called-back copy can be delivered. */
 export function leaveOut({ entries, run }: InboxParts, pending: Pending): void {
   const { entry, identity } = pending;
   const { id } = entry;
   run({
     whileFailing: 'apply',
     decide(look, changes) {
-      // A node that wants the entry might have come.
+      // A node that wants the entry might have attached in the meantime.
       const isLeft = entries.get(id) === pending && pending.pendingFor.size === 0;
       if (!isLeft || changes.drop.has(id)) return () => {};
       const { record } = currentEntry(entry, changes);

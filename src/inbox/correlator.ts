@@ -7,23 +7,25 @@ import type { Changes, Look } from '../store/store';
 /** A record after it was matched with sent messages. */
 export interface Correlated {
   record: InboxRecord;
-  /** A report has used the record. */
+  /** A report used the record. */
   isTaken?: true | undefined;
-  /** Runs when the step is written, or was taken without the store. */
+  /** Runs when the step is written, or has run without the store. */
   effect(): void;
 }
 
-/** Matches one record with the sent messages that it might answer. */
+/** The match of one record with the sent messages that it might answer. */
 export interface Correlating {
-  /** Whether the record might answer something. It then waits for a store that fails. */
+  /** Whether the record might answer a message. If so, it waits while the store fails. */
   readonly mayAnswer: boolean;
-  /** The keys that `correlate` looks at in any case. */
+  /** The keys that `correlate` always reads. */
   readonly keys: readonly string[];
-  /** Pending while the outcome is unknown of a message that the record might answer. Absent: all outcomes are known. */
+  /** Pending while a message that the record might answer has an unknown outcome. Absent: all outcomes are known. */
   readonly outcome?: Promise<void> | undefined;
-  /** Notes that the record is evidence of a message, although its outcome has to be known first. Returns the effect. */
+  /**
+   * Notes that the record is evidence for a message, before the outcome of the message is known. Returns the effect.
+   */
   noteEvidence?(look: Look, changes: Changes): () => void;
-  /** Adds `sent` and `awaited` to the record, and ends the reply request that it answers. */
+  /** Adds `sent` and `awaited` to the record, and ends the reply request that the record answers. */
   correlate(look: Look, changes: Changes): Correlated;
 }
 
@@ -34,15 +36,15 @@ export type Correlator = (event: RecordOfKind) => Correlating;
 export interface ConsentOptions {
   journal: Journal;
   now(): number;
-  /** Finds the change that a message asks for. None while `optOut` is off. */
+  /** Finds the opt-out or opt-in that a message asks for. Finds none while `optOut` is off. */
   wishOf: WishOf;
-  /** The list has changed. */
+  /** Called after the list has changed. */
   onChanged(): void;
 }
 
 /** An opt-out or opt-in, which the step that accepts the message applies. */
 export interface Consent {
-  /** Stands in the record as `optOut`. */
+  /** Value of `optOut` in the record. */
   readonly wish: ConsentChange;
   /** Changes the list. Returns the effect. */
   change(look: Look, changes: Changes): () => void;
@@ -67,13 +69,13 @@ export function readConsent(
         changeOptOuts(change, look, changes);
         return onChanged;
       }
-      // While the store fails nobody can read the list, and it must not be overwritten.
+      // While the store fails, the list cannot be read and must not be overwritten.
       return () => void journal.run(createOptOutStep(change, 'postpone')).then(onChanged, () => {});
     },
   };
 }
 
-/** Changes the list of opted-out numbers. Results in how many of them that changes. */
+/** Creates the step that changes the list of opted-out numbers. Its result is the number of numbers that it changed. */
 export function createOptOutStep(change: OptOutChange, whileFailing: 'refuse' | 'postpone') {
   return {
     whileFailing,

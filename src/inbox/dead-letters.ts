@@ -13,18 +13,18 @@ const keptMs = 7 * 24 * 3_600_000;
 const maxKept = 10_000;
 const sweepMs = 3_600_000;
 
-/** A clock that says an earlier time was not set yet: without a battery, it begins in 1970. */
+/** Earlier times mean that the clock was not set yet. Without a battery, a clock starts in 1970. */
 const earliestTime = Date.UTC(2020, 0, 1);
 
 interface Kept {
   item: DeadLetter;
-  /** When the record became unhandled, by {@link Clock.elapsed}: setting the clock makes nothing older. */
+  /** When the record became unhandled, by {@link Clock.elapsed}. Setting the clock therefore does not make it older. */
   since: number;
 }
 
 /**
- * Keeps unhandled records for 7 days, and at most 10,000 of them: the oldest go first. Records that became unhandled
- * before the clock was set are kept for 7 days from when the next process found them.
+ * Keeps unhandled records for 7 days, and at most 10,000 of them. Drops the oldest first. If a record became unhandled
+ * before the clock was set, the 7 days start when the next process finds it.
  */
 export class DeadLetters {
   readonly #context: InboxParts;
@@ -32,10 +32,10 @@ export class DeadLetters {
   readonly #kept = new Map<string, Kept>();
   #sweep: Timer | undefined;
   #hasBeenFull = false;
-  /** Kinds that no node receives, if that was reported. */
+  /** Kinds that no node receives and that were already reported. */
   readonly #reportedKinds = new Told<Kind>();
 
-  /** @param onFull called the first time that a record has to go before its time */
+  /** @param onFull called the first time that a record must be dropped early */
   constructor(context: InboxParts, onFull: () => void) {
     this.#context = context;
     this.#onFull = onFull;
@@ -50,8 +50,8 @@ export class DeadLetters {
   }
 
   /**
-   * One page, in the order in which the records became unhandled. `next` asks for the page that follows; absent: this is
-   * the last page.
+   * Returns one page, in the order in which the records became unhandled. `next` requests the following page. Absent:
+   * this is the last page.
    *
    * @param after the `next` of an earlier page, even if its record is gone; absent: from the first
    */
@@ -64,14 +64,14 @@ export class DeadLetters {
   }
 
   /**
-   * Adds an entry. If the same turn of the event loop drops the entry, both share a commit.
+   * Adds an entry. If the entry is dropped in the same turn of the event loop, both changes share a commit.
    *
-   * @param node whose flow did not acknowledge it; blank: no node receives it
+   * @param node the node whose flow did not acknowledge the entry; blank: no node receives it
    */
   add({ id, kind, record, subscribers, attempts, channel, address, unsure }: Entry, node: string): void {
     const { clock } = this.#context;
     const item = {
-      // The same id again if the entry comes back because its drop was not written.
+      // The id is the same if the entry returns because its drop was not written.
       ...{ id: `${id}~${node}`, part: 'deadLetter' as const, subscribers, attempts, node, at: clock.now() },
       ...({ kind, record } as RecordOfKind),
       ...(channel === 'callback' && { address }),
@@ -86,13 +86,16 @@ export class DeadLetters {
     this.#hasBeenFull = true;
   }
 
-  /** Adds an entry that no node receives. Returns whether it is the first of its kind since a node received that kind. */
+  /**
+   * Adds an entry that no node receives. Returns whether this is the first such entry since a node last received its
+   * kind.
+   */
   addUnreceived(entry: Entry): boolean {
     this.add(entry, '');
     return this.#reportedKinds.tell(entry.kind);
   }
 
-  /** Finds the polled copy of a message, if no node receives it, unless these changes drop it. */
+  /** Finds the polled copy of a message that no node receives, unless these changes drop it. */
   findPolled(kind: Kind, identity: Identity, changes: Changes): DeadLetter | undefined {
     for (const { item } of this.#kept.values()) {
       if (item.node !== '' || item.address || item.kind !== kind || changes.drop.has(item.id)) continue;
@@ -101,7 +104,7 @@ export class DeadLetters {
     return undefined;
   }
 
-  /** Gives the records that no node received to the nodes that have come since. */
+  /** Delivers the records that no node received to the nodes that have attached since. */
   giveUnreceived(): void {
     const { subscribers, run } = this.#context;
     for (const kind of this.#reportedKinds) if (subscribers.hasAny(kind)) this.#reportedKinds.delete(kind);
@@ -110,7 +113,7 @@ export class DeadLetters {
     if (receivable.length > 0) run(this.#createDelivery(receivable));
   }
 
-  /** Forgets a record that the store does not have any longer. */
+  /** Forgets a record that the store no longer has. */
   forget(id: string): void {
     this.#kept.delete(id);
   }
@@ -124,10 +127,13 @@ export class DeadLetters {
     this.#context.run({ ...step, drops: ids });
   }
 
-  /** Delivers a record to its node again, with its attempts counted from zero. Returns whether both are here. */
+  /**
+   * Delivers a record to its node again, and resets its attempts to zero. Returns whether both the record and the node
+   * exist.
+   */
   deliver(id: string): boolean {
     const item = this.get(id);
-    // For a node that is gone, the entry would wait out of sight, and no other node would get it.
+    // If the node is gone, the entry would wait invisibly, and no other node would get it.
     if (!item || !this.#channelOf(item)) return false;
     this.#context.run(this.#createDelivery([item]));
     return true;
@@ -135,7 +141,7 @@ export class DeadLetters {
 
   #put(kept: Kept): void {
     const { id } = kept.item;
-    // To the end: the same record might become unhandled again.
+    // Moves the record to the end, because it might become unhandled again.
     this.#kept.delete(id);
     this.#kept.set(id, kept);
   }
@@ -153,14 +159,16 @@ export class DeadLetters {
     this.#sweep = clock.after(sweepMs, sweep, true);
   }
 
-  /** When a record that was found became unhandled, by {@link Clock.elapsed}, as far as that is known. */
+  /**
+   * When a found record became unhandled, by {@link Clock.elapsed}. If the clock was not set then, the current time.
+   */
   #sinceOf({ id, at }: DeadLetter): number {
     const { clock } = this.#context;
     const age = at < earliestTime ? 0 : Math.max(0, clock.now() - ClockSkew.of(clock).timeOf(at));
     return this.#kept.get(id)?.since ?? clock.elapsed() - age;
   }
 
-  /** The channel on which a node is here that a record can be delivered to. */
+  /** Returns the channel on which an attached node can receive a record. */
   #channelOf({ kind, node, address, record }: DeadLetter): Channel | undefined {
     const { subscribers } = this.#context;
     if (address && subscribers.calledAt('callback', address)) return 'callback';
@@ -168,14 +176,17 @@ export class DeadLetters {
     return subscribers.hasAny(kind, record) ? kind : undefined;
   }
 
-  /** Makes entries of records again: of each for the node that did not acknowledge it, or for all nodes. */
+  /**
+   * Creates the step that turns records into entries again. Each entry is for the node that did not acknowledge it, or
+   * for all nodes.
+   */
   #createDelivery(items: readonly DeadLetter[]): Step<void> {
     const { journal, entries, subscribers } = this.#context;
     const found = items.map((item) => ({ id: item.id, entry: this.#entryOf(item, journal.nextId()) }));
     return {
       whileFailing: 'apply',
       decide: (_look, changes) => {
-        // A callback might have taken the record, or a user removed it.
+        // A callback might have replaced the record, or a user might have removed it.
         const given = found.filter(({ id }) => this.#kept.has(id) && !changes.drop.has(id));
         for (const { id, entry } of given) {
           dropItem(changes, id, 'deadLetter');
@@ -205,10 +216,10 @@ export class DeadLetters {
     } as Entry;
   }
 
-  /** Finds the unhandled records of an earlier process. */
+  /** Resumes the unhandled records of an earlier process. */
   createParticipant(): Participant {
     return {
-      // The inbox names the kinds that this process can claim.
+      // The inbox already names the kinds that this process can claim.
       wanted: () => [],
       isReadable: isDeadLetter,
       found: (items) => {
@@ -227,7 +238,7 @@ export class DeadLetters {
   }
 }
 
-/** Orders records by the times at which they became unhandled, and those of one time by their ids. */
+/** Orders records by the time at which they became unhandled, then by id. */
 function keyOf({ at, id }: DeadLetter): string {
   return String(at).padStart(16, '0') + id;
 }

@@ -6,7 +6,7 @@ import { type Identity, identify } from './identity';
 /** Where an entry is delivered: to the nodes that poll its kind, or to the node that was called back. */
 export type Channel = Kind | 'callback';
 
-/** The kinds that are delivered on a channel. */
+/** The kinds of records on a channel. */
 export type KindOn<C extends Channel> = C extends Kind ? C : Kind;
 
 /** The `sms-callback-in` node that was called, and its path. */
@@ -15,30 +15,38 @@ export interface Address {
   path: string;
 }
 
-/** A record that was read from the service and is not delivered yet. Plain data. */
+/** A record that the account has received and not delivered yet. Plain data. */
 export type Entry<K extends Kind = Kind> = { [P in K]: EntryItem & RecordOfKind<P> }[K];
 
 interface EntryItem extends Item {
   part: 'inbox';
   channel: Channel;
-  /** Channel `callback`: the node that was called. Other channels: the only node that gets the entry, because a user had it redelivered there. */
+  /**
+   * Channel `callback`: the called node. Other channels: the only node that gets the entry, because a user redelivered
+   * it there.
+   */
   address?: Address;
-  /** The attempts of each node, if they differ. `attempts` is the largest of them. */
+  /** Attempts of each node, if they differ. `attempts` is then the largest of them. */
   attemptsOf?: Readonly<Record<string, number>> | undefined;
-  /** The entry might have been delivered before, under another id: nobody could look up whether the record was seen. */
+  /**
+   * The entry might already have been delivered under another id, because the account could not check for duplicates.
+   */
   unsure?: true;
-  /** The entry waits for the outcome of a message to its handset, which it might answer. */
+  /** The entry waits for the outcome of a message to its handset, because it might answer that message. */
   isHeldBack?: true;
 }
 
-/** A record that no flow took, listed until a user decides about it. Plain data. */
+/** A record that no flow acknowledged. It is listed until a user decides about it. Plain data. */
 export type DeadLetter = RecordOfKind & DeadLetterFacts;
 
 interface DeadLetterFacts extends Item, Pick<Entry, 'unsure'> {
   part: 'deadLetter';
-  /** The node whose flow did not acknowledge the record. Blank: no node receives it, and the first node that can gets it. */
+  /**
+   * The node whose flow did not acknowledge the record. Blank: no node receives it. The first node that can receive it
+   * gets it.
+   */
   node: string;
-  /** The node that was called back with the record. Absent: the record was polled. */
+  /** The node that received the callback. Absent: the record was polled. */
   address?: Address;
   /** When the record became unhandled, in ms since 1970. */
   at: number;
@@ -67,13 +75,17 @@ function isRecordOfKind(value: object): value is RecordOfKind {
   return isKind(kind) && isObject(record);
 }
 
-/** Says whether a value has records, with their kind. */
+/** Says whether a value contains records and their kind. */
 export function isRecordsOfKind(value: unknown): value is RecordsOfKind {
   const { kind, records } = Object(value) as Partial<Record<keyof RecordsOfKind, unknown>>;
   return isKind(kind) && Array.isArray(records) && records.every(isObject);
 }
 
-/** The record of a thing, or another record of the same kind, with its kind. */
+/**
+ * Returns a record with its kind.
+ *
+ * @param record another record of the same kind, to use instead
+ */
 export function newsOf<K extends Kind>(thing: RecordOfKind<K>, record: Records[K] = thing.record): RecordOfKind<K> {
   return { kind: thing.kind, record };
 }
@@ -87,13 +99,13 @@ export function nameSubscribers({ node, path }: { node: string; path?: string | 
   return path === undefined ? [`node ${node}`] : [`node ${node}`, `path ${path}`];
 }
 
-/** Entries that came together, as a node sees them that gets them in several turns of the event loop. */
+/** A group of entries that arrived together. A node can receive the group over several turns of the event loop. */
 export interface Together {
-  /** The same for all entries that came together, and for no others. */
+  /** Identifies the group. */
   group: string;
-  /** Number of the new entries. */
+  /** Number of new entries in the group. */
   count: number;
-  /** The node on demand that asked for them, and its context, which it gets back. */
+  /** The node that requested the entries, and its context, which is returned to it. */
   asker?: string | undefined;
   context?: unknown;
 }
@@ -103,17 +115,17 @@ export class Pending {
   entry: Entry;
   readonly identity: Identity;
   /**
-   * Nodes that have not taken the entry, by id. The value is the node that has it in hand, which a redeployed node with
-   * its id does not equal, or `undefined` while the node is away.
+   * Nodes that have not acknowledged the entry, by id. The value is the node object that received the entry. It does
+   * not equal a redeployed node with the same id. It is `undefined` while the node is not attached.
    */
   readonly pendingFor = new Map<string, object | undefined>();
-  /** Number of nodes that have taken the entry. */
+  /** Number of nodes that have acknowledged the entry. */
   taken = 0;
-  /** The number of the next attempt for a node that was away when the entry came, or was found. */
+  /** Number of the first attempt for a node that attaches after the entry arrived or was found. */
   firstAttempt: number;
-  /** The entry has just come, and was not shared out yet. */
+  /** The entry has just arrived, and no node has received it yet. */
   isNew = false;
-  /** The entry's place among those that came with it. */
+  /** The group with which the entry arrived, and the position of the entry in it. */
   together: Together | undefined;
   index = 0;
 
@@ -127,7 +139,7 @@ export class Pending {
 /** The undelivered entries of an inbox, by id. */
 export type Entries = Map<string, Pending>;
 
-/** The smallest of all ids, which is that of the oldest entry. */
+/** Returns the smallest id, which is the id of the oldest entry. */
 export function oldestOf(entries: ReadonlyMap<string, Pending>): string | undefined {
   let oldest: string | undefined;
   for (const id of entries.keys()) if (oldest === undefined || id < oldest) oldest = id;

@@ -11,17 +11,17 @@ import { isBlank, isObject, normaliseRecipient, present } from '../wire/fields';
 export interface Identity {
   /** Key of the identifier. Absent if the record has none. */
   id?: string;
-  /** Key of sender, body and second, with the date that tells apart two messages within that second. */
+  /** Key of sender, body and second. `instant` tells two messages within that second apart. */
   text?: { key: string; instant: Instant };
 }
 
 const textPrefix = 'text:';
 const changePrefix = 'change:';
 
-/** A date. If it has no fraction (`exact` is false), only its second counts. */
+/** A date. If the text has no fraction of a second (`exact` is false), only the second counts. */
 type Instant = { ms: number; exact: boolean };
 
-/** The value under the key of an identifier. */
+/** Value stored under the key of an identifier. */
 interface SeenId {
   polled: boolean;
   /** See {@link noteLeftOut}. */
@@ -31,7 +31,7 @@ interface SeenId {
 /** One of the messages with the same sender, body and second. */
 interface SeenMessage {
   instant: Instant;
-  /** Key of the identifier. Absent while the message is known without one. */
+  /** Key of the identifier. Absent while no copy with an identifier is known. */
   id?: string;
   /** The message was polled without an identifier. */
   polled?: true;
@@ -39,24 +39,24 @@ interface SeenMessage {
   leftOut?: object | undefined;
 }
 
-/** Beyond this number of equal messages in one second, the oldest are recognised by their identifiers only. */
+/** If one second has more equal messages than this, the oldest are recognised only by their identifiers. */
 const maxInOneSecond = 100;
 
-/** Whether a record was seen before. `repeated`: polled before, although the service marks a polled record as read. */
+/** Whether a record was seen before. `repeated`: polled again, although the service marks polled records as read. */
 export type Verdict = 'new' | 'duplicate' | 'repeated';
 
 /** Settings for {@link judge}. */
 export interface Memory {
   readonly clock: Pick<Clock, 'now'>;
-  /** A shared store forgets by the time of its server. */
+  /** A shared store expires keys by the clock of its server. */
   readonly journal: Pick<Journal, 'isShared'>;
-  /** How long an identifier is remembered. */
+  /** How long an identifier is remembered, in ms. */
   dedupeMs(): number;
 }
 
 /**
- * Derives the keys that identify a record (§2.3, §2.5, §6.4, §6.5). Records without an identifier and a date, and
- * statuses that name no message either, have none: they always count as new.
+ * Derives the keys that identify a record (§2.3, §2.5, §6.4, §6.5). A record without an identifier and a date has no
+ * keys and always counts as new. So does a status that names no message.
  */
 export function identify({ kind, record }: RecordOfKind): Identity {
   const { messageId } = record;
@@ -66,7 +66,7 @@ export function identify({ kind, record }: RecordOfKind): Identity {
     const instant = parseInstant(messageDate);
     if (instant) {
       const second = Math.floor(instant.ms / 1000);
-      // XML turns every line end into one character, and forms often pad the body.
+      // XML turns every line end into one character, and forms often add white space around the body.
       const text = String(body ?? '')
         .replace(/\r\n?/g, '\n')
         .trim();
@@ -82,14 +82,14 @@ export function identify({ kind, record }: RecordOfKind): Identity {
   return identity;
 }
 
-/** The keys that {@link judge} looks at. */
+/** Returns the keys that {@link judge} reads. */
 export function keysOf(identity: Identity): string[] {
   return [identity.id, identity.text?.key].filter((key) => key !== undefined);
 }
 
 /**
- * Judges whether a record was seen before, and remembers it. If two records have identifiers, these decide. A message
- * without an identifier (XMLv3, §6.4) is recognised by sender, body and date.
+ * Judges whether a record was seen before, and remembers it. If two records have identifiers, only these count. A
+ * message without an identifier (XMLv3, §6.4) is recognised by sender, body and date.
  */
 export function judge(
   { clock, journal, dedupeMs }: Memory,
@@ -107,7 +107,8 @@ export function judge(
   const verdict = seenId && (polled && seenId.polled ? 'repeated' : 'duplicate');
   if (id !== undefined && (!seenId || (polled && !seenId.polled)))
     remember.set(id, { at: seenId ? known.at : now, forMs, value: JSON.stringify({ polled }) });
-  // A form called the message back without its date (§6.4): remember the date for copies without an identifier.
+  // A form callback delivered the message without its date (§6.4). Remembers the date of this copy, for copies without
+  // an identifier.
   if (!text || verdict === 'repeated') return verdict ?? 'new';
 
   const knownText = recall(text.key);
@@ -124,22 +125,22 @@ export function judge(
   return verdict ?? (same ? 'duplicate' : 'new');
 }
 
-/** Says whether two identities are of one message, as {@link judge} sees it. */
+/** Says whether two identities belong to the same message, by the rules of {@link judge}. */
 export function isSameMessage(a: Identity, b: Identity): boolean {
   if (a.id !== undefined && b.id !== undefined) return a.id === b.id;
   return a.text !== undefined && a.text.key === b.text?.key && isSameInstant(a.text.instant, b.text.instant);
 }
 
-/** The result of matching a record. Blank if it answers nothing. */
+/** Returns the result of matching a record. Blank if the record answers nothing. */
 export function answerOf({ sent, awaited, optOut }: InboxRecord): object {
   return present({ sent, awaited, optOut });
 }
 
 /**
- * Notes that no node took the polled copy of a record that {@link judge} knows: every filter left it out, or a reply
- * request or report used it. Its called-back copy is still to be delivered then, and answers the same.
+ * Notes that no node received the polled copy of a record that {@link judge} knows: every filter left it out, or a
+ * reply request or report used it. Its called-back copy is then still delivered, with the same answer.
  *
- * @param answer see {@link answerOf}; `undefined`: the called-back copy has come
+ * @param answer see {@link answerOf}; `undefined`: the called-back copy has arrived
  */
 export function noteLeftOut(identity: Identity, answer: object | undefined, look: Look, { remember }: Changes): void {
   const { id, text } = identity;
@@ -156,7 +157,7 @@ export function noteLeftOut(identity: Identity, answer: object | undefined, look
   remember.set(text.key, { ...knownText, value: JSON.stringify({ messages }) });
 }
 
-/** Recalls the answer that {@link noteLeftOut} noted. `undefined`: it noted none. */
+/** Returns the answer that {@link noteLeftOut} noted, or `undefined` if it noted none. */
 export function recallLeftOut(identity: Identity, look: Look): object | undefined {
   const { id, text } = identity;
   const seenId = id === undefined ? undefined : parseRememberedValue(look(id), isSeenId);
@@ -165,7 +166,8 @@ export function recallLeftOut(identity: Identity, look: Look): object | undefine
 }
 
 /**
- * Merges the memories of two processes, or two logins (see {@link Participant.merge}): keeps all messages of one second.
+ * Merges the remembered identifiers of two processes or two logins (see {@link Participant.merge}). Keeps all messages
+ * of one second.
  */
 export function mergeSeen(key: string, { theirs, mine }: Versions): Remembered {
   if (!key.startsWith(textPrefix)) return mine;
@@ -179,7 +181,7 @@ function isSeenAs(message: SeenMessage, { id, text }: Identity): boolean {
   return text !== undefined && findIn([message], { instant: text.instant, ...present({ id }) }) !== undefined;
 }
 
-/** Finds a message among others of its sender and body. Either can be without an identifier. */
+/** Finds a message among messages with the same sender and body. Either message can lack an identifier. */
 function findIn(messages: readonly SeenMessage[], { instant, id }: SeenMessage): SeenMessage | undefined {
   return messages.find(
     (one) => isSameInstant(one.instant, instant) && (one.id === undefined || id === undefined || one.id === id),
@@ -203,7 +205,7 @@ function parseInstant(date: unknown): Instant | undefined {
   if (typeof date !== 'string' || !date.trim()) return undefined;
   const ms = readInstant(date) ?? Date.parse(date.trim());
   if (!Number.isNaN(ms)) return { ms, exact: /:\d\d[.,]\d/.test(date) };
-  // An unreadable date still tells two messages apart.
+  // Even an unreadable date tells two messages apart.
   return { ms: hash('sha256', date.trim(), 'buffer').readUIntBE(0, 6), exact: true };
 }
 

@@ -17,51 +17,51 @@ export type { Arrival } from './accept';
 
 /** Dependencies of an {@link Inbox}. */
 export interface InboxOptions extends Pick<InboxParts, 'journal' | 'clock' | 'dedupe' | 'dedupeMs' | 'correlator'> {
-  /** Reads an opt-out or an opt-in. Absent: the account has no list of opted-out numbers. */
+  /** Reads an opt-out or an opt-in from a record. Absent: the account has no list of opted-out numbers. */
   consentOf?(event: RecordOfKind): Consent | undefined;
-  /** A node threw when it got entries. */
+  /** Called if a node threw an error while it received entries. */
   onFault(error: unknown): void;
   /** Counters of received records. */
   counts: ReceiveCounts;
-  /** The oldest unhandled record was dropped, because there are too many. */
+  /** Called if the oldest unhandled record was dropped, because there are too many. */
   onDeadLettersFull(): void;
   /** Whether a kind is polled, even if no node receives it. */
   isPolled(kind: Kind): boolean;
-  /** No node receives a kind: its records are unhandled from now on. */
+  /** Called if no node receives a kind. Its records become unhandled from now on. */
   onUntaken(kind: Kind): void;
 }
 
-/** Numbers of messages. */
+/** Counts of records. */
 export interface ReceiveCounts {
   received: number;
   statuses: number;
-  /** Records that had been received before. */
+  /** Records that were received before. */
   duplicates: number;
   redelivered: number;
   unhandled: number;
 }
 
-/** If the store does not answer within this time, records are delivered without a match. */
+/** If the store does not answer within this time, records are delivered without being matched. */
 const maxMatchWaitMs = 60_000;
 
-/** Records accepted in one step. */
+/** Maximum number of records accepted in one step. */
 const maxPieceSize = 500;
 
-/** Numbers of waiting records. */
+/** Counts of waiting records. */
 export interface InboxState {
   undelivered: number;
-  /** When the oldest undelivered record came, in ms since 1970. */
+  /** When the oldest undelivered record arrived, in ms since 1970. */
   oldestAt?: number;
-  /** Records that no flow took, which a user can decide about. */
+  /** Records that no flow acknowledged, and that a user can decide about. */
   unhandled: number;
 }
 
 /**
- * Owns each record, polled or called back, from the moment it is stored until every node that it is for has taken it.
+ * Owns each polled or called-back record from the moment it is stored until every receiving node has acknowledged it.
  * Recognises duplicates.
  *
- * A record is in the store before a node gets it. While the store fails, polled records are delivered anyway, because
- * the service has forgotten them, and called-back records are refused, because the service calls again.
+ * A record is stored before a node gets it. If the store fails, polled records are still delivered, because the service
+ * does not return them again. Called-back records are refused, because the service repeats the callback.
  */
 export class Inbox {
   readonly journal: Journal;
@@ -80,7 +80,7 @@ export class Inbox {
     this.journal.join('deadLetter', this.deadLetters.createParticipant());
   }
 
-  /** Names of the nodes and kinds that this process can claim for, as in `Item.subscribers`. */
+  /** Names of the nodes and kinds whose items this process can claim, as in `Item.subscribers`. */
   get wanted(): readonly string[] {
     return this.#context.subscribers.wanted;
   }
@@ -107,35 +107,36 @@ export class Inbox {
     this.deadLetters.giveUnreceived();
   }
 
-  /** Removes a node from a channel. Entries that it has not taken wait for it, or for other nodes. */
+  /** Removes a node from a channel. Entries that it has not acknowledged wait for it, or for other nodes. */
   detach<C extends Channel>(channel: C, subscriber: InboxSubscriber<KindOn<C>>): void {
     this.#context.subscribers.detach(channel, subscriber);
   }
 
   /**
-   * Stores records and gives the new ones to their nodes. Resolves when they are stored, in the order of `records`.
+   * Stores records and delivers the new ones to their nodes. Resolves when they are stored, with verdicts in the order
+   * of `records`.
    *
-   * @param onHeld called if a crash cannot lose the records any longer, before they are stored
+   * @param onHeld called before the records are stored, once a crash can no longer lose them
    * @throws SmsError `SMS_STORE` for a callback if the store cannot keep it, or is closed
    */
   async accept(arrival: Arrival, { onHeld }: Pick<Partial<PollEvents>, 'onHeld'> = {}): Promise<Verdict[]> {
     const { kind, via, records } = arrival;
     const { journal, subscribers } = this.#context;
-    // The service has forgotten a polled record. A commit takes its time, and a crash must not lose the answer.
+    // The service does not return a polled record again, so a crash during the commit must not lose the answer.
     const hold = via === 'poll' ? journal.hold(JSON.stringify({ kind, records })) : undefined;
     if (hold) onHeld?.();
     const verdicts =
       via === 'callback' || records.length <= maxPieceSize
         ? await this.#acceptPiece({ ...arrival, hold })
         : await this.#acceptInPieces({ ...arrival, hold });
-    // The loop asks for no more until nodes have these: further records would wait in memory.
+    // Delays the next poll until nodes have received these records, because further records would fill the memory.
     if (via === 'poll' && records.length > 1) await subscribers.given;
     return verdicts;
   }
 
   /**
-   * Accepts an answer that would stall the event loop piece by piece, and gives it to the nodes as one: a node may want
-   * outgoing messages as one list.
+   * Accepts a large answer piece by piece, so that it does not block the event loop. Delivers it as a whole, because a
+   * node might want outgoing messages as one list.
    */
   async #acceptInPieces(arrival: Arrival): Promise<Verdict[]> {
     const verdicts: Verdict[] = [];
@@ -162,7 +163,7 @@ export class Inbox {
     return verdicts;
   }
 
-  /** A node has taken an entry. The inbox forgets the entry when every node has. */
+  /** Records that a node has acknowledged an entry. Once every node has, the inbox forgets the entry. */
   done(entry: Entry, subscriber: InboxSubscriber): void {
     const pending = this.#context.entries.get(entry.id);
     if (!pending?.pendingFor.delete(subscriber.id)) return;
@@ -170,7 +171,7 @@ export class Inbox {
     if (pending.pendingFor.size === 0) settle(this.#context, pending);
   }
 
-  /** The flow of a node did not acknowledge an entry: it becomes unhandled. */
+  /** Makes an entry unhandled, because the flow of a node did not acknowledge it. */
   giveUp(entry: Entry, subscriber: InboxSubscriber): void {
     if (!this.#context.entries.get(entry.id)?.pendingFor.has(subscriber.id)) return;
     this.counts.unhandled++;
@@ -178,7 +179,7 @@ export class Inbox {
     this.done(entry, subscriber);
   }
 
-  /** Writes down that an entry is sent into the flow of a node once more than any number that was written before. */
+  /** Stores the attempt number of an entry, if it is higher than the stored number. */
   countAttempt(entry: Entry, attempt: number, node: string): void {
     const { id } = entry;
     const { entries, run } = this.#context;
@@ -189,7 +190,7 @@ export class Inbox {
     entry.attempts = Math.max(entry.attempts, attempt);
     run(
       createChange((changes) => {
-        // Every node might have taken it by then.
+        // By then, every node might have acknowledged the entry.
         if (!entries.has(id) || changes.drop.has(id)) return;
         const counted = { ...currentEntry(entry, changes), attempts: entry.attempts, attemptsOf: entry.attemptsOf };
         keepItem(changes, counted);
@@ -214,7 +215,7 @@ export class Inbox {
     const entries = new Map<string, Pending>();
     const run: InboxParts['run'] = (step) => {
       journal.run(step).catch((error: unknown) => {
-        // The journal reports itself that the store fails.
+        // The journal itself reports that the store fails.
         if (!isSmsError(error, 'SMS_STORE')) onFault(error);
       });
     };
@@ -245,7 +246,7 @@ export class Inbox {
   }
 }
 
-/** Resumes the entries of an earlier process, and claims those of a dead process. */
+/** Resumes the entries of an earlier process, and claims the entries of a dead process. */
 function createInboxParticipant(context: InboxContext, wanted: Participant['wanted']): Participant {
   const { entries, subscribers, run } = context;
   return {
@@ -256,7 +257,7 @@ function createInboxParticipant(context: InboxContext, wanted: Participant['want
         if (!isEntry(entry) || entries.has(entry.id)) continue;
         const pending = new Pending(entry);
         entries.set(entry.id, pending);
-        // The other participants find their items first, which the entry might answer.
+        // Waits until the other participants have found the items that the entry might answer.
         if (entry.isHeldBack) run({ whileFailing: 'apply', decide: () => () => holdBack(context, pending) });
       }
       if (items.length > 0) subscribers.found();

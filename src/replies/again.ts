@@ -5,20 +5,20 @@ import { type AnswerChoice, findAnswer } from './answers';
 import type { FollowUpBook } from './follow-up-book';
 import type { ReplyRequest } from './reply-request';
 
-/** The message that follows an unclear reply, without its recipient. */
+/** The message that follows an unclear reply (*again*), without its recipient. */
 export interface AgainTemplate extends CheckedDraft {
   options: SendOptions;
-  /** Whether each such message gets a UUID of its own. */
+  /** Whether each such message gets its own UUID. */
   hasOwnId: boolean;
 }
 
-/** Which replies to a message are answers, and which message follows an unclear reply. */
+/** The replies to a message that count as answers, and the message that follows an unclear reply. */
 interface AnswerRules {
   answers: readonly AnswerChoice[];
   again?: AgainTemplate;
 }
 
-/** A group can have more handsets than a message has recipients. Beyond this number no handset gets `again`. */
+/** A group can have more handsets than a message has recipients. Further handsets get no `again`. */
 const maxAgainPerRequest = 10_000;
 
 const rulesPrefix = 'answers:';
@@ -79,14 +79,14 @@ export function withUnclear(request: ReplyRequest, body: string, handsets: reado
   return { ...request, unclear: body, againTo: [...againTo, ...added], againDue: [...againDue, ...added] };
 }
 
-/** Records that the message `again` needs no further try to a handset. */
+/** Records that the message `again` to a handset needs no further try. */
 export function withoutDue(request: ReplyRequest, handset: string): ReplyRequest {
   return { ...request, againDue: request.againDue?.filter((one) => one !== handset) ?? [] };
 }
 
 /**
- * Records that a message `again` is stored or leaves, in the same commit, so that a crash neither loses the message nor
- * repeats it. Returns the effect.
+ * Records, in the same commit, that a message `again` is stored or sent. So a crash neither loses nor repeats the
+ * message. Returns the effect.
  */
 export function takeAgain({ again, message }: Text, followUps: FollowUpBook, changes: Changes): () => void {
   const [handset = ''] = message.to;

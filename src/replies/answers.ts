@@ -2,7 +2,7 @@ import { normaliseWord } from '../consent/words';
 import { SmsError } from '../errors';
 import { isBlank } from '../wire/fields';
 
-/** An answer that a reply can give, with the words or phrases that stand for it. */
+/** An answer that a reply can give, with the words or phrases that express it. */
 export interface AnswerChoice {
   value: string;
   words: readonly string[];
@@ -59,7 +59,7 @@ export function findAnswer(answers: readonly AnswerChoice[], body: string): stri
   return answers.find(({ words }) => words.some((word) => formatWord(word) === reply))?.value;
 }
 
-/** The form in which words are compared. A word without letters and digits, such as 👍, stays as it is. */
+/** Returns the form in which words are compared. A word without letters and digits, such as 👍, does not change. */
 function formatWord(word: string): string {
   return normaliseWord(word) || word.trim();
 }

@@ -23,7 +23,7 @@ export class NodeCounts {
   }
 }
 
-/** The follow-ups of this process that have not entered the flow, by id, by message and, for reports, by reference. */
+/** The follow-ups of this process that the flow has not received, by id, by message and, for reports, by reference. */
 export class FollowUpBook {
   /** Follow-ups of each node that have no result yet. */
   readonly open: Readonly<Record<FollowUp['kind'], NodeCounts>> = {
@@ -31,7 +31,7 @@ export class FollowUpBook {
     report: new NodeCounts(),
   };
   readonly #followUps = new Map<string, FollowUp>();
-  /** Ids of follow-ups by message; ids of reports by reference too, which never equals the id of a message. */
+  /** Ids of follow-ups by message. Ids of reports also by reference, which never equals the id of a message. */
   readonly #ids = new Map<string, Set<string>>();
   readonly #onCount: (node: string, kind: FollowUp['kind']) => void;
 
@@ -52,7 +52,10 @@ export class FollowUpBook {
     return this.#followUps.values();
   }
 
-  /** The follow-ups of a message; or, by the reference of messages, the reports that a status of them can end. */
+  /**
+   * Returns the follow-ups of a message. For a reference, returns the reports that a status with this reference can
+   * end.
+   */
   of(textOrReference: string): FollowUp[] {
     return [...(this.#ids.get(textOrReference) ?? [])].flatMap((id) => this.get(id) ?? []);
   }
@@ -82,7 +85,9 @@ export class FollowUpBook {
     this.#count(followUp, -countOpen(followUp));
   }
 
-  /** Forgets all at once, because 100,000 single deletions would block the event loop for most of a second. */
+  /**
+   * Removes all follow-ups in one go, because 100,000 single deletions would block the event loop for most of a second.
+   */
   clear(): void {
     const nodes = new Set([...this.values()].map(({ node }) => node));
     this.#followUps.clear();

@@ -3,12 +3,12 @@ import type { Text } from '../outbox/text';
 import { normaliseRecipient } from '../wire/fields';
 import { type RecordKeys, referenceOf } from './sent-index';
 
-/** How long a reply is held back for the outcome of a message (§4b). */
+/** Maximum time for which a reply waits for the outcome of a message (§4b). */
 const maxHeldBackMs = 60_000;
 
 /**
- * Messages with reply requests that have left and whose outcome is not known yet. A reply waits for that outcome, because
- * it is an answer only if the message was accepted.
+ * Sent messages with reply requests whose outcome is not known yet. A reply waits for that outcome, because the reply
+ * is an answer only if the service accepted the message.
  */
 export class MessagesInTransit {
   readonly #clock: Clock;
@@ -21,7 +21,7 @@ export class MessagesInTransit {
     this.#clock = clock;
   }
 
-  /** Adds a message that leaves. */
+  /** Adds a message that is being sent. */
   add({ id, message, options }: Text): void {
     if (options.waitMs === undefined || this.#messages.has(id)) return;
     const end = new AbortController();
@@ -45,8 +45,8 @@ export class MessagesInTransit {
   }
 
   /**
-   * Resolves when the outcome of each message is known that a reply can answer, or 60 s after the message left. `undefined`
-   * if no outcome is missing.
+   * Resolves when the outcomes of all messages that a reply can answer are known, at the latest 60 s after they were
+   * sent. `undefined` if all outcomes are known.
    */
   outcomesFor({ reference }: RecordKeys, handset: unknown): Promise<void> | undefined {
     const msisdn = normaliseRecipient(handset);

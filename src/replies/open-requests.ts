@@ -2,33 +2,33 @@ import { type Changes, type Duration, digest, type Look, parseRememberedValue, t
 import { normaliseRecipient } from '../wire/fields';
 import type { ReplyRequest } from './reply-request';
 
-/** Stands in the store while a reply request is open, so that the account that reads a reply finds the request. */
+/** Stored while a reply request is open, so that the account that reads a reply finds the request. */
 export interface OpenRequest {
   id: string;
   /** Whether only some replies are answers. */
   hasAnswers?: true;
-  /** The outcome of the message is not known yet: only a reply with the messageId belongs to the request. */
+  /** The outcome of the message is not known yet. Only a reply with the messageId belongs to the request. */
   isPending?: true;
-  /** The outcome stays unknown until a user decides, if ever: a reply is an ordinary message, too. */
+  /** The outcome stays unknown unless a user decides. Until then, a reply is also delivered as an ordinary message. */
   isUndecided?: true;
-  /** The first final status of the handset was `RCV`, so that later statuses count no longer. */
+  /** The first final status of the handset was `RCV`. Later statuses no longer count. */
   isReceived?: true;
 }
 
-/** An open request, and the key under which it stands. */
+/** An open request with its key. */
 export type FoundRequest = OpenRequest & { key: string };
 
-/** A message `again` leads to the request of the message before it. */
+/** Leads from a message `again` to the request of the message before it. */
 interface Alias {
   aliasOf: string;
 }
 
-/** More messages with one messageId to one handset are not told apart. */
+/** If more messages than this go to one handset with the same messageId, replies to them are not told apart. */
 const maxPerKey = 50;
 
 const requestPrefix = 'request:';
 
-/** Stands for a recipient or a sender in keys. */
+/** Returns the digest of a recipient or a sender for use in keys. */
 export function recipientDigest(recipient: unknown): string {
   return digest(normaliseRecipient(recipient));
 }
@@ -39,7 +39,7 @@ export function requestKey(reference: string, recipient: string): string {
 }
 
 /**
- * Opens requests to replies. An open request keeps the state of its handset.
+ * Opens reply requests in the store. An open request keeps the state of its handset.
  *
  * @param opening duration, and the messages whose outcome is not known yet
  */
@@ -58,7 +58,7 @@ export function openRequests(
   }
 }
 
-/** Opens a request to replies to a message `again`, for as long as the request is open. */
+/** Lets replies to a message `again` find the request, as long as the request is open. */
 export function openAlias(
   { reference, recipient }: Pick<ReplyRequest, 'reference' | 'recipient'>,
   key: string,
@@ -70,9 +70,9 @@ export function openAlias(
 }
 
 /**
- * Closes a request to replies.
+ * Closes a reply request in the store.
  *
- * @param mayBeDecided keeps the request, because a user can choose `markSent`
+ * @param mayBeDecided keeps the request, because a user can still choose `markSent`
  */
 export function closeRequest(request: ReplyRequest, look: Look, changes: Changes, mayBeDecided = false): void {
   const key = requestKey(request.reference, recipientDigest(request.recipient));
@@ -90,7 +90,7 @@ export function closeRequest(request: ReplyRequest, look: Look, changes: Changes
     );
 }
 
-/** Removes an open request. Other messages with its messageId stay open. */
+/** Removes an open request. Other requests with the same messageId stay open. */
 export function removeRequest({ id, key }: FoundRequest, look: Look, changes: Changes): void {
   const remembered = look(key);
   const left = parseRequests(remembered).filter((one) => one.id !== id);
@@ -110,7 +110,7 @@ export function noteReceived({ id, key }: FoundRequest, look: Look, changes: Cha
 }
 
 /**
- * Finds the open request of a handset: the latest whose message is known to be accepted, or else the latest.
+ * Finds the open request of a handset: the latest whose message is known to be accepted, otherwise the latest.
  *
  * @param recipient see {@link recipientDigest}
  */
@@ -120,7 +120,7 @@ export function findRequest(reference: string, recipient: string, look: Look): F
   return alias ? findUnder(alias.aliasOf, look) : findUnder(key, look);
 }
 
-/** As {@link findRequest}, but a message `again` has no request of its own. */
+/** Like {@link findRequest}, but finds nothing for a message `again`, which has no request of its own. */
 export function findOwnRequest(reference: string, recipient: string, look: Look): FoundRequest | undefined {
   return findUnder(requestKey(reference, recipient), look);
 }

@@ -23,39 +23,39 @@ export interface RepliesOptions {
   handlerOf(node: string): SendHandler | undefined;
   /** Gets every record, as evidence for messages with an unknown outcome. */
   reconciliations: Pick<Reconciliations, 'observe' | 'wants'>;
-  /** Data that nodes attached to their messages, by id of the message. */
+  /** Data that nodes attached to their messages, by message id. */
   origins: Map<string, unknown>;
-  /** A node that is no longer deployed loses a follow-up. */
+  /** Called if a follow-up is dropped because its node is no longer deployed. */
   onAbandoned(node: string): void;
-  /** A reply request has handsets that are to get the message `again`. */
+  /** Called if handsets of a reply request must get the message `again`. */
   onAgainDue(request: ReplyRequest): void;
-  /** A node has thrown. */
+  /** Called if a node threw an error. */
   onFault(error: unknown): void;
 }
 
-/** How long after a start an overdue follow-up waits for the replies or statuses that the service still has. */
+/** After a start, an overdue follow-up waits at most this long for replies or statuses that the service still has. */
 const readFirstMs = 60_000;
 const collectIntervalMs = 500;
 
-/** Follow-ups that are collected from other instances at a time. */
+/** Maximum number of follow-ups for which results of other instances are collected at a time. */
 const maxCollected = 1_000;
 
 /**
- * Matches records to messages within the step that accepts the records, and waits for the answers of reply requests and
- * the statuses of reports. Each follow-up enters the flow at least once, after the outcome of its message.
+ * Matches records with messages within the step that accepts the records, and waits for replies and final statuses.
+ * Each follow-up enters the flow at least once, after the outcome of its message.
  */
 export class Replies {
   readonly #options: RepliesOptions;
-  /** Sends the follow-ups that have ended into the flow. */
+  /** Delivers ended follow-ups to the flow. */
   readonly redelivery: Redelivery<FollowUp>;
   /** The deadlines of open follow-ups. */
   readonly #deadlines: DueTimes;
-  /** Ids of follow-ups whose time is up, while the service can still have a reply or a status from before. */
+  /** Ids of follow-ups whose time is up. The service might still have an earlier reply or status for them. */
   readonly #overdue = new Set<string>();
   /** Set while the account reads the replies that the service still has. */
   readonly #readingFirst = new Map<Kind, { timer: Timer; since: number }>();
   #collecting: Timer | undefined;
-  /** Number of open follow-ups that were collected in this round. */
+  /** Number of open follow-ups that this round has collected. */
   #collected = 0;
 
   constructor(options: RepliesOptions) {
@@ -66,7 +66,7 @@ export class Replies {
       ...options,
       items: ledger.followUps,
       handlerOf: ({ text, node }) => (ledger.messages.isOutcomeComing(text) ? undefined : handlerOf(node)),
-      // The node can be about to be deployed.
+      // The node might be deployed soon.
       patienceMs: (followUp) => Math.max(longestDeploymentMs, remainingMs(followUp, clock, followUpGraceMs)),
       tell: async (handler, followUp, mayBeKnown) => {
         const { text, messageId } = followUp;
@@ -85,13 +85,13 @@ export class Replies {
     });
   }
 
-  /** Begins the wait for the follow-ups of a message whose outcome has entered the flow. */
+  /** Starts the wait for the follow-ups of a message whose outcome has entered the flow. */
   begin(text: string): void {
     const { followUps } = this.#options.ledger;
     if (followUps.size === 0) return;
     const ofText = followUps.of(text);
     for (const followUp of ofText) {
-      // The message was not accepted: its mark was found in a store that had seemed to fail.
+      // The message was not accepted. Its follow-up was found in a store that had seemed to fail.
       if (followUp.askedAt === undefined) void this.#drop(followUp);
       else if (followUp.result) void this.redelivery.deliver(followUp, false);
       else this.#await(followUp);
@@ -104,7 +104,8 @@ export class Replies {
   resume(found: readonly FollowUp[]): void {
     const { clock, ledger, origins } = this.#options;
     if (ledger.isClosed) return;
-    // A message that is in no store is known by its origin alone. The flow has the outcome of an undecided message.
+    // A message that is not stored is known only by its origin. The flow already has the outcome of an undecided
+    // message.
     const isUnderWay = ({ text: id }: FollowUp) => {
       const text = ledger.messages.get(id);
       return text ? text.state !== 'uncertain' : origins.get(id) !== undefined;
@@ -114,7 +115,7 @@ export class Replies {
         this.#stopWaiting(followUp.id);
         if (followUp.askedAt !== undefined || !isUnderWay(followUp)) void this.redelivery.deliver(followUp, true);
       } else if (followUp.askedAt === undefined) {
-        // While the message is under way, its outcome decides.
+        // While the message is under way, its outcome decides about the follow-up.
         if (!isUnderWay(followUp)) void this.#drop(followUp);
       } else {
         const kind = awaitedKindOf[followUp.kind];
@@ -175,7 +176,7 @@ export class Replies {
     const found = match(passing.kind, passing.record, keys, look);
     if (!found) return passing;
     const { request, sent, knownUntil } = found;
-    // A reply request can outlive the time for which its message is known.
+    // A reply request can stay open longer than its message is remembered.
     if (!request && knownUntil <= clock.now()) return passing;
     const record = { ...passing.record, sent };
     if (!request) return { record };
@@ -197,7 +198,7 @@ export class Replies {
   ): { record: IncomingRecord; changed?: ReplyRequest | undefined } {
     const { clock, ledger } = this.#options;
     const own = this.#own(request, changes);
-    // In a store of this process alone, another process can no longer have the request.
+    // If the store belongs to this process alone, no other process can have the request.
     const isAwaited = own !== undefined || (ledger.journal.isShared && !request.isUndecided);
     const awaited: IncomingRecord = isAwaited ? { ...record, awaited: true } : record;
     const answer = request.hasAnswers ? readAnswer(textOfRequest(request.id), record.body, look) : undefined;
@@ -217,7 +218,7 @@ export class Replies {
     return { record: awaited, changed };
   }
 
-  /** Ends a request in the step that accepts a record. Returns the request if this process has it. */
+  /** Ends a request within the step that accepts a record. Returns the request if it belongs to this process. */
   #endWith(result: ReplyResult, request: FoundRequest, look: Look, changes: Changes): ReplyRequest | undefined {
     const own = this.#own(request, changes);
     removeRequest(request, look, changes);
@@ -232,7 +233,7 @@ export class Replies {
     return known?.kind === 'replyRequest' && !isUndecided ? latest(known, changes) : undefined;
   }
 
-  /** The service has no more replies, or statuses, for now: overdue follow-ups end. */
+  /** Ends overdue follow-ups, because the service has no more replies or statuses for now. */
   onDrained(kind: Kind): void {
     const { clock, ledger } = this.#options;
     this.#readingFirst.get(kind)?.timer.cancel();
@@ -251,7 +252,7 @@ export class Replies {
     return journal.run(createReading('postpone', (look) => readAgainTemplate(text, look)));
   }
 
-  /** The message `again` needs no further try to a handset: it has left, or was refused. */
+  /** Records that the message `again` to a handset was sent or refused and needs no further try. */
   async againEnded(id: string, handset: string): Promise<void> {
     const { journal, followUps } = this.#options.ledger;
     const followUp = followUps.get(id);
@@ -269,7 +270,7 @@ export class Replies {
     });
   }
 
-  /** A changed reply request, or an ended follow-up, is written. */
+  /** Called after a changed reply request or an ended follow-up is written. */
   #onChanged(changed: FollowUp): void {
     const { followUps } = this.#options.ledger;
     const former = followUps.get(changed.id);
@@ -283,7 +284,7 @@ export class Replies {
     } else if (hasBegun) this.#sendAgain(changed);
   }
 
-  /** A node begins to send: the messages `again` leave for which it was missing. */
+  /** Called when a node starts to send. Sends its messages `again` that waited for the node. */
   nodeAttached(node: string): void {
     const { replyRequest } = this.#options.ledger.followUps.open;
     if (replyRequest.of(node) === 0) return;
@@ -326,14 +327,14 @@ export class Replies {
   }
 
   /**
-   * Ends the follow-ups whose replies or statuses are complete, here or on other instances. If their time is up, ends
-   * all of them. If the store fails, the step waits for it.
+   * Ends the follow-ups whose replies or statuses are complete, here or on other instances. If `isOver`, ends all of
+   * them. If the store fails, the step waits for the store.
    */
   async #end(followUps: readonly FollowUp[], isOver = false): Promise<void> {
     const { journal, followUps: known } = this.#options.ledger;
     const open = followUps.filter(({ result }) => !result);
     if (open.length === 0) return;
-    // The journal reports a failure of the store itself.
+    // The journal itself reports a failure of the store.
     const changed = await journal.run(endFollowUps(open, known, isOver)).catch(() => []);
     for (const one of changed) this.#onChanged(one);
   }
@@ -365,7 +366,8 @@ export class Replies {
 }
 
 /**
- * The rest of a wait, in ms: never more than the whole, because the clock can have been set before this process began.
+ * Returns the rest of a wait, in ms. Never more than the whole wait, because the clock might have been set before this
+ * process started.
  *
  * @param graceMs how long a follow-up stays after its time
  */

@@ -38,15 +38,15 @@ export interface ReplyRequest extends Awaiting {
   recipient: string;
   /** Start of the wait, in ms. Absent until the outcome of the message is known. */
   askedAt?: number;
-  /** Set until the flow has it. */
+  /** Present until the flow has received it. */
   result?: ReplyResult;
   /** Whether only some replies are answers; see `answers.ts`. */
   hasAnswers?: true;
-  /** Body of the last reply that was none of the answers. */
+  /** Body of the last reply that matched no answer. */
   unclear?: string;
-  /** Handsets that got the message `again`, or are to get it. */
+  /** Handsets that got the message `again`, or will get it. */
   againTo?: readonly string[];
-  /** Handsets among them to which it has not left yet. */
+  /** Those of `againTo` to which the message `again` was not sent yet. */
   againDue?: readonly string[];
 }
 
@@ -56,7 +56,7 @@ export interface Report extends Awaiting {
   /** Recipients that accepted the message. */
   recipients: readonly string[];
   askedAt: number;
-  /** The statuses at the end of the wait. Set until the flow has the report. */
+  /** The statuses at the end of the wait. Present until the flow has received the report. */
   result?: { statuses: Statuses };
 }
 
@@ -74,17 +74,17 @@ export const awaitedKindOf: Readonly<Record<FollowUp['kind'], AwaitedKind>> = {
   report: 'status',
 };
 
-/** How long a follow-up stays after its time if its node is not deployed. */
+/** How long a follow-up stays after its deadline if its node is not deployed. */
 export const followUpGraceMs = 7 * 24 * 3_600_000;
 
 const flowMessagePrefix = `${unsweptPrefix}flowMessage:`;
 
-/** The key of the flow message that brought a message. */
+/** Returns the key of the flow message from which a message was sent. */
 export function flowMessageKey(text: string): string {
   return flowMessagePrefix + text;
 }
 
-/** Stores the flow message of a message for the message and its follow-ups, until the last of them ends. */
+/** Stores the flow message of a message until the last follow-up of the message ends. */
 export function keepFlowMessage(
   { id, flowMessage }: { id: string; flowMessage?: string },
   at: number,

@@ -25,7 +25,7 @@ interface LeftReply {
 
 const replyPrefix = 'reply:';
 
-/** The key under which an instance stores a reply for a reply request of another instance. */
+/** Returns the key under which an instance stores a reply to a reply request of another instance. */
 export function replyKey(request: string): string {
   return replyPrefix + request;
 }
@@ -34,12 +34,12 @@ export function readLeft(request: string, look: Look): LeftReply {
   return parseRememberedValue(look(replyKey(request)), isLeftReply) ?? {};
 }
 
-/** Leaves a result. The request is closed in the same commit, so no second result comes. */
+/** Stores a result for another instance. The same commit closes the request, so that no second result follows. */
 export function leaveResult(request: string, result: ReplyResult, at: number, changes: Changes): void {
   leave(request, { result }, at, changes);
 }
 
-/** Leaves an unclear reply, unless a result was left before. */
+/** Stores an unclear reply for another instance, unless a result is already stored. */
 export function leaveUnclear(
   request: string,
   { body, handset, at }: { body: string; handset: string | undefined; at: number },
@@ -56,7 +56,7 @@ function leave(request: string, left: LeftReply, at: number, changes: Changes): 
   changes.remember.set(replyKey(request), { at, forMs: followUpGraceMs, value: JSON.stringify(left) });
 }
 
-/** Reply requests without a reply, here or on another instance, at the time of the commit. */
+/** Returns the reply requests that have no reply, here or on another instance, at the time of the commit. */
 export function unanswered(requests: readonly ReplyRequest[], look: Look, changes: Changes): ReplyRequest[] {
   for (const { id } of requests) changes.compare.add(replyKey(id));
   return requests.filter(({ id, result }) => result === undefined && readLeft(id, look).result === undefined);
@@ -69,13 +69,13 @@ function isLeftReply(value: unknown): value is LeftReply {
   return typeof reason === 'string' || (typeof reply === 'object' && reply !== null);
 }
 
-/** The ids of the reply requests of a message, by the positions of its recipients. */
+/** Returns a function that gives the id of a recipient's reply request, by the recipient's position in the message. */
 function requestIds({ id, message }: Text): (recipient: string) => string {
   const places = new Map(message.to.map((recipient, index) => [recipient, index]));
   return (recipient) => `${id}-${places.get(recipient)}`;
 }
 
-/** The message of a reply request. */
+/** Returns the id of the message of a reply request. */
 export function textOfRequest(request: string): string {
   return request.slice(0, request.lastIndexOf('-'));
 }
@@ -94,12 +94,12 @@ function commonOf(text: Text, { reference, messageId }: Pick<SentKeys, 'referenc
   };
 }
 
-/** A follow-up as the steps before this one in the same commit leave it. */
+/** Returns a follow-up with the changes of earlier steps in the same commit. */
 export function latest<One extends FollowUp>(followUp: One, changes: Changes): One {
   return (changes.keep.get(followUp.id) as One | undefined) ?? followUp;
 }
 
-/** The reply requests of a message, as the steps before this one in the same commit leave them. */
+/** Returns the reply requests of a message, with the changes of earlier steps in the same commit. */
 export function requestsOf(text: Text, known: Pick<FollowUpBook, 'get'>, changes: Changes): ReplyRequest[] {
   if (text.options.waitMs === undefined) return [];
   return text.message.to
@@ -107,7 +107,10 @@ export function requestsOf(text: Text, known: Pick<FollowUpBook, 'get'>, changes
     .flatMap((id) => ((changes.keep.get(id) ?? known.get(id)) as ReplyRequest | undefined) ?? []);
 }
 
-/** The reply requests of recipients: the existing ones, and new ones. A recipient that has answered gets no new one. */
+/**
+ * Returns the reply requests of recipients: the existing ones, and new ones. Recipients that have answered get no new
+ * request.
+ */
 export function createRequests(
   text: Text,
   keys: SentKeys,
@@ -126,8 +129,8 @@ export function createRequests(
 }
 
 /**
- * The reply requests that begin when the outcome of a message is known: one for each recipient that is not known to
- * have failed, although evidence might not cover it. The request of a recipient that failed ends at once.
+ * Creates the reply requests that begin when the outcome of a message is known. Each recipient gets one unless it is
+ * known to have failed. The request of a failed recipient ends immediately.
  */
 export function beginRequests(
   text: Text,
@@ -149,7 +152,7 @@ export function beginRequests(
   return { begun: begun.map((request) => ({ ...request, askedAt: now })), failed };
 }
 
-/** Stores a report to come, with the flow message. */
+/** Stores a report that waits for its statuses, with the flow message. */
 export function beginReport(text: Text, sent: Sent, memory: Memory, changes: Changes): Report {
   const { id, message, options } = text;
   const messageId = message.messageId ?? sent.messageId;
@@ -161,7 +164,7 @@ export function beginReport(text: Text, sent: Sent, memory: Memory, changes: Cha
   return report;
 }
 
-/** Takes the reply that another instance stored for a reply request. */
+/** Returns a reply request with the reply that another instance stored for it, and removes the stored reply. */
 export function takeLeft(request: ReplyRequest, look: Look, changes: Changes): ReplyRequest {
   const { result, unclear } = readLeft(request.id, look);
   if (!result && !unclear) return request;
@@ -171,10 +174,10 @@ export function takeLeft(request: ReplyRequest, look: Look, changes: Changes): R
 }
 
 /**
- * Ends the reply requests of a message that is not known to be accepted. A recipient whose reply has come did get the
+ * Ends the reply requests of a message that is not known to be accepted. A recipient that has replied did get the
  * message, so its request ends with the reply.
  *
- * @param mayBeDecided a user can still say that the message has arrived: a reply is left until then
+ * @param mayBeDecided a user can still say that the message has arrived; until then, a stored reply stays
  */
 export function endUnaccepted(
   requests: readonly ReplyRequest[],
@@ -205,10 +208,11 @@ export function dropRequests(
 }
 
 /**
- * Ends reply requests with the replies that other instances have left, and reports whose statuses are complete. Nothing
- * ends while the store fails, because a reply could still come after a crash. Results in the changed follow-ups.
+ * Ends reply requests with the replies that other instances stored, and reports whose statuses are complete. Ends
+ * nothing while the store fails, because a reply could still arrive after a crash. The result contains the changed
+ * follow-ups.
  *
- * @param isOver the time of the follow-ups is up: all of them end
+ * @param isOver whether the time of the follow-ups is up; if so, all of them end
  */
 export function endFollowUps(
   followUps: readonly FollowUp[],
@@ -229,12 +233,12 @@ export function endFollowUps(
           if (statuses) changed.push({ ...current, result: { statuses } });
           continue;
         }
-        // The handset might have got so many messages since that only this key leads to the reply.
+        // If the handset got many messages since then, only this key still leads to the reply.
         const taken = takeLeft(current, look, changes);
         if (current.result) continue;
         const ended = taken.result || !isOver ? taken : { ...taken, result: createTimeout(taken) };
         if (ended === current) continue;
-        // The request can be open again here, if its message has left again since another instance read the reply.
+        // The request can be open again here, if its message was sent again after another instance read the reply.
         if (ended.result) closeRequest(current, look, changes);
         changed.push(ended);
       }
@@ -251,11 +255,11 @@ function createTimeout({ unclear }: ReplyRequest): ReplyResult {
 /**
  * Drops a follow-up whose result has entered the flow.
  *
- * @param isLast says whether nothing else needs the flow message
+ * @param isLast says whether no other follow-up needs the flow message
  */
 export function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<void> {
   const unopened = followUp.kind === 'replyRequest' && followUp.askedAt === undefined ? followUp : undefined;
-  // Others that end later can be in a later commit, and a crash can come before it.
+  // Follow-ups that end later can be in a later commit, and a crash can happen before that commit.
   const wasLast = isLast();
   return {
     whileFailing: 'apply',

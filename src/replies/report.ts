@@ -17,22 +17,22 @@ export interface DeliveryReport {
   pending: string[];
 }
 
-/** Handsets per messageId. A group counts as one recipient, so there can be more handsets than recipients. */
+/** Maximum number of handsets per messageId. A group counts as one recipient but can have many handsets. */
 const maxHandsets = 10_000;
 
 const statusesPrefix = 'statuses:';
 
-/** The key of the final statuses of messages with this reference. It exists from the moment at which statuses count. */
+/** Returns the key of the final statuses of messages with this reference. The key exists as soon as statuses count. */
 function statusesKey(reference: string): string {
   return statusesPrefix + reference;
 }
 
-/** The keys that {@link noteStatus} looks at. */
+/** Returns the keys that {@link noteStatus} reads. */
 export function keysOfStatus({ reference }: RecordKeys): string[] {
   return reference === undefined ? [] : [statusesKey(reference)];
 }
 
-/** Statuses of a message count from now on. Statuses of an earlier message with this messageId do not. */
+/** Counts statuses of a message from now on. Statuses of an earlier message with this messageId no longer count. */
 export function expectStatuses(
   { message, options, leftAt }: Text,
   { reference, askedAt, known }: Pick<Report, 'reference' | 'askedAt'> & { known?: FollowUpBook },
@@ -43,7 +43,7 @@ export function expectStatuses(
   const former = look(key);
   const recipients = new Set(leftAt === undefined ? message.to : []);
   const hasItems = ![...recipients].every(isHandset);
-  // Any handset can be of an address-book item, except those that another report waits for.
+  // Any handset can belong to an address-book item, except the handsets that another report waits for.
   const others = new Set(hasItems ? known?.of(reference).flatMap((one) => (one as Report).recipients) : []);
   const isKnown = (msisdn: string) => !recipients.has(msisdn) && (!hasItems || others.has(msisdn));
   const statuses = parse(former).filter(([msisdn]) => isKnown(msisdn));
@@ -76,7 +76,7 @@ export function noteStatus(
   return reference;
 }
 
-/** The statuses with which a report ends now, or `undefined` if statuses are missing and the time is not up. */
+/** Returns the statuses with which a report ends now, or `undefined` if statuses are missing and the time is not up. */
 export function statusesOf(report: Report, isOver: boolean, look: Look): Statuses | undefined {
   const all = parse(look(statusesKey(report.reference)));
   const recipients = new Set(report.recipients);

@@ -25,10 +25,10 @@ import {
 } from './open-requests';
 import { followUpGraceMs, type ReplyRequest } from './reply-request';
 
-/** This key is set as soon as a message was remembered: from then on an incoming record can be a reply. */
+/** Exists as soon as any message is remembered. From then on, an incoming record can be a reply. */
 const sentIndexKey = 'remembers';
 
-/** Notes that messages are remembered. */
+/** Records that messages are remembered. */
 export function noteSentIndex(at: number, look: Look, changes: Changes): void {
   if (!look(sentIndexKey)) changes.remember.set(sentIndexKey, { at, forMs: foreverMs, value: '' });
 }
@@ -37,18 +37,18 @@ export function hasSentIndex(look: Look): boolean {
   return look(sentIndexKey) !== undefined;
 }
 
-/** A remembered message, which stands under its reference. */
+/** A remembered message, stored under its reference. */
 interface StoredText extends Omit<SentText, 'matchedBy'> {
   /** Id of the message. */
   text?: string;
-  /** How long the message is known, in ms, if that is less than its reply requests need. */
+  /** How long the message is remembered, in ms, if its reply requests need more time than that. */
   knownMs?: number;
 }
 
 /** The message that a record answers. */
 export interface Match {
   sent: SentText;
-  /** Until when the message is known to records that answer no open request, in ms. */
+  /** Until when records that answer no open request can be matched to the message, in ms since 1970. */
   knownUntil: number;
   /** The open reply request to which the record belongs. */
   request?: FoundRequest;
@@ -57,20 +57,22 @@ export interface Match {
 const sentPrefix = 'sent:';
 const sentKey = (reference: string) => sentPrefix + reference;
 
-/** Names a message among the remembered ones: by its messageId, or else by its id. */
+/** Returns the name of a remembered message: its messageId, or else its id. */
 export function referenceOf(messageId: string | undefined, text: Pick<Text, 'id'>): string {
   return messageId === undefined ? digest('text', text.id) : digest('messageId', messageId.trim());
 }
 
-/** The keys by which the message is found that a record answers. */
+/** The keys that lead to the message that a record answers. */
 export interface RecordKeys {
-  /** The message that the record names, as {@link referenceOf} does. Absent: the record names none. */
+  /**
+   * The reference of the message that the record names, see {@link referenceOf}. Absent: the record names no message.
+   */
   reference: string | undefined;
-  /** Stands for the sender of the record. */
+  /** Digest of the sender of the record. */
   sender: string;
 }
 
-/** Derives the keys of a record. `default` stands for a message without a messageId (§2.3). */
+/** Derives the keys of a record. `default` is the name of a message without a messageId (§2.3). */
 export function recordKeysOf({ inReplyToId, from }: { inReplyToId?: unknown; from: unknown }): RecordKeys {
   const id = isBlank(inReplyToId) ? 'default' : String(inReplyToId).trim();
   return { sender: recipientDigest(from), reference: id === 'default' ? undefined : digest('messageId', id) };
@@ -115,7 +117,7 @@ function matchByHandset(sender: string, look: Look): Match | undefined {
 function requestOfReply(from: unknown, to: readonly string[], reference: string, look: Look): FoundRequest | undefined {
   const request = findRequest(reference, recipientDigest(from), look);
   if (request || to.includes(normaliseRecipient(from))) return request;
-  // Any other handset can be of an address-book item.
+  // Any other handset can belong to an address-book item.
   for (const item of to) {
     const ofItem = isHandset(item) ? undefined : findRequest(reference, recipientDigest(item), look);
     if (ofItem) return ofItem;
@@ -123,12 +125,12 @@ function requestOfReply(from: unknown, to: readonly string[], reference: string,
   return undefined;
 }
 
-/** A status never ends the request of an address-book item, and statuses of a message `again` count for no request. */
+/** A status never ends the request of an address-book item, and statuses of a message `again` end no request. */
 function requestOfStatus(from: unknown, reference: string, look: Look): FoundRequest | undefined {
   return isHandset(normaliseRecipient(from)) ? findOwnRequest(reference, recipientDigest(from), look) : undefined;
 }
 
-/** A message, and until when it is known, in ms. */
+/** A message, and until when it is remembered, in ms since 1970. */
 type KnownText = StoredText & { knownUntil: number };
 
 function readSent(reference: string, look: Look): KnownText | undefined {
@@ -157,7 +159,9 @@ interface Reference {
   asks?: true;
 }
 
-/** Bounds of the messages of one handset that a reply without a messageId can answer: without and with a reply request. */
+/**
+ * Maximum number of messages per handset that a reply without a messageId can answer: without and with a reply request.
+ */
 const maxMessagesPerHandset = 8;
 const maxRequestsPerHandset = 50;
 
@@ -179,7 +183,10 @@ function isReferences(value: unknown): value is Reference[] {
   );
 }
 
-/** @param references in the order in which the messages left; their times can differ from it, because clocks can be set */
+/**
+ * @param references in the order in which the messages were sent; their times can be out of order, because clocks can
+ * be set
+ */
 function writeReferences(key: string, references: readonly Reference[], changes: Changes): void {
   const asking = references.filter(({ asks }) => asks);
   const others = references.filter(({ asks }) => !asks);
@@ -191,7 +198,7 @@ function writeReferences(key: string, references: readonly Reference[], changes:
   changes.remember.set(key, kept.length === 0 ? undefined : remembered);
 }
 
-/** Forgets a message that was remembered as it left, for the recipients that did not get it. */
+/** Forgets a message for the recipients that did not get it. The message was remembered when it was sent. */
 export function forgetSent(
   { id }: Pick<Text, 'id'>,
   { reference: sent, recipients }: { reference: string; recipients: readonly string[] },
@@ -214,13 +221,13 @@ export interface Memory extends KeyMemory {
   sentMs: number;
 }
 
-/** Says how long a message is remembered that leaves or is accepted now. */
+/** Says how long to remember a message that is sent or accepted now. */
 export function durationOf({ options, again }: Text, { now, sentMs }: Pick<Memory, 'now' | 'sentMs'>): Duration {
   const waitsMs = [options.waitMs, options.reportMs, again?.waitMs].filter((waitMs) => waitMs !== undefined);
   return { at: now, forMs: Math.max(sentMs, ...waitsMs.map((waitMs) => waitMs + followUpGraceMs)) };
 }
 
-/** The keys under which a message is remembered. */
+/** The keys that remember a message. */
 export interface SentKeys {
   messageId: string | undefined;
   /** See {@link referenceOf}. */
@@ -249,7 +256,7 @@ interface Remembering {
   isAccepted: boolean;
 }
 
-/** Remembers a message for the replies and statuses that answer it. */
+/** Remembers a message, so that replies and statuses can be matched to it. */
 export function remember(
   { text, to, keys, open, isAccepted }: Remembering,
   memory: Pick<Memory, 'now' | 'sentMs'>,
@@ -261,7 +268,7 @@ export function remember(
   const { at, forMs } = duration;
   const asked = new Set(text.again ? to : open.map(({ recipient }) => recipient));
   noteSentIndex(at, look, changes);
-  // An earlier message with this messageId stays until the new one is accepted.
+  // An earlier message with this messageId stays remembered until the new one is accepted.
   const former = readSent(reference, look);
   if (isAccepted || !former || former.text === text.id) rememberText({ text, to, keys }, memory, changes);
   for (const [msisdn, key] of handsets) {
@@ -296,7 +303,7 @@ function rememberText(
   changes.remember.set(sentKey(reference), { ...duration, value: JSON.stringify(remembered) });
 }
 
-/** A message that was remembered as it left is accepted: it replaces an earlier message with its messageId. */
+/** Records that a sent message was accepted. It replaces an earlier message with its messageId. */
 export function acceptSent(
   { text, to, keys }: Pick<Remembering, 'text' | 'to' | 'keys'>,
   memory: Pick<Memory, 'now' | 'sentMs'>,
