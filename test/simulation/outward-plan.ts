@@ -1,6 +1,6 @@
 import type { Random } from './random';
 
-/** A text that somebody wants sent, with what `sms-send` is asked for. */
+/** An outgoing message in a plan, with its options of `sms-send`. */
 export interface OrderPlan {
   what: 'order';
   process: number;
@@ -9,27 +9,30 @@ export interface OrderPlan {
   count: number;
   /** Last digits of the handsets. */
   to: number[];
-  /** Texts of a node with the same key are one. */
+  /** Messages of one node with the same key count as one message. */
   key?: number;
   keep: boolean;
-  /** 0: never. */
+  /** Time until the message expires, in ms. 0: never. */
   expireMs: number;
   hasOwnId: boolean;
   retries: number;
   retryUncertain: boolean;
   resolveMs: number;
   remember: boolean;
-  /** 0: not at all. */
+  /** How long to wait for a reply, in ms. 0: no reply request. */
   waitMs: number;
-  /** How long statuses are waited for, of which a report is to be made; absent: not at all. */
+  /** How long to wait for statuses before the report, in ms. Absent: no report. */
   reportMs?: number;
   priority: number;
   unlimited: boolean;
-  /** Neither consent nor quiet hours hold for it. */
+  /** Consent and quiet hours do not apply. */
   essential?: true;
-  /** It may leave so long after it is ordered. */
+  /** Delay after the order before the message may leave, in ms. */
   inMs?: number;
-  /** How long after the service has accepted it each handset replies, once; some of them within 20 s when absent. */
+  /**
+   * Delay between the acceptance and the single reply of each handset, in ms. Absent: some handsets reply within 20
+   * s.
+   */
   replyMs?: number;
 }
 
@@ -38,7 +41,7 @@ export interface OutwardPlan {
   /** Ids of the sending nodes. */
   senders: string[];
   limits?: { perHandset?: number; perHandsetMs: number; perDay?: number };
-  /** The entries of the feed have the ids of the texts; else the service's own. */
+  /** True if feed entries have the ids of the messages. Otherwise, the service makes its own ids. */
   feedKnows: boolean;
   /** Value of `Retry-After` of 429 and 503. */
   retryAfterS?: number;
@@ -46,7 +49,10 @@ export interface OutwardPlan {
   consent?: { quietMinute?: number };
 }
 
-/** Texts are to the same few handsets, so that limits and questions meet. The service refuses the last one. */
+/**
+ * Last digits of all handsets. There are only a few, so that limits and reply requests collide. The service refuses
+ * the last one.
+ */
 export const handsets = [1, 2, 3, 4, 9] as const;
 
 export function createOutwardPlan(random: Random): OutwardPlan {

@@ -5,52 +5,52 @@ import type { Message, SentText, World } from './world';
 
 type Outcome = OutcomeEvent['outcome'];
 
-/** A text as it may be asked for: by several messages of the flow, when they have one key. */
+/** An outgoing message. Several flow messages can order the same one if they share a deduplication key. */
 export interface OutwardText extends SentText {
   readonly order: OrderPlan;
   readonly node: string;
   readonly inputs: Input[];
-  /** Its requests so far, of which each may send it. */
+  /** Time of the last request in which the service accepted a recipient, in ms. */
   lastAcceptedMs: number;
 }
 
-/** A message of the flow that asks for a text. */
+/** A flow message that orders an outgoing message. */
 export interface Input {
   readonly number: number;
   readonly text: OutwardText;
   readonly order: OrderPlan;
   readonly outcomes: OutcomeEvent[];
-  /** When the last of them entered the flow. */
+  /** Time at which the latest outcome entered the flow, in ms. */
   endedMs?: number;
-  /** By recipient. */
+  /** Answers by recipient. */
   readonly answers: Map<string, AnswerEvent[]>;
   readonly reports: ReportEvent[];
-  /** In how many places the text is kept now, and where it stood when it was written last. */
+  /** Number of stored copies of the message now, and the state that the store wrote last. */
   copies: number;
   state: string | undefined;
   wasKept: boolean;
-  /** Nobody can be asked any more to say what became of it. */
+  /** True if no process remains that could report the outcome. */
   isAbandoned: boolean;
   /** True if the outcome was not flushed when its process ended. */
   mayRepeat: boolean;
-  /** The wait for replies was known to a memory that is gone. */
+  /** True if the reply request was only in a memory that is gone. */
   isUnasked: boolean;
-  /** When it may leave. */
+  /** Earliest time at which the message may leave, in ms. */
   readonly dueMs: number;
-  /** The process that has it in its memory. */
+  /** The process that has the input in its memory. */
   givenTo?: object;
 }
 
-/** A request that carries a text, as its first byte goes out. */
+/** A request that carries a message: when it started, and when its first byte left. */
 export interface Leaving {
   startedMs: number;
   leftMs: number;
 }
 
-/** Between the look at a rule and what follows from it the store may take so long. */
+/** Upper bound of the delay that the store can cause between the check of a rule and its effect. */
 const slackMs = 15_000;
 
-/** Errors that say that nothing was sent. */
+/** Errors that mean that nothing was sent. */
 const unsent: ReadonlySet<string> = new Set([
   'SMS_UNREACHABLE',
   'SMS_CLOSED',
@@ -61,25 +61,25 @@ const unsent: ReadonlySet<string> = new Set([
   'SMS_OPTED_OUT',
   'SMS_QUIET',
 ]);
-/** Errors of a message that was not compared with those before it. */
+/** Errors of a message that was not compared with earlier messages. */
 const saysNothing: ReadonlySet<string> = new Set(['SMS_BUSY', 'SMS_STORE', 'SMS_CLOSED']);
-/** Errors that no kept text ends with. */
+/** Errors that never end a stored message. */
 const waitsAfter: ReadonlySet<string> = new Set(['SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_UNAUTHORIZED']);
 const refused: ReadonlySet<string> = new Set(['SMS_BAD_REQUEST', 'SMS_FORBIDDEN', 'SMS_UNAUTHORIZED']);
 const unknown: ReadonlySet<string> = new Set(['SMS_SERVICE', 'SMS_RESPONSE', 'SMS_UNCERTAIN']);
 
-/** Model of outgoing messages, which compares the library with it. */
+/** Model of outgoing messages. Its checks compare the library with it. */
 export class Outward {
   readonly texts = new Map<string, OutwardText>();
   readonly inputs: Input[] = [];
   readonly #world: World;
   readonly #plan: OutwardPlan;
-  /** Accepted messages that limits count. */
+  /** Accepted recipients, which count towards the limits. */
   readonly #accepted: { handset: string; atMs: number }[] = [];
-  /** Texts that were given up since their node was gone, and that have not left the store yet. */
+  /** Number of messages per node that expired because the node was gone, and that are still in the store. */
   readonly #givenUp = new Map<string, number>();
   readonly #repliesUsed = new Map<Message, string>();
-  /** Replies that a process had read whose store failed until it died. */
+  /** Replies that a process had read, but could not store before it died. */
   readonly #unwritten = new Set<Message>();
   readonly #replies: { text: OutwardText; from: string; message: Message }[] = [];
   readonly #undelivered = new Set<string>();
@@ -99,7 +99,7 @@ export class Outward {
     this.#plan = plan;
   }
 
-  /** A message of the flow asks for a text. */
+  /** Notes that a flow message orders an outgoing message. */
   order(order: OrderPlan): Input {
     const node = this.#plan.senders[order.sender] ?? '';
     const number = this.inputs.length;
@@ -126,7 +126,7 @@ export class Outward {
     return input;
   }
 
-  /** Whether the outcome of a text is not known, or has just come to be. */
+  /** Whether an outcome is missing, or entered the flow less than 1 s ago. */
   get hasOpen(): boolean {
     const { nowMs } = this.#world.timeline;
     return this.inputs.some(({ endedMs }) => endedMs === undefined || nowMs - endedMs < 1_000);
@@ -136,7 +136,7 @@ export class Outward {
     return flowMessage === undefined ? undefined : this.inputs[Number(flowMessage)];
   }
 
-  /** A store has one copy more or less of something. */
+  /** Notes that a store added (1) or removed (-1) one copy of an item. */
   count(item: string, by: number): void {
     const input = this.#inputOf(item);
     if (!input) return;
@@ -146,14 +146,14 @@ export class Outward {
     input.wasKept = true;
   }
 
-  /** Its first byte goes out. */
+  /** Notes that the first byte of a message leaves. */
   leave(name: string): void {
     const text = this.texts.get(name);
     if (!text || this.#world.plan.store === 'memory' || !text.order.keep) return;
     if (!text.inputs.some(({ state }) => state === 'leaving')) this.#violate('left before it was marked', name);
   }
 
-  /** A message is committed, as an entry or as the end of a question. */
+  /** Notes that a store committed an incoming message, as an entry or as the end of a reply request. */
   wished(message: Message, isLate = false): void {
     const { kind, fields } = message;
     const { from = '', body = '' } = fields;
@@ -163,13 +163,13 @@ export class Outward {
     // If a word might have been written before, the last word is unknown.
     const isUnsure = isLate || this.#passedOver.has(message);
     const wish = { handset: from, word: isUnsure ? 'START' : body, atMs: this.#world.timeline.nowMs, message };
-    // Another word may have come since it was heard first.
+    // Another word may have come since the first delivery of this one.
     const place = this.#wishes.findIndex((one) => one.message === message);
     if (place >= 0) this.#wishes[place] = wish;
     else this.#wishes.unshift(wish);
   }
 
-  /** The service has a text, and has accepted it for these. */
+  /** Notes that the service has received a message and accepted these recipients. */
   arrived(text: OutwardText, accepted: readonly string[], { startedMs, leftMs }: Leaving): void {
     if (this.#plan.consent) this.#examineConsent(text, accepted, startedMs, leftMs);
     const { inputs, order } = text;
@@ -185,7 +185,7 @@ export class Outward {
     if (!order.unlimited && order.key === undefined) this.#examineLimits(accepted, leftMs);
   }
 
-  /** A handset replies to a text. */
+  /** Notes that a handset replied to a message. */
   replied(text: OutwardText, from: string, message: Message): void {
     this.#replies.push({ text, from, message });
   }
@@ -194,7 +194,7 @@ export class Outward {
     this.#undelivered.add(`${text.name} ${handset}`);
   }
 
-  /** The service has a status of a text. */
+  /** Notes that the service has a status of a message. */
   hasStatus(text: OutwardText, status: { from: string; code: string; message: Message }): void {
     this.#statuses.push({ text, ...status });
   }
@@ -215,9 +215,8 @@ export class Outward {
   }
 
   /**
-   * An outcome has entered the flow.
-   *
-   * @param wasSent whether its text was when the node was told
+   * Notes and checks an outcome that has entered the flow.
+   * @param wasSent whether the service had accepted the message when the account reported to the node
    */
   ended(input: Input | undefined, news: OutcomeEvent, wasSent: boolean): void {
     if (!input) {
@@ -235,7 +234,7 @@ export class Outward {
     else this.#examineSent(input, news, outcome);
   }
 
-  /** The end of a question has entered the flow. */
+  /** Notes and checks the end of a reply request that has entered the flow. */
   answered(input: Input | undefined, news: AnswerEvent, find: (record: object) => Message | undefined): void {
     if (!input) {
       if (!this.#mayBeTakenOver) this.#violate('an answer to no message', news.recipient);
@@ -252,7 +251,8 @@ export class Outward {
     const last = input.outcomes.at(-1)?.outcome;
     const isUnknown = last !== undefined && 'code' in last && unknown.has(last.code);
     const isResolved = last !== undefined && !('code' in last) && last.resolvedBy !== undefined;
-    // A try whose outcome is unknown may have reached somebody who is not sent to once more, or whom the next try is refused for.
+    // If an attempt has an unknown outcome, it may have reached a recipient that the next attempt leaves out or that
+    // the service then refuses.
     const hasArrived = input.order.retryUncertain && input.text.accepted.has(recipient);
     const isUnsure = 'reason' in result ? isUnknown && input.mayRepeat : isUnknown || isResolved || hasArrived;
     if ('reason' in result && result.reason === 'failed') return;
@@ -271,7 +271,7 @@ export class Outward {
     else this.#repliesUsed.set(message, name);
   }
 
-  /** The report of a text has entered the flow. */
+  /** Notes and checks a report that has entered the flow. */
   reported(input: Input | undefined, news: ReportEvent): void {
     if (!input) {
       if (!this.#mayBeTakenOver) this.#violate('a report to no message', '');
@@ -299,19 +299,18 @@ export class Outward {
     for (const msisdn of pending) this.#examinePending(input, msisdn);
   }
 
-  /** Its node has not been there for so long that a text was given up. */
+  /** Notes that a message expired because its node was gone for too long. */
   abandoned(node: string): void {
     this.#givenUp.set(node, (this.#givenUp.get(node) ?? 0) + 1);
   }
 
   /**
-   * A process has died that had these.
-   *
-   * @param isUnsure what it wrote last may not be written
+   * Notes that a process that had these inputs has died.
+   * @param isUnsure whether the last writes of the process may be missing
    */
   died(inputs: Iterable<Input>, isUnsure: boolean): void {
     const isMemory = this.#world.plan.store === 'memory';
-    // The process may have had to do with those of its forerunners, too.
+    // The process may also have worked on inputs of earlier processes.
     if (isUnsure) {
       for (const input of this.inputs) {
         input.mayRepeat = true;
@@ -327,7 +326,7 @@ export class Outward {
     }
   }
 
-  /** Says what is wrong now. Looked at after every event. */
+  /** Reports stored messages that disappeared without an outcome. Runs after every event. */
   examine(): void {
     if (this.#world.plan.store === 'memory') return;
     for (const input of this.inputs) {
@@ -342,9 +341,8 @@ export class Outward {
   }
 
   /**
-   * The server that keeps everything has lost it.
-   *
-   * @param inHand what processes have in their memory, too, and keep anew
+   * Notes that the shared server has lost its data.
+   * @param inHand items that processes also have in memory and store again
    */
   lost(inHand: readonly string[]): void {
     const safe = new Set(inHand.map((item) => this.#inputOf(item)));
@@ -357,7 +355,7 @@ export class Outward {
     }
   }
 
-  /** Whether a message was written as the reply to a text, or has answered one, or is a status that is reported. */
+  /** Whether a message is a reply to an outgoing message, was used as an answer, or is a status for a report. */
   isForSender(message: Message): boolean {
     const isThis = (one: { message: Message }) => one.message === message;
     const status = this.#statuses.find(isThis);
@@ -365,18 +363,18 @@ export class Outward {
     return this.#repliesUsed.has(message) || this.#replies.some(isThis) || isReported;
   }
 
-  /** A node has got a message that is called the answer to a question. */
+  /** Notes that a node received a message that is marked as the answer to a reply request. */
   awaited(message: Message): void {
     this.#awaited.add(message);
   }
 
-  /** Describes the first thing that is wrong at the end. */
+  /** Describes the first violation at the end of the run. */
   get unsettled(): string | undefined {
     for (; this.#unsettledFrom < this.inputs.length; this.#unsettledFrom++) {
       const input = this.inputs[this.#unsettledFrom] as Input;
       if (input.isAbandoned) continue;
       if (input.outcomes.length === 0) return `${nameOf(input)} has no outcome`;
-      // Of two instances that part while the server fails, either may think that the other asks.
+      // If two instances lose contact because the server fails, each may assume that the other has the reply request.
       const isParted = this.#mayBeTakenOver && this.#world.plan.instances > 1;
       if (input.isUnasked || isParted) continue;
       if (input.order.reportMs !== undefined && acceptedOf(input).length > 0 && input.reports.length === 0)
@@ -390,7 +388,7 @@ export class Outward {
     return unused && `${unused.message.name} was to answer a question, and has not`;
   }
 
-  /** Whose text an item is, if it is one. */
+  /** The input that an item belongs to, if the item is an outgoing message. */
   #inputOf(item: string): Input | undefined {
     return item.includes('"kind":"text"')
       ? this.find((JSON.parse(item) as { flowMessage?: string }).flowMessage)
@@ -410,13 +408,14 @@ export class Outward {
     // An input that failed its checks says nothing about earlier inputs with its key.
     const isOnlyItself = text.inputs.length > 1 && saysNothing.has(code);
     const isAnother = text.inputs.length > 1 && this.#isForgetful;
-    // As soon as one is known to be unsent the next with its key may be sent: before the flow hears of the first.
+    // As soon as the account knows that one input is unsent, it may send the next input with its key. This can happen
+    // before the first outcome enters the flow.
     const isSent = text.inputs.length > 1 ? wasSent : this.isSent(text.name);
     if (!unknown.has(code) && isSent && !mayRepeat && !isOnlyItself && !isAnother)
       this.#violate('called unsent and was sent', name);
     if (order.keep && input.wasKept && waitsAfter.has(code)) this.#violate('a kept text did not wait', name);
     const isLookedFor = order.keep && order.key === undefined && order.hasOwnId && order.resolveMs > 0;
-    // Of the others only the status says whether it is unknown.
+    // Other errors always need a search. For `SMS_SERVICE`, the HTTP status decides whether the outcome is unknown.
     if (isLookedFor && code !== 'SMS_SERVICE' && unknown.has(code) && !searched)
       this.#violate('nobody looked for evidence', name);
     if (code === 'SMS_EXPIRED' && order.expireMs === 0) this.#violate('expired and has no end', name);
@@ -430,7 +429,7 @@ export class Outward {
       ...accepted,
       ...failed.filter(({ errorCode }) => errorCode === 'SMS_UNCERTAIN').map(({ msisdn }) => msisdn),
     ]);
-    // Those speak of the text, and not of its recipients.
+    // Evidence from the feed and the outbox concerns the whole message, not single recipients.
     const isOfAll = resolvedBy === 'feed' || resolvedBy === 'outbox';
     const isTrue = isOfAll ? text.acceptances > 0 : accepted.every((item) => text.accepted.has(item));
     if (!isTrue) this.#violate('called sent and was not', name);
@@ -444,7 +443,7 @@ export class Outward {
     if (withheld.some(isKeptBack) && text.arrivals === 1 && !isOfAnother) this.#violate('kept back and sent', name);
   }
 
-  /** A reply that came while the question was open is its answer. */
+  /** Checks that a timeout is not reported if a reply came while the reply request was open. */
   #examineTimeout(input: Input, recipient: string): void {
     const { text, order } = input;
     if (this.#isDisturbed || text.inputs.length > 1) return;
@@ -452,14 +451,17 @@ export class Outward {
     for (const { text: to, from, message } of this.#replies) {
       if (to !== text || from !== recipient) continue;
       const reachedMs = this.#reachedMs.get(message);
-      // An id that the service makes is known with the acceptance, and not before.
+      // The account learns an id that the service makes only when the service accepts the message.
       if (!order.hasOwnId && reachedMs !== undefined && reachedMs <= (input.endedMs ?? 0)) continue;
       if (reachedMs !== undefined && reachedMs < untilMs)
         this.#violate('a reply is lost', `${nameOf(input)}: ${message.name}`);
     }
   }
 
-  /** No text goes to a number after the commit of its STOP, none before its time, and none in quiet hours, unless it is essential. */
+  /**
+   * Checks that no message leaves before its time. Unless a message is essential, none may go to a number after the
+   * commit of its STOP, and none may leave in quiet hours.
+   */
   #examineConsent({ name, inputs }: OutwardText, accepted: readonly string[], startedMs: number, leftMs: number): void {
     if (leftMs < Math.min(...inputs.map(({ dueMs }) => dueMs))) this.#violate('left before its time', name);
     if (inputs.some(({ order }) => order.essential)) return;
@@ -474,17 +476,20 @@ export class Outward {
     if (startedMs > quietMs && startedMs < quietMs + 60_000) this.#violate('left in quiet hours', name);
   }
 
-  /** A status that came while the report was open is in it, and it waits for the others. */
+  /**
+   * Checks that a recipient is pending in a report only if no status came in time, and that the report does not come
+   * early.
+   */
   #examinePending(input: Input, msisdn: string): void {
     const { text, order } = input;
-    // An earlier try may arrive after the one whose outcome is known.
+    // An earlier attempt may arrive after the one whose outcome is known.
     if (this.#isDisturbed || text.inputs.length > 1 || text.arrivals > 1) return;
     const untilMs = text.lastAcceptedMs + (order.reportMs ?? 0) - slackMs;
     if (this.#world.timeline.nowMs < untilMs) this.#violate('a report before its time', `${nameOf(input)}: ${msisdn}`);
     for (const { text: to, from, message } of this.#statuses) {
       if (to !== text || from !== msisdn) continue;
       const reachedMs = this.#reachedMs.get(message);
-      // An id that the service makes is known with the acceptance, and not before.
+      // The account learns an id that the service makes only when the service accepts the message.
       if (!order.hasOwnId && reachedMs !== undefined && reachedMs <= (input.endedMs ?? 0)) continue;
       if (reachedMs !== undefined && reachedMs < untilMs)
         this.#violate('a status is lost', `${nameOf(input)}: ${message.name}`);
@@ -507,7 +512,7 @@ export class Outward {
     }
   }
 
-  /** Nothing has happened that what was counted could have been lost by. */
+  /** Whether the limits are reliable: nothing has happened that could lose counted messages. */
   get #counts(): boolean {
     const { happenings, store, instances } = this.#world.plan;
     const spoils = [
@@ -517,7 +522,7 @@ export class Outward {
       'emptied',
       ...(store === 'memory' ? ['kill', 'stop', 'redeploy'] : []),
     ];
-    // Instances with different logins share no count.
+    // Instances with different logins do not share a count.
     const isParted = instances > 1 && happenings.some((one) => one.what === 'redeploy' && one.isOtherLogin);
     return !isParted && !happenings.some(({ what }) => spoils.includes(what));
   }
@@ -527,7 +532,10 @@ export class Outward {
     return this.#world.hasFailingServer;
   }
 
-  /** A reply has answered nothing, though it is known that its sender was asked: one may come before that is known. */
+  /**
+   * Whether a reply answered no request although the account knew that its sender was asked. A reply can also come
+   * before the account knows that.
+   */
   #isUnused({ text, from, message }: { text: OutwardText; from: string; message: Message }): boolean {
     const [input, ...others] = text.inputs;
     if (!input || others.length > 0 || input.isUnasked || input.isAbandoned || this.#repliesUsed.has(message))
@@ -544,7 +552,7 @@ export class Outward {
     return isLost || this.#isForgetful || this.#mayBeTakenOver;
   }
 
-  /** Keys were known to the memory of a process, or to a server, that is gone. */
+  /** Whether deduplication keys were lost with the memory of a process or the data of a server. */
   get #isForgetful(): boolean {
     const { happenings, store } = this.#world.plan;
     if (happenings.some(({ what }) => what === 'emptied')) return true;
@@ -554,14 +562,14 @@ export class Outward {
     );
   }
 
-  /** No process ran for longer than a key is remembered, so that it guards what waits for the text that had it no more. */
+  /** Whether a pause was longer than a key is remembered. Then a key no longer protects a message that waits. */
   get #outlastsKeys(): boolean {
     return this.#world.plan.happenings.some(
       (one) => ['kill', 'power failure', 'stop'].includes(one.what) && 'forMs' in one && one.forMs > dedupeMs,
     );
   }
 
-  /** A login receives though it does not know what another has seen, whose store is in trouble. */
+  /** Whether two logins may both receive a message, because one cannot read the failing store of the other. */
   get #isReadByBoth(): boolean {
     const { happenings } = this.#world.plan;
     return (
@@ -570,7 +578,7 @@ export class Outward {
     );
   }
 
-  /** Something has happened after which what was told may be told again. */
+  /** Whether something has happened that allows an event to be redelivered. */
   get #isDisturbed(): boolean {
     return this.#world.plan.happenings.some(({ what }) =>
       ['store', 'flow', 'kill', 'power failure', 'stop', 'redeploy', 'clock', 'emptied'].includes(what),
@@ -601,7 +609,7 @@ function nameOf({ number, text }: Input): string {
   return `${text.name} (input ${number})`;
 }
 
-/** Those whom a wait was begun for. */
+/** The recipients for which a reply request or a report is open. */
 function acceptedOf({ outcomes }: Input): string[] {
   return outcomes.flatMap(({ outcome, duplicate }) => ('code' in outcome || duplicate ? [] : outcome.accepted));
 }

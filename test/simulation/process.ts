@@ -18,14 +18,14 @@ import type { ModelDispatcher, Network } from './transport';
 import type { Kind, Message, Text, World } from './world';
 
 const epochMs = Date.UTC(2026, 0, 2);
-/** Node-RED waits for so long for nodes that close. */
+/** Node-RED waits this long for nodes that close. */
 const closeTimeoutMs = 15_000;
-/** A node that is away for longer is not part of the flows any more. */
+/** A node that is missing for longer is no longer part of the flows. */
 const longestDeploymentMs = 20_000;
 const answeredOnly = 'it answered a question, or was reported, and no node took it besides';
-/** No step takes longer, however slow the store is. */
+/** Upper bound of the duration of one step, even if the store is slow. */
 const stepMs = 10_000;
-/** In 10 s, for all endpoints together, while they bring nothing. */
+/** Maximum number of polls in 10 s that bring nothing, for all endpoints together. */
 const mostPolls = 100;
 const logins = 2;
 
@@ -34,10 +34,10 @@ function createConsentSettings({ quietMinute }: { quietMinute?: number }): Parti
     quietMinute === undefined ? undefined : { from: quietMinute, to: quietMinute + 1, timeZone: 'UTC' };
   return { optOut: { out: ['stop'], in: ['start'] }, quietHours };
 }
-/** Answers that may be held beside one for each poll at once. */
+/** Number of answers that the account can hold in addition to one for each parallel poll. */
 const mostAhead = 2;
 
-/** A node of the flows, in whichever way it gets its messages. */
+/** A node of the flows, whether it polls or receives callbacks. */
 type RunningNode = DeployedNode & { open(membership: Membership): void; close(isFlowGone: boolean): void };
 
 type MachineClock = ReturnType<Timeline['createClock']>;
@@ -48,17 +48,20 @@ export interface Machine {
   world: World;
   library: Library;
   network: Network;
-  /** Where it keeps; of no use with the store `memory`. */
+  /** Where the machine stores its data. Unused with the store `memory`. */
   place: Place;
   flowTroubles: Set<FlowTrouble>;
-  /** How far its clock has been set. */
+  /** Offset of the machine's clock, in ms. */
   clockMs: number;
   lives: number;
-  /** Which of {@link logins} its account has. */
+  /** Index of the login that the account uses, below {@link logins}. */
   login: number;
-  /** Of the {@link logins}, as far as they have been used. */
+  /** Store keys of the logins that this machine has used, by login index. */
   readonly keys: string[];
-  /** Keys of the logins that its account node has had and not imported, each with the id of its import. The present one is last. */
+  /**
+   * Keys of the logins that the account node has used and not yet imported, each with the id of its import.
+   * The current login is the last one.
+   */
   readonly formerKeys: Map<string, string>;
 }
 
@@ -76,31 +79,30 @@ export class Process implements Callee, Surrounding {
   readonly #accounts: Accounts;
   readonly #dispatchers: ModelDispatcher[] = [];
   readonly #nodes = new Map<string, RunningNode>();
-  /** Messages that have reached this process and are not delivered for all that is known. */
+  /** Messages that have reached this process and, as far as the model knows, are not delivered yet. */
   readonly #open = new Set<Message>();
-  /** Messages that it is being called back with: what is set aside, and so not open, is taken up again for that. */
+  /** Messages in callbacks to this process. An unhandled message is not in `#open`, but a callback revives it. */
   readonly #calledBack = new Set<Message>();
   /** Messages that the server lost and this process has, so it must store them again. */
   readonly #lost = new Set<Message>();
-  /** Since when nothing is wrong with any store. */
+  /** Time since which no store has had a problem, in ms. */
   #inOrderSinceMs = 0;
-  /** Since when no node has been here that polls a kind. */
+  /** Time since which no node polls a kind, in ms. */
   readonly #absentSinceMs = new Map<Kind, number>();
-  /** Of each login and kind: answers that have come since its store failed, and were kept nowhere. */
+  /** Answers that arrived after the store of their login failed and that no store has, by login and kind. */
   readonly #unkept = new Map<string, Set<readonly Message[]>>();
-  /** When messages came here. */
+  /** Time at which each message arrived here, in ms. */
   readonly #latest = new Map<Message, number>();
   readonly #senders: SendingNode[] = [];
   readonly #orderNodes = new Map<string, OrderNode>();
   /** Inputs that this process received or worked on. */
   readonly #inputs = new Set<Input>();
-  /** By the key of the login; of each the latest. */
+  /** The latest store of each login, by the key of the login. */
   readonly #stores = new Map<string, PlaceStore>();
   /** Keys of logins by their names. */
   readonly #keys = new Map<string, string>();
   #membership: Membership | undefined;
-  /** Flows are being stopped or started. */
-  /** When polls began, of late, since one brought something. */
+  /** Start times of the recent polls since the last one that brought a message, in ms. */
   #polls: number[] = [];
   #isDeploying = false;
   #isDeployingNode = false;
@@ -127,18 +129,18 @@ export class Process implements Callee, Surrounding {
     return `${this.life} ${this.#deployments}`;
   }
 
-  /** The name of the present one. */
+  /** The name of the current login. */
   get #login(): string {
     return `key ${this.machine.login}`;
   }
 
-  /** The store of a login fails. */
+  /** Whether the store of any login is failing. */
   get #hasFailedNow(): boolean {
     for (const { hasFailed } of this.#stores.values()) if (hasFailed) return true;
     return false;
   }
 
-  /** Nodes are missing. */
+  /** Whether nodes are missing because of a deployment. */
   get isDeploying(): boolean {
     return this.isAlive && !this.#isStopped && (this.#isDeploying || this.#isDeployingNode);
   }
@@ -174,7 +176,7 @@ export class Process implements Callee, Surrounding {
     return 404;
   }
 
-  /** Somebody wants a text sent. Without flows nobody does. */
+  /** A user of the library sends a message. Does nothing if the flows are not running. */
   send(text: Text): void {
     const sender = this.#senders.at(-1);
     if (!this.isAlive || !this.#membership || this.#isDeploying || !sender) return;
@@ -182,7 +184,7 @@ export class Process implements Callee, Surrounding {
     sender.send(this.#membership, text);
   }
 
-  /** A message of the flow asks for a text. Without its node nobody hears it. */
+  /** A flow message orders an outgoing message. Does nothing if its node is not deployed. */
   order(order: OrderPlan): void {
     const { outward } = this.world;
     const node = this.#orderNodes.get(this.world.plan.outward?.senders[order.sender] ?? '');
@@ -192,13 +194,13 @@ export class Process implements Callee, Surrounding {
     node.send(input);
   }
 
-  /** The server has lost these. */
+  /** Notes that the server has lost these messages. */
   lose(messages: readonly Message[]): void {
     if (!this.isAlive) return;
     for (const message of messages) if (this.#open.has(message) && this.#isInHand(message)) this.#lost.add(message);
   }
 
-  /** A dead process had it. */
+  /** Whether a dead process had the message and no store of this process holds it. */
   #isLeft(message: Message): boolean {
     return this.world.plan.store === 'shared' && message.deaths > 0 && !this.#isInHand(message);
   }
@@ -207,7 +209,7 @@ export class Process implements Callee, Surrounding {
     return [...this.#stores.values()].some((store) => store.isInHand(message));
   }
 
-  /** An answer with these has arrived here. */
+  /** Notes that an answer with these messages has arrived here. */
   reach(messages: readonly Message[], login: string): void {
     this.#polls = [];
     const [first] = messages;
@@ -224,14 +226,16 @@ export class Process implements Callee, Surrounding {
       if (this.isImporting) message.mayBeMarked = true;
       if (this.isImporting || this.#hasFailedNow || (login !== this.#login && !this.world.isKnownToAll))
         this.world.blind(message);
-      // A message of a new login does not wait forever for a former store that fails, nor while the flows are away again.
+      // The account does not wait forever for a former store that fails, nor while the flows are redeployed again.
+      // Until then, a message of the new login waits.
       message.isOutOfOrder ||= login !== this.#login && (this.#isDeploying || !this.world.isKnownToAll);
-      // While one is cut off from the server, another takes over what the former login has there, and the present one has it in its memory.
+      // If an instance is cut off from the server, another instance claims the items of the former login, while the
+      // current login still has them in memory.
       if (login !== this.#login && this.world.plan.instances > 1) message.mayBeWithTwo ||= this.hasStoreFailed;
     }
   }
 
-  /** Takes the flows away and puts them there again, as a full deployment does. */
+  /** Removes the flows and starts them again, as a full deployment does. */
   async redeploy(forMs: number, isOtherLogin = false): Promise<void> {
     if (this.#isDeploying || this.#isDeployingNode || this.#isStopped) return;
     this.world.say(() => `${this.name}: all flows are redeployed${isOtherLogin ? ', with another login' : ''}`);
@@ -240,7 +244,7 @@ export class Process implements Callee, Surrounding {
     this.world.timeline.outside(forMs, () => this.#startFlows(), this);
   }
 
-  /** Takes one node away and puts it there again; the others stay. */
+  /** Removes one node and adds it again. The other nodes stay. */
   redeployNode(index: number, forMs: number): void {
     const { nodes, outward } = this.world.plan;
     const sender = outward?.senders[index - nodes.length];
@@ -249,7 +253,7 @@ export class Process implements Callee, Surrounding {
     if (plan) this.#redeployNodes([plan.id], forMs);
   }
 
-  /** Deploys the nodes again that a flow has thrown at, and no others. */
+  /** Redeploys only the nodes that received an exception from the flow. */
   redeployThrown(): void {
     this.#redeployNodes([...this.flow.thrownAt], 0);
   }
@@ -283,7 +287,7 @@ export class Process implements Callee, Surrounding {
       if (message.arrivals === 0) continue;
       if (!this.world.isKnownToAll) this.world.blind(message);
       message.mayBeWithTwo = this.hasStoreFailed || message.isLeftWithTwo;
-      // A login that comes back may give again what it could not let go of.
+      // If the account returns to an earlier login, that login may redeliver messages that it could not release.
       message.mustBeMarked = false;
     }
   }
@@ -305,7 +309,7 @@ export class Process implements Callee, Surrounding {
     );
   }
 
-  /** Stops the flows, and then the process ends. */
+  /** Stops the flows. Then the process ends. */
   async stop(): Promise<void> {
     if (this.#isStopped) return;
     this.#isStopped = true;
@@ -313,7 +317,7 @@ export class Process implements Callee, Surrounding {
     await this.#stopFlows();
   }
 
-  /** The process is gone from one moment to the next. */
+  /** Ends the process without warning. */
   die(isPowerFailure = false): void {
     if (!this.isAlive) return;
     const { world, machine } = this;
@@ -367,7 +371,7 @@ export class Process implements Callee, Surrounding {
     this.#open.clear();
   }
 
-  /** Says what is wrong with what is kept now. Looked at after every event. */
+  /** Reports violations in what the process stores. Runs after every event. */
   examineCustody(): void {
     const { world, machine } = this;
     this.#examineOrder();
@@ -376,7 +380,7 @@ export class Process implements Callee, Surrounding {
     if (world.givenUp.size > 0) this.#examineGivenUp();
     const hasFailed = this.#hasFailedNow;
     for (const message of this.#open) {
-      // A node may come while it is being written that nobody is here for it.
+      // A node may attach while the account writes that no node receives the message.
       const absentMs = world.timeline.nowMs - (this.#absentSinceMs.get(message.kind) ?? world.timeline.nowMs);
       if (absentMs >= longestDeploymentMs && this.#isForSender(message)) message.excuse ??= answeredOnly;
       if (hasFailed) {
@@ -392,7 +396,8 @@ export class Process implements Callee, Surrounding {
         // A callback that was answered and is redelivered after a crash can be released without a word to the service.
         (shares.some((share) => share.isDone) &&
           (message.callback === 'accepted' ||
-            // Of two logins that have it, either may have given it to whoever had taken it from the other.
+            // If two logins have the message, either login may have delivered it to a node that already took it from
+            // the other.
             !shares.some((share) => share.isOut && !(share.isDone && message.mayBeWithTwo)))) ||
         (message.reachedAs !== undefined && world.nodesFor(message).length === 0);
       if (isDone && (world.plan.store !== 'memory' || world.isDoneByAll(message))) {
@@ -408,7 +413,7 @@ export class Process implements Callee, Surrounding {
   /** Whether only a sending node gets the message: it might answer a reply request or be a reported status, and no receiving node is attached. */
   #isForSender(message: Message): boolean {
     if (message.reachedAs === undefined || this.world.outward?.isForSender(message) !== true) return false;
-    // The nodes of another login did not get what the former one accepted.
+    // The nodes of the current login did not receive what the former login accepted.
     return !this.#hasNodeOf(message.kind) || !message.logins.has(this.#login);
   }
 
@@ -423,7 +428,7 @@ export class Process implements Callee, Surrounding {
     return [...this.#nodes.keys()].some((id) => this.world.kindOf(id) === kind);
   }
 
-  /** Notes since when nothing has been wrong with a store. */
+  /** Restarts the time without problems while any store has a problem. */
   #examineOrder(): void {
     const { place } = this.machine;
     const isTroubled =
@@ -458,12 +463,12 @@ export class Process implements Callee, Surrounding {
     }
   }
 
-  /** Whether a request is under way, or flows are being stopped. */
+  /** Whether a request is in progress, or the flows are running or being stopped. */
   get isBusy(): boolean {
     return this.#membership !== undefined || this.#dispatchers.some(({ underWay }) => underWay > 0);
   }
 
-  /** Says what is left of a process whose flows have been stopped for long. */
+  /** Reports timers and requests that remain long after the flows have stopped. */
   examineRemains(): void {
     const { world, name } = this;
     if (this.clock.timers() > 0) world.violate('a timer is left', `${this.clock.timers()} in ${name}`);
@@ -471,7 +476,7 @@ export class Process implements Callee, Surrounding {
     if (requests > 0) world.violate('a request is left', `${requests} of ${name}`);
   }
 
-  /** Somebody asks for what has been sent. */
+  /** Polls the outbox, as an input to the outbox nodes does. */
   pollOutbox(): void {
     if (!this.isAlive) return;
     for (const node of this.#nodes.values()) if (node instanceof OutboxNode) node.poll();
@@ -487,7 +492,7 @@ export class Process implements Callee, Surrounding {
     }
   }
 
-  /** Says what is wrong with what is under way now. */
+  /** Reports too many requests at the same time. */
   examineRequests(): void {
     const { parallelPolls } = this.world.plan;
     for (const login of this.#dispatchers.length > 1
@@ -504,7 +509,7 @@ export class Process implements Callee, Surrounding {
     }
   }
 
-  /** A power failure costs no more than what is under way or held. */
+  /** Reports if a power failure could lose more than the polls in progress and the held answers. */
   #examineAhead(login: string, kind: Kind, path: string): void {
     const store = this.#stores.get(this.#keys.get(login) ?? '');
     const held = store?.held(kind) ?? 0;
@@ -546,7 +551,7 @@ export class Process implements Callee, Surrounding {
     for (const id of this.world.plan.outward?.senders ?? []) this.#addOrderNode(id);
   }
 
-  /** Imports as the account node does. */
+  /** Imports former logins in the same way as the account node. */
   #import(membership: Membership): void {
     const { formerKeys } = this.machine;
     const keys = [...formerKeys.keys()].filter((key) => key !== membership.key);
@@ -658,7 +663,10 @@ export class Process implements Callee, Surrounding {
     return store;
   }
 
-  /** Allows messages in progress to come again, marked and out of order, because something ended. */
+  /**
+   * Allows messages in progress to be redelivered, marked and out of order, because a node, the flows or the process
+   * ended.
+   */
   #disturb(): void {
     for (const message of [...this.#open, ...this.#calledBack]) {
       message.mayBeMarked = true;
@@ -682,7 +690,7 @@ export class Process implements Callee, Surrounding {
     this.#latest.clear();
   }
 
-  /** The service has given it away, and this process has had time to keep it. */
+  /** Whether the service has handed over the message and this process has had time to store it. */
   #mustBeKept({ isUnkept, isKept, reachedAs, callback, excuse, mayRepeat }: Message): boolean {
     if (isUnkept || reachedAs === undefined || excuse !== undefined) return false;
     return this.world.plan.store === 'disk' || (isKept && !mayRepeat && callback === 'none');

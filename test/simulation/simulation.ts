@@ -15,30 +15,30 @@ import { type Message, type Violation, World } from './world';
 export interface Result {
   plan: Plan;
   events: number;
-  /** Of the virtual clock. */
+  /** Duration of the run on the virtual clock. */
   seconds: number;
   violations: readonly Violation[];
 }
 
-/** Rules are looked at so often when nothing else says so. */
+/** Number of events between two checks of the rules, unless an event requires a check. */
 const settledEvery = 16;
-/** More events than this at one moment is a loop that spins. */
+/** Maximum number of events at one moment. More means an endless loop. */
 const mostAtOnce = 20_000;
 const mostEvents = 400_000;
-/** The longest poll, its grace, and the longest back-off. */
+/** Sum of the longest poll, its grace period and the longest back-off. */
 const settleMs = 45_000 + 100_000 + 60_000;
-/** After 401 and 403. */
+/** The same after 401 and 403. */
 const refusedSettleMs = settleMs + 300_000;
-/** A pause that the service asks for, the search for evidence, and the wait for a reply, one after the other. */
+/** Sum of a pause that the service asks for, the search for evidence, and the wait for a reply. */
 const outwardSettleMs = 60_000 + 60_000 + 60_000;
-/** A text waits for its time, and then for the end of the quiet minute. */
+/** Time until a scheduled message is due, plus the quiet minute. */
 const dueSettleMs = 90_000 + 60_000;
-/** Polls that wait end by themselves, and what is remembered in memory alone is forgotten. */
+/** Time after which waiting polls have ended and the memory has forgotten temporary data. */
 const remainsMs = 150_000;
-/** Texts wait so long for what is known of a login that another replaces. */
+/** Maximum time that messages wait for the import from a former login. */
 const longestExpectedMs = 10_000;
 
-/** Runs a plan on the library. `lines` takes the story of the run. */
+/** Runs a plan on the library, and appends the log of the run to `lines`. */
 export async function simulate(library: Library, plan: Plan, lines?: string[]): Promise<Result> {
   const run = new Run(library, plan, lines);
   const onRejection = (error: unknown) => run.world.violate('a promise was rejected and nobody heard', describe(error));
@@ -104,7 +104,7 @@ class Run {
 
   async play(): Promise<void> {
     const { timeline } = this.world;
-    // A stall has several of them happen at one moment.
+    // A stall can make several plan events happen at one moment.
     let ahead = this.#plan.happenings.length;
     for (const happening of this.#plan.happenings) {
       timeline.outside(happening.atMs, () => {
@@ -131,7 +131,7 @@ class Run {
     const unsettled = this.world.violations.length === 0 ? this.#unsettled() : undefined;
     if (unsettled !== undefined) this.world.violate('does not settle', unsettled);
     if (this.world.violations.length > 0) return;
-    // A wait for the import from another login ends after ten seconds at most.
+    // A wait for the import from another login ends after at most 10 s.
     await this.#until(() => this.#library.surroundings.signals.listeners === 0, timeline.nowMs + longestExpectedMs);
     this.#examineListeners();
     for (const process of this.#processes) void process?.stop();
@@ -141,7 +141,10 @@ class Run {
     this.#examineListeners();
   }
 
-  /** While nothing goes on, nobody listens to what would end it; unless a process has ended before it could leave anything in order. */
+  /**
+   * Checks that no listeners remain on signals while nothing is in progress. Skips this if a process ended before it
+   * could clean up.
+   */
   #examineListeners(): void {
     const { listeners } = this.#library.surroundings.signals;
     const isCutShort = this.#plan.happenings.some(({ what }) => ['kill', 'power failure', 'stop'].includes(what));
@@ -155,7 +158,7 @@ class Run {
     this.#processes[index] = new Process(machine);
   }
 
-  /** Lets events happen, each followed by all that promises make of it. */
+  /** Lets events happen, and lets all promises settle after each event. */
   #until(isReached: () => boolean, untilMs: number): Promise<void> {
     const { timeline, violations } = this.world;
     return new Promise((resolve) => {
@@ -173,7 +176,8 @@ class Run {
         atOnce = timeline.nowMs === momentMs ? atOnce + 1 : 0;
         momentMs = timeline.nowMs;
         if (atOnce > mostAtOnce || timeline.count > mostEvents) this.world.violate('spins', `at ${momentMs} ms`);
-        // A tick asked for by a microtask comes when no microtask is left; now and then the platform gets its turn.
+        // A tick that a microtask requests runs when no microtask is left. Every 500 events, `setImmediate` lets
+        // Node.js do its other work.
         if (timeline.count % 500 === 0) setImmediate(tick);
         else queueMicrotask(() => process.nextTick(tick));
       };
@@ -191,7 +195,7 @@ class Run {
     this.world.outward?.examine();
   }
 
-  /** Describes the first thing that is wrong at the end. */
+  /** Describes the first violation at the end of the run. */
   #unsettled(): string | undefined {
     const { messages, texts, timeline, plan } = this.world;
     const { lastArrivalMs } = this.#service;
@@ -226,7 +230,7 @@ class Run {
     return timeline.nowMs < lastArrivalMs ? 'more is to come' : undefined;
   }
 
-  /** No node takes it, and it is not kept for any. */
+  /** Whether no node takes the message and no store has it. */
   #isDropped(message: Message): boolean {
     const { plan, outward } = this.world;
     const hasTrouble = plan.happenings.some(({ what }) => what === 'store' || what === 'power failure');
@@ -257,7 +261,7 @@ class Run {
           isPolled: polled || !this.#callsBack,
           ...(callback && this.#callsBack ? { callback } : undefined),
         });
-        // It may be held back until it is known whether it answers a text.
+        // The account may hold the message until it knows whether it answers a reply request.
         message.isOutOfOrder = true;
         break;
       }
@@ -349,7 +353,7 @@ class Run {
     });
   }
 
-  /** The server is gone, and comes back with nothing. */
+  /** Stops the server, which returns without data. */
   #empty(forMs: number): void {
     const kept = this.world.messages.filter((message) => this.#machines.some(({ place }) => place.has(message)));
     for (const message of kept) {

@@ -9,79 +9,87 @@ export type Kind = 'incoming' | 'status' | 'outbox';
 export interface Message {
   readonly name: string;
   readonly kind: Kind;
-  /** As on the wire of a poll. */
+  /** Fields as a poll returns them. */
   readonly fields: Readonly<Record<string, string>>;
-  /** In the order in which the service got them. */
+  /** Position in the order in which the service received messages. */
   readonly number: number;
-  /** Whether it is there to be polled at all. */
+  /** Whether a poll can return the message. */
   readonly isPolled: boolean;
   isRead: boolean;
-  /** When its answer reached a machine whole, in the order of all answers: the first time. */
+  /** Position of the first complete answer with the message among all answers, or undefined before that. */
   reachedAs: number | undefined;
-  /** How often a process has died that had it: each may have taken the count of an attempt along. */
+  /** Number of processes that died while they had the message. Each may have lost one count of a delivery attempt. */
   deaths: number;
-  /** When the last of those died. */
+  /** Time of the last such death, in ms. */
   diedAtMs?: number;
-  /** How often it has come to a process, in either way. */
+  /** Number of times that the message came to a process, by poll or callback. */
   arrivals: number;
-  /** Names of the logins under which it has. */
+  /** Names of the logins under which the message arrived. */
   readonly logins: Set<string>;
-  /** Polls that have brought it: more than one of a service that forgets. */
+  /** Number of polls that returned the message. More than one if the service forgets that it was read. */
   polls: number;
-  /** One of them has while the flows were away, when each of two logins keeps for itself. */
+  /** True if the message came while the flows were redeployed, when each of two logins stores for itself. */
   cameToEither: boolean;
-  /** A dead process held it for a former login when it was called back, so that it comes once more. */
+  /** True if a dead process held the message for a former login during a callback, so that it is delivered again. */
   isWithDead: boolean;
-  /** Times that the service answered with it and nobody heard. */
+  /** Number of answers with the message that never arrived. */
   lost: number;
   callback: 'none' | 'due' | 'accepted';
-  /** In which deployment all nodes that poll for it had done with it. */
+  /** The deployment in which all receiving nodes finished the message. */
   completedAs: string | undefined;
   /** State of the message at each node, by node id. */
   readonly shares: Map<string, Share>;
   /** Reason why the message can be lost, or repeated without a mark. */
   excuse: string | undefined;
-  /** It has been in the store, and not been lost with all that was there. */
+  /** True if the store has had the message and has not lost it with all its data. */
   isKept: boolean;
-  /** It has been in the store at any time. */
+  /** True if the store has ever had the message. */
   hasBeenKept: boolean;
-  /** It was here while the store failed, and perhaps nowhere else. */
+  /** True if the message was here while the store failed, and possibly nowhere else. */
   isUnkept: boolean;
-  /** It may come to a node again as if it were new: the store failed when it would have been needed. */
+  /** True if a node may receive the message again as new, because the store failed when it was needed. */
   mayRepeat: boolean;
-  /** It may be called redelivered though no flow has seen it: it may have been on its way when a node or a process ended. */
+  /**
+   * True if the message may be marked as redelivered although no flow received it, because a node or a process ended
+   * while it was on its way.
+   */
   mayBeMarked: boolean;
-  /** The login has changed, and the store had failed: it may be with two of them. */
+  /** True if two logins may have the message, because the login changed while the store had failed. */
   mayBeWithTwo: boolean;
-  /** A process died between the commit that gave it to a login and the one that took it from the other: each has it. */
+  /** True if two logins have the message, because a process died between the commits of an import. */
   isLeftWithTwo: boolean;
-  /** A node has given it up. */
+  /** True if a node gave up the message. */
   isGivenUp: boolean;
-  /** A flow was given it while it was held: the store has it with that attempt, or what is held says so. */
+  /**
+   * True if the flow received the message before it was stored. The store or the held copy then records that attempt.
+   */
   mustBeMarked: boolean;
-  /** A process had committed it when it died: the next finds it, and writes down that it gives it as it does. */
+  /**
+   * True if the message was committed when its process died. The next process finds it, and writes the attempt when
+   * it delivers it.
+   */
   isFound: boolean;
-  /** It may come later than those that were read after it. */
+  /** True if the message may come later than messages that were read after it. */
   isOutOfOrder: boolean;
 }
 
-/** A message's story at one node. */
+/** State of a message at one node. */
 export interface Share {
-  /** Times that its node has sent it towards the flow, and times that it has got there. */
+  /** Number of times that the node sent the message towards the flow, and that it arrived there. */
   sends: number;
   deliveries: number;
-  /** Times that it got there in the life of the process at hand, and in those of dead ones whose slow store need not have counted them. */
+  /** Deliveries in the current process, and deliveries in dead processes that a slow store might not have counted. */
   recent: number;
   uncounted: number;
-  /** The flow has it, and has not said what became of it. */
+  /** True if the flow has the message and has not answered yet. */
   isOut: boolean;
-  /** The flow has taken it, or the library has given it up after the last attempt. */
+  /** True if the flow took the message, or the library gave it up after the last attempt. */
   isDone: boolean;
-  /** In which life of a process. */
+  /** The life of the process in which the message was done. */
   doneIn?: string;
-  /** In which deployment. */
+  /** The deployment in which the message was done. */
   doneAs?: string;
-  /** When it was given to the node last, and in which deployment. */
+  /** Time at which the node last received the message, and the deployment in which it did. */
   givenAtMs?: number;
   givenAs?: string;
 }
@@ -90,13 +98,13 @@ export interface Share {
 export interface SentText {
   readonly name: string;
   readonly to: readonly string[];
-  /** Absent: the service makes one. */
+  /** Id of the message. If absent, the service makes one. */
   readonly messageId: string | undefined;
   /** Requests that have reached the service. */
   arrivals: number;
-  /** Of these, how many the service has accepted. */
+  /** Number of requests that the service accepted. */
   acceptances: number;
-  /** Recipients that the service has accepted at any time. */
+  /** Recipients that the service has ever accepted. */
   readonly accepted: Set<string>;
 }
 
@@ -106,7 +114,7 @@ export interface Text extends SentText {
   readonly retries: number;
   readonly retryUncertain: boolean;
   outcomes: Outcome[];
-  /** The process that was to send it has died, or the run has ended. */
+  /** True if the process that should send the message has died, or the run has ended. */
   isAbandoned: boolean;
 }
 
@@ -117,15 +125,15 @@ export interface Violation {
   detail: string;
 }
 
-/** Everything that a run shares: time, chance, what is true, and what was found to be wrong. */
+/** Shared state of a run: time, randomness, the model and the violations. */
 export class World {
   readonly timeline: Timeline;
   readonly messages: Message[] = [];
   readonly texts: Text[] = [];
-  /** Messages that nodes have given up, and have not taken after all: each by the ids of those. */
+  /** Messages that nodes gave up and did not take later, with the ids of those nodes. */
   readonly givenUp = new Map<Message, Set<string>>();
   readonly violations: Violation[] = [];
-  /** When the plan is about the way out. */
+  /** The model of outgoing messages, if the plan sends any. */
   readonly outward: Outward | undefined;
   readonly #random: Random;
   readonly #lines: string[] | undefined;
@@ -134,7 +142,7 @@ export class World {
   readonly #last = new Map<string, { message: Message; atMs: number }>();
   readonly #cameAtMs = new Map<string, number>();
   #answers = 0;
-  /** No fault is left. */
+  /** True after the last fault has ended. */
   isCalm = false;
 
   constructor(
@@ -151,7 +159,7 @@ export class World {
     return this.#random.fork(name);
   }
 
-  /** Adds a line to the story of this run, if anybody wants to read it. */
+  /** Adds a line to the log of this run, if a log is wanted. */
   say(line: () => string): void {
     this.#lines?.push(`${(this.timeline.nowMs / 1_000).toFixed(3).padStart(8)} s  ${line()}`);
   }
@@ -201,7 +209,7 @@ export class World {
     return message;
   }
 
-  /** The message that a record of the library is, whichever way it came. */
+  /** Finds the message that a record of the library describes, whether it was polled or came by callback. */
   find(kind: Kind, record: Readonly<Record<string, unknown>>): Message | undefined {
     for (const key of keysOf(kind, record)) {
       const message = this.#byName.get(key);
@@ -225,19 +233,25 @@ export class World {
     if (message.logins.add(login).size > 1 && !this.isKnownToAll) this.blind(message);
   }
 
-  /** A login knows what the one before has seen: not while a store is in trouble, nor where another instance is on the other login. */
+  /**
+   * Whether a login knows which messages the former login has seen. It does not if a store has problems or another
+   * instance uses the other login.
+   */
   get isKnownToAll(): boolean {
     const { instances, happenings } = this.plan;
     return instances === 1 && !happenings.some(({ what }) => what === 'store');
   }
 
-  /** An answer with these has reached a machine whole. */
+  /** Notes that a complete answer with these messages has reached a machine. */
   reached(messages: readonly Message[]): void {
     for (const message of messages) message.reachedAs ??= this.#answers++;
     this.outward?.reached(messages);
   }
 
-  /** Nobody could look up whether it was seen, nor can its like be: texts of one sender and second are remembered together. */
+  /**
+   * Notes that nobody could check whether the message was seen before. This includes all messages with its sender and
+   * second, because they are remembered together.
+   */
   blind(message: Message): void {
     if (message.mayRepeat) return;
     const { from, body } = message.fields;
@@ -247,14 +261,14 @@ export class World {
     }
   }
 
-  /** It may come to a node again as if it were new. */
+  /** Allows a node to receive the message again as new. */
   mayRepeat(message: Message): void {
     message.mayRepeat = true;
     message.mayBeMarked = true;
     message.isOutOfOrder = true;
   }
 
-  /** Something is the matter with a server that everything is on, at some time. */
+  /** Whether the shared server fails at any time in this run. */
   get hasFailingServer(): boolean {
     const { store, happenings } = this.plan;
     return store === 'shared' && happenings.some(({ what }) => what === 'store' || what === 'emptied');
@@ -264,12 +278,15 @@ export class World {
     return this.plan.nodes.find(({ id }) => id === node)?.kind;
   }
 
-  /** A node is there from now on. */
+  /** Notes that a node is attached from now on. */
   came(node: string): void {
     this.#cameAtMs.set(node, this.timeline.nowMs);
   }
 
-  /** The last message that a node was given, unless both have come at this very moment: a node that comes as one is given out gets it first. */
+  /**
+   * The last message that a node received. Undefined if the node attached at this moment, because a node that
+   * attaches during a delivery receives that message first.
+   */
   lastAt(node: string): Message | undefined {
     const { nowMs } = this.timeline;
     const last = this.#last.get(node);
@@ -280,7 +297,7 @@ export class World {
     this.#last.set(node, { message, atMs: this.timeline.nowMs });
   }
 
-  /** Whether all nodes that poll for it have done with a message. */
+  /** Whether all nodes that poll for a message have finished it. */
   isDoneByAll(message: Message): boolean {
     return this.nodesFor(message).every(({ id }) => message.shares.get(id)?.isDone === true);
   }
@@ -296,7 +313,7 @@ export class World {
     return this.plan.nodes.some((node) => node.kind === kind);
   }
 
-  /** A node has done with a message. */
+  /** Notes that a node has finished a message. */
   settle(message: Message, node: string, by?: { life: string; era: string }): void {
     const share = this.shareOf(message, node);
     share.isOut = false;
@@ -308,7 +325,7 @@ export class World {
     if (isCompleted) message.completedAs ??= by.era;
   }
 
-  /** The process that has a message has died. */
+  /** Notes that the process that had a message has died. */
   noteDeath(message: Message): void {
     message.deaths++;
     message.diedAtMs = this.timeline.nowMs;
