@@ -36,7 +36,7 @@ describe('acknowledgement by the flow', function () {
     nodeRed = await startNodeRed({ userDir, flows: createSlowExample(simulator, seen) });
     const { port } = nodeRed;
     for (let n = 0; n < messages; n++) receive(simulator, `m${n}`);
-    // Of the poll under way at a kill nobody can say whether its answer reached this machine.
+    // At a kill, the answer of the poll in flight might not have reached this machine.
     const inTransit = new Set<string>();
     for (let round = 1; round <= kills; round++) {
       const enough = (messages * round) / (kills + 1);
@@ -127,7 +127,7 @@ describe('acknowledgement by the flow', function () {
     await waitUntil(() => badgesOf(observed, 'in').at(-1) === paused, 'a pause after the kill');
     const again = readObservations(seen).slice(before);
     assert.deepEqual(new Set(again.map(({ sms }) => sms?.redelivered)), new Set([true]));
-    // The first poll of a new process may be under way when the store has been read.
+    // The first poll of a new process may be in flight before the process has read its store.
     assert.ok(simulator.incoming.filter(({ read }) => read).length <= 101);
     await acknowledge(
       nodeRed,
@@ -142,7 +142,7 @@ describe('acknowledgement by the flow', function () {
     );
   });
 
-  /** A flow whose messages are acknowledged by a call from outside, on a user directory of its own. */
+  /** A flow in a new user directory. HTTP requests from outside acknowledge its messages. */
   function createTrial(properties: Partial<FlowNode>) {
     const seen = join(folder, 'seen.jsonl');
     const observed = join(folder, 'observed.jsonl');
@@ -201,7 +201,7 @@ async function acknowledge({ url }: NodeRedProcess, ackIds: unknown[]): Promise<
   assert.equal(response.status, 200);
 }
 
-/** The example as users import it, at the simulator, with slow work before anything is stored. */
+/** The example as users import it, connected to the simulator, with slow work before it stores a message. */
 function createSlowExample(simulator: Simulator, seen: string): FlowNode[] {
   const nodes = JSON.parse(readFileSync(exampleFile, 'utf8')) as FlowNode[];
   const flows = nodes.map((node): FlowNode => {
@@ -223,7 +223,7 @@ function createSlowExample(simulator: Simulator, seen: string): FlowNode[] {
   return [...flows, slow, createRecorder('seen', seen, { z: receiver?.z })];
 }
 
-/** Texts that the example has stored, one in each file; the file that a kill has cut off is to be written again. */
+/** Bodies that the example has stored, one per file. The example must rewrite a file that a kill has cut off. */
 function readStoredTexts(stored: string): Set<unknown> {
   const texts = new Set<unknown>();
   for (const name of existsSync(stored) ? readdirSync(stored) : []) {

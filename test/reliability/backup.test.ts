@@ -30,7 +30,7 @@ describe('a copy of the user directory', function () {
     await simulator.close();
   });
 
-  /** Keeps and sends texts, and acknowledges nothing of what comes. */
+  /** A flow that stores and sends messages, and acknowledges no received message. */
   const flows = (): FlowNode[] => [
     createAccount(simulator),
     ...createFeed({ wires: [['out'], ['out']] }),
@@ -38,7 +38,10 @@ describe('a copy of the user directory', function () {
     createRecorder('out', arrived),
   ];
 
-  /** A Node-RED in whose store are three texts and a message, and a copy of its folder from after its end. */
+  /**
+   * Runs a Node-RED whose store contains three outgoing messages and one incoming message, and copies its folder
+   * after it stops.
+   */
   async function backUp(): Promise<{ userDir: string; copy: string }> {
     const userDir = createLinkedUserDir();
     arrived = join(createUserDir(), 'arrived.jsonl');
@@ -55,7 +58,7 @@ describe('a copy of the user directory', function () {
     return { userDir, copy: copyOf(userDir) };
   }
 
-  /** A copy of a folder, but for what is left out. */
+  /** Copies a folder without the file or folder `leftOut`. */
   function copyOf(userDir: string, leftOut?: string): string {
     const copy = createUserDir();
     const filter = (path: string) => path !== join(userDir, leftOut ?? 'nothing');
@@ -63,7 +66,7 @@ describe('a copy of the user directory', function () {
     return copy;
   }
 
-  /** Messages that have entered the flow, and whether they said that they may have before. */
+  /** The `redelivered` marks of the received messages, one for each time that the message entered the flow. */
   const received = () =>
     readObservations(arrived).flatMap(({ payload, sms }) => (payload === 'Hello' ? [sms?.redelivered === true] : []));
   const sent = () => simulator.messages.map(({ body }) => body).sort();

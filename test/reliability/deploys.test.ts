@@ -93,7 +93,10 @@ describe('deploys while stored messages are sent', function () {
   }
 });
 
-/** Writes a module for Node-RED to load that notes what the sending node is given: what comes to no node is nobody's. */
+/**
+ * Writes a module that Node-RED loads. It records each input that reaches a deployed sending node, because the
+ * package is not responsible for other inputs.
+ */
 function noteGiven(folder: string, file: string): string {
   const path = join(folder, 'note-given.js');
   writeFileSync(
@@ -116,7 +119,7 @@ async function feed(url: string, body: string): Promise<void> {
       signal: AbortSignal.timeout(3_000),
     });
   } catch {
-    // Nobody was there to answer.
+    // No sending node was deployed to answer.
   }
 }
 
@@ -146,7 +149,7 @@ function createFlows(
   ];
 }
 
-/** How each text ended, as the flow saw it. */
+/** Outcomes of each message, as the flow received them. */
 function readEnds(file: string): Map<string, string[]> {
   const ends = new Map<string, string[]>();
   for (const { payload, sms } of readObservations(file)) {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 
-/** An account at a simulator that keeps its inbox on disk and polls without a pause. */
+/** An account at a simulator that stores data on disk and polls without a pause. */
 export function createAccount(simulator: Simulator, properties: Partial<FlowNode> = {}): FlowNode {
   return {
     id: 'account',
@@ -16,7 +16,10 @@ export function createAccount(simulator: Simulator, properties: Partial<FlowNode
   };
 }
 
-/** A flow that keeps and sends what is posted to `/feed`, as `to` and `body`. `send` says where its outcome goes. */
+/**
+ * A flow that stores and sends each message posted to `/feed` with `to` and `body`. `send` configures the sending
+ * node.
+ */
 export function createFeed(send: Partial<FlowNode>): FlowNode[] {
   const place = { z: 'tab', x: 100, y: 100 };
   return [
@@ -40,7 +43,7 @@ export function createFeed(send: Partial<FlowNode>): FlowNode[] {
   ];
 }
 
-/** A function node that writes down the text of each message at once, so that what the flow got survives a kill. */
+/** A function node that writes the body of each message to a file immediately, so that the record survives a kill. */
 export function createWriter(id: string, file: string): FlowNode {
   return {
     id,
@@ -55,7 +58,7 @@ export function createWriter(id: string, file: string): FlowNode {
   };
 }
 
-/** How often each text has been written down. */
+/** Number of times that each body was written. */
 export function readCounts(file: string): Map<string, number> {
   const counts = new Map<string, number>();
   if (!existsSync(file)) return counts;
@@ -65,7 +68,7 @@ export function readCounts(file: string): Map<string, number> {
   return counts;
 }
 
-/** Waits until so many different texts are written down, or none has come for ten seconds. */
+/** Waits until `expected` different bodies are written, or no new one has come for 10 s. */
 export async function waitForCounts(file: string, expected: number): Promise<Map<string, number>> {
   let counts = readCounts(file);
   for (let unchanged = 0; counts.size < expected && unchanged < 100; ) {

@@ -14,7 +14,7 @@ const token = 'the right token';
 const place = { z: 'tab', x: 100, y: 100 };
 const wrongTokens = 10_000;
 const slowConnections = 200;
-/** Several times what Node-RED takes by itself, and much less than what was sent to it would take if it were kept. */
+/** Several times the memory of Node-RED itself, and much less than the size of everything that the test sends to it. */
 const mostMemoryKiB = 600 * 1024;
 
 const megabyte = 1024 * 1024;
@@ -56,7 +56,7 @@ describe('hostile input to a real Node-RED', function () {
     observed = join(folder, 'observed.jsonl');
     simulator = await start();
     nodeRed = await startNodeRed({
-      // With roots of their own for editor and nodes, Node-RED parses no body before a node sees it.
+      // Because editor and nodes have separate roots, Node-RED does not parse a body before a node receives it.
       settings: { httpAdminRoot: '/admin', httpNodeRoot: '/' },
       flows: createFlows(simulator, received, observed),
     });
@@ -128,7 +128,7 @@ describe('hostile input to a real Node-RED', function () {
   });
 
   for (const [how, request] of [
-    // The length alone tells: nothing of the body is sent.
+    // The `Content-Length` alone must cause the refusal: no body is sent.
     ['with its length', 'Content-Length: 400000\r\n\r\n'],
     ['in chunks', `Transfer-Encoding: chunked\r\n\r\n${`3e8\r\n${'x'.repeat(1_000)}\r\n`.repeat(263)}`],
   ] as const) {
@@ -319,7 +319,7 @@ async function open({ port }: NodeRedProcess): Promise<Socket> {
   return socket;
 }
 
-/** A callback, and two routes that send what they are given, one by each method, and answer with the outcome. */
+/** A callback node, and two routes (one for each method) that send their input and answer with the outcome. */
 function createFlows(simulator: Simulator, received: string, observed: string): FlowNode[] {
   const typed = Object.fromEntries(
     ['to', 'body', 'from', 'messageId', 'contentType', 'callbackUrl', 'callbackStatusUrl'].flatMap((field) => [
@@ -358,7 +358,7 @@ function createFlows(simulator: Simulator, received: string, observed: string): 
   ];
 }
 
-/** Each node that reads from the service. */
+/** A flow with each node type that polls the service. */
 function createPollingFlow(simulator: Simulator, key: string, file: string): FlowNode[] {
   const account = `account-${key}`;
   const wires = [[`record-${key}`]];
@@ -372,7 +372,7 @@ function createPollingFlow(simulator: Simulator, key: string, file: string): Flo
   ];
 }
 
-/** Whether each endpoint has been read again after its first, hostile answer. */
+/** Whether each endpoint has been polled again after its first, hostile answer. */
 function hasBeenReadTwice(simulator: Simulator): boolean {
   return pollingEndpoints.every(
     (name) => simulator.requests.filter(({ endpoint, ended }) => endpoint === name && ended).length > 1,
@@ -396,7 +396,7 @@ function createEntityBomb(): string {
   return `<!DOCTYPE feed [<!ENTITY e0 "boom">${entities.join('')}]><feed><title>&e20;</title></feed>`;
 }
 
-/** The most memory that a process has held, where the system tells. */
+/** Peak memory of a process in KiB, if the operating system reports it. */
 function readPeakMemoryKiB(pid: number): number | undefined {
   const file = `/proc/${pid}/status`;
   const peak = existsSync(file) ? /VmHWM:\s+(\d+) kB/.exec(readFileSync(file, 'utf8'))?.[1] : undefined;

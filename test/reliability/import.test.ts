@@ -13,7 +13,7 @@ import { isLong, random } from '../long';
 
 const kills = isLong ? 100 : 8;
 const items = 3_000;
-/** About as long as an import takes, in ms, with the start of the process. */
+/** Approximate duration of an import, in ms, including the start of the process. */
 const importMs = 400;
 
 const dist = join(__dirname, '..', '..', 'dist', 'src');

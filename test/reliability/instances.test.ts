@@ -25,7 +25,7 @@ describe('several instances on one account and one Redis (store redis)', functio
   let holding: Promise<{ early: Delivered[]; late: Delivered[]; pids: number[] }>;
 
   before(() => {
-    // Most of it is waiting, which the other tests need not wait for.
+    // This part mostly waits, so it runs while the other tests run.
     holding = holdAndKill(join(folder, 'held.txt'));
     holding.catch(() => {});
   });
@@ -54,7 +54,8 @@ describe('several instances on one account and one Redis (store redis)', functio
       const cut = { from: messages, to: 0 };
       const feed = async () => {
         for (; sent < messages; sent += batch) {
-          // A third is polled only, the rest is called back as well; every status is called back only.
+          // A third of the incoming messages can only be polled. The others also come by callback, and statuses come
+          // only by callback.
           const url = { callbackUrl: sent % 3 === 0 ? undefined : `${balancer.url}/replies` };
           const callbackFormat = sent % 2 === 0 ? 'FORMv1' : 'XMLv3';
           simulator.setOrganisation({ ...url, callbackStatusUrl: `${balancer.url}/statuses`, callbackFormat });
@@ -85,7 +86,7 @@ describe('several instances on one account and one Redis (store redis)', functio
       const isolate = async () => {
         await sleep(1_000);
         disturbed.add(first.pid);
-        // Long enough for the others to take it for dead, while it lives.
+        // Long enough for the other instances to consider this one dead although it is alive.
         first.proxy.cut();
         await sleep(35_000);
         first.proxy.restore();
@@ -119,15 +120,17 @@ describe('several instances on one account and one Redis (store redis)', functio
           `dead, ${twice.length} delivered twice and marked, ${all.flat().filter(({ redelivered }) => redelivered).length} marked in all, ` +
           `${all.flat().filter(({ via }) => via === 'callback').length} by callback`,
       );
-      // Of each poll under way at a kill nobody can say whether its answer reached this machine.
+      // At each kill, the answer of the poll in flight might not have reached this machine.
       assert.ok(missing.length <= kills, `lost: ${missing.join(' ')}`);
       const unmarked = twice.filter((list) => list.filter(({ redelivered }) => !redelivered).length > 1);
       assert.deepEqual(unmarked, [], 'delivered twice without a mark');
       const byOthers = twice.filter((list) => list.every(({ pid }) => !disturbed.has(pid)));
-      // An instance that was killed may have polled what another was delivering as it was called back. The instance that claims such a message marks it.
+      // A killed instance may have polled a message that another instance was delivering from a callback. The
+      // instance that claims this message marks it.
       const isPolledByDead = ([first, ...copies]: Delivered[]) =>
         first?.via === 'callback' && copies.every(({ via, redelivered }) => via === 'poll' && redelivered);
-      // The third cut affected all instances. A message that was refused as a callback before it and polled during it can come again as a callback.
+      // The third cut affected all instances. If they refused a callback before it and polled the same message during
+      // it, the message can come again as a callback.
       const isPolledInCut = (list: Delivered[]) => {
         const index = Number(list[0]?.id.replace(/^(m|sent-)/, ''));
         return index >= cut.from && index < cut.to && list.every(({ redelivered }) => redelivered);
@@ -203,12 +206,15 @@ describe('several instances on one account and one Redis (store redis)', functio
   });
 });
 
-/** Polled only: nobody else brings it when the process that polled it dies with the answer on its way. */
+/** Whether a message can only be polled. It is lost if the process that polled it dies before the answer arrives. */
 function isPolledOnly(id: string): boolean {
   return id.startsWith('m') && (Number(id.slice(1)) - (Number(id.slice(1)) % batch)) % 3 === 0;
 }
 
-/** One message that a flow never acknowledges: who had it after 61 s, and who has it within 60 s of the holder's end. */
+/**
+ * Sends one message that the flow never acknowledges. Returns its deliveries in the first 61 s, and those within 60 s
+ * after its holder was killed.
+ */
 async function holdAndKill(file: string): Promise<{ early: Delivered[]; late: Delivered[]; pids: number[] }> {
   const simulator = await startSimulator({ waitMs: 2_000 });
   const redis = await RedisServer.start();
@@ -248,7 +254,7 @@ function createNode(id: string, type: string, wires: string[], properties: Parti
   return { id, type, z: 'tab', x: 100, y: 100, account: 'account', wires: [wires], ...properties };
 }
 
-/** Everything is written down; replies are acknowledged by the flow, which refuses some at first. */
+/** Flows that write down every delivery. The flow acknowledges replies, and refuses some of them the first time. */
 function createChaosFlows(simulator: Simulator, redisUrl: string, file: string): FlowNode[] {
   const flow = { acknowledge: 'flow', inputs: 1, ackTimeout: 5 };
   const refuse = `if (msg.sms.redelivered !== true && Math.random() < 0.2) { msg.error = { message: 'not now' }; return msg; }`;

@@ -6,16 +6,16 @@ import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed }
 import type { RedisServer } from '../redis-server';
 import { TcpProxy } from '../tcp-proxy';
 
-/** One delivery into a flow, as the flow wrote it down. */
+/** One delivery to a flow, as the flow recorded it. */
 export interface Delivered {
   id: string;
   redelivered: boolean;
   via: string;
-  /** Process that it was delivered in. */
+  /** Id of the process that delivered it. */
   pid: number;
 }
 
-/** One instance of Node-RED that is killed and started again, and whose connection to Redis can be cut. */
+/** An instance of Node-RED that a test can kill and restart, and whose connection to Redis it can cut. */
 export class Instance {
   readonly #userDir = createLinkedUserDir();
   readonly #generation: { node: string; redJs: string } | undefined;
@@ -29,7 +29,7 @@ export class Instance {
     this.#generation = generation;
   }
 
-  /** @param createFlows what to deploy, given the Redis URL of this instance */
+  /** @param createFlows creates the flows to deploy from the Redis URL of this instance */
   static async start(
     redis: RedisServer,
     createFlows: (redisUrl: string) => FlowNode[],
@@ -53,7 +53,7 @@ export class Instance {
     return this.#process?.log ?? '';
   }
 
-  /** Starts it, again after {@link kill} with what was deployed. */
+  /** Starts the instance. After {@link kill}, the deployed flows run again. */
   async run(flows?: FlowNode[]): Promise<void> {
     this.#process = await startNodeRed({
       userDir: this.#userDir,
@@ -74,7 +74,7 @@ export class Instance {
   }
 }
 
-/** Hands each request to the next instance, and answers 502 for one that is not there. */
+/** A load balancer that passes each request to the next instance, and answers 502 if that instance is down. */
 export class RoundRobin {
   readonly #server: Server;
   #next = 0;
@@ -120,7 +120,10 @@ export class RoundRobin {
   }
 }
 
-/** A function node that writes down every delivery, and passes it on to be acknowledged; `before` may end it first. */
+/**
+ * A function node that records every delivery and passes it on for its acknowledgement. `before` is code that can
+ * return first.
+ */
 export function createRecorder(id: string, file: string, wires: string[], before = ''): FlowNode {
   return {
     id,
@@ -142,7 +145,7 @@ export function createRecorder(id: string, file: string, wires: string[], before
   };
 }
 
-/** Everything that was written down, in order, by id. */
+/** All recorded deliveries by message id, in order. */
 export function readDeliveries(file: string): Map<string, Delivered[]> {
   const byId = new Map<string, Delivered[]>();
   if (!existsSync(file)) return byId;
@@ -154,7 +157,7 @@ export function readDeliveries(file: string): Map<string, Delivered[]> {
   return byId;
 }
 
-/** Node-RED 4 beside this run's generation when that is another, since instances may differ. */
+/** Node-RED 4 if this run tests another version, because instances can differ in version. Otherwise, undefined. */
 export function otherGeneration(): { node: string; redJs: string } | undefined {
   const redJs = join(__dirname, '..', '..', 'node_modules', 'node-red', 'red.js');
   return process.env.NR_RED_JS && process.env.NR_RED_JS !== redJs ? { node: process.execPath, redJs } : undefined;

@@ -7,7 +7,7 @@ import { isLong } from '../long';
 import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { createAccount, createFeed, waitForCounts } from './flows';
 
-/** More by hand: `LARGE_TEXTS=10000 npm run test:one -- test/reliability/large-messages.test.ts`. */
+/** To test more messages: `LARGE_TEXTS=10000 npm run test:one -- test/reliability/large-messages.test.ts`. */
 const texts = Number(process.env.LARGE_TEXTS ?? (isLong ? 10_000 : 500));
 const length = 250_000;
 /** Messages per process, because a process keeps received flow messages in memory. */
@@ -44,7 +44,7 @@ describe('stored messages with large flow messages', function () {
         while (fed < until) await feed(started.url, `m${fed++}`);
       };
       await Promise.all(Array.from({ length: atOnce }, feedOn));
-      // In order: what it has just been given is not kept before it has answered.
+      // Stops Node-RED normally, because it has not stored its latest inputs before it answers them.
       await started.stop();
     }
     simulator.fault('send', null);

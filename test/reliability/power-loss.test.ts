@@ -85,7 +85,7 @@ describe('a power cut', function () {
   }
 });
 
-/** Everything that happens between the first start and the time when nothing is left to be done. */
+/** Runs the machine from its first start until no work is left. */
 async function live(disk: PoweredDisk, simulator: Simulator, file: string): Promise<void> {
   const fed = new Set<string>();
   let received = 0;
@@ -101,10 +101,10 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
         const body = `text ${round} ${index}`;
         fed.add(body);
         machine.send({ send: body, ...(index % 5 === 0 ? { once: true } : undefined) } satisfies Order);
-        // A key of before, whose text may have been sent or not.
+        // Reuses a key from before the cut. Its first message may have been sent or not.
         if (index % 5 === 0 && round > 0)
           machine.send({ send: `text ${round - 1} ${index}`, once: true } satisfies Order);
-        // Not one with a key, which may come again.
+        // Never discards a message with a key, because the test may send it again.
         if (!isOnline && index % 5 === 4) machine.send({ discard: `text ${round} ${index - 2}` } satisfies Order);
         if (index % 2 === 0 && index / 2 < messagesPerCut) {
           simulator.receive({ from: handset, to: '64215559999', body: `message ${received++}` });
@@ -116,7 +116,7 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
     await cutting;
     isCut = true;
     await feeding;
-    // Nothing that is flushed after it helps it.
+    // The cut follows immediately, so that no later flush can save the discard.
     if (!isOnline) await discardLast(machine, file, `text ${round} 1`);
     machine.kill('SIGSTOP');
     await stopped(machine);
@@ -177,11 +177,11 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
     { unkept, twice, silent, lies, back, lost, unmarked, damaged },
     { unkept: [], twice: [], silent: [], lies: [], back: [], lost: [], unmarked: [], damaged: [] },
   );
-  // Answers that have arrived and are not flushed yet, of which each cut may cost as many as are under way at most.
+  // Each cut can lose answers that arrived and are not flushed yet. The maximum is the number of answers in progress.
   assert.ok(missing.length <= cuts * mostLostPerCut, `lost: ${missing.join(', ')}`);
 }
 
-/** Resolves as soon as somebody has been told that a text that waits is discarded. */
+/** Discards a waiting message. Resolves as soon as the machine has confirmed it. */
 async function discardLast(machine: ChildProcess, file: string, body: string): Promise<void> {
   const has = (what: Entry['what']) => () => read(file, what).some((entry) => entry.body === body);
   await until(() => has('kept')() || has('outcome')(), 'the text is kept, or has an outcome', { limitMs: endLimitMs });
@@ -204,7 +204,7 @@ async function startMachine(disk: PoweredDisk, { baseUrl, credentials }: Simulat
   return machine;
 }
 
-/** A signal takes a moment to stop all threads of a process. */
+/** Waits until a signal has stopped all threads of a process. */
 async function stopped({ pid }: ChildProcess): Promise<void> {
   const state = () => /^State:\s+(\S)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
   if (process.platform === 'linux') await until(() => state() === 'T', 'the machine stands still', { limitMs: 5_000 });

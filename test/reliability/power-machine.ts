@@ -1,6 +1,6 @@
 /**
- * A machine that sends and receives until its power is cut: the library on one store, told what to do by messages, writing down
- * what enters its flows where no cut loses it.
+ * A process that sends and receives until its power is cut. It uses the library with one store, and gets its orders
+ * as process messages. It writes down what enters its flows, in a file that no cut affects.
  */
 import { appendFileSync, existsSync } from 'node:fs';
 import { DiskStore, joinAccount } from '../../src';
@@ -30,7 +30,7 @@ const note = (what: 'keeping' | 'kept', operations: readonly Operation[]) => {
     if (!key.startsWith('!items!') || text === undefined) continue;
     const { part, record, message, state } = JSON.parse(text) as Item & Record<string, { body: string } | undefined>;
     if (part === 'inbox' && record) write({ what, part, body: record.body });
-    // A text that may leave at once is written as leaving in the first place.
+    // The store writes a message that may leave immediately as `leaving` from the start.
     const isKept = ['waiting', 'leaving'].includes(String(state));
     if (part === 'ledger' && message && isKept) write({ what, part, body: message.body });
   }
@@ -98,7 +98,8 @@ process.on('message', (order: Order) => {
   if ('send' in order) send(order.send, order.once === true);
   else void discard(order.discard);
 });
-// LevelDB flushes nothing of what it creates a database with: cut off then, it is damaged, and holds nothing yet.
+// LevelDB does not flush the files of a new database. A cut at that time damages the database, which holds nothing
+// yet.
 void (existsSync(file) ? Promise.resolve() : membership.optOuts()).then(() => process.send?.('ready'));
 
 function send(body: string, isOnce: boolean): void {

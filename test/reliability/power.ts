@@ -20,9 +20,9 @@ import type { Database, Engine, Operation } from '../../src/store/store';
 
 /** A disk whose power can be cut. */
 export interface PoweredDisk {
-  /** A folder on it. */
+  /** A folder on the disk. */
   readonly folder: string;
-  /** The process that uses it has been stopped in this moment: what it has not flushed is lost. */
+  /** Cuts the power at the moment at which the process was stopped. Unflushed data is lost. */
   cut(): void;
   /** Ends the process, and makes the disk readable in the state of the power cut. */
   powerOn(): void;
@@ -33,13 +33,16 @@ const sizesFile = 'sizes.json';
 
 /** Observes the flushes of a database. */
 export interface FlushObserver {
-  /** These are about to be flushed. */
+  /** Called before a flush, with the operations that it writes. */
   onFlush?(operations: readonly Operation[]): void;
-  /** All is flushed that has been written in a folder, these at last. It is told first when the database has been opened. */
+  /**
+   * Called when everything written in a folder is flushed, with the last operations. The first call follows the
+   * opening of the database.
+   */
   onFlushed(folder: string, operations: readonly Operation[]): void;
 }
 
-/** Hands on to LevelDB what a database is told, and tells of its flushes. */
+/** A LevelDB engine that reports its flushes. */
 export function observeFlushes(observer: FlushObserver): Engine {
   return {
     ...levelDb,
@@ -51,10 +54,9 @@ export function observeFlushes(observer: FlushObserver): Engine {
 }
 
 /**
- * Returns how to keep an image of a folder as of its last flush: links to the files, which LevelDB only ever appends to, and how long
- * each was.
- *
- * @param images where the images are kept
+ * Returns a function that saves an image of a folder at its last flush. An image has links to the files, to which
+ * LevelDB only appends, and their lengths.
+ * @param images folder of the images
  */
 export function createImager(images: string): (folder: string) => void {
   let count = Math.max(0, ...numbersOf(images));
@@ -95,14 +97,14 @@ function observe(database: Database, folder: string, observer: FlushObserver): D
   };
 }
 
-/** A disk that keeps what {@link createImager} has seen flushed, and of what came after that as much as chance wants. */
+/** A disk that keeps everything that {@link createImager} has seen flushed, and a random part of the later data. */
 export class ImagedDisk implements PoweredDisk {
   readonly images: string;
   readonly folder: string;
   readonly #place = mkdtempSync(join(tmpdir(), 'sms-power-'));
   readonly #random: () => number;
 
-  /** @param random 0 loses all that was not flushed */
+  /** @param random 0 loses all unflushed data */
   constructor(random: () => number) {
     this.#random = random;
     this.images = join(this.#place, 'images');
@@ -112,7 +114,7 @@ export class ImagedDisk implements PoweredDisk {
   }
 
   cut(): void {
-    // The image is there.
+    // The image exists already.
   }
 
   powerOn(): void {
@@ -126,7 +128,7 @@ export class ImagedDisk implements PoweredDisk {
     }
     rmSync(live, { recursive: true });
     for (const name of readdirSync(this.images)) rmSync(join(this.images, name), { recursive: true });
-    // The next cut may come before anything is flushed.
+    // The next cut may come before the first flush.
     createImager(this.images)(this.folder);
   }
 
@@ -147,7 +149,7 @@ export class ImagedDisk implements PoweredDisk {
   }
 }
 
-/** `EXT4_IOC_SHUTDOWN`, without flushing the journal: what is in memory never gets to the disk. */
+/** `EXT4_IOC_SHUTDOWN` without a flush of the journal: data in memory never reaches the disk. */
 const shutDown = `
   open(my $folder, '<', $ARGV[0]) or die "$!";
   my $withoutFlush = pack('L', 2);
@@ -159,14 +161,14 @@ process.once('exit', () => {
   for (const folder of mounted) execFileSync('umount', ['-l', folder]);
 });
 
-/** A file system of its own, ext4 on a loop device. */
+/** A separate file system, ext4 on a loop device. */
 export class MountedDisk implements PoweredDisk {
   readonly folder: string;
   readonly #place = mkdtempSync(join(tmpdir(), 'sms-power-'));
   readonly #device: string;
   readonly #mountPoint: string;
 
-  /** @throws any error where nothing may be mounted, or ext4 or `perl` is missing */
+  /** @throws any error if mounting is not permitted, or ext4 or `perl` is missing */
   constructor() {
     this.#device = join(this.#place, 'device');
     this.#mountPoint = join(this.#place, 'mounted');
@@ -210,7 +212,7 @@ export class MountedDisk implements PoweredDisk {
   }
 }
 
-/** Says whether this machine lets the power of a {@link MountedDisk} be cut. */
+/** Whether a {@link MountedDisk} works on this machine. */
 export function canMountDisks(): boolean {
   let disk: MountedDisk | undefined;
   try {

@@ -28,12 +28,12 @@ interface QueryAnswer {
 
 const dashboard = JSON.parse(readFileSync(join(docs, 'grafana-dashboard.json'), 'utf8')) as Dashboard;
 
-/** A query of the dashboard as Grafana asks it, for all accounts. */
+/** Fills in the variables of a dashboard query as Grafana does for all accounts. */
 function fillIn(expr: string): string {
   return expr.replaceAll('$account', '.*').replaceAll('$__rate_interval', '10s');
 }
 
-/** The alarms that the documentation gives. */
+/** The alarm rules in the documentation. */
 function readRules(): string {
   const blocks = [...readFileSync(join(docs, 'monitoring.md'), 'utf8').matchAll(/```yaml\n([\s\S]*?)```/g)];
   const rules = blocks.map(([, text = '']) => text).find((text) => text.startsWith('groups:'));
@@ -85,7 +85,7 @@ describe('a Prometheus that scrapes a running Node-RED', function () {
     return (await response.json()) as QueryAnswer;
   }
 
-  /** Resolves when a query has a result. */
+  /** Waits until a query has a result. */
   async function untilKnown(query: string): Promise<void> {
     const endsAt = Date.now() + waitLimitMs;
     for (;;) {
@@ -111,7 +111,7 @@ describe('a Prometheus that scrapes a running Node-RED', function () {
         },
       ],
     };
-    // Every JSON is YAML.
+    // JSON is valid YAML.
     writeFileSync(join(folder, 'prometheus.yml'), JSON.stringify(config));
     const address = `127.0.0.1:${await findFreePort()}`;
     url = `http://${address}`;

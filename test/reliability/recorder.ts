@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import type { FlowNode, NodeRedProcess } from '../node-red-process';
 import { until } from '../until';
 
-/** Observation of a flow: a message, an error at its Catch node, or the badge of a node. */
+/** A record of what a flow saw: a message, an error at its Catch node, or the badge of a node. */
 export interface Observation {
   payload?: unknown;
   topic?: unknown;
@@ -14,7 +14,7 @@ export interface Observation {
 
 const waitLimitMs = 60_000;
 
-/** A function node that writes down each message whole and at once, so that what the flow saw survives a kill. */
+/** A function node that writes each whole message to a file immediately, so that the record survives a kill. */
 export function createRecorder(id: string, file: string, properties: Partial<FlowNode> = {}): FlowNode {
   return {
     id,
@@ -30,7 +30,7 @@ export function createRecorder(id: string, file: string, properties: Partial<Flo
   };
 }
 
-/** A Catch node and a status node for the whole tab, wired to a recorder of their own that writes to `file`. */
+/** A Catch node and a status node for the whole tab. Their recorder writes to `file`. */
 export function createObservers(file: string): FlowNode[] {
   const wires = [['observed']];
   return [
@@ -40,11 +40,11 @@ export function createObservers(file: string): FlowNode[] {
   ];
 }
 
-/** Everything that has been written down so far. */
+/** All observations so far. */
 export function readObservations(file: string): Observation[] {
   if (!existsSync(file)) return [];
   const lines = readFileSync(file, 'utf8').split('\n');
-  // A kill may have cut the last line off.
+  // A kill may have cut off the last line.
   return lines.slice(0, -1).map((line) => JSON.parse(line) as Observation);
 }
 
@@ -61,12 +61,12 @@ export function badgesOf(file: string, id: string): string[] {
     .map((status) => [status?.fill, status?.shape, status?.text].filter((part) => part).join(' '));
 }
 
-/** Waits until `isTrue` holds; `what` says in the error what did not come. */
+/** Waits until `isTrue` holds. If it does not, the error names `what`. */
 export function waitUntil(isTrue: () => boolean | Promise<boolean>, what: string | (() => string)): Promise<void> {
   return until(isTrue, what, { limitMs: waitLimitMs });
 }
 
-/** Presses the button of an inject node, with further properties for its message. */
+/** Presses the button of an inject node, with additional properties for its message. */
 export async function inject(
   { url }: Pick<NodeRedProcess, 'url'>,
   id: string,

@@ -53,7 +53,7 @@ describe('kill -9 of instances with reply requests on one Redis', function () {
   let simulator: Simulator;
   let redis: RedisServer;
   let people: NodeJS.Timeout | undefined;
-  /** Handsets whose answer came or was read so late, on a busy machine, that the time might be up before a node had it. */
+  /** Handsets whose answer came or was read so late, on a busy machine, that the timeout may have come first. */
   const late = new Set<string>();
   const replies: { reply: IncomingMessage; sentAt: number }[] = [];
 
@@ -213,7 +213,7 @@ describe('kill -9 of instances with reply requests on one Redis', function () {
     );
   }
 
-  /** Lets each recipient behave by its habit, once for each message that it gets. */
+  /** Lets each recipient react to each of its messages according to its habit. */
   function livePeople(): NodeJS.Timeout {
     let seen = 0;
     const act = ({ messageId, from, sentAt }: { messageId: string; from: string; sentAt: number }) => {

@@ -12,7 +12,10 @@ import { crash, createObservers, createRecorder, inject, readObservations, waitU
 
 const place = { z: 'tab', x: 100, y: 100 };
 const onPress = ['send', 'outbox', 'feed'] as const;
-/** Nothing of what a person could choose as a secret may get lost on the way, or be found. */
+/**
+ * Special characters that a user can choose in a secret. They must neither get lost on the way nor help the secret to
+ * leak.
+ */
 const oddities = ' %+&=/?"<ö>';
 const callbackToken = `callback-token${oddities}`;
 const proxyPassword = `proxy-password${oddities}`;
@@ -25,12 +28,12 @@ const kinds = (['bearer', 'basic', 'form'] as const).flatMap((authType) =>
   (['POST', 'GET'] as const).map((method) => ({ authType, method })),
 );
 
-/** A way to sign in, with what the service takes and what it does not. */
+/** A login method, with credentials that the service accepts and credentials that it rejects. */
 interface Login {
   authType: 'bearer' | 'basic' | 'form';
   method: 'POST' | 'GET';
   simulator: Simulator;
-  /** Ids of the nodes end so. */
+  /** Suffixes of the node ids. */
   right: string;
   wrong: string;
 }
@@ -60,7 +63,7 @@ describe('secrets', function () {
     { name: 'typed API key', secret: typedKey },
     { name: 'typed password', secret: typedPassword, userId: 'typed-user' },
   ];
-  /** Everything that can be looked at, by name. */
+  /** Everything that could contain a secret, by name. */
   const places = new Map<string, string>();
   let seenByProxy = '';
   let seenByRedis = '';
@@ -298,7 +301,7 @@ describe('secrets', function () {
     ];
   }
 
-  /** Every way in which the nodes are used, each with a right and a wrong outcome. */
+  /** Uses the nodes in all ways, with correct and with wrong credentials. */
   async function useAll(): Promise<void> {
     for (const start of ['right-', 'wrong-', 'odd-']) {
       await pressAll(start);
@@ -406,7 +409,7 @@ describe('secrets', function () {
     }
   }
 
-  /** Follows what an open editor is told. */
+  /** Receives the events that an open editor gets. */
   async function listenToComms(): Promise<WebSocket> {
     const socket = new WebSocket(`${nodeRed.url.replace('http', 'ws')}/comms`);
     await new Promise((resolve) => socket.addEventListener('open', resolve, { once: true }));
@@ -426,7 +429,7 @@ describe('secrets', function () {
     return (server.address() as AddressInfo).port;
   }
 
-  /** Names of the secrets that a text holds in any form. */
+  /** Names of the secrets that a string contains in any form. */
   function findSecrets(text: string): string[] {
     return secrets
       .filter(({ secret, userId }) => [...formsOf(secret, userId)].some((form) => text.includes(form)))
@@ -439,11 +442,11 @@ function createAccount(name: string, properties: Partial<FlowNode>, credentials:
   return { ...account, ...properties };
 }
 
-/** Each node that uses an account. */
+/** All node types that use an account. */
 function createUsers(name: string): FlowNode[] {
   const account = `account-${name}`;
   const wires = [['seen']];
-  // By GET, what is sent is part of the URL, the callback URL with its token too.
+  // With GET, the URL contains all parameters, including the callback URL with its token.
   const callback = name.endsWith('POST') ? { callbackNode: 'callback', callbackUrlType: 'node' } : undefined;
   return [
     { id: `in-${name}`, type: 'sms-in', ...place, account, wires },
@@ -454,7 +457,7 @@ function createUsers(name: string): FlowNode[] {
   ];
 }
 
-/** A secret as it would look in a log, a URL, a header, JSON or HTML. */
+/** The forms that a secret can have in a log, a URL, a header, JSON or HTML. */
 function formsOf(secret: string, userId: string | undefined): Set<string> {
   const base64 = (text: string) => Buffer.from(text).toString('base64');
   const forms = [
@@ -485,7 +488,10 @@ function describeUrl(path: string, query: Record<string, string>): string {
   return `${path}?${JSON.stringify(query)}`;
 }
 
-/** Files below a folder, without what is linked into it, which some versions of Node follow when they list all. */
+/**
+ * Lists the files below a folder. Does not follow links, although some versions of Node.js do when they list
+ * recursively.
+ */
 function listFiles(folder: string, below = ''): string[] {
   return readdirSync(join(folder, below), { withFileTypes: true }).flatMap((entry) => {
     const path = join(below, entry.name);

@@ -49,7 +49,7 @@ describe('a shutdown or a redeploy', function () {
     assert.equal(code, 0);
     assert.doesNotMatch(nodeRed.log, crash);
     await sleep(20);
-    // Of the poll under way at the end nobody can say whether its answer was read.
+    // At the end, the answer of the poll in flight might not have been read.
     const inTransit = sim.incoming.filter(({ read }) => read).at(-1)?.body;
     nodeRed = await startNodeRed({ userDir, port });
     const counts = await waitForCounts(arrived, sent);
@@ -76,7 +76,7 @@ describe('a shutdown or a redeploy', function () {
     await waitForNextPoll(sim);
     const message = receive(sim, 'half');
     await waitUntil(() => message.read, 'the message is read');
-    // Time for the head of the answer to arrive; its body takes many times as long.
+    // Time for the head of the answer to arrive. The body takes many times as long.
     await sleep(50);
     const poll = sim.requests.filter(({ status }) => status === 200).at(-1);
     assert.ok(poll && !poll.ended, 'the answer had arrived whole already');
@@ -217,7 +217,7 @@ function createReceivingFlow(simulator: Simulator, arrived: string, observed?: s
   ];
 }
 
-/** One send at a time; what was sent and what failed is observed. */
+/** A flow that sends one message at a time. It records sent messages and errors. */
 function createSendingFlow(simulator: Simulator, observed: string, name = ''): FlowNode[] {
   const place = { z: 'tab', x: 100, y: 100 };
   return [
@@ -229,7 +229,7 @@ function createSendingFlow(simulator: Simulator, observed: string, name = ''): F
       id: 'send',
       type: 'sms-send',
       ...place,
-      // The log names a node by its name, where it has one.
+      // If a node has a name, the log uses it.
       ...(name ? { name } : undefined),
       account: 'account',
       to: '64215550001',
@@ -240,7 +240,7 @@ function createSendingFlow(simulator: Simulator, observed: string, name = ''): F
   ];
 }
 
-/** Only what was in flight at the redeploy has been sent, and sending goes on. */
+/** Checks that only the message in flight at the redeploy was sent, and that sending continues. */
 async function sendAfterwards(simulator: Simulator, nodeRed: NodeRedProcess): Promise<void> {
   simulator.fault('send', null);
   await inject(nodeRed, 'press', { payload: 'afterwards' });
@@ -251,13 +251,13 @@ async function sendAfterwards(simulator: Simulator, nodeRed: NodeRedProcess): Pr
   );
 }
 
-/** Waits for a poll that has come after this call. */
+/** Waits for a poll that comes after this call. */
 async function waitForNextPoll(simulator: Simulator): Promise<void> {
   const before = simulator.requests.length;
   await simulator.until(() => simulator.requests.length > before, 60_000);
 }
 
-/** Lets one send wait for its answer while further ones wait for their turn. */
+/** Delays the answer to one send while further messages wait for their turn. */
 async function pressWhileOneIsInFlight(simulator: Simulator, nodeRed: NodeRedProcess): Promise<void> {
   simulator.fault('send', { delayMs: 1_500 });
   for (let n = 0; n <= waiting; n++) await inject(nodeRed, 'press', { payload: `text ${n}` });

@@ -90,7 +90,7 @@ const fillsUp = 'a disk that fills up';
 const limited = 'a limit on the file size';
 const canMount = tryToMount();
 
-/** Observations of one fault. */
+/** What a test observed during one fault. */
 interface Story {
   simulator: Simulator;
   /** Suffix of the node ids. */
@@ -167,7 +167,7 @@ describe('a failing store', function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Lets a fault happen, looks on, and lets its cause go away. All but the last run at the same time. */
+  /** Causes a fault, observes its effects, and removes the cause. All faults except the last run at the same time. */
   function play(name: string, happen: () => Promise<() => void | Promise<void>>): void {
     const story = tell(name, happen);
     story.catch(() => {});
@@ -350,7 +350,7 @@ function countPolls(simulator: Simulator): number {
   return simulator.requests.filter(({ endpoint }) => endpoint === 'incoming').length;
 }
 
-/** A message that takes room on the disk, and little in what the flow writes down of it. */
+/** Receives a message that needs much room in the store, but little in the record of the flow. */
 function receiveLong(simulator: Simulator): void {
   const body = `m${simulator.incoming.length} ${'x'.repeat(4_000)}`;
   simulator.receive({ from: '64215550001', to: '64215559999', body });
@@ -360,7 +360,7 @@ function firstWord(body: string): string {
   return body.split(' ')[0] ?? '';
 }
 
-/** The folder in which an account at the simulator keeps its inbox. */
+/** The folder where an account at the simulator stores its data. */
 async function findStore(userDir: string, simulator: Simulator): Promise<string> {
   const membership = joinAccount({
     id: 'account',
@@ -411,7 +411,7 @@ function tryToMount(): boolean {
   }
 }
 
-/** Writes until there is no room left. */
+/** Writes until the disk is full. */
 function fill(folder: string): void {
   const file = join(folder, filler);
   try {
@@ -425,7 +425,7 @@ function hasPrlimit(): boolean {
   return ['/usr/bin/prlimit', '/bin/prlimit'].some((path) => existsSync(path));
 }
 
-/** Bytes to which each file of a process may grow; what would go beyond fails as on a full disk. */
+/** Limits the size of each file of a process, in bytes. A write beyond the limit fails as on a full disk. */
 function setFileSizeLimit(pid: number, limit: string): void {
   execFileSync('prlimit', [`--pid=${pid}`, `--fsize=${limit}:`]);
 }

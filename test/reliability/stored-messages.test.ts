@@ -55,7 +55,7 @@ describe('kill -9 of Node-RED with stored messages', function () {
     const userDir = createLinkedUserDir();
     nodeRed = await startNodeRed({ userDir, flows: flows(0) });
     const { port } = nodeRed;
-    /** When each text was handed over. */
+    /** Time at which each message was given to the node, in ms. */
     const fed = new Map<string, number>();
     const fresh = new Set<string>();
     let redeploys = 0;
@@ -130,7 +130,7 @@ function readEnds(file: string): Map<string, End[]> {
   for (const { payload, sms } of readObservations(file)) {
     const { body } = Object(payload) as { body?: string };
     const { error, redelivered } = sms ?? {};
-    // An outage is no outcome.
+    // An error during an outage is not an outcome.
     if (body === undefined || (error && 'waiting' in error)) continue;
     const name = error ? error.code : 'sent';
     ends.set(body, [...(ends.get(body) ?? []), { name, redelivered: redelivered === true }]);

@@ -5,7 +5,7 @@ import { Output } from './output';
 import type { NodePlan } from './plan';
 import type { Message } from './world';
 
-/** A node that is called back. */
+/** A node that receives callbacks. */
 export class CallbackNode implements DeployedNode {
   readonly #plan: NodePlan;
   readonly #process: Surrounding;
@@ -42,7 +42,7 @@ export class CallbackNode implements DeployedNode {
     this.#subscription?.close();
   }
 
-  /** Resolves with the status of the answer. */
+  /** Passes a callback to the node. Resolves with the HTTP status of the answer. */
   async callBack(bytes: Buffer, contentType: string): Promise<number> {
     const event = this.#library.index.parseCallback({ bytes, contentType });
     if (!this.#subscription) return 503;

@@ -4,15 +4,15 @@ import type { Owner } from './timeline';
 import type { Network } from './transport';
 import type { Message, World } from './world';
 
-/** A process that can be called back. */
+/** A process that can receive callbacks. */
 export interface Callee extends Owner {
-  /** Takes one callback. Resolves with the status of its answer. */
+  /** Receives one callback. Resolves with the HTTP status of the answer. */
   callBack(message: Message, bytes: Buffer, contentType: string): Promise<number>;
 }
 
 const retriesForMs = 48 * 3_600_000;
 
-/** The service's callbacks (§6): repeated for 48 hours until somebody answers with a status below 400. */
+/** Callbacks of the service (§6), which repeats each one for 48 hours until it gets a status below 400. */
 export class Callbacks {
   readonly #world: World;
   readonly #network: Network;
@@ -77,7 +77,7 @@ export class Callbacks {
         isOver = true;
         message.callback = 'accepted';
       });
-      // Its connection ends with its process.
+      // The connection of a callback ends with the called process.
       const watch = () => {
         if (isOver) return;
         if (life.isAlive) timeline.outside(1_000, watch);

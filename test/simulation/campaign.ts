@@ -6,17 +6,17 @@ import { type Result, simulate } from './simulation';
 export interface Campaign {
   runs: number;
   events: number;
-  /** Of virtual time. */
+  /** Virtual time of all runs, in hours. */
   hours: number;
   failed: Result[];
 }
 
-/** Which runs to make. */
+/** Options of a campaign: its seeds and its limits. */
 export interface CampaignOptions {
-  /** The seeds, in order; infinite where `untilMs` ends it. */
+  /** The seeds, in order. Can be infinite if `untilMs` ends the campaign. */
   seeds: Iterable<number>;
   limits?: PlanLimits;
-  /** When to stop, on the machine's clock (`performance.now()`). */
+  /** When to stop, in ms of `performance.now()`. */
   untilMs?: number;
   /** The campaign stops after this number of failures. Default: 1. */
   mostFailures?: number;
@@ -24,7 +24,7 @@ export interface CampaignOptions {
   onFailed?(result: Result): void;
 }
 
-/** Runs one plan after the other. */
+/** Runs the plans of the seeds one after the other. */
 export async function runCampaign(library: Library, options: CampaignOptions): Promise<Campaign> {
   const { seeds, limits, untilMs = Number.POSITIVE_INFINITY, mostFailures = 1, onFailed = () => {} } = options;
   const campaign: Campaign = { runs: 0, events: 0, hours: 0, failed: [] };
@@ -41,12 +41,12 @@ export async function runCampaign(library: Library, options: CampaignOptions): P
   return campaign;
 }
 
-/** Counts up, for ever when `count` is left out. */
+/** Generates `count` consecutive seeds. Without `count`, never ends. */
 export function* seedsFrom(first: number, count = Number.POSITIVE_INFINITY): Generator<number> {
   for (let seed = first; seed < first + count; seed++) yield seed;
 }
 
-/** Says it in one line. */
+/** Describes a campaign in one line. */
 export function describeCampaign({ runs, events, hours, failed }: Campaign): string {
   const counted = `${runs} schedules with ${events} events in ${hours.toFixed(1)} hours of virtual time`;
   return failed.length === 0 ? counted : `${counted}, ${failed.length} failed`;

@@ -21,15 +21,13 @@ import type { Kind, Message, World } from './world';
 
 type Call = 'open' | 'recall' | 'commit' | 'sweep' | 'close';
 
-/** Items in one page: so few that there are often more. */
-
-/** A disk: what is on it outlives processes, and what was flushed outlives a power failure. Everything is text. */
+/** A disk. Its content outlives processes, and flushed content outlives a power failure. All values are strings. */
 export class Disk implements Place {
   readonly troubles = new Set<StoreTrouble>();
   readonly #troublesOf = new Map<number, Set<StoreTrouble>>();
   readonly world: World;
   readonly #copies: Copies;
-  /** One for each login. */
+  /** The folder of each login. */
   readonly #folders = new Map<string, Folder>();
 
   constructor(world: World) {
@@ -101,23 +99,23 @@ export class Disk implements Place {
     return new DiskModel(this, folder, circumstances);
   }
 
-  /** The power fails: what was not flushed may be gone. */
+  /** Simulates a power failure: unflushed data may be lost. */
   loseUnflushed(random: Random): void {
     for (const folder of this.#folders.values()) folder.loseUnflushed(random);
   }
 }
 
-/** Where the account of a login keeps. */
+/** The store of one login. */
 class Folder {
   readonly entries = new Map<string, string>();
   readonly remembered = new Map<string, string>();
   /** Answers that a process holds until they are committed. */
   readonly held = new Map<number, string>();
-  /** How to take back each commit that was not flushed, the latest last. */
+  /** Functions that undo each unflushed commit, the latest last. */
   readonly unflushed: (() => void)[] = [];
-  /** Only the process that opened it may use it. */
+  /** The process that opened the folder. No other process may use it. */
   owner: object | undefined;
-  /** Nobody keeps here any more. */
+  /** True if the login of this folder was imported, so nothing is stored here any longer. */
   isAbandoned = false;
   #wasCut = false;
   #held = 0;
@@ -162,7 +160,7 @@ class Folder {
       });
   }
 
-  /** The power fails: of the commits that were not flushed only those up to some point are there, and each file that was not may be gone. */
+  /** Simulates a power failure: the last unflushed commits may be undone, and each held file may be lost. */
   loseUnflushed(random: Random): void {
     this.#wasCut = true;
     for (let count = random.between(0, this.unflushed.length); count > 0; count--) this.unflushed.pop()?.();
@@ -172,7 +170,7 @@ class Folder {
     }
   }
 
-  /** Returns how to take it back. */
+  /** Sets or removes an entry. Returns a function that undoes the change. */
   #set(id: string, text: string | undefined): () => void {
     const before = this.entries.get(id);
     this.#put(id, text);
@@ -189,12 +187,12 @@ class Folder {
     this.#copies.commit(text);
   }
 
-  /** In order. */
+  /** Stored items, in the order of their ids. */
   get items(): Item[] {
     return [...this.entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text) as Item);
   }
 
-  /** Items that an import has staged are here as well. */
+  /** Counts the items that an import has staged. They are in this folder too. */
   #countStaged(key: string, by: number): void {
     const text = this.remembered.get(key);
     if (text !== undefined) for (const item of stagedIn(key, text)) this.#copies.count(item, by);
@@ -213,7 +211,7 @@ class Folder {
   }
 }
 
-/** A process's store on a disk, as slow and as broken as the disk is. Its calls must not overlap. */
+/** The store of a process on a disk, with the delays and faults of the disk. Calls must not overlap. */
 class DiskModel implements Store, PlaceStore {
   readonly durable = true;
   readonly #disk: Disk;
@@ -222,14 +220,14 @@ class DiskModel implements Store, PlaceStore {
   readonly #login: number;
   readonly #random: Random;
   readonly #onFailure: () => void;
-  /** A call has failed, and none has succeeded since that would have written what it did not. */
+  /** True after a failed call, until a later call writes the missing data. */
   hasFailed = false;
   readonly readiness: Readiness;
   #isOpen = false;
-  /** Files that have held something: there is room in them on a disk that is full. */
+  /** Number of files that no longer hold anything. Even a full disk has room in them. */
   #freeFiles = 0;
   readonly #held = new Map<Kind, number>();
-  /** Answers that this process holds. It does not find them again. */
+  /** Answers that this process holds. Its store does not recall them. */
   readonly #own = new Set<number>();
   #underWay: Call | undefined;
   #committing: Changes | undefined;
@@ -297,7 +295,7 @@ class DiskModel implements Store, PlaceStore {
     return { letGo };
   }
 
-  /** A disk loses nothing while it is there. */
+  /** Always false, because a disk keeps its data while the process runs. */
   isInHand(): boolean {
     return false;
   }
@@ -360,7 +358,7 @@ class DiskModel implements Store, PlaceStore {
     return this.#call('close', () => this.release());
   }
 
-  /** The process has died: what it was writing is on the disk, or not. */
+  /** Ends the process. The commit in progress might be on the disk or not. */
   die(): void {
     if (this.#underWay === 'commit' && this.#committing && this.#isUsable && this.#random.chance(0.5)) {
       this.#folder.write(this.#committing);
@@ -368,7 +366,7 @@ class DiskModel implements Store, PlaceStore {
     this.release();
   }
 
-  /** Others may open the disk. */
+  /** Allows other processes to open the folder. */
   release(): void {
     this.#isOpen = false;
     if (this.#folder.owner === this) this.#folder.owner = undefined;
@@ -422,7 +420,7 @@ class DiskModel implements Store, PlaceStore {
   }
 }
 
-/** Texts of the items in a value that an import has staged. */
+/** The items in a value that an import has staged, each as JSON. */
 export function stagedIn(key: string, text: string): string[] {
   if (!key.startsWith(`${unsweptPrefix}importPage:`)) return [];
   const items = JSON.parse((JSON.parse(text) as Remembered).value) as Item[];

@@ -6,45 +6,47 @@ import type { Message, Share, World } from './world';
 /** The process of a node, as the node knows it. */
 export interface Surrounding {
   readonly name: string;
-  /** Tells this life of the process from its others. */
+  /** Distinguishes this life of the process from its other lives. */
   readonly life: string;
-  /** Tells the deployments of all lives apart. */
+  /** Distinguishes the deployments of all lives. */
   readonly era: string;
   readonly world: World;
   readonly clock: Clock;
   readonly flow: Flow;
-  /** The store has failed at some time in this life of the process. */
+  /** True if the store has failed at any time in this life of the process. */
   readonly hasStoreFailed: boolean;
-  /** An import waits, so that the store counts as failing. */
+  /** True while an import waits. The store then counts as failing. */
   readonly isImporting: boolean;
   /** See {@link Place.isHeld}. */
   isHeld(message: Message): boolean;
 }
 
-/** Before that long ago everything that was given is written down as given: while the store is in order, and while it is slow or fails. */
+/** Time until the store has recorded a delivery, in ms: normally, and while it is slow or fails. */
 const unwrittenMs = { inOrder: 50, inTrouble: 10_000 };
 
-/** A node as its flow sees it: messages come back to whichever is deployed under its id. */
+/** A node as its flow sees it. Acknowledgements go to the node that is currently deployed under the id. */
 export interface DeployedNode {
   acknowledge(message: Message, ackId: string, failed: boolean): void;
 }
 
-/** How a message comes out of a node. */
+/** Properties of a message that leaves a node. */
 export interface Delivery {
   redelivered: boolean;
   /** Id for the acknowledgement. It is absent if a delivery is its own acknowledgement. */
   ackId?: string | undefined;
 }
 
-/** Thrown by a flow: it is no fault of the library's. */
+/** Thrown by a flow on purpose. Not a fault of the library. */
 export class FlowError extends Error {}
 
-/** The flows behind the nodes of a process. They say what is wrong with what they get, and treat it as they like. */
+/** The flows behind the nodes of a process. They check what they receive, and handle it well or badly. */
 export class Flow {
   readonly #process: Surrounding;
   readonly #random: Random;
   readonly #troubles: ReadonlySet<FlowTrouble>;
-  /** Ids of nodes that a flow has thrown at: what they had in hand stays with them until they are deployed again. */
+  /**
+   * Ids of nodes that received an exception from a flow. Their messages in progress stay with them until a redeploy.
+   */
   readonly thrownAt = new Set<string>();
   readonly #findNode: (id: string) => DeployedNode | undefined;
 
@@ -60,7 +62,7 @@ export class Flow {
     this.#findNode = findNode;
   }
 
-  /** A node is about to send a message into its flow. */
+  /** Checks a message that a node is about to send into its flow. */
   examineSend(message: Message, { id, kind }: NodePlan): void {
     const { world } = this.#process;
     for (const [other, share] of message.shares) {
@@ -72,7 +74,7 @@ export class Flow {
     world.shareOf(message, id).sends++;
   }
 
-  /** A flow that is in that mood throws as it is given something. */
+  /** Sometimes throws when the flow receives messages, if the flow has the trouble `throws`. */
   throwNowAndThen(messages: readonly Message[], { id }: NodePlan): void {
     if (!this.#troubles.has('throws') || !this.#random.chance(0.3)) return;
     this.thrownAt.add(id);
@@ -84,7 +86,7 @@ export class Flow {
     throw new FlowError('made to throw by the flow');
   }
 
-  /** Says whether an acknowledgement was taken: it was, when the next message made the flow throw. */
+  /** Returns whether the node accepted an acknowledgement. It did if the next message made the flow throw. */
   tolerate(acknowledge: () => boolean): boolean {
     try {
       return acknowledge();
@@ -94,14 +96,14 @@ export class Flow {
     }
   }
 
-  /** The library says why polling fails. */
+  /** Checks the reason that the library gives for failed polls. */
   examineBlame(code: string): void {
     const { world, name, hasStoreFailed, isImporting } = this.#process;
     if (code === 'SMS_STORE' && !hasStoreFailed && !isImporting)
       world.violate('the store is blamed and has not failed', name);
   }
 
-  /** A message has got into the flow. */
+  /** Notes and checks a message that has entered the flow. */
   receive(message: Message, plan: NodePlan, { redelivered, ackId }: Delivery): void {
     const { world, name } = this.#process;
     const share = world.shareOf(message, plan.id);
@@ -117,7 +119,7 @@ export class Flow {
     if (isCounted && share.deliveries > maxAttempts + message.deaths + share.uncounted) {
       world.violate('more attempts than allowed', `${message.name} at ${plan.id}`);
     }
-    // It may have been on its way when the acknowledgement of an earlier attempt came.
+    // The message may have been on its way when the acknowledgement of an earlier attempt came.
     share.isOut = !this.#isTaken(message, share);
     if (plan.acknowledge === 'auto') {
       world.settle(message, plan.id, this.#process);
@@ -128,7 +130,7 @@ export class Flow {
     }
   }
 
-  /** The library has taken an acknowledgement. */
+  /** Notes that the library accepted an acknowledgement. */
   acknowledged(message: Message, { id }: NodePlan): void {
     const { world, name } = this.#process;
     world.say(() => `${name}: ${id} has acknowledged ${message.name}`);
@@ -136,7 +138,7 @@ export class Flow {
     world.settle(message, id, this.#process);
   }
 
-  /** The library says that the last attempt has failed. */
+  /** Checks that the library gave up a message only after its last attempt failed. */
   gaveUp(message: Message, { id, maxAttempts }: NodePlan): void {
     const { world, name } = this.#process;
     const share = world.shareOf(message, id);
@@ -149,7 +151,7 @@ export class Flow {
       if (share.deliveries > maxAttempts + message.deaths + share.uncounted)
         world.violate('more attempts than allowed', which);
     }
-    // The time of an attempt may be up before it has got into the flow, when the machine stalls.
+    // If the machine stalls, an attempt can time out before its message has entered the flow.
     if (share.sends < maxAttempts && !message.mayBeMarked) {
       world.violate('given up before the last attempt', which);
     }
@@ -198,7 +200,7 @@ export class Flow {
     world.noteLastAt(id, message);
   }
 
-  /** The flow does with a message what it is in the mood for. */
+  /** Handles a message as the current troubles of the flow demand. */
   #work(message: Message, plan: NodePlan, ackId: string): void {
     const random = this.#random;
     const [trouble] = [...this.#troubles].filter(() => random.chance(0.7));

@@ -6,21 +6,21 @@ import type { Way } from './plan';
 export interface Hunt {
   name: string;
   file: string;
-  /** The way that the schedules were about. */
+  /** The subject of the schedules. */
   way: Way;
   isCaught: boolean;
-  /** After so many. */
+  /** Number of schedules until the mutant was caught, or of all schedules. */
   schedules: number;
-  /** Seconds on this machine. */
+  /** Duration on this machine, in seconds. */
   seconds: number;
   /** The first broken rule, or another sign of the mutant. */
   by: string;
 }
 
-/** Runs schedules on a mutant until one of them breaks a rule that it does not break by itself. */
+/** Runs schedules on a mutant until one breaks a rule that it does not break without the mutation. */
 export async function hunt(mutant: Mutant, mostSchedules: number): Promise<Hunt> {
   const { name, file, way = 'in' } = mutant;
-  // It has to be the mistake that is found.
+  // Fails here if the mutant cannot be applied, so that only the mutation itself can be caught below.
   applyMutant(mutant);
   const limits = { way };
   const began = performance.now();
@@ -38,7 +38,7 @@ export async function hunt(mutant: Mutant, mostSchedules: number): Promise<Hunt>
   }
 }
 
-/** Whole seconds since `performance.now()` was so much. */
+/** Seconds since a value of `performance.now()`, rounded up. */
 export function secondsSince(beganMs: number): number {
   return Math.ceil((performance.now() - beganMs) / 1_000);
 }

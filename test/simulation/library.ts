@@ -7,22 +7,22 @@ import { transformSync } from 'esbuild';
 import type { Way } from './plan';
 import type { Random } from './random';
 
-/** One line of `src/` changed for the worse. */
+/** A mutation of one line in `src/`. */
 export interface Mutant {
   name: string;
-  /** Below `src/`. */
+  /** Path below `src/`. */
   file: string;
-  /** Is there exactly once. */
+  /** Code that the mutation replaces. Must occur exactly once. */
   search: string;
   replace: string;
-  /** The schedules that have to find it; of the way in when absent. */
+  /** The kind of schedules that must catch the mutant. Default: `in`. */
   way?: Way;
 }
 
-/** Parts of the machine that a simulation replaces for the modules of `src/`. */
+/** Globals that a simulation replaces for the modules of `src/`. */
 export interface Surroundings {
   random: Random | undefined;
-  /** Something was thrown where only the platform hears it. */
+  /** Called with an error that the library throws where only Node.js would catch it. */
   onThrown: (error: unknown) => void;
   readonly signals: Signals;
 }
@@ -31,7 +31,7 @@ export interface Surroundings {
 export class Signals {
   #listeners = new Map<AbortSignal, Set<unknown>>();
 
-  /** On signals that have not come, since those that have need nobody to leave. */
+  /** Number of listeners on signals that have not aborted. Listeners on aborted signals do not need to be removed. */
   get listeners(): number {
     let count = 0;
     for (const [signal, { size }] of this.#listeners) if (!signal.aborted) count += size;
@@ -60,7 +60,7 @@ export class Signals {
   }
 }
 
-/** The modules of `src/`, loaded anew: what they keep at the top level is theirs alone. */
+/** The modules of `src/`, loaded separately, so that each copy has its own top-level state. */
 export interface Library {
   surroundings: Surroundings;
   index: typeof import('../../src');
@@ -86,7 +86,7 @@ const shadowed = [
   'AbortController',
 ] as const;
 
-/** Loads `src/` as it is, or with one line changed. Time and chance that it reads past its clock are refused. */
+/** Loads `src/` unchanged or with one mutation. Access to time and randomness other than by the clock throws. */
 export function loadLibrary(mutant?: Mutant): Library {
   const surroundings: Surroundings = {
     random: undefined,
@@ -120,9 +120,8 @@ export function loadLibrary(mutant?: Mutant): Library {
 }
 
 /**
- * The text of a file of `src/` with the mutant's line changed.
- *
- * @throws Error when what is to be changed is not there exactly once
+ * The content of a file of `src/` with the mutation applied.
+ * @throws Error if the code to replace does not occur exactly once
  */
 export function applyMutant({ file, search, replace, name }: Mutant): string {
   const text = readFileSync(join(source, file), 'utf8');
@@ -155,7 +154,7 @@ function compile(path: string, mutant: Mutant | undefined): ModuleFunction {
   return made;
 }
 
-/** The library reads time and chance by its clock alone. */
+/** Globals for `src/`, which may read time and randomness only from its clock. */
 function createShadows(surroundings: Surroundings): Record<(typeof shadowed)[number], unknown> {
   const refuse = (name: string) => () => {
     throw new Error(`src/ uses ${name} past its clock`);
@@ -193,7 +192,7 @@ function createShadows(surroundings: Surroundings): Record<(typeof shadowed)[num
   };
 }
 
-/** Identifiers that the library makes come from the seed, too. */
+/** A `crypto` module whose random ids come from the seed. */
 function createCrypto(surroundings: Surroundings): typeof nodeCrypto {
   const hex = (length: number) => {
     if (!surroundings.random) throw new Error('src/ asks for random bytes before a simulation has begun');

@@ -1,8 +1,8 @@
 import type { Mutant } from './library';
 
-/** Mistakes of one line each that somebody could make in `src/`, and that the schedules have to find. */
+/** Mutations of one line in `src/` that the schedules must catch. */
 export const mutants: readonly Mutant[] = [
-  // Stored items, and their removal.
+  // Stored items and their removal.
   mutant(
     'nothing is held before the commit',
     'inbox/inbox.ts',
@@ -226,7 +226,7 @@ export const mutants: readonly Mutant[] = [
     "const isCopyOfLeftOut = leftOut !== undefined && via === 'callback';",
     'const isCopyOfLeftOut = false;',
   ),
-  // Identifiers that were seen.
+  // Recognition of known messages.
   mutant(
     'nothing is recognised',
     'inbox/accept.ts',
@@ -313,7 +313,7 @@ export const mutants: readonly Mutant[] = [
     "return backOffMs(times, this.#clock.random(), isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));",
     'return 0;',
   ),
-  // Texts on their way out.
+  // Outgoing messages.
   mutant(
     'what has left is tried again',
     'outbox/outbox.ts',
@@ -354,7 +354,7 @@ export const mutants: readonly Mutant[] = [
   mutant('a timer outlives its request', 'http/exchange.ts', '    this.#timer.cancel();\n', ''),
   mutant('a request listens to its signal for ever', 'http/exchange.ts', 'this.#unsubscribe?.();', ''),
   mutant('a wait listens to its signal for ever', 'clock.ts', '      leave?.();\n', ''),
-  // Other logins, and a server that comes back empty.
+  // Changes of the login, and a server that loses its data.
   mutant(
     'what the last poll of a former login brings is left there',
     'account/account-data.ts',
@@ -373,7 +373,7 @@ export const mutants: readonly Mutant[] = [
     '+ maxAhead, ...this.#receivers.map(({ room }) => room)',
     '+ 9 * mostAhead',
   ),
-  // Texts that are kept, guarded, counted, or ask.
+  // Outgoing messages with stored state, deduplication keys, limits or reply requests.
   outward(
     'a mark after the first byte',
     'outbox/settlement.ts',

@@ -2,7 +2,7 @@ import type { Membership, OutcomeEvent } from '../../src';
 import type { Surrounding } from './flow';
 import type { Input } from './outward';
 
-/** A node that sends, with all that texts can be asked for. */
+/** A sending node that uses all options of the library. */
 export class OrderNode {
   readonly #id: string;
   readonly #process: Surrounding;
@@ -96,7 +96,7 @@ export class OrderNode {
     });
   }
 
-  /** The message itself while its process lives, and what is written of it after that. */
+  /** The input of an event: `origin` while its process lives, and afterwards the stored flow message. */
   #inputOf({ origin, flowMessage }: { origin?: unknown; flowMessage?: string | undefined }): Input | undefined {
     const { world } = this.#process;
     const input = (origin as Input | undefined) ?? world.outward?.find(flowMessage);

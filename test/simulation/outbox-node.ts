@@ -3,7 +3,7 @@ import type { DeployedNode, Surrounding } from './flow';
 import { Output } from './output';
 import type { NodePlan } from './plan';
 
-/** A node that reads the outbox, at intervals or when it is asked to. */
+/** A node that reads the outbox, at intervals or on request. */
 export class OutboxNode implements DeployedNode {
   readonly #plan: NodePlan;
   readonly #output: Output;

@@ -2,7 +2,7 @@ import type { FlowDelivery } from '../../src';
 import type { Surrounding } from './flow';
 import type { NodePlan } from './plan';
 
-/** The outputs of a node: what it sends gets into the flow on the next turn, as Node-RED hands it on. */
+/** The outputs of a node. A sent message enters the flow on the next turn, as in Node-RED. */
 export class Output {
   readonly #plan: NodePlan;
   readonly #process: Surrounding;
@@ -14,13 +14,13 @@ export class Output {
     this.#process = process;
   }
 
-  /** @param isFlowGone the nodes behind it are closed, too */
+  /** @param isFlowGone whether the next nodes are closed as well */
   close(isFlowGone: boolean): void {
     this.#isClosed = true;
     this.#isFlowGone = isFlowGone;
   }
 
-  /** Resolves with whether it got into the flow. */
+  /** Sends deliveries. Resolves with whether they entered the flow. */
   send(deliveries: readonly FlowDelivery[]): Promise<boolean> {
     if (this.#isClosed) return Promise.resolve(false);
     const { world, clock, flow } = this.#process;
@@ -36,7 +36,7 @@ export class Output {
     );
     return new Promise((resolve) => {
       clock.nextTurn(() => {
-        // A node that was closed in between does not get it.
+        // A node that was closed in the meantime does not get the message.
         const arrives = !this.#isFlowGone;
         for (const { message, redelivered, ackId } of arrives ? found : []) {
           if (message) flow.receive(message, plan, { redelivered, ackId });

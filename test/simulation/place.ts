@@ -4,7 +4,7 @@ import type { Random } from './random';
 import type { Owner, Timeline } from './timeline';
 import type { Kind, Message, World } from './world';
 
-/** Where things are kept: it outlives processes. */
+/** A place where processes store data, which outlives them. */
 export interface Place {
   /** Faults of this store, for the current process. */
   readonly troubles: Set<StoreTrouble>;
@@ -12,31 +12,34 @@ export interface Place {
   troublesOf(login: number): Set<StoreTrouble>;
   /** Describes an item that must not be here at the end. */
   readonly remains: string | undefined;
-  /** Whether a message is here in any form, but that of one that was given up. */
+  /** Whether a message is here in any form, except as an unhandled message. */
   has(message: Message): boolean;
-  /** Whether a message that was given up is here. */
+  /** Whether a message is here as an unhandled message. */
   isAside(message: Message): boolean;
-  /** Whether a message is held here, where what becomes of it can be noted. */
+  /** Whether a message is held here, so that the store can record its delivery. */
   isHeld(message: Message): boolean;
-  /** Whether a message has been committed here, and so flushed. */
+  /** Whether a message was committed here, and therefore flushed. */
   isCommitted(message: Message): boolean;
-  /** Whether a message is kept here for each of two logins. */
+  /** Whether two logins have the message here. */
   isWithTwo(message: Message): boolean;
-  /** The power of the machine fails. */
+  /** Simulates a power failure of the machine. */
   loseUnflushed(random: Random): void;
-  /** Everything has been taken over from a login. Items that a power failure restores belong to the next account with that login. */
+  /**
+   * Notes that a login was imported completely. Items that a power failure restores belong to the next account with
+   * that login.
+   */
   abandon(login: string): void;
-  /** Where the account of a login keeps. */
+  /** Creates the store of the account of a login. */
   createStore(login: string, circumstances: Circumstances): Store & PlaceStore;
 }
 
 /** Surroundings of a store. */
 export interface Circumstances {
   process: Owner;
-  /** Owner of the store. */
+  /** Index of the login that owns the store. */
   login: number;
   random: Random;
-  /** A call of it has failed. */
+  /** Called when a call of the store has failed. */
   onFailure(): void;
   /** The store has claimed messages that a dead process held. */
   onTakenOver(messages: readonly Message[]): void;
@@ -44,18 +47,21 @@ export interface Circumstances {
 
 /** Methods of a store that the run needs besides those of the library. */
 export interface PlaceStore {
-  /** A call has failed, and none has succeeded since that would have written what it did not. */
+  /** True after a failed call, until a later call writes the missing data. */
   readonly hasFailed: boolean;
   readonly readiness: Readiness;
   /** Whether the process that uses this store has a message both in the store and in memory. */
   isInHand(message: Message): boolean;
-  /** Answers of a kind that are held and not committed. */
+  /** Number of answers of a kind that are held and not committed. */
   held(kind: Kind): number;
   /** Ends the process. A write in progress might succeed or be lost. */
   die(): void;
 }
 
-/** Whether a store is open, as far as the library can know: what is told now is known when nothing is left to do of this event. */
+/**
+ * Whether a store is open, as far as the library can know. The library learns that a store closed only at the end of
+ * the current event.
+ */
 export class Readiness {
   readonly #timeline: Timeline;
   #isReady = false;
@@ -75,7 +81,7 @@ export class Readiness {
   }
 }
 
-/** Counts in how many texts each message is. */
+/** Counts the stored items that contain each message. */
 export class Copies {
   readonly #world: World;
   readonly #counts = new Map<Message, number>();
@@ -107,22 +113,22 @@ export class Copies {
     }
   }
 
-  /** Something is committed. */
+  /** Notes that a store committed an item. */
   commit(text: string): void {
     const { outward, plan } = this.#world;
     if (!plan.outward?.consent) return;
     for (const message of this.in(text)) outward?.wished(message);
-    // A reply without a node of its own is written with its reply request, or was at another instance before.
+    // A reply that no receiving node takes is written with its reply request, or another instance had it first.
     const { result } = JSON.parse(text) as { result?: { reply?: Record<string, unknown> } };
     const reply = result?.reply && this.#world.find('incoming', result.reply);
     if (reply) outward?.wished(reply, true);
   }
 
-  /** The messages in something that is kept or held. */
+  /** The messages in a stored or held item. */
   in(text: string): Message[] {
     if (isUndecided(text)) return [];
     const item = JSON.parse(text) as { part?: string; text?: string };
-    // An import brings a held text as an item.
+    // An import stores a held answer as an item.
     const { kind, record, records } = (item.part === 'held' ? JSON.parse(item.text ?? '{}') : item) as {
       kind: Kind;
       record?: Record<string, unknown>;
@@ -133,7 +139,7 @@ export class Copies {
     return [...new Set(messages)];
   }
 
-  /** Whether a message is in one of these. */
+  /** Whether any of these items contains a message. */
   isIn(texts: readonly string[], message: Message): boolean {
     return texts.some((text) => this.in(text).includes(message));
   }
@@ -149,7 +155,10 @@ export function findRemains(texts: Iterable<string>, { plan }: World): string | 
   return undefined;
 }
 
-/** Whether somebody may decide about it, for a week: a message that was given up, or a text whose outcome is unknown. */
+/**
+ * Whether a user can still decide about the item: an unhandled message, or an outgoing message with an unknown
+ * outcome.
+ */
 function isUndecided(text: string): boolean {
   return isGivenUp(text) || text.includes('"state":"uncertain"');
 }

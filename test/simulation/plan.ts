@@ -2,10 +2,10 @@ import { createOrder, createOutwardPlan, handsets, type OrderPlan, type OutwardP
 import { Random } from './random';
 import { addScene } from './scenes';
 
-/** For so long keys and identifiers are remembered. */
+/** How long keys and identifiers are remembered, in ms. */
 export const dedupeMs = 72 * 3_600_000;
 
-/** How requests fail while a network or the service is in trouble. */
+/** Faults of requests while the network or the service has problems. */
 export const networkTroubles = [
   'refused',
   'connection hangs',
@@ -18,7 +18,7 @@ export const networkTroubles = [
   'status after the work',
   'garbage',
 ] as const;
-/** `anything`: each request meets one of the others. */
+/** With `anything`, each request gets a random one of the other faults. */
 export type NetworkTrouble = (typeof networkTroubles)[number] | 'anything';
 
 /** Behaviour of a store during a fault. */
@@ -31,14 +31,14 @@ export type FlowTrouble = (typeof flowTroubles)[number];
 
 export type Format = 'form' | 'xml';
 
-/** One thing that happens to the world, at a time that the plan says. */
+/** An event of a plan, at a given time. */
 export type Happening = { atMs: number } & (
   | { what: 'message'; count: number; isReply: boolean; callback?: Format; polled: boolean }
   | { what: 'status'; count: number; callback?: Format; polled: boolean }
   | { what: 'outgoing'; count: number }
   | { what: 'send'; process: number; count: number; recipients: number; retries: number; retryUncertain: boolean }
   | OrderPlan
-  /** A handset, by its last digit, takes back or gives consent. */
+  /** A handset, named by its last digit, revokes or gives consent. */
   | { what: 'word'; handset: number; word: 'STOP' | 'START'; callback?: Format; polled: boolean }
   | Fault
 );
@@ -46,7 +46,7 @@ export type Happening = { atMs: number } & (
 export type Fault =
   | { what: 'network'; forMs: number; trouble: NetworkTrouble; share: number; status: number }
   | { what: 'forgetful service'; forMs: number }
-  /** With a login, only where that one keeps on a disk. */
+  /** `login` limits the fault to the store of that login. Only for stores on disk. */
   | { what: 'store'; process: number; forMs: number; trouble: StoreTrouble; login?: number }
   | { what: 'flow'; process: number; forMs: number; trouble: FlowTrouble }
   | { what: 'kill' | 'power failure' | 'stop'; process: number; forMs: number }
@@ -55,18 +55,21 @@ export type Fault =
   | { what: 'stall'; forMs: number }
   | { what: 'clock'; process: number; byMs: number };
 
-/** A node of the flows. All instances of a plan have the same. */
+/** A node of the flows. All instances of a plan have the same nodes. */
 export interface NodePlan {
   id: string;
   kind: 'incoming' | 'status' | 'outbox' | 'callback';
   acknowledge: 'auto' | 'flow';
   ackTimeoutMs: number;
   maxAttempts: number;
-  /** It does not want incoming messages that are not replies. */
+  /** True if the node wants no incoming messages except replies. */
   repliesOnly: boolean;
 }
 
-/** Everything about a run but the order of what is due at the same moment. Plain data, made from a seed. */
+/**
+ * All parameters of a run as plain data, created from a seed. Only the order of events at the same moment is not in
+ * it.
+ */
 export interface Plan {
   seed: number;
   store: 'memory' | 'disk' | 'shared';
@@ -77,23 +80,23 @@ export interface Plan {
   queueLimit: number;
   pauseMs: number;
   parallelPolls: number;
-  /** The service is close by, and the machines take their time for a turn of the event loop. */
+  /** True if the service answers fast while turns of the event loop take time. */
   isNear?: true;
   nodes: NodePlan[];
-  /** The plan is about the way out. */
+  /** Present if the plan is about outgoing messages. */
   outward?: OutwardPlan;
   happenings: Happening[];
 }
 
-/** Limits of a plan: a simulation can leave parts out. */
+/** Limits of a plan, for simulations that leave parts out. */
 export interface PlanLimits {
   stores?: readonly Plan['store'][];
   /**
-   * Subject: incoming messages beside plain sends, all options of outgoing messages, or these options together with
-   * consent and due times.
+   * Subject of the plan: incoming messages with plain sends, all options of outgoing messages, or these options
+   * together with consent and due times.
    */
   way?: Way;
-  /** Only so many of the scenes, the first ones: what a seed was before there were more. */
+  /** Number of scenes to choose from, counted from the first. Reproduces seeds from a time with fewer scenes. */
   scenes?: number;
 }
 
@@ -115,7 +118,7 @@ const faultWeights: readonly (readonly [Fault['what'], number])[] = [
   ['clock', 1],
 ];
 
-/** Makes the plan of a seed. */
+/** Creates the plan of a seed. */
 export function createPlan(seed: number, { stores = allStores, way = 'in', scenes }: PlanLimits = {}): Plan {
   if (way === 'consent')
     return addConsent(createPlan(seed, { stores, way: 'out', scenes: 0 }), new Random(seed, 'consent'));
@@ -170,12 +173,12 @@ export function createPlan(seed: number, { stores = allStores, way = 'in', scene
   if (scenes !== 0) addScene(plan, new Random(seed, 'scene'), scenes);
   // No rule covers two instances with one reply request while the server fails one of them.
   if (outward && instances > 1) plan.happenings = plan.happenings.filter(({ what }) => what !== 'store');
-  // Nor do two with different logins know of each other's keys.
+  // Two instances with different logins do not know each other's keys.
   if (outward && instances > 1) for (const one of plan.happenings) if (one.what === 'redeploy') delete one.isOtherLogin;
   return plan;
 }
 
-/** Has handsets take back and give consent, and texts have their times. No rule covers a failing store here. */
+/** Adds consent words of handsets and due times of messages. Removes store faults, because no rule covers them here. */
 function addConsent(plan: Plan, random: Random): Plan {
   const { outward, happenings } = plan;
   const lastMs = happenings.at(-1)?.atMs ?? 0;
@@ -198,7 +201,7 @@ function addConsent(plan: Plan, random: Random): Plan {
       ...(callback !== 'none' && { callback }),
     });
   }
-  // Two with different logins know nothing of each other.
+  // Two instances with different logins know nothing of each other.
   if (plan.instances === 1 && random.chance(0.3)) {
     const [atMs, forMs] = [random.below(lastMs + 1_000), random.pick([0, 300, 5_000])];
     rest.push({ atMs, what: 'redeploy', process: 0, forMs, isOtherLogin: true });
@@ -281,7 +284,7 @@ function createFault(random: Random, instances: number, nodes: number): Fault {
   return { what: 'forgetful service', forMs };
 }
 
-/** Says a happening in words. */
+/** Describes an event of a plan. */
 export function describeHappening({ atMs, ...happening }: Happening): string {
   const { what, ...details } = happening;
   const rest = Object.entries(details).map(([name, value]) => `${name} ${value}`);

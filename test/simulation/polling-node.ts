@@ -4,7 +4,7 @@ import { Output } from './output';
 import type { NodePlan } from './plan';
 import type { Message } from './world';
 
-/** A node that polls. */
+/** A node that polls incoming messages or statuses. */
 export class PollingNode implements DeployedNode {
   readonly #plan: NodePlan;
   readonly #kind: 'incoming' | 'status';

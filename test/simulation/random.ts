@@ -1,4 +1,7 @@
-/** Chance that a seed determines. Streams of different names do not disturb each other, so that one more question in one leaves the rest as it was. */
+/**
+ * Random numbers that a seed determines. Streams with different names are independent, so an extra number from one
+ * does not change the others.
+ */
 export class Random {
   readonly #seed: number;
   readonly #name: string;
@@ -18,7 +21,7 @@ export class Random {
     for (let round = 0; round < 12; round++) this.next();
   }
 
-  /** At least 0, less than 1 (the generator sfc32). */
+  /** A number from 0 to below 1 (generator sfc32). */
   next(): number {
     const sum = (this.#a + this.#b + this.#counter++) | 0;
     this.#a = this.#b ^ (this.#b >>> 9);
@@ -27,12 +30,12 @@ export class Random {
     return (sum >>> 0) / 2 ** 32;
   }
 
-  /** A whole number, at least 0, less than `limit`. */
+  /** A whole number from 0 to below `limit`. */
   below(limit: number): number {
     return Math.floor(this.next() * limit);
   }
 
-  /** A whole number, both ends included. */
+  /** A whole number from `least` to `most`, both included. */
   between(least: number, most: number): number {
     return least + this.below(most - least + 1);
   }
@@ -47,7 +50,7 @@ export class Random {
     return item;
   }
 
-  /** Picks by weight. */
+  /** Picks an item at random by weight. */
   weigh<Item>(list: readonly (readonly [item: Item, weight: number])[]): Item {
     let rest = this.next() * list.reduce((sum, [, weight]) => sum + weight, 0);
     for (const [item, weight] of list) {
@@ -57,12 +60,12 @@ export class Random {
     return this.pick(list)[0];
   }
 
-  /** A stream of its own. */
+  /** Creates an independent stream. */
   fork(name: string): Random {
     return new Random(this.#seed, `${this.#name}/${name}`);
   }
 
-  /** So many hexadecimal digits. */
+  /** Random hexadecimal digits. */
   hex(length: number): string {
     let digits = '';
     while (digits.length < length) digits += this.below(16).toString(16);

@@ -2,18 +2,18 @@ import { createOrder, type OrderPlan } from './outward-plan';
 import type { Fault, Happening, Plan } from './plan';
 import type { Random } from './random';
 
-/** Things that happen together, at times from the beginning of a scene on. */
+/** Events that belong together. Their times are relative to the start of the scene. */
 type Scene = (plan: Plan, random: Random, process: number) => Happening[];
 
 /** Scenes with two or three events within milliseconds, which pure chance produces too rarely. */
 const inward: readonly Scene[] = [
-  // Nodes come while something is being written for those that are there.
+  // Nodes attach while the store writes messages for the attached nodes.
   (plan, random, process) => [
     { atMs: 0, what: 'store', process, forMs: 8_000, trouble: 'is slow' },
     ...several(3, () => redeployNode(plan, random, process, random.below(4_000), [0, 5, 300, 1_000])),
     ...several(4, () => messages(random, random.below(5_000), 2)),
   ],
-  // The store comes back while a node is away.
+  // The store recovers while a node is missing.
   (plan, random, process) => [
     messages(random, 0, 2),
     flow(random, process, 'is silent', 100),
@@ -21,7 +21,7 @@ const inward: readonly Scene[] = [
     redeployNode(plan, random, process, random.below(6_000), [5_000]),
     messages(random, random.below(6_000), 2),
   ],
-  // Flows go while the store fails.
+  // The flows stop while the store fails.
   (_plan, random, process) => [
     flow(random, process, random.pick(['is silent', 'fails', 'is late']), 8_000),
     messages(random, random.below(1_000), 3),
@@ -29,7 +29,7 @@ const inward: readonly Scene[] = [
     messages(random, random.below(3_000), 3),
     { atMs: 1_000 + random.below(4_000), what: 'redeploy', process, forMs: random.pick([0, 5, 300, 5_000]) },
   ],
-  // Of several tries each meets something else.
+  // Each attempt to send meets a different network fault.
   (_plan, random, process) => [
     { atMs: 0, what: 'network', forMs: 20_000, trouble: 'anything', share: 0.8, status: 500 },
     ...several(4, () => ({
@@ -42,7 +42,7 @@ const inward: readonly Scene[] = [
       retryUncertain: random.chance(0.7),
     })),
   ],
-  // A flow throws at one of two nodes.
+  // A flow throws when one of two nodes sends.
   (_plan, random, process) => [
     flow(random, process, 'throws', 2_000),
     ...several(3, () => messages(random, random.below(2_000), 3)),
@@ -51,7 +51,7 @@ const inward: readonly Scene[] = [
   emptyServer,
   changeToFailing,
   endWhileFailing,
-  // A backlog is fetched from close by, one message after the other.
+  // A backlog arrives from a nearby service, one message after the other.
   (plan, random) => {
     plan.isNear = true;
     plan.parallelPolls = 1;
@@ -60,7 +60,7 @@ const inward: readonly Scene[] = [
 ];
 
 const outward: readonly Scene[] = [
-  // Of several tries each meets something else.
+  // Each attempt to send meets a different network fault.
   (plan, random, process) => [
     {
       atMs: 0,
@@ -72,7 +72,7 @@ const outward: readonly Scene[] = [
     },
     ...several(4, () => order(plan, random, process, random.below(10_000), { retryUncertain: random.chance(0.5) })),
   ],
-  // The store is slow, or fails with what it has written, as texts are taken in, leave, expire and end.
+  // The store is slow, or fails after writing, while messages are stored, leave, expire and end.
   (plan, random, process) => [
     {
       atMs: 0,
@@ -86,7 +86,7 @@ const outward: readonly Scene[] = [
     ),
     { atMs: random.below(10_000), what: random.pick(['redeploy', 'kill']), process, forMs: random.pick([0, 300]) },
   ],
-  // Replies, and the ends of questions, meet each other and what takes flows away.
+  // Replies and the ends of reply requests coincide with redeploys and other interruptions.
   (plan, random, process) => [
     ...several(3, () =>
       order(plan, random, process, random.below(3_000), { waitMs: random.pick([500, 2_000, 20_000]) }),
@@ -94,7 +94,7 @@ const outward: readonly Scene[] = [
     { atMs: 0, what: 'store', process, forMs: 30_000, trouble: 'is slow' },
     { atMs: random.below(20_000), what: 'redeploy', process, forMs: random.pick([0, 300, 5_000]) },
   ],
-  // The same key, again and again, while its text is refused, unknown or sent.
+  // Messages with the same key follow each other while the first is refused, unknown or sent.
   (plan, random, process) => [
     {
       atMs: random.below(2_000),
@@ -106,7 +106,7 @@ const outward: readonly Scene[] = [
     },
     ...several(5, () => order(plan, random, process, random.below(30_000), { key: 0, sender: 0, count: 1 })),
   ],
-  // Many to one handset, some of whom may have got it.
+  // Many messages go to one handset, and some attempts may have reached it.
   (plan, random, process) => [
     { atMs: 0, what: 'network', forMs: 20_000, trouble: 'anything', share: 0.5, status: 500 },
     ...several(5, () => order(plan, random, process, random.below(30_000), { to: [1], count: 2, unlimited: false })),
@@ -120,7 +120,10 @@ const outward: readonly Scene[] = [
   downForLong,
 ];
 
-/** The account gets another login, and perhaps the first again, while polls are in flight and flows are busy. */
+/**
+ * Creates a scene: the account changes its login, and perhaps changes back, while polls are in flight and flows are
+ * busy.
+ */
 function changeLogin(plan: Plan, random: Random, process: number): Happening[] {
   return [
     flow(random, process, random.pick(['is silent', 'is late', 'fails']), 3_000),
@@ -139,7 +142,7 @@ function changeLogin(plan: Plan, random: Random, process: number): Happening[] {
   ];
 }
 
-/** The account gets another login, which cannot keep anything where it is to; and then flows, or the process, go. */
+/** Creates a scene: the account changes to a login whose store fails. Then the flows or the process stop. */
 function changeToFailing(plan: Plan, random: Random, process: number): Happening[] {
   if (plan.store === 'shared') return changeLogin(plan, random, process);
   const forMs = random.pick([3_000, 20_000, 40_000]);
@@ -192,7 +195,10 @@ function endOrRedeploy(random: Random, process: number): Fault {
   return random.chance(0.5) ? { what: 'kill', process, forMs } : { what: 'redeploy', process, forMs };
 }
 
-/** Replies come in the moment that their time is up, or before it is known that the text was accepted, as the store is slow and flows go. */
+/**
+ * Creates a scene: replies come exactly at the timeout, or before the acceptance is known, while the store is slow
+ * and flows stop.
+ */
 function replyInTime(plan: Plan, random: Random, process: number): Happening[] {
   const waitMs = random.pick([2_000, 5_000, 60_000]);
   return [
@@ -216,7 +222,10 @@ function replyInTime(plan: Plan, random: Random, process: number): Happening[] {
   ];
 }
 
-/** Replies are open, and the node that receives is away for longer than any deployment takes: messages come that no node takes. */
+/**
+ * Creates a scene: while reply requests are open, the receiving node is missing for longer than any deployment, so
+ * that messages become unhandled.
+ */
 function awayForLong(plan: Plan, random: Random, process: number): Happening[] {
   // With two nodes, one would miss the messages that the other has taken.
   plan.nodes = plan.nodes.filter(({ id }) => id !== 'in b');
@@ -230,7 +239,7 @@ function awayForLong(plan: Plan, random: Random, process: number): Happening[] {
   ];
 }
 
-/** Statuses come before it is known that their texts were accepted, and after, as something takes flows away. */
+/** Creates a scene: statuses come before and after the acceptance of their messages is known, while flows stop. */
 function reports(plan: Plan, random: Random, process: number): Happening[] {
   return [
     ...several(3, () =>
@@ -246,7 +255,10 @@ function reports(plan: Plan, random: Random, process: number): Happening[] {
   ];
 }
 
-/** Nothing runs for longer than anything is remembered, while questions and reports are open. */
+/**
+ * Creates a scene: while reply requests and reports are open, the process is down for longer than anything is
+ * remembered.
+ */
 function downForLong(plan: Plan, random: Random, process: number): Happening[] {
   if (plan.store !== 'disk') return reports(plan, random, process);
   // Callbacks would repeat for days, and a message that repeats after weeks counts as new.
@@ -259,7 +271,7 @@ function downForLong(plan: Plan, random: Random, process: number): Happening[] {
   return [...orders, { atMs: random.between(3_000, 8_000), what: 'kill', process, forMs: 20 * 24 * 3_600_000 }];
 }
 
-/** The server comes back with nothing. */
+/** Creates a scene: the server returns without data. */
 function emptyServer(plan: Plan, random: Random, process: number): Happening[] {
   if (plan.store !== 'shared') return changeLogin(plan, random, process);
   return [
@@ -276,9 +288,8 @@ function emptyServer(plan: Plan, random: Random, process: number): Happening[] {
 const share = 0.35;
 
 /**
- * Puts a scene into some plans. Which, and what is in it, is a matter of the seed alone.
- *
- * @param most how many of them there are to choose from: all when absent
+ * Adds a scene to some plans. The seed alone decides which plans and which scene.
+ * @param most number of scenes to choose from, counted from the first. Default: all
  */
 export function addScene(plan: Plan, random: Random, most?: number): void {
   if (!random.chance(share)) return;

@@ -3,7 +3,7 @@ import type { Text, World } from './world';
 
 type LibraryNode = ReturnType<Membership['attachSender']>;
 
-/** A node that sends, as `sms-send` does. */
+/** A sending node that works as `sms-send` does. */
 export class SendingNode {
   readonly #world: World;
   readonly #name: string;
@@ -30,12 +30,12 @@ export class SendingNode {
     });
   }
 
-  /** Ends it. Resolves when every text has its outcome, or has been followed for as long as Node-RED waits. */
+  /** Closes the node. Resolves when every message has its outcome, or after the time that Node-RED waits. */
   async close(): Promise<void> {
     await this.#node?.close();
   }
 
-  /** The process has died: nobody is told any more what became of its texts. */
+  /** Notes that the process has died. Its messages get no outcome. */
   die(): void {
     for (const text of this.#texts) if (text.outcomes.length === 0) text.isAbandoned = true;
   }
@@ -74,7 +74,7 @@ export class SendingNode {
   }
 }
 
-/** Errors that say that nothing was sent. */
+/** Errors that mean that nothing was sent. */
 const unsent: ReadonlySet<string> = new Set([
   'SMS_UNREACHABLE',
   'SMS_CLOSED',
@@ -92,10 +92,10 @@ const answered: ReadonlySet<string> = new Set([
   'SMS_RESPONSE',
   'SMS_UNCERTAIN',
 ]);
-/** Errors after which the text may be at the service all the same. */
+/** Errors after which the service may have the message anyway. */
 const unknown: ReadonlySet<string> = new Set(['SMS_SERVICE', 'SMS_RESPONSE', 'SMS_UNCERTAIN']);
 
-/** Says what is wrong with an outcome. */
+/** Reports violations in an outcome. */
 function examineOutcome(world: World, text: Text, outcome: Text['outcomes'][number]): void {
   const { name, arrivals, accepted, retryUncertain } = text;
   if (text.outcomes.length > 1) world.violate('more than one outcome', name);
@@ -113,7 +113,7 @@ function examineOutcome(world: World, text: Text, outcome: Text['outcomes'][numb
     world.violate('called refused and was sent', `${name}: ${code}`);
 }
 
-/** Says what is wrong with how often a text has reached the service. Looked at after every event. */
+/** Reports a message that reached the service too often. Runs after every event. */
 export function examineArrivals(world: World, text: Text): void {
   if (text.arrivals > 1 && !text.retryUncertain) world.violate('sent twice', text.name);
   if (text.arrivals > text.retries + 1) world.violate('more tries than allowed', text.name);

@@ -25,17 +25,17 @@ type Recalled = ReadonlyMap<string, Remembered | undefined>;
 
 interface Kept {
   text: string;
-  /** The consumer that is to deliver it. */
+  /** The consumer that must deliver the item. */
   holder: string;
 }
 
-/** A server that several processes keep on. */
+/** A server that several processes use as their store. */
 export class Server {
   readonly world: World;
   readonly copies: Copies;
-  /** Made by the library: a commit that another process got in the way of is told by it. */
+  /** Creates the library's error for a commit that conflicts with another process. */
   readonly createConflict: () => Error;
-  /** By login. */
+  /** Data by login. */
   readonly #spaces = new Map<string, Space>();
 
   constructor(world: World, createConflict: () => Error) {
@@ -50,12 +50,12 @@ export class Server {
     return space;
   }
 
-  /** It comes back with nothing. */
+  /** Removes all data, as if the server restarted empty. */
   empty(): void {
     for (const space of this.#spaces.values()) space.empty();
   }
 
-  /** Whether a process that keeps a message here has it in its memory, too. */
+  /** Whether a process that stores a message here also has it in memory. */
   isInHand(message: Message): boolean {
     return [...this.#spaces.values()].some((space) => space.isInHand(message));
   }
@@ -78,7 +78,7 @@ export class Server {
 class Space {
   readonly items = new Map<string, Kept>();
   readonly remembered = new Map<string, { text: string; untilMs: number }>();
-  /** Tells when everything is lost. */
+  /** Changes when the server loses its data. */
   epoch: number | undefined;
   /** Open stores, whose processes have their items in memory. */
   readonly users = new Set<ServerModel>();
@@ -121,7 +121,7 @@ class Space {
     );
   }
 
-  /** Whether others hold something, which a consumer might claim if they are dead. */
+  /** Whether other consumers hold items, which this consumer might claim if they are dead. */
   hasOthers(consumer: string): boolean {
     return [...this.items.values()].some(({ holder }) => holder !== consumer);
   }
@@ -170,7 +170,7 @@ class Space {
   }
 }
 
-/** How one machine reaches the server. */
+/** The connection of one machine to the server. */
 export class ServerConnection implements Place {
   readonly troubles = new Set<StoreTrouble>();
   readonly #server: Server;
@@ -179,7 +179,7 @@ export class ServerConnection implements Place {
     this.#server = server;
   }
 
-  /** A server is in trouble for all. */
+  /** Returns all faults, because a fault of the server affects every login. */
   troublesOf(): Set<StoreTrouble> {
     return this.troubles;
   }
@@ -197,7 +197,7 @@ export class ServerConnection implements Place {
     return this.#server.copies.isAside(message);
   }
 
-  /** Where nothing is held. */
+  /** Always false, because a shared store holds no answers. */
   isHeld(): boolean {
     return false;
   }
@@ -210,7 +210,7 @@ export class ServerConnection implements Place {
     return this.#server.isWithTwo(message);
   }
 
-  /** The server has a power supply of its own. */
+  /** Does nothing, because the server has its own power supply. */
   loseUnflushed(): void {}
 
   abandon(): void {}
@@ -341,7 +341,8 @@ class ServerModel implements Store, PlaceStore {
         if (text === undefined) this.#space.remember(key, undefined);
         else {
           this.#space.remember(key, { text, untilMs: world.timeline.nowMs + forMs });
-          // Left for the instance that has asked: what it says holds from now on.
+          // This instance leaves the reply to the instance with the reply request. A consent word in it applies from
+          // now on.
           if (key.startsWith('reply:')) this.#space.copies.commit(`{"answer":${JSON.parse(text).value}}`);
         }
       }
@@ -368,7 +369,7 @@ class ServerModel implements Store, PlaceStore {
     });
   }
 
-  /** The connection is lost. */
+  /** Simulates a lost connection. */
   disconnect(): void {
     const session = this.#session;
     if (!session) return;
@@ -382,7 +383,7 @@ class ServerModel implements Store, PlaceStore {
     try {
       if (this.#random.chance(0.5)) this.#writing?.();
     } catch {
-      // The others were faster.
+      // Another instance committed first.
     }
     this.#session = undefined;
   }
@@ -449,7 +450,7 @@ class ServerModel implements Store, PlaceStore {
             throw failure('connection closed');
           }
           resolve(work());
-          // A call that was in flight as the connection broke can still be written, but opens nothing.
+          // A call that was in flight when the connection broke can still write, but it does not open the store.
           if (this.#session && (call === 'open' || call === 'commit')) this.hasFailed = false;
           if (call === 'open' || call === 'close') this.readiness.set(call === 'open');
         } catch (error) {

@@ -18,7 +18,7 @@ export interface ServiceRequest {
   parameters: URLSearchParams;
   leaving: Leaving;
   answer(answer: ServiceAnswer): void;
-  /** The service has noticed that nobody waits for the answer any more. */
+  /** True if the service has noticed that the client no longer waits for the answer. */
   isGone: boolean;
 }
 
@@ -31,19 +31,21 @@ const kinds: Readonly<Record<string, Kind>> = {
   '/api/3/sms/out/poll': 'outbox',
 };
 
-/** The service (§3, §4): read states, polls that wait, and texts that it accepts recipient by recipient. */
+/**
+ * The service (§3, §4): marks messages as read, lets polls wait, and accepts or refuses each recipient of a message.
+ */
 export class Service {
   readonly #world: World;
   readonly #random: Random;
   readonly #unread: Record<Kind, Message[]> = { incoming: [], status: [], outbox: [] };
   readonly #waiting: Record<Kind, ServiceRequest[]> = { incoming: [], status: [], outbox: [] };
-  /** Ids of the entries of the feed. */
+  /** Ids of the feed entries. */
   readonly #fed: string[] = [];
   /** Time of the last status or reply to an outgoing message. */
   lastArrivalMs = 0;
   /** True if it does not mark the messages of its answers as read. */
   isForgetful = false;
-  /** Calls back about what arrives. Set by whoever plays the network between. */
+  /** Makes the callback for a message that arrives. The simulation sets it. */
   onCallback: (message: Message, format: 'form' | 'xml') => void = () => {};
 
   constructor(world: World) {
@@ -51,12 +53,12 @@ export class Service {
     this.#random = world.random('service');
   }
 
-  /** Messages that wait to be polled. */
+  /** Messages that no poll has read yet. */
   get unread(): readonly Message[] {
     return [...this.#unread.incoming, ...this.#unread.status, ...this.#unread.outbox];
   }
 
-  /** A handset sends something, or a reply. */
+  /** Adds an incoming message, which may be a reply. */
   addIncoming(options: {
     inReplyToId?: string;
     from?: string;
@@ -68,7 +70,8 @@ export class Service {
       'incoming',
       (_name, number) => ({
         messageId: `in-${number}`,
-        // Few senders, texts and seconds, so that messages resemble each other; the instant tells them apart.
+        // Because there are few senders, bodies and seconds, messages resemble each other. Only the exact time
+        // differs.
         from: options.from ?? `6421555000${number % 2}`,
         body: options.body ?? `text ${number % 3}`,
         messageDate: new Date(epoch + number).toISOString(),
@@ -131,7 +134,7 @@ export class Service {
     });
   }
 
-  /** Forgets a request that waits: its connection has gone. */
+  /** Forgets a waiting request, because its connection is gone. */
   abandon(request: ServiceRequest): void {
     request.isGone = true;
     for (const waiting of Object.values(this.#waiting)) {
@@ -153,7 +156,7 @@ export class Service {
     }
   }
 
-  /** Answers with one incoming message, some statuses or all outgoing messages, and takes them for read. */
+  /** Answers with one incoming message, some statuses or all outbox records. The answer marks them as read. */
   #give(kind: Kind, request: ServiceRequest): void {
     const unread = this.#unread[kind];
     const count = kind === 'incoming' ? 1 : kind === 'status' ? this.#random.between(1, 3) : unread.length;
@@ -217,7 +220,7 @@ export class Service {
     }
   }
 
-  /** Statuses and replies of a message whose sender can wait for them. */
+  /** Sends statuses and replies for a message with a reply request or a report. */
   #reply(text: OutwardText, messageId: string, accepted: readonly string[]): void {
     const random = this.#random;
     for (const from of accepted) {
@@ -254,7 +257,7 @@ export class Service {
   }
 }
 
-/** The service refuses some numbers, one by one. */
+/** Whether the service refuses a number. */
 export function isBlocked(item: string): boolean {
   return item.endsWith('9');
 }

@@ -2,7 +2,7 @@ import type { Library } from './library';
 import { describeHappening, type Happening, type Plan } from './plan';
 import { type Result, simulate } from './simulation';
 
-/** A plan that breaks a rule, with as little in it as was found to do so, and its story. */
+/** A reduced plan that still breaks a rule, with the log of its run. */
 export interface Finding {
   plan: Plan;
   rule: string;
@@ -12,7 +12,7 @@ export interface Finding {
 
 const mostTries = 300;
 
-/** Leaves out of a plan whatever it breaks the same rule without: happenings first, then nodes, then counts. */
+/** Removes everything from a plan that is not needed to break the same rule: first events, then nodes, then counts. */
 export async function shrink(library: Library, failed: Result): Promise<Finding> {
   const rule = failed.violations[0]?.rule ?? '';
   let { plan } = failed;
@@ -56,7 +56,7 @@ function* smaller(plan: Plan): Generator<Plan> {
   if (plan.parallelPolls > 1) yield { ...plan, parallelPolls: 1 };
 }
 
-/** Says a finding in words. */
+/** Describes a finding. */
 export function describeFinding({ plan, rule, detail, lines }: Finding): string {
   const { seed, nodes, happenings, outward, ...settings } = plan;
   return [

@@ -8,7 +8,7 @@ import { createPlan, type Plan } from './plan';
 import { describeFinding, shrink } from './shrink';
 import { simulate } from './simulation';
 
-/** Seeds that have found a mistake, be it of the library or of the rules, and which, before there were scenes. */
+/** Seeds without scenes that have found a mistake in the library or in the rules, with that mistake. */
 const findings: readonly (readonly [seed: number, mistake: string])[] = [
   [143, 'attempts were counted once for each node'],
   [165, 'a message that nobody had seen was called redelivered'],
@@ -46,7 +46,7 @@ const findings: readonly (readonly [seed: number, mistake: string])[] = [
   ],
 ];
 
-/** The same of the way out. */
+/** The same for outgoing messages. */
 const outwardFindings: readonly (readonly [seed: number, mistake: string])[] = [
   [158, 'a text that was refused was sent when the store turned out to have written it'],
   [257, 'a reply was lost that was written down as the acceptance became known'],
@@ -69,7 +69,7 @@ const outwardFindings: readonly (readonly [seed: number, mistake: string])[] = [
   [176450881, 'nobody looked for evidence of a text whose node was being redeployed as it was found'],
 ];
 
-/** The same with consent and due times; some with one store only. */
+/** The same with consent and due times. Some use one store only. */
 const consentFindings: readonly (readonly [seed: number, mistake: string, store?: Plan['store']])[] = [
   [80, 'nobody listened to a STOP that a poll brought after the flows had gone'],
   [710590136, 'a STOP that came to a former login was not on the list of the next in time'],
@@ -93,10 +93,10 @@ const consentFindings: readonly (readonly [seed: number, mistake: string, store?
   [880057, 'an account was forgotten while a poll of its former login was in flight'],
 ];
 
-/** How many scenes there were when {@link sceneFindings} were found, unless they say otherwise. */
+/** Number of scenes when the {@link sceneFindings} were found. A finding can give its own number. */
 const firstScenes = { in: 7, out: 6 };
 
-/** Seeds of schedules with scenes that have found a mistake. */
+/** Seeds with scenes that have found a mistake. */
 const sceneFindings: readonly (readonly [
   way: keyof typeof firstScenes,
   seed: number,
@@ -264,7 +264,7 @@ const sceneFindings: readonly (readonly [
   ['in', 9810985, 'a rule had what a dead process was called back with be marked under another login', 10, 'shared'],
 ];
 
-/** How long to run schedules that nobody has run before. */
+/** How long to run new random schedules, in seconds. */
 const randomSeconds = isLong ? 1_800 : 20;
 const fixedSchedules = 300;
 const fixedOutwardSchedules = 200;
@@ -273,7 +273,7 @@ describe('the library on a virtual clock', function () {
   this.timeout((randomSeconds + 600) * 1_000);
   const library = loadLibrary();
 
-  /** Fails with the shortest story that breaks the rule. */
+  /** Fails with the shortest log that breaks the rule. */
   async function assertNothingFound(campaign: Campaign): Promise<void> {
     console.log(`      ${describeCampaign(campaign)}`);
     assert.ok(campaign.runs > 0, 'no schedule was run');

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../src/clock';
 import type { Random } from './random';
 
-/** Whose events they are: when it is dead, none of them happens any more. */
+/** The owner of events. None of its events happens after its death. */
 export interface Owner {
   readonly name: string;
   isAlive: boolean;
@@ -11,7 +11,7 @@ type EventKind = 'timer' | 'turn' | 'outside';
 
 interface Event extends Timer {
   atMs: number;
-  /** In the order in which they were asked for. */
+  /** Position in the order in which events were scheduled. */
   order: number;
   kind: EventKind;
   owner: Owner | undefined;
@@ -32,29 +32,28 @@ export class Timeline {
   readonly #due: Record<EventKind, Event[]> = { timer: [], turn: [], outside: [] };
   #nowMs = 0;
   #order = 0;
-  /** Events that have happened. */
+  /** Number of events that have happened. */
   count = 0;
-  /** Of clocks, since the last of them. */
+  /** Number of clock reads since the last event. */
   #reads = 0;
 
   constructor(random: Random) {
     this.#random = random;
   }
 
-  /** Since the beginning of the run. */
+  /** Time since the start of the run, in ms. */
   get nowMs(): number {
     return this.#nowMs;
   }
 
-  /** Something that comes from outside of a process: the network, a disk, a person. */
+  /** Schedules an event from outside a process, such as the network, a disk or a user. */
   outside(delayMs: number, run: () => void, owner?: Owner): Timer {
     return this.#add('outside', delayMs, run, owner);
   }
 
   /**
-   * The clock of a process, and how to set it.
-   *
-   * @param turnsMs how long turns of its event loop may take
+   * Creates the clock of a process, which can be set.
+   * @param turnsMs possible durations of a turn of its event loop
    */
   createClock(
     owner: Owner,
@@ -91,7 +90,7 @@ export class Timeline {
         };
       },
       nextTurn: (callback) => {
-        // None comes before those that were asked for earlier.
+        // A turn never happens before turns that were scheduled earlier.
         lastTurnMs = Math.max(lastTurnMs, this.#nowMs + (turnsMs.length > 1 ? random.pick(turnsMs) : 0));
         return this.#add('turn', lastTurnMs - this.#nowMs, callback, owner);
       },
@@ -103,12 +102,12 @@ export class Timeline {
     };
   }
 
-  /** Nothing happens for so long; then everything that has become due meanwhile does, in any order. */
+  /** Advances time without any event. Then all events that have become due happen in random order. */
   stall(forMs: number): void {
     this.#nowMs += forMs;
   }
 
-  /** Takes the next event, no later than `untilMs`. Says whether there was one. */
+  /** Runs the next event if it is due by `untilMs`. Returns whether there was one. */
   step(untilMs: number): boolean {
     for (;;) {
       this.#collect();

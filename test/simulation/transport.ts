@@ -5,7 +5,7 @@ import type { Service, ServiceAnswer, ServiceRequest } from './service';
 import type { Owner } from './timeline';
 import type { Message, World } from './world';
 
-/** A trouble of the network, and how often it strikes. */
+/** A fault of the network, and the share of requests that it affects. */
 export interface Trouble {
   trouble: NetworkTrouble;
   share: number;
@@ -16,9 +16,9 @@ export interface Trouble {
 /** The network between all processes and the service. */
 export class Network {
   readonly troubles = new Set<Trouble>();
-  /** Called when an answer has arrived whole at a process that awaited it. */
+  /** Called when a complete answer has arrived at a process that waits for it. */
   onReached: (process: Owner, messages: readonly Message[], login: string) => void = () => {};
-  /** Called when a process begins to poll. */
+  /** Called when a process starts a poll. */
   onPoll: (process: Owner, login: string) => void = () => {};
   readonly #world: World;
   readonly #service: Service;
@@ -39,7 +39,7 @@ export class Network {
     return undefined;
   }
 
-  /** The connections of a process, as undici would have them. */
+  /** Creates the connections of a process, as undici does. */
   createConnections(process: Owner, login: string): ModelDispatcher {
     const surroundings = { world: this.#world, service: this.#service, network: this, random: this.#random };
     return new ModelDispatcher(surroundings, process, login);
@@ -49,7 +49,7 @@ export class Network {
 const sendPath = '/api/3/sms/out';
 const feedPath = '/api/2/sms/list';
 const connectTimeoutMs = 10_000;
-/** A poll waits 30 s at the service, and gets 15 s more. */
+/** A poll waits 30 s at the service. The client allows 15 s more. */
 const pollTimeoutMs = 45_000;
 const headLength = 100;
 
@@ -62,7 +62,7 @@ interface Surroundings {
 
 /** The part of undici's `Dispatcher` that an account uses, on virtual time. */
 export class ModelDispatcher {
-  /** The name of the login that they are for. */
+  /** The name of the login that uses the connections. */
   readonly login: string;
   readonly #world: World;
   readonly #service: Service;
@@ -86,12 +86,12 @@ export class ModelDispatcher {
     return this.#underWay.size;
   }
 
-  /** Polls at a path, on connections that stand. */
+  /** Number of polls of a path whose request has left. */
   polling(path: string): number {
     return [...this.#underWay].filter(({ path: at, hasLeft }) => at === path && hasLeft).length;
   }
 
-  /** Texts on connections that stand. */
+  /** Number of sends whose request has left. */
   get sending(): number {
     return [...this.#underWay].filter(({ path, hasLeft }) => path === sendPath && hasLeft).length;
   }
@@ -138,7 +138,7 @@ export class ModelDispatcher {
     return Promise.resolve();
   }
 
-  /** The process has died: the service notices after a while that its connections are gone. */
+  /** Ends the connections, because the process has died. The service notices this after a while. */
   break(): void {
     for (const exchange of this.#underWay) exchange.break();
     this.#underWay.clear();
@@ -203,12 +203,12 @@ class Exchange {
     else this.#later(() => this.#start(trouble));
   }
 
-  /** The connections are taken away. */
+  /** Aborts the request, because its connections are destroyed. */
   destroy(): void {
     this.#abort(createError('UND_ERR_DESTROYED'));
   }
 
-  /** The process is gone. */
+  /** Ends the exchange, because the process is gone. */
   break(): void {
     this.#isOver = true;
     this.#leaveService();
@@ -218,7 +218,8 @@ class Exchange {
     this.hasLeft = true;
     this.#handler.onRequestStart?.(this.#controller, {});
     if (this.#isOver) return;
-    // The body is asked for when the connection stands, and decides when it leaves.
+    // Like undici, reads the body after the connection is established. The library can delay the body, and so decides
+    // when it leaves.
     readAll(this.#body as AsyncIterable<Uint8Array>).then(
       (text) => {
         if (!this.#isOver) this.#leave(text === '' ? this.#query : text, trouble);
@@ -239,7 +240,7 @@ class Exchange {
     }
   }
 
-  /** The request is at the service, which works on it whether or not anybody waits for its answer. */
+  /** Delivers the request to the service, which processes it even if the client no longer waits for the answer. */
   #arrive(parameters: URLSearchParams, trouble: Trouble | undefined): void {
     const { service } = this.#ends;
     const kind = trouble?.trouble;
@@ -279,11 +280,11 @@ class Exchange {
     else this.#deliver(answer, undefined, kind === 'slow' ? random.below(60_000) : undefined);
   }
 
-  /** Carries an answer to the process, whole or up to a byte. */
+  /** Carries an answer to the process, complete or cut off after `cutAt` bytes. */
   #deliver(answer: ServiceAnswer, cutAt: number | undefined, delayMs?: number): void {
     const { random, world } = this.#ends;
     const body = Buffer.from(answer.body ?? '');
-    // An answer that breaks off, or that does not say its messages, brings no message.
+    // A cut-off answer and an answer with another status than 200 bring no message.
     const arrives = cutAt === undefined && answer.status === 200;
     if (!arrives) this.#lose(answer);
     const head = () => {
@@ -338,7 +339,7 @@ class Exchange {
     this.#ends.world.say(() => `${this.#name()} fails: ${error.message}`);
     this.#end();
     this.#leaveService();
-    // Before the connection stands, undici has no controller to give.
+    // Before the connection is established, undici has no controller.
     const controller = this.hasLeft ? this.#controller : (null as unknown as Dispatcher.DispatchController);
     this.#handler.onResponseError?.(controller, error);
   }
@@ -369,14 +370,17 @@ class Exchange {
     this.#onEnd();
   }
 
-  /** Something that only matters while the request is under way. */
+  /** Schedules an event that is skipped if the exchange has ended. */
   #later(run: () => void, delayMs?: number): void {
     this.#outside(() => {
       if (!this.#isOver) run();
     }, delayMs);
   }
 
-  /** Something of the network, a moment later. It happens to a dead process, too: its handlers are not called then. */
+  /**
+   * Schedules a network event with a short random delay. It also happens if the process is dead, but then calls no
+   * handlers.
+   */
   #outside(run: () => void, delayMs?: number): void {
     const { world, random } = this.#ends;
     const delaysMs = world.plan.isNear ? [0, 0, 0, 1] : [0, 1, 1, 2, 5, 30];
