@@ -66,7 +66,7 @@ describe('deploys while stored messages are sent', function () {
       const { type, changed } = kinds[round % kinds.length] as (typeof kinds)[number];
       revisions[changed]++;
       const deployed = nodeRed.deploy(flows(), type);
-      // During a deploy, an input might find no node, so the same number follows after it.
+      // An input during a deploy might reach no node, so the test sends as many inputs again after the deploy.
       await feedUntil((texts * (round + 0.5)) / deploys);
       await deployed;
       await feedUntil((texts * (round + 1)) / deploys);

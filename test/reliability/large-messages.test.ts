@@ -44,7 +44,7 @@ describe('stored messages with large flow messages', function () {
         while (fed < until) await feed(started.url, `m${fed++}`);
       };
       await Promise.all(Array.from({ length: atOnce }, feedOn));
-      // Stops Node-RED normally, because it has not stored its latest inputs before it answers them.
+      // Stops Node-RED instead of killing it, because `/feed` answers before the node has stored the input.
       await started.stop();
     }
     simulator.fault('send', null);

@@ -17,7 +17,7 @@ import type { Entry, Order } from './power-machine';
 const cuts = isLong ? 200 : 4;
 const textsPerCut = 20;
 const messagesPerCut = 10;
-/** `parallelPolls` + 2, with `parallelPolls` 1. */
+/** Maximum number of answers that one cut can lose: `parallelPolls` (1) + 2. */
 const mostLostPerCut = 3;
 const endLimitMs = 60_000;
 const handset = '64215550001';

@@ -13,7 +13,7 @@ import { crash, createObservers, createRecorder, inject, readObservations, waitU
 const place = { z: 'tab', x: 100, y: 100 };
 const onPress = ['send', 'outbox', 'feed'] as const;
 /**
- * Special characters that a user can choose in a secret. They must neither get lost on the way nor help the secret to
+ * Special characters that a user can choose in a secret. The service must receive them unchanged, and no secret may
  * leak.
  */
 const oddities = ' %+&=/?"<ö>';

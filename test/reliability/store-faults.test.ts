@@ -23,7 +23,7 @@ interface Fault {
 
 const badge = 'red ring store not writable';
 const filler = 'filler';
-/** Longer than the pause of the inbox between two tries, in ms. */
+/** Time for several attempts of the inbox to write, in ms. */
 const severalTriesMs = 6_000;
 const mounted = new Set<string>();
 process.once('exit', unmountAll);

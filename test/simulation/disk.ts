@@ -111,7 +111,7 @@ class Folder {
   readonly remembered = new Map<string, string>();
   /** Answers that a process holds until they are committed. */
   readonly held = new Map<number, string>();
-  /** Functions that undo each unflushed commit, the latest last. */
+  /** Functions that undo the unflushed commits, oldest first. */
   readonly unflushed: (() => void)[] = [];
   /** The process that opened the folder. No other process may use it. */
   owner: object | undefined;

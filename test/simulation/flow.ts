@@ -86,7 +86,10 @@ export class Flow {
     throw new FlowError('made to throw by the flow');
   }
 
-  /** Returns whether the node accepted an acknowledgement. It did if the next message made the flow throw. */
+  /**
+   * Returns whether the node accepted an acknowledgement. If the call throws, the node accepted it, because the flow
+   * threw when it received the next message.
+   */
   tolerate(acknowledge: () => boolean): boolean {
     try {
       return acknowledge();
@@ -164,7 +167,8 @@ export class Flow {
     const { completedAs, mayRepeat, mayBeWithTwo, isWithDead, arrivals } = message;
     // A message that came twice while the store could not look it up can be taken twice.
     if ((mayRepeat && (arrivals > 1 || mayBeWithTwo)) || isWithDead) return false;
-    // Until the next deploy, the process knows the nodes that have taken the message. The store only knows whether all have.
+    // Until the next deploy, the process knows which nodes have taken the message. The store only knows whether all
+    // have.
     const isKnown = doneAs === era || (completedAs !== undefined && completedAs !== era);
     return isDone && doneIn === life && isKnown;
   }

@@ -160,7 +160,7 @@ export class Outward {
     if (kind !== 'incoming' || !['STOP', 'START'].includes(body) || this.#heard.has(message)) return;
     if (!isLate) this.#heard.add(message);
     this.#world.say(() => `${body} of ${from} is committed`);
-    // If a word might have been written before, the last word is unknown.
+    // If the store might have written this word earlier, the model does not know which word is the last.
     const isUnsure = isLate || this.#passedOver.has(message);
     const wish = { handset: from, word: isUnsure ? 'START' : body, atMs: this.#world.timeline.nowMs, message };
     // Another word may have come since the first delivery of this one.
@@ -202,7 +202,7 @@ export class Outward {
   reached(messages: readonly Message[]): void {
     for (const message of messages) {
       if (!this.#reachedMs.has(message)) this.#reachedMs.set(message, this.#world.timeline.nowMs);
-      // A message that no node wants gets no entry, so its commit is invisible.
+      // A message that no node wants gets no entry, so the model cannot see its commit.
       const isPassedOver = this.#world.polls(message.kind) && this.#world.nodesFor(message).length === 0;
       if (isPassedOver && message.fields.body === 'START') this.wished(message);
       else if (isPassedOver) this.#passedOver.add(message);
@@ -247,7 +247,7 @@ export class Outward {
     if (answers.length > 0 && !redelivered && !input.mayRepeat && !this.#mayBeTakenOver)
       this.#violate('more than one answer', name);
     if (redelivered && !this.#isDisturbed) this.#violate('an answer is called redelivered for no reason', name);
-    // A reply resolves an unknown outcome. A store that failed might not have noted the end of a wait.
+    // A reply resolves an unknown outcome. A store that failed might not have recorded the end of a reply request.
     const last = input.outcomes.at(-1)?.outcome;
     const isUnknown = last !== undefined && 'code' in last && unknown.has(last.code);
     const isResolved = last !== undefined && !('code' in last) && last.resolvedBy !== undefined;
@@ -527,7 +527,7 @@ export class Outward {
     return !isParted && !happenings.some(({ what }) => spoils.includes(what));
   }
 
-  /** True if other instances might claim items of a process that the server no longer hears. */
+  /** True if other instances might claim the items of a live process that has lost the server. */
   get #mayBeTakenOver(): boolean {
     return this.#world.hasFailingServer;
   }

@@ -16,7 +16,10 @@ export interface Place {
   has(message: Message): boolean;
   /** Whether a message is here as an unhandled message. */
   isAside(message: Message): boolean;
-  /** Whether a message is held here, so that the store can record its delivery. */
+  /**
+   * Whether a message is in a held answer here, which the store writes before the commit. The store can record its
+   * delivery there.
+   */
   isHeld(message: Message): boolean;
   /** Whether a message was committed here, and therefore flushed. */
   isCommitted(message: Message): boolean;

@@ -81,7 +81,10 @@ export class Process implements Callee, Surrounding {
   readonly #nodes = new Map<string, RunningNode>();
   /** Messages that have reached this process and, as far as the model knows, are not delivered yet. */
   readonly #open = new Set<Message>();
-  /** Messages in callbacks to this process. An unhandled message is not in `#open`, but a callback revives it. */
+  /**
+   * Messages in callbacks to this process. An unhandled message is not in `#open`, but a callback lets the account
+   * deliver it again.
+   */
   readonly #calledBack = new Set<Message>();
   /** Messages that the server lost and this process has, so it must store them again. */
   readonly #lost = new Set<Message>();
@@ -226,8 +229,8 @@ export class Process implements Callee, Surrounding {
       if (this.isImporting) message.mayBeMarked = true;
       if (this.isImporting || this.#hasFailedNow || (login !== this.#login && !this.world.isKnownToAll))
         this.world.blind(message);
-      // The account does not wait forever for a former store that fails, nor while the flows are redeployed again.
-      // Until then, a message of the new login waits.
+      // The account does not delay messages of the new login forever while the former store fails or the flows are
+      // redeployed again. So this message of the former login may come after them.
       message.isOutOfOrder ||= login !== this.#login && (this.#isDeploying || !this.world.isKnownToAll);
       // If an instance is cut off from the server, another instance claims the items of the former login, while the
       // current login still has them in memory.
@@ -273,7 +276,8 @@ export class Process implements Callee, Surrounding {
       forMs,
       () => {
         this.#isDeployingNode = false;
-        // A message that no node takes for this time is unhandled. The next node gets it after the messages in progress.
+        // If no node takes a message for this time, it becomes unhandled. The next node gets it after the messages in
+        // progress.
         if (forMs > longestDeploymentMs) for (const message of this.#open) message.isOutOfOrder = true;
         for (const { id } of closing) this.#addNode(id);
       },
@@ -380,7 +384,7 @@ export class Process implements Callee, Surrounding {
     if (world.givenUp.size > 0) this.#examineGivenUp();
     const hasFailed = this.#hasFailedNow;
     for (const message of this.#open) {
-      // A node may attach while the account writes that no node receives the message.
+      // A node may attach while the account records that no node receives the message.
       const absentMs = world.timeline.nowMs - (this.#absentSinceMs.get(message.kind) ?? world.timeline.nowMs);
       if (absentMs >= longestDeploymentMs && this.#isForSender(message)) message.excuse ??= answeredOnly;
       if (hasFailed) {
@@ -396,8 +400,8 @@ export class Process implements Callee, Surrounding {
         // A callback that was answered and is redelivered after a crash can be released without a word to the service.
         (shares.some((share) => share.isDone) &&
           (message.callback === 'accepted' ||
-            // If two logins have the message, either login may have delivered it to a node that already took it from
-            // the other.
+            // If two logins have the message, one login may have delivered it to a node that already took it from the
+            // other login.
             !shares.some((share) => share.isOut && !(share.isDone && message.mayBeWithTwo)))) ||
         (message.reachedAs !== undefined && world.nodesFor(message).length === 0);
       if (isDone && (world.plan.store !== 'memory' || world.isDoneByAll(message))) {
@@ -410,7 +414,10 @@ export class Process implements Callee, Surrounding {
     }
   }
 
-  /** Whether only a sending node gets the message: it might answer a reply request or be a reported status, and no receiving node is attached. */
+  /**
+   * Whether only a sending node uses the message, as a reply or as a status for a report. The receiving nodes do not
+   * count if none is attached, or if the message came under another login.
+   */
   #isForSender(message: Message): boolean {
     if (message.reachedAs === undefined || this.world.outward?.isForSender(message) !== true) return false;
     // The nodes of the current login did not receive what the former login accepted.

@@ -74,7 +74,7 @@ export class Server {
   }
 }
 
-/** Data of one login on the server, as `RedisStore` uses it: items, their holders, and signs of life. */
+/** Data of one login on the server, as `RedisStore` uses it: items, their holders, and signs of life (heartbeats). */
 class Space {
   readonly items = new Map<string, Kept>();
   readonly remembered = new Map<string, { text: string; untilMs: number }>();

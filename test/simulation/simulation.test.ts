@@ -8,7 +8,7 @@ import { createPlan, type Plan } from './plan';
 import { describeFinding, shrink } from './shrink';
 import { simulate } from './simulation';
 
-/** Seeds without scenes that have found a mistake in the library or in the rules, with that mistake. */
+/** Seeds that have found a mistake in the library or in the rules, with the mistake. Their schedules have no scenes. */
 const findings: readonly (readonly [seed: number, mistake: string])[] = [
   [143, 'attempts were counted once for each node'],
   [165, 'a message that nobody had seen was called redelivered'],
@@ -46,7 +46,7 @@ const findings: readonly (readonly [seed: number, mistake: string])[] = [
   ],
 ];
 
-/** The same for outgoing messages. */
+/** The same for schedules of outgoing messages. */
 const outwardFindings: readonly (readonly [seed: number, mistake: string])[] = [
   [158, 'a text that was refused was sent when the store turned out to have written it'],
   [257, 'a reply was lost that was written down as the acceptance became known'],

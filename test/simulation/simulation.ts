@@ -353,7 +353,7 @@ class Run {
     });
   }
 
-  /** Stops the server, which returns without data. */
+  /** Stops the server for `forMs`. Afterwards, it has no data. */
   #empty(forMs: number): void {
     const kept = this.world.messages.filter((message) => this.#machines.some(({ place }) => place.has(message)));
     for (const message of kept) {

@@ -23,8 +23,8 @@ interface Event extends Timer {
 const maxReads = 100_000;
 
 /**
- * Virtual time. It passes only if nothing is left to do. The seed chooses the order of events at the same time, except that
- * timers keep their order, and callbacks of the next turn keep theirs.
+ * Virtual time, which passes only if nothing is left to do. The seed chooses the order of events at the same time.
+ * Timers keep their order, and callbacks of the next turn keep theirs.
  */
 export class Timeline {
   readonly #random: Random;

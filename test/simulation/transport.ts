@@ -86,12 +86,12 @@ export class ModelDispatcher {
     return this.#underWay.size;
   }
 
-  /** Number of polls of a path whose request has left. */
+  /** Number of polls of a path that have started on a connection. */
   polling(path: string): number {
     return [...this.#underWay].filter(({ path: at, hasLeft }) => at === path && hasLeft).length;
   }
 
-  /** Number of sends whose request has left. */
+  /** Number of sends that have started on a connection. */
   get sending(): number {
     return [...this.#underWay].filter(({ path, hasLeft }) => path === sendPath && hasLeft).length;
   }
