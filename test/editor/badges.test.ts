@@ -51,7 +51,7 @@ describe('a badge in the editor', function () {
     await simulator?.close();
   });
 
-  it('leaves the server in English', async () => {
+  it('is sent by the server in English', async () => {
     const badges = await Badges.open(nodeRed.editorUrl);
     await badges.until('receiver', ({ text }) => text === 'waiting 30 s');
     await badges.until('unfinished', ({ text }) => text === 'not configured');

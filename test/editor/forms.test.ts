@@ -360,7 +360,7 @@ describe('a form in the editor', function () {
     await hint.waitFor({ state: 'hidden' });
   });
 
-  it('says whose proxy applies if accounts of one login differ', async () => {
+  it('names the account whose proxy applies if accounts of one login differ', async () => {
     const proxy = { id: 'proxy', type: 'http proxy', name: '', url: 'http://127.0.0.1:9', noproxy: [] };
     await openEditor(
       account(),
@@ -603,7 +603,7 @@ describe('a form in the editor', function () {
     await form.locator('#sms-account-same', { hasText: /^Same login as Second/ }).waitFor();
   });
 
-  it('keeps texts apart from names of properties', async () => {
+  it('distinguishes a text from the name of a property', async () => {
     await openEditor(account(), node('sms-send', { account: 'account' }));
     const form = await editor.openForm('sms-send');
     const to = editor.typed('to');
@@ -665,7 +665,7 @@ describe('a form in the editor', function () {
     assert.match(await editor.complaint('body'), /is blank/);
   });
 
-  it('keeps numbers apart from names of properties', async () => {
+  it('distinguishes a number from the name of a property', async () => {
     await openEditor(account(), node('sms-send', { account: 'account', keep: true }));
     await unfold(await editor.openForm('sms-send'));
     for (const [property, byDefault] of [
@@ -752,7 +752,7 @@ describe('a form in the editor', function () {
     assert.deepEqual([saved?.body, saved?.bodyType], [template, 'template']);
   });
 
-  it('counts a body with and without replaced look-alikes', async () => {
+  it('counts a body with and without replaced look-alike characters', async () => {
     const body = '“Pump” – stopped'.padEnd(80, '.');
     await openEditor(
       account(),
@@ -1322,7 +1322,7 @@ describe('a form in the editor', function () {
     await editor.page.locator('#node-config-input-baseUrl').waitFor();
   });
 
-  it('announces a wrong value, and that it is right again', async () => {
+  it('announces a wrong value, and its correction', async () => {
     await openEditor(account(), node('sms-send', { account: 'account' }));
     const form = await editor.openForm('sms-send');
     const to = editor.typed('to');

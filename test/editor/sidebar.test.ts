@@ -444,7 +444,7 @@ describe('the sidebar tab SMS', function () {
     await says(shelf('optOuts', 251), 'Opt-out is off in this account: messages are sent to these numbers.');
   });
 
-  it('continues if an entry is gone when a user decides', async () => {
+  it('continues if an entry is gone when a user acts on it', async () => {
     await open([account(), ...sending()]);
     simulator.fault('send', { status: 500 }, 1);
     await press();
@@ -554,7 +554,7 @@ describe('the sidebar tab SMS', function () {
     }
   });
 
-  it('shows problems first, and no lines for zero', async () => {
+  it('shows problems first, and hides counts of zero', async () => {
     await openFilled();
     await editor.page.evaluate(() => RED.sidebar.show('sms'));
     await shelf('kept', 1).waitFor();
@@ -612,7 +612,7 @@ describe('the sidebar tab SMS', function () {
     assert.deepEqual(await findFaintTexts(editor.page, '.sms-sidebar *'), [], 'a theme');
   });
 
-  it('shows whole texts in other languages, in a narrow sidebar too', async function () {
+  it('does not cut off texts in other languages, even in a narrow sidebar', async function () {
     this.timeout(180_000);
     await openFilled();
     for (const language of shownLanguages) {

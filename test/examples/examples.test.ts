@@ -490,7 +490,7 @@ describe('the examples, deployed against the simulator', function () {
       rmSync(storeFolder(), { recursive: true, force: true });
     });
 
-    it('writes each message to a file of its own', async () => {
+    it('writes each message to a separate file', async () => {
       await deploy('Store every message before acknowledging it', {}, edit);
       await write(number, 'one\ntwo');
       await write(other, '"three"');
@@ -640,7 +640,7 @@ describe('the examples, deployed against the simulator', function () {
     const edit = (node: FlowNode): object =>
       node.type === 'delay' ? { timeout: '100', timeoutUnits: 'milliseconds' } : {};
 
-    it('sends each row its own message', async () => {
+    it('sends a separate message for each row', async () => {
       await deploy('Send to a list from a CSV', {}, edit);
       await press('Send to all');
       await untilShown('sent', 3);
@@ -713,7 +713,7 @@ describe('the examples, deployed against the simulator', function () {
       (node: FlowNode): object =>
         node.type === 'sms-send' ? changed : {};
 
-    it('sends the alarm after the outage, whose error is not an outcome', async () => {
+    it('sends the alarm after the outage, and does not count the outage as an outcome', async () => {
       await deploy(name);
       simulator.fault('send', { status: 503 });
       await press('Alarm');
@@ -897,7 +897,7 @@ describe('the examples, deployed against the simulator', function () {
       );
     });
 
-    it('ends with the first OK, and informs everyone who was asked', async () => {
+    it('ends with the first OK, and informs every person asked before', async () => {
       await deploy(name);
       await press('Alarm');
       await untilSent(`${first}: ${asks}`);
@@ -1339,7 +1339,7 @@ describe('the examples, deployed against the simulator', function () {
       });
     }
 
-    it('takes silence and an error for no', async () => {
+    it('treats a missing answer and an error as a refusal', async () => {
       await deploy(name, {}, ({ waitType }) => (waitType === 'num' ? { wait: '0.002' } : {}));
       assert.deepEqual(await askPerson(), { approved: false, reason: 'timeout' });
       simulator.fault('send', { status: 403 });

@@ -263,7 +263,7 @@ describe('the admin routes of accounts', () => {
     }
   });
 
-  it('do an action, and answer 404, 409 or 503 if they cannot', async () => {
+  it('perform an action, or answer 404, 409 or 503', async () => {
     const ask = await serve(createNode('a', 'login'));
     const decide = (entry: string, action: string) => ask(`a/entries/${entry}`, { action });
     assert.equal((await decide('k1', 'send')).status, 200);
@@ -274,7 +274,7 @@ describe('the admin routes of accounts', () => {
     assert.deepEqual([status, (body as unknown as { error: { code: string } }).error.code], [503, 'SMS_STORE']);
   });
 
-  it('do one action to all entries of a state', async () => {
+  it('apply one action to all entries of a state', async () => {
     const ask = await serve(createNode('a', 'login'));
     const { status, body } = await ask('a/entries', { state: 'kept', action: 'send' });
     assert.deepEqual([status, body], [200, { done: 299, left: 1 }]);
@@ -436,7 +436,7 @@ describe('the admin routes of accounts', () => {
     assert.equal(body.broken.error.code, 'SMS_CONFIG');
   });
 
-  it('forget an account of a removed subflow, and know a new one', async () => {
+  it('forget the account of a removed subflow, and list a new one', async () => {
     const sim = await startService();
     const flow = await RunningFlow.start([
       { id: 'sub', type: 'subflow', name: 'receiver', in: [], out: [] },

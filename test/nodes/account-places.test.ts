@@ -64,7 +64,7 @@ describe('AccountPlaces', () => {
     assert.deepEqual(readNoted(), { node: [before, onDisk(b)] });
   });
 
-  it('does not settle the place to which a node has gone back', () => {
+  it('does not settle a place that the node uses again', () => {
     const places = new AccountPlaces();
     enter(places, 'node', onDisk(a));
     const [former = ''] = places.enter('node', onDisk(b), file);

@@ -73,7 +73,7 @@ describe('consent', () => {
     assert.equal(sim.messages.length, 1);
   });
 
-  it('ignores messages that are not one of the words', async () => {
+  it('ignores messages that are neither an opt-out nor an opt-in word', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
     for (const body of ['please stop', 'yes', 'stop it']) {
       assert.ok(!('optOut' in ((await say(flow, body))?.sms ?? {})), body);
@@ -111,7 +111,7 @@ describe('consent', () => {
     assert.deepEqual(flow.received('caught'), []);
   });
 
-  it('raises the first reason if no recipient is left, and counts none', async () => {
+  it('raises the reason of the first recipient if all are refused, and counts none', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '64', perDay: '1' }, receiver));
     await say(flow, 'STOP', two);
     await send(flow, ['16421123456', two]);
@@ -124,7 +124,7 @@ describe('consent', () => {
     assert.equal(sim.messages.length, 1);
   });
 
-  it('does not apply to essential messages, but prefixes do', async () => {
+  it('allows essential messages, except to numbers outside the prefixes', async () => {
     const alarm = sendNode({ id: 'alarm', essential: true });
     const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '64' }, receiver, sendNode(), alarm));
     await say(flow, 'STOP');
@@ -195,7 +195,7 @@ describe('consent', () => {
     assert.equal((await list()).body.total, 1);
   });
 
-  it('does not change if the same message comes again', async () => {
+  it('does not change if the same message is received again', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
     const stop = await say(flow, 'STOP');
     await say(flow, 'START');
@@ -291,7 +291,7 @@ describe('consent', () => {
   });
 
   for (const store of ['memory', 'disk']) {
-    it(`shows the list, and takes changes, after a deployment though no node uses the store, which is ${store}`, async () => {
+    it(`shows and changes the list in a ${store} store that no node uses after a deployment`, async () => {
       const userDir = mkdtempSync(join(tmpdir(), 'sms-consent-'));
       stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
       const flow = await RunningFlow.start(nodes({ store }), { settings: { userDir } });
@@ -306,7 +306,7 @@ describe('consent', () => {
   }
 
   for (const keep of [false, true]) {
-    it(`count each recipient by why it is not sent to${keep ? ', of a kept text' : ''}`, async () => {
+    it(`counts each skipped recipient by its reason${keep ? ', for a stored message' : ''}`, async () => {
       const flow = await RunningFlow.start(
         nodes({ optOut: true, prefixes: '6421555', perHandset: '1' }, sendNode({ keep }), receiver),
       );
@@ -325,7 +325,7 @@ describe('consent', () => {
     });
   }
 
-  it('marks the opt-out of a reply that sms-ask sends on', async () => {
+  it('marks an opt-out in the reply that sms-ask passes on', async () => {
     const ask = { id: 'ask', type: 'sms-ask', account: 'account', wires: [['reply'], []] };
     const flow = await RunningFlow.start([...nodes({ optOut: true }, ask, receiver), sink('reply')]);
     flow.send('ask', { topic: one, payload: 'Come?' });
@@ -335,7 +335,7 @@ describe('consent', () => {
     assert.deepEqual([reply?.payload, reply?.sms?.optOut], ['STOP', 'out']);
   });
 
-  it('polls for a node that sends, and stores unhandled messages', async () => {
+  it('polls if a node sends messages, and stores unhandled messages', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }));
     write('STOP');
     write('hello', two);
@@ -369,7 +369,7 @@ describe('consent', () => {
       id: 'second',
     });
 
-    it('applies to all if one has it, with the words of all', async () => {
+    it('applies to all if one enables it, with the words of all', async () => {
       const flow = await RunningFlow.start([
         ...nodes({}, receiver, sendNode(), sendNode({ id: 'other', account: 'second' })),
         second({ optOut: true, optOutWords: 'weg' }),

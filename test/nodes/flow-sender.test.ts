@@ -35,7 +35,7 @@ describe('while flows are deployed', () => {
   for (const inSubflow of [false, true]) {
     const where = inSubflow ? 'in a subflow' : 'on a tab';
 
-    it(`a message is not lost whose next node is being replaced, ${where}`, async () => {
+    it(`a message is not lost if its next node is being replaced, ${where}`, async () => {
       const receiver = { id: 'in', type: 'sms-in', account: 'account', wires: inSubflow ? [] : [['got', 'other']] };
       const out = { x: 1, y: 1, wires: [{ id: 'in', port: 0 }] };
       const nodes = (name: string) => [
@@ -204,7 +204,7 @@ describe('a sender into the flow', () => {
     }
   }
 
-  it('sends a message again if the next node stopped meanwhile', async () => {
+  it('sends a message again if the next node stopped in the meantime', async () => {
     const stage = new Stage([['a']]);
     stage.start('a');
     const sent = stage.send(1);
@@ -267,7 +267,7 @@ describe('a sender into the flow', () => {
     assert.deepEqual([await raise(), raised], [false, 2]);
   });
 
-  it('sends several in order, and keeps the undelivered ones', async () => {
+  it('sends several messages in order, and keeps undelivered messages', async () => {
     const stage = new Stage([['a']]);
     stage.start('a');
     let isStopped = false;

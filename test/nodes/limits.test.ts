@@ -238,7 +238,7 @@ describe('the limits of an account in a flow', () => {
     ['num', '10'],
     [undefined, 10],
   ] as const) {
-    it(`let the text of the highest priority leave next, which has ${type ? `type ${type}` : 'no type'}`, async () => {
+    it(`let the message of the highest priority leave next, with ${type ? `type ${type}` : 'no type'}`, async () => {
       process.env.SMS_TEST_URGENCY = '10';
       stopLater(async () => {
         delete process.env.SMS_TEST_URGENCY;

@@ -34,7 +34,7 @@ function failAll(RED: NodeAPI, message: SmsMessage, recipients: string[]): SmsMe
 }
 
 describe('the outputs of sms-send', () => {
-  it('copy the input per failed recipient, without the list of all', () => {
+  it('copy the input per failed recipient, without the list of all recipients', () => {
     const { RED, counts } = startCounting();
     const topic = numbers(many);
     const message = {
@@ -65,7 +65,7 @@ describe('the outputs of sms-send', () => {
     assert.equal(new Set([list, ...copies.map(({ payload }) => payload)]).size, 3);
   });
 
-  it('leave the list of recipients out of each missing answer', () => {
+  it('leave the list of all recipients out of the copy for a missing answer', () => {
     const { RED, counts } = startCounting();
     const topic = numbers(many);
     for (const recipient of topic) {

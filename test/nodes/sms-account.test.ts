@@ -795,7 +795,7 @@ describe('sms-account', () => {
       assert.equal(service.messages.length, 2);
     });
 
-    it('stays that of the remaining account node of a login', async () => {
+    it('applies from the remaining account node of a login', async () => {
       const service = await startService({ tls: createSelfSigned() });
       const stays = [account(service), { ...send(), retries: 0 }, sink('sent'), ...catcher()];
       const lax = [tls({ verifyservercert: false }), account(service, { id: 'lax', tls: 'tls' })];

@@ -145,7 +145,7 @@ describe('sms-ask', () => {
       assert.equal(typeof errorMessage, 'string');
     });
 
-    it('sends one for each recipient if all of them failed', async () => {
+    it('sends a copy for each recipient if all recipients failed', async () => {
       const flow = await start();
       await ask(flow, { topic: blocked });
       const [none] = await flow.messages('noAnswer', 1);
@@ -153,7 +153,7 @@ describe('sms-ask', () => {
     });
   });
 
-  it('raises one error and sends nothing on if the message fails as a whole', async () => {
+  it('raises one error and uses no output if the message fails as a whole', async () => {
     const flow = await start({ answers });
     sim.fault('send', { status: 403 });
     await ask(flow);
@@ -175,7 +175,7 @@ describe('sms-ask', () => {
     assert.deepEqual([flow.received('noAnswer'), flow.received('caught')], [[], []]);
   });
 
-  it('sends again once after an unclear reply, with the options of the node', async () => {
+  it('asks again once after an unclear reply, with the options of the node', async () => {
     const again = { again: 'words', againType: 'msg', from: '642100000009', contentType: '' };
     const flow = await start({ answers, ...again });
     await ask(flow, { words: 'Bitte JA oder NEIN 🙂' });
@@ -191,7 +191,7 @@ describe('sms-ask', () => {
     assert.deepEqual([sim.messages.length, flow.completions.length], [2, 1]);
   });
 
-  it('checks again with the input', async () => {
+  it('refuses an input whose message for asking again is invalid', async () => {
     for (const again of ['x'.repeat(481), {}]) {
       const flow = await start({ answers, again: 'words', againType: 'msg' });
       await ask(flow, { words: again });
@@ -213,7 +213,7 @@ describe('sms-ask', () => {
     await flow.badge('ask', { fill: 'blue', shape: 'ring', text: 'awaiting 1 replies' });
   });
 
-  it('refuses answers that cannot be used with SMS_CONFIG', async () => {
+  it('raises SMS_CONFIG for answers that cannot be used', async () => {
     for (const wrong of ['yes', [{ value: 'YES', words: [] }], [...answers, { value: 'LATER', words: ['Yes!'] }]]) {
       const flow = await start({ answers: wrong });
       await ask(flow);
@@ -223,7 +223,7 @@ describe('sms-ask', () => {
     }
   });
 
-  it('marks the reply for sms-in, where notAwaited leaves it out', async () => {
+  it('marks the reply for sms-in, whose filter notAwaited leaves it out', async () => {
     const receiver = (id: string, filter: string): FlowNode[] => [
       { id, type: 'sms-in', account: 'account', filter, wires: [[`${id} sink`]] },
       sink(`${id} sink`),
@@ -243,7 +243,7 @@ describe('sms-ask', () => {
     );
   });
 
-  it('polls while a reply request is open, and no longer', async () => {
+  it('polls only while a reply request is open', async () => {
     const flow = await start();
     assert.equal(sim.polling('incoming'), 0);
     await ask(flow);
@@ -253,7 +253,7 @@ describe('sms-ask', () => {
     await until(() => sim.polling('incoming') === 0);
   });
 
-  it('raises one error if replies cannot be polled, also over redeploys, and logs when they can', async () => {
+  it('raises one error if replies cannot be polled, also over redeploys, and logs the recovery', async () => {
     sim.fault('incoming', { status: 500 });
     const flow = await start();
     const failedPolls = () => sim.requests.filter(({ path, status }) => path.endsWith('/sms/in') && status === 500);
@@ -318,7 +318,7 @@ describe('sms-ask', () => {
     assert.equal(answer?.payload, 'yes too');
   });
 
-  it('leaves a property wait to itself: sms-send ignores it', async () => {
+  it('is the only node that uses the property wait: sms-send ignores it', async () => {
     const send = {
       id: 'send',
       type: 'sms-send',

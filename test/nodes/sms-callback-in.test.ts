@@ -208,7 +208,7 @@ describe('sms-callback-in', () => {
       });
     }
 
-    it('but equal bodies with different dates are two messages', async () => {
+    it('unless its date differs, which makes it another message', async () => {
       const { flow, url } = await start();
       await post(url, xmlReply('ok', '2026-11-20T10:11:12.345Z'));
       await post(url, xmlReply('ok', '2026-11-20T10:11:12.999Z'));
@@ -402,7 +402,7 @@ describe('sms-callback-in', () => {
   describe('more than 256 KiB gets 413', () => {
     const filled = (bytes: number) => `${formReply()}&pad=`.padEnd(bytes, 'x');
 
-    it('but 256 KiB get 200', async () => {
+    it('while exactly 256 KiB gets 200', async () => {
       const { url } = await start();
       assert.equal((await post(url, filled(maxBytes))).status, 200);
     });
@@ -668,7 +668,7 @@ describe('sms-callback-in', () => {
       assert.equal((await post(url, formReply())).status, 404);
     });
 
-    it('ends with its node (404), and an http-in with this path still works', async () => {
+    it('ends with its node (404), but an http-in node at this path still works', async () => {
       const { flow, url } = await start({}, httpIn);
       assert.equal((await post(url, formReply(), { 'content-type': formType })).status, 200);
       const others = httpIn;
@@ -988,7 +988,7 @@ describe('sms-callback-in', () => {
       await sent(3);
     });
 
-    it('answers 404 after a redeploy of any type without it', async function () {
+    it('answers 404 after a redeploy of any type that removes the node', async function () {
       this.timeout(60_000);
       const onTab = httpIn.map((node) => ({ ...node, z: 'tab', x: 0, y: 0 }));
       await startProcess({}, [...processNodes(), ...onTab]);

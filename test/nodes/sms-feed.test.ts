@@ -48,7 +48,7 @@ describe('sms-feed', () => {
     await new Promise(setImmediate);
   }
 
-  it('reads as many feeds at the same time as the account sends, and refuses more than its queue', async () => {
+  it('limits its reads by concurrency and queueLimit of the account', async () => {
     const flow = await RunningFlow.start([
       account(sim, { concurrency: 2, queueLimit: 3 }),
       feedNode(),
@@ -144,7 +144,7 @@ describe('sms-feed', () => {
       assert.equal(typeof ((got[0]?.payload ?? []) as { id: string }).id, 'string');
     });
 
-    it('does not copy properties of the input over its own', async () => {
+    it('does not overwrite its own properties with those of the input', async () => {
       await fill();
       const flow = await start({ output: 'each' });
       let reads = 0;
@@ -154,7 +154,7 @@ describe('sms-feed', () => {
       assert.equal(reads, 0);
     });
 
-    it('nests the parts of the input in its own', async () => {
+    it('nests msg.parts of the input in its own msg.parts', async () => {
       await fill();
       const flow = await start({ output: 'each' });
       await assertOuterPartsKept(flow, trigger);
@@ -278,7 +278,7 @@ describe('sms-feed', () => {
       [{ drop: 'before' }, 'SMS_RESPONSE'],
       [{ status: 200, body: '<!DOCTYPE x><feed/>' }, 'SMS_RESPONSE'],
     ] as const) {
-      it(`is ${code} for ${JSON.stringify(fault)}, once`, async () => {
+      it(`raises ${code} for ${JSON.stringify(fault)}, once`, async () => {
         sim.fault('feed', fault);
         const flow = await start();
         await trigger(flow, { topic: 'kept', payload: 'kept' });

@@ -433,7 +433,7 @@ describe('sms-in', () => {
   describe('acknowledge: flow', () => {
     const byFlow = { acknowledge: 'flow', inputs: 1 };
 
-    it('sends an ackId, and delivers once if it comes back', async () => {
+    it('sends an ackId, and delivers once if the flow returns it', async () => {
       const flow = await start(byFlow);
       receive('a');
       const [message] = await flow.messages('got', 1);
@@ -564,7 +564,7 @@ describe('sms-in', () => {
       }
 
       for (const keep of [false, true]) {
-        it(`is delivered once when that comes back${keep ? ', kept as it was' : ''}`, async () => {
+        it(`is delivered once when the outcome returns its ackId${keep ? ', with a stored answer' : ''}`, async () => {
           const flow = await answering({ keep });
           receive('a');
           const [sent] = await flow.messages('sent', 1);
@@ -650,7 +650,7 @@ describe('sms-in', () => {
     });
 
     for (const properties of [{ ackTimeout: 'soon' }, { maxAttempts: '0' }, { maxAttempts: '1.5' }]) {
-      it(`is SMS_CONFIG with ${JSON.stringify(properties)}`, async () => {
+      it(`raises SMS_CONFIG with ${JSON.stringify(properties)}`, async () => {
         const flow = await start({ ...byFlow, ...properties });
         assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_CONFIG');
       });

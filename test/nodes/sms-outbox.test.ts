@@ -122,7 +122,7 @@ describe('sms-outbox', () => {
       assert.deepEqual(flow.status('outbox'), { fill: 'green', shape: 'dot', text: 'messages: 0' });
     });
 
-    it('does not copy properties of the input over its own', async () => {
+    it('does not overwrite its own properties with those of the input', async () => {
       for (const body of ['a', 'b']) await sendElsewhere(body);
       const flow = await start({ output: 'each' });
       let reads = 0;
@@ -132,7 +132,7 @@ describe('sms-outbox', () => {
       assert.equal(reads, 0);
     });
 
-    it('nests the parts of the input in its own', async () => {
+    it('nests msg.parts of the input in its own msg.parts', async () => {
       for (const body of ['a', 'b']) await sendElsewhere(body);
       const flow = await start();
       await assertOuterPartsKept(flow, trigger);
@@ -208,7 +208,7 @@ describe('sms-outbox', () => {
       assert.equal(polls(), 3);
     });
 
-    it('delivers a record once, only to the node whose input asked', async () => {
+    it('delivers a record once, only to the node whose input requested it', async () => {
       await sendElsewhere('a');
       const flow = await start({}, [outboxNode({ id: 'second', wires: [['got2']] }), sink('got2')]);
       await trigger(flow);

@@ -399,7 +399,7 @@ describe('sms-send: delivery and conversation', () => {
       assert.ok(at instanceof Date && Number.isNaN(at.getTime()));
     });
 
-    it('returns without the properties that JSON cannot carry', () => {
+    it('returns without the properties that JSON cannot represent', () => {
       const circular: Record<string, unknown> = {
         _msgid: '2',
         topic: 't',

@@ -115,7 +115,7 @@ describe('the message of sms-send', () => {
       for (const { sms } of flow.received('sent')) assert.ok(!('replacements' in Object(sms)));
     });
 
-    it('compares the bodies before replacement for once, and remembers the sent body', async () => {
+    it('compares bodies before replacement for deduplication, and remembers the sent body', async () => {
       const flow = await start({ ...gsm, once: 'key', onceType: 'msg', keep: true });
       await send(flow, { payload: '“a”', key: 1 });
       await send(flow, { payload: '“a”', key: 1 });
@@ -133,7 +133,7 @@ describe('the message of sms-send', () => {
     });
   }
 
-  it("refuses to answer a sender's name", async () => {
+  it('refuses to answer a sender that is a name', async () => {
     const flow = await start();
     await refuses(flow, { topic: 'NZ Post', sms: { from: 'NZ Post' } }, 'to', /"NZ Post" is a name/);
     await send(flow, { topic: handset, sms: { from: `+${handset}` } });

@@ -22,7 +22,7 @@ describe('sms-send: replace and withdraw', () => {
   const errorsOf = (flow: RunningFlow) =>
     flow.received('caught').map(({ payload, sms }) => [payload, sms?.error?.code, sms?.error?.field]);
 
-  it('replaces a scheduled message by a number as key, and sends the newer one', async () => {
+  it('replaces a scheduled message that has the same numeric key', async () => {
     const flow = await start();
     flow.send('send', { topic, payload: 'at nine', order: 7, at: Date.now() + hourMs });
     flow.send('send', { topic, payload: 'now', order: 7, at: Date.now() - hourMs });
@@ -35,7 +35,7 @@ describe('sms-send: replace and withdraw', () => {
     );
   });
 
-  it('withdraws a message by a reset directly after it, which needs no recipient and has no output', async () => {
+  it('withdraws a message if msg.reset follows, without a recipient or an output', async () => {
     const flow = await start();
     flow.send('send', { topic, payload: 'at nine', order: 'a', at: Date.now() + hourMs });
     flow.send('send', { order: 'a', reset: undefined });

@@ -95,7 +95,7 @@ describe('the report of sms-send', () => {
     assert.equal(sim.messages.length, 0);
   });
 
-  it('counts a status that is called back', async () => {
+  it('counts a status that arrives by callback', async () => {
     const [accountNode, ...rest] = nodes({ ...day, callbackStatusNode: 'callback', callbackStatusUrlType: 'node' });
     const callback = {
       id: 'callback',

@@ -22,11 +22,11 @@ describe('a flow message that several answers share', () => {
   });
 });
 
-describe('a message written down, however deep it is', () => {
+describe('a flow message stored as JSON, at any depth', () => {
   const bottom = () => ({ at: new Date(5), own: { $sms: 'Date', value: 'mine' }, photo: Buffer.from('x') });
 
   for (const depth of [500, 1_000, 2_000, 2_500, 3_000, 3_500, 4_000, 5_000, 20_000]) {
-    it(`comes back with ${depth} levels, or without those alone`, () => {
+    it(`returns with ${depth} levels, or without only the deep property`, () => {
       let deep: object = bottom();
       for (let level = 0; level < depth; level++) deep = { deep };
       const rest = { _msgid: '1', topic: 't', payload: 'x' };
@@ -47,7 +47,7 @@ describe('a message written down, however deep it is', () => {
     assert.deepEqual(inner, new Date(0));
   });
 
-  it('comes back without the holes of its list of recipients', () => {
+  it('returns without the gaps in its list of recipients', () => {
     const topic: string[] = [];
     topic[2_125_551_234] = '64215551234';
     const back = parseFlowMessage(formatFlowMessage({ _msgid: '1', topic } as never), () => assert.fail('unreadable'));

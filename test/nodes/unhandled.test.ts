@@ -142,7 +142,7 @@ describe('an incoming message that no node receives', () => {
     assert.deepEqual(warnings(running), []);
   });
 
-  it('is still unhandled after a restart, and goes to the node that comes', async () => {
+  it('is still unhandled after a restart, and goes to the next deployed node', async () => {
     const userDir = createFolder();
     const of = { store: 'disk' };
     const running = await RunningFlow.start(flow([], of), { settings: { userDir } });

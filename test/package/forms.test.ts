@@ -63,7 +63,7 @@ describe("the forms, as the flow library's scanner reads them", () => {
         });
       }
 
-      it('reaches into no other form and imports nothing', () => {
+      it('uses no other form and imports nothing', () => {
         for (const script of readInlineScripts(type)) {
           assert.doesNotMatch(script, /getType\(|\brequire\(|\bimport\(|\bprocess\.|\bBuffer\b/);
         }
@@ -85,7 +85,7 @@ describe("the forms, as the flow library's scanner reads them", () => {
         assert.deepEqual(registered, [type]);
       });
 
-      it('has an edit template in which no row is left to be put in', () => {
+      it('has an edit template without unfilled placeholders for rows', () => {
         const template = readForm(type).split('<script type="text/javascript">')[0] ?? '';
         assert.doesNotMatch(template, /<!--|\{\{|undefined/);
         assert.match(readForm(type), new RegExp(`<script type="text/html" data-template-name="${type}">`));

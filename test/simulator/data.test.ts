@@ -115,7 +115,7 @@ describe('simulator: --data', () => {
     assert.equal(simulator.messages.length, 0);
   });
 
-  it('keeps the bound in the folder too', async () => {
+  it('limits the number of messages in the folder too', async () => {
     await restart({ keepTexts: 10 });
     for (let index = 0; index < 30; index += 1) simulator.receive({ from: handset, to: number, body: `${index}` });
     await restart();

@@ -15,7 +15,7 @@ import { ServiceCalls } from './service-calls';
 const handset = '6421555123';
 const number = '642100000001';
 
-describe('simulator: life', () => {
+describe('simulator: start, clock and stop', () => {
   const started: Simulator[] = [];
   const start = async (options?: SimulatorOptions): Promise<Simulator> => {
     const simulator = await startSimulator(options);

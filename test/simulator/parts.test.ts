@@ -15,7 +15,7 @@ describe('simulator: parts', () => {
     `${'x'.repeat(152)}€${'x'.repeat(153)}`,
   ];
   for (const text of texts) {
-    it(`counts ${text.length} GSM characters beginning with ${text.slice(0, 3)} as the trade does`, () => {
+    it(`counts ${text.length} GSM characters beginning with ${text.slice(0, 3)} as SMS billing does`, () => {
       assert.equal(isGsm(text), true);
       assert.equal(countParts(text, false), new SegmentedMessage(text, 'GSM-7').segmentsCount);
     });
@@ -30,7 +30,7 @@ describe('simulator: parts', () => {
     '🚀'.repeat(67),
     `я${'🚀'.repeat(67)}`,
   ]) {
-    it(`counts ${text.length} UTF-16 code units beginning with ${[...text][0]} as the trade does`, () => {
+    it(`counts ${text.length} UTF-16 code units beginning with ${[...text][0]} as SMS billing does`, () => {
       assert.equal(isGsm(text), false);
       assert.equal(countParts(text, true), new SegmentedMessage(text, 'UCS-2').segmentsCount);
     });

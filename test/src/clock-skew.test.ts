@@ -128,7 +128,7 @@ describe('ClockSkew', () => {
     assert.equal(times.read(own, true).at, clock.now());
   });
 
-  it('shares its knowledge among users of one clock', async () => {
+  it('shares known changes among users of one clock', async () => {
     const { clock, note } = begin();
     const times = ClockSkew.of(clock);
     const noted = note();

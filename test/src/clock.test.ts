@@ -58,7 +58,7 @@ describe('createSystemClock', () => {
     assert.equal(hoursOf(clock.elapsed() - begin), 8);
   });
 
-  it('does not count it if the wall clock is set', () => {
+  it('does not count a change of the wall clock', () => {
     const clock = create();
     const begin = clock.elapsed();
     for (const hours of [5, -7]) {

@@ -586,7 +586,7 @@ describe('Journal', () => {
   });
 
   describe('found items', () => {
-    it('go to their part, and items of unknown parts are left alone', async () => {
+    it('go to the part that wrote them, and items of unknown parts stay untouched', async () => {
       const before = create();
       await before.run(
         step(({ keep: items }) => {
@@ -644,7 +644,7 @@ describe('Journal', () => {
       assert.equal(disk.held.size, 0);
     });
 
-    it('include no text that was held and released', async () => {
+    it('include no held text after its release', async () => {
       const journal = create();
       await journal.ready();
       const hold = journal.hold('text');

@@ -294,12 +294,12 @@ describe('the rules of the forms', () => {
     }
   });
 
-  it('refuse a length of 0, which is neither a length nor no limit', () => {
+  it('refuse a length of 0, which does not mean unlimited', () => {
     assert.equal(checkNumber('0', limits['sms-account'].maxLength)?.key, 'sms-account.form.wholeFrom');
     assert.throws(() => readAccount({ maxLength: 0 }));
   });
 
-  it('refuse a blank number where it stands for nothing', () => {
+  it('refuse a blank number if no default replaces it', () => {
     const { wait } = limits['sms-ask'];
     assert.deepEqual(checkGivenNumber(' ', wait), checkNumber('none', wait));
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
@@ -347,7 +347,7 @@ describe('the rules of the forms', () => {
     }
   });
 
-  it('name the end of a range only where a person would want to know it', () => {
+  it('name the upper end of a range only if it is useful to a user', () => {
     const { parallelPolls, concurrency, timeout } = limits['sms-account'];
     assert.deepEqual(checkNumber(17, parallelPolls), {
       key: 'sms-account.form.wholeBetween',
@@ -377,7 +377,7 @@ describe('the warnings of the forms', () => {
     }
   });
 
-  it('names two contacts that a space separates, and nothing else', () => {
+  it('name two contacts that are separated by a space, and nothing else', () => {
     assert.deepEqual(adviseRecipients('6421555123, Anna  Smith')?.params, { first: 'Anna', second: 'Smith' });
     const groups = ['', 'oncall ６４２１５５５１２３', 'Anna', 'Anna, Smith', 'Anna\nSmith', 'Anna 6421555123 Smith'];
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED puts a variable in its place.

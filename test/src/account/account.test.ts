@@ -475,7 +475,7 @@ describe('Account', () => {
       await until(() => b.deliveries.length === 1);
     });
 
-    it('leaves only once', async () => {
+    it('treats a second call of leave as no call', async () => {
       const [one, two] = [enter(), enter()];
       await Promise.all([one.leave(), one.leave()]);
       const a = new Listener('a');
@@ -746,7 +746,7 @@ describe('Account', () => {
       }
     }
 
-    it('are the given ones', async () => {
+    it('are those passed as options', async () => {
       const [clock, connections] = [new VirtualClock(), new NoConnections()];
       const one = enter({ baseUrl: 'http://sms.test', clock, createConnections: () => connections, pauseMs: 600_000 });
       const a = new Listener('a');

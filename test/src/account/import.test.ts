@@ -110,7 +110,7 @@ describe('importStore', () => {
     assert.equal(disk.held.size, 0);
   });
 
-  it('creates no store where neither store has been used', async () => {
+  it('creates no store if neither store has been used', async () => {
     const folder = await createFolder();
     await importing(new DiskStore(join(folder, 'a')), new DiskStore(join(folder, 'b')));
     assert.deepEqual(await readdir(folder), []);
@@ -254,7 +254,7 @@ describe('Imports', () => {
     assert.deepEqual(done, ['imported']);
   });
 
-  it('waits for as long as a copy takes that has begun', async () => {
+  it('waits until a copy that has begun is complete', async () => {
     let answer = () => {};
     const importInto: Former['importInto'] = ({ onCopying }) => {
       onCopying();
@@ -267,7 +267,7 @@ describe('Imports', () => {
     await finishing;
   });
 
-  it('gives up the import that waits, and goes on with the next', async () => {
+  it('gives up the import that waits, and continues with the next', async () => {
     imports.add([former({ importInto: failing(() => 'ETIMEDOUT') }), former({ id: 'another' })]);
     await assert.rejects(imports.finish(events));
     assert.equal(await imports.forget(), true);

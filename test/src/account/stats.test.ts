@@ -3,7 +3,7 @@ import { Stats } from '../../../src/account/stats';
 import { VirtualClock } from '../../virtual-clock';
 
 describe('the counts of an account', () => {
-  it('start with the process, and at midnight', async () => {
+  it('start at zero with the process, and again at midnight', async () => {
     const clock = new VirtualClock(new Date(2026, 5, 1, 22).getTime());
     const stats = new Stats(clock);
     stats.sends.sent += 3;

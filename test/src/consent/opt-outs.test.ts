@@ -108,7 +108,7 @@ describe('the list of opted-out numbers', () => {
     assert.ok(!(await list.has('6423')));
   });
 
-  it('does not change if a number is already out or in', async () => {
+  it('does not change if a number is already opted out or in', async () => {
     await list.change('out', ['6421'], 5);
     assert.equal(await list.change('out', ['6421', '6421'], 9), 0);
     assert.equal(await list.change('in', ['6422'], 9), 0);

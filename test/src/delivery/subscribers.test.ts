@@ -186,7 +186,7 @@ describe('Subscribers', () => {
     assert.deepEqual(node.taken, [...ids(2_000), 'x', 'y']);
   });
 
-  it('gives thousands that came together in order, a few hundred per turn', async () => {
+  it('gives thousands of entries of one answer in order, a few hundred per turn', async () => {
     const { inbox } = createInbox(0);
     const node = new Node('a');
     inbox.attach('incoming', node);
@@ -356,7 +356,7 @@ describe('Subscribers', () => {
     });
   });
 
-  it('gives a redeployed node everything that the others get, once', async () => {
+  it('gives a redeployed node each entry that the other nodes get, once', async () => {
     const { inbox } = createInbox(2_000);
     const [stays, leaves, returns] = [new Node('stays'), new Node('leaves'), new Node('leaves')];
     stays.onTake = (entries) => {

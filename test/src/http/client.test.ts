@@ -197,7 +197,7 @@ describe('Client', () => {
       assert.equal(delivery.recipients.length, 4);
     });
 
-    it('takes a 204 for a success without reported recipients (§9)', async () => {
+    it('treats a 204 as a success without reported recipients (§9)', async () => {
       const { baseUrl } = await startAnswering(204, 'No Content');
       assert.deepEqual(await createClient(baseUrl).send({ ...message, messageId: 'mine' }), {
         messageId: 'mine',

@@ -187,7 +187,7 @@ describe('createExchange', () => {
       assert.equal((await call(baseUrl)).retryAfter, '120');
     });
 
-    it('is the one after informational answers', async () => {
+    it('is the final one after informational answers', async () => {
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
         outgoing.writeEarlyHints({ link: '</a>; rel=preload' });
         outgoing.end('real');

@@ -40,7 +40,7 @@ describe('a proxy', () => {
     ['closes the connection', (socket: Socket) => socket.end()],
     ['resets the connection', (socket: Socket) => socket.resetAndDestroy()],
   ] as const) {
-    it(`is asked once and named if it ${how} at CONNECT`, async () => {
+    it(`gets one request and is named in the error if it ${how} at CONNECT`, async () => {
       const proxy = await startSocketService(closing, (socket) => socket.once('data', () => end(socket)));
       const connections = open('https://sms.test', proxy.baseUrl);
       const error = await failure(call('https://sms.test', connections));

@@ -141,7 +141,7 @@ describe('an unhandled message', () => {
     );
   });
 
-  it('is unhandled again if its node goes before the flow acknowledged it', async () => {
+  it('is unhandled again if its node is removed before the flow acknowledges it', async () => {
     const { inbox, id } = await giveUp();
     assert.equal(inbox.deadLetters.deliver(id), true);
     await clock.advance(0);

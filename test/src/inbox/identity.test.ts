@@ -150,7 +150,7 @@ describe('identity (dedupe)', () => {
       ['a date a second later without fraction', { messageDate: '2026-03-01T10:00:01Z' }],
       ['a text that looks like sender and text of the other', { from: '', body: '6421555001hello' }],
     ] as const) {
-      it(`is another with ${title}, in both orders`, () => {
+      it(`is a new message with ${title}, in both orders`, () => {
         assert.deepEqual([memory.poll('1'), memory.call(fields)], ['new', 'new']);
         memory = new Memory();
         assert.deepEqual([memory.call(fields), memory.poll('1')], ['new', 'new']);
@@ -163,7 +163,7 @@ describe('identity (dedupe)', () => {
       assert.deepEqual([memory.call(), memory.poll('1'), memory.poll('2')], ['duplicate', 'repeated', 'new']);
     });
 
-    it('is another with another date, and the retries of both are recognised', () => {
+    it('is a new message with another date, and the retries of both are recognised', () => {
       const later = { messageDate: '2026-03-01T10:00:00.900Z' };
       assert.deepEqual([memory.call(), memory.call(later)], ['new', 'new']);
       assert.deepEqual([memory.call(), memory.call(later)], ['duplicate', 'duplicate']);
@@ -171,11 +171,11 @@ describe('identity (dedupe)', () => {
       assert.equal(memory.poll('3'), 'new');
     });
 
-    it('equals one polled message only', () => {
+    it('matches only one polled message', () => {
       assert.deepEqual([memory.call(), memory.poll('1'), memory.poll('2')], ['new', 'duplicate', 'new']);
     });
 
-    it('is another with another unreadable date', () => {
+    it('is a new message with another unreadable date', () => {
       const [one, two] = [{ messageDate: 'yesterday' }, { messageDate: 'today' }];
       assert.deepEqual([memory.call(one), memory.call(two), memory.call(one)], ['new', 'new', 'duplicate']);
       assert.equal(memory.poll('1', one), 'duplicate');
@@ -203,12 +203,12 @@ describe('identity (dedupe)', () => {
       assert.equal(memory.call({ body: 'called' }), 'new');
     });
 
-    it('remembers since when and for how long', () => {
+    it('remembers a message with its first time and its retention time', () => {
       memory.poll('1');
       for (const { at, forMs } of memory.seen.values()) assert.deepEqual([at, forMs], [memory.now, 1_000]);
     });
 
-    it('does not forget on a shared store, which forgets itself', () => {
+    it('forgets nothing on a shared store, because the server does', () => {
       memory.forgets = true;
       memory.poll('1');
       memory.now += 1_000_000;
@@ -299,7 +299,7 @@ describe('identity (dedupe)', () => {
       );
     });
 
-    it('keeps one message that both know', () => {
+    it('keeps one copy of a message that both processes know', () => {
       memory.poll('1', early);
       theirs.call(early);
       const merged = merge();
@@ -310,7 +310,7 @@ describe('identity (dedupe)', () => {
       assert.equal(merge().poll('2', early), 'new');
     });
 
-    it('keeps one message that was written although that seemed to fail', () => {
+    it('keeps one copy of a message whose write only seemed to fail', () => {
       memory.call(early);
       theirs.call(early);
       const merged = merge();
@@ -318,7 +318,7 @@ describe('identity (dedupe)', () => {
     });
   });
 
-  it('notes for all copies that no node took the polled one', () => {
+  it('records for all copies that no node received the polled copy', () => {
     const changes = createChanges();
     memory.poll('1');
     const polled = identify({ kind: 'incoming', record: incoming({ messageId: '1' }) });

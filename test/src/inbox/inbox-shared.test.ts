@@ -298,7 +298,7 @@ describe('Inboxes of several processes on one Redis', () => {
     });
   });
 
-  it('keeps its entries again when Redis comes back empty', async () => {
+  it('stores its entries again when Redis comes back empty', async () => {
     const { holder } = await createHolder();
     await holder.poll(incoming('m'));
     await holder.callBack(incoming('n'));
@@ -311,7 +311,7 @@ describe('Inboxes of several processes on one Redis', () => {
     assert.ok(await isEmpty());
   });
 
-  it('keeps its entries again when Redis has lost them, and accepts more', async () => {
+  it('stores its entries again when Redis has lost them, and accepts more', async () => {
     const holder = await create({ isAcknowledgedAtOnce: false, heartbeatMs: 1e9 });
     const another = await create({ isAcknowledgedAtOnce: false });
     await holder.poll(incoming('polled'));
@@ -326,7 +326,7 @@ describe('Inboxes of several processes on one Redis', () => {
     while (!(await isEmpty())) await sleep(5);
   });
 
-  it('keeps the last entries again on a server that does not have them', async () => {
+  it('stores the last entries again on a server that lacks them', async () => {
     const { holder, proxy } = await createHolder();
     await holder.poll(incoming('first'));
     await holder.poll(incoming('last'));

@@ -166,7 +166,7 @@ describe('Inbox', () => {
       assert.deepEqual(a.attempts, [1, 1, 1, 1]);
     });
 
-    it('forgets a record when the last node has taken it', async () => {
+    it('forgets a record when the last node has received it', async () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
       const [a, b] = [attach(inbox, new Node('a')), attach(inbox, new Node('b'))];
@@ -180,7 +180,7 @@ describe('Inbox', () => {
       assert.equal(store.disk.entries.size, 0);
     });
 
-    it('gives a status to no node for messages', async () => {
+    it('does not give a status to nodes for messages', async () => {
       const inbox = createInbox();
       const [one, other] = [attach(inbox, new Node('a')), attach(inbox, new Node('a'), 'status')];
       await settle();
@@ -376,7 +376,7 @@ describe('Inbox', () => {
       assert.deepEqual(again.attempts, [2]);
     });
 
-    it('does not give away the entries of another node', async () => {
+    it('does not give entries of another node to the requesting node', async () => {
       const inbox = createInbox();
       const watcher = attach(inbox, new Node('watcher'), 'outbox');
       await inbox.accept(list);
@@ -845,7 +845,7 @@ describe('Inbox', () => {
       assert.deepEqual(storeStates, ['SMS_STORE', undefined]);
     });
 
-    it('keeps entries again that a shared store has lost', async () => {
+    it('stores entries again that a shared store has lost', async () => {
       class SharedStore extends FailingStore {
         readonly shared = true;
         isReset = false;
@@ -916,7 +916,7 @@ describe('Inbox', () => {
       assert.equal(store.disk.entries.size, 0);
     });
 
-    describe('while a message might answer something', () => {
+    describe('while a message might be a reply', () => {
       /** Result of the matching of a message, and its record. */
       let matched: unknown[];
 

@@ -51,7 +51,7 @@ describe('DueTimes', () => {
     assert.deepEqual([dueTimes.size, dueTimes.first], [0, undefined]);
   });
 
-  it('looks once a minute whether the clock was set', async () => {
+  it('checks once a minute whether the clock was set', async () => {
     const clock = new VirtualClock();
     const done: number[] = [];
     const dueTimes = new DueTimes(clock, 'now', () => done.push(clock.elapsed()));

@@ -111,7 +111,7 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['to 6421555123 6421555124']);
   });
 
-  it('use another number only as evidence for address-book items', async () => {
+  it('use a status of another number only for address-book items', async () => {
     const { side, node } = begin({ to: ['nurses'] });
     await side.pass(100);
     observe(side, status('6421555999'));
@@ -127,7 +127,7 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
   });
 
-  it('do not search without an own messageId', async () => {
+  it('do not search without a messageId of the flow', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({ error: createError('uncertain') });
@@ -239,7 +239,7 @@ describe('unknown outcomes', () => {
       });
     }
 
-    it('show a stored message at a node that comes later', async () => {
+    it('show a stored message at a node that is deployed later', async () => {
       const { side, node } = begin({ keep: forever });
       side.attach('another');
       await side.pass(1_000);

@@ -45,7 +45,7 @@ describe('a message to the maximum number of recipients', () => {
 
   for (const [name, limits, options] of [
     ['is counted', { perHandset: 3 }, {}],
-    ['is kept and remembered', {}, { keep: forever, messageId: 'm1', remember: { value: 1 } }],
+    ['is stored and remembered', {}, { keep: forever, messageId: 'm1', remember: { value: 1 } }],
   ] as const) {
     it(name, async () => {
       const { side, node, service } = createSide(limits);
@@ -263,7 +263,7 @@ describe('a message and the limits of its account', () => {
     await Promise.all([side.close(), side.pass(100)]);
   });
 
-  it('is not called limited if an earlier try may have been sent', async () => {
+  it('does not report a limit if an earlier try may have been sent', async () => {
     const { side, node, service } = createSide({ perHandset: 1 });
     service.script.push({ error: createError('uncertain'), takes: true });
     sendText(node, 'text', { to: [a], retries: 3, retryUncertain: true });

@@ -83,7 +83,7 @@ for (const [name, createStore] of [
       ['by its messageId', 'm1'],
       ['by sender, body and date', undefined],
     ] as const) {
-      it(`goes to the called node once, recognised ${how}`, async () => {
+      it(`goes to the callback node once, recognised ${how}`, async () => {
         const [polling, called] = [listen(isNew), serve()];
         assert.deepEqual(await poll(), ['new']);
         await called.call(messageId);
@@ -94,7 +94,7 @@ for (const [name, createStore] of [
       });
     }
 
-    it('goes to the node that is called at the same moment', async () => {
+    it('goes to a callback node that receives it at the same moment', async () => {
       const [polling, called] = [listen(isNew), serve()];
       await Promise.all([poll(), called.call('m1')]);
       assert.deepEqual([polling.sent, called.sent], [[], ['yes']]);
@@ -106,7 +106,7 @@ for (const [name, createStore] of [
       for (const _ of [1, 2]) assert.deepEqual(await poll(), ['repeated']);
     });
 
-    it('goes to the called node after a deployment in which it was polled', async () => {
+    it('goes to the callback node after a deployment in which it was polled', async () => {
       const called = serve();
       const before = listen(isNew);
       await clock.advance(30);
@@ -122,7 +122,7 @@ for (const [name, createStore] of [
       ['with another filter', 'in'],
       ['with another id', 'other'],
     ] as const) {
-      it(`goes to a node ${how} that a deployment brings`, async () => {
+      it(`goes to a node ${how} that a deployment adds`, async () => {
         const before = listen(isNew);
         await clock.advance(30);
         before.stop();
@@ -133,7 +133,7 @@ for (const [name, createStore] of [
       });
     }
 
-    it('goes to the called node if the deployment brings the filter', async () => {
+    it('goes to the callback node if the deployment adds the filter', async () => {
       const called = serve();
       const before = listen(() => true);
       await clock.advance(30);
@@ -147,7 +147,7 @@ for (const [name, createStore] of [
       assert.deepEqual([before.sent, after.sent, called.sent], [[], [], ['yes']]);
     });
 
-    it('goes to the called node during a redeploy of the polling node', async () => {
+    it('goes to the callback node during a redeploy of the polling node', async () => {
       const called = serve();
       const before = listen(isNew);
       await clock.advance(30);
@@ -160,7 +160,7 @@ for (const [name, createStore] of [
       assert.deepEqual([after.sent, called.sent], [[], ['yes']]);
     });
 
-    it('goes only to the polling node that wants it', async () => {
+    it('goes only to a polling node whose filter accepts it', async () => {
       const [some, all, called] = [listen(isNew), listen(() => true, 'all'), serve()];
       await poll();
       await called.call('m1');

@@ -103,7 +103,7 @@ describe('a polled record that no node receives', () => {
     assert.equal(disk.entries.size, 2);
   });
 
-  it('is reported once, and again after a node was here', async () => {
+  it('is reported once, and again after a node was deployed in between', async () => {
     const inbox = createInbox();
     await receive(inbox, 'one');
     await receive(inbox, 'two');
@@ -118,7 +118,7 @@ describe('a polled record that no node receives', () => {
     assert.deepEqual([reported, unhandledBodies(inbox)], [['incoming', 'incoming'], ['three']]);
   });
 
-  it('goes to the first nodes that come, in order, once, unmarked', async () => {
+  it('goes to the next deployed nodes once, in order and unmarked', async () => {
     const inbox = createInbox();
     await receive(inbox, 'one', 'two');
     const nodes = [attach(inbox, 'a'), attach(inbox, 'b')];
@@ -137,7 +137,7 @@ describe('a polled record that no node receives', () => {
   });
 
   for (const kind of ['incoming', 'status'] as const) {
-    it(`is unhandled (${kind}) although nothing is polled any longer`, async () => {
+    it(`becomes unhandled (${kind}) even if polling has stopped`, async () => {
       isPolled = false;
       const inbox = createInbox();
       const records = [{ messageId: '1', from: '6421555001', statusCode: 'RCV', body: 'one', via: 'poll' }];
@@ -192,7 +192,7 @@ describe('a polled record that no node receives', () => {
     assert.deepEqual(node.sent, ['RCV']);
   });
 
-  it('is marked if a node had it before', async () => {
+  it('is marked if a node received it before', async () => {
     const inbox = createInbox();
     const deaf = attach(inbox, 'deaf', 'incoming', false);
     await receive(inbox, 'one');
@@ -222,7 +222,7 @@ describe('a polled record that no node receives', () => {
       ['a kill', true],
       ['a restart', false],
     ] as const) {
-      it(`is unhandled after ${name}, and goes to the node that comes`, async () => {
+      it(`is unhandled after ${name}, and goes to the next deployed node`, async () => {
         const inbox = createInbox();
         await receive(inbox, 'one');
         if (isKilled) {
@@ -238,7 +238,7 @@ describe('a polled record that no node receives', () => {
       });
     }
 
-    it('goes to a node that comes before the store is open', async () => {
+    it('goes to a node that is deployed before the store is open', async () => {
       const inbox = createInbox();
       await receive(inbox, 'one');
       await inbox.journal.close();
@@ -299,8 +299,8 @@ describe('a polled record that no node receives', () => {
     });
   });
 
-  describe('with a called-back copy', () => {
-    it('goes to the node that is called back', async () => {
+  describe('with a copy from a callback', () => {
+    it('goes to the node that receives the callback', async () => {
       const inbox = createInbox();
       const called = attach(inbox, 'callback', 'callback');
       await receive(inbox, 'one');

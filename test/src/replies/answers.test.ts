@@ -50,7 +50,7 @@ describe('parseAnswers', () => {
     }
   });
 
-  it('refuses one word in two answers, as words are compared', () => {
+  it('refuses two answers whose words count as equal', () => {
     refuses([...answers, { value: 'LATER', words: ['(Yes!)'] }], 'answerWordTwice');
     refuses([...answers, { value: 'LATER', words: ['👍 '] }], 'answerWordTwice');
     assert.equal(parseAnswers([{ value: 'YES', words: ['yes', 'YES'] }]).length, 1);
@@ -128,8 +128,8 @@ describe('a reply request with answers', () => {
     assert.deepEqual(resultsOf(nextNode), [{ reason: 'unclear', reply: 'who?' }]);
   });
 
-  describe('with a message again', () => {
-    it('sends the message once per handset, with a UUID of its own', async () => {
+  describe('with a second message after an unclear reply', () => {
+    it('sends the second message once per handset, with a new UUID', async () => {
       const { side, node } = beginReceiving();
       side.clock.random = Math.random;
       ask(node, { again, to: [handset, '6421555124'] });
@@ -178,7 +178,7 @@ describe('a reply request with answers', () => {
       assert.deepEqual(resultsOf(node), [{ answer: 'YES', body: 'yes' }]);
     });
 
-    it('ignores statuses of the message again', async () => {
+    it('ignores statuses of the second message', async () => {
       const { side, node } = beginReceiving();
       ask(node, { again });
       await side.pass(100);

@@ -100,7 +100,7 @@ describe('replies that other instances have read', () => {
     assert.equal(isOpen(), false);
   });
 
-  it('answer it once', () => {
+  it('answer their reply request once', () => {
     leave('yes');
     let answered: readonly FollowUp[] = [];
     write((changes) => {
@@ -117,7 +117,7 @@ describe('replies that other instances have read', () => {
     assert.equal(readLeft(question.id, look).result, undefined);
   });
 
-  it('answer it after earlier steps of the same commit', () => {
+  it('answer their reply request after earlier steps of the same commit', () => {
     leave('yes');
     const changes = createChanges();
     changes.keep.set(question.id, { ...question, askedAt: 1_500 } as ReplyRequest);
@@ -125,14 +125,14 @@ describe('replies that other instances have read', () => {
     assert.equal(answered?.askedAt, 1_500);
   });
 
-  it('keep it closed if its message leaves again before', () => {
+  it('keep their reply request closed if its message was sent again first', () => {
     leave('yes');
     const step = textLeaves({ ...text, leftAt: 1_000 }, inBooks(known()));
     write((changes) => step.decide(look, changes)(true));
     assert.equal(isOpen(), false);
   });
 
-  it('keep it closed if they are read in the step of the outcome', () => {
+  it('keep their reply request closed if read in the step of the outcome', () => {
     const sent: Sent = { messageId: 'q1', recipients: [], accepted: [handset], failed: [] };
     for (const step of [
       settle(text, { by: 'settle', outcome: sent }, inBooks(known())),

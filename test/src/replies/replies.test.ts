@@ -241,7 +241,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555124: failed', '6421555123: timeout']);
     });
 
-    it('end by messageId, whatever others are open to the handset', async () => {
+    it('end by messageId, even if other requests are open to the handset', async () => {
       const { side, node, store } = beginReceiving();
       for (let index = 0; index < 1_000; index++) sendText(node, 'Come?', { messageId: `q${index}`, waitMs: hour });
       await side.pass(1_000);
@@ -626,7 +626,7 @@ describe('conversations', () => {
       return side.restart(copyDisk(store.disk));
     }
 
-    it('delivers a reply after a repeated outcome of a crash', async () => {
+    it('delivers a reply after an outcome that is repeated after a crash', async () => {
       const next = await restartBeforeOutcome();
       const order: string[] = [];
       const back = next.attach();
@@ -643,7 +643,7 @@ describe('conversations', () => {
       assert.deepEqual(order, ['outcome', 'answer']);
     });
 
-    it('marks it as the outcome, because both might be repetitions', async () => {
+    it('marks a reply and its outcome as redelivered after a crash', async () => {
       const next = await restartBeforeOutcome();
       const back = next.attach();
       await next.pass(100);
@@ -752,7 +752,7 @@ describe('conversations', () => {
       assert.equal(next.outbox.isSettled, true);
     });
 
-    it('forgets an end 7 days after its time if its node is missing', async () => {
+    it('drops a result 7 days after its time if its node is missing', async () => {
       const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await side.pass(100);
@@ -833,7 +833,7 @@ describe('conversations', () => {
       }
     });
 
-    it('repeats an end after a crash with a mark', async () => {
+    it('repeats a result after a crash, marked as redelivered', async () => {
       const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await side.pass(100);
@@ -862,7 +862,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(back), ['6421555123: yes', '6421555124: timeout']);
     });
 
-    it('reads them also before requests that end after the start', async () => {
+    it('reads waiting replies also before it ends requests after the start', async () => {
       const { side, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000, to: ['6421555123', '6421555124'] });
       await side.pass(100);

@@ -152,7 +152,7 @@ describe('a report', () => {
       assert.deepEqual(reportsOf(node), [`delivered: ${first} |  | `, `undelivered:  | EXP ${second} | `]);
     });
 
-    it('but not those of an earlier message with its messageId', async () => {
+    it('except those of an earlier message with the same messageId', async () => {
       const { side, node } = await begin({ to: [first] });
       await side.status(first, 'EXP', 'm1');
       sendText(node, 'hello again', { messageId: 'm1', to: [first], reportMs: hour });
@@ -189,7 +189,7 @@ describe('a report', () => {
       ]);
     });
 
-    it('leaves only statuses of other messages unhandled if no node receives statuses', async () => {
+    it('while statuses of other messages become unhandled without a node', async () => {
       const side = new SendingSide();
       const node = side.attach();
       sendText(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour });
@@ -201,7 +201,7 @@ describe('a report', () => {
       assert.deepEqual(side.inbox.state, { undelivered: 0, unhandled: 1 });
     });
 
-    it('but lets repeated ones slow the poll down', async () => {
+    it('while repeated statuses still slow polling down', async () => {
       const side = new SendingSide();
       sendText(side.attach(), 'hello', { messageId: 'm1', to: [first], reportMs: hour });
       await side.pass(100);
@@ -295,7 +295,7 @@ describe('a report', () => {
       assert.deepEqual(reportsOf(back), [`delivered: ${first} |  |  again`]);
     });
 
-    it('its time, after the statuses that the service still has', async () => {
+    it('the end of its time until waiting statuses are read', async () => {
       const { side, store } = await begin();
       const disk = copyDisk(store.disk);
       await side.clock.advance(2 * hour);
@@ -312,7 +312,7 @@ describe('a report', () => {
       assert.deepEqual(reportsOf(back), [`unknown: ${first} |  | ${second}`]);
     });
 
-    it('its time for at most 60 s if statuses cannot be read', async () => {
+    it('the end of its time by at most 60 s if statuses cannot be read', async () => {
       const { side, store } = await begin();
       const disk = copyDisk(store.disk);
       await side.clock.advance(2 * hour);
@@ -334,7 +334,7 @@ describe('a report', () => {
     });
   });
 
-  it('is dropped 7 days after its time without its node', async () => {
+  it('is dropped 7 days after its time if its node is missing', async () => {
     const { side, node } = await begin();
     await node.node.close();
     await side.pass(hour + 7 * 24 * hour);

@@ -36,7 +36,7 @@ describe('handsets without an open reply request', () => {
         return surroundings;
       }
 
-      it('matches a message without an id to the request before', async () => {
+      it('matches a message without an id to the earlier request', async () => {
         const { side, node } = await wait();
         assert.equal(side.outbox.admin.state.awaitingReply, 1);
         await side.incoming(a, 'yes');
@@ -62,7 +62,7 @@ describe('handsets without an open reply request', () => {
     ['waits for the end of an outage', false, unavailable()],
     ['waits to be sent again', true, createError('uncertain')],
   ] as const) {
-    it(`open none if a message is discarded that ${name}`, async () => {
+    it(`open no request if a message is discarded that ${name}`, async () => {
       const { side, node, store } = beginReceiving();
       side.service.otherwise = { error };
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, keep, retryUncertain });
@@ -88,7 +88,7 @@ describe('handsets without an open reply request', () => {
     assert.deepEqual(answersOf(node), [`${a}: yes`]);
   });
 
-  it('open none if the node of a waiting message is removed', async () => {
+  it('open no request if the node of a waiting message is removed', async () => {
     const { side, node, store } = beginReceiving();
     side.attach('other');
     side.service.otherwise = { error: unavailable() };
@@ -114,7 +114,7 @@ describe('handsets without an open reply request', () => {
     });
   }
 
-  it('take no such reply after a crash either', async () => {
+  it('take no reply from before an unknown outcome after a crash', async () => {
     const { side, node, store } = beginReceiving();
     side.service.holdNext();
     sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, keep });
@@ -145,7 +145,7 @@ describe('handsets without an open reply request', () => {
     });
   }
 
-  it('match the request before if the message was refused', async () => {
+  it('match the earlier request if the message was refused', async () => {
     const { side, node } = beginReceiving();
     sendText(node, 'Q1?', { messageId: 'q1', waitMs: hour });
     await side.pass(100);
@@ -188,7 +188,7 @@ describe('handsets without an open reply request', () => {
     assert.deepEqual(lastOf(side), ['m1', undefined]);
   });
 
-  it('know a message no longer than others, except open requests', async () => {
+  it('forget a message after the usual time, except open requests', async () => {
     const side = new SendingSide({ sentMs: hour });
     const node = side.attach();
     side.receive();

@@ -9,10 +9,10 @@ import { copyDisk, type FakeNode, forever, SendingSide, sendText } from './sendi
 const never = new Promise<never>(() => {});
 const minuteMs = 60_000;
 
-describe('sending, when everything comes at once', () => {
+describe('sending, when several events coincide', () => {
   const keep = forever;
 
-  it('continues an outage after the message that tries has expired', async () => {
+  it('continues an outage after the message that tests the service has expired', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({ unreachable: true }, { connects: never });
@@ -311,7 +311,7 @@ describe('sending, when everything comes at once', () => {
         return { side, node, store };
       }
 
-      it('stores it beyond its process', async () => {
+      it('stores it so that it survives a restart', async () => {
         const { side, store } = await release();
         const left = copyDisk(store.disk);
         await Promise.all([side.close(), side.pass(100)]);
@@ -324,7 +324,7 @@ describe('sending, when everything comes at once', () => {
         assert.deepEqual([node.ends, next.service.taken.length], [['to 6421555123 again'], 2]);
       });
 
-      it('lets it wait for its node', async () => {
+      it('keeps it until its node is deployed again', async () => {
         const { side, node } = await release();
         await Promise.all([node.node.close(), side.pass(100)]);
         side.service.otherwise = { takes: true };
@@ -527,7 +527,7 @@ describe('sending, when everything comes at once', () => {
       assert.deepEqual(node.ends, ['to 6421555123']);
     });
 
-    it('cannot stop a message whose mark is being written', async () => {
+    it('cannot stop a message while it is being marked as leaving', async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store });
       const node = side.attach();

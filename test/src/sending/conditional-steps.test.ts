@@ -28,7 +28,7 @@ describe('a stored message that several parties act on at the same time', () => 
     assert.deepEqual(side.service.bodies, ['plain 1', 'plain 2', 'stored']);
   });
 
-  it('leaves memory with its input if another instance claims it', async () => {
+  it('is dropped from memory with its input if another instance claims it', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.otherwise = { unreachable: true };

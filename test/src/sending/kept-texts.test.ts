@@ -56,7 +56,7 @@ describe('stored messages', () => {
     assert.equal(side.service.tries, 0);
   });
 
-  it('have the own messageId in the error if they are not stored', async () => {
+  it('have the messageId of the flow in the error if they are not stored', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store, concurrency: 1, queueLimit: 1 });
     const node = side.attach();
@@ -80,7 +80,7 @@ describe('stored messages', () => {
     ]);
   });
 
-  it('do not send a refused message that the store has written', async () => {
+  it('are not sent if they were refused although the store wrote them', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const node = side.attach();
@@ -102,7 +102,7 @@ describe('stored messages', () => {
     assert.deepEqual(side.service.bodies, ['hello']);
   });
 
-  it('leave nothing of messages that are refused before the store', async () => {
+  it('leave no trace if they are refused before the store is used', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const node = side.attach();
@@ -275,7 +275,7 @@ describe('stored messages', () => {
     }
   });
 
-  it('expire in their time although the clock is set by hours', async () => {
+  it('expire after their time even if the clock is set by hours', async () => {
     for (const hours of [-10, 10]) {
       const side = new SendingSide();
       const node = side.attach();
@@ -290,7 +290,7 @@ describe('stored messages', () => {
     }
   });
 
-  it('no more wait than the queue may hold', async () => {
+  it('are refused beyond the queue limit', async () => {
     const side = new SendingSide({ queueLimit: 3 });
     const node = side.attach();
     side.service.otherwise = { unreachable: true };
@@ -330,7 +330,7 @@ describe('stored messages', () => {
     });
   }
 
-  it('are refused beyond one and the queue at a pace of the account', async () => {
+  it('are refused beyond one and the queue limit if the account has a pace', async () => {
     const side = new SendingSide({ queueLimit: 2, perSecond: 1 });
     const node = side.attach();
     for (let index = 0; index < 10; index++) sendText(node, String(index), { keep });
@@ -409,7 +409,7 @@ describe('stored messages', () => {
     assert.deepEqual([again.state?.sending, again.state?.waiting], [0, 0]);
   });
 
-  it('have no turn after another instance has claimed them', async () => {
+  it('are not sent after another instance has claimed them', async () => {
     const store = new FailingServer();
     const side = new SendingSide({ store, concurrency: 1 });
     const node = side.attach();
@@ -692,7 +692,7 @@ describe('stored messages', () => {
       assert.deepEqual(side.service.bodies, ['hello']);
     });
 
-    it('ends a message that had left with SMS_UNCERTAIN, unsent again', async () => {
+    it('ends a message that had left with SMS_UNCERTAIN, and does not resend it', async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store });
       const node = side.attach();
@@ -887,7 +887,7 @@ describe('stored messages', () => {
     }
   });
 
-  it('let a user send an unknown one again, or discard it', async () => {
+  it('let a user resend or discard a message with an unknown outcome', async () => {
     const side = new SendingSide();
     const node = side.attach();
     for (const body of ['1', '2']) {
@@ -930,7 +930,7 @@ describe('stored messages', () => {
     assert.deepEqual(node.ends, ['SMS_EXPIRED again', 'to 6421555123 again']);
   });
 
-  it('let a user say that an unknown one has arrived', async () => {
+  it('let a user mark a message with an unknown outcome as sent', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store });
     const node = side.attach();

@@ -160,7 +160,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     assert.deepEqual(take(['c', 'd']).allowed, ['c']);
   });
 
-  it('do not count recipients for the day if the other limit withholds', () => {
+  it('do not count recipients for the day if the other limit withholds them', () => {
     const { take } = createProcess({ perHandset: 1, perDay: 3 });
     take(['a']);
     assert.deepEqual(take(['a', 'b', 'a', 'c', 'd']).allowed, ['b', 'c']);
@@ -237,7 +237,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     ]);
   });
 
-  it('releases unsent messages, and forgets numbers without a count', () => {
+  it('release unsent messages, and forget numbers without a count', () => {
     const { clock, take, giveBack, store } = createProcess({ perHandset: 2, perDay: 3 });
     const first = take(['a', 'b']);
     clock.stall(1_000);
@@ -248,7 +248,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     assert.deepEqual(take(['a', 'a', 'b', 'c']).allowed, ['a', 'b']);
   });
 
-  it('take nothing back twice', () => {
+  it('release a message only once', () => {
     const process = createProcess({ perHandset: 2 });
     const first = process.take(['6421555001']);
     process.clock.stall(minuteMs);
@@ -268,7 +268,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     for (const [key, remembered] of process.store) assert.equal(remembered, before.get(key));
   });
 
-  it('take nothing back that is outside the window', () => {
+  it('release no message from outside the window', () => {
     const process = createProcess({ perHandset: 2 });
     const first = process.take(['6421555001']);
     process.clock.stall(1_000);
@@ -407,7 +407,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     });
   });
 
-  it('agrees with a list of all messages', () => {
+  it('agree with a simple list of all messages', () => {
     const recipients = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1 });
     const action = fc.oneof(
       { weight: 4, arbitrary: fc.record({ do: fc.constant('take' as const), recipients, isUnlimited: fc.boolean() }) },
@@ -482,7 +482,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     });
   });
 
-  it('counts by the passed time, and after a restart by the clock', async () => {
+  it('count by the elapsed time, and after a restart by the clock', async () => {
     const start = (store: FailingStore, clock: VirtualClock) => {
       const side = new SendingSide({ store, clock, limits: { perHandset: 1, perHandsetMs: hourMs } });
       const node = side.attach();
@@ -532,7 +532,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     assert.doesNotMatch(`${ofDay?.message}${ofHandset?.message}`, /6421555/);
   });
 
-  it('keeps values small, and never allows too many', () => {
+  it('keep values small, and never allow too many messages', () => {
     const perDay = 2_000;
     const { clock, take, store } = createProcess({ perDay });
     const sentAt: number[] = [];

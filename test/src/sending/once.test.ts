@@ -18,7 +18,7 @@ describe('once', () => {
     assert.equal(side.service.bodies.length, 1);
   });
 
-  it('does not count a duplicate as waiting after its end', async () => {
+  it('does not count a duplicate as waiting after its outcome', async () => {
     const side = new SendingSide();
     const node = side.attach();
     const answer = side.service.holdNext();
@@ -73,7 +73,7 @@ describe('once', () => {
     ['', undefined],
     [', kept', forever],
   ] as const) {
-    it(`has no messageId in the error of a foreign key${what}`, async () => {
+    it(`omits the messageId from the error for a key of another message${what}`, async () => {
       const side = new SendingSide();
       const node = side.attach();
       for (const [index, body] of ['hello', 'other'].entries()) {
@@ -135,7 +135,7 @@ describe('once', () => {
     assert.equal(side.service.bodies.length, 2);
   });
 
-  it('sends a hundred inputs at the same time once', async () => {
+  it('sends one message for a hundred equal inputs at the same time', async () => {
     const side = new SendingSide();
     const node = side.attach();
     for (let index = 0; index < 100; index++) sendText(node, 'hello', { once: 'a' });
@@ -144,7 +144,7 @@ describe('once', () => {
     assert.equal(node.ends.filter((end) => end === 'to 6421555123 duplicate').length, 99);
   });
 
-  it('sends the message if nothing was sent of the first', async () => {
+  it('sends a duplicate if nothing of the first message was sent', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({ error: createError('forbidden') }, { failed: [{ msisdn: '6421555123' }] });
@@ -484,7 +484,7 @@ describe('once', () => {
     }
   });
 
-  it('lets the second wait for the first across an outage', async () => {
+  it('lets a duplicate wait for the first message across an outage', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.otherwise = { unreachable: true };
@@ -564,7 +564,7 @@ describe('once', () => {
       assert.deepEqual(back.ends, ['to 6421555123']);
     });
 
-    it('knows the first message only after a crash', async () => {
+    it('restores only the first message after a crash', async () => {
       const { side, store } = twins();
       await side.pass(1_000);
       const next = side.restart(copyDisk(store.disk));

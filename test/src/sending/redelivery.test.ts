@@ -111,7 +111,7 @@ describe('the outcome of a message whose node is gone', () => {
     assert.deepEqual([undecided(side), store.disk.entries.size, side.outbox.isSettled], [0, 0, true]);
   });
 
-  it('enters the flow when the node comes back before', async () => {
+  it('enters the flow if the node comes back within 7 days', async () => {
     const { side } = await strand({});
     await side.pass(6 * dayMs);
     const back = side.attach();

@@ -150,7 +150,7 @@ describe('replacing a stored message', () => {
     assert.deepEqual(service.bodies, ['two']);
   });
 
-  it('calls a message with an unknown earlier try unknown, and not replaced', async () => {
+  it('reports an unknown earlier try as SMS_UNCERTAIN, not as replaced', async () => {
     const { side, node } = createOutage();
     side.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'one', { ...order, retryUncertain: true });
@@ -160,7 +160,7 @@ describe('replacing a stored message', () => {
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
   });
 
-  it('ends waiting duplicates as the first message, and replaces nothing by one', async () => {
+  it('ends waiting duplicates as replaced, and frees their deduplication key', async () => {
     const { side, node } = createOutage();
     const once = { ...order, once: 'a' };
     for (let count = 0; count < 3; count++) sendText(node, 'one', once);

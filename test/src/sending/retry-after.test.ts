@@ -57,7 +57,7 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.equal(node.outages.length, 1);
   });
 
-  it('is one outage if the service accepts one message at a time', async () => {
+  it('counts as one outage if the service accepts one message at a time', async () => {
     const side = new SendingSide();
     const node = side.attach();
     let freeAt = 0;

@@ -192,7 +192,7 @@ describe('sending from several processes on one Redis', () => {
     assert.deepEqual(service.bodies, ['first', 'hello']);
   });
 
-  it('gives a reply that another instance polls to the asking one', async () => {
+  it('gives a reply that another instance polls to the instance that asked', async () => {
     const service = new FakeService();
     const [asking, polling] = [create(service), create(service)];
     const node = asking.attach();
@@ -258,7 +258,7 @@ describe('sending from several processes on one Redis', () => {
     assert.equal(next.answers[0]?.flowMessage, '{"payload":"well?"}');
   });
 
-  it('ends a request by replies of another instance, with the message again', async () => {
+  it('ends a request by replies of another instance, with a second message', async () => {
     const service = new FakeService();
     const first = create(service);
     const node = first.attach();

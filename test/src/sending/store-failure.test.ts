@@ -7,7 +7,7 @@ const minuteMs = 60_000;
 
 const told = ({ outages }: FakeNode) => outages.map(({ code, waiting }) => `${code} ${waiting}`);
 
-describe('sending, when the store fails', () => {
+describe('a failure of the store while sending', () => {
   let store: FailingStore;
   let side: SendingSide;
 

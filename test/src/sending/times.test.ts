@@ -23,7 +23,7 @@ function start(options: SendingSideOptions = {}) {
 }
 
 describe('a message with a time', () => {
-  it('leaves in its time although the clock is set back meanwhile', async () => {
+  it('leaves on time even if the clock is set back while it waits', async () => {
     const { side, node } = start();
     let connect = () => {};
     side.service.script.push({ takes: true, connects: new Promise<void>((resolve) => (connect = resolve)) });
@@ -89,7 +89,7 @@ describe('a message with a time', () => {
     assert.deepEqual(side.service.bodies, ['in a month']);
   });
 
-  it('does not count for the queue limit, and does not keep others back', async () => {
+  it('does not count for the queue limit, and does not delay other messages', async () => {
     const { side, node } = start({ queueLimit: 1, concurrency: 1 });
     for (let count = 0; count < 20; count++) sendText(node, `later ${count}`, at(noon + hourMs));
     await side.pass(100);
@@ -322,7 +322,7 @@ describe('quiet hours', () => {
     assert.deepEqual(node.ends, ['SMS_QUIET', 'to 6421555123']);
   });
 
-  it('apply to waiting messages as they are now', async () => {
+  it('apply to waiting messages with the current settings', async () => {
     const quietHours = [quiet(11, 13)];
     const { side, node } = start({ quietHours });
     sendText(node, 'kept', { keep: forever });

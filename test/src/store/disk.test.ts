@@ -162,7 +162,7 @@ function testDiskStore(engine: Engine): void {
     assert.equal((await stat(join(folder, 'a', 'b'))).mode & 0o077, 0);
   });
 
-  it('says whether it might have data, without loading a database', async () => {
+  it('reports whether it might have data, without loading a database', async () => {
     const location = join(folder, 'other');
     const store = new DiskStore(location, []);
     assert.equal(store.mayHold, false);
@@ -495,7 +495,7 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual(await after.recall(['once:a']), [undefined]);
     });
 
-    it('is written if the store fails no longer', async () => {
+    it('is written when the store recovers', async () => {
       const location = join(folder, 'store');
       const failing = await createFailing(location);
       await failing.open(events);
@@ -508,7 +508,7 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  it('drops the rest if a kill came in the middle of clearing', async () => {
+  it('clears the rest after a kill in the middle of clearing', async () => {
     const location = join(folder, 'store');
     const store = createStore(location);
     await store.open(events);
@@ -668,7 +668,7 @@ function testDiskStore(engine: Engine): void {
       assert.equal((await store.open(events)).items.length, 1);
     });
 
-    it('uses the time that really passed if the clock was set, and stores it', async () => {
+    it('uses the elapsed time if the clock was set, and stores it', async () => {
       const store = createStore();
       await store.open(events);
       const changes = createChanges();
@@ -745,7 +745,7 @@ function testDiskStore(engine: Engine): void {
       }
     });
 
-    it('waits for another process that has it locked', async () => {
+    it('waits for another process that has locked the database', async () => {
       const location = join(folder, 'store');
       const other = createStore(location);
       await other.open(events);

@@ -28,7 +28,7 @@ describe('MemoryStore', () => {
     assert.deepEqual(await isRemembered(store, 'a', 'b', 'c'), [false, false, true]);
   });
 
-  it('drops keys behind one that was remembered again', async () => {
+  it('drops outdated keys although an earlier key was renewed', async () => {
     const store = new MemoryStore();
     await store.commit(remembering(['again', seen(1)], ['old', seen(2)]));
     await store.commit(remembering(['again', seen(10)]));

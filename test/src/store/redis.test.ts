@@ -303,7 +303,7 @@ for (const program of programs) {
         assert.equal(Math.round(((instance.store.now() ?? 0) - Date.now()) / hourMs), 0);
       });
 
-      it('knows when no item of a dead instance can come any longer', async () => {
+      it('knows when no more items of a dead instance can appear', async () => {
         const [instance, living] = [create(), create()];
         // Otherwise, its heartbeat could claim the item first.
         living.wants = [];
@@ -570,7 +570,7 @@ for (const program of programs) {
         );
       });
 
-      it('leave the others time to come back after an outage of all', async () => {
+      it('wait for each other to return after an outage of all instances', async () => {
         await createDead(entry('1'));
         const patient = create(server.url, { timing: { ...timing, graceMs: 1e9 } });
         assert.deepEqual(await patient.open(), []);
@@ -1054,7 +1054,7 @@ describe('a server other than Redis', () => {
     ['answers more often than it is asked', 'redis', '+OK\r\n'.repeat(9), 'the server does not speak Redis'],
     ['does not speak TLS either', 'rediss', 'SSH-2.0-OpenSSH_9\r\n', '.*it may not speak TLS'],
   ] as const) {
-    it(`is named if it ${what}, without its words`, async () => {
+    it(`is named if it ${what}, without quoting its answer`, async () => {
       const other = createServer((socket) => {
         socket.on('error', () => {}).on('data', () => socket.write(answer, 'latin1'));
       });
@@ -1072,7 +1072,7 @@ describe('a server other than Redis', () => {
   }
 });
 
-describe('a server that quotes what it was sent', () => {
+describe('a server that quotes the commands it received', () => {
   const closing = new Closing();
 
   afterEach(() => closing.run());

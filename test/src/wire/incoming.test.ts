@@ -23,7 +23,7 @@ describe('parseIncoming (§2.3)', () => {
     });
   });
 
-  it('reads a mobile-initiated message as no reply', () => {
+  it('does not read a mobile-initiated message as a reply', () => {
     assert.deepEqual(parse('messageId=in-2&from=6421&to=8000&body=Hi'), {
       messageId: 'in-2',
       from: '6421',
