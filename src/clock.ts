@@ -1,44 +1,47 @@
 import { setMaxListeners } from 'node:events';
 import { uptime } from 'node:os';
 
-/** A delay under way. */
+/** A running delay. */
 export interface Timer {
-  /** Ends the delay without its callback. Can be called at any time, and again. */
+  /** Cancels the delay without calling back. Can be called at any time, also repeatedly. */
   cancel(): void;
 }
 
-/** Time and chance, so that a test can control both. The library reads neither in any other way. */
+/** Time and random numbers, so that tests can control both. The library uses no other source of either. */
 export interface Clock {
   /** The wall clock in ms since 1970. It can be set back or forward. */
   now(): number;
-  /** Milliseconds since some moment, with the time in which the computer was asleep. Never goes back. */
+  /** Milliseconds since an arbitrary moment, including time in which the computer slept. Never decreases. */
   elapsed(): number;
-  /** Calls back after `delayMs` of {@link elapsed}, however long that is. An idle delay does not keep the process alive. */
+  /**
+   * Calls back after `delayMs` of {@link elapsed}. Delays can have any length. An idle delay does not keep the process
+   * alive.
+   */
   after(delayMs: number, callback: () => void, isIdle?: boolean): Timer;
   /** Calls back in the next turn of the event loop. */
   nextTurn(callback: () => void): Timer;
-  /** At least 0, less than 1. */
+  /** Returns a random number, at least 0 and less than 1. */
   random(): number;
 }
 
-/** Timers of Node.js take no longer delay than this: 24.8 days. */
+/** Maximum delay of Node.js timers: 24.8 days. */
 const maxTimerMs = 2 ** 31 - 1;
 
-/** How often the clock checks whether the computer was asleep, in ms, while a longer delay is under way. */
+/** How often the clock checks whether the computer slept while a longer delay runs, in ms. */
 const sleepCheckMs = 5_000;
-/** Differences between two clocks that are less than this are noise. */
+/** Smaller differences between two clocks, in ms, do not count as a sleep. */
 const minSleepMs = 500;
 
-/** A delay that ends earlier if the computer sleeps. */
+/** A delay that includes the time in which the computer sleeps. */
 interface Delay {
   dueAt: number;
   restart(restMs: number): void;
 }
 
 /**
- * Creates a clock of the machine.
+ * Creates a clock of this machine.
  *
- * @param uptimeMs milliseconds since the machine was started, with the time in which it was asleep
+ * @param uptimeMs milliseconds since the machine started, including time in which it slept
  */
 export function createSystemClock(uptimeMs = () => uptime() * 1_000): Clock {
   const delays = new Set<Delay>();
@@ -47,7 +50,10 @@ export function createSystemClock(uptimeMs = () => uptime() * 1_000): Clock {
   let uptimeLeadMs = 0;
   let checking: NodeJS.Timeout | undefined;
 
-  /** Timers and `performance` stand still during a sleep, but the wall clock does not. Only the uptime tells a sleep from a set clock. */
+  /**
+   * Returns the elapsed time. Timers and `performance` stop during a sleep, but the wall clock does not. Only the
+   * uptime distinguishes a sleep from a clock change.
+   */
   function elapsed(): number {
     const awakeMs = performance.now();
     const leadMs = Date.now() - awakeMs;
@@ -126,14 +132,14 @@ export function createSystemClock(uptimeMs = () => uptime() * 1_000): Clock {
 export const systemClock: Clock = createSystemClock();
 
 /**
- * Longer than Node-RED takes to redeploy: it waits for up to 15 s for nodes that close. A node that is not there by then is
- * not part of the flows.
+ * Longer than any redeploy in Node-RED, which waits up to 15 s for nodes to close. A node that has not attached by then
+ * is no longer part of the flows.
  */
 export const longestDeploymentMs = 20_000;
 
-/** Calls back once if a signal aborts, unless it has already. Returns how to stop listening. */
+/** Calls back once if a signal aborts, unless it has already aborted. Returns a function that stops listening. */
 export function onceAborted(signal: AbortSignal, callback: () => void): () => void {
-  // All messages in a queue can share one signal, which is not a leak.
+  // All queued messages can share one signal. Many listeners are then not a leak.
   setMaxListeners(0, signal);
   signal.addEventListener('abort', callback, { once: true });
   return () => signal.removeEventListener('abort', callback);
@@ -147,7 +153,7 @@ export function nextTurn(clock: Clock): Promise<void> {
 /**
  * Resolves after `delayMs`.
  *
- * @throws the reason of `signal` if it aborts before
+ * @throws the reason of `signal`, if the signal aborts first
  *
  * @example
  * ```ts

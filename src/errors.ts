@@ -13,7 +13,7 @@ type PlaceIn<Text extends string> = Text extends `${string}{{${infer Name}}}${in
 /** Names of the `{{name}}` places in the messages of one or more reasons. */
 type Place<Reason extends SmsErrorReason> = PlaceIn<(typeof reasons)[Reason][1]>;
 
-/** Facts about an error. Never contains a credential or the body of a message. */
+/** Facts about an error. They never contain a credential or the body of a message. */
 export interface SmsErrorFacts {
   /** HTTP status of the answer. */
   statusCode?: number | undefined;
@@ -21,17 +21,20 @@ export interface SmsErrorFacts {
   errorCode?: number | string | undefined;
   /** `errorMessage` of the service (§2.2), or the text of the status line of a 400 (§7.1). */
   errorMessage?: string | undefined;
-  /** Property at fault. */
+  /** Name of the invalid property. */
   field?: string | undefined;
-  /** Own messageId of the request, to match a later status. */
+  /** The messageId of the request, so that a later status can be matched. */
   messageId?: string | undefined;
-  /** Number of stored messages that wait. The error is then about an outage, and not an outcome. */
+  /** Number of stored messages that wait. If present, the error reports an outage, not an outcome. */
   waiting?: number | undefined;
-  /** Places that were searched for evidence of an unknown outcome, without a result. */
+  /** Sources that were searched in vain for evidence of an unknown outcome. */
   searched?: readonly string[] | undefined;
   /** End of the quiet hours, as ISO 8601. */
   until?: string | undefined;
-  /** Header `Retry-After` of the answer: seconds, or a date if the answer has no header `Date`. Only the library uses it. */
+  /**
+   * Header `Retry-After` of the answer: seconds, or a date if the answer has no `Date` header. Used only inside the
+   * library.
+   */
   retryAfter?: string | undefined;
   cause?: unknown;
 }
@@ -88,7 +91,7 @@ export class SmsError<Reason extends SmsErrorReason = SmsErrorReason> extends Er
   declare readonly until?: string;
   readonly #retryAfter: string | undefined;
 
-  /** @param written message in another language; default: English */
+  /** @param written message in another language; absent: English */
   constructor(
     reason: Reason,
     ...[details, written]: [Place<Reason>] extends [never]
@@ -114,9 +117,9 @@ export class SmsError<Reason extends SmsErrorReason = SmsErrorReason> extends Er
   }
 
   /**
-   * Returns a copy with further facts.
+   * Returns a copy with additional facts.
    *
-   * @param text message in another language; default: unchanged
+   * @param text message in another language; absent: unchanged
    */
   with(facts: SmsErrorFacts, text = this.message): SmsError {
     const details = { ...this, cause: this.cause, retryAfter: this.#retryAfter, ...facts };

@@ -1,6 +1,6 @@
 /**
- * The SMS messaging service's HTTP interface as a library. It knows nothing of Node-RED, never logs, and rejects with
- * {@link SmsError} only.
+ * The HTTP interface of the SMS messaging service as a library. It is independent of Node-RED, never logs, and rejects
+ * only with {@link SmsError}.
  *
  * @module @messaging-service/node-red-sms
  */
@@ -101,7 +101,7 @@ export type {
 export { type CallbackEvent, type CallbackRequest, parseCallback } from './wire/callback';
 export { formatCallbackUrl } from './wire/callback-url';
 
-// For the nodes and the tests of this package alone: not among the types that are published.
+// Only for the nodes and the tests of this package. The published types omit these exports.
 
 /** @internal */
 export { type Accounts, createAccounts } from './account/accounts';

@@ -1,7 +1,7 @@
-/** Way of a record: polled (§4.2, §4.4) or called back (§6). */
+/** How a record arrived: polled (§4.2, §4.4) or by callback (§6). */
 export type Via = 'poll' | 'callback';
 
-/** Parameters that the service adds in future arrive under their own names (§1). */
+/** Parameters that the service adds in the future, under their own names (§1). */
 export interface Parameters {
   [parameter: string]: unknown;
 }
@@ -11,7 +11,7 @@ export type MatchedBy = 'messageId' | 'handset';
 
 /** The message that a reply or status answers. */
 export interface SentText {
-  /** Absent if the service returned none. */
+  /** Absent if the service returned no messageId. */
   messageId?: string;
   /** Recipients as submitted to the service. */
   to: string[];
@@ -87,7 +87,7 @@ export interface OutboxRecipient extends Parameters {
 
 /** An outbound message in the answer to an outgoing poll (§2.4). */
 export interface OutboxRecord extends Parameters {
-  /** Absent if the service returned none. */
+  /** Absent if the service returned no messageId. */
   messageId?: string;
   body: string;
   recipientCount?: number;
@@ -163,7 +163,7 @@ export interface Delivery {
   recipients: RecipientResult[];
   /** Submitted recipients without those that the service reported as failed. */
   accepted: string[];
-  /** Failed recipients, each once. */
+  /** Failed recipients, without repetitions. */
   failed: Omit<RecipientResult, 'isError'>[];
 }
 
@@ -204,8 +204,8 @@ export interface Feed {
 /** Parameters of a feed read (§4.5). */
 export interface FeedQuery {
   format?: FeedFormat;
-  /** Both when absent. */
+  /** Absent: both types. */
   type?: 'out' | 'reply';
-  /** 1 to 300; 8 when absent. */
+  /** 1 to 300. Absent: 8. */
   size?: number;
 }

@@ -26,11 +26,11 @@ import { createRootError, createStatusError } from './refusal';
 export const pollWaitMs = 30_000;
 const longPollMs = pollWaitMs + 15_000;
 
-/** A service, a login and how to call it. */
+/** A service, a login and the settings of calls. */
 export interface ClientOptions extends Target {
   /** `POST`, or `GET` for the calls for which §4 allows it. */
   method: 'GET' | 'POST';
-  /** Maximum time of a call that does not wait. A long poll has 45 s, because the service waits up to 30 s. */
+  /** Maximum time of an ordinary call, in ms. A long poll gets 45 s, because the service waits up to 30 s. */
   timeoutMs: number;
 }
 
@@ -96,7 +96,10 @@ export class Client {
     return this.#poll({ path: '/api/1/sms/status', timeoutMs: longPollMs }, parseStatuses, options);
   }
 
-  /** Polls the messages sent since the last poll date, which advances (§4.3). Always a GET, and never waits. */
+  /**
+   * Polls the messages that were sent since the last poll date. The poll advances this date (§4.3). Always a GET, and
+   * never waits.
+   */
   pollOutbox(options: CallOptions = {}): Promise<OutboxRecord[]> {
     return this.#poll({ path: '/api/3/sms/out/poll', method: 'GET' }, parseOutbox, options);
   }
@@ -113,13 +116,15 @@ export class Client {
     return answer.statusCode === 204 ? [] : this.#read(answer, parse);
   }
 
-  /** Also removes the tokens of callback URLs, which an error of the service can quote. */
+  /**
+   * Creates a redactor that also removes the tokens of callback URLs, because an error of the service can quote them.
+   */
   #redactorOf({ callbackUrl, callbackStatusUrl }: OutboundMessage): Redact {
     if (callbackUrl === undefined && callbackStatusUrl === undefined) return this.#redact;
     return createRedactor(this.#options.authentication, [callbackUrl, callbackStatusUrl].flatMap(readCallbackTokens));
   }
 
-  /** Reads an answer of status 200. Any other status is an error. */
+  /** Reads an answer with status 200. Throws for any other status. */
   #read<Result>(answer: Answer, parse: Parse<Result>, effect: Call['effect'] = 'read'): Result {
     const { bytes, contentType, statusCode } = answer;
     if (statusCode !== 200) throw createStatusError(answer, effect, this.#redact);
@@ -131,7 +136,7 @@ export class Client {
     }
   }
 
-  /** @param request differences from a read without parameters */
+  /** @param request the parts in which the request differs from a read without parameters */
   #call(request: Request, options: CallOptions): Promise<Answer> {
     const { method, timeoutMs } = this.#options;
     return this.#exchange({ method, timeoutMs, parameters: [], effect: 'read', ...request, ...options });
@@ -145,7 +150,7 @@ type Parse<Result> = (...encoded: Encoded) => Result;
 /** An answer holds one message (§4.2). */
 const parseOnlyIncoming: Parse<IncomingRecord[]> = (...answer) => [parseIncoming(...answer)];
 
-/** The body of a refused send can be the XML of §2.2. */
+/** Reads the body of a refused send, which can be the XML of §2.2. */
 function tryToRead({ bytes, contentType }: Answer, parse: Parse<SendResponse>): SendResponse | undefined {
   try {
     return parse(bytes, contentType);
@@ -167,7 +172,7 @@ function createDelivery(message: OutboundMessage, statusCode: number, response: 
   const failed = new Map<string, Delivery['failed'][number]>();
   for (const { isError, ...result } of recipients) {
     const item = normaliseRecipient(result.msisdn);
-    // If a recipient is listed twice, the first counts. The second can add a reason.
+    // If a recipient occurs twice, the first result counts. The second can add a reason.
     if (isError) failed.set(item, { ...result, ...failed.get(item) });
   }
   const accepted = message.to.filter((item) => !failed.has(normaliseRecipient(item)));

@@ -23,23 +23,23 @@ export interface Connections {
 }
 
 /**
- * Time until an idle connection is closed. Many servers close idle connections after 5 s. If a request leaves at that moment,
- * it is unknown whether the server has read it.
+ * Time until an idle connection is closed, in ms. Many servers close idle connections after 5 s. If a request is sent
+ * at that moment, the client cannot know whether the server has read it.
  */
 const idleTimeoutMs = 1_000;
 
 /**
- * Age at which connections are replaced, so that a changed address of the service is followed. A poll can take 45 s more, so a
- * connection lives at most 5 minutes.
+ * Age at which connections are replaced, in ms, so that the client notices a changed address of the service. A poll can
+ * take another 45 s, so a connection lives at most 5 minutes.
  */
 const maxAgeMs = 4 * 60_000;
 
-/** Maximum time until a connection stands. */
+/** Maximum time to open a connection, in ms. */
 const connectTimeoutMs = 10_000;
 
 /**
- * Time until the next address of a name is tried. The default of Node.js, 250 ms, is less than a connection takes over a satellite
- * or a slow mobile network.
+ * Time until the next address of a host name is tried, in ms. The default of Node.js, 250 ms, is too short for
+ * satellites and slow mobile networks.
  */
 const addressTimeoutMs = 2_500;
 
@@ -59,8 +59,8 @@ export interface ConnectionsOptions {
 }
 
 /**
- * Opens kept-alive connections, one per request at the same time. {@link Client} follows no redirects and times each request as a
- * whole. `close()` lets running requests finish.
+ * Opens kept-alive connections, one for each simultaneous request. {@link Client} follows no redirects and limits the
+ * time of each request as a whole. `close()` lets running requests finish.
  *
  * @throws SmsError `SMS_CONFIG` if the address of the proxy cannot be used
  *
@@ -69,8 +69,8 @@ export interface ConnectionsOptions {
  * import { createConnections } from '@messaging-service/node-red-sms';
  *
  * const connections = createConnections({
- *   baseUrl: 'https://sms.example.com',
- *   proxy: { url: 'http://proxy.example.com:8080' },
+ * baseUrl: 'https://sms.example.com',
+ * proxy: { url: 'http://proxy.example.com:8080' },
  * });
  * await connections.close();
  * ```
@@ -78,7 +78,7 @@ export interface ConnectionsOptions {
 export function createConnections(options: ConnectionsOptions): RenewedConnections {
   const { baseUrl, tls, clock = systemClock } = options;
   const proxy = findProxy(baseUrl, options.proxy, options.proxyRules);
-  // Loads undici only when an account exists, because undici takes longer to load than everything else together.
+  // Loads undici only when an account exists, because undici takes longer to load than all other modules together.
   const { Agent, buildConnector } = require('undici') as typeof import('undici');
   const family = new WorkingFamily();
   const connectOptions = {
@@ -92,7 +92,7 @@ export function createConnections(options: ConnectionsOptions): RenewedConnectio
     try {
       connectService(target, callback);
     } catch (error) {
-      // It throws for invalid TLS settings. In a tunnel, nothing would catch that.
+      // The connector throws for invalid TLS settings. In a tunnel, no caller would catch the error.
       target.httpSocket?.destroy();
       callback(new TlsFailure(error), null);
     }
@@ -143,7 +143,7 @@ export class RenewedConnections implements Connections {
     await Promise.all([this.#current, ...this.#former].map((dispatcher) => dispatcher.close()));
   }
 
-  /** Breaks all connections, also those of running requests. */
+  /** Breaks all connections, including those of running requests. */
   async destroy(): Promise<void> {
     this.#isClosed = true;
     await Promise.all([this.#current, ...this.#former].map((dispatcher) => dispatcher.destroy()));
@@ -160,8 +160,8 @@ export class RenewedConnections implements Connections {
 }
 
 /**
- * Remembers the address family that worked last, and tries it first. Otherwise a network that drops IPv6 would cost 2.5 s for each
- * connection.
+ * Remembers the address family that worked last, and tries it first. Otherwise each connection would take 2.5 s longer
+ * in a network that drops IPv6.
  */
 class WorkingFamily {
   #family: number | undefined;
@@ -183,10 +183,10 @@ class WorkingFamily {
 }
 
 /**
- * Works around two properties of undici 7, before undici attaches to a socket:
+ * Works around two problems of undici 7, before undici attaches to a socket:
  *
- * - After a reset, it takes an answer without a length for complete. It recognises a reset by its code.
- * - It decodes status lines as UTF-8, and loses the characters of a status line in Latin-1.
+ * - After a reset, it treats an answer without a length as complete. It recognises a reset by the error code.
+ * - It decodes status lines as UTF-8, and so loses Latin-1 characters.
  */
 function adaptSocket(socket: Socket): void {
   socket.on('error', (error: NodeJS.ErrnoException) => {

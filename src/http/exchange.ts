@@ -22,11 +22,11 @@ export interface Target {
 /** Options of a single call. */
 export interface CallOptions {
   signal?: AbortSignal | undefined;
-  /** Called when the head of the answer has arrived. */
+  /** Called when the headers of the answer have arrived. */
   onAnswer?: (() => void) | undefined;
   /**
-   * Awaited when the connection stands, before the first byte leaves. If it rejects, nothing is sent, and its reason becomes the
-   * error of the call.
+   * Called when the connection is open, before the first byte is sent, and awaited. If it rejects, nothing is sent, and
+   * its reason becomes the error of the call.
    */
   beforeLeaving?: (() => Promise<void> | void) | undefined;
 }
@@ -37,9 +37,12 @@ export interface Call extends CallOptions {
   /** Path below the base URL, such as `/api/3/sms/out`. */
   path: string;
   parameters: readonly [string, string][];
-  /** Time for the whole exchange, with the connection, in ms. */
+  /** Time for the whole exchange including the connection, in ms. */
   timeoutMs: number;
-  /** If the connection fails after the request has left, a `send` might have been accepted; a `read` was only cut off. */
+  /**
+   * If the connection fails after the request was sent, a `send` might have been accepted. A `read` only lost its
+   * answer.
+   */
   effect: 'send' | 'read';
 }
 
@@ -58,8 +61,8 @@ export interface Answer {
 const maxAnswerBytes = 8 * 1024 * 1024;
 
 /**
- * Maximum number of connections for one request. A kept-alive connection that the service closes before the first byte has left
- * costs a try.
+ * Maximum number of connections for one request. If the service closes a kept-alive connection before the first byte is
+ * sent, that costs one try.
  */
 const maxTries = 3;
 
@@ -138,10 +141,10 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #isSettled = false;
   #tries = 0;
-  /** Whether the connection of the current try has stood. */
+  /** Whether the connection of the current try was open. */
   #isConnected = false;
   #permission: Promise<void> | undefined;
-  /** True from the first byte on: something might have been sent. */
+  /** Whether the first byte was sent. If so, the service might have received the request. */
   #hasLeft = false;
   #answer: Answer | undefined;
   readonly #body = new Pieces();
@@ -167,7 +170,10 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     this.#controller = controller;
   }
 
-  /** Request body of a try. undici starts it when the connection stands, and writes the head together with its first piece. */
+  /**
+   * Creates the request body of a try. undici starts it when the connection is open, and writes the headers with its
+   * first piece.
+   */
   async *#leave(attempt: number): AsyncGenerator<Buffer> {
     const { call, content } = this.#exchange;
     this.#isConnected = true;
@@ -177,7 +183,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     } catch (error) {
       this.#end(asSmsError(error));
     }
-    // A request that has ended in the meantime must not leave.
+    // A request that has ended in the meantime must not be sent.
     if (this.#isSettled || attempt !== this.#tries) throw new Error('ended');
     this.#hasLeft = true;
     if (content.length > 0) yield content;
@@ -216,12 +222,15 @@ class AnswerReader implements Dispatcher.DispatchHandler {
       this.begin();
       return;
     }
-    // The parser adds the data that it could not read, which might contain a message.
+    // The parser attaches the unreadable data to the error. It might contain a message.
     if ('data' in error) delete error.data;
     this.#end(this.#failure(describeFailure(error), error));
   }
 
-  /** After a pause of the process, timers run before the data that has arrived is read. So data gets one more turn. */
+  /**
+   * Waits one more turn before the timeout applies. After the process was paused, timers run before the data that has
+   * arrived is read.
+   */
   #onTimeout(): void {
     const { call, clock } = this.#exchange;
     const failure = this.#failure(`timed out after ${call.timeoutMs / 1000} s`);
@@ -265,7 +274,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     return unreadable('answer', detail).with(facts);
   }
 
-  /** Settles the exchange once. A 204 and a refusal count even if their body could not be read. */
+  /** Settles the exchange once. A 204 or a refusal counts even if its body could not be read. */
   #end(error?: SmsError): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
@@ -280,7 +289,10 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   }
 }
 
-/** A body that arrives in pieces. The buffer doubles, so that a million pieces of one byte take little more than 1 MB. */
+/**
+ * Collects a body that arrives in pieces. The buffer doubles, so a million pieces of one byte take little more than 1
+ * MB.
+ */
 export class Pieces {
   #bytes = noBytes;
   /** Number of bytes in all pieces. */

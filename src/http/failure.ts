@@ -1,6 +1,6 @@
 import { SmsError, type SmsErrorFacts } from '../errors';
 
-/** Codes of OpenSSL and Node.js for TLS failures, and their reasons. The first match counts. */
+/** Error codes of OpenSSL and Node.js for TLS failures, and their reasons. The first match counts. */
 const tlsFailures: readonly [RegExp, 'certificateName' | 'certificateDate' | 'certificateUntrusted' | 'noTls'][] = [
   [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'certificateName'],
   [/^CERT_(?:HAS_EXPIRED|NOT_YET_VALID)$/, 'certificateDate'],
@@ -9,7 +9,7 @@ const tlsFailures: readonly [RegExp, 'certificateName' | 'certificateDate' | 'ce
   [/^ERR_SSL_(?:WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|UNKNOWN_PROTOCOL)$/, 'noTls'],
 ];
 
-/** Failure of a proxy: it cannot be reached, or refuses the request. Nothing was sent. */
+/** Failure of a proxy: the proxy cannot be reached, or refuses the request. Nothing was sent. */
 export class ProxyFailure extends Error {
   /** @param detail reason in a few words, without private data, or the status of its answer */
   constructor(
@@ -20,9 +20,9 @@ export class ProxyFailure extends Error {
   }
 }
 
-/** Failure of TLS settings that Node.js refuses. */
+/** Node.js refused the TLS settings. */
 export class TlsFailure extends Error {
-  /** Code of OpenSSL, which has none for a PFX. */
+  /** Error code of OpenSSL. Errors of a PFX have no code. */
   readonly code: string;
 
   constructor(cause: unknown) {
@@ -32,7 +32,7 @@ export class TlsFailure extends Error {
 }
 
 /**
- * Creates the error of a request that never left. Failures of TLS and of a proxy have reasons of their own.
+ * Creates the error of a request that was never sent. Failures of TLS and of a proxy have separate reasons.
  *
  * @param call.host host of the base URL, with its port
  * @param facts.detail as {@link describeFailure} returns it
@@ -62,8 +62,8 @@ export function createUnread(detail: string, facts: SmsErrorFacts): SmsError {
 }
 
 /**
- * Whether the outcome of a send is unknown after this status: 500 and above except 503, which means that the message was not
- * accepted, and a 2xx other than 200 and 204.
+ * Whether this status leaves the outcome of a send unknown. True for 500 and above except 503, which means that the
+ * message was not accepted. Also true for a 2xx other than 200 and 204.
  */
 export function leavesOpen(statusCode: number): boolean {
   if (statusCode >= 500) return statusCode !== 503;
@@ -71,7 +71,7 @@ export function leavesOpen(statusCode: number): boolean {
 }
 
 /**
- * Describes a failure by its code and, if known, its address. Messages of lower layers are left out, because they can contain
+ * Describes a failure by its code and, if known, its address. Omits messages of lower layers, because they can contain
  * private data.
  */
 export function describeFailure(error: unknown): string {
@@ -87,7 +87,7 @@ function codeOf(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Returns the host or address of a failed connection. With a proxy, it is not the host of the base URL. */
+/** Returns the host or address of a failed connection. If a proxy is used, this is not the host of the base URL. */
 function placeOf(error: unknown): string | undefined {
   const { syscall, hostname, address, port } = Object(error) as Record<string, unknown>;
   if (syscall === 'getaddrinfo' && typeof hostname === 'string') return hostname;

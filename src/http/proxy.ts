@@ -1,8 +1,8 @@
 import { SmsError } from '../errors';
 
-/** A chosen proxy. If none is chosen, the environment applies. */
+/** A configured proxy. If none is configured, the environment applies. */
 export interface ProxyOptions {
-  /** Such as `http://proxy.example.com:8080`; can contain user and password. */
+  /** URL such as `http://proxy.example.com:8080`. It can contain user and password. */
   url: string;
   /** Hosts that are reached without the proxy. */
   noProxy?: readonly string[];
@@ -10,14 +10,14 @@ export interface ProxyOptions {
   password?: string;
 }
 
-/** Rules for the proxy variables of the environment, as `proxyOptions` in `settings.js` of Node-RED has them. */
+/** Rules for the proxy variables of the environment, in the form of `proxyOptions` in Node-RED's `settings.js`. */
 export interface ProxyRules {
   /** `legacy`: only `http_proxy` and `no_proxy` apply, and `no_proxy` holds parts of addresses. */
   mode?: 'strict' | 'legacy';
-  /** Upper case takes precedence. */
+  /** Whether upper-case variables take precedence. */
   favourUpperCase?: boolean;
   lowerCaseOnly?: boolean;
-  /** Leaves out the variables of npm, such as `npm_config_proxy`. */
+  /** Ignores the variables of npm, such as `npm_config_proxy`. */
   excludeNpm?: boolean;
 }
 
@@ -53,7 +53,7 @@ function findInEnvironment(baseUrl: string, rules: ProxyRules): ProxyOptions | u
   };
   const readNpm = (name: string) => (rules.excludeNpm || isLegacy ? undefined : read(`npm_config_${name}`));
   const scheme = new URL(baseUrl).protocol === 'https:' && !isLegacy ? 'https' : 'http';
-  // `all_proxy` often holds a SOCKS proxy for other programs.
+  // `all_proxy` often contains a SOCKS proxy for other programs.
   const general = isLegacy ? undefined : [readNpm('proxy'), read('all_proxy')].find(isHttpProxy);
   const address = readNpm(`${scheme}_proxy`) || read(`${scheme}_proxy`) || general;
   const noProxy = readNpm('no_proxy') || read('no_proxy') || '';
@@ -78,14 +78,14 @@ function parseProxy(options: ProxyOptions): ProxyAddress {
     const token = Buffer.from(`${username}:${password}`).toString('base64');
     return { url, authorization: username || password ? `Basic ${token}` : undefined };
   } catch {
-    // The error has no cause, because the cause quotes the address, which can contain a password.
+    // The error has no cause, because the cause would quote the address, which can contain a password.
     throw new SmsError('proxyInvalid');
   }
 }
 
 /**
- * Whether an address is reached without the proxy. As in the nodes of Node-RED, a name excepts only itself, and a name after a dot
- * or an asterisk excepts all names with this ending.
+ * Whether an address is reached without the proxy. As in the nodes of Node-RED, a name in the list excludes only
+ * itself. A name after a dot or an asterisk excludes all names with this ending.
  */
 function isExcepted({ protocol, hostname, port }: URL, noProxy: string): boolean {
   const usedPort = port || (protocol === 'https:' ? '443' : '80');

@@ -1,26 +1,27 @@
 import type { Authentication } from '../login';
 
 const mark = '•••';
-/** Minimum length of a secret that is searched for. Shorter secrets occur in every text. */
+/** Minimum length of a secret to search for. Shorter secrets occur in almost every text. */
 const minLength = 3;
-/** Minimum length of a secret that is found inside a word. Shorter secrets must be words of their own. */
+/** Minimum length of a secret that is found inside a word. Shorter secrets must be whole words. */
 const minPartLength = 6;
-/** A word can follow a percent escape or a JSON escape, whose last character can be a letter or a digit. */
+/** Start of a word. It can follow a percent or JSON escape, whose last character can be a letter or a digit. */
 const wordStart = String.raw`(?:(?<![\p{L}\p{N}])|(?<=%[\da-f]{2})|(?<=\\[bfnrt]))`;
 
 /** Removes secrets from a text. */
 export type Redact = (text: string) => string;
 
 /**
- * Creates a function that replaces the credentials of a login in a text, because an error of the service can quote the request.
- * It finds credentials as they are, and in form, percent, JSON and base64 encoding. A user name is found only as a word.
+ * Creates a function that replaces the credentials of a login in a text, because an error of the service can quote the
+ * request. The function finds credentials in plain text, and in form, percent, JSON and base64 encoding. It finds a
+ * user name only as a whole word.
  *
  * @param tokens other secrets of the request
  */
 export function createRedactor(authentication: Authentication, tokens: readonly string[] = []): Redact {
   let pattern: RegExp | undefined;
   return (text) => {
-    // Created late, because most accounts never see an error that quotes the request.
+    // Created on first use, because most accounts never see an error that quotes the request.
     pattern ??= createPattern(authentication, tokens);
     return text.replace(pattern, mark);
   };
@@ -39,7 +40,7 @@ function createPattern(authentication: Authentication, tokens: readonly string[]
     ...secrets.flatMap((secret) => encodings(secret).map((text) => ({ text, isWord: text.length < minPartLength }))),
     ...names.flatMap((name) => encodings(name).map((text) => ({ text, isWord: true }))),
   ];
-  // A secret can be the beginning of another.
+  // Tries longer secrets first, because one secret can be the beginning of another.
   alternatives.sort((one, other) => other.text.length - one.text.length);
   const sources = alternatives.map(({ text, isWord }) => {
     const source = text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');

@@ -29,7 +29,7 @@ export function createStatusError(
     return new SmsError('badRequest', { ...facts, errorMessage: errorMessage ?? reason, params: { detail } });
   }
   if (statusCode === 401) return new SmsError('unauthorized', facts);
-  // The reason of a send speaks of recipients and limits, which do not matter for a read.
+  // The reason for sends mentions recipients and limits, which do not matter for a read.
   if (statusCode === 403 && effect === 'read') return new SmsError('forbiddenRead', facts);
   if (statusCode === 403) return new SmsError('forbidden', { ...facts, params: { detail: formatDetail(service) } });
   if (statusCode === 429) return new SmsError('tooManyRequests', facts);
@@ -43,14 +43,14 @@ export function createStatusError(
   return new SmsError(statusCode >= 300 && statusCode < 400 ? 'redirect' : 'statusUnexpected', { ...facts, params });
 }
 
-/** Returns the reason of a 400: the status line (§7.1) or, if that says nothing, the heading of the error page. */
+/** Returns the reason of a 400: the status line (§7.1) or, if that gives no reason, the heading of the error page. */
 function findBadRequestReason(answer: Answer, redact: Redact): string | undefined {
   const reason = answer.statusText.trim();
   if (reason !== '' && reason.toLowerCase() !== 'bad request') return redact(reason);
   return parseErrorHeading(answer.bytes, answer.contentType, redact);
 }
 
-/** Creates the error of an answer with an error at the root: no message was sent (§2.2). */
+/** Creates the error of an answer that reports an error in its root element: no message was sent (§2.2). */
 export function createRootError(answer: Answer, service: ServiceError): SmsError {
   const { statusCode, retryAfter } = answer;
   const { errorCode, errorMessage } = service;

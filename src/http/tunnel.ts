@@ -8,14 +8,14 @@ import type { ProxyAddress } from './proxy';
 
 /** Options of a connection to a proxy, under the names of undici and Node.js. */
 export interface ConnectOptions {
-  /** Maximum time until the connection stands and the proxy has answered, in ms. */
+  /** Maximum time to open the connection and get the proxy's answer, in ms. */
   timeout: number;
-  /** Time until the next address of a name is tried, in ms. */
+  /** Time until the next address of a host name is tried, in ms. */
   autoSelectFamilyAttemptTimeout: number;
   lookup?: LookupFunction;
 }
 
-/** Has a proxy forward requests by http. A proxy that answers 407 has forwarded nothing. */
+/** Makes a proxy forward plain http requests. A proxy that answers 407 has forwarded nothing. */
 export function forwardBy({ url, authorization }: ProxyAddress): Dispatcher.DispatcherComposeInterceptor {
   return (dispatch) => (options, handler) => {
     const origin = String(options.origin);
@@ -38,8 +38,9 @@ export function forwardBy({ url, authorization }: ProxyAddress): Dispatcher.Disp
 }
 
 /**
- * Creates a connector that leads through a proxy (`CONNECT`). It replaces the `ProxyAgent` of undici 7, whose requests never settle
- * if the proxy closes the connection at `CONNECT` or does not answer. undici 8 does not have this fault, but needs Node.js 22.19.
+ * Creates a connector that connects through a proxy (`CONNECT`). It replaces the `ProxyAgent` of undici 7, whose
+ * requests never settle if the proxy closes the connection at `CONNECT` or does not answer. undici 8 has fixed this,
+ * but needs Node.js 22.19.
  *
  * @param connectService makes the TLS connection to the service on the given socket
  */
@@ -65,7 +66,7 @@ export function createTunnel(
       }
     });
     request.once('error', (error) => {
-      // The parser adds the data that it could not read, which might contain the login.
+      // The parser attaches the unreadable data to the error. It might contain the login.
       if ('rawPacket' in error) delete error.rawPacket;
       callback(new ProxyFailure(describeFailure(error), { cause: error }), null);
     });
@@ -86,7 +87,7 @@ function requestTunnel({ url, authorization }: ProxyAddress, target: string, opt
     headers: { host: target, ...(authorization === undefined ? undefined : { 'proxy-authorization': authorization }) },
     agent: false,
     ...socketOptions,
-    // Without it, Node.js would take the name of the header `Host`.
+    // Otherwise Node.js would use the name in the `Host` header.
     servername: isIP(host) ? '' : host,
   });
   const timer = systemClock.after(timeout, () => {

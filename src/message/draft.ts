@@ -13,7 +13,7 @@ export interface Draft {
   from?: unknown;
   messageId?: unknown;
   fragmentationLimit?: unknown;
-  /** `auto`: UTF-16 if the body needs it. `gsm`: the same, after typographic look-alikes are replaced. */
+  /** `auto`: UTF-16 if the body needs it. `gsm`: like `auto`, after typographic look-alikes were replaced. */
   contentType?: unknown;
   callbackUrl?: unknown;
   callbackStatusUrl?: unknown;

@@ -25,7 +25,7 @@ export interface EncodingPlan {
   body: string;
   encoding: Encoding;
   parts: number;
-  /** Value of the parameter `contentType`; absent: not sent. */
+  /** Value of the parameter `contentType`. Absent: the parameter is not sent. */
   contentType?: ContentType;
   /** Number of characters that type `gsm` has replaced; absent if none. */
   replacements?: number;

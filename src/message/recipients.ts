@@ -2,18 +2,21 @@ import { SmsError } from '../errors';
 
 /** Maximum number of different recipients of one message (contract §4). */
 const maxRecipients = 5_000;
-/** Maximum number of items in a list, including repeated items. Bounds the time that a huge list takes. */
+/** Maximum number of items in a list, including repeated items. Limits the time needed for a huge list. */
 const maxItems = 100_000;
 
 const separators = /[\s,;]+/;
 /** Separators between items, without white space that can also stand inside a number. */
 const segmentSeparators = /[,;\r\n]+/;
 const invisibleMarks = /\p{Cf}/gu;
-/** Digits with formatting characters around and between them, or formatting characters alone. */
+/** Digits with optional formatting characters, or formatting characters alone. */
 const numberLike = /^\+?[\d()./\s-]*$/;
 const formatting = /[()./\s+-]/g;
 const msisdn = /^[1-9]\d{6,14}$/;
-/** `64211234567.0`, `6.42e10`: without the point, such a text would be the number of another person. */
+/**
+ * Decimal numbers such as `64211234567.0` and `6.42e10`. Without the point, such a text would be another person's
+ * number.
+ */
 const decimalNumber = /^\+?(?:\d+\.\d+|(?:\d+(?:\.\d*)?|\.\d+)e[+-]?\d+|[\d\s]+\.0+)$/i;
 
 /**
@@ -69,10 +72,12 @@ export function parseMsisdn(text: string): string | undefined {
 }
 
 /**
- * Refuses an answer to a sender's name: a received message from `NZ Post` must not reach the contacts `NZ` and `Post`.
+ * Refuses a recipient that is the name of a sender. Otherwise, an answer to `NZ Post` would go to the contacts `NZ` and
+ * `Post`.
  *
  * @param from sender of the received message (`msg.sms.from`)
- * @throws SmsError `SMS_INPUT` with the field `to`, if `to` is this sender, or an array with it, and not a number
+ * @throws SmsError `SMS_INPUT` with the field `to`, if `to` is this sender or an array that contains it, and the sender
+ * is not a number
  * @example
  * ```ts
  * import { refuseSenderName } from '@messaging-service/node-red-sms';
@@ -87,7 +92,7 @@ export function refuseSenderName(to: unknown, from: unknown): void {
 }
 
 function readItems(to: unknown): readonly unknown[] {
-  // Marks go first, because JavaScript takes one of them, the BOM, for white space.
+  // Removes marks first, because JavaScript treats one of them, the BOM, as white space.
   if (typeof to === 'string') return to.replace(invisibleMarks, '').split(separators, maxItems + 1);
   return Array.isArray(to) ? to : [to];
 }
@@ -95,7 +100,7 @@ function readItems(to: unknown): readonly unknown[] {
 function readText(item: unknown): string {
   if (typeof item === 'string') return item.replace(invisibleMarks, '').trim();
   if (typeof item === 'number') {
-    // As text, the sign and the point of a number would pass for formatting characters.
+    // In text, the sign and the point of a number would count as formatting characters.
     if (!Number.isSafeInteger(item) || item < 0) throw refusal('recipientNumber', String(item));
     return String(item);
   }
@@ -116,7 +121,10 @@ function parseItem(item: string, to: unknown): string {
   return item;
 }
 
-/** Refuses a number. If white space has split it into several items, the error quotes it whole and says how to write it. */
+/**
+ * Creates the error for an invalid number. If white space has split the number into several items, the error quotes all
+ * of it and explains how to write it.
+ */
 function refuseNumber(item: string, to: unknown): SmsError {
   const segments = typeof to === 'string' ? to.replace(invisibleMarks, '').split(segmentSeparators) : [];
   const whole = segments.find((segment) => segment.trim().split(/\s+/).includes(item))?.trim();
@@ -131,7 +139,7 @@ function refuseNumber(item: string, to: unknown): SmsError {
 
 /** Writes digits of all scripts, full-width characters and dashes in ASCII. */
 function toAscii(text: string): string {
-  // Most texts are plain already.
+  // Most texts need no change.
   if (/^[\0-\x7f]*$/.test(text)) return text;
   return text
     .replace(/[\uff01-\uff5e]/g, (character) => String.fromCharCode(character.charCodeAt(0) - 0xfee0))
@@ -139,7 +147,7 @@ function toAscii(text: string): string {
     .replace(/\p{Nd}/gu, (digit) => String(readDigit(digit)));
 }
 
-/** Returns the value of a decimal digit: in Unicode, the digits of each script stand in rows from 0 to 9. */
+/** Returns the value of a decimal digit. In Unicode, the digits of each script are in order from 0 to 9. */
 function readDigit(digit: string): number {
   const code = digit.codePointAt(0) ?? 0;
   let position = 0;

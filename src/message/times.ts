@@ -24,7 +24,7 @@ const minMilliseconds = 100_000_000_000;
 /** Every time zone is closer to UTC than this. */
 const maxOffsetMs = 15 * hourMs;
 
-/** Maximum number of quiet periods in a row that {@link nextAllowed} passes over. */
+/** Maximum number of consecutive quiet periods that {@link nextAllowed} skips. */
 const maxPeriods = 32;
 
 const formats = new Map<string, Intl.DateTimeFormat>();
@@ -125,12 +125,12 @@ export function nextAllowed(instant: number, quietHours: readonly QuietHours[]):
 }
 
 /**
- * Quiet hours in a time zone, through its clock changes. If a local time comes twice, quiet hours begin at the first and end at
- * the last. If a local time is skipped, the next time that exists applies.
+ * Quiet hours in a time zone, including its clock changes. If a local time occurs twice, quiet hours begin at the first
+ * and end at the last occurrence. If a local time is skipped, the next existing time applies.
  */
 export class QuietHours {
   readonly settings: QuietSettings;
-  /** Last result, which holds between its two times. Most callers ask for the present again and again. */
+  /** Last result, which is valid between its two times. Most callers repeatedly ask for the current time. */
   #lastSpan = { from: 0, until: 0, isQuiet: false };
 
   constructor(settings: QuietSettings) {
@@ -147,7 +147,7 @@ export class QuietHours {
     const { from, to, timeZone } = this.settings;
     const today = Math.floor((instant + offsetAt(instant, timeZone)) / dayMs) * dayMs;
     const days = [today - dayMs, today, today + dayMs];
-    // The next two days are enough: a later call computes the rest.
+    // The next two days are enough, because a later call computes the rest.
     let until = instantOf(today + 2 * dayMs, timeZone);
     for (const day of days) {
       const begin = instantOf(day + from * minuteMs, timeZone);
@@ -160,8 +160,8 @@ export class QuietHours {
 }
 
 /**
- * Returns the time at which the clock of a zone shows a local time: the first if the local time comes twice, and the time of
- * the clock change if the local time is skipped.
+ * Returns the time at which the clock of a zone shows a local time. If the local time occurs twice, the first
+ * occurrence. If it is skipped, the time of the clock change.
  *
  * @param local local time, in ms since 1970 as if the zone were UTC
  */
@@ -169,7 +169,10 @@ export function instantOf(local: number, timeZone: string): number {
   return instantsOf(local, timeZone)[0] ?? local;
 }
 
-/** Returns all times at which the clock of a zone shows a local time, in order. At least one, see {@link instantOf}. */
+/**
+ * Returns all times at which the clock of a zone shows a local time, in order. Returns at least one, see {@link
+ * instantOf}.
+ */
 function instantsOf(local: number, timeZone: string): number[] {
   const [earliest, latest] = [local - maxOffsetMs, local + maxOffsetMs];
   const [before, after] = [offsetAt(earliest, timeZone), offsetAt(latest, timeZone)];
@@ -220,7 +223,7 @@ function isTimeZone(name: string): boolean {
 
 function readInstant(value: unknown, timeZone: string): number | undefined {
   if (typeof value === 'number') return value;
-  // Dates of function nodes come from another realm, so `instanceof` does not see them.
+  // Dates from function nodes belong to another realm, so `instanceof` does not recognise them.
   if (Object.prototype.toString.call(value) === '[object Date]') return Number(value);
   if (typeof value !== 'string') return undefined;
   const text = value.trim();

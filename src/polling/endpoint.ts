@@ -7,15 +7,15 @@ import type { Arrival, Inbox } from '../inbox/inbox';
 import type { InboxRecord, Kind } from '../model';
 import { type PollEvents, PollLoop, type PollOutcome, type PollState } from './poll-loop';
 
-/** How an endpoint is polled, and how long its identifiers are remembered. */
+/** How an endpoint is polled, and how long the identifiers of its records are remembered. */
 export interface PollSettings {
-  /** Time to wait after an empty poll (§8). */
+  /** Wait after an empty poll (§8), in ms. */
   pauseMs: number;
-  /** Polls in flight at the same time while messages keep coming. */
+  /** Maximum number of simultaneous polls while messages keep arriving. */
   parallelPolls: number;
-  /** Whether duplicates are left out. */
+  /** Whether duplicates are dropped. */
   dedupe: boolean;
-  /** How long an identifier is remembered. */
+  /** How long an identifier is remembered, in ms. */
   dedupeMs: number;
 }
 
@@ -27,13 +27,13 @@ export interface Poller {
 
 /** A node, or another part of the library, that needs an endpoint polled. */
 export interface Watcher {
-  /** The loop has changed its state. Also called when the watcher joins a running loop. */
+  /** Called when the state of the loop has changed, and when the watcher joins a running loop. */
   onState(state: PollState): void;
-  /** The service or the store has begun to fail. Called once per failure. */
+  /** Called once per failure, when the service or the store starts to fail. */
   onFailing(error: SmsError): void;
-  /** Service and store work again. Only the first watcher of the loop is called. */
+  /** Called when service and store work again. Only the first watcher of the loop is called. */
   onRecovered(): void;
-  /** Interval of polls of outgoing messages. The shortest interval of all watchers applies. */
+  /** Interval of outbox polls, in ms. The shortest interval of all watchers applies. */
   intervalMs?: number;
 }
 
@@ -41,7 +41,7 @@ export interface Watcher {
 export interface Receiving {
   /** Number of records that the flow has not acknowledged. */
   readonly outstanding: number;
-  /** Number of records that it can get before one is acknowledged. */
+  /** Number of further records that the node can receive before the flow acknowledges one. */
   readonly room: number;
 }
 
@@ -57,7 +57,7 @@ export interface PollSummary {
   error?: SmsError;
 }
 
-/** The node that asked for a poll. Absent: the loop did. */
+/** The node that requested a poll. Absent: the loop started the poll. */
 type Asker = Pick<Arrival, 'asker' | 'context'>;
 
 /** The account of an endpoint. */
@@ -66,43 +66,43 @@ export interface EndpointHost {
   readonly polls: Polls;
   /** Members of the account. */
   readonly members: ReadonlySet<Poller>;
-  /** Settings that apply while no watcher is here. */
+  /** Settings that apply while the endpoint has no watcher. */
   readonly settings: PollSettings | undefined;
-  /** Why answers cannot be stored now. */
+  /** Returns the reason why answers cannot be stored now. */
   failure(): SmsError | undefined;
   inboxOf(member: Poller): Inbox;
   /**
-   * Resolves when answers can be stored and matched. Results in the member, or in another one if that has left.
+   * Resolves when answers can be stored and matched. Returns the member or, if it has left, another one.
    *
-   * @throws SmsError `SMS_STORE` when it cannot be kept, `SMS_CLOSED` when nobody is here
+   * @throws SmsError `SMS_STORE` if answers cannot be stored, `SMS_CLOSED` if the account has no members
    */
   ready(member: Poller | undefined): Promise<Poller>;
-  /** The state has changed, or a poll was answered. */
+  /** Called when the state has changed, or a poll was answered. */
   onChanged(): void;
-  /** The service has no more records of a kind for now. */
+  /** Called when the service has no more records of a kind for now. */
   onDrained(kind: Kind): void;
 }
 
 /** The differences between the endpoints. */
 interface Plan {
   fetch(client: Client, options: CallOptions): Promise<readonly InboxRecord[]>;
-  /** Time to wait after an empty answer. */
+  /** Returns the wait after an empty answer, in ms. */
   pauseMs(settings: PollSettings | undefined, watchers: Iterable<Watcher>): number;
-  /** Polls in flight at the same time while messages keep coming. */
+  /** Returns the maximum number of simultaneous polls while messages keep arriving. */
   parallelPolls(settings: PollSettings | undefined): number;
-  /** The outcome of a poll for the loop. */
+  /** Returns the outcome of a poll for the loop. */
   judge(verdicts: readonly Verdict[]): PollOutcome;
-  /** One poll at a time, because each advances the last poll date. */
+  /** Whether only one poll runs at a time, because each poll advances the last poll date. */
   takesTurns: boolean;
 }
 
 /**
- * Answers that can be held and not flushed, in addition to `parallelPolls`, so that a slow disk does not set the pace. A
- * power cut can lose each of them.
+ * Maximum number of answers that are held but not flushed, in addition to `parallelPolls`. So a slow disk does not slow
+ * down polling. A power cut can lose these answers.
  */
 const maxAhead = 2;
 
-/** Endpoints that give records piece by piece, each once (§4.2, §4.4). */
+/** Endpoints that return each record once, a few at a time (§4.2, §4.4). */
 const queue: Omit<Plan, 'fetch'> = {
   pauseMs: (settings) => settings?.pauseMs ?? 0,
   parallelPolls: (settings) => settings?.parallelPolls ?? 1,
@@ -110,7 +110,7 @@ const queue: Omit<Plan, 'fetch'> = {
   takesTurns: false,
 };
 
-/** The endpoint that gives everything since the last poll (§4.3), polled at intervals. */
+/** The endpoint that returns everything since the last poll (§4.3). It is polled at intervals. */
 const list: Omit<Plan, 'fetch'> = {
   pauseMs: (_, watchers) => Math.min(...[...watchers].map(({ intervalMs }) => intervalMs ?? Number.POSITIVE_INFINITY)),
   parallelPolls: () => 1,
@@ -132,12 +132,12 @@ export class Endpoint {
   readonly #plan: Plan;
   readonly #host: EndpointHost;
   readonly #loop: PollLoop;
-  /** Watchers in the order in which they came, with their members. */
+  /** Watchers in the order in which they joined, with their members. */
   readonly #watchers = new Map<Watcher, { member: Poller; receiver: Receiving | undefined }>();
-  /** Failures that the watchers know of. */
+  /** Failures that the watchers were notified of. */
   readonly #told = new Told<'service' | 'store'>();
   #turn: Promise<unknown> = Promise.resolve();
-  /** When the loop came to its state, and when the service last answered. */
+  /** When the current state of the loop began, and when the service last answered, in ms since 1970. */
   #since = 0;
   #lastAnswerAt: number | undefined;
 
@@ -182,7 +182,7 @@ export class Endpoint {
   }
 
   /**
-   * Polls until the watcher stops, and only while each receiver has room. Returns how to stop.
+   * Polls until the watcher stops, but only while each receiver has room. Returns a function that stops the watcher.
    *
    * @param receiver the node that gets the records; absent: the watcher has no limit
    */
@@ -192,7 +192,7 @@ export class Endpoint {
     this.#watchers.set(watcher, { member, receiver });
     this.holdOrResume();
     if (isFirst) {
-      // The next to start the loop has not seen its failure begin.
+      // The next watcher that starts the loop has not been notified of its failure.
       this.#told.clear();
       this.#since = this.#host.clock.now();
       this.#loop.start();
@@ -210,13 +210,13 @@ export class Endpoint {
     };
   }
 
-  /** Polls now for a node that asked. Returns the number of new records. */
+  /** Polls now, because a node requested it. Returns the number of new records. */
   async pollFor(member: Poller, asker: string, context: unknown): Promise<number> {
     const verdicts = await this.#fetch(member, {}, { asker, context });
     return verdicts.filter((verdict) => verdict === 'new').length;
   }
 
-  /** Polls only while answers can be stored and each receiver has room. */
+  /** Pauses or resumes polling: the endpoint polls only while answers can be stored and each receiver has room. */
   holdOrResume(): void {
     const error = this.#host.failure();
     const full = this.#receivers.filter(({ room }) => room === 0);
@@ -226,7 +226,7 @@ export class Endpoint {
     } else this.#loop.resume();
   }
 
-  /** The member of the first watcher, among those that are still here. A watcher can outlive its member. */
+  /** The member of the first watcher whose member has not left. A watcher can outlive its member. */
   get #starter(): Poller | undefined {
     for (const { member } of this.#watchers.values()) if (this.#host.members.has(member)) return member;
     return undefined;
@@ -254,7 +254,7 @@ export class Endpoint {
       host.onChanged();
       if (records.length === 0) return [];
       const arrival = { kind: this.#kind, records, via: 'poll', ...asker } as Arrival;
-      // Polls that take turns are made at their interval, not as soon as the last answer is held.
+      // Polls that take turns must keep their interval, so they do not report when the answer is held.
       return host.inboxOf(poller).accept(arrival, this.#plan.takesTurns ? {} : events);
     };
     return host.polls.track((onAnswer) => {
@@ -269,7 +269,7 @@ export class Endpoint {
     if (state.name !== previous.name) this.#since = this.#host.clock.now();
     this.#host.onChanged();
     const failing = state.name === 'failing' ? state.error : undefined;
-    // The store can fail and recover while the service keeps failing.
+    // The store can fail and recover while the service still fails.
     const what = failing?.code === 'SMS_STORE' ? 'store' : 'service';
     const isNew = failing !== undefined && this.#told.tell(what);
     const hasRecovered = !failing && state.name !== 'paused' && this.#told.size > 0;
@@ -286,7 +286,7 @@ export class Endpoint {
 /** The endpoints of an account. */
 export type Endpoints = Readonly<Record<Kind, Endpoint>>;
 
-/** Polls whose records are not stored yet. They outlive the nodes that wanted them. */
+/** Polls whose records are not stored yet. They can outlive the nodes that requested them. */
 export class Polls {
   /** Each resolves when the records are stored. */
   readonly #inFlight = new Set<Promise<void>>();
@@ -313,7 +313,7 @@ export class Polls {
     return polling;
   }
 
-  /** Resolves when the present polls have ended. */
+  /** Resolves when all current polls have ended. */
   async ended(): Promise<void> {
     await Promise.all(this.#inFlight);
   }
@@ -323,7 +323,7 @@ export class Polls {
     if (this.size > 0) await Promise.race(this.#inFlight);
   }
 
-  /** Resolves when the polls have ended whose answers have begun to arrive, or after `graceMs`. */
+  /** Resolves when all polls whose answers have begun to arrive have ended, or after `graceMs`. */
   async arrived(clock: Clock, graceMs: number): Promise<void> {
     if (this.#arriving.size === 0) return;
     const grace = new AbortController();

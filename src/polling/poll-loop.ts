@@ -11,31 +11,33 @@ export type PollState =
   | { name: 'paused'; unacknowledged: number }
   | { name: 'failing'; error: SmsError };
 
-/** The outcome of a poll: something new, only records that were polled before, or nothing (204). */
+/** The outcome of a poll: a new record, only records that were polled before, or no record (204). */
 export type PollOutcome = 'new' | 'repeated' | 'empty';
 
 /** Events of a poll. */
 export interface PollEvents {
-  /** The request has left on an open connection. */
+  /** Called when the request has been sent on an open connection. */
   onSent(): void;
-  /** A crash cannot lose the answer any longer, although its records are not in the store yet. */
+  /** Called when a crash can no longer lose the answer, although its records are not stored yet. */
   onHeld(): void;
 }
 
-/** The source of a loop. The loop calls its functions before each poll, and so notices changes. */
+/** The source of a loop. The loop calls the functions before each poll, so it notices changes. */
 export interface PollSource {
   /**
-   * Makes one poll and hands over its records. The loop never aborts it: the service marks a message as read when it
-   * answers (§3), so an answer that is not awaited is a lost message.
+   * Makes one poll and stores its records. The loop never aborts a poll: the service marks a message as read when it
+   * answers (§3), so the message would be lost if the answer were ignored.
    *
    * @throws SmsError if the poll failed
    */
   poll(events: PollEvents): Promise<PollOutcome>;
-  /** How long to wait after an empty answer (§8). */
+  /** Returns the wait after an empty answer (§8), in ms. */
   pauseMs(): number;
-  /** Polls in flight at the same time while messages keep coming. 1 keeps their order. */
+  /** Returns the maximum number of simultaneous polls while messages keep arriving. 1 keeps the order of messages. */
   parallelPolls(): number;
-  /** Maximum number of polls in flight and answers that are held, but not handed over. Absent: `parallelPolls`. */
+  /**
+   * Returns the maximum number of polls in flight plus held answers that are not stored yet. Absent: `parallelPolls`.
+   */
   maxUnderWay?(): number;
 }
 
@@ -72,18 +74,20 @@ export class PollLoop {
   #held: PollState | undefined;
   #workers = 0;
   #inFlight = 0;
-  /** Polls whose answers are held and not handed over yet. */
+  /** Polls whose answers are held, but not stored yet. */
   readonly #handingOver = new Set<Promise<unknown>>();
-  /** The outcome of one of those, if it brought nothing new, until the loop has waited for it or a newer outcome is known. */
+  /**
+   * Outcome of such a poll that found nothing new. Kept until the loop has waited for it, or a newer outcome is known.
+   */
   #late: PollOutcome | SmsError | undefined;
   /** The last error, until a poll succeeds. */
   #failure: SmsError | undefined;
-  /** Failures in a row. */
+  /** Number of consecutive failures. */
   #failures = 0;
-  /** Answers in a row that brought nothing new, and empty answers in a row that came too fast. */
+  /** Number of consecutive answers without new records, and of consecutive empty answers that came too fast. */
   #repeats = 0;
   #hastyAnswers = 0;
-  /** Functions that each end one wait: for a time, and until the loop is resumed. */
+  /** Functions that end one wait each: waits for a time, and waits until the loop resumes. */
   readonly #pausing = new Set<() => void>();
   readonly #onHold = new Set<() => void>();
 
@@ -101,7 +105,7 @@ export class PollLoop {
     return this.#state;
   }
 
-  /** Begins to poll. If a poll is still in flight from before, waits for that one first. */
+  /** Starts polling. If an earlier poll is still in flight, waits for it first. */
   start(): void {
     if (this.#wanted) return;
     this.#wanted = true;
@@ -115,29 +119,29 @@ export class PollLoop {
     if (this.#workers === 0) void this.#work();
   }
 
-  /** Makes no further poll. A poll in flight continues, and hands over its answer. */
+  /** Stops polling. A poll in flight continues, and its answer is stored. */
   stop(): void {
     this.#wanted = false;
-    // The next to start the loop has not seen its failure begin.
+    // The next watcher that starts the loop has not been notified of its failure.
     this.#state = { name: 'connecting' };
     wake(this.#pausing);
     wake(this.#onHold);
   }
 
-  /** Makes no further poll until {@link resume}. `state` says why. */
+  /** Pauses polling until {@link resume}. `state` is the reason that is shown. */
   hold(state: PollState): void {
     this.#held = state;
     if (this.#wanted) this.#setState(state);
   }
 
-  /** Continues after {@link hold}. */
+  /** Resumes polling after {@link hold}. */
   resume(): void {
     if (!this.#held) return;
     this.#held = undefined;
     wake(this.#onHold);
     if (!this.#wanted) return;
     if (this.#failure) {
-      // The failure has not ended, and its delay continues.
+      // The failure and its delay continue.
       this.#setState({ name: 'failing', error: this.#failure });
     } else {
       this.#setState(this.#inFlight > 0 ? { name: 'listening' } : { name: 'connecting' });
@@ -163,10 +167,10 @@ export class PollLoop {
           await this.#sleep(this.#onHold);
           continue;
         }
-        // While it backs off, the loop has to know first whether an answer brought anything new.
+        // While the loop backs off, it must know whether an answer contained new records before it polls again.
         const max = (this.#isBackingOff ? undefined : this.#source.maxUnderWay?.()) ?? this.#source.parallelPolls();
         if (this.#inFlight + this.#handingOver.size >= Math.max(1, max)) {
-          // The worker with the poll in flight continues.
+          // Another worker, whose poll is in flight, continues the loop.
           if (this.#handingOver.size === 0) return;
           await Promise.race(this.#handingOver);
           continue;
@@ -176,7 +180,7 @@ export class PollLoop {
           if (this.#wanted && !this.#held && this.#workers < this.#source.parallelPolls()) void this.#work();
           continue;
         }
-        // A further poll ends at its first answer that brings nothing new. The last one stays, and finds out whether
+        // Additional workers end at the first answer without new records. The last worker stays, and detects whether
         // the service fails.
         if (this.#workers > 1 || !this.#wanted) return;
         this.#late = undefined;
@@ -190,7 +194,7 @@ export class PollLoop {
         const pauseMs = this.#source.pauseMs();
         const delayMs = this.#delayMs(outcome, pauseMs);
         if (delayMs > 0) {
-          // A short delay that only keeps the loop from spinning is not shown.
+          // Does not show a short delay that only prevents busy polling.
           if (outcome === 'empty' && pauseMs > 0 && !this.#held) {
             this.#setState({ name: 'waiting', seconds: delayMs < 1_000 ? 0 : Math.round(delayMs / 1_000) });
           }
@@ -198,7 +202,7 @@ export class PollLoop {
         }
       }
     } finally {
-      // In the same turn, so that the last of several workers that end together knows that it is the last.
+      // Runs in the same turn, so that the last of several workers that end together knows that it is the last.
       this.#workers--;
     }
   }
@@ -219,7 +223,7 @@ export class PollLoop {
   }
 
   async #poll(onHeld: PollEvents['onHeld']): Promise<PollOutcome | SmsError> {
-    // Polls that were in flight at the same time count once.
+    // Polls that were in flight at the same time count as one.
     const repeats = this.#repeats + 1;
     const startedAt = this.#clock.elapsed();
     let hasAnswer = false;
@@ -256,7 +260,8 @@ export class PollLoop {
 
   /** @param pauseMs how long to wait after an empty answer (§8) */
   #delayMs(outcome: PollOutcome | SmsError, pauseMs: number): number {
-    // Without a pause, the loop polls again immediately, but does not spin if the service answers too fast.
+    // Without a pause, the loop polls again immediately. If the service answers too fast, a short delay prevents busy
+    // polling.
     if (outcome === 'empty') return pauseMs || Math.min(hastyAnswerMs, 20 * (2 ** Math.min(this.#hastyAnswers, 4) - 1));
     const times = outcome === 'repeated' ? this.#repeats : this.#failures;
     const wish = isRetryAfter(outcome) ? parseRetryAfter(outcome.retryAfter, this.#clock.now()) : 0;
@@ -264,7 +269,7 @@ export class PollLoop {
     return backOffMs(times, this.#clock.random(), isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));
   }
 
-  /** Resolves after `delayMs`, or when woken. Absent: only when woken. */
+  /** Resolves after `delayMs`, or when woken. If `delayMs` is absent, only when woken. */
   #sleep(sleepers: Set<() => void>, delayMs?: number): Promise<void> {
     return new Promise((resolve) => {
       let timer: Timer | undefined;
@@ -298,7 +303,7 @@ function isSameState(a: PollState, b: PollState): boolean {
   );
 }
 
-/** Says whether a service asks to be polled later (429, or 503). */
+/** Whether the service asks the client to poll later (429, or 503). */
 function isRetryAfter(outcome: PollOutcome | SmsError): outcome is SmsError & { retryAfter: string } {
   if (typeof outcome === 'string' || outcome.retryAfter === undefined) return false;
   return outcome.statusCode === 429 || outcome.statusCode === 503;
@@ -311,12 +316,12 @@ const maxDelayMs = 60_000;
 const firstRefusedDelayMs = 30_000;
 const maxRefusedDelayMs = 300_000;
 
-/** An empty answer that comes faster did not wait at the service as §8 says. */
+/** An empty answer that arrives faster than this did not wait at the service as §8 requires. */
 const hastyAnswerMs = 250;
 
 /**
- * How long to wait after failures in a row, in ms: from 1 s, doubling to at most 60 s, with up to a quarter of jitter.
- * From 30 s to at most 5 min if the service refuses the login.
+ * Returns the delay after consecutive failures, in ms: from 1 s, doubling to at most 60 s, plus up to a quarter of
+ * jitter. If the service refuses the login, from 30 s to at most 5 min.
  *
  * @param random at least 0, less than 1
  */

@@ -1,6 +1,6 @@
 import { SmsError } from '../errors';
 
-/** Variables that the service replaces at runtime (§6.2), in any case. */
+/** Variables that the service replaces at runtime (§6.2). Case does not matter. */
 const variables = /(\{!(?:messageId|body|recipient\.msisdn|recipient\.displayname|status)\})/i;
 /** Characters that could split a header or a request line. */
 const unsafeCharacters = /[\s\p{Cc}\p{Zl}\p{Zp}]/u;

@@ -15,11 +15,11 @@ export interface CallbackRequest {
   /** Content-Type header. */
   contentType?: string | undefined;
   bytes?: Uint8Array;
-  /** Form that another body parser has read before, instead of the bytes. */
+  /** Form that another body parser has already read. Then `bytes` is absent. */
   form?: Readonly<Record<string, unknown>>;
 }
 
-/** Records of a callback (§6). */
+/** Records of a callback (§6), by kind. */
 export type CallbackEvent =
   | { kind: 'incoming'; records: IncomingRecord[] }
   | { kind: 'status'; records: StatusRecord[] };
@@ -56,7 +56,7 @@ export function parseCallback({ contentType, bytes, form }: CallbackRequest): Ca
   return readForm(fields);
 }
 
-/** Trims white space that surrounded the form, and decodes values that the other parser has left escaped. */
+/** Trims white space that surrounded the form, and decodes values that the other parser left escaped. */
 function readParsed([name, value]: Field): Field {
   return [name.trim(), name.trim() === 'body' ? decodeMarked(value) : decodeMarked(value).trim()];
 }
@@ -97,12 +97,12 @@ function readReplies(root: XmlElement): IncomingRecord[] {
   for (const recipient of recipients) {
     const body = recipient.children.find(({ name }) => name === 'body');
     const ownFields = [...rename(Object.entries(recipient.attributes), { msisdn: 'from' }), ...childrenOf(recipient)];
-    // All replies to one message have the same messageId here, so it does not identify a reply.
+    // All replies to one message have the same messageId in this format, so it does not identify a reply.
     const fields = [...ownFields, ...sharedFields].filter(([name]) => name !== 'messageId' && name !== 'body');
     const text = body === undefined ? '' : contentOf(body);
     const record = createIncoming([['body', text], ...fields], 'callback');
     if (!isBlank(record.from)) records.push(record);
-    // After a 400 the service keeps the message. Accepting only the other recipients would lose it.
+    // The service keeps the message after a 400. If only the other recipients were accepted, it would be lost.
     else if (!isBlank(record.body))
       throw unreadable('callback', 'a recipient of the inbound-message has a body but no msisdn');
   }

@@ -11,7 +11,7 @@ export function decodeText(...encoded: Encoded): string {
   return decodeBytes(encoded[0], charsetOf(...encoded)).replace(/^\ufeff/, '');
 }
 
-/** Returns the charset that the Content-Type header declares, or else the XML declaration. */
+/** Returns the declared charset: that of the Content-Type header, or else that of the XML declaration. */
 export function charsetOf(bytes: Uint8Array, contentType = ''): string | undefined {
   const [, charset] = /;\s*charset\s*=\s*["']?([\w.:-]+)/i.exec(contentType) ?? [];
   const declaration = Buffer.from(bytes.subarray(0, 200)).toString('latin1');
@@ -27,7 +27,7 @@ export function decodeBytes(bytes: Uint8Array, declared = 'utf-8'): string {
   const [first, second] = bytes;
   if (first === 0xfe && second === 0xff) return new TextDecoder('utf-16be').decode(bytes);
   if (first === 0xff && second === 0xfe) return new TextDecoder('utf-16le').decode(bytes);
-  // UTF-16 of Latin characters has bytes of 0.
+  // Latin characters in UTF-16 contain bytes of 0, which are also valid in UTF-8.
   if (isUtf8(bytes) && !bytes.includes(0)) return Buffer.from(bytes).toString('utf8');
   const decoder = createDecoder(declared);
   // Without `stream`, Node.js 20 decodes windows-1252 as ISO-8859-1.

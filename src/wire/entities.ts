@@ -24,12 +24,12 @@ const htmlEntities: ReadonlyMap<string, string> = new Map([
   ['rdquo', '”'],
 ]);
 
-/** Decodes the five XML entities and character references, each once. Other entities stay as they are. */
+/** Decodes the five XML entities and character references, in one pass. Other entities stay as they are. */
 export function decodeXmlEntities(text: string): string {
   return decode(text, xmlEntities);
 }
 
-/** Decodes XML entities, the HTML entities of Latin-1 and some more HTML entities, each once. */
+/** Decodes XML entities, the HTML entities of Latin-1 and some more HTML entities, in one pass. */
 export function decodeHtmlEntities(text: string): string {
   return decode(text, htmlEntities);
 }

@@ -50,10 +50,10 @@ function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string |
   const parts = new Parts(entry.children, entry.prefix);
   const isAtom = format === 'ATOM';
   const own = [...parts.own('content'), ...parts.own('summary')];
-  // ATOM can have another prefix. An empty element of an extension is not the body.
+  // ATOM can use another prefix. An empty element of an extension is not the body.
   const others = own.length > 0 ? [] : [...parts.named('content'), ...parts.named('summary')].filter(hasContent);
   const bodies = isAtom ? [...own, ...others] : [...parts.named('encoded'), ...parts.own('description')];
-  // Content with `src` is at another address.
+  // Content with `src` is stored at another address.
   const body = bodies.find(hasContent) ?? bodies.find(({ attributes }) => attributes.src === undefined);
   const published = parts.date(['pubDate', 'published']);
   const updated = parts.date(['updated', 'date']);
@@ -87,12 +87,12 @@ class Parts {
     this.#prefix = prefix;
   }
 
-  /** Returns all elements of a name. */
+  /** Returns all elements with a name. */
   named(name: string): XmlElement[] {
     return this.#elements.filter((element) => element.name === name);
   }
 
-  /** Returns all elements of a name without those of extensions. */
+  /** Returns all elements with a name, except those of extensions. */
   own(name: string): XmlElement[] {
     return this.named(name).filter(({ prefix }) => prefix === this.#prefix);
   }
@@ -103,19 +103,27 @@ class Parts {
     return element;
   }
 
-  /** Uses the first element of a name; an element of an extension only if there is no other. */
+  /**
+   * Marks the first element with a name as used and returns it. Prefers elements that do not belong to an extension.
+   */
   take(name: string): XmlElement | undefined {
     return this.place(this.#all(name)[0]);
   }
 
-  /** Uses all elements of a name without those of extensions, or else those of extensions. */
+  /**
+   * Marks all elements with a name as used and returns them. Returns elements of extensions only if there are no
+   * others.
+   */
   takeAll(name: string): XmlElement[] {
     const elements = this.#all(name);
     for (const element of elements) this.place(element);
     return elements;
   }
 
-  /** Uses the first of these names with a readable date. Unreadable dates stay for {@link rest}. */
+  /**
+   * Returns the first readable date among elements with these names, and marks it as used. Unreadable dates stay for
+   * {@link rest}.
+   */
   date(names: readonly string[]): string | undefined {
     for (const name of names) {
       const text = trimmed(this.#all(name)[0]?.text);
@@ -197,8 +205,8 @@ function detailOf(name: string): AccountDetail | undefined {
 }
 
 /**
- * Finds the account details. Elements with a name like `account` take precedence over other elements, elements over attributes,
- * and attributes of the feed itself come last. Among equals, the first counts.
+ * Finds the account details. Elements with a name like `account` take precedence over other elements, and elements over
+ * attributes. Attributes of the feed itself come last. Among equal candidates, the first counts.
  */
 function findAccount(frames: readonly XmlElement[], feedLevel: readonly XmlElement[]): FeedAccount {
   const named = feedLevel.filter(({ name }) => /account/i.test(name));
@@ -233,7 +241,10 @@ function attributesOf({ attributes }: XmlElement): Candidate[] {
   return Object.entries(attributes);
 }
 
-/** Whether an element has an account detail as an attribute. `type` alone does not count: many elements of a feed have it. */
+/**
+ * Whether an element has an account detail as an attribute. `type` alone does not count, because many elements of a
+ * feed have it.
+ */
 function hasDetail({ attributes }: XmlElement): boolean {
   return Object.keys(attributes).some((name) => name.toLowerCase() !== 'type' && detailOf(name) !== undefined);
 }

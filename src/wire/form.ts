@@ -15,7 +15,7 @@ const maxParameters = 500_000;
 export function parseForm(...encoded: Encoded): [name: string, value: string][] {
   const charset = charsetOf(...encoded);
   const isUtf16 = encoded[0].subarray(0, 4).includes(0);
-  // Latin-1 keeps each byte as one character.
+  // Decoded as Latin-1, each byte stays one character.
   const form = Buffer.from(isUtf16 ? decodeText(...encoded) : encoded[0])
     .toString('latin1')
     .replace(/^(?:\xef\xbb\xbf)?\s*/, '');
@@ -36,7 +36,7 @@ function decodePart(part: string, charset: string | undefined): string {
   return /^[\0-\x7f]*$/.test(unescaped) ? unescaped : decodeBytes(Buffer.from(unescaped, 'latin1'), charset);
 }
 
-/** Decodes a UTF-16 value with a byte order mark that another form parser has left escaped. Other values stay as they are. */
+/** Decodes a UTF-16 value with a byte order mark that another form parser left escaped. Other values do not change. */
 export function decodeMarked(value: string): string {
   return /^%(?:FE%FF|FF%FE)/i.test(value) ? decodePart(value.replaceAll('+', '%2B'), undefined) : value;
 }
@@ -52,7 +52,10 @@ export function* flattenForm(value: unknown, name = ''): Generator<[name: string
   }
 }
 
-/** Whether bytes that were read as a form are HTML, XML or JSON: no parameter has a name that begins so. */
+/**
+ * Whether bytes that were read as a form are actually HTML, XML or JSON. No form parameter has a name that begins like
+ * these.
+ */
 export function isOtherFormat([first]: readonly (readonly [name: string, value: string])[]): boolean {
   return first !== undefined && /^\s*[<{[]/.test(first[0]);
 }

@@ -6,7 +6,7 @@ import { isOtherFormat, parseForm } from './form';
 const optionalFields = ['messageId', 'to', 'inReplyToId', 'messageDate', 'contentType', 'displayName'] as const;
 /** An incoming message has at least one of these fields. */
 const identifyingFields: ReadonlySet<string> = new Set(['messageId', 'from', 'body']);
-/** Names that are no additional parameters, beside the reserved names. */
+/** Names that do not count as additional parameters, besides the reserved names. */
 const knownFields: ReadonlySet<string> = new Set([...optionalFields, 'body', 'isReply', 'awaited', 'optOut']);
 
 /**

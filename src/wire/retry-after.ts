@@ -18,7 +18,8 @@ export function parseRetryAfter(retryAfter: string, now: number): number {
 }
 
 /**
- * Converts a date in `Retry-After` to seconds, if the answer has a header `Date`. The clock of this machine can then be wrong.
+ * If the answer has a `Date` header, converts a date in `Retry-After` to seconds. So a wrong clock of this machine does
+ * not matter.
  *
  * @param date header `Date` of the same answer
  */

@@ -19,9 +19,9 @@ export const statusCodes: ReadonlyMap<string, StatusCode> = new Map([
 ]);
 
 const optionalFields = ['inReplyToId', 'to', 'statusDate', 'error'] as const;
-/** Fields that a record can have once. */
+/** Fields that occur at most once in a record. */
 const singleFields: ReadonlySet<string> = new Set([...optionalFields, 'messageId', 'from', 'statusCode']);
-/** Names that are no additional parameters, beside the reserved names. */
+/** Names that do not count as additional parameters, besides the reserved names. */
 const knownFields: ReadonlySet<string> = new Set([...optionalFields, 'statusCode', 'description', 'final']);
 
 /**
@@ -49,7 +49,7 @@ function isInBlocks(fields: readonly Field[]): boolean {
   return gap === undefined || gap === 1;
 }
 
-/** Returns the distance between the first two fields of a name, or `undefined` if it does not repeat. */
+/** Returns the distance between the first two fields with a name, or `undefined` if the name does not repeat. */
 function gapOf(fields: readonly Field[], wanted: string | undefined): number | undefined {
   const first = fields.findIndex(([name]) => name === wanted);
   const second = fields.findIndex(([name], index) => index > first && name === wanted);

@@ -18,7 +18,8 @@ const parser = new XMLParser({
   cdataPropName: '#cdata',
   jPath: false,
   maxNestedTags: 99,
-  // A mark before each name keeps names such as `__proto__` harmless. The parser transforms names of empty elements twice.
+  // A prefix before each name makes names such as `__proto__` harmless. The parser transforms names of empty elements
+  // twice.
   attributeNamePrefix: '<',
   transformTagName: (name) => (name.startsWith('<') ? name : `<${name}`),
 });
