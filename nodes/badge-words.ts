@@ -55,16 +55,17 @@ const status = {
 };
 
 /**
- * The English words of all badges, as the catalog of `sms-account` has them. Runtimes show these words in every language of the server, and the editor translates them.
+ * The English words of all badges, as in the catalog of `sms-account`. Runtimes use these words whatever the language
+ * of the server, and the editor translates them.
  */
 export const badgeWords = { short, status } as const;
 
-/** Names the words of a badge in the catalog of `sms-account`. */
+/** Key of a badge's words in the catalog of `sms-account`. */
 export type BadgeKey = `short.${keyof typeof short}` | `status.${keyof typeof status}`;
 
 export type BadgeParams = Readonly<Record<string, string | number>>;
 
-/** The words of a badge with its parameters. */
+/** Formats the words of a badge with its parameters. */
 export function formatBadge(key: BadgeKey, params: BadgeParams = {}): string {
   return (templates.get(key) ?? '').replace(/__(\w+)__/g, (_place, name: string) => String(params[name]));
 }
@@ -72,7 +73,7 @@ export function formatBadge(key: BadgeKey, params: BadgeParams = {}): string {
 /**
  * Translates the words of a badge. Returns unknown words unchanged.
  *
- * @param translate looks a key up, and fills in its parameters
+ * @param translate returns the text of a key, with its parameters filled in
  */
 export function translateBadge(words: string, translate: (key: string, params: BadgeParams) => string): string {
   for (const [key, pattern] of patterns) {
@@ -90,7 +91,7 @@ const templates = new Map(
   ),
 );
 
-/** The values that a parameter can have: words, or else numbers, times and dates. */
+/** Returns the pattern for the values of a parameter: words, or else numbers, times and dates. */
 const values = (name: string) => (['error', 'former', 'detail'].includes(name) ? '.+' : '[\\d.:-]+');
 
 const patterns = [...templates].map(([key, template]) => {

@@ -9,27 +9,27 @@ export interface Range {
   whole?: true;
 }
 
-/** A property with a default for a blank value. */
+/** A property whose blank value means a default. */
 export interface Setting extends Range {
   byDefault: number;
 }
 
-/** A property that sets a limit. Blank means no limit, and so does an absent value without a default. */
+/** A property that sets a limit. Blank means no limit. So does an absent value if the property has no default. */
 export interface Limit extends Range {
   byDefault?: number;
 }
 
-/** Larger than any useful value. */
+/** Upper bound of ranges without a useful maximum. */
 const largest = 1_000_000_000;
 
-/** Smallest number above 0, because 0 is refused or has another meaning. */
+/** Lower bound for properties that refuse 0 or give it another meaning. */
 const smallest = 0.000_001;
 
 const longestReportHours = 168;
 /** 30 days. */
 const longestWaitMinutes = 43_200;
 const daySeconds = 86_400;
-/** 31 days, longer than the longest wait of `sms-ask`. */
+/** 31 days, more than the longest wait of `sms-ask`. */
 const longestAckSeconds = 2_678_400;
 const yearHours = 8_760;
 const yearMinutes = 525_600;
@@ -50,7 +50,7 @@ const sending = {
   priority: { byDefault: 0, min: -10, max: 10, whole: true },
 } as const;
 
-/** Ranges and defaults of all numeric properties, by node type and property, for runtime and form. */
+/** Ranges and defaults of all numeric properties, by node type and property. Runtime and forms use them. */
 export const limits = {
   'sms-account': {
     timeout: { byDefault: 30, min: smallest, max: daySeconds },
@@ -78,14 +78,17 @@ export const limits = {
   'sms-callback-in': acknowledgement,
 } as const satisfies Record<string, Record<string, Setting | Limit>>;
 
-/** Says whether a value is a number in a range. Text of decimal digits counts, because `${NAME}` becomes text. Blank does not. */
+/**
+ * Says whether a value is a number in a range. Text of decimal digits counts as a number, because `${NAME}` becomes
+ * text. Blank text does not.
+ */
 export function isInRange(value: unknown, { min, max, whole }: Range): boolean {
   if (typeof value !== 'number' && (typeof value !== 'string' || !isDecimal(value.trim()))) return false;
   const number = Number(value);
   return number >= min && number <= max && (!whole || Number.isInteger(number));
 }
 
-/** Says whether a range has no useful upper end. */
+/** Says whether a range has no useful maximum. */
 export function isOpenEnded({ max }: Range): boolean {
   return max === largest;
 }
@@ -95,8 +98,8 @@ function isDecimal(text: string): boolean {
 }
 
 /**
- * Says whether Node-RED replaces a value by an environment variable, so that it is known only at run time. The variable must
- * be the whole value.
+ * Says whether Node-RED replaces a value by an environment variable, so that the value is known only at run time. The
+ * variable must be the whole value.
  */
 export function isEnv(value: unknown): boolean {
   return /^\$\{[^\s}]+\}$/.test(String(value));

@@ -106,7 +106,7 @@ function field(property: string): JQuery {
   return $(`#node-config-input-${property}`);
 }
 
-/** Creates a `validate` for a credential that only some ways to sign in need. */
+/** Creates a `validate` for a credential that only some sign-in methods need. */
 function neededFor(authTypes: string[], key: string) {
   return function (this: EditorNode, value: unknown, _options: object): true | string {
     return !authTypes.includes(String(valueIn(this, 'authType'))) || !isBlank(value) ? true : text(key);
@@ -125,7 +125,8 @@ function offerTimeZones(): void {
 }
 
 /**
- * Finds another account at the same address. Two accounts with the same login count as one. The editor does not know logins.
+ * Finds another account with the same address. Two accounts with the same login count as one, but the editor does not
+ * know logins.
  *
  * @param others ids of accounts that are known to have another login
  */
@@ -150,7 +151,7 @@ function findNeighbour(node: EditorNode, others: readonly string[]): EditorNode 
   return neighbour;
 }
 
-/** Shows the rows and warnings that belong to the choices. */
+/** Shows the rows and warnings that match the user's choices. */
 function prepareChoices(node: EditorNode): void {
   const form = field('baseUrl').closest('.sms-form');
   const sends = isUsedBy('sms-send', [node.id]) || isUsedBy('sms-ask', [node.id]);
@@ -189,10 +190,10 @@ function prepareChoices(node: EditorNode): void {
   update();
 }
 
-/** Delay after typing before the runtime is asked. */
+/** Delay between typing and the request to the runtime. */
 const typingMs = 300;
 
-/** Names the other nodes of the same login: known to the runtime, or else possible because of the same address. */
+/** Names the other nodes of the same login: those that the runtime knows, or else those with the same address. */
 function prepareSharing(node: EditorNode): void {
   const hint = $('#sms-account-same');
   let asked: string | undefined;
@@ -214,7 +215,7 @@ function prepareSharing(node: EditorNode): void {
     asked = data;
     show({ same: [], others: [] });
     const ask = () => {
-      // Without permission to ask, the hint of the editor stays.
+      // If the user has no permission for the request, the editor's own hint stays.
       $.ajax({ url: 'sms-account/same', type: 'POST', contentType: 'application/json; charset=utf-8', data }).done(
         (report: SameLoginReport) => data === asked && show(report),
       );
@@ -240,7 +241,7 @@ interface TestAnswer {
 function prepareTest(node: EditorNode): void {
   const button = $('#sms-account-test');
   const result = $('#sms-account-test-result');
-  /** The values that the result belongs to. */
+  /** The form values that the last test used. */
   let tested: string | undefined;
 
   const setBusy = (busy: boolean) => button.prop('disabled', busy).attr('aria-busy', String(busy));
@@ -276,7 +277,7 @@ function prepareTest(node: EditorNode): void {
         else show('error', node._(status === 404 ? 'sms-account.test.missing' : 'sms-account.test.failed'));
       });
   });
-  // A result belongs to the tested values, so it is removed if one of them changes, even before it arrives.
+  // The result belongs to the tested values. If one of them changes, the result is removed, even before it arrives.
   result.closest('.sms-form').on('change input', () => {
     if (JSON.stringify(readConnection(node)) === tested) return;
     tested = undefined;
@@ -285,7 +286,7 @@ function prepareTest(node: EditorNode): void {
   });
 }
 
-/** Reads the values for the connection from the form. */
+/** Reads the connection settings from the form. */
 function readConnection(node: EditorNode): Record<string, unknown> {
   const texts = ['baseUrl', 'authType', 'method', 'tls', 'proxy', 'timeout', 'apiKey', 'userId', 'password'];
   const values = texts.map((property) => {

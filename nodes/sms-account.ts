@@ -18,7 +18,7 @@ import { translate, translateError } from './runtime/texts';
 /** The node that receives the records of a kind. */
 const receivers = { incoming: 'sms in', status: 'sms status', outbox: 'sms outbox' } as const;
 
-/** Messages within this time are logged in one line. */
+/** Log messages within this time are combined into one line. */
 const togetherMs = 1_000;
 
 /** The account nodes of one Node-RED. */
@@ -28,7 +28,8 @@ interface Accounts {
 }
 
 /**
- * Accounts by admin server. If a package is removed and installed again, Node-RED loads it again but keeps the first routes.
+ * Accounts by admin server. If the package is removed and installed again, Node-RED loads it again but keeps the first
+ * routes.
  */
 const accountsByServer = new WeakMap<NodeAPI['httpAdmin'], Accounts>();
 
@@ -105,7 +106,7 @@ export = (RED: NodeAPI) => {
   });
 };
 
-/** Warns if the proxy or the TLS settings of another node of the login apply instead of those of this one. */
+/** Warns if the proxy or the TLS settings of another node of the login apply instead of this node's. */
 function warnOfOtherConnection(RED: NodeAPI, nodes: AccountNodes, node: AccountNode): void {
   const { membership } = node;
   const connection = membership instanceof SmsError ? undefined : membership.connection;
@@ -125,7 +126,7 @@ function serveOnce(RED: NodeAPI): Accounts {
   return accounts;
 }
 
-/** Logs stored messages that were given up or discarded without an outcome in a flow. */
+/** Logs stored messages that were given up or discarded, because their flow gets no outcome. */
 function logKeptTexts(RED: NodeAPI, node: Node): Required<Pick<AccountSettings, 'onAbandoned' | 'onDiscarded'>> {
   const counts = new Map<string, number>();
   const tellAll = () => {
@@ -137,7 +138,7 @@ function logKeptTexts(RED: NodeAPI, node: Node): Required<Pick<AccountSettings, 
       if (counts.size === 0) setTimeout(tellAll, togetherMs).unref();
       counts.set(id, (counts.get(id) ?? 0) + 1);
     },
-    // A message without a node belongs to the account.
+    // If a message has no node, the account logs it.
     onDiscarded: (id) => node.log(translate(RED, 'log.discarded', { node: id || node.id })),
   };
 }

@@ -113,7 +113,7 @@ function prepareAddress(): void {
   update();
 }
 
-/** Formats the full callback URL as the runtime does. Environment variables stay as they are written. */
+/** Formats the full callback URL as the runtime does. Environment variables are not replaced. */
 function formatAddress(publicUrl: string, path: string, token: string): string {
   const root = String(RED.settings.httpNodeRoot || '');
   const parsed = parsePath(path) ?? '';

@@ -43,7 +43,7 @@ export = (RED: NodeAPI) => {
     let unmount = () => {};
     /** Why the node accepts no callback now. */
     let problem: SmsError | undefined;
-    /** The badge shows why a callback was refused, not the path. */
+    /** Whether the badge shows why a callback was refused, instead of the path. */
     let showsError = false;
 
     this.callbackUrl = () => {
@@ -70,17 +70,19 @@ export = (RED: NodeAPI) => {
         }
         for (const record of event.records) record.query = query;
         await subscription.accept(event);
-        // Every badge is an event for the editor and for Status nodes, and thousands of callbacks can come in a second.
+        // Updates the badge only after an error. Each update is an event for the editor and for Status nodes, and
+        // thousands of callbacks can arrive in a second.
         if (path !== undefined && showsError) this.status(badges.at(path));
         showsError = false;
         return { status: 200, text: 'OK' };
       } catch (error) {
         if (asSmsError(error).code === 'SMS_CLOSED') return notNow('The flows are being deployed.');
-        // Once, until a callback is stored again. The start reported why there is no account.
+        // Raises the error only once, until a callback is stored again. If there is no account, the start already
+        // reported that.
         if (subscription && !showsError) raiseToCatch(RED, this, error);
         this.status(badges.error(error));
         showsError = true;
-        // The error can name a folder of this machine, or a host, and anyone can call.
+        // The answer hides the error, because the error can name a local folder or a host, and anyone can call.
         return notNow('The message cannot be stored now.');
       }
     };
@@ -102,7 +104,7 @@ export = (RED: NodeAPI) => {
         unmount = mountCallbackRoute(RED, { path, token: parseToken(address.token), handle });
         this.status(badges.at(path));
       } catch (error) {
-        // Until the token is known, the node can accept no request.
+        // Until the token is known, the node refuses every request.
         const keepOut = async () => notNow('The token of this callback is not known.');
         unmount = mountCallbackRoute(RED, { path, token: undefined, handle: keepOut });
         problem = asSmsError(error);
@@ -142,7 +144,7 @@ export = (RED: NodeAPI) => {
   });
 };
 
-/** Asks the service to call again later. */
+/** Tells the service to call again later. */
 function notNow(text: string): CallbackAnswer {
   return { status: 503, text };
 }
@@ -151,7 +153,7 @@ function notNow(text: string): CallbackAnswer {
 function findToken(RED: NodeAPI, node: CallbackNode & { _alias?: string }): unknown {
   const { token } = node.credentials ?? {};
   if (!isBlank(token)) return token;
-  // A node in a subflow has its credentials under the id of its template.
+  // A node in a subflow stores its credentials under the id of its template.
   const saved: { token?: unknown } = RED.nodes.getCredentials(node._alias ?? node.id) ?? {};
   return saved.token;
 }

@@ -13,7 +13,7 @@ import * as accountReport from './runtime/account-report';
 import * as callbackPath from './runtime/callback-path';
 import * as tab from './sidebar/tab';
 
-/** The editor plugin, loaded once: the modules that the forms import, by the names under which they import them. */
+/** The editor plugin, which loads once. Its keys are the names under which the forms import its modules. */
 RED.plugins.registerPlugin('sms-editor', {
   modules: {
     '../src/login': login,

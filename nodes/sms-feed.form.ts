@@ -15,7 +15,7 @@ import { limits } from './limits';
 
 const { interval, size } = limits['sms-feed'];
 
-/** The interval that a user gets by choosing *at an interval of*. */
+/** The interval that the form offers when a user chooses *at an interval of*. */
 const usualIntervalSeconds = 300;
 
 const isSize = numberIn(size);

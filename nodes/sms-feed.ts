@@ -25,7 +25,9 @@ export = (RED: NodeAPI) => {
     const stop = new AbortController();
     let loop: PollLoop | undefined;
 
-    /** Each read checks all settings, so that its badge does not hide an error of the start. */
+    /**
+     * Parses all settings. Each read does this too, so that its badge does not hide a configuration error of the start.
+     */
     const parseSettings = () => ({
       format: parseChoice('format', config.format, ['ATOM', 'RSS']),
       messages: parseChoice('messages', config.messages, ['all', 'out', 'reply']),

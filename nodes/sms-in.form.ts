@@ -59,11 +59,11 @@ RED.nodes.registerType('sms-in', {
   },
 });
 
-/** Suggests an sms-send node behind a node that was dragged from the palette. The user writes its body. */
+/** Suggests an sms-send node after a node that a user dragged from the palette. The user writes its body. */
 function offerAnswer(node: EditorNode, how?: { source?: string }): void {
   if (node.type !== 'sms-in' || how?.source !== 'palette') return;
   const answer = { id: RED.nodes.id(), type: 'sms-send', account: node.account, bodyType: 'str', body: '' };
-  // The editor places and selects the node after this event.
+  // Runs after this event, because the editor places and selects the node afterwards.
   setTimeout(() =>
     RED.view.setSuggestedFlow?.({ nodes: [answer], source: node, position: 'relative', clickToApply: true }),
   );

@@ -22,11 +22,11 @@ export = (RED: NodeAPI) => {
     const sender = new FlowSender(RED, this);
     let subscription: OutboxSubscription | undefined;
     let output: 'each' | 'list' = 'each';
-    /** The last requested poll, and a poll that has not started. */
+    /** The last requested poll, and a requested poll that has not started. */
     let last: Promise<unknown> = Promise.resolve();
     let waiting: Promise<number> | undefined;
     const stop = new AbortController();
-    /** Records of the last poll. */
+    /** Number of records of the last poll. */
     let count = 0;
 
     const showCount = (records: number) => {
@@ -34,7 +34,7 @@ export = (RED: NodeAPI) => {
       this.status(badges.messages(records));
     };
 
-    /** Sends records into the flow. If an input triggered the poll, they are copies of it. */
+    /** Sends records into the flow. If an input triggered the poll, the flow messages are copies of the input. */
     const send = ({ records, context, slice }: OutboxBatch): Promise<boolean> => {
       const trigger = (context ?? {}) as SmsMessage;
       const { index = 0, count = records.length } = slice ?? {};
@@ -68,7 +68,7 @@ export = (RED: NodeAPI) => {
       });
     };
 
-    /** Polls after the present poll has ended. Inputs that wait at that time share the next poll. */
+    /** Polls after the current poll has ended. All inputs that wait then share the next poll. */
     const pollInTurn = (message: SmsMessage): Promise<number> => {
       if (waiting) return waiting.then(() => 0);
       const start = () => {
@@ -126,7 +126,7 @@ function createList(RED: NodeAPI, records: readonly OutboxRecord[], trigger: Sms
   return [{ ...copyMessage(RED, trigger, ['payload']), payload: structuredClone(records) }];
 }
 
-/** @param first parts of the first record */
+/** @param first `msg.parts` values of the first record in the slice */
 function createEach(
   RED: NodeAPI,
   records: readonly OutboxRecord[],

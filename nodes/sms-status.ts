@@ -8,7 +8,7 @@ export = (RED: NodeAPI) => {
       kind: 'status',
       filters: {
         all: () => true,
-        // Whether an unknown code is final is unknown too, so it passes.
+        // Lets unknown codes pass, because they might be final.
         final: ({ final }) => final !== false,
       },
     });

@@ -3,12 +3,12 @@ import type { EditorNode } from './editor';
 import { attempt, type Verdict } from './rules';
 import { listNames, text } from './shared';
 
-/** Checks answers as the runtime does: as they are saved, or as the open form holds them in JSON text. */
+/** Checks answers as the runtime does. Accepts saved answers, or the JSON text of the open form. */
 export function checkAnswers(value: unknown): Verdict {
   return attempt(() => parseAnswers(typeof value === 'string' && value !== '' ? JSON.parse(value) : value));
 }
 
-/** The label of the output for answers: their values, or the word *answer* if every reply is one. */
+/** Returns the label of the output for answers: their values, or the word *answer* if every reply counts. */
 export function labelAnswers(node: EditorNode): string {
   const answers = Array.isArray(node.answers) ? (node.answers as AnswerChoice[]) : [];
   return answers.length === 0 ? text('sms-ask.label.answer') : listNames(answers.map(({ value }) => String(value)));
@@ -45,7 +45,7 @@ export function prepareAnswers(node: EditorNode): void {
   update();
 }
 
-/** Reads the answers of the open form. The value of an answer without words is its word. */
+/** Reads the answers of the open form. If an answer has no words, its value counts as its word. */
 export function readAnswers(): AnswerChoice[] {
   return [...$('#sms-answers').editableList('items')].flatMap((element) => {
     const row = $(element);

@@ -3,7 +3,9 @@ import { isEnv } from '../limits';
 import type { EditorNode } from './editor';
 import { text, typeIn, valueIn } from './shared';
 
-/** More characters outside the GSM alphabet than this are a text in another alphabet, which needs no explanation. */
+/**
+ * If a text has more characters outside the GSM alphabet than this, it uses another alphabet and needs no explanation.
+ */
 const maxNamed = 6;
 
 /** Prepares the area for a text or a template, and the counter below it. */
@@ -31,7 +33,7 @@ export function prepareBody(node: EditorNode): void {
   });
   body.on('typedinputtypechange', (_event, type: string) => {
     if (type === 'msg' && body.typedInput('value') === '') body.typedInput('value', 'payload');
-    // The menu gives the focus back to its button first.
+    // Waits until the menu has returned the focus to its button.
     if (type === 'str' || type === 'template') setTimeout(() => area.trigger('focus'));
   });
   area.on('input change', () => body.typedInput('value', oneLine(written())));
@@ -49,7 +51,7 @@ function removeTags(template: string): string {
   return beginning + fixed.join('');
 }
 
-/** Says how many characters and parts a body has. It counts only the fixed characters of a template. */
+/** Describes the number of characters and parts of a body. For a template, counts only the fixed characters. */
 function describe(node: EditorNode, written: string, isTemplate: boolean): string {
   if (isEnv(written)) return text('sms-send.measure.later');
   const body = isTemplate ? removeTags(written) : written;
@@ -66,7 +68,10 @@ function describe(node: EditorNode, written: string, isTemplate: boolean): strin
   return words.join(' · ');
 }
 
-/** Such as *5 / 160 · GSM · 1 part*. */
+/**
+ * Formats a count such as *5
+ * 160 · GSM · 1 part*.
+ */
 function count(body: string, encoding?: Encoding): string {
   const measured = measureText(body, encoding);
   return text('sms-send.measure.counted', {

@@ -3,12 +3,12 @@ import type { EditorNode, TypedInputType } from './editor';
 import { checkCallbackUrl, checkMail, type Mail, type Verdict } from './rules';
 import { checkTyped, fromFlow, runsBeside, tell, text, typeIn } from './shared';
 
-/** The callback properties, and the property that holds the chosen sms-callback-in node. */
+/** The callback properties. Each value is the property that holds the chosen sms-callback-in node. */
 const references = { callbackUrl: 'callbackNode', callbackStatusUrl: 'callbackStatusNode' } as const;
 
 type CallbackProperty = keyof typeof references;
 
-/** A `validate` for a callback URL. {@link checkReference} checks the node of type `node`. */
+/** Creates a `validate` for a callback URL. {@link checkReference} checks the node if the type is `node`. */
 export function checkCallback(property: CallbackProperty) {
   return function (this: EditorNode, value: unknown, _options: object): true | string {
     const type = typeIn(this, property);
@@ -18,7 +18,7 @@ export function checkCallback(property: CallbackProperty) {
   };
 }
 
-/** A `validate` for the reference to an sms-callback-in node. */
+/** Creates a `validate` for the reference to an sms-callback-in node. */
 export function checkReference(property: CallbackProperty) {
   return function (this: EditorNode, value: unknown, _options: object): true | string {
     return typeIn(this, property) === 'node' ? tell(checkCallbackNode(this, property, value)) : true;
@@ -33,12 +33,17 @@ function checkCallbackNode(node: EditorNode, field: CallbackProperty, id: unknow
   return hasUrl ? undefined : { key: 'sms-send.errors.callbackNodeUrl' };
 }
 
-/** Whether a node finds a callback node when both run: a node in a subflow is found only from within. */
+/**
+ * Whether a node finds a callback node when both run. A node in a subflow is found only from within the same subflow.
+ */
 function canReach(node: EditorNode, target: EditorNode): boolean {
   return runsBeside(node, target) && (target.z === node.z || !RED.nodes.subflow(target.z));
 }
 
-/** The types of the TypedInputs for callbacks. The fields for a node and for an e-mail are below them. */
+/**
+ * Returns the types of the TypedInputs for callbacks. The fields for a node and for an e-mail are below the
+ * TypedInputs.
+ */
 export function callbackTypes(): Record<CallbackProperty, (string | TypedInputType)[]> {
   const address = { value: 'str', label: text('sms-send.type.address'), icon: 'fa fa-globe' };
   const node = {
@@ -51,7 +56,7 @@ export function callbackTypes(): Record<CallbackProperty, (string | TypedInputTy
   return { callbackUrl: [address, node, mail, ...fromFlow], callbackStatusUrl: [address, node, ...fromFlow] };
 }
 
-/** Prepares the fields for the node and the e-mail that a callback goes to. */
+/** Prepares the fields for the node and the e-mail address that a callback goes to. */
 export function prepareCallbacks(node: EditorNode): void {
   for (const property of ['callbackUrl', 'callbackStatusUrl'] as const) {
     const reference = references[property];
@@ -70,7 +75,8 @@ export function prepareCallbacks(node: EditorNode): void {
 }
 
 /**
- * Saves the chosen nodes. Call it in `oneditsave`: the editor itself can save references to configuration nodes only.
+ * Saves the chosen nodes. Call it in `oneditsave`, because the editor itself saves only references to configuration
+ * nodes.
  */
 export function saveCallbacks(node: EditorNode): void {
   for (const [property, reference] of Object.entries(references)) {
@@ -83,7 +89,10 @@ function referenceField(reference: string): JQuery {
   return $(`.sms-form [data-sms-property="${reference}"]`);
 }
 
-/** The sms-callback-in nodes that a node can reach, as options. A chosen node stays, and is shown as gone if it is. */
+/**
+ * Returns the sms-callback-in nodes that a node can reach, as options. Includes the chosen node even if it no longer
+ * exists.
+ */
 function callbackOptions(node: EditorNode, chosen: string): { value: string; label: string }[] {
   const targets = RED.nodes.filterNodes({ type: 'sms-callback-in' });
   const options = targets

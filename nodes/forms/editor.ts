@@ -6,11 +6,11 @@ export interface PropertyDefinition {
   required?: boolean;
   /** Name of the property in Node-RED's message about a missing value. */
   label?: string;
-  /** Returns true or the reason. Node-RED takes a reason only from a function of two parameters. */
+  /** Returns true or the reason. Node-RED accepts a reason only from a function with two parameters. */
   validate?(this: EditorNode, value: unknown, options: object): true | string;
 }
 
-/** A credential of a form: `type` says whether Node-RED gives it back to the editor. */
+/** A credential of a form. `type` decides whether Node-RED sends the value back to the editor. */
 export interface CredentialDefinition extends Omit<PropertyDefinition, 'value' | 'type'> {
   type: 'text' | 'password';
 }
@@ -52,7 +52,7 @@ export interface EditorNode {
   readonly d?: boolean;
   readonly valid?: boolean;
   readonly _def: NodeDefinition;
-  /** Looks up a key. A key in the catalog of the node's own type needs no catalog name. */
+  /** Returns the text of a key. A key in the catalog of the node's own type needs no catalog name. */
   _(key: string, params?: TextParams): string;
   [property: string]: unknown;
 }
@@ -67,7 +67,7 @@ export interface TypedInputType {
   icon?: string;
   hasValue?: boolean;
   options?: { value: string; label: string }[];
-  /** Returns completions for a beginning. */
+  /** Returns completions for the typed text. */
   autoComplete?(written: string): Completion[];
 }
 
@@ -92,7 +92,7 @@ interface Flow {
 /** A tab of the sidebar. */
 interface SidebarTab {
   id: string;
-  /** Words on the tab, and its name in menus. */
+  /** Text on the tab, and its name in menus. */
   label: string;
   name: string;
   iconClass: string;
@@ -104,7 +104,7 @@ interface SidebarTab {
   action: string;
 }
 
-/** Nodes that the editor offers behind another node. */
+/** Nodes that the editor suggests after another node. */
 interface SuggestedFlow {
   nodes: { id: string; type: string; [property: string]: unknown }[];
   source: EditorNode;
@@ -132,14 +132,14 @@ interface Editor {
   view: {
     reveal(id: string): void;
     redrawStatus(node: EditorNode): void;
-    /** Shows nodes as a suggestion, which Tab or a click adds. Node-RED 4.1 and later. */
+    /** Suggests nodes. The user adds them with Tab or a click. Node-RED 4.1 and later. */
     setSuggestedFlow?(suggestion: SuggestedFlow): void;
   };
   events: {
     on(event: string, listener: (argument: EditorNode, how?: { source?: string }) => void): void;
     off(event: string, listener: (argument: EditorNode, how?: { source?: string }) => void): void;
   };
-  /** Messages from the runtime. Only newer versions of Node-RED report a reconnection. */
+  /** Events from the runtime. Only newer versions of Node-RED report a reconnection. */
   comms: {
     subscribe(topic: string, listener: (topic: string, data?: { text?: unknown }) => void): void;
     unsubscribe(topic: string, listener: () => void): void;
@@ -166,7 +166,7 @@ interface EditableListOptions {
   addItem(row: JQuery, index: number, data: EditableItem): void;
   removeItem(): void;
   sortItems(): void;
-  /** Words of the button that adds a row. */
+  /** Text of the button that adds a row. */
   addButton: string;
   removable: boolean;
   sortable: boolean;

@@ -1,7 +1,7 @@
 import type { EditorNode } from './editor';
 import { text } from './shared';
 
-/** A `button` that triggers a read, as the button of the core node *inject* triggers a message. */
+/** The button beside a node. It triggers a read, like the button of the core node *inject*. */
 export const readNowButton = {
   enabled(this: EditorNode): boolean {
     return !this.changed;

@@ -17,10 +17,10 @@ export interface Refusal {
   params?: Readonly<Record<string, string | number>>;
 }
 
-/** The result of a check: `undefined` if the value is right. */
+/** The result of a check. `undefined`: the value is valid. */
 export type Verdict = Refusal | undefined;
 
-/** Words of a form for errors whose own words fit only outside the form. */
+/** Catalog keys for errors whose usual text does not fit in a form. */
 const wordsOfForms: { readonly [Reason in SmsErrorReason]?: string } = {
   baseUrlMissing: 'sms-account.form.baseUrlMissing',
   baseUrlInvalid: 'sms-account.form.baseUrlInvalid',
@@ -35,7 +35,7 @@ const wordsOfForms: { readonly [Reason in SmsErrorReason]?: string } = {
   timeZoneUnknown: 'sms-account.form.timeZone',
 };
 
-/** Checks a number. A blank value is right, because it means a default or no limit. */
+/** Checks a number. A blank value is valid, because it means a default or no limit. */
 export function checkNumber(value: unknown, range: Range): Verdict {
   return isBlank(value) ? undefined : checkGivenNumber(value, range);
 }
@@ -63,7 +63,7 @@ export function checkBaseUrl(value: unknown, allowHttp: boolean): Verdict {
   return judge(value, (text) => parseBaseUrl(text, allowHttp));
 }
 
-/** The part of the address of a single call (§3, §4) that follows the base URL. */
+/** The path of a single call (§3, §4), which follows the base URL. */
 const call = /\/api\/\d\/sms\//;
 
 /** Finds the base URL in an address of a single call, or in an address without a scheme. */
@@ -73,7 +73,7 @@ export function mendBaseUrl(value: unknown): { key: string; url: string } | unde
   const address = hasScheme ? given : `https://${given}`;
   if (isEnv(given) || !URL.canParse(address)) return undefined;
   const { protocol, host, hostname, pathname } = new URL(address);
-  // A single word could be a host, so it needs a scheme.
+  // A single word could be a host name, so it is accepted only with a scheme.
   if (!hasScheme && !isLoopback(hostname) && !hostname.includes('.')) return undefined;
   const end = pathname.search(call);
   if (hasScheme && end < 0) return undefined;
@@ -82,19 +82,22 @@ export function mendBaseUrl(value: unknown): { key: string; url: string } | unde
   return { url, key: end < 0 ? 'sms-account.form.baseUrlScheme' : 'sms-account.form.baseUrlCall' };
 }
 
-/** Checks one of the two times of quiet hours. The field of the other time checks that one. */
+/** Checks one of the two times of quiet hours. The check of the other field reports errors of the other time. */
 export function checkQuietTime(setting: 'quietFrom' | 'quietTo', value: unknown, other: unknown): Verdict {
   const own = judge(value, (text) => parseTimeOfDay(setting, text));
   const isOtherKnown = !isEnv(other) && attempt(() => parseTimeOfDay(setting, other)) === undefined;
   return own ?? (isOtherKnown ? judge(value, (text) => parseQuietHours(text, other, 'UTC')) : undefined);
 }
 
-/** Checks that a text is a time. A time that is past or far ahead today can be right when a message comes. */
+/**
+ * Checks that a text is a time. Accepts times in the past and far ahead, because they can be valid when a message
+ * arrives.
+ */
 export function checkAt(value: unknown): Verdict {
   return judge(value, (text) => parseAt(text, 'UTC', Number.MAX_SAFE_INTEGER));
 }
 
-/** Finds a probable mistake in recipients that can be sent. */
+/** Returns advice if recipients are valid but probably contain a mistake. */
 export function adviseRecipients(value: string): Verdict {
   if (isEnv(value)) return undefined;
   const groups = value.split(/[,;\n]/).map((group) => group.trim().split(/\s+/));
@@ -155,17 +158,17 @@ function judgeBy(parse: (value: string) => unknown): (value: unknown) => Verdict
   return (value) => judge(value, parse);
 }
 
-/** As {@link judgeBy}, for values that the runtime leaves out if they are blank. */
+/** Like {@link judgeBy}, for values that the runtime ignores if they are blank. */
 function judgeGivenBy(parse: (value: string) => unknown): (value: unknown) => Verdict {
   return (value) => (isBlank(value) ? undefined : judge(value, parse));
 }
 
-/** Checks a value as the runtime does, unless an environment variable gives it at run time. */
+/** Checks a value as the runtime does. Accepts an environment variable, whose value is known only at run time. */
 function judge(value: unknown, parse: (value: string) => unknown): Verdict {
   return isEnv(value) ? undefined : attempt(() => parse(value as string));
 }
 
-/** Runs a check of the runtime. */
+/** Runs a check of the runtime and returns its error as a verdict. */
 export function attempt(parse: () => unknown): Verdict {
   try {
     parse();

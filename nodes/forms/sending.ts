@@ -19,12 +19,12 @@ import { checkTyped, fromFlow, tell, text, typeIn, valueIn } from './shared';
 
 export type Validate = (this: EditorNode, value: unknown, options: object) => true | string;
 
-/** The types of a TypedInput: names of Node-RED's own types, or types of this package. */
+/** The types of a TypedInput: names of Node-RED's types, or types of this package. */
 export type Types = readonly (string | TypedInputType)[];
 
 const { expire, priority } = limits['sms-send'];
 
-/** A `validate` for a property whose fixed value, of the type `fixedType`, can be checked before a message comes. */
+/** Creates a `validate` for a property. Only values of the type `fixedType` can be checked before a message arrives. */
 export function fixed(
   property: string,
   fixedType: string,
@@ -37,8 +37,8 @@ export function fixed(
 }
 
 /**
- * The `validate` functions of properties that sms-send and sms-ask have in common. Node-RED takes a text for the reason
- * only from a function of two parameters.
+ * The `validate` functions of properties that sms-send and sms-ask share. Node-RED accepts a reason only from a
+ * function with two parameters.
  */
 export const validate = {
   to: fixed('to', 'str', checkRecipients),
@@ -75,17 +75,17 @@ function checkBody(body: string, node: EditorNode): Verdict {
   });
 }
 
-/** A type that stands for a choice without a value, such as *no key*. */
+/** Creates a type for a choice without a value, such as *no key*. */
 export function choice(value: string, key: string, icon = 'fa fa-ban'): TypedInputType {
   return { value, label: text(key), icon, hasValue: false };
 }
 
-/** The type `template` for a field with one line. */
+/** Creates the type `template` for a field with one line. */
 export function templateWithValue(): TypedInputType {
   return { value: 'template', label: text('sms-send.type.template'), icon: 'fa fa-file-text-o' };
 }
 
-/** The type of a number with its unit. */
+/** Creates the type of a number with its unit. */
 export function unit(key: 'minutes' | 'hours'): TypedInputType {
   return { value: 'num', label: text(`sms-send.type.${key}`) };
 }
@@ -93,7 +93,7 @@ export function unit(key: 'minutes' | 'hours'): TypedInputType {
 const stringIcon = 'red/images/typedInput/az.svg';
 
 /**
- * Prepares the rows that sms-send and sms-ask have in common. Call it in `oneditprepare`, after `fillDefaults`.
+ * Prepares the rows that sms-send and sms-ask share. Call it in `oneditprepare`, after `fillDefaults`.
  *
  * @param ownTypes types of the TypedInputs that only this form has, by property
  */
@@ -104,7 +104,7 @@ export function prepareSending(node: EditorNode, ownTypes: Readonly<Record<strin
   const template = choice('template', 'sms-send.type.template', 'fa fa-file-text-o');
   const types: Record<string, Types> = {
     to: [message, 'str', ...elsewhere],
-    // A text can have several lines, which the one line of a TypedInput would lose: it has an area of its own.
+    // A text can have several lines, and the single line of a TypedInput would lose them. So it has a separate area.
     body: [message, template, written, ...elsewhere],
     from: ['str', ...fromFlow],
     messageId: [
@@ -157,7 +157,7 @@ export function field(property: string): JQuery {
   return $(`#node-input-${property}`);
 }
 
-/** Shows the rows, hints and warnings that belong to the choices. */
+/** Shows the rows, hints and warnings that match the user's choices. */
 function updateRows(node: EditorNode): void {
   $('#sms-to-hint').toggle(['msg', 'str'].includes(String(field('toType').val())));
   const advice = field('toType').val() === 'str' ? adviseRecipients(String(field('to').val())) : undefined;
@@ -170,19 +170,19 @@ function updateRows(node: EditorNode): void {
   $('#sms-uncertain-warning').toggle(field('retryUncertain').prop('checked'));
 }
 
-/** Whether a person writes the value of a type into the field: text or a number. */
+/** Whether the user types the value of a type into the field: text or a number. */
 function isWritten(type: string | TypedInputType): boolean {
   const name = typeof type === 'string' ? type : type.value;
   return name === 'num' || name === 'str';
 }
 
-/** The property that a new node most often needs if the property is not used by default. */
+/** The property name that a field usually needs when a user first chooses a flow message property. */
 const usualNames: Readonly<Record<string, string>> = { once: 'sms.messageId', replace: 'id', at: 'at' };
 
 /** The number that a field without a default offers when a user chooses a number. */
 const usualNumbers: Readonly<Record<string, string>> = { report: '24' };
 
-/** Keeps fixed values apart from names of properties: a user who changes the type back finds the former value. */
+/** Keeps fixed values and property names separate. A user who changes the type back gets the previous value. */
 function keepApart(node: EditorNode, property: string): void {
   const { defaults } = node._def;
   const isNameByDefault = defaults[`${property}Type`]?.value === 'msg';

@@ -12,7 +12,7 @@ export const fromFlow = ['msg', 'flow', 'global', 'env', 'jsonata'];
 /** The value of a configuration node property if *Add new* is chosen. */
 const toBeAdded = '_ADD_';
 
-/** Looks up a catalog key such as `sms-send.label.to`, whose first part names the catalog. */
+/** Returns the text of a catalog key such as `sms-send.label.to`, whose first part names the catalog. */
 export function text(key: string, params?: TextParams): string {
   return RED._(`${catalogs}${key.split('.')[0]}:${key}`, params);
 }
@@ -26,7 +26,7 @@ export function language(): string | undefined {
   }
 }
 
-/** Says that the proxy or the TLS settings of another node of the same login apply. */
+/** Explains that the proxy or the TLS settings of another node of the same login apply. */
 export function explainConnection({ name, settings }: NonNullable<StateReport['connection']>): string {
   const labels = settings.map((setting) => text(`sms-account.label.${setting}`));
   return text('sms-account.hint.otherConnection', { name, settings: labels.join(', ') });
@@ -34,7 +34,7 @@ export function explainConnection({ name, settings }: NonNullable<StateReport['c
 
 const mostNames = 5;
 
-/** Lists the first names, because there can be hundreds. */
+/** Lists only the first names, because there can be hundreds. */
 export function listNames(names: readonly string[]): string {
   return names.slice(0, mostNames).join(', ') + (names.length > mostNames ? ' …' : '');
 }
@@ -43,12 +43,12 @@ export function listNames(names: readonly string[]): string {
 export function tell(verdict: Verdict): true | string {
   if (verdict === undefined) return true;
   const { key, params = {} } = verdict;
-  // Errors name a property, and the form shows its label instead.
+  // Errors name a property. The form shows the property's label instead.
   const words = text(
     key,
     typeof params.field === 'string' ? { ...params, field: text(`sms-send.label.${params.field}`) } : params,
   );
-  // This sentence of a runtime error makes no sense in a form, before anything is sent.
+  // Removes the sentence that nothing was sent, because it makes no sense in a form.
   return words.replace(text('sms-account.form.nothingSent'), '').replace('  ', ' ').trim();
 }
 
@@ -108,7 +108,10 @@ function findField(form: JQuery, prefix: string, property: string): JQuery {
   return form.find(`#${prefix}-${property}, [data-sms-property="${property}"]`);
 }
 
-/** Whether `other` runs if `node` runs: neither `other` nor its flow is disabled, unless both are in that flow. */
+/**
+ * Whether `other` runs if `node` runs. It runs unless it or its flow is disabled. If both are in the same flow, that
+ * flow does not count.
+ */
 export function runsBeside(node: EditorNode, other: EditorNode): boolean {
   return !other.d && (other.z === node.z || !RED.nodes.workspace(other.z)?.disabled);
 }
@@ -120,7 +123,7 @@ export function isUsedBy(type: string, accounts: readonly string[]): boolean {
     .some(({ account, d, z }) => accounts.includes(String(account)) && !d && !RED.nodes.workspace(z)?.disabled);
 }
 
-/** An `onadd` that chooses the account of a new node if there is only one. */
+/** An `onadd` that selects the account of a new node if there is only one. */
 export function chooseOnlyAccount(this: EditorNode): void {
   const accounts: EditorNode[] = [];
   RED.nodes.eachConfig((candidate) => {
@@ -131,7 +134,7 @@ export function chooseOnlyAccount(this: EditorNode): void {
   if (only && accounts.length === 1 && isBlank(this.account)) this.account = only.id;
 }
 
-/** Fills in defaults for properties that a hand-written flow lacks. Call it first in `oneditprepare`. */
+/** Sets defaults for properties that a manually written flow lacks. Call it first in `oneditprepare`. */
 export function fillDefaults(node: EditorNode): void {
   for (const [property, { type }] of Object.entries(node._def.defaults)) {
     const value = defaultOf(node, property);
@@ -143,13 +146,13 @@ export function fillDefaults(node: EditorNode): void {
 }
 
 /**
- * Completes an open form: names its fields for screen readers, explains wrong values below their fields, adds units of
- * numbers, and unfolds groups with wrong or changed values. Call it last in `oneditprepare`.
+ * Completes an open form: names its fields for screen readers, explains invalid values below their fields, adds the
+ * units of numbers, and expands groups with invalid or changed values. Call it last in `oneditprepare`.
  */
 export function prepare(node: EditorNode): void {
   const prefix = prefixOf(node);
   const form = $(`#${prefix}-name`).closest('.sms-form');
-  // The language lets the browser break Japanese lines between words.
+  // With the language, the browser can break Japanese lines between words.
   form.attr({ 'data-sms-node': node.id, 'data-sms-prefix': prefix, lang: language() });
   const { defaults, credentials = {} } = node._def;
   const checks = [...Object.entries(defaults), ...Object.entries(credentials)].flatMap(([property, definition]) => {
@@ -174,7 +177,7 @@ export function prepare(node: EditorNode): void {
   }
 }
 
-/** Links a field with its label, hints and complaint. Returns a function that updates the complaint. */
+/** Links a field with its label, its hints and its error message. Returns a function that updates the error message. */
 function prepareField(
   node: EditorNode,
   form: JQuery,
@@ -188,7 +191,7 @@ function prepareField(
   if (visible[0] !== input[0]) {
     label.attr('id', `${id}-label`).on('click', () => input.typedInput('focus'));
     visible.attr('aria-labelledby', `${id}-label`);
-    // The button that chooses the type names the field too, because it can be all that the field shows.
+    // The button that chooses the type gets the field's name too, because the field can consist of this button alone.
     const chooser = input.next('.red-ui-typedInput-container').find('.red-ui-typedInput-type-select');
     chooser.attr({ id: `${id}-chooser`, 'aria-labelledby': `${id}-label ${id}-chooser` });
     // The TypedInput itself updates its value only on key events.
@@ -206,7 +209,7 @@ function prepareField(
     if (element.id === '') element.id = `${id}-about-${index}`;
   }
   return () => {
-    // A blank number means the default, but a blank name has no meaning.
+    // A blank number means the default, but a blank property name has no meaning.
     if (byDefault !== undefined && visible[0] !== input[0]) {
       visible.attr('placeholder', fromFlow.includes(typeIn(node, property)) ? '' : byDefault);
     }
@@ -214,7 +217,7 @@ function prepareField(
     const wrong = reason !== '';
     if (line.text() !== reason) line.text(reason);
     line.toggle(wrong);
-    // A wrong row stays visible even if its choice is hidden, because the node refuses its value anyway.
+    // An invalid row stays visible even if its choice is hidden, because the node refuses its value anyway.
     input.closest('.form-row').toggleClass('sms-wrong', wrong);
     const about = [...(wrong ? line : []), ...field.children('.sms-unit, .sms-hint').filter(isShown)].map(
       ({ id }) => id,
@@ -246,7 +249,7 @@ function prepareUnits(form: JQuery): void {
     for (const element of form.find('.sms-unit')) {
       const number = $(element).prev('input');
       const given = String(number.val() || number.attr('placeholder'));
-      // Unknown numbers take the plural.
+      // Unknown numbers use the plural.
       const count = given.trim() === '' || Number.isNaN(Number(given)) ? 5 : Number(given);
       $(element).text(text(`sms-account.unit.${element.dataset.smsUnit}`, { count }));
     }
@@ -255,7 +258,7 @@ function prepareUnits(form: JQuery): void {
   update();
 }
 
-/** Makes the buttons beside a configuration node reachable by keyboard, and names them: they are only links. */
+/** Makes the buttons beside a configuration node reachable by keyboard, and names them, because they are only links. */
 function prepareButtons(form: JQuery): void {
   const buttons = form.find('a.red-ui-button[id*="-btn-"]');
   for (const element of buttons) {
@@ -286,7 +289,7 @@ export function prepareAcknowledge(): void {
 /**
  * Prepares the choice between an interval and the input, which is saved as an interval of 0.
  *
- * @param offeredSeconds interval that a user gets by choosing *at an interval of*
+ * @param offeredSeconds interval that the form offers when a user chooses *at an interval of*
  */
 export function prepareTrigger({ byDefault }: Setting, offeredSeconds: number): void {
   const interval = $('#node-input-interval');
@@ -306,7 +309,7 @@ export function prepareTrigger({ byDefault }: Setting, offeredSeconds: number): 
   update();
 }
 
-/** Returns the element that takes the keyboard focus: of a TypedInput, its inner input. */
+/** Returns the element that gets the keyboard focus. For a TypedInput, this is its inner input. */
 function focusTarget(input: JQuery): JQuery {
   const typedInput = input.next('.red-ui-typedInput-container').find('.red-ui-typedInput-input');
   return typedInput.length > 0 ? typedInput : input;

@@ -31,29 +31,29 @@ import { translateError } from './texts';
 /** Maximum and default number of entries in one answer. */
 const maxEntries = 200;
 
-/** Maximum number of numbers in one request. */
+/** Maximum number of phone numbers in one request. */
 const maxNumbers = 10_000;
 
 const entryStates: readonly EntryState[] = ['kept', 'uncertain', 'unhandled'];
 const entryActions: readonly EntryAction[] = ['send', 'markSent', 'deliver', 'discard'];
 const consentChanges: readonly ConsentChange[] = ['out', 'in'];
 
-/** An account node whose configuration can be used. */
+/** An account node with a valid configuration. */
 type UsableNode = AccountNode & { membership: Membership };
 
 /** The deployed account nodes, in the order of the flows. */
 export type RunningNodes = Pick<AccountNodes, 'get' | 'values'>;
 
-/** Accepts JSON only, because a page of another site cannot make a browser post JSON. */
+/** Accepts only JSON, because a page of another site cannot make a browser post JSON. */
 export const json: RequestHandler = (request, response, next) => {
   if (request.is('json')) next();
   else response.status(415).type('text').send('Send JSON.');
 };
 
-/** Serves the state of the accounts and their entries, and the actions on entries. */
+/** Serves the state of the accounts and their entries, and lets users act on entries. */
 export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   const mayRead = RED.auth.needsPermission('sms-account.read');
-  // Entries show private bodies.
+  // Reading entries needs this permission too, because entries show private bodies.
   const mayWrite = RED.auth.needsPermission('sms-account.write');
   const { httpAdmin } = RED;
 
@@ -155,7 +155,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     }),
   );
 
-  /** Answers 503 while the store is being opened. */
+  /** Creates a handler for entries. Answers 503 while the store is being opened. */
   function answerOfEntries(handle: Handle): RequestHandler {
     return answer(async (node, request, response) => {
       if (node.hasStarted && node.membership.knowsEntries()) return handle(node, request, response);
@@ -179,7 +179,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     };
   }
 
-  /** Answers for all accounts. */
+  /** Creates a handler that answers for all accounts. */
   function answerOfAll(write: (response: Response) => void): RequestHandler {
     return (_request, response) =>
       orFail(response, async () => {
@@ -188,7 +188,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
       });
   }
 
-  /** Answers 503 if `write` fails: Express does not catch rejections, and an unhandled one ends Node-RED. */
+  /** Answers 503 if `write` fails. Express does not catch rejections, and an unhandled rejection would end Node-RED. */
   async function orFail(response: Response, write: () => Promise<void>): Promise<void> {
     try {
       await write();
@@ -199,7 +199,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   }
 }
 
-/** Resolves with an HTTP status or a JSON body, or with undefined after it has answered. Can reject. */
+/** Resolves with an HTTP status or a JSON body, or with undefined if it has answered itself. Can reject. */
 type Handle = (node: UsableNode, request: Request, response: Response) => Promise<number | object | undefined>;
 
 /** Updates the counts that are read from the store. Never rejects. */
@@ -211,7 +211,7 @@ function isUsable(node: AccountNode): node is UsableNode {
   return !(node.membership instanceof SmsError);
 }
 
-/** An account with all its nodes. The first node represents the account. */
+/** An account with all its nodes. The first node stands for the account. */
 interface FoundAccount {
   node: AccountNode;
   ids: string[];
@@ -222,7 +222,7 @@ interface FoundAccount {
 function findAccounts(nodes: RunningNodes): FoundAccount[] {
   const found = new Map<string, FoundAccount>();
   for (const node of nodes.values()) {
-    // An unusable node is an account of its own.
+    // A node with an invalid configuration counts as a separate account.
     const key = isUsable(node) ? `key ${node.membership.key}` : `node ${node.id}`;
     const account = found.get(key) ?? { node, ids: [], names: [], optOut: false };
     account.ids.push(node.id);
@@ -233,7 +233,7 @@ function findAccounts(nodes: RunningNodes): FoundAccount[] {
   return [...found.values()];
 }
 
-/** An environment variable can make the name a number. */
+/** Returns the name as text, because an environment variable can make it a number. */
 function nameOf({ name = '' }: AccountNode): string {
   return String(name);
 }
@@ -260,7 +260,7 @@ function withoutCache(response: Response): Response {
 
 const formatting = /[()./\s+-]/g;
 
-/** Answers a page of opted-out numbers as JSON, or the whole list as CSV if the request accepts it. */
+/** Answers with a page of opted-out numbers as JSON, or with the whole list as CSV if the request accepts CSV. */
 async function readOptOuts(membership: Membership, request: Request, response: Response): Promise<object | undefined> {
   const { search, next } = Object(request.query) as Record<string, unknown>;
   const part = typeof search === 'string' ? search.replace(formatting, '') : '';
@@ -289,7 +289,10 @@ async function changeOptOuts(membership: Membership, body: unknown): Promise<num
   return { changed: await membership.changeOptOuts(numbers, change) };
 }
 
-/** Refuses other numbers, because a sign or a decimal point would count as formatting. */
+/**
+ * Whether a value is text or a whole number. Other numbers are refused, because their sign or decimal point would count
+ * as formatting.
+ */
 function isNumberLike(one: unknown): boolean {
   return typeof one === 'string' || (Number.isInteger(one) && Number(one) > 0);
 }
@@ -303,7 +306,7 @@ function formatAccount(RED: NodeAPI, nodes: RunningNodes, { node, ids, names, op
   if (!isUsable(node)) return { ids, name, names, error: formatError(RED, node.membership) };
   const { membership } = node;
   const state = membership.state();
-  // The card stands for all nodes of the account.
+  // The sidebar shows one card for all nodes of the account.
   const [connection] = ids.flatMap((id) => {
     const one = nodes.get(id);
     return (one && isUsable(one) && formatConnection(nodes, one)) || [];
@@ -332,7 +335,7 @@ function formatNode(RED: NodeAPI, nodes: RunningNodes, node: UsableNode): StateR
   return { ...formatState(RED, node.membership.state()), ...(connection && { connection }) };
 }
 
-/** The settings of a node that do not apply, because another node of the account was deployed first. */
+/** Returns the settings of a node that do not apply, because another node of the account was deployed first. */
 function formatConnection(nodes: RunningNodes, { membership }: UsableNode): StateReport['connection'] {
   const { connection } = membership;
   const first = connection && nodes.get(connection.id);
@@ -387,7 +390,7 @@ function formatError(RED: NodeAPI, error: unknown): ErrorReport {
   return { code, message };
 }
 
-/** Formats a time as ISO 8601. JSON leaves out undefined. */
+/** Formats a time as ISO 8601. Returns undefined, which JSON omits, if there is no time. */
 function formatTime(ms: number): string;
 function formatTime(ms: number | undefined): string | undefined;
 function formatTime(ms: number | undefined): string | undefined {

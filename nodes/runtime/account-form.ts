@@ -17,7 +17,7 @@ import { translateError } from './texts';
 const credentialFields = ['apiKey', 'userId', 'password'] as const;
 const formFields = ['id', ...connectionFields, ...credentialFields] as const;
 
-/** Connection settings from the form of an account, as text. */
+/** Connection settings in the form of an account, as text. */
 type ConnectionForm = { [Field in (typeof formFields)[number]]?: string };
 
 /** A deployed node, started or not. */
@@ -25,7 +25,7 @@ type DeployedNode = Parameters<Parameters<NodeAPI['nodes']['eachNode']>[0]>[0];
 
 type SavedAccount = DeployedNode & { baseUrl?: unknown };
 
-/** Serves the admin routes for the form of an account, which use the values in the form. */
+/** Serves the admin routes that use the current values in the form of an account. */
 export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
   const mayWrite = RED.auth.needsPermission('sms-account.write');
 
@@ -51,7 +51,7 @@ export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
           report.others.push(id);
           continue;
         }
-        // A node that uses the settings of another does not decide about them.
+        // A node that uses the connection settings of another node does not determine them.
         const differs = membership.connection ? [] : findDiffering(settings, connection);
         report.same.push({ id, name: String(name), differs });
       }
@@ -62,12 +62,12 @@ export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
   });
 }
 
-/** Names the connection settings in which two account nodes differ. */
+/** Returns the connection settings in which two account nodes differ. */
 function findDiffering(form: AccountConnection, other: AccountConnection = {}): ('proxy' | 'tls')[] {
   return (['proxy', 'tls'] as const).filter((name) => !isDeepStrictEqual(form[name], other[name]));
 }
 
-/** Reads one entry of the feed, which marks nothing as read, and returns the account details. */
+/** Reads one entry of the feed and returns the account details. This marks nothing as read. */
 async function testConnection(settings: ConnectionSettings) {
   const connections = createConnections(settings);
   try {
@@ -78,7 +78,7 @@ async function testConnection(settings: ConnectionSettings) {
   }
 }
 
-/** Reads the request body. A value that a form field cannot have counts as blank. */
+/** Reads the request body. A value that a form field cannot contain counts as blank. */
 function parseForm(body: unknown): ConnectionForm {
   const form: ConnectionForm = {};
   const given = Object(body) as Record<string, unknown>;
@@ -91,7 +91,7 @@ function parseForm(body: unknown): ConnectionForm {
 
 /** @throws SmsError `SMS_CONFIG` */
 function readForm(RED: NodeAPI, form: ConnectionForm): ConnectionSettings {
-  // Only the credentials of account nodes can be used.
+  // Uses saved credentials only of account nodes.
   const saved = findNode(RED, ({ id, type }) => id === form.id && type === 'sms-account');
   const config: ConnectionConfig = {};
   for (const name of connectionFields) {
@@ -107,9 +107,10 @@ function readForm(RED: NodeAPI, form: ConnectionForm): ConnectionSettings {
 }
 
 /**
- * Returns the credentials of the form, and the saved credential for each one that the form does not have.
+ * Returns the credentials of the form. Uses the saved credential for each one that the form lacks.
  *
- * @throws SmsError `SMS_CONFIG` if a needed credential was saved for another address, because editors must not be able to read it
+ * @throws SmsError `SMS_CONFIG` if a needed credential was saved for another address. Otherwise, an editor user could
+ * send the credential to an address of their choice.
  */
 function chooseCredentials(
   RED: NodeAPI,
@@ -127,7 +128,7 @@ function chooseCredentials(
     const isSaved = given === undefined || given === savedPassword;
     const value = resolveVariable(RED, isSaved ? known[field] : given, saved?.id);
     if (isBlank(value)) continue;
-    // An invalid address has an error of its own.
+    // An invalid address causes another error later.
     if (isSaved && isElsewhere && origin !== undefined && needed.includes(field)) {
       throw new SmsError('credentialElsewhere', { field, params: { field } });
     }
@@ -147,17 +148,18 @@ interface Declaration {
   name: string;
   type?: string;
   value?: unknown;
-  /** Of the subflow. */
+  /** Id of the subflow. */
   id: string;
 }
 
-/** Types that can be evaluated without a flow message, synchronously. */
+/** Types that can be evaluated synchronously and without a flow message. */
 const knownTypes = ['str', 'num', 'bool', 'json', 'env', 'cred'];
 
 /**
- * Replaces `${NAME}` by the value of the variable, as Node-RED does for deployed nodes. A variable without a value stays.
+ * Replaces `${NAME}` by the value of the variable, as Node-RED does for deployed nodes. If the variable has no value,
+ * `${NAME}` stays.
  *
- * @param id id of the deployed account. An account in a subflow gets the defaults of the subflow.
+ * @param id id of the deployed account; for an account in a subflow, the defaults of the subflow apply
  */
 function resolveVariable(RED: NodeAPI, value: unknown, id: string | undefined): unknown {
   if (typeof value !== 'string' || !isEnv(value)) return value;
@@ -167,7 +169,7 @@ function resolveVariable(RED: NodeAPI, value: unknown, id: string | undefined): 
   return isBlank(found) ? value : found;
 }
 
-/** Explains a missing variable by its subflow, if the subflow declares it. */
+/** If a subflow declares a missing variable, returns an error that explains this. */
 function explainMissing(RED: NodeAPI, error: unknown, id: string | undefined): unknown {
   if (!id || !isSmsError(error) || error.reason !== 'variableMissing') return error;
   const { variable = '' } = error.params;
@@ -180,7 +182,7 @@ function evaluateDeclared(RED: NodeAPI, { id, name, type = 'str', value }: Decla
   return isBlank(given) || !knownTypes.includes(type) ? undefined : evaluate(RED, String(given), type);
 }
 
-/** Returns `undefined` if the evaluation fails. */
+/** Evaluates a value. Returns `undefined` if the evaluation fails. */
 function evaluate(RED: NodeAPI, value: string, type: string, node: Node | null = null): unknown {
   try {
     return RED.util.evaluateNodeProperty(value, type, node ?? findGlobalNode(RED) ?? ({} as never), {});
@@ -197,7 +199,7 @@ function findDeclaration(RED: NodeAPI, id: string, name: unknown): Declaration |
   return subflow && found && { ...found, id: subflow.id };
 }
 
-/** Returns the node with the global environment variables, for an account that is not deployed yet. */
+/** Returns the node that holds the global environment variables, for an account that is not deployed yet. */
 function findGlobalNode(RED: NodeAPI): Node | null {
   const found = findNode(RED, ({ type }) => type === 'global-config');
   return found ? RED.nodes.getNode(found.id) : null;

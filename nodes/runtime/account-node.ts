@@ -4,16 +4,16 @@ import { changedTopic } from './account-report';
 import type { AccountCredentials } from './account-settings';
 import { Flows } from './flows';
 
-/** Settings of which those of the first deployed node of a login apply. */
+/** Settings that the first deployed node of a login decides. */
 export type AccountConnection = Partial<Pick<AccountSettings, 'proxy' | 'tls'>>;
 
 /** An `sms-account` node as the other nodes see it. */
 export interface AccountNode extends Node<AccountCredentials> {
   /** Membership in the account, or the reason why the node cannot be used. */
   membership: Membership | SmsError;
-  /** Absent if the configuration cannot be used. */
+  /** Absent if the configuration is invalid. */
   connection?: AccountConnection;
-  /** Whether the flows have started with this node, so that all its nodes are attached. */
+  /** Whether the flows have started with this node, so that all nodes that use it are attached. */
   hasStarted: boolean;
   /** Whether *Opt-out* is set. It then applies to all nodes of the account. */
   optOut: boolean;
@@ -21,7 +21,7 @@ export interface AccountNode extends Node<AccountCredentials> {
   maxLength: number | undefined;
   /** IANA name, for times without a zone. */
   timeZone: string;
-  /** Work that nodes of the account finish before it closes. */
+  /** Tasks of the account's nodes that must finish before the account node closes. */
   awaited: Set<Promise<void>>;
 }
 
@@ -29,7 +29,7 @@ export interface AccountNode extends Node<AccountCredentials> {
 export type UsableAccount = AccountNode & { membership: Membership };
 
 /**
- * Finds the account of a node.
+ * Returns the account node that a node uses.
  *
  * @throws SmsError `SMS_CONFIG` if none is chosen or its configuration is invalid
  */
@@ -67,8 +67,8 @@ export class AccountNodes {
   }
 
   /**
-   * Removes a closed node. If it is back when the flows have started, it has its place again: Node-RED itself does not
-   * say of a node in a subflow whether it was removed.
+   * Removes a closed node. If it is deployed again when the flows have started, it keeps its position. This check is
+   * necessary because Node-RED does not say whether a node in a subflow was removed.
    */
   leave(node: AccountNode): void {
     if (this.#places.get(node.id) === node) this.#places.set(node.id, undefined);
@@ -81,8 +81,8 @@ const gatherMs = 100;
 const pauseMs = 1_000;
 
 /**
- * Tells the editors at most once a second that an account has changed. The event has no content, because every user with
- * access to badges receives it. The sidebar reads the details with its own permission.
+ * Notifies the editors at most once a second that an account has changed. The event has no content, because every user
+ * who can see badges receives it. The sidebar reads the details with a separate permission.
  */
 export class AccountNews {
   readonly #RED: Pick<NodeAPI, 'comms'>;
@@ -95,7 +95,7 @@ export class AccountNews {
     this.#clock = clock;
   }
 
-  /** Notes that an account might have changed. Costs nothing while an event is already due. */
+  /** Records that an account might have changed. Returns immediately if an event is already due. */
   readonly changed = (): void => {
     if (this.#isDue) return;
     this.#isDue = true;

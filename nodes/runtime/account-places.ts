@@ -7,31 +7,31 @@ import type { NodeStores } from './account-settings';
 import { startWithFlows } from './failures';
 import { translate, translateError } from './texts';
 
-/** Format of a lasting place in the file. A former place also has the id of its import. */
+/** Format of a persistent place in the file. A former place also has the id of its import. */
 const placePattern = /^[0-9a-f]{32} (disk|redis [0-9a-f]{64})( import [0-9a-f-]{36})?$/;
 
-/** Ends the name of a place in memory. */
+/** End of the name of a place in memory. */
 const inMemory = ' memory';
 
-/** Stands between a former place and the id of its import. */
+/** Separates a former place from the id of its import. */
 const importing = ' import ';
 const placeOf = (noted: string) => noted.split(importing)[0] ?? '';
 
 /**
- * Remembers the places in which account nodes had their data: each is a login and a store (the key of the login, and
- * {@link NodeStores.place}). With a file, it remembers them across restarts.
+ * Remembers the places where account nodes kept their data. A place is a login and a store: the key of the login, and
+ * {@link NodeStores.place}. A file keeps the places across restarts.
  */
 export class AccountPlaces {
-  /** By node, the present place last. */
+  /** Places by node. The current place is the last. */
   readonly #places = new Map<string, readonly string[]>();
-  /** Stores by place, because the node might not have the URL of its former Redis server any longer. */
+  /** Stores by place, because the node might no longer have the URL of its former Redis server. */
   readonly #stores = new Map<string, StoreChoice>();
 
   /**
-   * Notes the present place of a node. Returns its former places that were not imported, in the order in which it left them,
-   * each with the id of its import.
+   * Records the current place of a node. Returns its former places that were not imported, with the ids of their
+   * imports, in the order in which the node left them.
    *
-   * @param file where places are noted across restarts
+   * @param file file that keeps the places across restarts
    */
   enter(node: string, place: string, file: string | undefined): string[] {
     const former = this.#of(node, file)
@@ -41,7 +41,7 @@ export class AccountPlaces {
     return former;
   }
 
-  /** A former place of a node is imported, or is not to be imported. */
+  /** Removes a former place that was imported or will not be imported. */
   settle(node: string, former: string, file: string | undefined): void {
     const places = this.#of(node, file);
     const left = places.filter((place) => place !== former);
@@ -56,7 +56,10 @@ export class AccountPlaces {
     return this.#stores.get(place);
   }
 
-  /** The file might not have been readable for a moment, so its places come before those known here. */
+  /**
+   * Returns the places of a node. The file might have been unreadable for a moment, so its places precede those in
+   * memory.
+   */
   #of(node: string, file: string | undefined): string[] {
     const known = this.#places.get(node) ?? [];
     return [
@@ -78,8 +81,8 @@ export interface Importing extends NodeStores, StoreChoice {
 }
 
 /**
- * Has an account node import the data of its former logins and stores. Whether other nodes use these is known when the flows
- * have started. Returns how to stop waiting for that.
+ * Imports the data of a node's former logins and stores. Waits until the flows have started, to know whether other
+ * nodes use these places. Returns a function that ends this wait.
  */
 export function importFromFormerPlaces(
   RED: NodeAPI,
@@ -127,14 +130,14 @@ function read(file: string | undefined): Record<string, string[]> | undefined {
       Array.isArray(places) && places.every((place) => typeof place === 'string' && placePattern.test(place));
     return Object.fromEntries(Object.entries(noted).filter((entry): entry is [string, string[]] => isPlaces(entry[1])));
   } catch (error) {
-    // A damaged file only costs the way to data in former places.
+    // A damaged file only loses the former places.
     return error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT' ? {} : undefined;
   }
 }
 
 function write(file: string, nodeId: string, places: readonly string[]): void {
   const noted = read(file);
-  // A write would lose the places of the other nodes.
+  // If the file could not be read, writing it would lose the places of the other nodes.
   if (!noted) return;
   const lasting = places.filter((place) => !placeOf(place).endsWith(inMemory));
   if (String(noted[nodeId] ?? []) === String(lasting)) return;
@@ -143,6 +146,6 @@ function write(file: string, nodeId: string, places: readonly string[]): void {
     writeFileSync(`${file}.new`, JSON.stringify({ ...noted, [nodeId]: lasting }), { mode: 0o600 });
     renameSync(`${file}.new`, file);
   } catch {
-    // The store beside it is on the same disk, and reports the failure.
+    // Ignored: the store is on the same disk and reports the failure.
   }
 }

@@ -10,7 +10,7 @@ export interface AccountsReport {
 
 /** A deployed account. Nodes that count as one account appear once. */
 export interface RunningAccount {
-  /** Ids of its nodes. The first node represents the account. */
+  /** Ids of its nodes. The first node stands for the account. */
   ids: string[];
   name: string;
   /** Names of its nodes, in the same order. */
@@ -20,9 +20,9 @@ export interface RunningAccount {
   error?: ErrorReport;
   /** Counts since midnight, or since the start of the process. */
   today?: CountsReport;
-  /** Start of the process, if it was after midnight. */
+  /** Start of the process, if it started after midnight. */
   todaySince?: string | undefined;
-  /** Messages of failing polls. */
+  /** Error messages of failing polls. */
   failures?: { [Kind in PollReport['kind']]?: string };
   /** Whether *Opt-out* is set. */
   optOut?: boolean;
@@ -46,12 +46,12 @@ export interface StateReport {
     uncertain: number;
     awaitingReply: number;
     awaitingReport: number;
-    /** Why stored messages do not leave, during an outage. */
+    /** Reason why stored messages are not sent during an outage. */
     failing?: ErrorReport & { since: string; nextTryAt?: string | undefined };
   };
   consent: { optedOut: number };
   store: { kind: string; ok: boolean; error?: ErrorReport; former?: { kind: string; error: ErrorReport } };
-  /** Another node of the same login whose settings apply in place of those of this node. */
+  /** Another node of the same login whose settings apply instead of this node's. */
   connection?: { name: string; settings: ConnectionSetting[] };
   counts: CountsReport;
 }
@@ -65,7 +65,7 @@ export interface PollReport {
 
 export type CountsReport = Record<CountName, number>;
 
-/** In the order of the sidebar. */
+/** Names of the counts, in the order of the sidebar. */
 export const countNames = [
   'sent',
   'received',
@@ -88,7 +88,7 @@ export const countNames = [
 
 type CountName = (typeof countNames)[number];
 
-/** Settings of which only one node of a login can decide. */
+/** A setting that only one node of a login can decide. */
 export type ConnectionSetting = 'proxy' | 'tls';
 
 /** State of an entry. */
@@ -115,12 +115,12 @@ export interface DecidedReport {
 /** A page of opted-out numbers, the latest first. */
 export interface OptOutsReport {
   optouts: { msisdn: string; at: string; via: 'message' | 'person' }[];
-  /** Number of all, or of all that match the search. */
+  /** Number of all opted-out numbers, or of those that match the search. */
   total: number;
   next?: string;
 }
 
-/** The number of changed numbers. */
+/** Number of changed entries of the list. */
 export interface OptOutChangedReport {
   changed: number;
 }
@@ -130,15 +130,15 @@ export interface EntryReport {
   id: string;
   state: EntryStateName;
   at: string;
-  /** Earliest time at which it can leave. */
+  /** Earliest time at which it can be sent. */
   dueAt?: string | undefined;
-  /** Time at which it left, while its outcome is unknown. */
+  /** Time at which it was sent, while its outcome is unknown. */
   leftAt?: string | undefined;
   node: string;
   to?: readonly string[];
   from?: string;
   body: string;
-  /** Key of `replace`. */
+  /** Value of `replace`. */
   key?: string | undefined;
   error?: ErrorReport;
 }
@@ -146,11 +146,14 @@ export interface EntryReport {
 /** Topic under which the runtime tells editors about changes. */
 export const changedTopic = 'sms-account/changed';
 
-/** Answer of `POST sms-account/same`: other deployed account nodes with the login of a form, and those with another login. */
+/**
+ * Answer of `POST sms-account/same`: the other deployed account nodes with the login of a form, and those with another
+ * login.
+ */
 export interface SameLoginReport {
   same: { id: string; name: string; differs?: ConnectionSetting[] }[];
   others: string[];
 }
 
-/** Node-RED shows this value in a form instead of a saved password. */
+/** Node-RED puts this value into a form instead of a saved password. */
 export const savedPassword = '__PWRD__';

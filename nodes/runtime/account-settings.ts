@@ -38,11 +38,14 @@ export type AccountConfig = NodeDef & { [Name in Field]?: unknown };
 
 /** The store of an account node, and its former stores. */
 export interface NodeStores {
-  /** Name of the present store: `memory`, `disk` or `redis DIGEST`. User and password are not part of it, because they can change. */
+  /**
+   * Name of the current store: `memory`, `disk` or `redis DIGEST`. The digest omits user and password, because they can
+   * change.
+   */
   place: string;
   /** Returns the store with a name, or `undefined` if its Redis URL is no longer known. */
   storeAt(place: string): StoreChoice | undefined;
-  /** File in which account nodes note their places. Absent without a user directory. */
+  /** File in which account nodes record their places. Absent if Node-RED has no user directory. */
   placesFile?: string;
 }
 
@@ -98,18 +101,21 @@ export function parseConnection(
 /** Settings of Node-RED (`settings.js`) for requests of all nodes. */
 interface RequestSettings {
   proxyOptions?: ProxyRules;
-  /** In ms. */
+  /** Timeout in ms. */
   httpRequestTimeout?: unknown;
 }
 
-/** If `timeout` is blank, `httpRequestTimeout` of `settings.js` applies, as in the core node *http request*. */
+/**
+ * Returns the range of `timeout`. If `timeout` is blank, `httpRequestTimeout` of `settings.js` applies, as in the core
+ * node *http request*.
+ */
 function timeoutRange(RED: NodeAPI): Setting {
   const { timeout } = limits['sms-account'];
   const seconds = Number((RED.settings as RequestSettings).httpRequestTimeout) / 1_000;
   return isInRange(seconds, timeout) ? { ...timeout, byDefault: seconds } : timeout;
 }
 
-/** Only the credentials of the chosen sign-in are required. */
+/** Reads the credentials. Only those of the chosen sign-in method are required. */
 function parseLogin(type: unknown, credentials: AccountCredentials): Authentication {
   const authType = parseChoice('authType', type, ['bearer', 'basic', 'form']);
   const textOf = (name: keyof AccountCredentials) => parseText(name, credentials[name]);
@@ -218,14 +224,14 @@ function parseStore(
   };
 }
 
-/** Reads the URL of a Redis server, and the name of the store. */
+/** Reads the URL of a Redis server, and derives the name of the store. */
 function parseRedis(redisUrl: unknown): { url: string; place: string } {
   const url = parseText('redisUrl', redisUrl)?.trim() ?? '';
   const { host, port, db } = parseRedisUrl(url);
   return { url, place: `redis ${digest(JSON.stringify([host, port, db]))}` };
 }
 
-/** Reads the URL of a Redis server that is not the present store. */
+/** Reads the URL of a Redis server that is not the current store. */
 function findRedis(redisUrl: unknown): ReturnType<typeof parseRedis> | undefined {
   try {
     return parseRedis(redisUrl);

@@ -6,7 +6,7 @@ import { formatMinute, nextMinute } from './minutes';
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 
-/** Reasons with a badge of their own, because the badge of their code would send people looking in the wrong place. */
+/** Errors with a separate badge, because the badge of their code would suggest a wrong cause. */
 const ownBadges: { [Reason in SmsErrorReason]?: BadgeKey } = {
   callbackPathTaken: 'status.pathTaken',
   certificateUntrusted: 'status.certificateUntrusted',
@@ -19,7 +19,7 @@ const ownBadges: { [Reason in SmsErrorReason]?: BadgeKey } = {
   proxyRefused: 'status.proxyRefused',
 };
 
-/** The badges of all nodes, in English: the editor translates them. */
+/** The badges of all nodes, in English. The editor translates them. */
 export const badges = {
   error: (error: unknown): NodeStatus => {
     const { code, reason, params } = asSmsError(error);
@@ -38,21 +38,21 @@ export const badges = {
     return n === 0 ? badges.error(error) : badge(['red', 'ring'], 'status.outage', { error: text, n });
   },
   connecting: () => badge(['yellow', 'ring'], 'status.connecting'),
-  /** @param path where the service calls a node */
+  /** @param path path at which the service calls the node */
   at: (path: string): NodeStatus => ({ fill: 'green', shape: 'dot', text: path }),
   listening: () => badge(['green', 'dot'], 'status.listening'),
   waiting: (seconds: number) => badge(['green', 'ring'], 'status.waiting', { seconds }),
   paused: (n: number) => badge(['blue', 'ring'], 'status.paused', { n }),
   sending: (n: number) => badge(['blue', 'dot'], 'status.sending', { n }),
   waitingMessages: (n: number) => badge(['blue', 'ring'], 'status.waitingMessages', { n }),
-  /** @param next when the first of them can leave, in ms since 1970; shown by the clock of the server */
+  /** @param next when the first of them can be sent, in ms since 1970; shown by the clock of the server */
   waitingUntil: (n: number, next: number) =>
     badge(['blue', 'ring'], 'status.waitingUntil', { n, next: formatUntil(next) }),
   awaitingReply: (n: number) => badge(['blue', 'ring'], 'status.awaitingReply', { n }),
   /**
-   * The outcome of a message.
+   * Badge for the outcome of a message.
    *
-   * @param isDuplicate the message was sent earlier, and not again
+   * @param isDuplicate the message was sent earlier and was not sent again
    */
   outcome: (failed: number, total: number, isDuplicate: boolean): NodeStatus => {
     if (failed > 0) return badge([failed < total ? 'yellow' : 'red', 'dot'], 'status.failed', { failed, total });
@@ -63,8 +63,8 @@ export const badges = {
 } as const;
 
 /**
- * The end of something by the clock of the server: the first full minute after it within a day, a month and day within
- * eleven months, or else a whole date.
+ * Formats an end by the clock of the server, rounded up to a full minute. Within a day, a time; within eleven months,
+ * month and day; otherwise, a full date.
  */
 function formatUntil(until: number): string {
   const end = nextMinute(until);
@@ -73,7 +73,7 @@ function formatUntil(until: number): string {
   return formatMinute(end).slice(aheadMs < 330 * dayMs ? 5 : 0, 10);
 }
 
-/** Removes the badge of a node that is closed. Node-RED would leave it to the next node with the same id. */
+/** Removes the badge of a closed node. Node-RED would otherwise show it for the next node with the same id. */
 export function endBadge(node: Node): void {
   node.status({});
   node.status = () => {};
@@ -85,7 +85,7 @@ export function showPollState(node: Node, state: PollState): void {
   else if (state.name === 'waiting' && state.seconds > 0) node.status(badges.waiting(state.seconds));
   else if (state.name === 'paused') node.status(badges.paused(state.unacknowledged));
   else if (state.name === 'connecting') node.status(badges.connecting());
-  // A wait of 0 s is too short to read.
+  // Shows no wait of 0 s, because it is too short to read.
   else node.status(badges.listening());
 }
 

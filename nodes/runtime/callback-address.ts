@@ -4,10 +4,10 @@ import { addToken, isPath, isPublicUrl, joinCallbackUrl, normalisePath, parsePat
 import { Flows } from './flows';
 import { parseText } from './settings';
 
-/** An `sms-callback-in` node for the other nodes. */
+/** An `sms-callback-in` node, as other nodes see it. */
 export interface CallbackNode extends Node<{ token?: string }> {
   /**
-   * The full address for the service, with the token. `undefined`: the node has no usable address.
+   * Returns the full address for the service, with the token. `undefined`: the node has no usable address.
    *
    * @throws SmsError `SMS_CONFIG` if one of its environment variables is not set, or another node has its path
    */
@@ -26,22 +26,22 @@ export function isCallbackNode(node: Node | null): node is CallbackNode {
  */
 export function parseCallbackPath(value: unknown): string | undefined {
   const path = parsePath(parseText('path', value));
-  // Node-RED substitutes no variable after a leading slash.
+  // Reads the rest of the path, because Node-RED does not replace a variable after a leading slash.
   parseText('path', path?.slice(1));
   return path;
 }
 
 /**
- * Reads the token. `undefined`: a request needs none.
+ * Reads the token. `undefined`: requests need no token.
  *
- * @throws SmsError `SMS_CONFIG` if it is an environment variable that is not set
+ * @throws SmsError `SMS_CONFIG` if the token is an environment variable that is not set
  */
 export function parseToken(value: unknown): string | undefined {
   return parseText('token', value)?.trim();
 }
 
 /**
- * Joins public URL, root of Node-RED's HTTP nodes, path and token. `undefined`: the result is not usable.
+ * Joins public URL, root of Node-RED's HTTP nodes, path and token. `undefined`: the result is not a usable address.
  *
  * @throws SmsError `SMS_CONFIG` if a property is not text
  */
@@ -62,13 +62,16 @@ function servesHttp(RED: NodeAPI): boolean {
   return (RED.settings.httpNodeRoot as string | false | undefined) !== false;
 }
 
-/** A node that wants a path. `mount` is absent while the node is closed. */
+/** A node that claims a path. `mount` is absent while the node is closed. */
 interface Claim {
   readonly id: string;
   mount: (() => void) | undefined;
 }
 
-/** The nodes of each path. The node that was deployed first has the path, and the next gets it when the first is removed. */
+/**
+ * The nodes that claim each path. The node that was deployed first gets the path. If it is removed, the next node gets
+ * the path.
+ */
 export class CallbackPaths {
   readonly #RED: NodeAPI;
   readonly #claims = new Map<string, Claim[]>();
@@ -88,7 +91,7 @@ export class CallbackPaths {
   /**
    * Claims a path for a node.
    *
-   * @param mount called when the node becomes the first
+   * @param mount called when the node becomes first for the path
    * @throws SmsError `SMS_CONFIG` if the path is not usable, or another node has it
    */
   claim(path: string | undefined, id: string, mount: () => void): void {
@@ -104,7 +107,7 @@ export class CallbackPaths {
     if (claims[0]?.id !== id) throw new SmsError('callbackPathTaken', { params: { path } });
   }
 
-  /** Unmounts a closed node. If it returns before the flows have started, it keeps its place. */
+  /** Unmounts a closed node. If it is deployed again before the flows have started, it keeps its position. */
   leave(path: string | undefined, id: string): void {
     const own = this.#claims.get(normalisePath(path ?? ''))?.find((claim) => claim.id === id);
     if (own) own.mount = undefined;

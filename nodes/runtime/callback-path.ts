@@ -1,4 +1,4 @@
-/** A path with one leading slash. `undefined`: it is blank. */
+/** Returns a path with one leading slash, or `undefined` if it is blank. */
 export function parsePath(path: string | undefined): string | undefined {
   const trimmed = path?.trim();
   return trimmed ? `/${trimmed.replace(/^\/+/, '')}` : undefined;
@@ -9,7 +9,7 @@ export function isPath(path: string): boolean {
   return !/[?#]/.test(path);
 }
 
-/** Makes equal paths equal: without case, trailing slash and differences of escaping, as in Express. */
+/** Makes equivalent paths equal, as Express does: ignores case, trailing slashes and differences in escaping. */
 export function normalisePath(path: string): string {
   return encodePath(trimEnd(path)).toLowerCase() || '/';
 }
@@ -54,7 +54,7 @@ function decodeSegment(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
-    // A malformed escape stands for itself.
+    // Keeps a malformed escape unchanged.
     return segment;
   }
 }

@@ -6,11 +6,11 @@ import getRawBody from 'raw-body';
 import { type CallbackRequest, flattenForm, formatForm, isUnsafeKey } from '../../src';
 import { encodePath, normalisePath } from './callback-path';
 
-/** How a route behaves. */
+/** Options of a callback route. */
 export interface CallbackRouteOptions {
-  /** Below `httpNodeRoot`, with a leading slash. */
+  /** Path below `httpNodeRoot`, with a leading slash. */
   path: string;
-  /** If set, a request has to carry it as the query parameter `token`. */
+  /** If set, a request must have it as the query parameter `token`. */
   token: string | undefined;
   /** Handles a request with the right method and token. */
   handle(body: CallbackRequest, query: Record<string, string | string[]>): Promise<CallbackAnswer>;
@@ -22,9 +22,9 @@ export interface CallbackAnswer {
   text: string;
 }
 
-/** Largest request body, in bytes. */
+/** Maximum size of a request body, in bytes. */
 const maxBodyBytes = 256 * 1024;
-/** Most bytes of all request bodies that have not arrived whole. */
+/** Maximum total size of all request bodies that have not arrived completely, in bytes. */
 const maxUnfinishedBytes = 16 * 1024 * 1024;
 const bodyTimeoutMs = 30_000;
 const tooLarge = { status: 413, text: 'The body is larger than 256 KiB.' };
@@ -32,12 +32,12 @@ const cutOff = { status: 400, text: 'The body did not arrive whole.' };
 const tooManyUnfinished = { status: 503, text: 'Too many requests have sent half of their bodies. Try again later.' };
 const jsonRefused = { status: 400, text: 'JSON is not accepted. Send XMLv3 or FORMv1.' };
 
-/** Bytes of all request bodies that have not arrived whole. */
+/** Total size of all request bodies that have not arrived completely, in bytes. */
 let unfinishedBytes = 0;
 
 /**
- * Answers at a path of Node-RED's own HTTP server, with its middleware and CORS settings. Returns how to remove the
- * route.
+ * Serves a path on Node-RED's own HTTP server, with its middleware and CORS settings. Returns a function that removes
+ * the route.
  */
 export function mountCallbackRoute(RED: NodeAPI, options: CallbackRouteOptions): () => void {
   const { httpNodeMiddleware, httpNodeCors } = RED.settings as {
@@ -49,7 +49,7 @@ export function mountCallbackRoute(RED: NodeAPI, options: CallbackRouteOptions):
   const path = normalisePath(options.path);
   const advertisedPath = encodePath(options.path);
   const layer: RequestHandler = (request, response, next) => {
-    // Most requests use the path as sms-send gives it to the service, and need no longer comparison.
+    // Most requests use the path exactly as sms-send gave it to the service. These need no slower comparison.
     const isOwn = request.path === advertisedPath || normalisePath(request.path) === path;
     if (!isOwn) next();
     else runInTurn([...before, (req, res) => void answer(options, req, res)], request, response, next);
@@ -58,9 +58,9 @@ export function mountCallbackRoute(RED: NodeAPI, options: CallbackRouteOptions):
   return () => removeLayer(RED, layer);
 }
 
-/** Removes a layer by its identity, so that other nodes keep theirs on the same path. */
+/** Removes one middleware function, so that other nodes keep theirs on the same path. */
 function removeLayer({ httpNode }: NodeAPI, layer: RequestHandler): void {
-  // Express 5 calls its router `router`. In Express 4 that name throws.
+  // Express 5 names its router `router`. In Express 4, reading that name throws.
   const routers = httpNode as unknown as Record<'_router' | 'router', { stack: { handle: unknown }[] } | undefined>;
   const stack = (routers._router ?? routers.router)?.stack;
   const index = stack?.findIndex(({ handle }) => handle === layer) ?? -1;
@@ -79,7 +79,7 @@ function runInTurn(handlers: RequestHandler[], request: Request, response: Respo
 async function answer(options: CallbackRouteOptions, request: Request, response: Response): Promise<void> {
   const { status, text } = await respond(options, request, response);
   if (response.headersSent || response.destroyed) return;
-  // The rest of a body that was not read would be taken for the next request.
+  // Otherwise, the unread rest of the body would be parsed as the next request.
   if (!request.readableEnded) response.set('Connection', 'close');
   response.statusCode = status;
   response.setHeader('Content-Type', 'text/plain; charset=utf-8');
@@ -101,7 +101,7 @@ async function respond(options: CallbackRouteOptions, request: Request, response
   return options.handle(body, toObject(query));
 }
 
-/** Compares in a time that does not depend on where the two differ. */
+/** Compares two texts in a time that does not depend on the position of the first difference. */
 function isSameText(given: string, expected: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(given), digest(expected));
@@ -119,11 +119,11 @@ function toObject(query: URLSearchParams): Record<string, string | string[]> {
   return Object.fromEntries([...values].filter(isData));
 }
 
-/** Reads the body of a callback, or returns the answer that refuses it. */
+/** Reads the body of a callback. Returns an answer instead if the body must be refused. */
 async function readBody(request: Request): Promise<CallbackRequest | CallbackAnswer> {
   const contentType = request.headers['content-type'];
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return tooLarge;
-  // If the editor and the nodes share one root, Node-RED has parsed forms and JSON before.
+  // If the editor and the nodes share one root, Node-RED has already parsed forms and JSON.
   if ((request as { _body?: boolean })._body || request.readableEnded) {
     const body: unknown = request.body;
     if (Buffer.isBuffer(body)) return { contentType, bytes: body };
@@ -166,7 +166,7 @@ function isForm({ headers }: Request): boolean {
   return /^application\/x-www-form-urlencoded\b/i.test(headers['content-type'] ?? '');
 }
 
-/** Names the compression of a body in a short word. */
+/** Refuses a compressed body, with the name of the compression. */
 function refuseCompressed({ headers }: Request): CallbackAnswer | undefined {
   const names = headers['content-encoding']?.toLowerCase().match(/[\w-]+/g);
   const compression = names?.find((name) => name !== 'identity')?.slice(0, 20);
@@ -174,12 +174,12 @@ function refuseCompressed({ headers }: Request): CallbackAnswer | undefined {
   return { status: 400, text: `The body is compressed (${compression}). Send it uncompressed.` };
 }
 
-/** A compressed body does not have the length that the request declares. */
+/** Whether the request declares the length of its body. For a compressed body, this length does not count. */
 function declaresLength({ headers }: Request): boolean {
   return headers['content-length'] !== undefined && headers['content-encoding'] === undefined;
 }
 
-/** The number of bytes that a parsed form takes when it is written again. */
+/** Returns the number of bytes of a parsed form after it is encoded again. */
 function sizeOfForm(form: object): number {
   return formatForm(flattenForm(form)).length;
 }

@@ -6,8 +6,8 @@ import { type Input, type SmsMessage, withAckId } from './messages';
 import { translate, translateError } from './texts';
 
 /**
- * Starts a node when all nodes of the flows, and their Catch nodes, are there to get its messages. Reports the error of
- * `start`. Returns how to cancel the start.
+ * Starts a node when all nodes of the flows, including Catch nodes, are ready to receive its messages. Reports an error
+ * that `start` throws. Returns a function that cancels the start.
  */
 export function startWithFlows(RED: NodeAPI, node: Node, start: () => void): () => void {
   const run = () => {
@@ -27,17 +27,18 @@ export function startWithFlows(RED: NodeAPI, node: Node, start: () => void): () 
   return cancel;
 }
 
-/** Raises an error with a flow message, and ends the input that it is of. */
+/** Raises an error with a flow message, and ends the input that caused the error. */
 export function raise(node: Node, error: Error, message: SmsMessage, input?: Pick<Input, 'node' | 'done'>): void {
   if (input?.node !== node) {
-    // A redeploy has stopped the node that took the input: its Catch nodes are gone, and it must not raise the error again.
+    // A redeploy has stopped the node that received the input. Its Catch nodes no longer exist, and it must not raise
+    // the error again.
     if (input) input.node.error = () => {};
     node.error(error, message);
   }
   input?.done(error);
 }
 
-/** Reports that an input failed as a whole: badge, `msg.sms.error`, Catch node. */
+/** Reports that an input failed as a whole: with the badge, `msg.sms.error` and the Catch node. */
 export function failMessage(RED: NodeAPI, input: Input, error: unknown): void {
   const { node, message } = input;
   node.status(badges.error(error));
@@ -66,18 +67,18 @@ export function raiseToCatch(RED: NodeAPI, node: Node, error: unknown): void {
   Flows.of(RED).onceHeard(node, () => node.error(translated, message));
 }
 
-/** Reports why a node cannot work: badge and Catch node. */
+/** Reports why a node cannot work, with the badge and the Catch node. */
 export function showAndRaise(RED: NodeAPI, node: Node, error: unknown): void {
   node.status(badges.error(error));
   raiseToCatch(RED, node, error);
 }
 
-/** Logs the cause of an unexpected error, whose message asks to send the log. */
+/** Logs the cause of an unexpected error. The error's message asks the user to send the log. */
 function logCause(RED: NodeAPI, node: Node, { reason, cause }: SmsError): void {
   if (reason === 'unexpected') node.warn(translate(RED, 'log.cause', { cause: describeCause(cause) }));
 }
 
-/** Describes an error by its name and place. Its message can contain a credential or a body. */
+/** Describes an error by its name and place. Omits its message, which can contain a credential or a body. */
 function describeCause(cause: unknown): string {
   if (!(cause instanceof Error)) return typeof cause;
   const { name, message, stack = '' } = cause;

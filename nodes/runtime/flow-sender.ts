@@ -4,16 +4,16 @@ import { Flows } from './flows';
 
 type Outputs = (NodeMessage | NodeMessage[] | null)[];
 
-/** A node with the ids of the next ones, by its outputs. */
+/** A node with its `wires`: the ids of the next nodes, by output. */
 export type WiredNode = Node & { wires?: string[][] };
 
 /** Flow messages that were sent together. Either all of them arrived, or none. */
 interface Batch {
-  /** Each creates a new flow message, because the next nodes can change the one they got. */
+  /** Functions that each create a new flow message, because the next nodes can change the one that they got. */
   readonly messages: (() => Outputs)[];
   /** Whether the batch waits for the flows to start. Later batches then wait too. */
   isHeld: boolean;
-  /** Number of stops before the batch was sent, or `undefined` if nodes were being stopped. */
+  /** Number of stops before the batch was sent. `undefined` if nodes were being stopped at that time. */
   stops: number | undefined;
   arrival: Promise<boolean>;
 }
@@ -21,8 +21,8 @@ interface Batch {
 /**
  * Sends flow messages and ensures that they arrive.
  *
- * Node-RED silently drops a flow message to a node that is being replaced. A flow message to such a node therefore waits
- * for the new node, and one that was under way is sent again.
+ * Node-RED silently drops a flow message to a node that is being replaced. So a flow message to such a node waits for
+ * the new node. A flow message that was already under way is sent again.
  */
 export class FlowSender {
   readonly #RED: NodeAPI;
@@ -48,10 +48,10 @@ export class FlowSender {
   }
 
   /**
-   * Sends one flow message to each output (`null`: none). Resolves after the next nodes got the flow messages, usually on the
-   * next turn of the event loop. Resolves with `false` if this node was stopped before that.
+   * Sends one flow message to each output (`null`: none). Resolves after the next nodes got them, usually in the next
+   * turn of the event loop. Resolves with `false` if this node was stopped before.
    *
-   * @param create creates the flow messages; called again if they are sent again
+   * @param create creates the flow messages; called again if they must be sent again
    */
   send(create: () => Outputs): Promise<boolean> {
     if (this.#isClosed) return Promise.resolve(false);
@@ -63,7 +63,10 @@ export class FlowSender {
     return batch.arrival;
   }
 
-  /** Sends one after the other, and removes those that arrived from the list. Resolves with `false` if some are left. */
+  /**
+   * Sends flow messages one after another, and removes those that arrived from the list. Resolves with `false` if some
+   * remain.
+   */
   async sendEach(creates: (() => Outputs)[]): Promise<boolean> {
     for (let create = creates[0]; create; create = creates[0]) {
       if (!(await this.send(create))) return false;
@@ -73,8 +76,8 @@ export class FlowSender {
   }
 
   /**
-   * Raises an error, and raises it again if nodes were stopped before a Catch node could pass it on. Resolves with `false`
-   * if this node is stopped: the Catch node might then not have received the error.
+   * Raises an error. Raises it again if nodes were stopped before a Catch node could pass it on. Resolves with `false`
+   * if this node is stopped, because the Catch node might then not have received the error.
    */
   async raise(raise: () => void): Promise<boolean> {
     let stops: number | undefined;
@@ -110,7 +113,7 @@ export class FlowSender {
   }
 
   async #bring(batch: Batch): Promise<boolean> {
-    // Calls in the same turn share a batch, so that their delivery is recorded once.
+    // Calls in the same turn share a batch, so that their arrival is checked only once.
     await undefined;
     this.#batch = undefined;
     if (!batch.isHeld && (await this.#hasArrived(batch))) return true;
@@ -135,7 +138,7 @@ export class FlowSender {
   }
 
   async #hasArrived({ stops }: Batch): Promise<boolean> {
-    // Because Node-RED delivers by `setImmediate` too, this turn comes after its deliveries.
+    // Node-RED delivers by `setImmediate` too, so this turn runs after its deliveries.
     await nextTurn();
     return stops === this.#stops || this.#areNextAlive;
   }
@@ -152,7 +155,7 @@ export class FlowSender {
     return this.#isClosed || !this.#flows.isAlive(this.#node);
   }
 
-  /** Resolves, in the order of the calls, when a change of the flows has ended or this node is closed. */
+  /** Resolves when a change of the flows has ended or this node is closed. Calls resolve in their order. */
   #settle(): Promise<void> {
     this.#settled = this.#settled.then(async () => {
       if (this.#isClosed) return;

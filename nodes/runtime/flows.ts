@@ -5,7 +5,10 @@ export const startedTimeoutMs = 10_000;
 
 type Runtime = Pick<NodeAPI, 'events' | 'nodes'>;
 
-/** Tracks stops and starts of the flows. One listener for each event serves all nodes, because many listeners cause a warning. */
+/**
+ * Tracks when the flows stop and start. One listener per event serves all nodes, because many listeners cause a
+ * warning.
+ */
 export class Flows {
   static readonly #byEvents = new WeakMap<NodeAPI['events'], Flows>();
   /** Callbacks for the next start of the flows. */
@@ -30,7 +33,7 @@ export class Flows {
     });
     events.on('flows:started', () => {
       this.#settle();
-      // A callback that is removed in this loop is not called. A callback that is added waits for the next start.
+      // A callback that is removed during this loop is not called. A callback that is added waits for the next start.
       for (const turn of [...this.#turns]) if (this.#turns.delete(turn)) turn();
     });
   }
@@ -54,32 +57,38 @@ export class Flows {
     return this.#isChanging;
   }
 
-  /** Calls back once when the flows have started. Returns a function that cancels this. */
+  /** Calls back once when the flows have started. Returns a function that cancels the callback. */
   onceStarted(callback: () => void): () => void {
-    // Two callers with the same function are called separately.
+    // If two callers pass the same function, both calls count.
     const turn = () => callback();
     this.#turns.add(turn);
     return () => this.#turns.delete(turn);
   }
 
-  /** Calls back when the flows have started. The same function is called once. */
+  /** Calls back at the next start of the flows. A function that is passed several times is called once. */
   onNextStart(callback: () => void): void {
     this.#turns.add(callback);
   }
 
-  /** Calls back before nodes are stopped in this turn of the event loop. Returns a function that cancels this. */
+  /**
+   * Calls back before nodes are stopped, in the same turn of the event loop. Returns a function that cancels the
+   * callback.
+   */
   onStopping(callback: () => void): () => void {
     this.#onStopping.add(callback);
     return () => this.#onStopping.delete(callback);
   }
 
-  /** Calls back once: immediately, or at the end of a change of the flows. */
+  /** Calls back once: immediately, or after the current change of the flows. */
   onceSettled(callback: () => void): void {
     if (this.#isChanging) this.#waiting.add(callback);
     else callback();
   }
 
-  /** Calls back when Catch nodes can receive errors of `node`: after a change of the flows, unless `node` itself is being stopped. */
+  /**
+   * Calls back when Catch nodes can receive errors of `node`: after the current change of the flows or, if `node`
+   * itself is being stopped, immediately.
+   */
   onceHeard(node: Node, callback: () => void): void {
     if (this.isAlive(node)) this.onceSettled(callback);
     else callback();

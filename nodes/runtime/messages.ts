@@ -15,25 +15,28 @@ export interface Input {
   done(error?: Error): void;
 }
 
-/** Copies a flow message without some of its properties. */
+/** Copies a flow message, except some of its properties. */
 export function copyMessage(RED: NodeAPI, message: SmsMessage, without: readonly string[] = []): SmsMessage {
   const entries = Object.entries(message).filter(([name]) => !without.includes(name));
   return RED.util.cloneMessage(Object.fromEntries(entries) as unknown as SmsMessage);
 }
 
-/** The `ackId` of a flow message that comes back to a receiving node. */
+/** Returns the `ackId` of a flow message that comes back to a receiving node. */
 export function ackIdOf({ sms }: SmsMessage): string | undefined {
   const { ackId } = Object(sms) as { ackId?: unknown };
   return typeof ackId === 'string' ? ackId : undefined;
 }
 
-/** Adds the `ackId` of a flow message to the record that replaces its `msg.sms`, so that the flow can still acknowledge. */
+/**
+ * Adds the `ackId` of a flow message to the record that replaces its `msg.sms`, so that the flow can still acknowledge
+ * it.
+ */
 export function withAckId<Sms extends object>(message: SmsMessage, record: Sms): Sms & { ackId?: string } {
   const ackId = ackIdOf(message);
   return ackId === undefined ? record : { ...record, ackId };
 }
 
-/** Reads acknowledgements from the input of a receiving node. A `msg.error` that is not blank means that the flow has failed. */
+/** Reads acknowledgements from the input of a receiving node. If `msg.error` is not blank, the flow has failed. */
 export function takeAcknowledgements(
   node: Node,
   subscription: () => { acknowledge(ackId: string, failed: boolean): boolean } | undefined,
@@ -45,7 +48,7 @@ export function takeAcknowledgements(
   });
 }
 
-/** Creates the flow message of a record: its body or code, its handset, and the whole record. */
+/** Creates the flow message of a record, with its body or status code, its handset and the whole record. */
 export function createReceivedMessage({ kind, record }: RecordOfKind, additions: object = {}): SmsMessage {
   const sms = Object.assign(copyRecord(record), additions);
   if (kind === 'status') return { payload: record.statusCode, topic: record.from, sms };
@@ -70,14 +73,17 @@ export function copyRecord(record: InboxRecord): Parameters {
   return copy;
 }
 
-/** The place of a flow message among those that are made of one. */
+/** The position of a flow message among those created from one input or poll. */
 interface Part {
   id: string;
   count: number;
   index: number;
 }
 
-/** Creates the `msg.parts` for a `join` node. They contain those of the given message, for a second `join` node. */
+/**
+ * Creates the `msg.parts` for a `join` node. Includes the `msg.parts` of the given flow message, for a second `join`
+ * node.
+ */
 export function createParts({ parts }: SmsMessage, { id, count, index }: Part): object {
   return { ...(parts === undefined ? undefined : { parts }), id, type: 'array', count, index };
 }

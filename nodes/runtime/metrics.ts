@@ -1,6 +1,6 @@
 import type { AccountState } from '../../src';
 
-/** An account as it is measured. */
+/** An account whose metrics are reported. */
 export interface MeasuredAccount {
   /** Id of its node. */
   id: string;
@@ -13,9 +13,9 @@ export const metricsType = 'text/plain; version=0.0.4; charset=utf-8';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** A metric: one sample for each set of labels. The labels of the account are added. */
+/** A metric: one sample for each set of labels. Labels of the account are added to each sample. */
 interface Metric {
-  /** After `node_red_sms_`. */
+  /** Name without the prefix `node_red_sms_`. */
   name: string;
   type: 'gauge' | 'counter';
   help: string;
@@ -106,7 +106,10 @@ const metrics: readonly Metric[] = [
   counter('unhandled_messages', 'Messages and statuses that a flow did not take, or no node.', 'unhandled'),
 ];
 
-/** Formats the state of accounts in the text format of Prometheus, version 0.0.4. It contains no login, number or body. */
+/**
+ * Formats the state of accounts in the text format of Prometheus, version 0.0.4. The result contains no login, number
+ * or body.
+ */
 export function formatMetrics(accounts: readonly MeasuredAccount[]): string {
   return metrics.map((metric) => formatMetric(metric, accounts)).join('');
 }
@@ -115,7 +118,7 @@ function formatMetric({ name, type, help, samples }: Metric, accounts: readonly 
   const fullName = `node_red_sms_${name}`;
   const lines = accounts.flatMap(({ id, name: accountName, state }) =>
     samples(state).map(([labels, value]) =>
-      // A time that is not known has no sample.
+      // An unknown time has no sample.
       value === undefined ? '' : `${fullName}${formatLabels({ account: id, name: accountName, ...labels })} ${value}\n`,
     ),
   );

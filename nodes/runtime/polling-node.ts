@@ -26,11 +26,11 @@ export interface PollingConfig extends ReceivingConfig {
 /** The kind and the filters of a polling node. */
 export interface Polled<K extends 'incoming' | 'status'> {
   kind: K;
-  /** The records that each choice of the property `filter` lets through. The first choice is the default. */
+  /** The records that pass for each choice of the property `filter`. The first choice is the default. */
   filters: Readonly<Record<string, NonNullable<Subscribers[K]['wants']>>>;
 }
 
-/** How the flow of a receiving node acknowledges records. */
+/** Creates the part of a receiving node that decides how its flow acknowledges records. */
 export function createReceiver(RED: NodeAPI, node: Node, config: ReceivingConfig) {
   const { ackTimeout, maxAttempts } = limits['sms-in'];
   return {
@@ -46,7 +46,7 @@ export function createReceiver(RED: NodeAPI, node: Node, config: ReceivingConfig
   };
 }
 
-/** Makes a node deliver polled records, and read acknowledgements from its input. */
+/** Makes a node deliver polled records and accept acknowledgements at its input. */
 export function runPollingNode<K extends 'incoming' | 'status'>(
   RED: NodeAPI,
   node: Node,
@@ -79,7 +79,7 @@ export function runPollingNode<K extends 'incoming' | 'status'>(
     endBadge(node);
     sender.close();
     subscription?.close();
-    // A message that was sent in this turn of the event loop is delivered in the next.
+    // A message that was sent in this turn of the event loop is delivered in the next turn.
     setImmediate(done);
   });
 }

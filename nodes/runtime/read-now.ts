@@ -1,7 +1,7 @@
 import type { NodeAPI } from 'node-red';
 import { json } from './account-admin';
 
-/** Lets the button of a node in the editor trigger a read, as the button of the core node *inject* triggers a message. */
+/** Serves the admin route by which the button of a node triggers a read, like the button of the core node *inject*. */
 export function serveReadNow(RED: NodeAPI, type: 'sms-outbox' | 'sms-feed'): void {
   const mayWrite = RED.auth.needsPermission(`${type}.write`);
   RED.httpAdmin.post(`/${type}/:id/read`, mayWrite, json, (request, response) => {

@@ -2,21 +2,21 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { SmsError } from '../../src';
 
 /**
- * How long a stop waits for inputs whose properties are being read, and an input for those before it. A message that
- * has left is followed for 10 s after that, and Node-RED waits for 15 s in all.
+ * Maximum time that a stop waits for inputs whose properties are being read, and that an input waits for earlier
+ * inputs. After that, requests in flight get 10 s. Node-RED waits at most 15 s in total.
  */
 const patienceMs = 4_000;
 
-/** Reads the properties of inputs, which can take time with a slow context store, and keeps the order of the inputs. */
+/** Reads the properties of inputs in order. A slow context store can delay this. */
 export class Readings {
   readonly #stops = new Set<() => void>();
   #onRead = () => {};
-  /** Settles when the last reading and those before it have ended. */
+  /** Settles when the last reading and all earlier ones have ended. */
   #last: Promise<void> | undefined;
   #isClosed = false;
 
   /**
-   * Waits for a reading and for those before it, at most 4 s for a context store that does not answer. Rejects with
+   * Waits for a reading and for all earlier ones, at most 4 s if a context store does not answer. Rejects with
    * `SMS_CLOSED` if the node is stopped and the reading does not end in time.
    */
   run<T>(reading: Promise<T>): Promise<T> {
@@ -35,7 +35,7 @@ export class Readings {
     });
   }
 
-  /** Resolves when everything is read, also inputs that Node-RED has on their way to the node, or the time is up. */
+  /** Resolves when all properties are read, also those of inputs that Node-RED is delivering, or after 4 s. */
   async close(): Promise<void> {
     await nextTurn();
     const read = new Promise<void>((resolve) => {

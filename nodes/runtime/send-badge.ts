@@ -2,23 +2,26 @@ import type { Node, NodeStatus } from 'node-red';
 import type { SendHandlerState } from '../../src';
 import { badges, endBadge } from './badges';
 
-/** The badge changes at most this often while messages are in flight, because every open editor gets each change. */
+/** Minimum time between badge changes while messages are in flight, because every open editor receives each change. */
 const badgeIntervalMs = 20;
 
-/** How long the former outcome stays hidden after the last message has ended: its own outcome is stored first. */
+/**
+ * How long the previous outcome stays hidden after the last message has ended. The outcome of that message must be
+ * stored first.
+ */
 const outcomeFollowsMs = 250;
 
-/** The badge of a sending node: its activity, or else its last outcome (§10 of the contract). */
+/** The badge of a sending node: its current activity, or else its last outcome (§10 of the contract). */
 export class SendBadge {
   readonly #node: Node;
   #state: SendHandlerState = { sending: 0, waiting: 0, awaitingReply: 0 };
   #outcome: (() => NodeStatus) | undefined;
   #isFailure = false;
-  /** The outcome has not been shown yet. */
+  /** Whether the outcome has not been shown yet. */
   #isNew = false;
   #shown: NodeStatus | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** Runs while nothing is in flight and the last outcome is not known yet. */
+  /** Runs while no message is in flight and the last outcome is not known yet. */
   #idleTimer: NodeJS.Timeout | undefined;
 
   constructor(node: Node) {
@@ -32,7 +35,7 @@ export class SendBadge {
     else this.#showNext();
   }
 
-  /** @param create makes the badge, which is not needed for most of many outcomes */
+  /** @param create creates the badge; not called for outcomes that are never shown */
   showOutcome(create: () => NodeStatus, { isFailure }: { isFailure: boolean }): void {
     this.#outcome = create;
     this.#isFailure = isFailure;
@@ -40,13 +43,13 @@ export class SendBadge {
     this.#showNext();
   }
 
-  /** Removes the badge of a closed node for good. */
+  /** Removes the badge of a closed node permanently. */
   close(): void {
     this.#cancel();
     endBadge(this.#node);
   }
 
-  /** Shows a failure immediately if nothing is in flight, so that the next message does not hide it. */
+  /** Shows a failure immediately if no message is in flight, so that the next message does not hide it. */
   #showNext(): void {
     const show = () => this.#show();
     if (!this.#current && !this.#isNew) {
@@ -70,7 +73,7 @@ export class SendBadge {
     this.#timer = undefined;
   }
 
-  /** Makes the badge of the activity, if there is any. */
+  /** Returns a function that creates the badge of the current activity, if any. */
   get #current(): (() => NodeStatus) | undefined {
     const { outage, sending, waiting, nextAt, awaitingReply } = this.#state;
     if (outage) return () => badges.outage(outage, waiting);

@@ -21,7 +21,7 @@ import { fillTemplate } from './template';
 /** The nodes that send. */
 export type SenderType = 'sms-send' | 'sms-ask';
 
-/** The typed properties of both nodes, each with its default type and value. */
+/** The typed properties that both nodes share, each with its default type and value. */
 const sharedDefaults = {
   to: ['msg', 'topic'],
   body: ['msg', 'payload'],
@@ -46,7 +46,7 @@ const defaultsOf: Readonly<Record<SenderType, Defaults>> = {
   'sms-ask': { ...sharedDefaults, messageId: ['uuid', ''], wait: ['num', '60'], again: ['str', ''] },
 };
 
-/** The properties that hold the sms-callback-in node for a callback of type `node`. */
+/** The properties that hold the id of an sms-callback-in node if the type of a callback is `node`. */
 const references = { callbackUrl: 'callbackNode', callbackStatusUrl: 'callbackStatusNode' } as const;
 
 /** Settings that are the same for every message. */
@@ -65,17 +65,17 @@ type Plain =
 /** The configuration of `sms-send` or `sms-ask`. */
 export type SendConfig = NodeDef & { account?: string } & { [Key in Field | `${Field}Type` | Plain]?: unknown };
 
-/** The settings that do not depend on the input. */
+/** Settings that do not depend on the input. */
 interface FixedSettings
   extends Pick<SendOptions, 'retries' | 'retryUncertain' | 'resolveMs' | 'unlimited' | 'answers'> {
   isKept: boolean;
   isEssential: boolean;
 }
 
-/** The values of the fields for one message. */
+/** Values of the fields for one message. */
 type Values = Draft & { [Key in Field]?: unknown };
 
-/** A text as a message asks for it, checked. */
+/** A checked message with its options. */
 export interface SendOrder extends CheckedDraft {
   options: SendOptions;
 }
@@ -86,7 +86,7 @@ export interface AccountFacts {
   timeZone: string;
 }
 
-/** Stands for the handset that a message `again` goes to, which is known when its unclear reply comes. */
+/** Placeholder for the recipient of a message `again`. The handset is known only when its unclear reply arrives. */
 const handsetPlaceholder = 'handset';
 
 const largestRememberedBytes = 64 * 1024;
@@ -100,10 +100,10 @@ export class SendFields {
   readonly #type: SenderType;
   /** Values that are the same for every message. */
   readonly #constants: Values = { to: undefined, body: undefined };
-  /** Fields whose values each message may have others of. */
+  /** Fields whose values can differ for each message. */
   readonly #variables: readonly TypedInput<Field>[];
   readonly #typed: ReadonlySet<Field>;
-  /** A fixed text that was to be a variable, which is not set: a text or a key that nobody means. */
+  /** A fixed text such as `${NAME}` whose variable is not set. Sending this text or key would be a mistake. */
   readonly #unset: TypedInput<Field> | undefined;
   readonly #isAutomatic: boolean;
   #settings: FixedSettings | undefined;
@@ -123,7 +123,7 @@ export class SendFields {
   }
 
   /**
-   * Whether texts of the node may have to outlive the process.
+   * Whether messages of the node might have to outlive the process.
    *
    * @throws SmsError `SMS_CONFIG`
    */
@@ -166,7 +166,7 @@ export class SendFields {
       const value = this.#evaluate(input, message);
       values[input.field] = types.isPromise(value) ? await value : value;
     }
-    // As a value, the name of one of these types is not a content type.
+    // If the content type comes from the input, these two names are not valid content types.
     if (!this.#isAutomatic && /^(?:auto|gsm)$/.test(String(values.contentType))) {
       throw new SmsError('contentType', { field: 'contentType' });
     }
@@ -202,7 +202,7 @@ export class SendFields {
   }
 
   /**
-   * Reads the key of `replace` alone.
+   * Reads only the key of `replace`.
    *
    * @throws SmsError `SMS_INPUT` with the field `replace`
    */
@@ -212,7 +212,7 @@ export class SendFields {
     return parseKey('replace', input ? await this.#evaluate(input, message) : this.#constants.replace);
   }
 
-  /** The wait, and the message that follows an unclear reply. */
+  /** Reads the wait, and the message that follows an unclear reply. */
   #readAsk(values: Values, maxLength: number | undefined): Pick<SendOptions, 'waitMs' | 'again'> {
     const { wait, again } = values;
     const range = limits['sms-ask'].wait;
@@ -230,7 +230,7 @@ export class SendFields {
     }
   }
 
-  /** A number of the range of a field. */
+  /** Reads a number within the range of a field. */
   #number(field: 'priority' | 'expire', message: SmsMessage): number | Promise<number> {
     const { [field]: value, [`${field}Type` as const]: type } = this.#config;
     const range = limits['sms-send'][field];
@@ -289,10 +289,10 @@ function readField(
 ): TypedInput<Field> {
   const given = config[field] ?? undefined;
   const givenType = config[`${field}Type`];
-  // A flow written by hand may give a value and leave its type to be guessed: of the default, or else a text.
+  // In a manually written flow, a value can have no type. Its type is then that of the default, or else text.
   const typeOfGiven = given === undefined || given === '' || given === value ? type : 'str';
   const chosen = typeof givenType === 'string' && givenType !== '' ? givenType : typeOfGiven;
-  // The name of a property is no text.
+  // A property name must not be used as text.
   return { field, value: given ?? (chosen === type ? value : ''), type: chosen };
 }
 
@@ -306,7 +306,7 @@ function parseMailto(field: string, value: unknown): object | undefined {
   return parsed;
 }
 
-/** Returns a copy of a value with the parts that JSON carries. */
+/** Returns a copy of a value with the parts that JSON can represent. */
 function parseRemembered(value: unknown): unknown {
   const field = 'remember';
   if (value === undefined) return undefined;

@@ -3,21 +3,24 @@ import { type AnswerEvent, explainWithheld, type OutcomeEvent, type ReportEvent,
 import { copyMessage, copyRecord, createParts, type SmsMessage, withAckId } from './messages';
 import { translateError } from './texts';
 
-/** Flow messages of one go, by the outputs of the node. */
+/** Flow messages that are sent at the same time, by output of the node. */
 export type SendOutputs = [first: SmsMessage | null, second: SmsMessage[], ...report: SmsMessage[]];
 
 /** The outcome of a message that was sent. */
 export type SentEvent = OutcomeEvent & { outcome: Sent };
 
-/** Copies that are made at a time. Each can hold a list of all recipients, so 5,000 copies would need 25 million items. */
+/**
+ * Number of copies that are created at a time. Each copy can hold a list of all recipients, so 5,000 copies would need
+ * 25 million items.
+ */
 const sliceSize = 100;
 
-/** Properties that each copy gets anew. The input can have the list of all recipients there. */
+/** Properties that each copy gets separately. In the input, they can hold the list of all recipients. */
 const own = ['topic', 'sms'];
 
 /**
- * The outputs of `sms-send`: the input at output 1 if a recipient was accepted, and a copy at output 2 for each failed
- * recipient. They come in slices, each of which is made when it is sent.
+ * Creates the outputs of `sms-send`: the input at output 1 if a recipient was accepted, and a copy at output 2 for each
+ * failed recipient. The copies form slices. Each slice is created when it is sent.
  */
 export function createOutputs(RED: NodeAPI, message: SmsMessage, event: SentEvent): (() => SendOutputs)[] {
   const outcome = translateWithheld(RED, event.outcome);
@@ -36,7 +39,7 @@ export function createOutputs(RED: NodeAPI, message: SmsMessage, event: SentEven
   return slices;
 }
 
-/** The `msg.sms` of output 1. */
+/** Creates the `msg.sms` of output 1. */
 function createRecord({ encoding, parts, replacements, ...event }: SentEvent, outcome: Sent): object {
   const { messageId, statusCode, resolvedBy, recipients, accepted, failed } = outcome;
   const result = { messageId, statusCode, resolvedBy, isError: false, recipients, accepted, failed };
@@ -44,13 +47,13 @@ function createRecord({ encoding, parts, replacements, ...event }: SentEvent, ou
   return withMarks(sms, event);
 }
 
-/** A record without absent fields, and with the marks of the event. */
+/** Returns a record without absent fields, and with the flags of the event. */
 function withMarks(record: object, { redelivered, duplicate }: { redelivered: boolean; duplicate?: boolean }): object {
   const marked = { ...record, redelivered: redelivered || undefined, duplicate: duplicate || undefined };
   return Object.fromEntries(Object.entries(marked).filter(([, value]) => value !== undefined));
 }
 
-/** Prepares a copy of the input, as it is now, for each failed recipient. A `join` node can gather the copies. */
+/** Prepares a copy of the current input for each failed recipient. A `join` node can combine the copies. */
 function prepareFailures(
   RED: NodeAPI,
   message: SmsMessage,
@@ -59,7 +62,7 @@ function prepareFailures(
 ): (() => SmsMessage)[] {
   const id = RED.util.generateId();
   const { sms: before } = message;
-  // A node behind output 1 can change the input before the last copy is made.
+  // A node after output 1 can change the input before the last copy is created.
   const { parts, ...whole } = copyMessage(RED, message, own);
   return failed.map((result, index) => () => {
     const copy = copyMessage(RED, whole);
@@ -70,7 +73,7 @@ function prepareFailures(
   });
 }
 
-/** Translates the reasons of the rules into the language of the server. */
+/** Translates the reasons of the account's rules into the language of the server. */
 function translateWithheld(RED: NodeAPI, sent: Sent): Sent {
   if (!sent.withheld?.length) return sent;
   const texts = new Map(sent.withheld.map((one) => [one.msisdn, translateError(RED, explainWithheld(one)).message]));
@@ -81,7 +84,10 @@ function translateWithheld(RED: NodeAPI, sent: Sent): Sent {
   return { ...sent, recipients: sent.recipients.map(translate), failed: sent.failed.map(translate) };
 }
 
-/** A copy of the flow message at output 1 with the answer, or at output 2 with the reason why none came (§4b). */
+/**
+ * Creates a copy of the flow message: at output 1 with the answer, or at output 2 with the reason why there is no
+ * answer (§4b).
+ */
 export function createAnswerOutputs(RED: NodeAPI, message: SmsMessage, event: AnswerEvent): SendOutputs {
   const { result, recipient, messageId } = event;
   const copy = copyMessage(RED, message, own);
@@ -99,7 +105,7 @@ export function createAnswerOutputs(RED: NodeAPI, message: SmsMessage, event: An
   return [null, [copy]];
 }
 
-/** A copy of the flow message at output 3 with the report (§4a). */
+/** Creates a copy of the flow message at output 3 with the report (§4a). */
 export function createReportOutputs(RED: NodeAPI, message: SmsMessage, event: ReportEvent): SendOutputs {
   const { result, ...handsets } = event.report;
   const copy = copyMessage(RED, message, ['sms']);

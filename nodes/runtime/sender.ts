@@ -20,7 +20,7 @@ import {
 import { formatFlowMessage, parseFlowMessage, StoredFlowMessage } from './stored-flow-message';
 import { translate } from './texts';
 
-/** Registers `sms-send` or `sms-ask`, which send in the same way and differ in their outputs. */
+/** Registers `sms-send` or `sms-ask`. They send in the same way but have different outputs. */
 export function registerSender(RED: NodeAPI, type: SenderType): void {
   function SenderNode(this: Node, config: SendConfig) {
     RED.nodes.createNode(this, config);
@@ -40,11 +40,11 @@ export function registerSender(RED: NodeAPI, type: SenderType): void {
 
 /** Data that the node attaches to a message, which the account returns with its outcome. */
 interface Origin extends Input {
-  /** The input as it came, if follow-ups are made of it. */
+  /** A copy of the original input, if its follow-ups need one. */
   copy: SmsMessage | undefined;
-  /** The error was raised, although it might not have reached the Catch node. */
+  /** Whether the error was raised. It might still not have reached the Catch node. */
   isRaised: boolean;
-  /** The outputs that did not get into the flow. */
+  /** The outputs that have not entered the flow. */
   unsent: (() => SendOutputs)[] | undefined;
 }
 
@@ -60,8 +60,8 @@ class Sender {
   readonly #stored: StoredFlowMessage<SmsMessage>;
   readonly #readings = new Readings();
   /**
-   * Errors while the node is being stopped, with their counts. They go to the log, because the Catch node can have been
-   * stopped before. `undefined`: the node runs.
+   * Errors while the node is being stopped, with their counts. They are logged, because the Catch node might already be
+   * stopped. `undefined`: the node runs.
    */
   #lateErrors: Map<string, number> | undefined;
   #account: UsableAccount | undefined;
@@ -79,13 +79,13 @@ class Sender {
     if (!config.account) this.#showError(new SmsError('noAccount'));
   }
 
-  /** The flows have started: stored messages of the node can leave. */
+  /** Called when the flows have started, so that stored messages of the node can be sent. */
   start(): void {
     try {
       this.#fields.parseSettings();
       this.#attach();
     } catch (error) {
-      // Each input raises the error.
+      // Each input raises the error again.
       this.#showError(error);
     }
   }
@@ -109,7 +109,7 @@ class Sender {
     }
   }
 
-  /** Resolves when the account has all inputs, and the requests in flight have ended or their time is up. */
+  /** Resolves when the account has received all inputs, and the requests in flight have ended or timed out. */
   async close(): Promise<void> {
     this.#lateErrors = new Map();
     this.#badge.close();
@@ -125,7 +125,7 @@ class Sender {
 
   /** @throws SmsError `SMS_CONFIG` */
   #attach(): { account: UsableAccount; sending: SendingNode } {
-    // Node-RED no longer finds an account node that is stopped together with this node.
+    // Node-RED no longer finds an account node that is being stopped together with this node.
     if (!this.#account || !this.#lateErrors) this.#account = getAccount(this.#RED, this.#config.account);
     const [RED, node, account] = [this.#RED, this.#node, this.#account];
     this.#sending ??= account.membership.attachSender({
@@ -161,7 +161,7 @@ class Sender {
     Flows.of(this.#RED).onceHeard(this.#node, () => raise(this.#node, raised, input.message, input));
   }
 
-  /** Resolves with whether the outcome got into the flow. */
+  /** Resolves with whether the outcome entered the flow. */
   async #onOutcome(event: OutcomeEvent): Promise<boolean> {
     return event.outcome instanceof SmsError ? this.#onError(event, event.outcome) : this.#onSent(event as SentEvent);
   }
@@ -177,11 +177,11 @@ class Sender {
   async #onSent(event: SentEvent): Promise<boolean> {
     const origin = event.origin as Origin | undefined;
     this.#showSent(event);
-    // An sms-ask node sends nothing before each recipient has answered, or has failed to.
+    // An sms-ask node sends nothing until each recipient has answered or failed.
     const unsent = this.#type === 'sms-ask' ? [] : (origin?.unsent ?? this.#createOutputs(event));
     if (origin) origin.unsent = unsent;
     const isSent = this.#output.sendEach(unsent);
-    // Thousands of copies leave one after another, and the input is not done before the last.
+    // Thousands of copies are sent one after another. The input is done only after the last copy.
     if (unsent.length > 1) await isSent;
     origin?.done();
     return isSent;
@@ -191,7 +191,7 @@ class Sender {
     return createOutputs(this.#RED, this.#messageOf(event), event);
   }
 
-  /** Sends an outcome that is not stored and did not enter the flow, through the newly deployed node. */
+  /** Sends an outcome that is not stored and did not enter the flow. The newly deployed node sends it. */
   #onMissed(event: OutcomeEvent): void {
     const { outcome } = event;
     const { isRaised, unsent = [] } = event.origin as Origin;
@@ -228,7 +228,7 @@ class Sender {
     const error = putError(this.#RED, this.#node, message, { error: outcome, redelivered });
     this.#countLate(error);
     if (origin) origin.isRaised = true;
-    // The first error has ended the input.
+    // The first error has already ended the input.
     raise(this.#node, error, message, isAgain ? undefined : origin);
   }
 
@@ -246,7 +246,7 @@ class Sender {
     return parseFlowMessage(flowMessage, onUnreadable) as SmsMessage;
   }
 
-  /** The badge keeps numbers and no flow message, because it can stay for a long time. */
+  /** Shows the outcome. The badge keeps only numbers and not the flow message, because it can stay for a long time. */
   #showSent({ outcome, duplicate }: SentEvent): void {
     const [failed, accepted] = [outcome.failed.length, outcome.accepted.length];
     const create = () => badges.outcome(failed, failed + accepted, duplicate);
@@ -267,7 +267,10 @@ class Sender {
   }
 }
 
-/** Calls `done` once, although an outcome that a stopping flow missed is delivered again. */
+/**
+ * Returns a `done` that acts only once. An outcome that a stopping flow missed is delivered again and calls `done`
+ * again.
+ */
 function callOnce(done: Input['done']): Input['done'] {
   let isDone = false;
   return (error) => {

@@ -29,7 +29,7 @@ function parseInRange(setting: string, value: unknown, range: Range): number {
 }
 
 /**
- * Reads a choice. Blank: the first. A misspelt choice, e.g. of `${NAME}`, is refused.
+ * Reads a choice. Blank: the first choice. A misspelt choice, e.g. in `${NAME}`, is refused.
  *
  * @throws SmsError `SMS_CONFIG` for any other value
  */
@@ -50,8 +50,9 @@ export function parseFlag(setting: string, value: unknown, byDefault: boolean): 
 }
 
 /**
- * Reads text of a node's configuration or credentials. Blank: `undefined`. A variable of a flow can be a number or a flag. If a
- * variable is not set, Node-RED leaves `${NAME}`, which is refused: anybody could guess such a secret.
+ * Reads text of a node's configuration or credentials. Blank: `undefined`. A variable of a flow can be a number or a
+ * flag. If a variable is not set, Node-RED leaves `${NAME}`. This is refused, because it would be a secret that anyone
+ * can guess.
  *
  * @throws SmsError `SMS_CONFIG` that names the setting or the variable, without its value
  */
@@ -108,29 +109,32 @@ export function evaluate(
   });
 }
 
-/** Returns the part at fault: the context store, or the expression if the key of the context is invalid. */
+/** Returns the cause of a failure: the context store, or the expression if the key of the context is invalid. */
 function reasonOf(error: unknown, type: string): 'expression' | 'contextStore' {
   const isStored = type === 'flow' || type === 'global';
   return isStored && (Object(error) as { code?: unknown }).code !== 'INVALID_EXPR' ? 'contextStore' : 'expression';
 }
 
-/** Properties of a JSONata error with values of the flow message, which its text quotes. */
+/** Properties of a JSONata error that hold values of the flow message. The error text quotes these values. */
 const quotedProperties = ['value', 'value2', 'exp'];
 
-/** Returns the reason in one line, without quoted values, because the log shows it. */
+/** Returns the reason in one line. Omits quoted values, because the reason is logged. */
 function describeFailure(error: unknown): string | undefined {
   // Some context stores report a string.
   const { message, code, ...rest }: Record<string, unknown> =
     typeof error === 'string' ? { message: error } : Object(error);
   if (typeof message !== 'string') return undefined;
-  // A syntax error quotes the expression, not the flow message.
+  // A syntax error quotes only the expression, not the flow message.
   const values = /^S/.test(String(code)) ? [] : quotedProperties.map((name) => quote(rest[name]));
   const text = values.reduce<string>((left, value) => (value ? left.replaceAll(value, '…') : left), message);
   const line = text.replace(/\s+/g, ' ').trim().slice(0, maxReasonLength).replace(/\.$/, '');
   return line || undefined;
 }
 
-/** Writes a value as JSONata quotes it. JSONata does not quote values that JSON cannot write. */
+/**
+ * Formats a value as JSONata quotes it. Returns undefined for values that JSON cannot represent, because JSONata does
+ * not quote them.
+ */
 function quote(value: unknown): string | undefined {
   try {
     return JSON.stringify(value);
@@ -139,7 +143,7 @@ function quote(value: unknown): string | undefined {
   }
 }
 
-/** Returns a property of a message, or `undefined` if its path leads through an absent property. */
+/** Returns a property of a message, or `undefined` if a parent property is absent. */
 function getMessageProperty(RED: NodeAPI, message: NodeMessage, path: string): unknown {
   try {
     return RED.util.getMessageProperty(message, path);

@@ -1,18 +1,18 @@
 import type { NodeMessage } from 'node-red';
 import { ackIdOf } from './messages';
 
-/** A larger flow message is stored without its content. */
+/** Maximum size, in bytes. A larger flow message is stored without its content. */
 const largestBytes = 256 * 1024;
 
-/** Marks a Buffer or a Date in JSON. A property of the flow message with this name gets a further `$`. */
+/** Marks a Buffer or a Date in JSON. If a property of the flow message has this name, a `$` is added to it. */
 const mark = '$sms';
 
 /** Properties of open connections, which are not stored. */
 const unkept = new Set(['req', 'res']);
 
 /**
- * Writes a flow message for another process: each property that JSON can carry, Buffers and Dates, without `req` and `res`.
- * If the flow message is over 256 KiB, it writes only `_msgid`, `topic` and the `ackId`.
+ * Formats a flow message for another process. Includes each property that JSON can represent, and Buffers and Dates.
+ * Omits `req` and `res`. If the flow message is over 256 KiB, the result has only `_msgid`, `topic` and the `ackId`.
  */
 export function formatFlowMessage(message: NodeMessage): string {
   return write(message, largestBytes) ?? write(leastOf(message), Number.POSITIVE_INFINITY) ?? '{}';
@@ -21,12 +21,15 @@ export function formatFlowMessage(message: NodeMessage): string {
 function leastOf(message: NodeMessage): object {
   const { _msgid, topic } = message;
   const ackId = ackIdOf(message);
-  // JSON would write each hole of a sparse list.
+  // Removes the holes of a sparse list, because JSON would write each of them.
   const recipients: unknown = Array.isArray(topic) ? Object.values(topic) : topic;
   return { _msgid, topic: recipients, sms: ackId === undefined ? undefined : { ackId } };
 }
 
-/** Returns `undefined` if the JSON takes more than `mostBytes`. Stops early, because it blocks the event loop. */
+/**
+ * Returns `undefined` if the JSON takes more than `mostBytes`. Then stops early, because formatting blocks the event
+ * loop.
+ */
 function write(message: object, mostBytes: number): string | undefined {
   /** Lower bound of the bytes written so far. */
   let bytes = 0;
@@ -53,15 +56,15 @@ function write(message: object, mostBytes: number): string | undefined {
 
 /** Returns a lower bound of the bytes of a value in JSON, without its inner values. */
 function leastBytes(value: unknown): number {
-  // A small Buffer is counted as its base64 text later.
+  // A small Buffer is counted later, as base64 text.
   if (value instanceof WrappedBuffer) return value.buffer.length > largestBytes ? value.buffer.length : 0;
   if (typeof value === 'string' || Array.isArray(value) || value instanceof Uint8Array) return value.length;
   return value === undefined || typeof value === 'function' || typeof value === 'symbol' ? 0 : 1;
 }
 
 /**
- * Reads a flow message that {@link formatFlowMessage} wrote. If it cannot be read, returns an empty one, so that the outcome
- * still enters the flow.
+ * Reads a flow message that {@link formatFlowMessage} wrote. If it cannot be read, returns an empty flow message, so
+ * that the outcome still enters the flow.
  *
  * @param onUnreadable called if it cannot be read
  */
@@ -78,8 +81,8 @@ export function parseFlowMessage(text: string | undefined, onUnreadable: () => v
 }
 
 /**
- * Parses a stored flow message once for all events in one turn of the event loop, because a message can have thousands of
- * recipients. Callers must not change the result.
+ * Parses a stored flow message once for all events in one turn of the event loop, because one message can have
+ * thousands of recipients. Callers must not change the result.
  */
 export class StoredFlowMessage<Message> {
   readonly #parse: (text: string | undefined) => Message;
@@ -105,7 +108,7 @@ interface Marked {
   value: string | null;
 }
 
-/** Wraps a Buffer, because JSON would otherwise turn it into a list of numbers first. */
+/** Wraps a Buffer, because JSON would otherwise first convert it to a list of numbers. */
 class WrappedBuffer {
   constructor(readonly buffer: Buffer) {}
 }
@@ -114,7 +117,7 @@ function wrapBuffer(value: unknown): unknown {
   return Buffer.isBuffer(value) ? new WrappedBuffer(value) : value;
 }
 
-/** @param value the value that JSON would write; a Date is already text */
+/** @param value the value that JSON would write; a Date has already become text */
 function replaceUnknown(original: unknown, value: unknown): unknown {
   if (original instanceof WrappedBuffer) {
     return { [mark]: 'Buffer', value: original.buffer.toString('base64') } satisfies Marked;

@@ -4,7 +4,7 @@ import { SmsError } from '../../src';
 import type { SmsMessage } from './messages';
 import { evaluate } from './settings';
 
-/** `flow.name`, `global.name` or `env.name`, with or without the name of a context store: `flow[store].name`. */
+/** `flow.name`, `global.name` or `env.name`. The name of a context store can follow: `flow[store].name`. */
 const contextName = /^(?:(flow|global)(?:\[(\w+)\])?|(env))\.(.+)$/;
 
 /**
@@ -46,7 +46,7 @@ function namesOf(tokens: readonly Token[]): string[] {
   ]);
 }
 
-/** Looks up names in the flow message, then among the values of context and environment. */
+/** Looks up names in the flow message, then in context and environment variables. */
 class MessageContext extends mustache.Context {
   readonly #values: ReadonlyMap<string, unknown>;
 

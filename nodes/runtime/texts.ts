@@ -4,10 +4,10 @@ import { formatMinute, nextMinute } from './minutes';
 
 const catalogs = '@messaging-service/node-red-sms/';
 
-/** The catalog of the account node has the texts of all runtimes. */
+/** The catalog of the account node, which contains the texts of all runtimes. */
 const catalog = `${catalogs}sms-account:sms-account.`;
 
-/** Node types whose catalogs have the labels of properties. */
+/** Node types whose catalogs contain the labels of properties. */
 const labelling = ['sms-account', 'sms-send', 'sms-ask', 'sms-feed', 'sms-callback-in'];
 
 type Params = Readonly<Record<string, string | number>>;
@@ -21,7 +21,7 @@ export function translate(RED: NodeAPI, key: string, params: Params = {}): strin
 export function translateError(RED: NodeAPI, error: unknown): SmsError {
   const known = asSmsError(error);
   const text = translate(RED, `errors.${known.reason}`, formatParams(RED, known.params));
-  // A catalog without the reason returns the key.
+  // If the catalog lacks the reason, it returns the key.
   if (text.endsWith(`errors.${known.reason}`)) return known.with({}, known.message);
   const { waiting } = known;
   return known.with({}, waiting ? `${text} ${translate(RED, 'errors.storedWaiting', { waiting })}` : text);
@@ -45,7 +45,7 @@ function labelOf(RED: NodeAPI, property: string): string {
   return property;
 }
 
-/** Formats a time such as `2026-11-22 14:05 UTC`, because the account can have another zone. */
+/** Formats a time such as `2026-11-22 14:05 UTC`. Includes the zone, because the account can use another one. */
 function formatInZone(date: Date): string {
   const zone = date.toLocaleTimeString('en-US', { timeZoneName: 'short' }).split(' ').pop();
   return `${formatMinute(date)} ${zone}`;

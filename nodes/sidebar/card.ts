@@ -8,14 +8,14 @@ import type { PagedList } from './paged-list';
 import { forgetFormer, tell } from './server';
 import { formatAge, formatAhead, formatMoment, formatNumber, keepTogether, say } from './wording';
 
-/** An account that the editor knows, or the runtime, or both. */
+/** An account that the editor, the runtime or both know. */
 export interface ShownAccount {
   /** Id of its first node. */
   id: string;
   label: string;
   /** Labels of the other nodes of the same account. */
   others: readonly string[];
-  /** Id of the node that the pencil opens. */
+  /** Id of the node that the edit button (pencil) opens. */
   editable?: string;
   /** Absent if the account is not deployed. */
   running?: RunningAccount;
@@ -31,7 +31,7 @@ interface Shelf {
   label: HTMLElement;
   count: HTMLElement;
   age: HTMLElement;
-  /** Number of entries when it was last shown. */
+  /** Number of entries when the list was last shown. */
   total: number;
   list?: PagedList;
 }
@@ -114,7 +114,7 @@ export class Card {
     );
   }
 
-  /** Shows a new report, and reads the open lists again. */
+  /** Shows a new report, and reloads the open lists. */
   update(account: ShownAccount, isEditing: boolean): void {
     this.#account = account;
     const { label, running, editable } = account;
@@ -130,12 +130,12 @@ export class Card {
     this.tick();
     for (const [name, shelf] of Object.entries(this.#shelves)) {
       if (!running?.state || shelf.heading.hidden) close(shelf);
-      // Reading the opted-out numbers notifies the editor of a change, so an unchanged list is not read again.
+      // Reading the opted-out numbers triggers a change event, so this list is reloaded only if its count changed.
       else if (name !== 'optOuts' || shelf.total !== before) void shelf.list?.refresh();
     }
   }
 
-  /** Whether the account needs attention before the others. */
+  /** Whether the account has a problem, so that its card comes first. */
   get isFailing(): boolean {
     return this.#dot.dataset.health === 'bad';
   }
@@ -183,7 +183,7 @@ export class Card {
     return say(isDisabled ? 'disabled' : 'notDeployed');
   }
 
-  /** Lists what the account does, and its problems. */
+  /** Lists the activities of the account, and its problems. */
   #listLines({ failures, ids, optOut }: RunningAccount, { polls, sends, store }: StateReport): Line[] {
     const now = this.#now();
     const lines: Line[] = [];
@@ -270,7 +270,7 @@ export class Card {
       setText(label, say(`shelf.${name}`));
       setText(count, formatNumber(counts[name]));
       heading.dataset.count = String(counts[name]);
-      // An open list stays, and shows that it is empty.
+      // An open list stays visible and shows that it is empty.
       show(heading, counts[name] > 0 || shelf.list !== undefined || (name === 'optOuts' && isAsked));
       const oldestAt = name === 'kept' ? sends.oldestKeptAt : undefined;
       if (name === 'optOuts' && !isAsked) setText(age, say('optOuts.off'));

@@ -4,17 +4,17 @@ import { button, element, icon } from './element';
 export interface Choice<Name extends string> {
   name: Name;
   label: string;
-  /** Confirmation that the action needs. */
+  /** Confirmation question. Absent: the action needs no confirmation. */
   question?: string;
 }
 
-/** Buttons for actions. A button that needs confirmation shows its question in place of all buttons. */
+/** Buttons for actions. If an action needs confirmation, its question replaces all buttons. */
 export class Choices<Name extends string> {
   readonly element = element('div', { class: 'sms-actions' });
   readonly #onChosen: (name: Name) => void;
   #choices: readonly Choice<Name>[] = [];
   #isBusy = false;
-  /** The entry that the buttons are about, for a screen reader; blank if they are about all. */
+  /** The entry to which the buttons apply, for a screen reader. Blank if they apply to all entries. */
   #subject = '';
 
   /** @param onChosen called after the confirmation, if the action needs one */
@@ -23,14 +23,14 @@ export class Choices<Name extends string> {
     this.offer(choices);
   }
 
-  /** Changes the actions. An open question stays. */
+  /** Replaces the actions. An open question stays. */
   offer(choices: readonly Choice<Name>[]): void {
     if (JSON.stringify(choices) === JSON.stringify(this.#choices)) return;
     this.#choices = choices;
     if (!this.element.dataset.asks) this.#show();
   }
 
-  /** Names the entry that the buttons are about, because many entries have the same buttons. */
+  /** Names the entry to which the buttons apply, because many entries have the same buttons. */
   describe(subject: string): void {
     if (subject === this.#subject) return;
     this.#subject = subject;
@@ -41,7 +41,7 @@ export class Choices<Name extends string> {
   setBusy(isBusy: boolean): void {
     this.#isBusy = isBusy;
     this.element.setAttribute('aria-busy', String(isBusy));
-    // A disabled button would lose the focus.
+    // Sets `aria-disabled` instead of `disabled`, because a disabled button would lose the focus.
     for (const one of this.element.querySelectorAll('button')) one.setAttribute('aria-disabled', String(isBusy));
     if (isBusy || !this.element.dataset.asks) return;
     const hadFocus = this.element.contains(document.activeElement);

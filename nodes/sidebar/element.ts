@@ -1,6 +1,6 @@
 type Attributes = Readonly<Record<string, string | ((event: Event) => void)>>;
 
-/** Creates an element. A function among the attributes listens to the event of that name. */
+/** Creates an element. If the value of an attribute is a function, it listens to the event of that name. */
 export function element<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},
@@ -29,7 +29,7 @@ export function button(label: string, onClick: () => void, attributes: Attribute
   );
 }
 
-/** Sets a text only if it differs, so that screen readers do not announce it again. */
+/** Sets a text only if it has changed, so that screen readers do not announce it again. */
 export function setText(on: HTMLElement, text: string): void {
   if (on.textContent !== text) on.textContent = text;
 }
@@ -39,7 +39,7 @@ export function show(shown: HTMLElement, isShown: boolean): void {
   shown.hidden = !isShown;
 }
 
-/** Puts children in order. A child in its place is not moved, so it keeps the focus. */
+/** Puts children in order. Does not move a child that is already in place, so the child keeps the focus. */
 export function arrange(parent: HTMLElement, children: readonly HTMLElement[]): void {
   const wanted = new Set<Element>(children);
   for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();

@@ -3,7 +3,10 @@ import { type Choice, Choices } from './choices';
 import { element, helpLink, setText } from './element';
 import { formatAge, formatMoment, formatNumber, say } from './wording';
 
-/** The actions on an entry by its state, and whether they need confirmation because they cannot be undone. */
+/**
+ * The actions on an entry by its state. The flag says whether the action needs confirmation, because it cannot be
+ * undone.
+ */
 const actions: Readonly<Record<EntryStateName, readonly (readonly [action: EntryActionName, isAsked: boolean])[]>> = {
   kept: [
     ['send', false],
@@ -21,7 +24,7 @@ const actions: Readonly<Record<EntryStateName, readonly (readonly [action: Entry
   ],
 };
 
-/** Returns the actions on one entry of a state, or on all entries, which all need confirmation. */
+/** Returns the actions on one entry of a state, or on all entries. Actions on all entries always need confirmation. */
 export function choicesFor(state: EntryStateName, all?: number): Choice<EntryActionName>[] {
   return actions[state].map(([name, isAsked]) => {
     const key = state === 'uncertain' && name === 'send' ? 'sendAgain' : name;
@@ -73,7 +76,7 @@ export class EntryRow {
     if (dueAt || leftAt) parts.push(this.#leaves);
     if (key !== undefined) parts.push(element('div', { class: 'sms-muted' }, say('key', { key })));
     if (error) parts.push(element('div', { class: 'sms-muted' }, error.message, ' ', helpLink(error.code)));
-    // The account delivers such an entry automatically to the first node that receives it.
+    // Explains that the account delivers this entry automatically to the first node that can receive it.
     if (node === '') parts.push(element('div', { class: 'sms-muted' }, say('noNode')));
     this.choices.describe(describeParties(entry));
     this.choices.offer(this.#choices.filter(({ name }) => node !== '' || name !== 'deliver'));

@@ -82,7 +82,7 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
       const more = skipped.length > mostSkipped ? ` +${formatNumber(skipped.length - mostSkipped)}` : '';
       words.push(say('optOuts.skipped', { items: `${items.join(', ')}${more}` }));
     } else if (numbers.length === 0) words.push(say('optOuts.nothing'));
-    // An earlier search could hide the new numbers.
+    // An earlier search could hide the new numbers, so it is cleared.
     if (added > 0) field.value = '';
     await list.restart();
     list.say(words.join(' '));
@@ -102,7 +102,7 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
   let timer: number | undefined;
   field.addEventListener('input', () => {
     clearTimeout(timer);
-    // The message is cleared now and not with the later search, which could clear a newer message.
+    // Clears the message now, because the delayed search could clear a newer message.
     list.say('');
     timer = window.setTimeout(() => void list.restart(), typingMs);
   });
@@ -113,7 +113,7 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
   field.addEventListener('keydown', ({ key }) => key === 'Enter' && addTyped());
   file.addEventListener('change', async () => {
     const text = (await file.files?.[0]?.text()) ?? '';
-    // Without this, choosing the same file again would not be a change.
+    // Resets the field, so that choosing the same file again counts as a change.
     file.value = '';
     await add(text.split(/\r\n?|\n/));
   });

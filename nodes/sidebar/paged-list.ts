@@ -16,9 +16,9 @@ interface ListContent<Part extends Page> {
   read(after: string | undefined): Promise<Answer<Part>>;
   /** Creates the rows of a page. */
   draw(part: Part): HTMLElement[];
-  /** Words for an empty list. */
+  /** Returns the text for an empty list. */
   empty(): string;
-  /** Words for a user without permission. */
+  /** Text for a user without permission. */
   denied: string;
 }
 
@@ -60,7 +60,7 @@ export class PagedList<Part extends Page = Page> {
     return this.refresh();
   }
 
-  /** Reads the current page again. If it is being read, it is read once more afterwards. */
+  /** Reloads the current page. If it is already loading, loads it again afterwards. */
   async refresh(): Promise<void> {
     this.#isStale = true;
     if (this.#isReading) return;
@@ -69,7 +69,7 @@ export class PagedList<Part extends Page = Page> {
       this.#isStale = false;
       const after = this.#begins.at(-1);
       const answer = await this.#content.read(after);
-      // The user has turned the page in the meantime.
+      // The user has turned to another page in the meantime.
       if (after !== this.#begins.at(-1)) this.#isStale = true;
       else this.#take(answer);
     }

@@ -12,7 +12,7 @@ import { say } from './wording';
 /** The reason why a request failed. */
 export type Refusal = 'denied' | 'missing' | 'unfit' | 'opening' | 'unreachable' | 'failed';
 
-/** The value of a request, or the reason of its failure with the server's message. */
+/** The value that a request returned, or the reason of its failure with the server's message. */
 export type Answer<T> = { value: T } | Refused;
 
 interface Refused {
@@ -41,7 +41,7 @@ export function decide(account: string, entry: string, action: EntryActionName):
   return post(`${pathOf(account)}/entries/${encodeURIComponent(entry)}`, { action });
 }
 
-/** Does an action to all entries of a state. It has no time limit. */
+/** Performs an action on all entries of a state. The request has no time limit. */
 export function decideAll(
   account: string,
   state: EntryStateName,
@@ -50,12 +50,12 @@ export function decideAll(
   return post(`${pathOf(account)}/entries`, { state, action }, 0);
 }
 
-/** @param search part of the numbers; blank for all */
+/** @param search part of the numbers; blank for all numbers */
 export function readOptOuts(account: string, search: string, next = ''): Promise<Answer<OptOutsReport>> {
   return ask(`${pathOf(account)}/optouts`, { data: { search, next } });
 }
 
-/** Reads the whole list. */
+/** Reads the whole list of opted-out numbers as CSV. */
 export function readOptOutsAsCsv(account: string): Promise<Answer<string>> {
   return ask(`${pathOf(account)}/optouts`, { headers: { Accept: 'text/csv' }, dataType: 'text' });
 }
@@ -71,7 +71,7 @@ export function changeOptOuts(
 /**
  * Explains the failure of a request.
  *
- * @param keys catalog keys for reasons whose words depend on the request
+ * @param keys catalog keys for reasons whose text depends on the request
  */
 export function tell({ refusal, message }: Refused, keys: { readonly [Of in Refusal]?: string } = {}): string {
   return message ?? say(`refusal.${keys[refusal] ?? refusal}`);
@@ -91,7 +91,7 @@ function post<T>(url: string, decision: object, timeout = timeoutMs): Promise<An
   return ask(url, { type: 'POST', contentType: 'application/json; charset=utf-8', data, timeout });
 }
 
-/** Sends a request to the admin API. jQuery in the editor adds its address and the login. */
+/** Sends a request to the admin API. The editor's jQuery adds the server's address and the login. */
 async function ask<T>(url: string, settings: JQueryAjaxSettings = {}): Promise<Answer<T>> {
   try {
     return { value: await $.ajax({ url, cache: false, timeout: timeoutMs, ...settings }) };

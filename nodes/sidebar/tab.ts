@@ -12,7 +12,9 @@ const showAction = 'sms:show-sidebar';
 /** Interval between updates of ages and times. */
 const tickMs = 5_000;
 
-/** The sidebar tab with one card per account. It reads a report only if it is visible and something has changed. */
+/**
+ * The sidebar tab with one card per account. It requests a report only while it is visible, and only after a change.
+ */
 class Tab {
   readonly content = element('div', { class: 'sms-sidebar', lang: language() ?? '' });
   readonly #note = element('p', { class: 'sms-note', role: 'status', 'aria-live': 'polite' });
@@ -32,7 +34,7 @@ class Tab {
   #isDrawing = false;
   #report: AccountsReport | undefined;
   #refusal: Refusal | undefined;
-  /** Time by which the clock of the server is ahead of the browser's, in ms. */
+  /** Difference between the clocks of the server and the browser, in ms. Positive if the server is ahead. */
   #aheadMs = 0;
 
   start(): void {
@@ -115,7 +117,7 @@ class Tab {
     this.#isReading = false;
   }
 
-  /** Draws once after many events, e.g. those of an import. */
+  /** Draws once for many events, e.g. those of an import. */
   #drawSoon(): void {
     if (this.#isDrawing) return;
     this.#isDrawing = true;
@@ -153,7 +155,9 @@ class Tab {
   }
 }
 
-/** Lists the accounts of the editor, and then running accounts that it does not know, such as copies in subflows. */
+/**
+ * Lists the accounts of the editor, then running accounts that the editor does not know, such as copies in subflows.
+ */
 function listAccounts(running: readonly RunningAccount[] | undefined): ShownAccount[] {
   if (!running) return [];
   const byId = new Map(running.flatMap((account) => account.ids.map((id) => [id, account] as const)));
@@ -179,13 +183,13 @@ function listAccounts(running: readonly RunningAccount[] | undefined): ShownAcco
   const held = new Set<string>();
   RED.nodes.eachConfig((node) => {
     if (node.type !== 'sms-account') return;
-    // A node in a subflow template does not run: its copies do.
+    // A node in a subflow template does not run, only its copies do.
     if (RED.nodes.subflow(node.z)) return;
     held.add(node.id);
     list(node, byId.get(node.id));
   });
   for (const account of running) if (!account.ids.some((id) => held.has(id))) list(undefined, account);
-  // A copy in a subflow has a separate card only if no other node has its login.
+  // A copy in a subflow gets a separate card only if no other node has its login.
   for (const { running: account, editable, others } of listed.values()) {
     account?.ids.forEach((id, index) => {
       if (!held.has(id) && (editable !== undefined || index > 0)) others.push(account.names[index] || say('account'));
@@ -204,7 +208,7 @@ export function addTab(): void {
   RED.sidebar.addTab({
     id: tabId,
     label: say('label'),
-    // Node-RED 5 shows the name as title.
+    // Node-RED 5 uses the name as the title.
     name: say('label'),
     iconClass: 'fa fa-commenting',
     content: tab.content,
