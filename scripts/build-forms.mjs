@@ -57,7 +57,7 @@ export async function bundlePlugin() {
   return { script: script.text, map: map.text };
 }
 
-/** Compiles the form of a type, which takes from the plugin what it imports. */
+/** Compiles the form of a type. The form gets its imports from the plugin. */
 export async function compileForm(type) {
   const file = `nodes/${type}.form.ts`;
   const { code, map } = await transform(readFileSync(join(root, file), 'utf8'), {
@@ -73,8 +73,8 @@ export async function compileForm(type) {
 }
 
 /**
- * Starts a form as soon as the plugin is there. The plugin comes first when the editor is opened, but it can come second
- * when the package is installed into an open editor.
+ * Starts a form as soon as the plugin is loaded. The editor normally loads the plugin first, but it can load it second
+ * if the package is installed into an open editor.
  */
 function startAfterPlugin(script) {
   return `(() => {
@@ -94,8 +94,8 @@ start();
 }
 
 /**
- * Fills in rows of nodes/forms/rows/ for lines such as `<!-- row acknowledge texts="sms-account" -->`, with their values,
- * and names the catalog of each text: `sms-account.label.advanced` is in that of `sms-account`.
+ * Fills in rows of nodes/forms/rows/ for lines such as `<!-- row acknowledge texts="sms-account" -->`, with their
+ * values, and names the catalog of each text: `sms-account.label.advanced` is in that of `sms-account`.
  */
 export function fillTemplate(template) {
   return template

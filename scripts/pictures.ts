@@ -1,5 +1,5 @@
-// Draws the pictures of the README and the documents: npm run pictures. The editor needs Arial or a font with the same widths
-// (Debian: fonts-liberation).
+// Draws the pictures of the README and the documents: npm run pictures. The editor needs Arial or a font with the
+// same widths (Debian: fonts-liberation).
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Simulator, startSimulator } from '../simulator';
@@ -12,7 +12,7 @@ const folder = join(root, 'docs', 'images');
 
 async function main(): Promise<void> {
   const simulator = await startSimulator({ waitMs: 1_000 });
-  // Its account has seen nothing of what the other pictures show.
+  // This picture needs a simulator without the messages of the other pictures.
   const waterWorks = await startSimulator({ waitMs: 1_000 });
   const [browser, nodeRed] = await Promise.all([
     startBrowser(),
@@ -38,7 +38,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** The flow with which `npm start` begins, on a simulator that runs here. */
+/** The demo flow of `npm start`, connected to a simulator in this process. */
 function readFlow(simulator: Simulator): FlowNode[] {
   const source = readFileSync(join(root, 'scripts', 'demo-flow.json'), 'utf8');
   return (JSON.parse(source) as FlowNode[]).map((node) =>
@@ -74,7 +74,7 @@ function createAccount(simulator: Simulator, properties: { id: string; name: str
   };
 }
 
-/** What the README has its readers build first. */
+/** The flow that the README explains first. */
 function createFirstFlow(simulator: Simulator): FlowNode[] {
   return [
     { id: 'tab', type: 'tab', label: 'Flow 1' },
@@ -151,7 +151,7 @@ async function drawForms(editor: Editor): Promise<void> {
   await drawTray(editor, 'account-form.png');
 }
 
-/** Sends kept texts at the press of a button, and takes no message that it is given. */
+/** Sends stored messages when a button is pressed, and does not acknowledge incoming messages. */
 function createBusyFlow(simulator: Simulator): FlowNode[] {
   const place = { z: 'busy', x: 200, y: 100 };
   return [
@@ -209,7 +209,7 @@ async function drawSidebar(editor: Editor, simulator: Simulator, url: string): P
   await page.locator('#red-ui-sidebar').screenshot({ path: join(folder, 'sidebar.png') });
 }
 
-/** The tray on top, no higher than what is in it. */
+/** Draws the top tray, cut to the height of its content. */
 async function drawTray(editor: Editor, name: string): Promise<void> {
   const { page } = editor;
   const form = page.locator('.red-ui-tray .sms-form').last();
@@ -223,7 +223,7 @@ async function drawTray(editor: Editor, name: string): Promise<void> {
     .screenshot({ path: join(folder, name) });
 }
 
-/** The parts of the editor's own interface that are asked. */
+/** The parts of the editor's interface that this script uses. */
 declare const RED: {
   nodes: { createCompleteNodeSet(): FlowNode[] };
   sidebar: { show(id: string): void };

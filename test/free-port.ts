@@ -2,13 +2,13 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below what systems give to connections, and to servers that ask for no port of their own. */
+/** The range is below the ports that operating systems assign automatically. */
 const first = 12_000;
 const last = 32_000;
 
 /**
- * A port of loopback that nobody listens on. While this process lives, no other test process is given it, though nothing listens on
- * it yet, or between a kill and a new start: the port of the same number of UDP, which nobody else uses, says that it is taken.
+ * Finds a TCP port of loopback without a listener. Reserves it for this process, so that a test can kill and restart a
+ * server on it: the process keeps the UDP port of the same number open, which other test processes check.
  */
 export async function findFreePort(): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {

@@ -1,13 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 
-/** The program that is installed, or the one that `scripts/debian-program.sh` has unpacked. */
+/** Finds an installed program, or the copy that `scripts/debian-program.sh` unpacked. */
 export function findProgram(program: string): string | undefined {
   const unpacked = join(dirname(__dirname), '.cache', 'debian', 'bin', program);
   return [program, unpacked].find((path) => spawnSync(path, ['--version']).status === 0);
 }
 
-/** @throws Error that says how to get it, when there is none */
+/** @throws Error that says how to install the program if it is missing */
 export function requireProgram(program: string, debianPackage = program): string {
   const path = findProgram(program);
   if (path !== undefined) return path;

@@ -13,13 +13,13 @@ const deployLimitMs = 30_000;
 const stopLimitMs = 30_000;
 const redJs = process.env.NR_RED_JS ?? require.resolve('node-red/red.js');
 
-/** Generation of the Node-RED that {@link startNodeRed} starts unless it is told another, such as 4. */
+/** Major version of the Node-RED that {@link startNodeRed} starts by default, such as 4. */
 export const nodeRedGeneration = Number.parseInt(
   (JSON.parse(readFileSync(join(dirname(redJs), 'package.json'), 'utf8')) as { version: string }).version,
   10,
 );
 
-/** A node of a flow as the admin API takes it. `credentials` are given in clear and kept encrypted by Node-RED. */
+/** A node of a flow, as the admin API expects it. `credentials` are plain text, and Node-RED encrypts them. */
 export interface FlowNode {
   id: string;
   type: string;
@@ -31,27 +31,27 @@ export interface FlowNode {
 export type DeploymentType = 'full' | 'nodes' | 'flows' | 'reload';
 
 export interface NodeRedOptions {
-  /** An existing user directory, kept afterwards. Without it, one is made that loads the built package from `dist/`. */
+  /** An existing user directory, which is kept. By default, creates one that loads the built package from `dist/`. */
   userDir?: string;
   /** Further settings, JSON values only. */
   settings?: Record<string, unknown>;
   /** Deployed as soon as the admin API answers. */
   flows?: FlowNode[];
   env?: NodeJS.ProcessEnv;
-  /** Another generation than this run's: its Node and its `red.js`. */
+  /** The Node.js and the `red.js` of another generation than that of this run. */
   generation?: { node: string; redJs: string };
-  /** A port to listen on, for example that of a process which was killed; otherwise a free one. */
+  /** Port to listen on, for example that of a killed process. By default, a free one. */
   port?: number;
 }
 
-/** How a process ended: with a code of its own, or by a signal. */
+/** The end of a process: an exit code or a signal. */
 export interface NodeRedExit {
   code: number | null;
   signal: NodeJS.Signals | null;
 }
 
 export interface NodeRedProcess {
-  /** Address below which the nodes' HTTP routes and, unless `httpAdminRoot` says otherwise, the admin API are, without a trailing slash. */
+  /** Root URL of the nodes' HTTP routes, and of the admin API unless `httpAdminRoot` moves it. No trailing slash. */
   readonly url: string;
   /** Address of the editor and of the admin API, without a trailing slash. */
   readonly editorUrl: string;
@@ -60,13 +60,13 @@ export interface NodeRedProcess {
   readonly pid: number;
   /** Everything written so far to stdout and stderr. */
   readonly log: string;
-  /** Resolves when the process has ended, however it ended. */
+  /** Resolves when the process has ended for any reason. */
   readonly exited: Promise<NodeRedExit>;
-  /** Deploys and waits until the flows run. Rejects when they do not, for example because of an unknown type. */
+  /** Deploys and waits until the flows run. Rejects if they do not start, for example because of an unknown type. */
   deploy(flows: FlowNode[], type?: DeploymentType): Promise<void>;
-  /** The flows as the runtime holds them, without what is secret. */
+  /** Returns the flows of the runtime, without secrets. */
   readFlows(): Promise<FlowNode[]>;
-  /** Waits until the log matches, at once when it already does. */
+  /** Waits until the log matches. Resolves immediately if it already does. */
   waitForLog(pattern: RegExp, limitMs?: number): Promise<void>;
   /** Ends the process as Ctrl-C does, and waits for its end. */
   stop(): Promise<void>;
@@ -81,10 +81,10 @@ process.once('exit', () => {
   for (const folder of madeFolders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** Settings of an editor user. Tips are off, because those of Node-RED 5 throw if its sidebar takes over a second to appear. */
+/** Editor settings of a user. Tips are off, because they throw in Node-RED 5 if the sidebar appears slowly. */
 const userSettings = { _: { editor: { view: { 'view-show-tips': false } } } };
 
-/** Makes an empty user directory. It is removed when the test process ends, so that a killed Node-RED can be started on it again. */
+/** Creates an empty user directory. It exists until the test process ends, so that Node-RED can restart on it. */
 export function createUserDir(): string {
   const userDir = mkdtempSync(join(tmpdir(), 'sms-node-red-'));
   writeFileSync(join(userDir, '.config.users.json'), JSON.stringify(userSettings));
@@ -92,7 +92,7 @@ export function createUserDir(): string {
   return userDir;
 }
 
-/** Makes a user directory in which the package is linked to this checkout, or to another folder, so that its `dist/` is what Node-RED loads. */
+/** Creates a user directory with a link to this checkout or another folder. Node-RED loads `dist/` of that folder. */
 export function createLinkedUserDir(folder = root): string {
   const userDir = createUserDir();
   const packageFolder = join(userDir, 'node_modules', packageName);
@@ -102,8 +102,8 @@ export function createLinkedUserDir(folder = root): string {
 }
 
 /**
- * Starts Node-RED as a process of its own on loopback and waits until it listens and its flows run.
- * The generation is this Node's and the development dependency's, unless `NR_NODE` and `NR_RED_JS` name others.
+ * Starts Node-RED in a separate process on loopback, and waits until its flows run. By default, it uses this Node.js
+ * and the Node-RED of the development dependencies. `NR_NODE` and `NR_RED_JS` select others.
  */
 export async function startNodeRed(options: NodeRedOptions = {}): Promise<NodeRedProcess> {
   const userDir = options.userDir ?? createLinkedUserDir();
@@ -124,7 +124,7 @@ export async function startNodeRed(options: NodeRedOptions = {}): Promise<NodeRe
   const editorUrl = `${url}${adminRoot(settings)}`;
   writeFileSync(settingsFile, `module.exports = ${JSON.stringify(settings, null, 2)};\n`);
 
-  // Coverage is taken of the test process alone; what it would write here belongs to no source.
+  // Only the test process measures coverage, because the coverage of this process cannot be mapped to the sources.
   const { NODE_V8_COVERAGE: _, ...inherited } = process.env;
   const child = spawn(
     options.generation?.node ?? process.env.NR_NODE ?? process.execPath,
@@ -154,7 +154,7 @@ export async function startNodeRed(options: NodeRedOptions = {}): Promise<NodeRe
     child.once('close', end);
   });
 
-  /** Waits for `pattern` in what is logged from the position `from` on. */
+  /** Waits for `pattern` in the log after the position `from`. */
   async function logged(pattern: RegExp, from: number, limitMs: number): Promise<string> {
     const deadline = Date.now() + limitMs;
     for (;;) {
@@ -208,7 +208,7 @@ export async function startNodeRed(options: NodeRedOptions = {}): Promise<NodeRe
     },
   };
 
-  /** The admin API answers before the nodes are started, so the log says when they are. */
+  /** Waits for the line of the log that reports started flows. The admin API answers before that. */
   async function flowsRun(from: number, limitMs: number): Promise<void> {
     const line = await logged(/Started (modified )?(flows|nodes)|Waiting for missing types/, from, limitMs);
     if (line.startsWith('Waiting')) throw new Error(`The flows have a node of an unknown type:\n${log.slice(from)}`);

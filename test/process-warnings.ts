@@ -5,13 +5,13 @@ const found: string[] = [];
 let running = 'before the first test';
 
 /**
- * Finds in what a Node.js process has written its warnings (`(node:1) SomeWarning: …`) and what nobody caught.
+ * Finds warnings (`(node:1) SomeWarning: …`) and uncaught errors in the output of a Node.js process.
  */
 export function findProcessWarnings(output: string): string[] {
   return output.match(/^\(node:\d+\) .*Warning: .*|^.*(?:Uncaught Exception|UnhandledPromiseRejection).*/gm) ?? [];
 }
 
-/** Lets the run fail for what a process that a test has started was warned of. */
+/** Fails the run if the output of a started process contains warnings. */
 export function failForWarningsIn(output: string): void {
   for (const line of findProcessWarnings(output)) found.push(`${running}: in a process of its own: ${line}`);
 }
@@ -24,7 +24,7 @@ function endWhatIsLeftOpen(): void {
   const failure = setTimeout(() => {
     const kinds = process.getActiveResourcesInfo().join(', ');
     console.error(`All tests have ended, and ${maxEndMs} ms later this still keeps the process alive: ${kinds}`);
-    // Mocha sets the exit code as the process exits; this comes after it.
+    // Mocha sets the exit code when the process exits. This listener runs after that.
     process.once('exit', () => {
       process.exitCode = 1;
     });
@@ -33,13 +33,13 @@ function endWhatIsLeftOpen(): void {
   failure.unref();
 }
 
-/** A process warning, a rejection that nobody handles or a handle left open, in whatever test, fails the run at its end. */
+/** Fails the run at its end if a test causes a process warning or an unhandled rejection, or leaves a handle open. */
 export const mochaHooks = {
   beforeAll() {
     const [print = () => {}] = process.listeners('warning');
     process.removeAllListeners('warning');
     process.on('warning', (warning) => {
-      // The tests' own clock, where they do not hand one in.
+      // Tests of code that does not accept a clock use the mock timers of Node.js.
       if (warning.message.startsWith('The MockTimers API')) return;
       print(warning);
       found.push(`${running}: ${warning.stack}`);

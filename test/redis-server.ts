@@ -9,7 +9,7 @@ import { findProgram, requireProgram } from './installed-program';
 
 const startLimitMs = 20_000;
 
-/** Programs that speak the protocol, and the Debian packages that bring them. */
+/** Programs that implement the protocol. Their Debian packages have the same names. */
 export type RedisProgram = 'redis-server' | 'valkey-server';
 
 const running = new Set<ChildProcess>();
@@ -19,12 +19,12 @@ process.once('exit', () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** Says whether a program is on this machine. */
+/** Checks whether a program is installed. */
 export function hasProgram(program: RedisProgram): boolean {
   return findProgram(program) !== undefined;
 }
 
-/** A server of its own on loopback, with its own folder, and a client of the test to look at it. */
+/** A separate server on loopback with its own folder, and a client with which the test inspects it. */
 export class RedisServer {
   readonly url: string;
   readonly client: Redis;
@@ -42,7 +42,7 @@ export class RedisServer {
     this.client.on('error', () => {});
   }
 
-  /** @param config further arguments, as `redis.conf` has them: `['--maxmemory', '10mb']` */
+  /** @param config further options from `redis.conf` as arguments: `['--maxmemory', '10mb']` */
   static async start(
     program: RedisProgram = 'redis-server',
     { config = [], password = '' }: { config?: readonly string[]; password?: string } = {},
@@ -57,7 +57,7 @@ export class RedisServer {
     return server;
   }
 
-  /** Starts the process, again after {@link kill}; it finds nothing of what it had. */
+  /** Starts the process, also after {@link kill}. The new process has none of the former data. */
   async run(): Promise<void> {
     const args = ['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.folder, '--save', ''];
     const child = spawn(this.path, [...args, ...this.config], { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -81,7 +81,7 @@ export class RedisServer {
     });
   }
 
-  /** It answers nobody, and keeps every connection, until {@link resume}. */
+  /** Suspends the server: until {@link resume}, it does not answer, but keeps its connections. */
   suspend(): void {
     this.#child?.kill('SIGSTOP');
   }

@@ -24,8 +24,9 @@ const { TEST_RESULT: resultFile } = process.env;
 /**
  * Mocha's spec report with the closing line `N passed, N failed, N skipped`.
  *
- * If `TEST_RESULT` is set, it writes the result to that file instead, and prints nothing. While a test runs, its title stands in
- * `TEST_RESULT` + `.running`, so that the caller can name the test if the process ends early.
+ * If `TEST_RESULT` is set, the reporter writes the result to that file instead, and prints nothing. The file
+ * `TEST_RESULT` + `.running` contains the title of the running test, so that the caller can name the test if the
+ * process ends early.
  */
 class PlainReporter extends (resultFile ? reporters.Base : reporters.Spec) {
   constructor(runner: Runner, options: MochaOptions) {

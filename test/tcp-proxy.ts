@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
-/** Stands between a client and a server on loopback, and can take the connection away. */
+/** Forwards connections to a server on loopback, and can interrupt them. */
 export class TcpProxy {
   readonly #server: Server;
   readonly #clients = new Set<Client>();
@@ -27,15 +27,17 @@ export class TcpProxy {
     return address.port;
   }
 
-  /** Ends every connection, and every new one at once, until {@link restore}. */
+  /** Ends every connection, and every new connection immediately, until {@link restore}. */
   cut(): void {
     this.#isCut = true;
     for (const { socket } of this.#clients) socket.destroy();
   }
 
   /**
-   * Nothing that the server says arrives before {@link restore}, while it hears everything, from now on or from when a client says `from`. Then all
-   * of it does: of a connection that stands nothing is ever missing.
+   * Holds the data of the server back until {@link restore}, which delivers all of it. The server still receives the
+   * data of its clients.
+   *
+   * @param from if set, starts only when a client sends data that contains this
    */
   mute(from = ''): void {
     this.#isMute = from === '';
@@ -56,9 +58,9 @@ export class TcpProxy {
   }
 
   /**
-   * Keeps back what the clients of now say, even when they are gone.
+   * Holds back the data of the current clients, even if they disconnect.
    *
-   * @returns how to let the server hear it; resolves when it has, and the clients of then are gone
+   * @returns `letGo` sends the data to the server, and resolves when the server has closed the connections
    */
   keepBack(): { isHolding(): boolean; letGo(): Promise<void> } {
     const clients = [...this.#clients];

@@ -8,7 +8,7 @@ interface Due {
 /** Maximum number of reads without a pause, so that an endless loop fails. */
 const maxReads = 1_000_000;
 
-/** Time that passes when a test says so, at once. */
+/** A clock whose time passes only when a test advances it. */
 export class VirtualClock implements Clock {
   #elapsed = 0;
   #reads = 0;
@@ -24,7 +24,7 @@ export class VirtualClock implements Clock {
   }
 
   elapsed(): number {
-    // A test would hang here, and say nothing.
+    // Without this error, the test would hang without a message.
     if (++this.#reads > maxReads) throw new Error('spins');
     return this.#elapsed;
   }
@@ -43,17 +43,17 @@ export class VirtualClock implements Clock {
     return 0.5;
   }
 
-  /** Timers that run. */
+  /** Number of running timers. */
   get timers(): number {
     return this.#timers.size;
   }
 
-  /** Somebody sets the clock, forward or back. */
+  /** Sets the wall clock forward or back. */
   set(byMs: number): void {
     this.#ahead += byMs;
   }
 
-  /** Lets time pass; what becomes due happens in order, each with all that follows from it. */
+  /** Lets time pass. Runs the due timers in order, each with everything that follows from it. */
   async advance(byMs: number): Promise<void> {
     const until = this.#elapsed + byMs;
     await settle();
@@ -67,7 +67,7 @@ export class VirtualClock implements Clock {
     this.#elapsed = until;
   }
 
-  /** Time passes, but timers come late by so much. */
+  /** Lets time pass without running timers, so that they run late. */
   stall(byMs: number): void {
     this.#elapsed += byMs;
   }
@@ -79,7 +79,7 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** Everything that needs no time has happened. */
+/** Resolves when everything that needs no timer has happened. */
 export function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -7,7 +7,7 @@ const minutes = isLong ? 10 : 0.4;
 const runs = isLong ? 12 : 0;
 
 describe('Node-RED under random faults', function () {
-  // After the faults, a run waits up to three minutes for the last messages.
+  // After the faults, a run waits some minutes for the last messages.
   this.timeout(minutes * 60_000 + 280_000);
 
   for (const seed of fixedSeeds) {

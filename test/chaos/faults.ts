@@ -11,9 +11,9 @@ import { type Endpoint, type Service, troubles } from './service';
 export interface Machine {
   service: Service;
   nodeRed: NodeRed;
-  /** Absent where no Redis is installed. */
+  /** Undefined if no Redis is installed. */
   redis: { server: RedisServer; proxy: TcpProxy } | undefined;
-  /** The longest that a process is suspended. */
+  /** Maximum time for which a process is suspended. */
   longestStopMs: number;
   random: Random;
   happenings: Happening[];
@@ -24,7 +24,7 @@ interface Fault {
   kind: string;
   weight: number;
   isPossible?(machine: Machine): boolean;
-  /** Returns when everything is whole again; says in words what it is about to do before it does it. */
+  /** Causes the fault, and resolves when it is repaired. Describes it with `begin` before it starts. */
   cause(machine: Machine, begin: (what: string) => void): Promise<void>;
 }
 
@@ -180,7 +180,7 @@ const faults: readonly Fault[] = [
   },
 ];
 
-/** Breaks one thing after another, sometimes two at a time, until the time is up. */
+/** Causes faults one after another, sometimes two at a time, until the time is up. */
 export async function disturb(machine: Machine, ms: number): Promise<void> {
   const end = now() + ms;
   const { random } = machine;

@@ -16,23 +16,23 @@ import { Traffic } from './traffic';
 export interface ChaosOptions {
   seed: number;
   minutes: number;
-  /** A folder with a built package, in the place of this one's. */
+  /** Folder of another built package to test instead of this one. */
   packageFolder?: string;
   generation?: { node: string; redJs: string };
-  /** Hears what is done, as it is done. */
+  /** Receives a line for each step of the run. */
   tell?: (line: string) => void;
 }
 
-/** For so long the flow may see nothing before everything is at rest, when nothing is broken any more: the longest pause of a poll, and a deadline after it. */
+/** After the faults, the run ends after this time without an observation: the longest pause of a poll, and a margin. */
 const restLimitMs = 180_000;
-/** A busy machine takes longer, as long as more comes. */
+/** Maximum time after the faults if observations continue to arrive, as on a busy machine. */
 const longestRestMs = 900_000;
 /** An instance claims the items of a dead instance in Redis after 60 s, and overdue reply requests wait as long. */
 const takeOverMs = 75_000;
 /** Time without an observation after which the run is at rest. */
 const quietMs = 4_000;
 
-/** Runs Node-RED against a service, breaks what the seed says, and judges what came of it. */
+/** Runs Node-RED against a service, causes the faults that the seed selects, and checks the observations. */
 export async function runChaos({
   seed,
   minutes,
@@ -48,7 +48,7 @@ export async function runChaos({
   const service = await Service.start(random.fork('service'));
   const redis = hasProgram('redis-server') ? await startRedis() : undefined;
   const startsOnRedis = redis !== undefined && random.chance(0.4);
-  // With it every text takes a step of the store, which tells the stories of these seeds apart.
+  // With opt-out, sending a message includes a step of the store, so these seeds test other code paths.
   const optOut = seed % 3 === 0;
   const nodeRed = new NodeRed(
     {
@@ -86,7 +86,7 @@ export async function runChaos({
     const calmAt = now();
     const hasTime = () => now() < Math.min(calmAt + longestRestMs, Math.max(calmAt, lastSeen()) + restLimitMs);
     const lastEnd = nodeRed.pids.at(-2)?.to;
-    // The import from a former login waits for Redis, also after a suspension, and repeats when every dead instance is known.
+    // The import from a former login waits for Redis. The account repeats it when it knows every dead instance.
     const lastMute = Math.max(0, ...happenings.filter(({ kind }) => /redis|suspend/.test(kind)).map(({ to }) => to));
     const isTakenOver = () =>
       lastEnd === undefined || !wasOnRedis || now() - Math.max(lastEnd, lastMute) > 2 * takeOverMs;
@@ -134,13 +134,13 @@ async function startRedis(): Promise<{ server: RedisServer; proxy: TcpProxy }> {
   return { server, proxy: await TcpProxy.start(server.port) };
 }
 
-/** A process that does nothing: what its event loop suffers is the machine's doing. */
+/** Starts a process that does nothing. If its event loop stalls, the machine is the cause. */
 function startControl(file: string): ChildProcess {
   const args = ['--require', join(__dirname, 'probe.js'), '-e', 'setInterval(() => {}, 1_000)'];
   return spawn(process.execPath, args, { env: { ...process.env, CHAOS_PROBE_FILE: file }, stdio: 'ignore' });
 }
 
-/** Says whether the account has nothing to do any more. */
+/** Checks whether the account has nothing left to do. */
 function isIdle(state: Record<string, unknown> | undefined): boolean {
   const { inbox, sends } = (state ?? {}) as Record<string, Record<string, unknown> | undefined>;
   if (!inbox || !sends) return false;

@@ -13,7 +13,7 @@ import { createRecorder, now, recorderOf, type Story } from './record';
 
 /** Settings that a deploy can change. */
 export interface Setup {
-  /** Raised by a deployment that changes the node. */
+  /** Version of the sending node. A deploy that changes the node increments it. */
   sender: number;
   receiver: number;
   account: number;
@@ -25,7 +25,7 @@ export interface Setup {
 
 export const logins: readonly Setup['login'][] = ['first key', 'second key', 'basic', 'form'];
 
-/** Where the flow finds what it speaks with, and where it writes what it saw. */
+/** Addresses and logins of the servers, and the files for the observations. */
 export interface Surroundings {
   baseUrl: string;
   apiKeys: readonly string[];
@@ -38,26 +38,26 @@ export interface Surroundings {
 
 export const waitSeconds = 12;
 export const reportSeconds = 10;
-/** How long the flow may keep a message before it is delivered again. */
+/** Time for the flow to acknowledge a message before the node redelivers it. */
 export const ackSeconds = 6;
 export const timeoutSeconds = 6;
 const filler = 'filler';
 const token = 'token-of-the-test';
 const faketime = '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1';
 
-/** Says whether clocks of single processes can be set on this machine. */
+/** Checks whether the machine has libfaketime, which sets the clock of a single process. */
 export function canSetClock(): boolean {
   return existsSync(faketime);
 }
 
-/** One Node-RED that is killed, suspended, deployed to and started again, on one folder and one port. */
+/** A Node-RED with one user directory and one port. Tests can kill, suspend, deploy and restart it. */
 export class NodeRed {
   readonly userDir: string;
   readonly setup: Setup;
-  /** Its store is on a disk that can be filled; mounting takes rights that not everybody has. */
+  /** True if the store is on a separate small disk. Mounting one needs special rights. */
   readonly hasOwnDisk: boolean;
   readonly pids: Story['pids'] = [];
-  /** When it ended though nobody had it end. */
+  /** Unexpected ends of the process. */
   readonly endedBy: Story['endedBy'] = [];
   #isEnding = false;
   readonly #surroundings: Surroundings;
@@ -67,7 +67,7 @@ export class NodeRed {
   #port: number | undefined;
   #log = '';
 
-  /** @param packageFolder where the package is that Node-RED loads */
+  /** @param packageFolder folder of the package that Node-RED loads */
   constructor(
     surroundings: Surroundings,
     setup: Setup,
@@ -103,9 +103,9 @@ export class NodeRed {
     return this.#log + (this.#process?.log ?? '');
   }
 
-  /** Sets the wall clock of the process, running or to come, so far ahead of the machine's. */
+  /** Sets the wall clock of this process and the next ones ahead of the machine's clock. */
   setClock(aheadSeconds: number): void {
-    // In one step: the library reads the file with every look at the clock.
+    // Replaces the file in one step, because libfaketime reads it each time the process reads the clock.
     writeFileSync(`${this.#clockFile}.new`, `${aheadSeconds < 0 ? '' : '+'}${aheadSeconds}`);
     renameSync(`${this.#clockFile}.new`, this.#clockFile);
   }
@@ -148,7 +148,7 @@ export class NodeRed {
     this.#end();
   }
 
-  /** As Ctrl-C does. */
+  /** Stops the process as Ctrl-C does. */
   async stop(): Promise<void> {
     this.#isEnding = true;
     await this.#process?.stop();
@@ -163,14 +163,14 @@ export class NodeRed {
     process.kill(this.pid, 'SIGCONT');
   }
 
-  /** Leaves no room on the disk that the store is on. */
+  /** Fills the disk of the store. */
   fillDisk(): void {
     const file = join(this.storeFolder, filler);
     for (const size of [1 << 20, 1 << 12, 1 << 8]) {
       try {
         for (;;) appendFileSync(file, Buffer.alloc(size, 0x66));
       } catch {
-        // There is no room for so much.
+        // The disk is full.
       }
     }
   }
@@ -179,18 +179,18 @@ export class NodeRed {
     rmSync(join(this.storeFolder, filler), { force: true });
   }
 
-  /** Nothing can be written to the disk that the store is on; only while no process has it open. */
+  /** Makes the disk of the store read-only or writable. No process can have the store open. */
   protectDisk(isReadOnly: boolean): void {
     execFileSync('mount', ['-o', `remount,${isReadOnly ? 'ro' : 'rw'}`, this.storeFolder]);
   }
 
-  /** Removes what it has on this machine. */
+  /** Unmounts the disk and removes the user directory. */
   remove(): void {
     if (this.hasOwnDisk) execFileSync('umount', ['-l', this.storeFolder]);
     rmSync(this.userDir, { recursive: true, force: true });
   }
 
-  /** Resolves when it is missed and begun anew, or was, for which it has 20 s: longer than a suspension that may come between. */
+  /** Deletes the store, and waits up to 20 s until the process creates a new one. */
   async deleteStore(): Promise<void> {
     const folders = () =>
       readdirSync(this.storeFolder, { withFileTypes: true }).flatMap((one) => (one.isDirectory() ? one.name : []));
@@ -325,7 +325,10 @@ function tryToMount(folder: string): boolean {
   }
 }
 
-/** How the flow acknowledges: most at once, some late, some not the first time, some with an error the first time. */
+/**
+ * Code of a function node that acknowledges most messages immediately and some late. It does not acknowledge the first
+ * delivery of some others, and answers the first delivery of further ones with an error.
+ */
 const habit = `const first = !msg.sms.redelivered;
 const kind = [...String(msg.payload)].reduce((sum, one) => sum + one.charCodeAt(0), 0) % 20;
 if (kind === 0 && first) return;

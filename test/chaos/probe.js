@@ -1,4 +1,4 @@
-// Preloaded into a process by --require: writes down how long its event loop was kept, four times a second.
+// Loaded into a process by --require. Records four times a second how long the event loop was blocked.
 const { appendFileSync, readFileSync } = require('node:fs');
 const { monitorEventLoopDelay } = require('node:perf_hooks');
 
@@ -21,7 +21,7 @@ if (file && require('node:worker_threads').isMainThread) {
   setInterval(look, 250).unref();
 }
 
-/** How long the main thread was ready to run and the machine had no processor for it. */
+/** Time in ms for which the main thread was ready to run but had no processor. */
 function readWaitedMs() {
   try {
     return Number(readFileSync('/proc/self/schedstat', 'latin1').split(' ')[1]) / 1e6;

@@ -1,12 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { FlowNode } from '../node-red-process';
 
-/** Milliseconds of the machine's clock that is never set: the same in every process, so that what they write down compares. */
+/** Monotonic time of the machine in ms. It is equal in all processes, so that their records can be compared. */
 export function now(): number {
   return Number(process.hrtime.bigint() / 1_000n) / 1_000;
 }
 
-/** One message that the flow saw at one output of one node, or an error of it at the Catch node. */
+/** One flow message from an output of a node, or one error of the node at the Catch node. */
 export interface Seen {
   at: number;
   pid: number;
@@ -32,7 +32,7 @@ export interface Seen {
   };
 }
 
-/** A function node that writes down what comes out of `node` at `output` before anything else can happen to it. */
+/** Creates a function node that records the flow messages of `node` at `output`. */
 export function createRecorder(file: string, node: string, output: number, place: Partial<FlowNode> = {}): FlowNode {
   return {
     id: recorderOf(node, output),
@@ -58,7 +58,7 @@ export function recorderOf(node: string, output: number): string {
   return `seen-${node}-${output}`;
 }
 
-/** Lines of JSON as they were appended; a kill may have cut one off. */
+/** Reads lines of JSON. Skips incomplete lines, because a kill can interrupt a write. */
 export function readLines<Line>(file: string): Line[] {
   if (!existsSync(file)) return [];
   return readFileSync(file, 'utf8')
@@ -72,29 +72,29 @@ export function readLines<Line>(file: string): Line[] {
     });
 }
 
-/** Something that was done to the machine or to Node-RED. */
+/** A fault or change that the test caused in the machine or in Node-RED. */
 export interface Happening {
   kind: string;
-  /** In words, for the story that is told of a failure. */
+  /** Description for the report of a failure. */
   what: string;
   from: number;
   to: number;
 }
 
-/** One text that was handed to the flow. */
+/** One message that the test sent into the flow. */
 export interface Feed {
   id: string;
   node: 'plain' | 'kept' | 'once' | 'ask' | 'report';
   body: string;
   to: string[];
-  /** The key of `once`. */
+  /** Deduplication key. */
   key?: string;
   from: number;
-  /** When the flow said that it has it; undefined when it did not say so. */
+  /** Time at which the flow confirmed the message. Undefined if it did not. */
   taken?: number;
 }
 
-/** Everything that is known at the end. */
+/** All data of a run. */
 export interface Story {
   seed: number;
   minutes: number;
@@ -105,20 +105,20 @@ export interface Story {
   happenings: Happening[];
   feeds: Feed[];
   log: string;
-  /** How the event loop of each process went. */
+  /** Measurements of the event loop of each process. */
   loops: LoopWindow[];
   control: LoopWindow[];
-  /** The state of the account that its sidebar shows, after everything has come to rest. */
+  /** Final state of the account, as its sidebar shows it. */
   state: Record<string, unknown> | undefined;
   endedBy: { at: number; how: string }[];
   pids: { pid: number; from: number; to: number; listening: number }[];
 }
 
-/** A quarter of a second in the life of a process. */
+/** Measurements of the event loop of a process over a quarter of a second. */
 export interface LoopWindow {
   at: number;
   pid: number;
-  /** The longest that the event loop was kept, less the time in which the machine gave the process no processor. */
+  /** Longest time for which the event loop was blocked, without the time that it waited for a processor. */
   stallMs: number;
   waitedMs: number;
   heapBytes: number;

@@ -18,7 +18,7 @@ export interface Failure {
   /** The promise that was broken: the name of a rule. */
   rule: string;
   what: string;
-  /** When it showed, in seconds since the run began. */
+  /** Time of the observation that shows it, in seconds since the run began. */
   atSeconds: number;
 }
 
@@ -30,28 +30,28 @@ interface Rule {
 
 type Finding = readonly [at: number, what: string];
 
-/** Where an event enters the flow: by polling at each of these, or else by callback. */
+/** Nodes that receive an event by polling. A callback reaches the node `callback` instead. */
 const polledAt = { message: ['in', 'asked'], status: ['status'] } as const;
 const kept = new Set<Feed['node']>(['kept', 'once', 'ask', 'report']);
 const unknown = new Set(['SMS_UNCERTAIN', 'SMS_RESPONSE', 'SMS_SERVICE']);
-/** A node might not have stored a message that it received less than this before its process ended. */
+/** If a process ends within this time of receiving a message, its node might not have stored the message. */
 const freshMs = 1_500;
 
-/** After so long what a process has left in Redis is another's, and that has read what the service still had. */
+/** Time until another process has claimed the items of a dead process in Redis and read the rest from the service. */
 const leftMs = 120_000;
 
-/** For so long a process that has just started may look for what the one before has left. */
+/** Time that a new process can need to find the items of the process before it. */
 const findingMs = 2_000;
 
-/** For so long a reply that names no text waits for the outcome of one to its handset, from when that has left. */
+/** A reply without a message ID waits this long for the outcome of a message that left for its handset. */
 const longestHoldMs = 61_000;
 
-/** For so long a text is known to what answers it. */
+/** Time for which the account matches replies and statuses to a sent message. */
 const rememberedSeconds = 7 * 86_400;
-/** For so long what was seen is known. */
+/** Time for which the account recognises a received event as a duplicate. */
 const seenSeconds = 72 * 3_600;
 
-/** A store that has failed is tried again every five seconds, and a process may have tried just before it was back. */
+/** Time until an account uses a repaired store again: it retries a failed store every 5 s. */
 const reopenMs = 7_000;
 
 /** Time between two tries of an import, if the former store fails. */
@@ -77,7 +77,7 @@ class World {
     }
   }
 
-  /** The deliveries of an event at one node, in order. */
+  /** Deliveries of an event to one node, in order. */
   at({ kind, key }: Event, node: string): Seen[] {
     return this.#deliveries.get(`${kind} ${node} ${key}`) ?? [];
   }
@@ -91,7 +91,7 @@ class World {
     return this.#byFeed.get(id) ?? [];
   }
 
-  /** The ends of processes in a time. */
+  /** Times at which processes ended, within a period. */
   ends(from: number, to: number): number[] {
     return this.story.pids.map((one) => one.to).filter((end) => end >= from && end <= to);
   }
@@ -105,13 +105,13 @@ class World {
     return during(this.story, kinds, from, to);
   }
 
-  /** Says whether what the store had remembered was deleted between, or had just been. */
+  /** Checks whether the store was deleted during the period or just before it. */
   wasForgotten(from: number, to: number): boolean {
     return this.happened(/deleted/, from - movingMs, to).length > 0;
   }
 
   /**
-   * Says whether what happened then is known to no store: it could not be written, and the process ended before it could again
+   * Checks whether no store has an event of this time: the store failed, and the process ended before it worked again
    * ("What cannot be promised").
    */
   wasUnwritten(at: number): boolean {
@@ -122,7 +122,10 @@ class World {
     );
   }
 
-  /** Until when what waits for so long from then on may be open: each process that ends may leave it to another, which reads first what the service has. */
+  /**
+   * Latest end of a wait of some seconds. Each process that ends in the meantime can leave the wait to another process,
+   * which first reads the unread events from the service.
+   */
   openUntil(from: number, seconds: number): number {
     return this.story.pids.reduce(
       (until, { to }) => (to > from && to < until ? Math.max(until, to + leftMs) : until),
@@ -130,33 +133,33 @@ class World {
     );
   }
 
-  /** Says whether a process began between with a clock that was not the one of the process before. */
+  /** Checks whether the clock was set and a process ended, so that the next process starts with another clock. */
   wasClockWrong(from: number, to: number): boolean {
     return this.happened(/clock/, 0, to).length > 0 && this.ends(from, to).length > 0;
   }
 
-  /** Says whether a process that began between took what the one before had remembered for outdated: that is as old as the clock says. */
+  /** Checks whether a new process saw remembered data as expired because its clock was further ahead. */
   wasOutdated(from: number, to: number, seconds = rememberedSeconds): boolean {
     const settings = this.happened(/clock/, from, to).map((one) => Math.min(one.to, to));
     const most = Math.max(...[to, ...settings].map((at) => this.#aheadSeconds(at)));
     return this.ends(from, to).length > 0 && most - this.#aheadSeconds(from) > seconds;
   }
 
-  /** Says whether what came then and was undelivered was deleted with the store, before the next process or another login had it. */
+  /** Checks whether the store was deleted with an undelivered event before the next process or login had read it. */
   wasDeletedUnread(at: number): boolean {
-    // A process that ends too early passes nothing on.
+    // A process that ends too early does not deliver the event.
     const next = this.story.pids.find(({ from, to, listening }) => from > at && to > listening + findingMs);
-    // Nor does one while flows are deployed.
+    // A process does not deliver it during a deploy either.
     const deployed = next && this.happened(/deploy/, next.from, next.listening + findingMs).map(({ to }) => to);
     const listening = next && Math.max(next.listening, ...(deployed ?? [])) + findingMs;
-    // The store may be tried again only some time after it can be opened.
+    // An account can retry the store some time after the disk works again.
     const opened =
       listening && Math.max(listening, ...this.happened(/disk/, next.from, listening).map(({ to }) => to + reopenMs));
     const until = Math.max(opened ?? at, this.wasMoved(at, at) ? at + movingMs : at);
     return this.happened(/deleted/, at, until).length > 0;
   }
 
-  /** When a process has run for so long since then: while it is suspended it does nothing. */
+  /** Time at which a process has run for `ms` since `at`. Suspensions do not count. */
   after(at: number, ms: number): number {
     return this.happened(/suspend/, at, Number.POSITIVE_INFINITY).reduce(
       (end, { from, to }) => (from < end ? end + to - Math.max(from, at) : end),
@@ -164,7 +167,7 @@ class World {
     );
   }
 
-  /** Since when a process has run for so long until then. */
+  /** Time from which a process has run for `ms` until `at`. Suspensions do not count. */
   before(at: number, ms: number): number {
     return this.happened(/suspend/, Number.NEGATIVE_INFINITY, at).reduceRight(
       (begin, { from, to }) => (to > begin ? begin + from - Math.min(to, at) : begin),
@@ -172,16 +175,16 @@ class World {
     );
   }
 
-  /** Says whether what was seen is not known any more. */
+  /** Checks whether the account no longer knows that it has received an event. */
   isSeenForgotten({ created }: Event, from: number, to: number): boolean {
-    // An earlier process may have taken it in, and not have told of it.
+    // An earlier process might have stored the event without delivering it.
     const wasOutdated = [created, from].some((at) => this.wasOutdated(at, to, seenSeconds));
     return wasOutdated || this.wasForgotten(from, to) || this.wasUnwritten(from);
   }
 
   /**
-   * By how many ms the clock was set at most that nobody notices, which is less than a minute: what begins in that moment, or what another
-   * login, or store, takes over later, may end so much too early.
+   * Largest change of the clock that the account does not notice, in ms. Such a change is less than a minute. A wait
+   * that begins at that moment, or that another login or store imports later, can end too early by this time.
    */
   nudgedMs(from: number, to: number): number {
     const until = this.wasMoved(from, to) ? to : from + freshMs;
@@ -191,7 +194,7 @@ class World {
     return Math.max(0, ...seconds.filter((by) => by < 60)) * 1_000;
   }
 
-  /** By how much the clock of Node-RED was ahead. */
+  /** Seconds by which the clock of Node-RED was ahead. */
   #aheadSeconds(at: number): number {
     return this.happened(/clock/, 0, at).reduce((seconds, { what, to }) => {
       if (what.includes('4 days ahead')) return (to <= at ? 8 : 4) * 86_400;
@@ -199,7 +202,7 @@ class World {
     }, 0);
   }
 
-  /** Checks whether a process left items in Redis, which another instance claims up to a minute later, after newer items. */
+  /** Checks whether a process left items in Redis. Another instance claims them up to a minute later. */
   wasLeftOnRedis(from: number, to: number): boolean {
     return this.ends(from, to).some((end) => {
       const storeIn = ({ what }: Happening) => /store: (redis|disk)/.exec(what)?.[1] ?? [];
@@ -210,12 +213,12 @@ class World {
     });
   }
 
-  /** Says whether a process that ended before an event came again may have had it on Redis, and the login or the store was changed before that, too. */
+  /** Checks whether a dead process might hold the event in Redis while the account uses another login or store. */
   wasWithDead({ created }: Event, again: number): boolean {
     return this.wasLeftOnRedis(created, again) && this.wasMoved(created, again);
   }
 
-  /** Says whether a process was killed as what it had on Redis moved, and the login or the store was changed again before that was taken over. */
+  /** Checks whether a kill interrupted an import from Redis, and the login or store changed again before a claim. */
   wasKilledMoving(from: number, to: number): boolean {
     return this.ends(from, to).some((end) => {
       const isBack = this.happened(/deploy/, end, end + leftMs).some(isMove);
@@ -223,7 +226,7 @@ class World {
     });
   }
 
-  /** Says whether the login or the store was changed, and one of the stores did not answer meanwhile: what is kept is asked for again later. */
+  /** Checks whether a failing store delayed the import after a change of the login or the store. */
   isStuckMoving(from: number, to = from): boolean {
     const isInTrouble =
       this.wasMoved(from, to) && this.happened(/disk|redis/, this.before(from, reopenMs), to).length > 0;
@@ -232,7 +235,7 @@ class World {
     );
   }
 
-  /** Says whether a reply that names no text was read before Node-RED knew what had become of one to its handset. */
+  /** Checks whether a reply without a message ID came before the outcome of a message to its handset. */
   isReplyOnTheWay({ fields, answer }: Event): boolean {
     if (fields.inReplyToId !== undefined || !answer) return false;
     return this.story.feeds.some((feed) => {
@@ -243,14 +246,14 @@ class World {
     });
   }
 
-  /** When the service had taken a text: no wait for what comes of it has begun before. */
+  /** Time at which the service accepted a message. Waits for its replies and statuses begin no earlier. */
   takenAt({ body }: Feed): number {
     return this.texts.get(body)?.attempts.find(({ isSent }) => isSent)?.at ?? 0;
   }
 
   /**
-   * Says whether the login or the store was changed between, or had just been, or was before one of the stores ceased to answer: what was seen
-   * under one, another does not know.
+   * Checks whether the login or the store changed during the period, just before it, or just before a store failed. The
+   * new login or store does not know which events the former one has received.
    */
   wasMoved(from: number, to: number): boolean {
     const troubles = this.happened(/disk|redis/, from - movingMs, to);
@@ -273,7 +276,7 @@ function add<Item>(map: Map<string, Item[]>, key: string, item: Item): void {
 
 const isMove = ({ what }: Happening) => /changes the (?:login|store)/.test(what);
 
-/** For so long after a deployment the polls and callbacks of the former login still come. */
+/** Time after a deploy in which polls and callbacks of the former login can still arrive. */
 const movingMs = 2_000;
 
 const byTime = (one: { at: number }, other: { at: number }) => one.at - other.at;
@@ -309,7 +312,7 @@ const rules: readonly Rule[] = [
           const isCalledAgain = again?.node === 'callback' && again.at - event.created < leftMs;
           if (first && isCalledAgain && world.wasWithDead(event, again.at)) continue;
           if (!first || !again || world.isSeenForgotten(event, first.at, again.at)) continue;
-          // The identifiers of the former login or store are known after the import, for which the store must work.
+          // The account knows the identifiers of the former login or store only after the import.
           if (!world.isStuckMoving(first.at, again.at))
             yield [again.at, `doubled without a mark: the ${name(event)}, at ${first.node}`];
         }
@@ -332,13 +335,13 @@ const rules: readonly Rule[] = [
           for (const [index, second] of seen.entries()) {
             const first = seen[index - 1];
             if (!first || !second.sms?.redelivered || world.ends(first.at, second.at).length > 0) continue;
-            // A dead process has it, too, of which another login knows nothing until it takes that over.
+            // A dead process can hold the event too. Another login does not know this until it imports the event.
             const isSoon = second.at - first.at < leftMs + ackSeconds * 1_000;
             if (isSoon && world.wasWithDead(event, second.at)) continue;
             const isLate = second.at - first.at > ackSeconds * 1_000 - 250;
-            // A process that was suspended while it delivered a message continues with both.
+            // These faults can interrupt a delivery between its two nodes.
             const isUnsettled = world.happened(/deploy|suspend|disk|redis/, first.at - 500, second.at).length > 0;
-            // The store knows when all nodes have taken a message, not who: what one has not acknowledged comes to the other again, too.
+            // The store does not record which nodes acknowledged. If one did not, both nodes receive the message again.
             const isShared = world
               .at(event, 'asked')
               .some((one) => one.sms?.redelivered && Math.abs(one.at - second.at) < 500);
@@ -369,7 +372,7 @@ const rules: readonly Rule[] = [
             if (first && world.wasLeftOnRedis(at, first.at)) return [];
             // A message of a new login does not wait forever for the data of the former login.
             if (first && world.isStuckMoving(at, first.at)) return [];
-            // It is held back until the outcome of its text is known, and nothing else waits for that.
+            // The account holds this reply back until it knows the outcome of the message, and delivers later events.
             if (world.isReplyOnTheWay(event)) return [];
             return first && !first.sms?.redelivered ? [{ at: first.at, number: event.answer?.number ?? 0, event }] : [];
           })
@@ -393,7 +396,7 @@ const rules: readonly Rule[] = [
       for (const event of world.events.filter(({ kind }) => kind === 'message')) {
         const [first, ...further] = world.at(event, 'asked');
         if (!first || further.length > 0 || !isRefusedAtFirst(event)) continue;
-        // It was given before, to a flow that was being replaced: the flow takes what comes again.
+        // An earlier delivery went to a flow that a deploy replaced. The flow acknowledges every redelivery.
         if (first.sms?.redelivered || world.wasForgotten(first.at, first.at + ackSeconds * 1_000)) continue;
         if (world.wasDeletedUnread(first.at)) continue;
         yield [first.at, `not delivered again, though the flow had not acknowledged it: the ${name(event)}`];
@@ -423,7 +426,7 @@ const rules: readonly Rule[] = [
         const at = event.answer?.at ?? 0;
         if (world.ends(at - 5_000, at + 5_000).length > 0) continue;
         if (world.happened(/suspend/, at - 60_000, at).length > 0) continue;
-        // The service itself ends all connections as it begins to refuse new ones.
+        // The service ends all connections when it begins to refuse new ones.
         if (world.happened(/refused/, at - 500, at + 500).length > 0) continue;
         yield [at, `the connection was ended while the service answered with the ${name(event)}`];
       }
@@ -436,7 +439,7 @@ const rules: readonly Rule[] = [
         const first = attempts.findIndex(({ end }) => end !== 'refused');
         const again = attempts[first + 1];
         const isGuarded = body.startsWith('once');
-        // The key is known from when the text was taken in.
+        // The account knows the deduplication key from the time at which the flow sent the message to the node.
         const fedAt = world.story.feeds.find((feed) => isGuarded && feed.body === body)?.from;
         const from = fedAt ?? attempts[first]?.at ?? 0;
         if (first < 0 || !again || world.wasForgotten(from, again.at)) continue;
@@ -460,9 +463,9 @@ const rules: readonly Rule[] = [
     *check(world) {
       for (const feed of world.story.feeds) {
         if (feed.taken === undefined || world.outcomes(feed).length > 0) continue;
-        // While it deploys, Node-RED itself drops what comes for a node that it is replacing.
+        // During a deploy, Node-RED drops flow messages to a node that it is replacing.
         if (world.happened(/deploy/, feed.from, feed.taken).length > 0) continue;
-        // The message that came with it was in the store, and the process that had taken it in may be gone.
+        // The store was deleted with the flow message, and the process that had it in memory might have ended.
         if (world.wasForgotten(feed.from, feed.taken + 60_000)) continue;
         if (kept.has(feed.node)) {
           const isFresh = world.ends(feed.from, world.after(feed.taken, freshMs)).length > 0;
@@ -471,7 +474,7 @@ const rules: readonly Rule[] = [
             end !== undefined && world.happened(/disk|redis|suspend|deploy/, end - 15_000, end).length > 0;
           if (isFresh || wasStuck) continue;
         } else if (world.ends(feed.from, feed.taken + 60_000).length > 0) continue;
-        // Where its Catch node goes first, what is stopped with the flow is told in the log.
+        // If the deploy stops the Catch node first, only the log shows the error.
         else if (world.happened(/deploy/, feed.taken, feed.taken + 12_000).length > 0) continue;
         yield [feed.from, `without an outcome: ${textOf(feed)}`];
       }
@@ -518,7 +521,7 @@ const rules: readonly Rule[] = [
           const isDisturbed = world
             .happened(/^(service|refused)$/, since, at)
             .some(({ kind, what }) => !kept.has(feed.node) || kind === 'refused' || what.includes('reset before'));
-          // Longer than a request may take.
+          // A suspension that is as long as the time limit of a request.
           const wasAsleep = world
             .happened(/suspend/, since, at)
             .some((sleep) => sleep.to - sleep.from > timeoutSeconds * 1_000 - 1_000);
@@ -695,7 +698,7 @@ const rules: readonly Rule[] = [
   },
 ];
 
-/** Of kept texts everything else is no outcome: they wait. A command of Redis that was under way as a process was suspended has failed. */
+/** Stored messages fail only with this error, and otherwise wait. A suspension lets a Redis command in flight fail. */
 const keptMayFail: Readonly<Record<string, RegExp>> = { SMS_STORE: /disk|redis|deploy|kill|stop|suspend/ };
 
 const plainMayFail: Readonly<Record<string, RegExp>> = {
@@ -705,13 +708,13 @@ const plainMayFail: Readonly<Record<string, RegExp>> = {
   SMS_STORE: /disk|redis|deploy|kill|stop|suspend/,
 };
 
-/** By so much the times differ that two processes note of one moment. */
+/** Maximum difference between the times that two processes record for the same moment. */
 const clockMs = 10;
 
-/** For so long a request may be on its way. */
+/** Maximum time between the decision to send a request and its arrival at the service. */
 const leavingMs = 1_500;
 
-/** Whether the handset that a text is for had written STOP by then. */
+/** Checks whether the handset had written STOP by this time. */
 function hasStopped(world: World, { to }: Feed, at: number): boolean {
   return world.events.some(
     ({ key, fields, created }) => key.startsWith('STOP') && fields.from === to[0] && created < at,
@@ -728,9 +731,9 @@ function* checkSilence(world: World, feed: Feed, takenAt: number, end: Seen, han
   for (const reply of replies) {
     const delivered = world.all(reply)[0];
     if (!delivered || world.wasUnwritten(delivered.at)) continue;
-    // It answers what is known as it comes, and is known itself for whoever has asked.
+    // A wrong clock can let the account forget the reply request, or the reply itself.
     if (world.wasOutdated(takenAt, delivered.at) || world.wasOutdated(delivered.at, end.at)) continue;
-    // It does not wait for ever for what another login, or store, knows.
+    // The reply does not wait forever for data of the former login or store.
     if (world.isStuckMoving(delivered.at)) continue;
     if (delivered.at < end.at - 1_000)
       yield [end.at, `timed out though the reply had come: ${textOf(feed)}, from ${handset}`];
@@ -748,7 +751,7 @@ interface ReportSeen {
 
 const finalCodes = new Set(['RCV', 'NUR', 'NRCV']);
 
-/** A report says of each who was accepted what a status has said, or that it was not known in time. */
+/** Checks that a report shows the status of every accepted recipient, or shows it as pending. */
 function* checkReport(world: World, feed: Feed, sent: Seen, report: Seen): Iterable<Finding> {
   const { delivered = [], undelivered = [], pending = [] } = (report.sms ?? {}) as ReportSeen;
   const told = describeReport(report);
@@ -770,7 +773,7 @@ function* checkReport(world: World, feed: Feed, sent: Seen, report: Seen): Itera
   for (const status of pending.flatMap(statusesOf)) {
     const came = world.all(status)[0];
     const isKnown = finalCodes.has(status.fields.statusCode ?? '') && came && came.at < report.at - 1_000;
-    // It does not wait for ever for what another login, or store, knows.
+    // The status does not wait forever for data of the former login or store.
     if (isKnown && !world.wasUnwritten(came.at) && !world.isStuckMoving(came.at))
       yield [report.at, `a report does not know of the ${name(status)}, which had come: ${textOf(feed)}: ${told}`];
   }
@@ -785,8 +788,8 @@ function describeReport({ payload, sms }: Seen): string {
 }
 
 /**
- * Says whether an answer may have reached a process that was about to end: the last answer of its kind before the end, or one that
- * came after it. A deployment that changes the login or the store has two loops for a while.
+ * Checks whether an answer reached a process that was about to end: the last answer of its kind before the end, or an
+ * answer after it. For some time after a change of the login or the store, two poll loops run.
  */
 function isInTransit(world: World, event: Event): boolean {
   const answered = world.events.filter(({ kind, answer }) => kind === event.kind && answer);
@@ -801,12 +804,12 @@ function isInTransit(world: World, event: Event): boolean {
   });
 }
 
-/** When a text was fed for the first time. */
+/** Time at which a message was first sent into the flow. */
 function first({ story }: World, { body, from }: Feed): number {
   return story.feeds.find((one) => one.body === body)?.from ?? from;
 }
 
-/** As the flow of this test does. */
+/** Checks whether the flow of this test refuses the first delivery of an event. It uses the same formula. */
 function isRefusedAtFirst({ key }: Event): boolean {
   return [...key].reduce((sum, one) => sum + one.charCodeAt(0), 0) % 20 < 2;
 }
@@ -825,10 +828,10 @@ function told(outcomes: readonly Seen[]): string {
   return outcomes.map((one) => `${codeOf(one)}${one.sms?.redelivered ? ' (marked)' : ''}`).join(', then ');
 }
 
-/** How long the event loop may be kept. */
+/** Maximum time for which the event loop can be blocked. */
 const mostStallMs = 50;
 
-/** Stalls of the event loop that neither the machine nor Node-RED itself, as it starts or deploys, is the reason of. */
+/** Lists stalls of the event loop. Leaves out those that a start, deploy or suspension explains. */
 function listStalls(story: Story): string[] {
   const { control, loops, pids } = story;
   return loops.flatMap(({ at, pid, stallMs }) => {
@@ -843,7 +846,7 @@ function listStalls(story: Story): string[] {
   });
 }
 
-/** Holds every promise against what was seen. */
+/** Checks every promise against the observations. */
 export function judge(story: Story, service: Pick<Service, 'events' | 'texts'>): Account {
   const world = new World(story, service);
   const failures = rules.flatMap((rule) =>

@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../simulation/random';
 import { now } from './record';
 
-// The messaging service as its HTTP interface is specified (§), written from that document alone: a misreading here and one in the
-// simulator or in the library do not meet.
+// The messaging service, written only from the specification of its HTTP interface (§). It shares no code with the
+// simulator or the library, so that it does not share their mistakes.
 
-/** Behaviour of the service towards a request, instead of an answer. */
+/** Faulty behaviour of the service for a request. */
 export type Trouble =
   | 'reset before it is read'
   | 'reset after it was read'
@@ -37,10 +37,13 @@ export const troubles: readonly Trouble[] = [
 
 export type Endpoint = 'send' | 'in' | 'status';
 
-/** One request that brought a text to its end at the service. */
+/** One request to send a message, and its result. */
 export interface Attempt {
   at: number;
-  /** `taken`: it was accepted, and the answer left whole; `refused`: it was not sent, and the answer says so; `unclear`: nobody outside can know. */
+  /**
+   * `taken`: the service accepted the message and sent the whole answer. `refused`: the answer says that the message
+   * was not sent. `unclear`: the client cannot know.
+   */
   end: 'taken' | 'refused' | 'unclear';
   why: string;
   isSent: boolean;
@@ -56,12 +59,12 @@ export interface SentText {
 /** A message or a status that the service has for its client. */
 export interface Event {
   kind: 'message' | 'status';
-  /** Unique among its kind: the text of a message, the id of a status. */
+  /** Unique within its kind: the body of a message, or the id of a status. */
   key: string;
   fields: Record<string, string>;
   date: string;
   created: number;
-  /** The poll that it was handed out by (§3: it counts as read then). */
+  /** The answer to the poll that delivered the event. From then on the event counts as read (§3). */
   answer: { number: number; at: number; isWhole: boolean; why: string } | undefined;
   /** Status of the client for each callback, or 0 without an answer. */
   callbacks: { at: number; status: number }[];
@@ -83,7 +86,7 @@ export class Service {
   readonly password = 'pass word&of=the+test';
   readonly texts = new Map<string, SentText>();
   readonly events: Event[] = [];
-  /** The address that events are called back at. */
+  /** URL for the callbacks of the service. */
   callbackUrl = '';
   onTaken: (text: SentText) => void = () => {};
   #server: Server;
@@ -112,7 +115,7 @@ export class Service {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** How many events nobody has polled yet. */
+  /** Number of events that no poll has delivered yet. */
   get unread(): number {
     return this.#unread.in.length + this.#unread.status.length;
   }
@@ -121,7 +124,7 @@ export class Service {
     return this.events.filter(({ isCalledBack, callbacks }) => isCalledBack && !isAccepted(callbacks)).length;
   }
 
-  /** Takes connections, again after {@link refuse}. */
+  /** Starts to accept connections, also after {@link refuse}. */
   async listen(): Promise<void> {
     if (this.#server.listening) return;
     this.#server = this.#createServer();
@@ -131,7 +134,7 @@ export class Service {
     if (address !== null && typeof address === 'object') this.#port = address.port;
   }
 
-  /** Connections are refused from now on. */
+  /** Refuses connections from now on. */
   async refuse(): Promise<void> {
     const closed = once(this.#server, 'close');
     this.#server.close();
@@ -149,7 +152,7 @@ export class Service {
     this.#hanging.clear();
   }
 
-  /** A handset writes (§2.3). */
+  /** Adds a message from a handset (§2.3). */
   receive(from: string, body: string, inReplyToId: string | undefined, isCalledBack: boolean): Event {
     const date = new Date().toISOString();
     const fields: Record<string, string> = {
@@ -163,7 +166,7 @@ export class Service {
     return this.#add({ kind: 'message', key: body, fields, date, isCalledBack });
   }
 
-  /** The status of a text changes for one handset (§2.5). */
+  /** Adds a status of a message for one handset (§2.5). */
   report(messageId: string, handset: string, statusCode: string, isCalledBack: boolean): Event {
     const id = randomUUID();
     const fields = { messageId: id, to: '64215559999', from: handset, statusCode, inReplyToId: messageId };
@@ -185,7 +188,7 @@ export class Service {
     return event;
   }
 
-  /** Until it is accepted (§6.1). */
+  /** Calls back until the client accepts the event (§6.1). */
   async #callBack(event: Event, isXml: boolean): Promise<void> {
     const { body, type } = isXml ? formatXml(event) : formatForm(event);
     for (let pauseMs = 250; !this.#closing.signal.aborted; pauseMs = Math.min(2_000, pauseMs * 2)) {
@@ -201,7 +204,7 @@ export class Service {
         await response.arrayBuffer();
         status = response.status;
       } catch {
-        // Nobody is there, or it went away.
+        // The client does not answer, or closed the connection.
       }
       if (this.#closing.signal.aborted) return;
       event.callbacks.push({ at: now(), status });
@@ -236,7 +239,7 @@ export class Service {
     else answer(response, 404, 'text/plain', 'There is nothing here.');
   }
 
-  /** §5: a key, Basic, or the parameters of the form. */
+  /** Checks the authentication: an API key, Basic, or form parameters (§5). */
   #isAllowed(request: IncomingMessage, form: URLSearchParams): boolean {
     const { authorization = '' } = request.headers;
     if (authorization.startsWith('Bearer ')) return this.apiKeys.includes(authorization.slice(7));
@@ -266,7 +269,7 @@ export class Service {
       this.onTaken({ ...text, to });
     };
     const delivery = formatDelivery(messageId, to);
-    // Until the answer has left whole, whoever sent it cannot know.
+    // Until the whole answer has left, the client cannot know the result.
     attempt.end = 'unclear';
     if (trouble === '500' || trouble === 'hang') {
       if (this.#random.chance(0.5)) accept();
@@ -318,7 +321,7 @@ export class Service {
     }
   }
 
-  /** One message, or several statuses, which count as read from now on. */
+  /** Answers a poll with one message or several statuses, which count as read from now on. */
   #hand(response: ServerResponse, endpoint: 'in' | 'status', trouble: Trouble | undefined) {
     const handed = this.#unread[endpoint].splice(0, endpoint === 'in' ? 1 : this.#random.between(1, mostStatuses));
     const number = ++this.#answers;
@@ -376,7 +379,7 @@ const endpoints: Readonly<Record<string, Endpoint>> = {
 
 const breaksAnswers: readonly Trouble[] = ['reset after it was read', 'truncated', 'garbage', 'slow', 'hang'];
 
-/** Says whether the service has no reason to call again. */
+/** Checks whether the client accepted a callback, so that the service stops calling. */
 export function isAccepted(callbacks: Event['callbacks']): boolean {
   return callbacks.some(({ status }) => status >= 200 && status < 400);
 }

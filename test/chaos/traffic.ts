@@ -4,7 +4,7 @@ import { reportSeconds, waitSeconds } from './node-red';
 import { type Feed, now } from './record';
 import { isBlocked, type SentText, type Service } from './service';
 
-/** How somebody behaves who is asked. */
+/** Behaviour of a handset that receives a reply request. */
 const habits = [
   'answers',
   'answers without an id',
@@ -24,7 +24,7 @@ const fates = [
   'is said to be something that nobody knows',
 ] as const;
 
-/** Handsets that are sent to until they write STOP. */
+/** Handsets that receive messages until they write STOP. */
 export const listeners: readonly string[] = ['6421556001', '6421556002', '6421556003'];
 
 /** Traffic during the faults: handsets write, flows send, and the service reports statuses and replies. */
@@ -45,7 +45,7 @@ export class Traffic {
     service.onTaken = (text) => this.#follow(text);
   }
 
-  /** Goes on until {@link end}. */
+  /** Starts the traffic, which continues until {@link end}. */
   begin(): void {
     void this.#repeat(() => this.#write(), 100, 500);
     void this.#repeat(() => this.#feed('plain'), 200, 900);
@@ -55,13 +55,13 @@ export class Traffic {
     void this.#repeat(() => this.#feed('report'), 400, 1_400);
   }
 
-  /** Some handsets take back their consent, and give it again, while they are sent to. */
+  /** Lets some handsets write STOP and START while the flow sends messages to them. */
   beginWords(): void {
     const random = this.#random.fork('words');
     let words = 0;
     void this.#repeat(
       () => {
-        // A message is known by its text: signs around the word do not count.
+        // The test identifies a message by its body. The account ignores the signs after the word.
         const signs = (words++).toString(2).replaceAll('0', '.').replaceAll('1', '!');
         const word = random.pick(['STOP', 'STOP', 'STOP', 'START']);
         this.#service.receive(random.pick(listeners), word + signs, undefined, random.chance(0.4));
@@ -72,7 +72,7 @@ export class Traffic {
     void this.#repeat(() => this.#feed(random.pick(['plain', 'kept']), random.pick(listeners)), 200, 800);
   }
 
-  /** Nothing new is begun; resolves when what was fed has been taken, or was not. */
+  /** Stops the traffic, and resolves when the flow has accepted or lost each message that was sent to it. */
   async end(): Promise<void> {
     this.#ended = true;
     await Promise.all(this.#under);
@@ -84,7 +84,7 @@ export class Traffic {
 
   async #repeat(begin: () => void, leastMs: number, mostMs: number): Promise<void> {
     while (!this.#ended) {
-      // Now and then much comes at once.
+      // Sometimes many messages come at the same time.
       for (let count = this.#random.chance(0.03) ? 10 : 1; count > 0; count--) begin();
       await sleep(this.#random.between(leastMs, mostMs));
     }
@@ -132,7 +132,7 @@ export class Traffic {
       await response.arrayBuffer();
       if (response.ok && taken) taken.taken = now();
     } catch {
-      // Nobody is there: the text was never handed over.
+      // Node-RED does not answer, so the flow did not receive the message.
     }
   }
 

@@ -36,7 +36,7 @@ export class Badges {
     return badges;
   }
 
-  /** Resolves when a node shows a badge. The limit of the test ends the wait. */
+  /** Resolves when a node shows a badge. Only the time limit of the test ends the wait. */
   async until(id: string, isShown: (badge: Badge) => boolean): Promise<Badge> {
     for (;;) {
       const badge = this.#badges.get(id);

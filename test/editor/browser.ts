@@ -23,7 +23,7 @@ interface Program {
   env: Record<string, string>;
 }
 
-/** Starts a headless Chromium: the one of `$CHROME_PATH`, else Debian's, else the one among the development dependencies. */
+/** Starts a headless Chromium: from `$CHROME_PATH`, else from Debian, else from the development dependencies. */
 export async function startBrowser(): Promise<Browser> {
   const { executablePath, env } = await findChromium();
   return chromium.launch({ executablePath, args: flags, env: { ...environment(), ...env } });
@@ -46,7 +46,7 @@ async function unpackChromium(): Promise<Program> {
     try {
       renameSync(partial, folder);
     } catch {
-      // Another run was faster; its copy is as good.
+      // Another run has already unpacked it, so this copy is not needed.
       rmSync(partial, { recursive: true });
     }
   }
@@ -57,8 +57,8 @@ async function unpackChromium(): Promise<Program> {
 }
 
 /**
- * The package unpacks to the temporary folder, and its libraries only where it takes the machine for Amazon's: in a process of its own, since both
- * are told by the environment.
+ * Unpacks the package in a separate process, because environment variables control it: `TMPDIR` sets the folder, and
+ * the package unpacks its libraries only if it detects AWS Lambda.
  */
 async function unpackInto(folder: string): Promise<void> {
   const program = "import packed from '@sparticuz/chromium'; await packed.executablePath();";

@@ -158,9 +158,9 @@ export class Editor {
   }
 
   /**
-   * Deploys flows and shows them in place of those that were open, with forms, changes and undo left behind. It takes a
-   * page that stands in English and light colours at the same Node-RED, or {@link open}s one: to load the editor is what
-   * takes most of a test.
+   * Deploys flows and shows them instead of the open ones. Discards forms, changes and undo steps. Reuses an editor
+   * page with the same Node-RED, English texts and light colours, or {@link open}s one, because loading the editor is
+   * slow.
    */
   async show(nodeRed: NodeRedProcess, flows: FlowNode[]): Promise<void> {
     if (this.#nodeRed !== nodeRed || !this.#isPlain) {
@@ -237,7 +237,7 @@ export class Editor {
     await this.page.keyboard.press('Control+]');
   }
 
-  /** Imports an example, like {@link importExample}. If one of its nodes already exists, accepts the editor's offer to import a copy. */
+  /** Imports an example, like {@link importExample}. If a node already exists, accepts the offer to import a copy. */
   async importExampleAsCopy(packageName: string, name: string): Promise<void> {
     const list = await this.#unfoldExamples(packageName);
     const flows = this.page.locator('#red-ui-workspace-tabs li[flowname]');

@@ -8,8 +8,8 @@ export async function unfold(form: Locator): Promise<void> {
 }
 
 /**
- * Every text of a form, in the order of the page: also what is hidden for now, what its fields say while they are
- * empty, what a screen reader says, and the choices of its menus.
+ * Reads every text of a form, in the order of the page. This includes hidden texts, placeholders, texts for screen
+ * readers, and the choices of menus.
  */
 export function readTexts(form: Locator): Promise<string[]> {
   return form.evaluate((element) => {
@@ -27,9 +27,9 @@ export function readTexts(form: Locator): Promise<string[]> {
 }
 
 /**
- * The visible elements of a form of which a part cannot be seen, the labels that break within a word, and the menus
- * and fields that have no room for one of their choices or for what they say while they are empty. The letters of
- * Chinese, Japanese and Korean count as wide as they are, also on a machine that has no font for them.
+ * Finds visible elements that are cut off, labels that break within a word, and menus and fields that are too narrow
+ * for a choice or a placeholder. Measures Chinese, Japanese and Korean letters with their full width, even if the
+ * machine has no font for them.
  */
 export function findCutOff(form: Locator): Promise<string[]> {
   return form.evaluate((element) => {

@@ -14,7 +14,7 @@ const root = join(__dirname, '..', '..');
 const first = '6421555123';
 const second = '6421555124';
 
-/** A flow that answers every text. */
+/** A flow that answers every message. */
 function createFlows(simulator: Simulator): FlowNode[] {
   return [
     { id: 'tab', type: 'tab', label: 'Auto-reply' },
@@ -86,7 +86,7 @@ describe("the simulator's page in a browser", function () {
     await phone(msisdn).getByLabel(`Write as ${msisdn}`).fill(text);
     await page.keyboard.press('Enter');
   };
-  /** Sends as a flow does. */
+  /** Sends a message as a flow does. */
   const send = async (params: Record<string, string>, authorization = `Bearer ${simulator.credentials.apiKey}`) => {
     const answer = await fetch(`${simulator.baseUrl}/api/3/sms/out`, {
       method: 'POST',
@@ -447,7 +447,7 @@ describe("the simulator's page in a browser", function () {
     await page.getByRole('button', { name: 'Delete and reset' }).click();
     await page.getByText('Live', { exact: true }).waitFor();
     assert.equal(await page.getByRole('switch', { name: 'Outage' }).isChecked(), false);
-    // An outage breaks off what the page listens to; where it is just being asked for, that is a reset.
+    // An outage interrupts the event stream of the page, or resets its request if the stream is just starting.
     const brokenOff = /(?:ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET) of \S+\/control\/events$/;
     const isExpected = (problem: string) => problem.startsWith('a request to') || brokenOff.test(problem);
     assert.deepEqual(
@@ -893,7 +893,7 @@ describe("the simulator's page in a browser", function () {
     });
   }
 
-  /** A conversation such as a person would have with a flow, with a bit of everything. */
+  /** Creates a realistic conversation between a handset and a flow, with every kind of entry. */
   async function converse(): Promise<void> {
     simulator.addContact('Anna', first);
     simulator.addContact('Ben', second);

@@ -22,10 +22,10 @@ import { type MqttBroker, startMqttBroker } from './mqtt-broker';
 import { linkNodePackages } from './packages';
 
 const folder = join(__dirname, '..', '..', 'examples');
-/** The name of an example begins with its number in the import list, which is left out here. */
+/** Files by the name of the example, without its number in the import list. */
 const files = new Map(readdirSync(folder).map((file) => [file.replace(/^\d\d /, '').replace(/\.json$/, ''), file]));
 
-/** Node-RED with the context store that some of the examples ask for. */
+/** Options of a Node-RED with the context store that some examples need. */
 const how: NodeRedOptions = {
   env: { no_proxy: '127.0.0.1', NO_PROXY: '127.0.0.1' },
   settings: {
@@ -48,7 +48,7 @@ interface Shown {
   answers?: unknown;
 }
 
-/** Gets what the debug nodes show. */
+/** Receives the messages that the debug nodes show. */
 class DebugSidebar {
   readonly #server: Server;
   readonly shown: Shown[] = [];
@@ -77,7 +77,7 @@ class DebugSidebar {
     await once(this.#server, 'close');
   }
 
-  /** Puts nodes that report here in the place of a debug node. */
+  /** Returns nodes that replace a debug node and report its messages here. */
   replace(debug: FlowNode): FlowNode[] {
     const { id, z, name } = debug;
     const { port } = this.#server.address() as AddressInfo;
@@ -106,7 +106,7 @@ return { payload: { name: ${JSON.stringify(name)}, payload, topic, sms, error: e
   }
 }
 
-/** A service that does what it is asked for, and says each time that it has failed. */
+/** Starts a service that forwards each request to `baseUrl`, but always answers 500. */
 async function startFailingBehind(baseUrl: () => string): Promise<{ baseUrl: string; close(): Promise<void> }> {
   const server = createServer(async (request, response) => {
     const { method = 'GET', url, headers } = request;
@@ -128,7 +128,7 @@ async function startFailingBehind(baseUrl: () => string): Promise<{ baseUrl: str
   };
 }
 
-/** The handsets of an example. Each has its own, by its number in the list, so that no two flows answer the same one. */
+/** Handsets of an example. Each example has other handsets, so that no two flows answer the same handset. */
 function handsetsOf(name: string): { number: string; other: string; third: string; duty: string } {
   const block = `6421555${files.get(name)?.slice(0, 2)}`;
   return { number: `${block}1`, other: `${block}2`, third: `${block}3`, duty: `${block}9` };
@@ -138,7 +138,7 @@ function readExample(name: string): FlowNode[] {
   return JSON.parse(readFileSync(join(folder, files.get(name) ?? name), 'utf8')) as FlowNode[];
 }
 
-/** The code of the error that a message carries. */
+/** The error code of a flow message. */
 function codeOf(shown: Shown | undefined): unknown {
   return (shown?.sms?.error as { code?: unknown } | undefined)?.code;
 }
@@ -161,14 +161,14 @@ describe('the examples, deployed against the simulator', function () {
     await nodeRed.kill();
   });
 
-  /** Of each deployment of a test. */
+  /** Simulators and sidebars of the deployments of a test. */
   const opened: { close(): Promise<void> }[] = [];
 
   afterEach(async () => {
     for (const one of opened.splice(0)) await one.close();
   });
 
-  /** Deploys an example as it is, but on an account at a new simulator, with its debug nodes watched, and changed by `edit`. */
+  /** Deploys an example with an account at a new simulator, recorded debug nodes, and the changes of `edit`. */
   async function deploy(
     name: string,
     options: SimulatorOptions = {},
@@ -180,7 +180,7 @@ describe('the examples, deployed against the simulator', function () {
     opened.push(simulator, sidebar);
     flow = readExample(name);
     deployments += 1;
-    // An account with an id of its own inherits nothing of what another test has left.
+    // An account with a new id does not import the data of another test.
     const ownId = (id: unknown) => `${id}-${deployments}`;
     await nodeRed.deploy(
       flow.flatMap((node) => {
@@ -203,7 +203,7 @@ describe('the examples, deployed against the simulator', function () {
     assert.equal(response.status, 200);
   }
 
-  /** The texts sent so far, each with its recipients. */
+  /** The messages sent so far, each with its recipients. */
   function sent(): string[] {
     return simulator.messages.map(({ to, body }) => `${to.join(' ')}: ${body}`);
   }
@@ -215,7 +215,7 @@ describe('the examples, deployed against the simulator', function () {
     );
   }
 
-  /** Waits until so many reply requests are open. */
+  /** Waits until `count` reply requests are open. */
   async function untilAsked(count: number): Promise<void> {
     const id = flow.find(({ type }) => type === 'sms-account')?.id;
     await until(
@@ -223,7 +223,7 @@ describe('the examples, deployed against the simulator', function () {
         const response = await fetch(`${nodeRed.editorUrl}/sms-account/${id}-${deployments}/state`);
         if (!response.ok) return false;
         const { sends } = (await response.json()) as { sends: { awaitingReply: number; inFlight: number } };
-        // Before the outcome is stored, a kill makes it unknown.
+        // A kill before the outcome is stored would make the outcome unknown.
         return sends.awaitingReply >= count && sends.inFlight === 0;
       },
       () => `${count} reply requests, sent: ${JSON.stringify(sent())}, log: ${nodeRed.log}`,
@@ -244,14 +244,14 @@ describe('the examples, deployed against the simulator', function () {
     return [...new Set(sidebar.shown.map(({ name }) => name))];
   }
 
-  /** `kill -9`, and a new start with the same flow. */
+  /** Kills Node-RED with `kill -9`, and starts it again with the same flow. */
   async function restart(): Promise<void> {
     await nodeRed.kill();
     const { userDir, port } = nodeRed;
     nodeRed = await startNodeRed({ ...how, userDir, port });
   }
 
-  /** The account tells `count` entries of a list: texts that it keeps until their time, numbers that have opted out. */
+  /** Waits until the account lists `count` stored messages or opted-out numbers. */
   async function untilListed(list: 'entries?state=kept' | 'optouts', count: number): Promise<void> {
     const account = `${flow.find(({ type }) => type === 'sms-account')?.id}-${deployments}`;
     await until(async () => {
@@ -260,7 +260,7 @@ describe('the examples, deployed against the simulator', function () {
     }, `${list} tells ${count}`);
   }
 
-  /** A handset writes, and the flow has heard of all it wrote. */
+  /** Sends a message from a handset, and waits until the flow has received all its messages. */
   async function write(from: string, body: string): Promise<void> {
     const message = simulator.receive({ from, to: '642100000001', body });
     await simulator.until(() => message.read);
@@ -307,7 +307,7 @@ describe('the examples, deployed against the simulator', function () {
 
     it('does not answer numbers that wrote STOP, until they write START', async () => {
       await deploy('Auto-reply');
-      // The account counts on from one test to the next.
+      // The counts of the account continue from one test to the next.
       const [number, other] = ['6421555023', '6421555024'];
       await write(number, 'stop!');
       await write(number, 'Are you there?');
@@ -1014,7 +1014,7 @@ describe('the examples, deployed against the simulator', function () {
       'Will you come again?',
     ] as const;
 
-    /** A handset answers the question that it was asked last. */
+    /** Answers the last reply request to a handset. */
     async function answer(from: string, question: string, body: string): Promise<void> {
       const isAsked = () =>
         simulator.messages.some((message) => message.body === question && message.to.includes(from));
@@ -1141,7 +1141,7 @@ describe('the examples, deployed against the simulator', function () {
 
     afterEach(() => broker.close());
 
-    /** Deploys it with quiet hours around this hour, or on the other side of the day. */
+    /** Deploys the example with quiet hours around now, or at the opposite time of the day. */
     const deployQuiet = (isNow: boolean): Promise<void> =>
       deploy(name, {}, (node) => {
         if (node.type === 'mqtt-broker') return { port: String(broker.port) };
@@ -1215,7 +1215,7 @@ describe('the examples, deployed against the simulator', function () {
     const name = 'Reminder a day before';
     const { number } = handsetsOf(name);
 
-    /** Deploys it with an appointment in a day and so many milliseconds. */
+    /** Deploys the example with an appointment in one day and `aheadMs`. */
     const deployWith = (aheadMs: number): Promise<void> =>
       deploy(name, {}, ({ type, props }) =>
         type === 'inject' ? { props: JSON.parse(JSON.stringify(props).replace(/\+ [12]0000/, `+ ${aheadMs}`)) } : {},
@@ -1266,7 +1266,7 @@ describe('the examples, deployed against the simulator', function () {
     const { number: monday, other: tuesday, duty: deputy } = handsetsOf(name);
     const notTaken = `${deputy}: Pump 3 has stopped. Not taken by ${tuesday}.`;
 
-    /** Deploys it as if an alarm came at that time. */
+    /** Deploys the example as if an alarm came at this time. */
     const deployAt = (at: string, wait = '10'): Promise<void> =>
       deploy(name, {}, ({ type, props, waitType }) => {
         if (waitType === 'num') return { wait };
@@ -1359,7 +1359,7 @@ describe('the examples, deployed against the simulator', function () {
 
     afterEach(() => rmSync(reportFile(), { force: true }));
 
-    /** Rows are there in the order in which it was known what became of them. */
+    /** Waits until the report contains three results. Its rows are in the order of their results. */
     async function untilReported(anna: string, ben: string, carl: string): Promise<void> {
       const expected = [`${number},Anna,${anna}`, `${other},Ben,${ben}`, `${third},Carl,${carl}`, ''];
       const read = () => (existsSync(reportFile()) ? readFileSync(reportFile(), 'utf8') : '');
@@ -1437,7 +1437,7 @@ describe('the examples, deployed against the simulator', function () {
         const server = { server: '127.0.0.1', credentials: { userid: 'sms@example.com', password: 'secret' } };
         if (type === 'e-mail') return { ...server, port: mail.smtpPort, secure: false, tls: false };
         if (type === 'delay') return { timeout: '50', timeoutUnits: 'milliseconds' };
-        // By the other protocol that the node speaks, for which a server is a tenth of the work.
+        // Uses POP3 instead of IMAP, because a POP3 server is much simpler.
         return type === 'e-mail in' ? { ...server, protocol: 'POP3', port: mail.pop3Port, useSSL: false } : {};
       });
 

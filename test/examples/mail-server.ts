@@ -18,11 +18,11 @@ interface SmtpModule {
   };
 }
 
-/** A mail server on loopback: what is sent is taken by SMTP, and what is put into its mailbox is fetched by POP3. */
+/** A mail server on loopback. It accepts e-mails by SMTP, and serves those in its mailbox by POP3. */
 export class MailServer {
   /** Received e-mails, unchanged. */
   readonly taken: string[] = [];
-  /** Whether it takes what is sent. */
+  /** True if the server accepts e-mails. */
   isTaking = true;
   readonly #mailbox: string[] = [];
   readonly #pop3 = createServer((socket) => {

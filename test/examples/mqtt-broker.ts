@@ -14,7 +14,7 @@ interface Aedes {
 /** An MQTT broker on loopback. */
 export interface MqttBroker {
   readonly port: number;
-  /** Publishes once somebody has subscribed. */
+  /** Publishes as soon as a client has subscribed. */
   publish(topic: string, payload: string): Promise<void>;
   close(): Promise<void>;
 }

@@ -7,10 +7,10 @@ const folder = join(__dirname, '..', 'example-packages');
 /** Loads a package that only the tests of some examples need. */
 export const requirePackage = createRequire(join(folder, 'package.json'));
 
-/** The packages that some of the examples need, with nodes of their own. */
+/** Packages with nodes that some examples use. */
 export const nodePackages = ['@flowfuse/node-red-dashboard', 'node-red-node-email'] as const;
 
-/** Adds the packages that some of the examples need to a user directory of Node-RED. */
+/** Adds the packages with nodes that some examples use to a user directory of Node-RED. */
 export function linkNodePackages(userDir: string): void {
   for (const name of nodePackages) {
     const installed = join(folder, 'node_modules', name);

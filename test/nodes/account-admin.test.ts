@@ -17,7 +17,7 @@ import { startNodeRed } from '../node-red-process';
 import { until } from '../until';
 import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
 
-// The one that Node-RED itself has.
+// The Express of Node-RED.
 const express = createRequire(process.env.NR ?? require.resolve('node-red'))('express') as {
   (): Express;
   json(): Parameters<Express['use']>[0];
@@ -69,7 +69,7 @@ const state: AccountState = {
 };
 const kept: AccountEntry = { id: 'k1', state: 'kept', at: 4_000, node: 'send', to: ['64215551234'], body: 'private' };
 
-/** An account node that does what a test says. */
+/** An account node with a fake membership. */
 function createNode(id: string, key: string, isStoreRead = () => true): AccountNode {
   const membership = {
     key,
@@ -98,7 +98,7 @@ function createNode(id: string, key: string, isStoreRead = () => true): AccountN
 
 type Answer = { status: number; body: Record<string, never>; text: string; headers: Headers };
 
-/** Serves nodes at an address of their own, and gives how to ask there. */
+/** Serves account nodes at a new address, and returns a function that sends requests to them. */
 async function serve(...nodes: AccountNode[]) {
   const { red } = await RunningFlow.start([]);
   const httpAdmin = express();
@@ -419,7 +419,7 @@ describe('the admin routes of accounts', () => {
     await helper.request().get('/sms-account/account/state').expect(404);
   });
 
-  /** The accounts of the flow that runs, each with the ids of its nodes. */
+  /** Returns the node ids of each account in the running flow. */
   const readAccounts = async (): Promise<string[][]> => {
     const { body } = await helper.request().get('/sms-account/overview').expect(200);
     return (body as AccountsReport).accounts.map(({ ids }) => ids);

@@ -1,4 +1,4 @@
-/** A certificate of a client, made for the tests with OpenSSL, good until 2126: with its key, as PFX with the passphrase `secret`. */
+/** Client certificate and key as PFX with the passphrase `secret`. Made with OpenSSL, and valid until 2126. */
 export const clientPfx = [
   'MIIEDAIBAzCCA8IGCSqGSIb3DQEHAaCCA7MEggOvMIIDqzCCAmIGCSqGSIb3DQEHBqCCAlMwggJPAgEAMIICSAYJKoZIhvcNAQcB',
   'MFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAgQCogW8KONJwICCAAwDAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEEKe4',

@@ -52,7 +52,7 @@ describe('consent', () => {
 
   const write = (body: string, from: string = one) => sim.receive({ from, to: '642100000001', body });
 
-  /** Somebody writes, and the flow has got it. */
+  /** Sends a message from a handset, and waits until the flow receives it. */
   async function say(flow: RunningFlow, body: string, from: string = one): Promise<FlowMessage | undefined> {
     const before = flow.received('received').length;
     write(body, from);

@@ -11,7 +11,7 @@ import { account, catcher, RunningFlow, sink, startService, stopEverything } fro
 
 const handset = '64215551234';
 
-/** A node that takes its time to close, as one does that waits for somebody else. */
+/** A node that closes slowly, like a node that waits for a server. */
 const slow = ((RED: NodeAPI) => {
   RED.nodes.registerType('slow', function (this: Node, config) {
     RED.nodes.createNode(this, config);
@@ -166,7 +166,7 @@ describe('while flows are deployed', () => {
 });
 
 describe('a sender into the flow', () => {
-  /** Node-RED, as far as it is asked: nodes by their ids, and what they were sent and can still take. */
+  /** The parts of Node-RED that the sender uses: active nodes by id, and their received messages. */
   class Stage {
     readonly events = new EventEmitter();
     readonly active = new Map<string, object>();
@@ -329,7 +329,7 @@ describe('a sender into the flow', () => {
       });
       mock.timers.tick(60_000);
       await new Promise((resolve) => setImmediate(resolve));
-      // Nodes may take their time to close.
+      // The sender waits, because nodes can close slowly.
       assert.equal(told, undefined);
       stage.events.emit('flows:stopped');
       mock.timers.tick(9_999);

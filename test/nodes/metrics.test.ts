@@ -11,7 +11,7 @@ interface Sample {
   value: number;
 }
 
-/** Reads the text format of Prometheus, and refuses whatever is not quite so. */
+/** Reads the text format of Prometheus strictly. */
 function parseMetrics(text: string): { types: Map<string, string>; samples: Sample[] } {
   assert.ok(text.endsWith('\n'));
   const types = new Map<string, string>();

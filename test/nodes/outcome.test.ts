@@ -7,7 +7,7 @@ import { account, catcher, coreNode, RunningFlow, sink, startService, stopEveryt
 const secret = 's3cret';
 const warnLevel = 30;
 
-/** Lets every call of a method of the client throw what no error of the library is. */
+/** Lets a method of the client throw a value that is not an error of the library. */
 function failWith(method: 'pollIncoming' | 'readFeed', thrown: unknown): void {
   const original = Client.prototype[method];
   Object.assign(Client.prototype, { [method]: () => Promise.reject(thrown) });

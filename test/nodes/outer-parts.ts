@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { RunningFlow } from './running-flow';
 
-/** Asserts that two messages of one input are parts of their own whole, each with a copy of what the input is a part of. */
+/** Asserts that two messages from one input have new `parts`, each with its own copy of the input's `parts` inside. */
 export async function assertOuterPartsKept(
   flow: RunningFlow,
   trigger: (flow: RunningFlow, message: Record<string, unknown>) => Promise<void>,

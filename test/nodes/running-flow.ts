@@ -17,12 +17,12 @@ import { readCatalog } from '../catalogs';
 import type { DeploymentType, FlowNode } from '../node-red-process';
 import { until } from '../until';
 
-/** A message as a node of the flow got it. */
+/** A flow message that a node received. */
 export interface FlowMessage {
   _msgid?: string;
   payload?: unknown;
   topic?: unknown;
-  // Tests read whatever the node under test put there.
+  // Tests read all fields that the node under test sets.
   sms?: Record<string, unknown> & { error?: Record<string, unknown> };
   parts?: Record<string, unknown>;
   error?: { message: string; code?: string; source: { id: string } };
@@ -39,13 +39,13 @@ type Credentials = Record<string, Record<string, string>>;
 
 const nodeRed = process.env.NR ?? require.resolve('node-red');
 const { hooks } = createRequire(nodeRed)('@node-red/util') as { hooks: Hooks };
-/** Node-RED's level `debug`: traces and metrics are left out. */
+/** Node-RED's log level `debug`. The log does not contain traces and metrics. */
 const lowestLevel = 50;
 const smsNodes = [smsAccount, smsSend, smsAsk, smsIn, smsStatus, smsOutbox, smsFeed, smsCallbackIn];
 
 const running = new Set<{ stop(): Promise<unknown> }>();
 
-/** Stops every flow and every simulator that a test has started; for `afterEach`. */
+/** Stops every flow and simulator of a test. Call it in `afterEach`. */
 export async function stopEverything(): Promise<void> {
   for (const item of [...running].reverse()) {
     running.delete(item);
@@ -53,7 +53,7 @@ export async function stopEverything(): Promise<void> {
   }
 }
 
-/** Leaves something to {@link stopEverything}. */
+/** Registers a function that {@link stopEverything} calls. */
 export function stopLater(stop: () => Promise<unknown>): void {
   running.add({ stop });
 }
@@ -61,8 +61,8 @@ export function stopLater(stop: () => Promise<unknown>): void {
 let services = 0;
 
 /**
- * Starts a service to test against, at an address of its own: a port may come again, and what is known of an account is
- * kept by its address. Polls wait 100 ms, statuses change only by hand.
+ * Starts a simulator at a new address, because an account keeps its data by address and a port can be reused. Polls
+ * wait 100 ms, and statuses change only if the test changes them.
  */
 export async function startService(options: SimulatorOptions = {}): Promise<Simulator> {
   services++;
@@ -77,7 +77,7 @@ export function coreNode(name: string): NodeInitializer {
   return createRequire(nodeRed)(`@node-red/nodes/core/${name}.js`) as NodeInitializer;
 }
 
-/** Looks a text up as a Node-RED in English does. */
+/** Returns the text of a catalog key, as a Node-RED in English does. */
 function translate(key: string, params: Record<string, unknown> = {}): string {
   const [, file, path = ''] = /^@messaging-service\/node-red-sms\/([\w-]+):(.*)$/.exec(key) ?? [];
   if (file === undefined) return key;
@@ -87,7 +87,7 @@ function translate(key: string, params: Record<string, unknown> = {}): string {
   return found.replace(/__(\w+?)__/g, (_, name: string) => String(params[name]));
 }
 
-/** A flow that runs in this process, from the TypeScript sources. Only one at a time. */
+/** A flow that runs in this process, from the TypeScript sources. Only one flow can run at a time. */
 export class RunningFlow {
   /** Flow messages of each `helper` node, by node id, oldest first. */
   readonly #received = new Map<string, FlowMessage[]>();
@@ -105,9 +105,9 @@ export class RunningFlow {
   }
 
   /**
-   * Starts `flow`; nodes that have wires are put on one tab.
+   * Starts `flow`. Puts nodes with wires on one tab.
    *
-   * @param more what the flow needs besides: settings of Node-RED, its own nodes
+   * @param more settings of Node-RED and further node types
    */
   static async start(
     flow: FlowNode[],
@@ -143,20 +143,20 @@ export class RunningFlow {
     return list;
   }
 
-  /** Waits until a `helper` node has received so many messages. */
+  /** Waits until a `helper` node has received `count` flow messages. */
   async messages(id: string, count: number): Promise<FlowMessage[]> {
     await until(() => this.received(id).length >= count, `${count} messages at ${id}`);
     return this.received(id);
   }
 
-  /** Every badge a node has shown. */
+  /** All badges that a node has shown. */
   statuses(id: string): NodeStatus[] {
     const list = this.#statuses.get(id) ?? [];
     this.#statuses.set(id, list);
     return list;
   }
 
-  /** The badge a node shows now. */
+  /** The current badge of a node. */
   status(id: string): NodeStatus | undefined {
     return this.statuses(id).at(-1);
   }
@@ -173,12 +173,12 @@ export class RunningFlow {
     );
   }
 
-  /** Gives a message to a node, as a wire does. */
+  /** Sends a flow message to a node, as a wire does. */
   send(id: string, message: Record<string, unknown> = {}): void {
     this.node(id).receive(message as never);
   }
 
-  /** Waits until a node has called `done` so often, and gives those calls. */
+  /** Waits until a node has called `done` `count` times, and returns these calls. */
   async done(id: string, count: number): Promise<Completion[]> {
     const calls = () => this.completions.filter((completion) => completion.id === id);
     await until(() => calls().length >= count, `done by ${id}`);
@@ -199,12 +199,12 @@ export class RunningFlow {
     this.#collect(nodes);
   }
 
-  /** Answer of the route that tests a connection. */
+  /** Requests a connection test, and returns the answer. */
   async testConnection(form: Record<string, unknown>): Promise<{ ok: boolean; account?: unknown; error?: unknown }> {
     return (await helper.request().post('/sms-account/test').send(form).expect(200)).body;
   }
 
-  /** Serves Node-RED's HTTP nodes on loopback, and gives the address. */
+  /** Serves the HTTP nodes of Node-RED on loopback, and returns the address. */
   async serve(): Promise<string> {
     if (!this.#server) {
       this.#server = createServer(this.red.httpNode as never).listen(0, '127.0.0.1');
@@ -281,7 +281,7 @@ function separateCredentials(flow: FlowNode[]): { nodes: FlowNode[]; credentials
   return { nodes: needsTab ? [{ id: 'tab', type: 'tab', label: 'Test' } as FlowNode, ...nodes] : nodes, credentials };
 }
 
-/** An `sms-account` for a simulator, kept in memory, that polls again at once. */
+/** An `sms-account` for a simulator, with a store in memory, that polls without a pause. */
 export function account(
   sim: Pick<Simulator, 'baseUrl' | 'credentials'>,
   properties: Record<string, unknown> = {},
@@ -311,7 +311,7 @@ export function account(
   };
 }
 
-/** A node whose messages a test reads. */
+/** A node that records flow messages for the test. */
 export function sink(id: string): FlowNode {
   return { id, type: 'helper', wires: [] };
 }

@@ -10,7 +10,7 @@ function numbers(count: number): string[] {
   return Array.from({ length: count }, (_, index) => String(64_200_000_000 + index));
 }
 
-/** A Node-RED that counts how much it copies. */
+/** Starts a Node-RED that counts its copies of messages. */
 function startCounting() {
   const counts = { copied: 0 };
   const util = {

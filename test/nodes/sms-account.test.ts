@@ -14,16 +14,16 @@ import { clientCertificate, clientKey, clientPfx } from './client-certificate';
 import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
 
 const handset = '64215551234';
-/** Node-RED's level of errors in its log. */
+/** Log level of errors in Node-RED. */
 const errorLevel = 20;
 const secret = 'never-shown-4711';
 
-/** How a property names an environment variable. */
+/** Notation of an environment variable in a property. */
 function variable(name: string): string {
   return `$\{${name}}`;
 }
 
-/** An account alone, as the form of an editor sees it. */
+/** Properties of an account, as its form sends them. */
 function form(sim: Simulator, properties: Record<string, unknown> = {}): Record<string, unknown> {
   const { credentials: _, type: _type, name: _name, ...settings } = account(sim);
   return { ...settings, ...properties };
@@ -33,7 +33,7 @@ function send(accountId = 'account'): FlowNode {
   return { id: 'send', type: 'sms-send', account: accountId, wires: [['sent'], []] };
 }
 
-/** Sends one message, and gives the error it ended with, if any. */
+/** Sends one message, and returns its error, if any. */
 async function outcome(flow: RunningFlow): Promise<Record<string, unknown> | undefined> {
   flow.send('send', { topic: handset, payload: 'hello' });
   await until(() => flow.received('sent').length + flow.received('caught').length > 0, 'an outcome');
@@ -808,7 +808,7 @@ describe('sms-account', () => {
       assert.equal(service.messages.length, 1);
     });
 
-    // Node-RED 4 knows certificates in files, and those that the editor has taken.
+    // Node-RED 4 supports only certificates from files and certificates that the user uploaded in the editor.
     const byEnvironment = {
       certType: 'env',
       certEnv: 'SMS_TEST_CERT',
@@ -861,7 +861,7 @@ describe('sms-account', () => {
   });
 
   describe('proxy', () => {
-    /** A proxy that notes whom it was asked for and with what credentials. */
+    /** Starts a proxy that records the requested addresses and the credentials. */
     async function startProxy(): Promise<{ url: string; asked: (string | undefined)[][] }> {
       const asked: (string | undefined)[][] = [];
       const proxy = createServer((incoming, outgoing) => {

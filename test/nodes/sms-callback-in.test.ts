@@ -91,7 +91,7 @@ const httpIn: FlowNode[] = [
 ];
 const httpInModules = ['network/21-httpin', 'function/80-template'];
 
-/** How a property names an environment variable. */
+/** Notation of an environment variable in a property. */
 function variable(name: string): string {
   return `$\{${name}}`;
 }
@@ -411,7 +411,7 @@ describe('sms-callback-in', () => {
       const { flow, url } = await start();
       assert.equal((await post(url, filled(maxBytes + 1))).status, 413);
       const chunks = Readable.from(Array.from({ length: 100 }, (_, index) => (index ? 'x'.repeat(4096) : formReply())));
-      // The rest of what is sent meets a closed connection, which some clients report instead of the answer.
+      // The rest of the body meets a closed connection. Some clients report this instead of the answer.
       const status = await post(url, chunks).then(
         (answer) => answer.status,
         () => 413,
@@ -618,7 +618,7 @@ describe('sms-callback-in', () => {
       ];
     }
 
-    /** The URL that the service is told, or why it is told none. */
+    /** Sends a message, and returns the callback URL in its request or the error. */
     async function tellUrl(flow: RunningFlow): Promise<unknown> {
       const { length } = flow.received('caught');
       flow.send('instance', { topic: handset, payload: 'hello' });
@@ -806,7 +806,7 @@ describe('sms-callback-in', () => {
       assert.deepEqual(seen, ['first', 'yes', 'first', 'yes']);
     });
 
-    /** Middleware that has read a body before the node sees it. */
+    /** Creates middleware that reads the body before the node. */
     const readAs =
       (read: (bytes: Buffer) => unknown) =>
       async (asked: IncomingMessage & { body?: unknown; _body?: boolean }, _: unknown, next: () => void) => {
@@ -835,7 +835,7 @@ describe('sms-callback-in', () => {
   });
 
   describe('slow and broken bodies', () => {
-    /** Opens a request by hand, and sends only so much of it. */
+    /** Opens a request over a socket, and sends only a part of its body. */
     async function open(url: string, part: string, length: number) {
       const { port, pathname } = new URL(url);
       const socket = connect(Number(port), '127.0.0.1');
@@ -888,7 +888,7 @@ describe('sms-callback-in', () => {
   describe('in a separate Node-RED process', () => {
     let nodeRed: NodeRedProcess;
 
-    /** Like {@link nodes}, for a process of its own: what comes is sent on as a text. */
+    /** Like {@link nodes}, but for a separate process: sends each received message on. */
     function processNodes(properties: Record<string, unknown> = {}): FlowNode[] {
       const to = { to: handset, toType: 'str', retries: 0, wires: [[], []] };
       const ofTab = { z: 'tab', x: 0, y: 0 };
@@ -938,7 +938,7 @@ describe('sms-callback-in', () => {
         const { status } = await post(url, body, { 'content-type': type });
         assert.equal(status, expected, `${type} ${body.slice(0, 60)}`);
       }
-      // In chunks, its length is not told: what Node-RED has parsed is measured.
+      // A chunked body has no length, so the node estimates the length from the parsed body.
       const measured: [string, number, number][] = [
         [`${formReply('6')}&pad=`, maxBytes, 200],
         [`${formReply('7')}&pad=`, maxBytes + 1, 413],

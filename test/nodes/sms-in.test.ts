@@ -260,7 +260,7 @@ describe('sms-in', () => {
       await until(() => (services[0]?.requests.length ?? 0) >= 3, 'three tries');
       for (const [index, [what, , text]] of faults.entries()) {
         const times = (services[index]?.requests ?? []).map(({ at }) => at);
-        // The first message of the repeated ones is in order, and the next one at once.
+        // If the service repeats a message, the first delivery is no fault, so the second poll has no delay.
         const tries = what.startsWith('the same') ? times.slice(1) : times;
         const delays = tries.slice(1).map((at, place) => at - (tries[place] ?? 0));
         const isRefused = text === 'unauthorized' || text === 'forbidden';
@@ -340,7 +340,7 @@ describe('sms-in', () => {
         const flow = await RunningFlow.start(nodes('old'));
         await service.until(() => service.polling('incoming') === 1);
         for (const name of ['new', 'newer']) {
-          // Rejects when the flow does not run again in time.
+          // Fails if the new flow does not run in time.
           const late = setTimeout(() => assert.fail('the redeploy waits for the poll'), 10_000);
           await flow.deploy(nodes(name), type);
           clearTimeout(late);
@@ -555,7 +555,7 @@ describe('sms-in', () => {
           sink('sent'),
           sink('failed'),
         ]);
-      /** Waits until the flow has everything. */
+      /** Waits until the flow has received all messages. */
       async function delivered(flow: RunningFlow): Promise<void> {
         const { membership } = flow.node('account') as AccountNode;
         const inbox = () => (membership as Membership).state().inbox;

@@ -33,7 +33,7 @@ describe('sms-outbox', () => {
     return RunningFlow.start([account(sim), outboxNode(properties), sink('got'), ...catcher(), ...more]);
   }
 
-  /** Sends through the service, as another client does. */
+  /** Sends a message through the service without the account, like another client. */
   async function sendElsewhere(body: string, to = handset): Promise<void> {
     const response = await fetch(`${sim.baseUrl}/api/3/sms/out`, {
       method: 'POST',
@@ -190,7 +190,7 @@ describe('sms-outbox', () => {
       assert.deepEqual([...new Set(got.map(({ parts }) => parts?.count))], [1_001]);
       assert.equal(new Set(got.map(({ parts }) => parts?.id)).size, 1);
       assert.deepEqual([...new Set(got.map(({ kept }) => JSON.stringify(kept)))], ['{"deep":1}']);
-      // A turn may see the end of one slice and all of the next.
+      // A turn can contain the end of one slice and the whole next slice.
       assert.ok(mostInTurn <= 2 * 250, `${mostInTurn} in a turn`);
       assert.deepEqual(flow.status('outbox'), { fill: 'green', shape: 'dot', text: 'messages: 1001' });
       assert.equal((await flow.done('outbox', 1)).length, 1);

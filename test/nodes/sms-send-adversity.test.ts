@@ -160,7 +160,7 @@ describe('sms-send during redeploys', () => {
     send.send = (message) => {
       sent++;
       sendOn.call(send, message as never);
-      // The flow is stopped before the message is with the next node.
+      // The flow stops before the next node receives the message.
       deployed = flow.deploy(nodes({ keep: true, name: 'again' }));
     };
     flow.send('send', { topic: handset, payload: 'hello' });

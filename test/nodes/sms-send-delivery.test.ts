@@ -30,7 +30,7 @@ describe('sms-send: delivery and conversation', () => {
   const start = (properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}, more: FlowNode[] = []) =>
     RunningFlow.start([...nodes(properties, of), ...more]);
 
-  /** Where what is kept on disk has a place of its own. */
+  /** Starts a flow with a new user directory, so that its store on disk is empty. */
   function startOnDisk(flow: FlowNode[], ...own: NodeInitializer[]): Promise<RunningFlow> {
     const userDir = mkdtempSync(join(tmpdir(), 'sms-delivery-'));
     stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
@@ -178,7 +178,7 @@ describe('sms-send: delivery and conversation', () => {
   });
 
   describe('typed expire and priority', () => {
-    /** Values of every type, and where each finds its number. */
+    /** A value of each type, and the source of its number. */
     const ways: [type: string, value: string, source: 'message' | 'flow' | 'global' | 'environment'][] = [
       ['msg', 'deep.number', 'message'],
       ['flow', 'number', 'flow'],
@@ -195,7 +195,7 @@ describe('sms-send: delivery and conversation', () => {
       ['priority', 'high'],
     ] as const;
 
-    /** Starts a node whose field has its number from there, and sends it a message. */
+    /** Sets the numbers of the sources, starts a node with `properties`, and sends it a message. */
     async function sendWith(
       properties: Record<string, unknown>,
       given: Record<string, unknown> = {},

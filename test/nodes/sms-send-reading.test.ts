@@ -12,7 +12,7 @@ const nodeRed = process.env.NR ?? require.resolve('node-red');
 
 type Callback = (error?: unknown, value?: unknown) => void;
 
-/** A context store that answers when a test says so. */
+/** A context store that answers when the test allows it. */
 class SlowStore {
   readonly asked: Callback[] = [];
 
@@ -61,7 +61,7 @@ describe('sms-send with a body in a slow context store', () => {
   ): Promise<RunningFlow> {
     const settings = { contextStorage: { default: { module: store.module } } };
     const flow = await RunningFlow.start([account(sim, of), send(properties), ...others], { settings });
-    // The test helper leaves that out.
+    // The test helper does not do this.
     const context = createRequire(nodeRed)('@node-red/runtime/lib/nodes/context') as { load(): Promise<void> };
     await context.load();
     return flow;

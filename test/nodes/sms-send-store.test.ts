@@ -42,7 +42,7 @@ describe('sms-send with a store that cannot be opened', () => {
   const recoveries = (flow: RunningFlow) =>
     flow.log.filter(({ msg }) => msg === 'The store works again.').map(({ id }) => id);
 
-  /** A text waits, and Node-RED is started again with something else in the place of the store. Returns how to mend that. */
+  /** Restarts Node-RED with a waiting message and a file instead of its store. `mend` repairs the store. */
   async function strandText(...others: FlowNode[]): Promise<{ flow: RunningFlow; mend(): void }> {
     await sim.setOnline(false);
     const first = await start(nodes());
@@ -109,7 +109,7 @@ describe('sms-send with a store that cannot be opened', () => {
     await flow.badge('send', unwritable);
     rmSync(join(userDir, 'sms-inbox'));
     await until(() => Object.keys(flow.status('send') ?? {}).length === 0);
-    // No text can have waited there.
+    // The former store cannot contain a waiting message.
     assert.deepEqual(errors(flow), []);
     assert.equal(flow.statuses('plain').length, 0);
   });

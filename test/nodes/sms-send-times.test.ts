@@ -8,7 +8,7 @@ const handset = '64215551234';
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 
-/** A time of the day as the form has it, by UTC. */
+/** Time of day in UTC, in the format of the form. */
 const timeOfDay = (ms: number) => new Date(ms).toISOString().slice(11, 16);
 
 describe('sms-send: times', () => {
@@ -23,7 +23,7 @@ describe('sms-send: times', () => {
   const start = (properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}) =>
     RunningFlow.start(sendNode(sim, properties, of));
   const errorsOf = (flow: RunningFlow) => flow.received('caught').map(({ sms }) => sms?.error);
-  /** Quiet hours that began an hour ago, and last for another. */
+  /** Quiet hours from an hour ago to an hour from now. */
   const quietNow = () => ({
     quietFrom: timeOfDay(Date.now() - hourMs),
     quietTo: timeOfDay(Date.now() + hourMs),

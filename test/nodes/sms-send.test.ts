@@ -36,7 +36,7 @@ describe('sms-send', () => {
     ]);
   }
 
-  /** Begins something, and waits until it has failed to connect to the service. */
+  /** Calls `begin`, and waits until a connection to the service fails. */
   async function failToConnect(begin: () => void): Promise<void> {
     let failures = 0;
     const count = () => failures++;
@@ -44,7 +44,7 @@ describe('sms-send', () => {
     try {
       begin();
       await until(() => failures > 0, 'it fails to connect');
-      // The caller gets the result in this turn of the event loop, and waits in the next.
+      // The client gets the failure in this turn of the event loop, and starts its wait in the next.
       await new Promise(setImmediate);
     } finally {
       unsubscribe('undici:client:connectError', count);
@@ -61,7 +61,7 @@ describe('sms-send', () => {
     await new Promise(setImmediate);
   }
 
-  /** Checks that the input was refused with this error, that nothing else came of it, and nothing was sent. */
+  /** Checks that the node refuses the input with this error, and sends nothing. */
   async function refuses(flow: RunningFlow, message: Record<string, unknown>, code: string, field?: string) {
     const caughtBefore = flow.received('caught').length;
     const doneBefore = flow.completions.length;
@@ -580,7 +580,7 @@ describe('sms-send', () => {
         [JSON.stringify(mail), 'json'],
         ['mail', 'msg'],
         [expected, 'str'],
-        // As a variable of a subflow puts it there.
+        // A variable of a subflow contains an object.
         [mail, 'mailto'],
         [mail, 'str'],
       ]) {
@@ -962,7 +962,7 @@ describe('sms-send', () => {
         await flow.deploy([account(sim), sendNode({ name: type }), sink('sent'), sink('failed'), ...catcher()], type);
         flow.send('send', { topic: handset, payload: type });
         await sim.until(() => sim.messages.at(-1)?.body === type);
-        // An outcome that is on its way as a flow ends enters the next one that has a node of this id.
+        // An outcome that arrives during a deploy enters the next flow that has a node with this id.
         await flow.messages('sent', index + 1);
       }
       assert.equal(sim.messages.length, 3);

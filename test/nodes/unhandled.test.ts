@@ -33,7 +33,7 @@ describe('an incoming message that no node receives', () => {
     ...more,
   ];
 
-  /** A flow with an open reply request. */
+  /** Starts a flow with an open reply request. */
   async function ask(of: Record<string, unknown> = {}): Promise<RunningFlow> {
     const running = await RunningFlow.start(flow([], of), {
       settings: of.store === 'disk' ? { userDir: createFolder() } : {},

@@ -126,7 +126,7 @@ describe('a flow with all six nodes', () => {
   }
 
   it('gives equal records by polling, XMLv3 and FORMv1', async () => {
-    /** The record of one reply and one status as they come this way. */
+    /** Receives one reply and one status in one of the three ways. */
     async function receive(way: 'poll' | 'XMLv3' | 'FORMv1'): Promise<{ reply: FlowMessage; status: FlowMessage }> {
       const flow = await RunningFlow.start(
         nodes('').filter(({ id }) => way === 'poll' || !['in', 'status'].includes(id)),
@@ -138,7 +138,7 @@ describe('a flow with all six nodes', () => {
       const [reply = assert.fail()] = await flow.messages('replies', 1);
       const [status = assert.fail()] = await flow.messages('statuses', 1);
       await flow.stop();
-      // A poll that is still in flight would take the next ones.
+      // A poll in flight would receive the next messages.
       await sim.until(() => sim.polling('incoming') + sim.polling('status') === 0);
       return { reply, status };
     }
@@ -146,7 +146,7 @@ describe('a flow with all six nodes', () => {
     sim.addContact('Anna', handset);
     const polled = await receive('poll');
     const called = [await receive('XMLv3'), await receive('FORMv1')];
-    // Every event has an identifier and a date of its own; that they are the right ones is seen from the service.
+    // Each event has another identifier and date. The test compares them with those of the service.
     const ids = sim.incoming.map(({ messageId }) => messageId);
     assert.deepEqual(
       [polled, ...called].map(({ reply }) => reply.sms?.messageId),
@@ -208,7 +208,7 @@ describe('a flow with all six nodes', () => {
       statuses,
       ways.map((way) => ({ ...status, ...way })),
     );
-    // Which fields each form has.
+    // Each way adds a different field.
     const fields = [polled, ...called].map(({ reply: { sms } }) =>
       ['to', 'contentType', 'displayName'].filter((name) => name in (sms ?? {})),
     );

@@ -5,7 +5,7 @@ import { root } from './packed';
 
 /** Imports of one file, including types. */
 interface SourceFile {
-  /** From the root of the repository. */
+  /** Path from the root of the repository. */
   path: string;
   text: string;
   /** Files of the repository. */
@@ -43,7 +43,7 @@ function readAll(folder: string): SourceFile[] {
     .map((name) => read(join(folder, name)));
 }
 
-/** The folder of a file below `src`, or the name of a file that stands there by itself. */
+/** Folder of a file in `src`, or the name of a file directly in `src`. */
 function roomOf(path: string): string {
   const [first = ''] = relative('src', path).split('/');
   return first.replace(/\.ts$/, '');
@@ -85,7 +85,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** The ways through the imports that come back to where they began. */
+/** Finds circular imports. */
 function findCircles(files: ReadonlyMap<string, SourceFile>): string[] {
   const circles: string[] = [];
   const done = new Set<string>();
@@ -98,7 +98,7 @@ function findCircles(files: ReadonlyMap<string, SourceFile>): string[] {
   return circles;
 }
 
-/** Everything that a file needs, however far away. */
+/** Finds all direct and indirect imports of files. */
 function reach(start: Iterable<string>, files: ReadonlyMap<string, SourceFile>): SourceFile[] {
   const reached = new Map<string, SourceFile>();
   const visit = (path: string) => {

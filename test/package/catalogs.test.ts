@@ -21,12 +21,12 @@ const types = [
 /** Suffix that i18next adds to a key for a plural form. */
 const pluralSuffix = /_(zero|one|two|few|many|other)$/;
 
-/** The keys as forms and runtimes name them, each once. */
+/** Keys without plural suffixes, as forms and runtimes use them. */
 function namesOf(keys: Iterable<string>): Set<string> {
   return new Set([...keys].map((key) => key.replace(pluralSuffix, '')));
 }
 
-/** The places of a text that Node-RED fills in, which it writes as `__name__`. */
+/** Names of the parameters in a text, which Node-RED writes as `__name__`. */
 function placesOf(text: string): string[] {
   return [...text.matchAll(/__(\w+?)__/g)].map(([, name]) => String(name)).sort();
 }
@@ -50,12 +50,12 @@ function readUses(fillTemplate: (template: string) => string) {
       else keys.add(key);
     }
     if (!file.endsWith('.ts')) continue;
-    // The sidebar names its texts from below the root of its catalog.
+    // The sidebar uses keys without the root of its catalog.
     if (file.startsWith('sidebar/')) {
       for (const [, key] of source.matchAll(/'(\w+(?:\.\w+)*)'/g)) candidates.add(`sms-editor.${key}`);
       for (const [, beginning] of source.matchAll(/`((?:\w+\.)+)\$\{/g)) beginnings.add(`sms-editor.${beginning}`);
     }
-    // The runtimes name the shared texts from below the root of the account's catalog.
+    // The runtimes use the keys of shared texts without the root of the account's catalog.
     for (const [, group, key] of source.matchAll(/['`]((?:errors|short|status|log)\.)(\w+)?/g)) {
       if (key === undefined) beginnings.add(`sms-account.${group}`);
       else keys.add(`sms-account.${group}${key}`);
@@ -100,8 +100,9 @@ describe('English catalog', () => {
 });
 
 /**
- * Marks as they should not stand: in French where a line may end before them, in Chinese half as wide as the letters beside them, in
- * Japanese and Korean otherwise than in Node-RED's own catalogs, which have narrow brackets and colons.
+ * Wrong punctuation. French: a mark after a space that permits a line break. Chinese: a half-width mark beside a
+ * letter. Japanese and Korean: a mark that differs from Node-RED's own catalogs, which have narrow brackets and
+ * colons.
  */
 const marksOf: { [language: string]: RegExp } = {
   fr: /.{0,9} [:;!?»]|« .{0,9}/g,

@@ -251,7 +251,7 @@ describe('the containers', function () {
     assert.match(stderr, /CREDENTIAL_SECRET and ADMIN_PASSWORD_HASH/);
   });
 
-  /** By the command of the page. */
+  /** Hashes a password with the command from the page. */
   async function hashPassword(password: string): Promise<string> {
     const [, words = ''] = /--entrypoint npx \S+ node-red (admin hash-pw)/.exec(page) ?? [];
     const { stdout } = await run('sh', ['-c', `echo '${password}' | "${node}" "${redJs}" ${words}`]);
@@ -270,7 +270,7 @@ describe('the containers', function () {
 /** Returns the notation that Node-RED replaces with an environment variable. */
 const environment = (variable: string) => `\${${variable}}`;
 
-/** Sends a text by each of two accounts as soon as it runs, as the page says that they are filled in. */
+/** Sends a message by each of two accounts when the flow starts. The accounts are configured as on the page. */
 const flows: FlowNode[] = [
   { id: 'tab', type: 'tab' },
   ...['disk', 'redis'].flatMap((store): FlowNode[] => [

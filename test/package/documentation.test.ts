@@ -30,7 +30,7 @@ function links(page: string): string[] {
   return [...text.matchAll(/\]\(([^)\s]+)\)|<(\w+:[^>\s]+)>/g)].map(([, target, address]) => target ?? address ?? '');
 }
 
-/** The file of this repository that an address shows, with its anchor, or undefined. */
+/** File of this repository that an address points to, with its anchor. Otherwise undefined. */
 function ownFile(address: string): string | undefined {
   const [, file, anchor = ''] =
     /^https:\/\/(?:github\.com\/messaging-service\/node-red-sms\/(?:blob|tree)|raw\.githubusercontent\.com\/messaging-service\/node-red-sms)\/main\/([^#]+)(#.*)?$/.exec(
@@ -41,7 +41,7 @@ function ownFile(address: string): string | undefined {
   return ofReadme ? `README.md${address.slice(repository.length)}` : undefined;
 }
 
-/** Whether the file exists, with the heading. */
+/** Checks whether a file exists and has the heading. */
 function isThere(target: string, from: string): boolean {
   const [path = '', anchor] = target.split('#');
   const file = path === '' ? from : decodeURIComponent(path);

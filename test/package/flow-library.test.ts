@@ -22,8 +22,8 @@ interface Packument {
 type Scorecard = Record<string, { test?: boolean; [detail: string]: unknown }>;
 
 /**
- * Knows of each package the versions that the locks name, the highest as the latest, and of other packages of nodes
- * one: so the check needs no network, and does not fail on the day a dependency publishes something.
+ * A registry with the package versions from the lock files. The check therefore needs no network, and does not fail
+ * when a dependency publishes a new version.
  */
 class Registry {
   readonly asked: string[] = [];
@@ -33,7 +33,7 @@ class Registry {
   constructor() {
     for (const lock of ['package-lock.json', 'test/node-red-5/package-lock.json']) this.#read(lock);
     this.#server = createServer((request, response) => {
-      // FollowUp as a registry by path, and as a proxy by whole addresses.
+      // FollowUp uses this server as a registry (by path) and as a proxy (by full URL).
       const { pathname } = new URL(request.url ?? '', 'http://registry');
       this.asked.push(pathname);
       const answer = pathname === '/catalogue.json' ? catalogue : this.#packuments.get(name(pathname));
@@ -58,7 +58,7 @@ class Registry {
       const packument = this.#packuments.get(name) ?? { name, 'dist-tags': {}, versions: {} };
       packument.versions[entry.version] = { ...entry, name };
       const isNested = path.lastIndexOf('node_modules/') > 0;
-      // Both generations of Node-RED are looked at: those tagged `latest`, and those whose tag says maintenance.
+      // The check reads both generations of Node-RED by their tags: `latest` and `maintenance`.
       if (!isNested)
         packument['dist-tags'][lock.startsWith('test') || name !== 'node-red' ? 'latest' : 'maintenance'] ??=
           entry.version;

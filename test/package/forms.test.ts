@@ -12,14 +12,14 @@ function readForm(type: string): string {
   return readFileSync(join(root, 'dist', 'nodes', `${type}.html`), 'utf8');
 }
 
-/** The inline scripts of a form that the flow library's scanner reads: of type text/javascript and without `src`. */
+/** Reads the scripts that the flow library's scanner reads: those of type text/javascript without `src`. */
 function readInlineScripts(type: string): string[] {
   return [...readForm(type).matchAll(/<script\b([^>]*)>([\s\S]*?)<\/script>/g)]
     .filter(([, attributes = '']) => /\btype="text\/javascript"/.test(attributes) && !/\bsrc=/.test(attributes))
     .map(([, , script = '']) => script);
 }
 
-/** Returns the code after `registerType('<type>',` in the script that has it. */
+/** Returns the code after `registerType('<type>',`. */
 function readDefinition(type: string): string {
   const call = new RegExp(`RED\\.nodes\\.registerType\\(\\s*"${type}",\\s*(?={)`);
   const definitions = readInlineScripts(type).flatMap((script) => script.split(call).slice(1));
@@ -27,7 +27,7 @@ function readDefinition(type: string): string {
   return definitions[0] ?? '';
 }
 
-/** The literal text or number of a property at the first level of the definition, which the formatting indents least. */
+/** The literal text or number of a top-level property, which has the smallest indentation of the definition. */
 function readLiteral(definition: string, property: string): string | undefined {
   const indents = [...definition.matchAll(/^( +)\w+:/gm)].map(([, indent = '']) => indent.length);
   const pattern = new RegExp(`^ {${Math.min(...indents)}}${property}: (?:"([^"]*)"|(\\d+)),?$`, 'm');
@@ -35,7 +35,7 @@ function readLiteral(definition: string, property: string): string | undefined {
   return match?.[1] ?? match?.[2];
 }
 
-/** Gives a function for every name that a form takes from a module of the plugin, at any depth. */
+/** Stands in for the modules of the plugin: every property, at any depth, is a function. */
 const anyModules: object = new Proxy(() => anyModules, { get: () => anyModules });
 
 describe("the forms, as the flow library's scanner reads them", () => {

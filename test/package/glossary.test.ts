@@ -51,11 +51,11 @@ describe('the glossary', () => {
         assert.ok(!all.includes(not.toLowerCase()), `${not}: ${but}`);
     });
 
-    // In English a text is a message, too.
+    // In English, "text" can also mean a message.
     if (language === 'en-US') continue;
     it(`has the body of a message in ${language} only for its words`, () => {
       const word = rows.find(({ term }) => term === 'body')?.cells[column] ?? '';
-      // Other words end with it, such as that for a context; where no spaces are written none does. `text/plain` is a name.
+      // In languages with spaces, ignores longer words that end with it, such as "context". Ignores `text/plain` too.
       const isSpaced = /^[\p{Script=Latin}\p{Script=Cyrillic}]/u.test(word);
       const pattern = new RegExp(isSpaced ? `(?<!\\p{L})${word}(?!/)` : word, 'iu');
       const meant = new Set([...places.matchAll(/^- `(.+)`$/gm)].map(([, key]) => key));

@@ -39,7 +39,7 @@ interface LockedPackage {
 /** The package as npm would publish it. */
 export interface PackedPackage {
   tarball: string;
-  /** Where the tarball is unpacked. */
+  /** Folder of the unpacked tarball. */
   folder: string;
   /** Paths relative to `folder`, with `/`, sorted. */
   files: string[];
@@ -69,8 +69,8 @@ export function packPackage(): PackedPackage {
 }
 
 /**
- * Installs the packed package into `folder` as npm would, with the versions that the lock names.
- * The dependencies are copied from this checkout, so that no registry is asked.
+ * Installs the packed package into `folder` as npm would, with the versions of the lock file.
+ * Copies the dependencies from this checkout, so that it needs no registry.
  *
  * @returns the folder of the installed package
  */
@@ -87,7 +87,7 @@ export function installPackage(folder: string): string {
   return installed;
 }
 
-/** The folders of everything that the package depends on at run time, relative to the root, as the lock names them. */
+/** Folders of all run-time dependencies in the lock file, relative to the root. */
 export function runtimeDependencies(): string[] {
   const { packages } = readJson<PackageLock>(join(root, 'package-lock.json'));
   const found = new Set<string>();
@@ -104,7 +104,7 @@ export function runtimeDependencies(): string[] {
   return [...found].sort();
 }
 
-/** Where the package in the folder `from` finds its dependency `name`: in its own node_modules, or in one above. */
+/** Finds the dependency `name` of the package in `from`: in its own node_modules, or in one above. */
 function resolveLocked(packages: PackageLock['packages'], from: string, name: string): string | undefined {
   for (let base = from; ; base = base.slice(0, Math.max(0, base.lastIndexOf('node_modules/') - 1))) {
     const path = base === '' ? `node_modules/${name}` : `${base}/node_modules/${name}`;

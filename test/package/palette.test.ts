@@ -91,7 +91,7 @@ describe('the package in the palette manager', function () {
   }
 });
 
-/** The same package under an older version. */
+/** Packs the same package with an older version number. */
 function packOlderVersion(folder: string): string {
   const copy = join(folder, 'package');
   cpSync(packPackage().folder, copy, { recursive: true });

@@ -17,7 +17,7 @@ interface Reflection {
   children?: Reflection[];
 }
 
-/** Of TypeDoc's numbers those of an export that is there when a program runs. */
+/** TypeDoc's numbers for the exports that exist at run time. */
 const kinds = { variable: 32, function: 64, class: 128 };
 
 const pages = join(root, '.cache', 'reference');
@@ -31,7 +31,7 @@ describe('the reference of the library', () => {
     rmSync(folder, { recursive: true, force: true });
     const typedoc = join(root, 'test', 'reference', 'node_modules', 'typedoc', 'bin', 'typedoc');
     assert.ok(existsSync(typedoc), 'Run `npm ci` in test/reference first; `npm test` does it.');
-    // Its warnings are errors, which it writes on its standard output.
+    // TypeDoc treats warnings as errors, and writes them to its standard output.
     execFileSync(process.execPath, [typedoc, '--options', join(root, 'test', 'reference', 'typedoc.json')], {
       stdio: 'pipe',
     });
@@ -57,7 +57,7 @@ describe('the reference of the library', () => {
         examples.set(name, code);
       }
     }
-    // A file of the module's own too, for each of its exports by kind.
+    // TypeDoc writes one file per export.
     const written = readdirSync(pages, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.html'));
     for (const name of examples.keys())
       assert.ok(

@@ -11,7 +11,7 @@ const ignoredFolders = [
     .map((line) => line.slice(0, -1)),
 ];
 
-/** Every file of the project: all but the folders that .gitignore names, and git's own. */
+/** Lists every file of the project, except in `.git` and the folders in .gitignore. */
 function listProjectFiles(folder = ''): string[] {
   return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = folder === '' ? entry.name : `${folder}/${entry.name}`;

@@ -10,8 +10,8 @@ import { createAccount } from '../reliability/flows';
 import { packPackage } from './packed';
 
 /**
- * The package as npm installs it where LevelDB has no binary and nothing to compile one with. Its other dependencies are
- * fetched from the registry.
+ * Tests the package on a machine without a LevelDB binary and without a compiler. npm fetches the other dependencies
+ * from the registry.
  */
 describe('the package without LevelDB', function () {
   this.timeout(240_000);
@@ -27,7 +27,7 @@ describe('the package without LevelDB', function () {
       cwd: userDir,
       shell: process.platform === 'win32',
       stdio: 'pipe',
-      // A binary that comes along is not to be taken, and none can be made of the source.
+      // npm must not use the included binary, and cannot compile one.
       env: {
         ...process.env,
         npm_config_build_from_source: 'true',
@@ -43,7 +43,7 @@ describe('the package without LevelDB', function () {
   });
   after(() => simulator?.close());
 
-  /** Writes to the log what it receives, and acknowledges nothing. */
+  /** Logs received messages, but does not acknowledge them. */
   const flows = (): FlowNode[] => [
     createAccount(simulator),
     { id: 'tab', type: 'tab', label: 'flow' },
@@ -72,7 +72,7 @@ describe('the package without LevelDB', function () {
     return nodeRed;
   };
 
-  /** The folder of the account's store, which Node-RED makes as it opens it. */
+  /** Folder of the account's store. Node-RED creates it when it opens the store. */
   const storeFolder = () => {
     const inbox = join(userDir, 'sms-inbox');
     const [key = assert.fail('no folder')] = readdirSync(inbox);
@@ -104,7 +104,7 @@ describe('the package without LevelDB', function () {
       simulator.receive({ from: '64215550001', to: '64215559999', body: 'two' });
       const process = await start();
       await process.waitForLog(/no LevelDB, no SQLite\).*Run Node-RED on Node\.js 22\.13 or later/);
-      // Longer than it waits before it looks again.
+      // This is longer than the account waits before it retries the store.
       await new Promise((resolve) => setTimeout(resolve, 6_000));
       assert.equal(process.log.match(/no LevelDB/g)?.length, 1);
       assert.equal(simulator.requests.length, before);

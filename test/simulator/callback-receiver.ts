@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** One callback as the client's endpoint got it. */
+/** One callback that the client's endpoint received. */
 export interface ReceivedCallback {
   method: string;
   path: string;
@@ -14,7 +14,7 @@ export interface ReceivedCallback {
 /** A client's callback endpoint on loopback (§4.6). */
 export class CallbackReceiver {
   readonly received: ReceivedCallback[] = [];
-  /** Statuses to answer in turn; then 200. */
+  /** Statuses of the next answers. Later answers have 200. */
   readonly statuses: number[] = [];
   readonly #server: Server;
 

@@ -125,7 +125,7 @@ describe('simulator: --data', () => {
 
   describe('as an option of the command', () => {
     let child: ChildProcess | undefined;
-    /** @param wrap a command in front of it */
+    /** @param wrap a command that runs the simulator's command, with its arguments */
     const startCommand = async (...wrap: string[]): Promise<SimulatorClient> => {
       await stop();
       const root = join(__dirname, '../..');

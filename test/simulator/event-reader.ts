@@ -30,7 +30,7 @@ export class EventReader {
     }
   }
 
-  /** Reads events of one name until `isWanted` accepts their data, and skips other events. */
+  /** Reads events of one name until `isEnough` accepts their records, and skips other events. */
   async until<T>(name: 'texts' | 'log', isEnough: (records: T[]) => boolean): Promise<T[]> {
     const records: T[] = [];
     while (!isEnough(records)) {

@@ -19,7 +19,7 @@ describe('simulator: encodings of requests', () => {
     await simulator.close();
   });
 
-  /** Sends a body as it is. */
+  /** Sends a body unchanged. */
   const post = async (body: string | Buffer, contentType: string): Promise<{ status: number; text: string }> => {
     const answer = await request(`${simulator.baseUrl}/api/3/sms/out`, {
       method: 'POST',

@@ -18,7 +18,7 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
-/** Calls a simulator's endpoints over a connection pool of its own. */
+/** Calls the endpoints of a simulator over a separate connection pool. */
 export class ServiceCalls {
   readonly #agent = new Agent();
 

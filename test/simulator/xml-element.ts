@@ -3,7 +3,7 @@ import { XMLParser } from 'fast-xml-parser';
 const attributesKey = ':@';
 const textKey = '#text';
 
-/** One element of an XML document, as a test looks at it. */
+/** One element of an XML document. */
 export class XmlElement {
   constructor(
     readonly name: string,
@@ -13,12 +13,12 @@ export class XmlElement {
     readonly text: string,
   ) {}
 
-  /** Every child of that name, prefix included. */
+  /** All children with this name, including its prefix. */
   all(name: string): XmlElement[] {
     return this.children.filter((child) => child.name === name);
   }
 
-  /** The only child of that name; throws when there is none or more than one. */
+  /** The only child with this name. Throws if there is not exactly one. */
   child(name: string): XmlElement {
     const [first, ...others] = this.all(name);
     if (first === undefined || others.length > 0) {
@@ -28,7 +28,7 @@ export class XmlElement {
   }
 }
 
-/** Reads a document strictly, nothing trimmed, every value as text; the result is its root. */
+/** Parses a document strictly, without trimming or converting values, and returns its root. */
 export function readXml(document: string): XmlElement {
   const parser = new XMLParser({
     preserveOrder: true,

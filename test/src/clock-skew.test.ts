@@ -15,7 +15,7 @@ describe('ClockSkew', () => {
       clock,
       times,
       note,
-      /** For how long it is remembered, as it is read, in ms. */
+      /** Age of a remembered value when it is read, in ms. */
       age: (noted: { at: number; forMs: number; value: string }) => clock.now() - times.read(noted).at,
     };
   }

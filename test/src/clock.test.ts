@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { createSystemClock, systemClock } from '../../src/clock';
 
-/** 60 days, in delays that a timer of Node can take. */
+/** 60 days, split into delays that a timer of Node.js accepts. */
 const delaysMs = [2 ** 31 - 1, 2 ** 31 - 1, 889_032_705, 1];
 const sixtyDaysMs = 60 * 24 * 3_600_000;
 

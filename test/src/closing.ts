@@ -1,8 +1,8 @@
-/** Undoes what a test has set up, the last first. */
+/** Undoes the setup of a test, the last step first. */
 export class Closing {
   readonly #steps: (() => unknown)[] = [];
 
-  /** Remembers how to undo something, and gives the thing back. */
+  /** Registers a function that undoes `thing`, and returns `thing`. */
   add<T>(thing: T, undo: (thing: T) => unknown): T {
     this.#steps.push(() => undo(thing));
     return thing;

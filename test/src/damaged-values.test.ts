@@ -5,7 +5,7 @@ import type { FailingStore } from './store/failing-store';
 
 const handset = '6421555123';
 
-/** Damages every remembered value from now on. */
+/** Damages every remembered value. */
 function damage({ disk }: FailingStore, value: string): void {
   for (const [key, text] of disk.remembered) {
     disk.remembered.set(key, formatRemembered({ ...parseRemembered(text), value }));
@@ -40,7 +40,7 @@ describe('a remembered value that is damaged', () => {
     });
   }
 
-  /** A reply by messageId, one by handset, and a status come. */
+  /** Delivers a reply by messageId, a reply by handset, and a status. Calls `harm` before each. */
   async function receiveAfter(side: SendingSide, harm: () => void): Promise<void> {
     harm();
     await side.incoming(handset, 'by id', { inReplyToId: 'm1' });

@@ -67,13 +67,13 @@ describe('SmsError', () => {
   });
 
   it('needs exactly the parameters of its message to compile', () => {
-    // @ts-expect-error a place is left open
+    // @ts-expect-error a parameter is missing
     assert.ok(new SmsError('busy').message.includes('{{limit}}'));
-    // @ts-expect-error the name of the place is another
+    // @ts-expect-error the parameter has another name
     new SmsError('busy', { params: { limits: 1 } });
-    // @ts-expect-error the text has no place
+    // @ts-expect-error the text has no parameter
     new SmsError('closed', { params: { detail: 'x' } });
-    // @ts-expect-error only one of the two has no place
+    // @ts-expect-error only one of the two texts has no parameter
     new SmsError(Math.random() < 0.5 ? 'closed' : 'busy', {});
     const busy: SmsError = new SmsError('busy', { params: { limit: 1 } });
     assert.ok(busy.message.includes('1'));

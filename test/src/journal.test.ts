@@ -20,7 +20,7 @@ function item(id: string, part: ItemKind = 'ledger'): Item {
   return { id, part, subscribers: [`node ${id}`], attempts: 0 };
 }
 
-/** A step that only changes. */
+/** Creates a step that reads no keys. */
 function step(change: (changes: Changes, look: Look) => void, more: Partial<Step<void>> = {}): Step<void> {
   return {
     keys: [],
@@ -36,7 +36,7 @@ function step(change: (changes: Changes, look: Look) => void, more: Partial<Step
 const keep = (id: string, more: Partial<Step<void>> = {}) =>
   step((changes) => void changes.keep.set(id, item(id)), more);
 
-/** Keeps what it is told. */
+/** A participant that records its events. */
 class Notes implements Participant {
   readonly items: string[][] = [];
   readonly openings: boolean[] = [];
@@ -493,13 +493,13 @@ describe('Journal', () => {
 
   describe('a step on a shared store', () => {
     let recalls: string[][];
-    /** Something that another process does between the reading of a step and its commit. */
+    /** Actions of another process between the read and the commit of a step. */
     let meanwhile: (() => void)[];
     beforeEach(() => {
       [recalls, meanwhile] = [[], []];
       const shared: Store = Object.assign(store, { shared: true as const });
       const [commit, recall] = [store.commit.bind(store), store.recall.bind(store)];
-      // One that is shared forgets by itself.
+      // A shared store deletes expired values without a sweep.
       shared.sweep = () => Promise.resolve();
       shared.recall = (keys) => {
         recalls.push([...keys]);

@@ -5,7 +5,7 @@ import { createServer as createTlsServer, type ServerOptions } from 'node:https'
 import { type AddressInfo, createServer as createSocketServer, type Server, type Socket } from 'node:net';
 import type { Closing } from './closing';
 
-/** A server that misbehaves as a test wants it to. */
+/** A server whose faulty behaviour the test defines. */
 export interface RawService {
   baseUrl: string;
   port: number;
@@ -13,13 +13,13 @@ export interface RawService {
   connections: Socket[];
 }
 
-/** Answers requests on loopback as `listener` says. */
+/** Starts a server on loopback that answers requests with `listener`. */
 export function startRawService(closing: Closing, listener: RequestListener, tls?: ServerOptions): Promise<RawService> {
   const server = tls ? createTlsServer(tls, listener) : createServer(listener);
   return listen(closing, server as HttpServer, tls ? 'https' : 'http');
 }
 
-/** Lets `onConnection` do with each socket what it likes. */
+/** Starts a server on loopback that passes each socket to `onConnection`. */
 export function startSocketService(closing: Closing, onConnection: (socket: Socket) => void): Promise<RawService> {
   return listen(closing, createSocketServer(onConnection), 'http');
 }
@@ -43,7 +43,7 @@ async function listen(closing: Closing, server: Server, scheme: string): Promise
   return { baseUrl: `${scheme}://127.0.0.1:${port}`, port, connections };
 }
 
-/** A port of loopback that nobody listens on. */
+/** Finds a port of loopback without a listener. */
 export async function findClosedPort(): Promise<number> {
   const server = createSocketServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -54,9 +54,9 @@ export async function findClosedPort(): Promise<number> {
 }
 
 /**
- * A key and a certificate for `localhost` and 127.0.0.1 that nobody but its maker trusts.
+ * Creates a key and a self-signed certificate for `localhost` and 127.0.0.1.
  *
- * @param until as ASN.1 writes a time in UTC
+ * @param until end of the validity, in the format of an ASN.1 time in UTC
  */
 export function createSelfSigned(until = '491231235959Z'): { key: string; cert: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

@@ -31,7 +31,7 @@ import { checkDraft, type Draft, isSmsError, parseAt } from '../../../src';
 /** Checks that a form and the runtime share, with values. */
 interface Question<Value> {
   form(value: Value): Verdict;
-  /** Throws, or says false, when it refuses. */
+  /** Throws or returns false if it refuses the value. */
   runtime(value: Value): unknown;
   right: Value[];
   wrong: Value[];

@@ -28,7 +28,7 @@ import { forever, sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore, FakeDisk } from '../store/failing-store';
 
-/** A node that listens, and what it saw. */
+/** A listening node that records its events. */
 class Listener implements Subscriber {
   readonly deliveries: FlowDelivery[] = [];
   readonly states: PollState[] = [];
@@ -106,7 +106,7 @@ describe('Account', () => {
     };
   }
 
-  /** Leaving waits for nobody: the service is still there then, and ends the poll. */
+  /** Joins an account. The test leaves it before the service stops, so that the service ends the poll. */
   function enter(changes: Partial<AccountSettings> = {}): JoinedMembership {
     return closing.add(accounts.join(settings(changes)), async (membership) => {
       await membership.leave();
@@ -221,7 +221,7 @@ describe('Account', () => {
     });
 
     describe('connections', () => {
-      /** Opens connections, and says by their names which are open, and which each request has gone over. */
+      /** Creates connections by name. Records the open ones, and the connections that each request used. */
       function openers() {
         const [open, used]: [Set<string>, string[]] = [new Set(), []];
         const opener = (name: string) => (options: ConnectionSettings) => {
@@ -596,7 +596,7 @@ describe('Account', () => {
       const disk = new FakeDisk();
       const { stores, changes } = failing(disk);
       const one = enter(changes);
-      // The first who asks for the inbox makes the store.
+      // The first access to the inbox creates the store.
       assert.equal(one.inbox.journal.failure, undefined);
       stores[0]?.failing.add('open');
       const a = new Listener('a');
@@ -761,7 +761,7 @@ describe('Account', () => {
       assert.ok(connections.isClosed);
     });
 
-    /** A node that sends, and what it is told. */
+    /** Attaches a sending node that records its outcomes. */
     function attachSender(membership: JoinedMembership, { id = 'send', usesStore = true } = {}) {
       const outcomes: OutcomeEvent[] = [];
       const node = membership.attachSender({
@@ -834,7 +834,7 @@ describe('Account', () => {
       await node.close();
     });
 
-    /** Settings with a store for each login that outlives the account. */
+    /** Settings with one store per login. Its data outlives the account. */
     function onDisk(turns = 0): Pick<AccountSettings, 'storeName' | 'createStore'> {
       const stores = new Map<string, FailingStore>();
       const createStore = (key: string) => {
@@ -851,7 +851,7 @@ describe('Account', () => {
     describe('a stored message', () => {
       const minute = 60_000;
 
-      /** An account to whose service nobody gets through. */
+      /** Joins an account whose service is unreachable. */
       function enterAlone(clock: VirtualClock, changes: Partial<AccountSettings> = {}, process = createAccounts()) {
         const abandoned: string[] = [];
         const membership = process.join(
@@ -955,7 +955,7 @@ describe('Account', () => {
       });
 
       describe('without its node', () => {
-        /** A text that waits in a store when the process ends, or the account with its last node. */
+        /** Leaves a stored message in a store, and closes the node and the account. */
         async function leave(clock: VirtualClock, process: Accounts) {
           const store = new FailingStore();
           const changes = { storeName: 'disk', createStore: () => new FailingStore(store.disk) };
@@ -1016,7 +1016,7 @@ describe('Account', () => {
         ] as const) {
           it(`expires at the process that ${what}, in a shared store`, async () => {
             const [clock, disk] = [new VirtualClock(), new FakeDisk()];
-            /** It finds what it has kept itself, and of others what is wanted. */
+            /** A server that returns the items of this process, and the wanted items of other processes. */
             class Server extends FailingServer {
               readonly #own = new Set<string>();
 
@@ -1052,7 +1052,7 @@ describe('Account', () => {
             const two = enterAlone(clock, changes, process);
             attachSender(two.membership, { id: 'other', usesStore: false });
             await clock.advance(1_000);
-            // Another that has its node may want it first.
+            // At first the account leaves the message to a process that might have its node.
             assert.equal(two.membership.state().sends.kept, 0);
             await clock.advance(minute);
             assert.equal(two.membership.state().sends.kept, 1);
@@ -1155,7 +1155,7 @@ describe('Account', () => {
       readonly ids: unknown[] = [];
       readonly contexts: unknown[] = [];
 
-      /** As the outbox wants it: of an interval, or on demand. */
+      /** Subscribes to the outbox, either at an interval or on demand. */
       subscriber(intervalMs?: number): OutboxSubscriber {
         return {
           id: this.id,

@@ -32,7 +32,7 @@ async function fill(store: Store, ids: readonly string[], values: Record<string,
   await store.close();
 }
 
-/** Ids of the items, and values by key, without the marks of imports. */
+/** Returns the ids of the items and the values by key, without the marks of imports. */
 async function read(store: Store): Promise<{ ids: string[]; values: Record<string, string> }> {
   await store.open(passive);
   const ids: string[] = [];

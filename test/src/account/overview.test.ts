@@ -55,7 +55,7 @@ describe('the state of an account', () => {
     return closing.add(accounts.join(settings), (membership) => membership.leave());
   }
 
-  /** A node whose flow gives up what is older than a moment. */
+  /** Subscribes a node whose flow does not acknowledge, so that its messages soon become unhandled. */
   function listen(membership: JoinedMembership, changes: Partial<Subscriber> = {}): FlowDelivery[] {
     const deliveries: FlowDelivery[] = [];
     subscription = membership.subscribe('incoming', {
@@ -227,7 +227,7 @@ describe('the state of an account', () => {
     unlimited: false,
   };
 
-  /** A node that sends. Returns how to send with it, until the outcome is known, and how it refuses a message by itself. */
+  /** Attaches a sending node. Returns functions that send a message and wait for its outcome, or refuse a message. */
   function attachSender(membership: JoinedMembership) {
     let outcomes = 0;
     const sender = membership.attachSender({

@@ -44,7 +44,7 @@ describe('ReplyPoll', () => {
     for (const watcher of watchers) watcher.onState({ name: 'failing', error });
   };
 
-  /** Polling goes on after an answer. */
+  /** Lets polling continue after an answer. */
   const recover = () => {
     answers++;
     for (const watcher of watchers) watcher.onState({ name: 'listening' });

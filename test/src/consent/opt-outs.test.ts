@@ -24,7 +24,7 @@ const events: StoreEvents = {
   onUnreadable() {},
 };
 
-/** The list as steps of a journal change and read it. */
+/** Reads and changes the list of opted-out numbers as steps of the journal do. */
 class List {
   readonly store: Store;
 
@@ -32,7 +32,7 @@ class List {
     this.store = store;
   }
 
-  /** Decides anew until all is read that is looked at. */
+  /** Repeats a decision until the store has read all keys that the decision needs. */
   async decide<Result>(decision: (look: Look) => Result): Promise<Result> {
     const known = new Map<string, Remembered | undefined>();
     for (;;) {

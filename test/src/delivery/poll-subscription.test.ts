@@ -21,7 +21,7 @@ function incoming(messageId: string): IncomingRecord {
   return { messageId, from: '6421555001', body: messageId, isReply: false, via: 'poll' };
 }
 
-/** Turns of the event loop need no time. */
+/** A clock whose turns of the event loop take no time. */
 class TurningClock extends VirtualClock {
   override nextTurn(callback: () => void): Timer {
     const immediate = setImmediate(callback);
@@ -65,7 +65,7 @@ class Bench {
     return this.sent.map(({ body }) => body);
   }
 
-  /** The acknowledgement that the last delivery asks for. */
+  /** Id with which the flow acknowledges the last delivery. */
   get lastAckId(): string {
     const ackId = this.sent.at(-1)?.ackId;
     assert.ok(ackId !== undefined);

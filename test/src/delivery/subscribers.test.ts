@@ -43,11 +43,11 @@ function entry(index: number, called: boolean): Entry {
   };
 }
 
-/** A store that has so much already, and counts what it is told. */
+/** A store that starts with items, and measures the commits. */
 class FullStore implements Store {
   readonly durable = true;
   dropped = 0;
-  /** Most that was kept in one commit. */
+  /** Largest number of items that one commit stored. */
   largest = 0;
   events: StoreEvents | undefined;
   readonly #items: Item[];
@@ -88,7 +88,7 @@ class FullStore implements Store {
   }
 }
 
-/** Its turns of the event loop come by themselves, and are counted. */
+/** A clock that uses the real event loop, and counts its turns. */
 class TurningClock extends VirtualClock {
   turns = 0;
 
@@ -101,10 +101,10 @@ class TurningClock extends VirtualClock {
   }
 }
 
-/** Takes what it is given, and is done with it a turn later. */
+/** Receives entries, and acknowledges them one turn later. */
 class Node implements InboxSubscriber {
   readonly taken: string[] = [];
-  /** How much in each turn. */
+  /** Number of entries per call of `take`. */
   readonly gifts: number[] = [];
   readonly slices: (BatchSlice | undefined)[] = [];
   onTake: (taken: readonly Entry[]) => void = () => {};
@@ -269,7 +269,7 @@ describe('Subscribers', () => {
     const records = (count: number): OutboxRecord[] =>
       ids(count).map((messageId) => ({ messageId, body: 'x', recipientsList: [] }));
 
-    /** Sends a batch a turn after it is given it, and notes how much that was. */
+    /** Sends each batch one turn after its arrival, and records its size. */
     function receive(inbox: Inbox, isList: boolean, onSend = (_batch: OutboxBatch) => true) {
       const sent: string[][] = [];
       const contexts = new Set<unknown>();

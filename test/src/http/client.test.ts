@@ -32,7 +32,7 @@ describe('Client', () => {
       it.close(),
     );
 
-  /** Answers everything with one thing. */
+  /** Starts a service that gives every request the same answer. */
   function startAnswering(status: number, reason: string, body = '', contentType = 'text/xml'): Promise<RawService> {
     return startRawService(closing, (incoming, outgoing) => {
       incoming.resume();
@@ -526,7 +526,7 @@ describe('Client', () => {
     const line = 'Blocked [info] all is well [2J 1m a b c';
 
     it('becomes one line in message, and is unchanged in errorMessage', async () => {
-      // XML has no U+001B, by reference neither.
+      // XML cannot contain U+001B, not even as a reference.
       const inXml = forged.replace('\u001b', '');
       const attribute = [...inXml].map((character) => `&#${character.codePointAt(0)};`).join('');
       for (const status of [200, 400, 403]) {

@@ -63,7 +63,7 @@ describe('connections', () => {
     return (server.address() as AddressInfo).port;
   }
 
-  /** Answers each request, and knows how many bytes of them have come, whatever they are. */
+  /** Starts a service that answers each request and counts the received bytes. */
   async function startCounting(tls?: ReturnType<typeof createSelfSigned>) {
     const seen = { bytes: 0, port: 0 };
     const onConnection = (socket: Socket) => {
@@ -81,7 +81,7 @@ describe('connections', () => {
     return seen;
   }
 
-  /** Leads everywhere. */
+  /** Starts a proxy that tunnels to any host. */
   async function startTunnelling(onConnection: (socket: Socket) => void = () => {}): Promise<string> {
     const port = await listen(
       createServer((socket) => {
@@ -186,7 +186,7 @@ describe('connections', () => {
       for (let time = 0; time < 20; time++) {
         await call({ beforeLeaving });
         await new Promise((resolve) => setTimeout(resolve, 2));
-        // Its end is at this machine's socket at once, and nothing here has read it yet.
+        // The end of the connection is at the client's socket immediately, but the client has not read it yet.
         for (const socket of service.connections) socket.destroy();
         assert.equal((await call({ beforeLeaving })).bytes.toString(), 'ok');
       }
@@ -394,7 +394,7 @@ describe('connections', () => {
         assert.deepEqual([error.code, error.reason], ['SMS_UNREACHABLE', 'tlsInvalid']);
         assert.match(error.message, tls.pfx ? /\(PFX not readable\)/ : /\(ERR_OSSL_\w+\)/);
         assert.deepEqual(error.toJSON(), (await failure(without.call())).toJSON());
-        // The next one is asked for anew, and fails alike.
+        // The next request opens a new tunnel, and fails in the same way.
         assert.equal((await failure(through.call())).message, error.message);
         assert.equal(tunnelled.length, 2);
         for (const socket of tunnelled) if (!socket.closed) await once(socket, 'close');

@@ -157,7 +157,7 @@ describe('a request that fails or is stopped', () => {
   });
 
   describe('an answer that arrived while the process was blocked', () => {
-    /** Holds up the event loop, as a function node, a paused container or a sleeping machine does. */
+    /** Blocks the event loop, as a function node, a paused container or a sleeping machine does. */
     const block = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
     async function startWorker(body: string): Promise<string> {
@@ -183,7 +183,7 @@ describe('a request that fails or is stopped', () => {
         const baseUrl = await startWorker(body);
         const connections = caller.open(baseUrl);
         for (const effect of ['send', 'read'] as const) {
-          // After it timers come before sockets.
+          // After the block, the event loop runs timers before sockets.
           const beforeLeaving = () => void setTimeout(() => setImmediate(block, 400), 10);
           const answer = call(baseUrl, { connections, effect, timeoutMs: 200, beforeLeaving });
           assert.equal((await answer).bytes.length, body.length);

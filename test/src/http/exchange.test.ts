@@ -61,7 +61,7 @@ describe('createExchange', () => {
       const { baseUrl, connections } = await startEcho();
       const pool = caller.open('http://127.0.0.1');
       for (let index = 0; index < 20; index++) await call(baseUrl, { connections: pool });
-      // One may still be on its way back into the pool as the next request asks for it.
+      // A connection might still be on its way back into the pool when the next request needs one.
       assert.ok(connections.length <= 2, `${connections.length} connections`);
     });
 

@@ -26,7 +26,7 @@ function status(fields: Partial<StatusRecord> = {}): StatusRecord {
   return { messageId: 's1', from: '6421555001', statusCode: 'RCV', via: 'poll', ...fields };
 }
 
-/** The identifiers that are remembered. Judges records by them. */
+/** Remembers identifiers, and judges records by them. */
 class Memory {
   readonly seen = new Map<string, Remembered>();
   now = 1_000_000;

@@ -7,7 +7,7 @@ type Options = Omit<Partial<InboxOptions>, 'journal'> &
   Omit<JournalOptions, 'clock' | 'onStore'> &
   Partial<Pick<JournalOptions, 'onStore'>>;
 
-/** An inbox without listeners. Throws what a node throws. */
+/** Creates an inbox without listeners. It throws the errors that a node throws. */
 export function createInbox(options: Partial<InboxOptions> & Pick<InboxOptions, 'journal'>): Inbox {
   return new Inbox({
     clock: systemClock,
@@ -25,7 +25,7 @@ export function createInbox(options: Partial<InboxOptions> & Pick<InboxOptions, 
   });
 }
 
-/** An inbox with a store of its own. */
+/** Creates an inbox with a separate store. */
 export function createInboxOn({ clock = systemClock, onStore = () => {}, ...options }: Options): Inbox {
   return createInbox({ ...options, clock, journal: new Journal({ ...options, clock, onStore }) });
 }

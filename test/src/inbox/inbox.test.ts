@@ -17,7 +17,7 @@ function createClock(): Clock {
   return { ...systemClock, elapsed: () => Date.now() };
 }
 
-/** A node that records what it gets. */
+/** A node that records its entries. */
 class Node implements InboxSubscriber {
   readonly given: (Given & { attempts: number; context: unknown })[] = [];
   inbox: Inbox | undefined;
@@ -51,7 +51,7 @@ class Node implements InboxSubscriber {
     return this.given.map(({ attempts }) => attempts);
   }
 
-  /** The last entry that it got. */
+  /** The last entry that the node received. */
   get last(): Entry {
     const gift = this.given.at(-1);
     assert.ok(gift, `${this.id} was given nothing`);
@@ -307,7 +307,7 @@ describe('Inbox', () => {
       attach(inbox, new Node('a'));
       await inbox.accept(polled(incoming('1')));
       setMs = 10 * dedupeMs;
-      // So many that it looks for what is outdated.
+      // So many messages start a search for expired identifiers.
       await inbox.accept(polled(...Array.from({ length: 1_000 }, (_, n) => incoming(`2-${n}`))));
       mock.timers.tick(dedupeMs);
       assert.deepEqual(await inbox.accept(called({ messageId: '1' })), ['duplicate']);
@@ -1021,7 +1021,7 @@ describe('Inbox', () => {
   });
 
   describe('after a crash', () => {
-    /** Texts that were committed and delivered, and are still held. */
+    /** Leaves messages that are committed and delivered, but still held as pending writes. */
     async function leaveHeld(): Promise<FakeDisk> {
       const disk = await leaveDelivered();
       disk.hold(JSON.stringify({ kind: 'incoming', records: [incoming('1')] }));

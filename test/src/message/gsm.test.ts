@@ -19,7 +19,7 @@ function span(from: number, to: number): number[] {
   return Array.from({ length: to - from + 1 }, (_, index) => from + index);
 }
 
-/** Counts in the simplest way: puts characters into parts, one at a time. */
+/** Counts parts in the simplest way: puts characters into parts one at a time. */
 function measureByHand(text: string, forced?: Encoding) {
   const characters = [...text];
   const isGsm = characters.every((character) => basic.includes(character) || extension.includes(character));

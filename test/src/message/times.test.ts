@@ -23,7 +23,7 @@ interface Change {
   after: number;
 }
 
-/** How far the clock of a zone is ahead of UTC, as another locale writes its time. */
+/** Time in ms by which a zone is ahead of UTC. Reads it from the zone's time in the Swedish format. */
 function offset(zone: string, instant: number): number {
   const written = new Date(instant).toLocaleString('sv-SE', { timeZone: zone });
   return Date.parse(`${written.replace(' ', 'T')}Z`) - Math.floor(instant / 1_000) * 1_000;
@@ -156,7 +156,8 @@ function quietMinutes(given: {
     const end = (to < from ? day + 1 : day) * dayMs + to * minuteMs;
     const instants: number[] = [];
     for (let instant = first; instant < last; instant += minuteMs) instants.push(instant);
-    // From the first minute whose clock has come to the beginning, to before the first after which it never again is short of the end.
+    // Begins at the first minute whose local time has reached the start. Ends after the last minute whose local time is
+    // before the end.
     const beginsAt = instants.find((instant) => wall(instant) >= begin);
     const endsAfter = instants.filter((instant) => wall(instant) < end).at(-1);
     const repeatsEnd = instants.filter((instant) => wall(instant) === end).at(-1);

@@ -269,7 +269,7 @@ describe('unknown outcomes', () => {
     });
   });
 
-  /** Another process, after a crash of the one that had sent a text; the feed knows it. */
+  /** Starts another process after a crash of the first one, which had sent a message. The feed shows the message. */
   async function crash(options: SendingSideOptions = {}): Promise<SendingSide> {
     const store = new FailingStore();
     const side = new SendingSide({ ...options, store });
@@ -322,7 +322,7 @@ describe('unknown outcomes', () => {
   });
 
   describe('during a redeploy', () => {
-    /** Redeploys while evidence is looked for, which the feed has. */
+    /** Redeploys while the account searches for evidence, which the feed contains. */
     async function redeploy(store: FailingStore | MemoryStore, retryUncertain: boolean, isAsker = false) {
       const side = new SendingSide({ store, isAsker });
       const old = side.attach('second');
@@ -339,7 +339,7 @@ describe('unknown outcomes', () => {
       for (const Store of [MemoryStore, FailingStore]) {
         it(`find evidence later, with ${Store.name}${retryUncertain ? ' and retryUncertain' : ''}`, async () => {
           const side = await redeploy(new Store(), retryUncertain);
-          // Finds what is in the store before anybody is there who sends.
+          // Reads the store before a sending node exists.
           side.receive();
           await side.pass(100);
           side.attach('first');

@@ -83,7 +83,7 @@ describe('a message and the limits of its account', () => {
 
       describe('if it is sent again after an unknown outcome', () => {
         const again = { retries: 1, retryUncertain: true };
-        /** The limit of the first recipient is reached by the first try. */
+        /** Sends a message whose first try reaches the limit of its first recipient. */
         async function begin(more: object = {}, kept: readonly string[] = []) {
           const given = createSide({ perHandset: 2 });
           for (const to of [a, ...kept, ...kept]) sendText(given.node, 'before', { to: [to] });

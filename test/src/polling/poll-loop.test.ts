@@ -5,7 +5,7 @@ import { type PollEvents, PollLoop, type PollState } from '../../../src/polling/
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
 
-/** A loop whose polls are answered by hand. */
+/** A poll loop whose polls the test answers. */
 class Bench {
   readonly states: PollState[] = [];
   /** Polls in flight, oldest first. */
@@ -15,7 +15,7 @@ class Bench {
   })[] = [];
   /** Polls whose answers are held, oldest first. */
   readonly held: Bench['pending'] = [];
-  /** Each reports that a poll has left. Collected while there is no connection. */
+  /** Functions that report that a poll has left. Collected while there is no connection. */
   readonly unsent: (() => void)[] = [];
   isConnected = true;
   polls = 0;
@@ -59,7 +59,7 @@ class Bench {
     }
   }
 
-  /** Answers come and are held. */
+  /** Lets answers arrive, which the loop holds. */
   async hold(count = 1): Promise<void> {
     for (let index = 0; index < count; index++) {
       const poll = this.pending.shift();

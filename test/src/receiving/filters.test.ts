@@ -11,7 +11,7 @@ const messageDate = '2026-03-01T10:00:00.123Z';
 /** The filter `new` of `sms-in`. */
 const isNew = (record: InboxRecord) => !(record as IncomingRecord).isReply;
 
-/** A node, and the bodies that got into its flow. */
+/** A node, and the bodies that reached its flow. */
 interface Listener {
   sent: string[];
   /** Stops it, as a deployment does. */

@@ -54,7 +54,7 @@ describe('replies that other instances have read', () => {
     for (const [key, value] of changes.remember) remembered.set(key, value);
   }
 
-  /** The text leaves, or leaves once more, before a reply was taken. */
+  /** Records that the message leaves, or leaves again, before an instance received a reply. */
   const remember = () =>
     write((changes) =>
       rememberSent(

@@ -16,7 +16,7 @@ const again: CheckedDraft = {
   parts: 1,
 };
 
-/** Numbers from 0 to below 1 that a seed determines. */
+/** Creates a generator of numbers from 0 to less than 1 that depend on the seed. */
 function createRandom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -25,7 +25,7 @@ function createRandom(seed: number): () => number {
   };
 }
 
-/** What is known of one recipient. */
+/** Expected state of one recipient. */
 interface Recipient {
   end?: string;
   unclear?: string;

@@ -345,7 +345,7 @@ describe('conversations', () => {
         return { ...surroundings, accept, arriving };
       }
 
-      /** Others come meanwhile; it is awaited when the service has answered. */
+      /** Checks that the account holds the reply back until the service answers, and delivers other messages before. */
       async function assertIsHeldBack(
         { side, node, accept, arriving }: Awaited<ReturnType<typeof reply>>,
         meanwhile = async () => {},
@@ -527,7 +527,7 @@ describe('conversations', () => {
       connect();
       await side.pass(10);
       store.failing.clear();
-      // The store is opened again 10 ms after the text has expired, which is not written by then.
+      // The account reopens the store 10 ms after the message expired, when the expiry is not written yet.
       await side.pass(60_000);
       assert.deepEqual([node.ends, side.service.taken.length], [['SMS_EXPIRED'], 0]);
       assert.deepEqual([answersOf(node), node.state?.awaitingReply, store.disk.entries.size], [[], 0, 0]);
@@ -616,7 +616,7 @@ describe('conversations', () => {
       });
     }
 
-    /** Crashes when neither the outcome of a kept text nor the reply to it has entered the flow. */
+    /** Crashes before the outcome of a stored message and the reply to it enter the flow. */
     async function restartBeforeOutcome(): Promise<SendingSide> {
       const { side, node, store } = beginReceiving();
       node.isFlowing = false;
@@ -873,7 +873,7 @@ describe('conversations', () => {
       next.receive();
       sendText(back, 'And now?', { messageId: 'q2', waitMs: 8_000, to: ['6421555125'] });
       await next.pass(10_000);
-      // Nothing from before the start answers what was asked after it.
+      // A reply from before the restart does not answer a reply request from after it.
       assert.deepEqual([answersOf(back), next.asking], [['6421555125: timeout'], true]);
       await next.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       next.outbox.replies.onDrained('incoming');
@@ -1074,7 +1074,7 @@ describe('conversations', () => {
     });
 
     describe('a reply by callback', () => {
-      /** Two open questions to one handset, and a node that is called back. */
+      /** Creates two open reply requests to one handset, and a node that receives callbacks. */
       async function ask() {
         const side = new SendingSide();
         const node = side.attach();

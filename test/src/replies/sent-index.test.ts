@@ -5,7 +5,7 @@ import { FailingStore } from '../store/failing-store';
 
 const hourMs = 3_600_000;
 
-/** A store that notes what it is asked for, one list of kinds of keys for each reading. */
+/** A store that records its reads: one list of key kinds per read. */
 class ReadStore extends FailingStore {
   readonly readings: string[][] = [];
 
@@ -14,7 +14,7 @@ class ReadStore extends FailingStore {
     return super.recall(keys);
   }
 
-  /** Those since the last call. */
+  /** Returns the reads since the last call. */
   takeReadings(): string[][] {
     return this.readings.splice(0);
   }

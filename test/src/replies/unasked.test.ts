@@ -9,9 +9,9 @@ const hour = 3_600_000;
 const [a, b] = ['6421555123', '6421555124'] as const;
 const keep = forever;
 
-/** Replies whose text was not accepted, or not yet. */
+/** Replies to messages that the service has not accepted, or not yet. */
 describe('handsets without an open reply request', () => {
-  /** Message that the last received message answers, and whether it was awaited. */
+  /** The message that the last received message answers, and whether a reply request waited for it. */
   const lastOf = (side: SendingSide) => {
     const { sent, awaited } = side.received.at(-1) as IncomingRecord;
     return [sent?.messageId, awaited];

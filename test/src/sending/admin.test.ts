@@ -8,7 +8,7 @@ describe('the list of messages that a user can decide about', () => {
   let clock: VirtualClock;
   let texts: Messages;
   let admin: Admin;
-  /** Texts that were looked at. */
+  /** Number of messages that the code inspected. */
   let read: number;
 
   beforeEach(() => {

@@ -296,7 +296,7 @@ describe('sending, when several events coincide', () => {
     });
 
     describe('resends an unknown message that has only a key', () => {
-      /** The service cannot take it now. */
+      /** Releases the message while the service cannot accept it. */
       async function release() {
         const store = new FailingStore();
         const side = new SendingSide({ store });
@@ -355,7 +355,7 @@ describe('sending, when several events coincide', () => {
       const { failing, ...before } = side.outbox.admin.state;
       assert.equal(failing?.error.code, 'SMS_UNREACHABLE');
       await Promise.all([side.outbox.close(), node.node.close(), side.pass(100)]);
-      // Nobody tries any more, so nothing fails.
+      // The account does not retry, so nothing fails.
       assert.deepEqual(side.outbox.admin.state, before);
       assert.deepEqual([before.kept, before.waiting], [2, 2]);
       assert.equal(await actOnFirst(side, 'kept', 'send'), 'unfit');
@@ -605,7 +605,7 @@ describe('sending, when several events coincide', () => {
     await side.pass(100);
     store.disk.entries.clear();
     store.disk.remembered.clear();
-    // The connection was lost with it.
+    // The commit loses the connection.
     const commit = store.commit.bind(store);
     let left = failures + 1;
     store.commit = (...changes) => (left-- > 0 ? Promise.reject(new Error('full')) : commit(...changes));

@@ -6,7 +6,7 @@ import { copyDisk, forever, SendingSide, sendText } from './sending-side';
 
 const minuteMs = 60_000;
 
-/** As a machine's, it is later each time that it is looked at. */
+/** A clock that advances with each read, as a real clock does. */
 class FineClock extends VirtualClock {
   override elapsed(): number {
     this.stall(0.001);
@@ -14,14 +14,14 @@ class FineClock extends VirtualClock {
   }
 }
 
-/** A service that is out of reach. */
+/** Creates a sending side whose service is unreachable. */
 function createSide(clock = new VirtualClock(), store = new FailingStore()): SendingSide {
   const side = new SendingSide({ clock, store });
   side.service.otherwise = { unreachable: true };
   return side;
 }
 
-/** @param minutes absent: its time does not end */
+/** @param minutes time until the message expires. By default, it never expires. */
 function keep(node: Parameters<typeof sendText>[0], body: string, minutes?: number): void {
   sendText(node, body, { keep: minutes === undefined ? forever : { expireMs: minutes * minuteMs } });
 }

@@ -11,7 +11,7 @@ import { copyDisk, forever, SendingSide, sendText } from './sending-side';
 describe('stored messages', () => {
   const keep = forever;
 
-  /** A text that waits, since the service cannot be reached. */
+  /** Leaves a stored message that waits because the service is unreachable. */
   async function strand() {
     const store = new FailingStore();
     const side = new SendingSide({ store });
@@ -365,7 +365,7 @@ describe('stored messages', () => {
     store.turns = 20;
     const before = store.commits;
     sendText(node, '2', { keep });
-    // It is taken in, and then its end is written, since the limit is reached.
+    // The account stores the message, and then its end, because the limit is reached.
     while (store.commits < before + 2) await side.pass(0);
     const closed = [side.outbox.close(), node.node.close()];
     side.clock.stall(2_000);
@@ -565,7 +565,7 @@ describe('stored messages', () => {
   describe('the 7 days of a node that is gone', () => {
     const dayMs = 24 * 3_600_000;
 
-    /** A text whose node has been gone for a time, and the process for longer. */
+    /** Leaves a message whose node is removed for a time before the process stops for another. */
     async function leave(goneMs: number, downMs: number) {
       const { store, side, node } = await strand();
       const other = side.attach('other');
@@ -782,7 +782,7 @@ describe('stored messages', () => {
     const node = side.attach();
     const take = node.onOutcome.bind(node);
     node.onOutcome = (news) => {
-      // The note that it has entered the flow cannot be written any more.
+      // The account can no longer write that the outcome has entered the flow.
       store.failing.add('commit').add('open');
       return take(news);
     };
@@ -948,12 +948,12 @@ describe('stored messages', () => {
     const { uncertain, resolved, sent } = admin.counts;
     assert.deepEqual([admin.state.uncertain, uncertain, resolved, sent], [0, 1, 1, 2]);
     assert.equal(store.disk.entries.size, 0, 'nothing is left in the store');
-    // Its key knows: the same outcome comes again, and nothing is sent.
+    // The deduplication key is known, so the node gets the same outcome again and sends nothing.
     sendText(node, 'hello', { keep, once: 'k', to: ['6421555123', '6421555124'] });
     await side.pass(100);
     assert.deepEqual(node.ends.slice(2), ['to 6421555123 6421555124 duplicate']);
     assert.equal(side.service.tries, 1);
-    // A week later nothing is discarded that is not there.
+    // A week later, the account has nothing to discard.
     await side.pass(8 * 24 * 3_600_000);
     assert.deepEqual([side.abandoned, side.faults], [[], []]);
   });

@@ -7,7 +7,7 @@ import { forever, SendingSide, sendText } from './sending-side';
 
 type Stored = Item & Record<string, unknown>;
 
-/** A text that waits, one whose outcome no flow has taken, a question and a report, as they are in the store. */
+/** Stored items: a waiting message, a message with an undelivered outcome, a reply request and a report. */
 async function createItems(): Promise<Stored[]> {
   const store = new FailingStore();
   const side = new SendingSide({ store });

@@ -25,7 +25,7 @@ const dayMs = 24 * hourMs;
 const handsetLimit = { limit: 'handset', most: 1, lengthMs: hourMs } as const;
 const dayLimit = { limit: 'day', most: 3, lengthMs: dayMs } as const;
 
-/** A process of its own that counts in a store, which it may share. */
+/** Creates a process that counts messages in a store, which other processes can share. */
 function createProcess(
   own: Partial<LimitSettings> | readonly Partial<LimitSettings>[],
   { clock = new VirtualClock(), store = new Map<string, Remembered>() } = {},
@@ -70,7 +70,7 @@ function createProcess(
   };
 }
 
-/** The clock that may be set is ahead of the other by up to 2 ms. */
+/** A clock whose wall time is ahead of its elapsed time by up to 2 ms. */
 class UnevenClock extends VirtualClock {
   #aheadMs = 0;
 
@@ -80,21 +80,21 @@ class UnevenClock extends VirtualClock {
   }
 }
 
-/** Another process draws another number. */
+/** A clock for another process, with another random number. */
 class OtherClock extends VirtualClock {
   override random(): number {
     return 0.25;
   }
 }
 
-/** How many of so many texts to one number may go out now. */
+/** Counts how many of `texts` messages to one number the limits allow now. */
 function countAllowed(process: ReturnType<typeof createProcess>, texts: number, number = '6421555001'): number {
   let allowed = 0;
   for (let text = 0; text < texts; text++) allowed += process.take([number]).allowed.length;
   return allowed;
 }
 
-/** As the ledger makes it. */
+/** Creates a moment as the ledger does. */
 function createMoment(clock: Clock, origin: string): Moment {
   const now = clock.now();
   return { now, lead: Math.round(now - clock.elapsed()), origin };
@@ -104,7 +104,7 @@ function counting(recipients: readonly string[], limits: readonly LimitSettings[
   return { recipients, rules: { limits }, moment, text: { options: { unlimited } } };
 }
 
-/** Splits recipients into those within the limits, which it counts, and the others. */
+/** Splits recipients into allowed and limited ones. Counts the allowed ones. */
 function take(...counting: Parameters<typeof takeWithinLimits>) {
   const limited = takeWithinLimits(...counting);
   const allowed = [...counting[0].recipients];
@@ -561,7 +561,7 @@ type Action =
   | { do: 'giveBack'; which: number }
   | { do: 'set'; ms: number };
 
-/** Counts beside a list of every text with the time that had passed when it went out. */
+/** Compares the counts with a list of every sent message and its elapsed time. */
 function compareWithList(actions: readonly Action[], limits: Partial<LimitSettings>): void {
   const { clock, take, giveBack } = createProcess(limits);
   const texts: { number: string; at: number }[] = [];

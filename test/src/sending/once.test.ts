@@ -276,7 +276,7 @@ describe('once', () => {
     sendText(other, 'hello', { once: 'a' });
     await side.pass(100);
     for (const { ends } of [node, other]) assert.deepEqual(ends, ['to 6421555123', 'to 6421555123 duplicate']);
-    // Another process knows nothing of that, but what was written.
+    // Another process knows only the written data.
     const clock = new VirtualClock(side.clock.now());
     const next = new SendingSide({ ...side.options, clock, store: new FailingStore(copyDisk(store.disk)) });
     const back = next.attach();
@@ -663,7 +663,7 @@ describe('once', () => {
   });
 });
 
-/** A text with the key `a` has left, and the service has not answered yet. */
+/** Sends a message with the deduplication key `a`, which the service has not answered yet. */
 async function leaveOneUnanswered() {
   const store = new FailingStore();
   const side = new SendingSide({ store });

@@ -7,7 +7,7 @@ function createQueue(concurrency: number, queueLimit: number): SendQueue {
   return new SendQueue({ clock: new VirtualClock(), settings: () => ({ concurrency, queueLimit }) });
 }
 
-/** A task that ends by hand. */
+/** A task that the test ends. */
 function createTask() {
   let resolve: (value: string) => void = () => {};
   let reject: (error: Error) => void = () => {};
@@ -206,7 +206,7 @@ describe('SendQueue (concurrency, queueLimit)', () => {
 describe('SendQueue (perSecond, priority)', () => {
   const { signal } = new AbortController();
 
-  /** A queue that notes when each task began; tasks end at once. */
+  /** A queue that records the start of each task. Tasks end immediately. */
   function createPacedQueue(settings: Partial<QueueSettings>) {
     const clock = new VirtualClock();
     const current: QueueSettings = { concurrency: 8, queueLimit: 10_000, ...settings };
@@ -483,7 +483,7 @@ type Action =
   | { do: 'stop'; flow: number }
   | { do: 'wait'; ms: number };
 
-/** The second starts less than a millisecond after it is due, and the third when it is due by the pace. */
+/** The second task starts less than 1 ms late. This does not delay the third task. */
 const startsLate: Action[] = [
   { do: 'add', priority: 0, flow: 0 },
   { do: 'wait', ms: 334 },
@@ -491,7 +491,7 @@ const startsLate: Action[] = [
   { do: 'add', priority: 0, flow: 0 },
 ];
 
-/** Runs a queue beside a list of those that wait, which is looked through for whoever should be next. */
+/** Compares a queue with a plain list of waiting tasks, which the test searches for the next task. */
 async function compareWithList(actions: readonly Action[], settings: QueueSettings): Promise<void> {
   const clock = new VirtualClock();
   const queue = new SendQueue({ clock, settings: () => settings });

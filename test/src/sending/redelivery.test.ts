@@ -7,7 +7,7 @@ const dayMs = 24 * 3_600_000;
 
 describe('an outcome', () => {
   for (const what of ['outcome', 'answer'] as const) {
-    /** Whose node is being told it, which never gets it into the flow. */
+    /** Closes a node while it gets an outcome or answer that never enters the flow. */
     async function tellInVain(): Promise<{ side: SendingSide; old: FakeNode; fail(end: 'late' | 'thrown'): void }> {
       const side = new SendingSide();
       side.receive();
@@ -69,7 +69,7 @@ describe('an outcome', () => {
 });
 
 describe('the outcome of a message whose node is gone', () => {
-  /** The message was in flight when its node went. */
+  /** Removes a node while its message is in flight. */
   async function strand(turn: Turn): Promise<{ side: SendingSide; store: FailingStore }> {
     const store = new FailingStore();
     const side = new SendingSide({ store });

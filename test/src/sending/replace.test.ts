@@ -7,7 +7,7 @@ const replaceKey = 'booking 1';
 const order = { keep: forever, replaceKey };
 const hourMs = 3_600_000;
 
-/** A service that is out of reach, so that messages wait. */
+/** Creates a sending side whose service is unreachable, so that messages wait. */
 function createOutage(options: ConstructorParameters<typeof SendingSide>[0] = {}) {
   const side = new SendingSide(options);
   const node = side.attach();

@@ -20,7 +20,7 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
 }
 
-/** A client whose sends end as told, one after the other; then they succeed. */
+/** A client whose sends end with the scripted errors, one after another. Later sends succeed. */
 class ScriptedClient extends Client {
   readonly sent: OutboundMessage[] = [];
   readonly #script: (SmsErrorReason | SmsError)[];
@@ -45,12 +45,12 @@ class ScriptedClient extends Client {
   }
 }
 
-/** The flow is stopped. */
+/** Closes the node, as the stop of a flow does. */
 function close(node: SendingNode): void {
   void node.close();
 }
 
-/** A node that sends by a client, in an account where one text is sent at once and none may wait. */
+/** Attaches a node with its own client to an account that sends one message at a time and lets none wait. */
 function attach(client: Client, options: SendingSideOptions) {
   const side = new SendingSide({ concurrency: 1, queueLimit: 0, ...options });
   const handler = new FakeNode('send', client, false);
@@ -183,7 +183,7 @@ describe('send (retries, retryUncertain)', () => {
   });
 
   describe('with the queue (perSecond, concurrency, queueLimit)', () => {
-    /** When each try was made, of so many texts that end as told; then they succeed. */
+    /** Sends messages that end as scripted and then succeed. Returns the time of each try. */
     async function times(script: SmsErrorReason[], texts: number, perSecond: number): Promise<number[]> {
       const client = new ScriptedClient(...script);
       const tries: number[] = [];

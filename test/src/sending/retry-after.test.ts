@@ -8,7 +8,7 @@ describe('Retry-After for all stored messages of an account', () => {
 
   const unavailable = (retryAfter?: string) => createError('serverError').with({ statusCode: 503, retryAfter });
 
-  /** Some texts under way at once, answered after so many ms each, and what is answered then. */
+  /** Sends one message per turn at the same time. The service answers each after `delayMs`. */
   async function underWay(turns: readonly [delayMs: number, turn: Turn][], options: SendingSideOptions = {}) {
     const side = new SendingSide(options);
     const node = side.attach();
@@ -151,7 +151,7 @@ describe('Retry-After for all stored messages of an account', () => {
   });
 
   describe('over a restart', () => {
-    /** The process after one with texts that the service wanted none of for a minute, and that was killed a second later. */
+    /** Crashes a process 1 s after the service asked it to wait a minute, and starts the next process. */
     async function restart({ error = unavailable('60'), setMs = 0, isFirstGone = false } = {}) {
       const store = new FailingStore();
       const { side } = await underWay(

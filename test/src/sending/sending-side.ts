@@ -30,15 +30,15 @@ import { FailingStore, FakeDisk } from '../store/failing-store';
 
 /** Behaviour of the service for a request: accept the message or not, and answer or not. */
 export interface Turn {
-  /** The text is sent, whatever is answered. */
+  /** The service sends the message, whatever it answers. */
   takes?: boolean;
-  /** The connection stands when this resolves. */
+  /** The client is connected when this resolves. */
   connects?: Promise<unknown>;
   /** Fails before the first byte. */
   unreachable?: boolean;
   error?: SmsError;
   failed?: Delivery['failed'];
-  /** Answers when this resolves. */
+  /** The service answers when this resolves. */
   after?: Promise<unknown>;
 }
 
@@ -46,7 +46,7 @@ export interface Turn {
 export class FakeService {
   readonly taken: OutboundMessage[] = [];
   readonly script: Turn[] = [];
-  /** When there is nothing in the script. */
+  /** Behaviour when the script is empty. */
   otherwise: Turn = { takes: true };
   tries = 0;
   feed: Feed = { format: 'ATOM', account: {}, entries: [] };
@@ -58,7 +58,7 @@ export class FakeService {
     return new FakeClient(this);
   }
 
-  /** Takes the next text that nothing else is said of, and answers only when what this returns is called; well unless `turn` says more. */
+  /** Accepts the first message after the script, and answers when the returned function is called. */
   holdNext(turn: Turn = {}): () => void {
     let answer = () => {};
     const after = new Promise<void>((resolve) => {
@@ -116,14 +116,14 @@ class FakeClient extends Client {
   }
 }
 
-/** Rejects as a request does that is given up before it has left. */
+/** Rejects like a request that was cancelled before it left. */
 function aborted(signal: AbortSignal | undefined): Promise<never> {
   return new Promise((_, reject) => {
     if (signal) onceAborted(signal, () => reject(createError('closed')));
   });
 }
 
-/** A node that notes what it is told. */
+/** A node that records its events. */
 export class FakeNode implements SendHandler {
   readonly outcomes: OutcomeEvent[] = [];
   readonly answers: AnswerEvent[] = [];
@@ -133,7 +133,7 @@ export class FakeNode implements SendHandler {
   readonly recoveries: string[] = [];
   readonly discarded: unknown[] = [];
   state: SendHandlerState | undefined;
-  /** Whether what it sends gets into the flow. */
+  /** Whether its flow messages enter the flow. */
   isFlowing = true;
   /** Error that its handlers throw. */
   fault: Error | undefined;
@@ -183,7 +183,7 @@ export class FakeNode implements SendHandler {
     return this.answers.map(({ result }) => ('reason' in result ? result.reason : result.reply.body));
   }
 
-  /** The codes of its outcomes, or who was accepted. */
+  /** Per outcome: the error code, or the accepted recipients. */
   get ends(): string[] {
     return this.outcomes.map(({ outcome, redelivered, duplicate }) => {
       const end = 'code' in outcome ? outcome.code : `to ${outcome.accepted.join(' ')}`;
@@ -201,14 +201,14 @@ export interface SendingSideOptions {
   dedupeMs?: number;
   sentMs?: number;
   limits?: LimitSettings;
-  /** They may be changed; then it is to be told. */
+  /** A test can change this array. Then it must notify the outbox. */
   quietHours?: QuietHours[];
   perSecond?: number;
-  /** The account can ask the service while no node is here that sends. */
+  /** The account can query the service even without a sending node. */
   isAsker?: boolean;
 }
 
-/** No two messages of a service have the same identifier. */
+/** Number in the last identifier, so that every message has another. */
 let lastMessage = 0;
 
 /** The sending side of an account in one process. */
@@ -223,7 +223,7 @@ export class SendingSide {
   readonly received: InboxRecord[] = [];
   readonly abandoned: string[] = [];
   readonly faults: unknown[] = [];
-  /** Nodes with open questions, and reports. */
+  /** Nodes with open reply requests (`incoming`) or reports (`status`). */
   readonly #asking = { incoming: new Set<string>(), status: new Set<string>() };
   #attached: SendingNode[] = [];
 
@@ -294,7 +294,7 @@ export class SendingSide {
     return Object.assign(handler, { node });
   }
 
-  /** Something polls incoming messages and statuses. */
+  /** Attaches nodes that poll incoming messages and statuses. Returns a function that detaches them. */
   receive(): () => void {
     const stops = (['incoming', 'status'] as const).map((kind) => {
       const taker: InboxSubscriber = {
@@ -314,7 +314,7 @@ export class SendingSide {
     };
   }
 
-  /** An incoming message is polled. */
+  /** Delivers a polled incoming message. */
   async incoming(from: string, body: string, more: Partial<IncomingRecord> = {}): Promise<void> {
     const messageId = `in-${++lastMessage}`;
     const isReply = more.inReplyToId !== undefined;
@@ -322,7 +322,7 @@ export class SendingSide {
     await this.#accept({ kind: 'incoming', via: 'poll', records: [record] });
   }
 
-  /** A status is polled. */
+  /** Delivers a polled status. */
   async status(from: string, statusCode: string, inReplyToId: string): Promise<void> {
     const fields: [string, string][] = [
       ['messageId', `st-${++lastMessage}`],
@@ -338,14 +338,14 @@ export class SendingSide {
     await this.pass(30);
   }
 
-  /** Ends it in order. */
+  /** Closes the nodes, the outbox and the journal. */
   async close(): Promise<void> {
     for (const node of this.#attached) await node.close();
     await this.outbox.close();
     await this.journal.close();
   }
 
-  /** Ends it while something is in flight, which is answered meanwhile. */
+  /** Closes everything while a request is in flight, and answers the request during the close. */
   async closeInFlight(answer: () => void): Promise<void> {
     const closed = this.close();
     await this.pass(100);
@@ -354,7 +354,7 @@ export class SendingSide {
     await closed;
   }
 
-  /** Another process with what this one's store has at this moment, as after a crash. */
+  /** Starts another process on a copy of the disk, as after a crash. */
   restart(disk: FakeDisk): SendingSide {
     const { clock, service } = this;
     return new SendingSide({ ...this.options, clock, service, store: new FailingStore(disk) });
@@ -371,7 +371,6 @@ export class SendingSide {
 const plain: SendOptions = { retries: 0, retryUncertain: false, resolveMs: 0, priority: 0, unlimited: false };
 export const forever: NonNullable<SendOptions['keep']> = { expireMs: undefined };
 
-/** Sends a text. */
 export function sendText(
   { node }: { node: SendingNode },
   body: string,
@@ -392,7 +391,7 @@ export function sendText(
   });
 }
 
-/** A copy of what a store has, as a crash leaves it. */
+/** Copies the current data of a disk, as a crash would leave it. */
 export function copyDisk(disk: FakeDisk): FakeDisk {
   const copy = new FakeDisk();
   for (const [id, text] of disk.entries) copy.entries.set(id, text);
@@ -400,7 +399,7 @@ export function copyDisk(disk: FakeDisk): FakeDisk {
   return copy;
 }
 
-/** An account with a node that sends, on which another receives. */
+/** Creates an account with a sending node and receiving nodes. */
 export function beginReceiving<S extends FailingStore>(store = new FailingStore() as S) {
   const side = new SendingSide({ store });
   const node = side.attach();

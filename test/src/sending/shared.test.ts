@@ -12,7 +12,7 @@ import { FakeService, forever, SendingSide, type SendingSideOptions, sendText } 
 const key = '0123456789abcdef0123456789abcdef';
 const usual = { aliveMs: 400, heartbeatMs: 100, graceMs: 200, commandTimeoutMs: 500 };
 
-/** The machine's clock, for what stands on a server that has one too. */
+/** The clock of the machine, for tests with a server that has its own clock. */
 class RealClock extends VirtualClock {
   override now = systemClock.now;
   override elapsed = systemClock.elapsed;
@@ -25,7 +25,7 @@ class RealClock extends VirtualClock {
   }
 }
 
-/** One for whom a deployment, and each longer time, is over a hundred times as soon. */
+/** A clock on which a deploy and all longer delays pass a hundred times as fast. */
 class HastyClock extends RealClock {
   aheadMs = 0;
   override elapsed = () => systemClock.elapsed() * 100 + this.aheadMs;
@@ -33,7 +33,7 @@ class HastyClock extends RealClock {
     systemClock.after(delayMs < longestDeploymentMs / 2 ? delayMs : delayMs / 100, callback, isIdle);
 }
 
-/** Its messages have waited longer than messages wait for a node that is gone. */
+/** A clock in the past, so that its messages have waited longer than messages wait for a removed node. */
 class FormerClock extends HastyClock {
   override now = () => Date.now() - 8 * 24 * 3_600_000;
 }
@@ -124,7 +124,7 @@ describe('sending from several processes on one Redis', () => {
     const ids = (await redis.client.hkeys(inbox)).sort();
     await redis.client.hdel(inbox, ids.at(-1) ?? '');
     proxy.restore();
-    // The journal reconnects by itself: an attempt that began before can still fail.
+    // The journal reconnects automatically, but an earlier attempt can still fail.
     await until(() => side.journal.mode === 'open');
     service.otherwise = { takes: true };
     await until(() => node.ends.length === 2);
@@ -221,7 +221,7 @@ describe('sending from several processes on one Redis', () => {
     const answer = service.holdNext();
     sendText(node, 'well?', { waitMs: 60_000, messageId: 'm1' });
     await until(() => service.taken.length === 1);
-    // As nodes and their account are closed: at once.
+    // Nodes and their account close at the same time.
     const closed = Promise.all([node.node.close(), asking.outbox.close().then(() => asking.journal.close())]);
     await polling.incoming('6421555123', 'yes', { inReplyToId: 'm1' });
     await sleep(1_000);

@@ -13,7 +13,7 @@ describe('a failure of the store while sending', () => {
 
   beforeEach(() => {
     store = new FailingStore();
-    // It was there before.
+    // The store held data before.
     Object.defineProperty(store, 'mayHold', { value: true, writable: true });
     side = new SendingSide({ store });
   });

@@ -43,7 +43,7 @@ function seen(at: number): Remembered {
   return { at, forMs: 1_000, value: JSON.stringify({ polled: true }) };
 }
 
-/** Number of keys per sweep. */
+/** Lets a sweep delete the values that expired before `now`. */
 const goneBy = (now: number) => (noted: Remembered) => (noted.at + noted.forMs < now ? undefined : noted);
 
 const events: StoreEvents = {
@@ -73,7 +73,7 @@ function testDiskStore(engine: Engine): void {
   const { NODE_OPTIONS } = process.env;
   before(async () => {
     assert.ok(await engine.load(), `${engine.name} cannot be loaded`);
-    // A thread reads TypeScript only when it is told to.
+    // A thread can load TypeScript only with this option.
     process.env.NODE_OPTIONS = `${NODE_OPTIONS ?? ''} --require=${require.resolve('tsx/cjs')}`;
   });
   after(() => {
@@ -88,7 +88,7 @@ function testDiskStore(engine: Engine): void {
   const createStore = (location = join(folder, 'store')) =>
     closing.add(new DiskStore(location, [engine]), (store) => store.close());
 
-  /** Changes or looks at what a store that is closed has left. */
+  /** Opens the database of a closed store, and reads or changes it. */
   async function edit<T>(location: string, change: (database: Database) => Promise<T>): Promise<T> {
     await mkdir(location, { recursive: true });
     const open = (await engine.load()) ?? assert.fail();
@@ -451,7 +451,7 @@ function testDiskStore(engine: Engine): void {
   });
 
   describe('with a commit that fails but is in the log', () => {
-    /** A store whose flushed commits fail from now on, and are in the log when the database is opened again. */
+    /** A store whose flushed commits fail from now on, but are in the log when the database is reopened. */
     async function createFailing(location: string): Promise<DiskStore> {
       const open = (await engine.load()) ?? assert.fail();
       const failing: Engine = {
@@ -517,7 +517,7 @@ function testDiskStore(engine: Engine): void {
     await store.commit(changes);
     await store.clear('imported:x', seen(2));
     await store.close();
-    // A kill in the middle has dropped only a part.
+    // A kill interrupted the deletion, so only a part is deleted.
     await edit(location, (database) =>
       database.write(
         [
@@ -553,7 +553,7 @@ function testDiskStore(engine: Engine): void {
     const store = createStore(location);
     await store.open(events);
     for (let n = 10; n < 90; n++) await store.commit(keep(String(n)));
-    // As a process leaves it that is killed.
+    // Copies the files as a killed process leaves them.
     for (const name of ['intact', 'damaged']) await cp(location, join(folder, name), { recursive: true });
     const files = await readdir(join(folder, 'damaged'));
     const log = join(folder, 'damaged', files.find((name) => /\.log$|-wal$/.test(name)) ?? assert.fail());
@@ -693,7 +693,7 @@ function testDiskStore(engine: Engine): void {
       const later = Date.now() + 1;
       await remember('b', later);
       assert.deepEqual(await isLeft(), [true, true]);
-      // A round ends with a part in which nothing is left to be looked at.
+      // The last sweep of a round finds no more keys.
       for (const now of [1_101, 1_101]) await store.sweep(goneBy(now));
       assert.deepEqual(await isLeft(), [false, true]);
       for (const now of [later + 1_001, later + 1_001]) await store.sweep(goneBy(now));
@@ -834,7 +834,7 @@ function testDiskStore(engine: Engine): void {
       await inbox.journal.flush();
       await until(() => node.taken.length >= accepted.size);
       const found = new Set(node.taken.map(({ record }) => record.messageId));
-      // `asked` is told before accept is called, so the very last of each process may not have got so far.
+      // Each process reports `asked` before it calls accept, so its last message might not be accepted.
       assert.deepEqual(
         [...accepted].filter((id) => !found.has(id)),
         [],
@@ -845,7 +845,7 @@ function testDiskStore(engine: Engine): void {
   });
 }
 
-/** A process that accepts one message after the other and says so, four at a time. */
+/** Starts a process that accepts messages, four at a time, and prints their ids. */
 function startAccepting({ name }: Engine, location: string, round: number): ChildProcess {
   const script = `
     const { writeSync } = require('node:fs');
@@ -872,7 +872,7 @@ function startAccepting({ name }: Engine, location: string, round: number): Chil
   });
 }
 
-/** A disk of 4 MiB; undefined where this process may not mount one. */
+/** Mounts a disk of 4 MiB. Returns undefined if this process cannot mount one. */
 async function mountSmallDisk(closing: Closing, location: string): Promise<string | undefined> {
   await mkdir(location);
   try {

@@ -13,9 +13,9 @@ function createValue(value: string): Remembered {
 }
 
 /**
- * The tests that every driver of a store has to pass.
+ * Tests that every driver of a store must pass.
  *
- * @param createStore creates a store that is empty; it is closed by the caller
+ * @param createStore creates an empty store, which the caller closes
  */
 export function testDriver(createStore: () => Store): void {
   describe('as every driver', () => testDriverWith(createStore));

@@ -12,7 +12,7 @@ import { createChanges } from '../../../src/store/store';
 import { hasSqlite } from '../../has-sqlite';
 import { Closing } from '../closing';
 
-/** An engine that tells what it has opened. */
+/** An engine that records its opened databases. */
 function createEngine({ name, hasWritten }: Engine, opened: string[]): Engine {
   const open = () => {
     opened.push(name);
@@ -21,7 +21,7 @@ function createEngine({ name, hasWritten }: Engine, opened: string[]): Engine {
   return { name, hasWritten, load: () => Promise.resolve(open) };
 }
 
-/** The same engine where it cannot be loaded. */
+/** The same engine, but it cannot be loaded. */
 function without(engine: Engine): Engine {
   return { ...engine, load: () => Promise.resolve(undefined) };
 }
@@ -194,7 +194,7 @@ describe('the database of a folder', () => {
   }
 });
 
-/** Runs a script that may have threads of TypeScript. Returns what it has written, and what it has warned of. */
+/** Runs a script that can start TypeScript threads. Returns its output and its warnings. */
 function run(script: string): [stdout: string, stderr: string] {
   const { NODE_V8_COVERAGE: _, ...env } = process.env;
   const { stdout, stderr } = spawnSync(process.execPath, ['-e', script], {

@@ -15,19 +15,19 @@ import {
 
 type Step = 'open' | 'recall' | 'pages' | 'clear' | 'commit' | 'sweep' | 'close';
 
-/** Data that survives the process. It is text, so that no reference can change it. */
+/** Data that survives the process. It is stored as text, so that no object reference can change it. */
 export class FakeDisk {
   readonly entries = new Map<string, string>();
   readonly remembered = new Map<string, string>();
   readonly held = new Map<number, string>();
   readonly quarantined: string[] = [];
-  /** Only the process that opened it last may use it. */
+  /** The store that opened the disk last. Only this store can use it. */
   owner: object | undefined;
-  /** How to take back each commit that was not flushed, the latest last. */
+  /** Functions that undo each unflushed commit, the latest last. */
   readonly #unflushed: (() => void)[] = [];
   #lastHeld = 0;
 
-  /** In order. */
+  /** Items in the order of their ids. */
   get items(): Item[] {
     return [...this.entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text) as Item);
   }
@@ -37,7 +37,7 @@ export class FakeDisk {
     return this.#lastHeld;
   }
 
-  /** Writes what was committed; `undefined` deletes. */
+  /** Writes a commit. `undefined` deletes. */
   write(
     entries: readonly (readonly [string, string | undefined])[],
     remembered: readonly (readonly [string, string | undefined])[],
@@ -48,13 +48,13 @@ export class FakeDisk {
     else for (const take of undo) this.#unflushed.push(take);
   }
 
-  /** The power fails, and nothing is here that was not flushed. */
+  /** Undoes all unflushed commits, as a power cut would. */
   loseUnflushed(): void {
     for (const take of this.#unflushed.splice(0).reverse()) take();
   }
 }
 
-/** Returns how to take it back. */
+/** Applies changes, and returns functions that undo them. */
 function put(map: Map<string, string>, changes: readonly (readonly [string, string | undefined])[]): (() => void)[] {
   const set = (key: string, value: string | undefined) =>
     void (value === undefined ? map.delete(key) : map.set(key, value));
@@ -65,22 +65,22 @@ function put(map: Map<string, string>, changes: readonly (readonly [string, stri
   });
 }
 
-/** A store that fails when told to, and counts what is asked of it. */
+/** A store whose steps fail on demand. It counts commits and sweeps. */
 export class FailingStore implements Store {
   readonly durable = true;
   readonly failing = new Set<Step>();
-  /** A commit that fails is on the disk all the same. */
+  /** If true, a failing commit still writes its data. */
   failsAfterwards = false;
   /** Called before each call. */
   onCall: (step: Step) => void = () => {};
-  /** Makes every call take turns of the event loop. */
+  /** Number of turns of the event loop that every call takes. */
   turns = 0;
   commits = 0;
   sweeps = 0;
   isOpen = false;
   #isDead = false;
   #underWay = 0;
-  /** Texts that this process holds. It does not find them again. */
+  /** Pending writes of this process. `open` does not return them. */
   readonly #own = new Set<number>();
 
   constructor(readonly disk = new FakeDisk()) {}
@@ -167,7 +167,7 @@ export class FailingStore implements Store {
     });
   }
 
-  /** The process is gone: nothing it still does reaches the disk, which others may open now. */
+  /** Simulates a killed process: its later calls do not reach the disk, and another process can open the disk. */
   kill(): void {
     this.#isDead = true;
     this.isOpen = false;
@@ -194,7 +194,7 @@ export class FailingStore implements Store {
   }
 }
 
-/** The same as a server that others may use. */
+/** A failing store on a server that other processes share. */
 export class FailingServer extends FailingStore {
   readonly shared = true as const;
   #events: Partial<StoreEvents> | undefined;
@@ -204,12 +204,12 @@ export class FailingServer extends FailingStore {
     return super.open(events);
   }
 
-  /** Nobody knows what others have left there. */
+  /** The store cannot know what other processes have left on the server. */
   override get mayHold(): undefined {
     return undefined;
   }
 
-  /** It has no place for what is not committed. */
+  /** A server has no place for uncommitted data. */
   override hold(): undefined {}
 
   /** Items of a dead process that this process would claim. */
@@ -217,12 +217,12 @@ export class FailingServer extends FailingStore {
     return this.#events?.wanted?.() ?? [];
   }
 
-  /** The connection is gone. */
+  /** Simulates a lost connection. */
   disconnect(): void {
     this.#events?.onFailure?.(failure('ECONNRESET'));
   }
 
-  /** It has these of a process that is dead. */
+  /** Simulates that this process claims items of a dead process. */
   takeOver(items: readonly Item[]): void {
     for (const item of items) this.disk.entries.set(item.id, JSON.stringify(item));
     this.#events?.onTakenOver?.(items);

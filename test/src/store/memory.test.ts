@@ -5,7 +5,7 @@ import { testDriver } from './driver-suite';
 
 const seen = (at: number): Remembered => ({ at, forMs: 10, value: 'value' });
 
-/** Number of keys per sweep. */
+/** Lets a sweep delete the values that expired before `now`. */
 const until = (now: number) => (noted: Remembered) => (noted.at + noted.forMs < now ? undefined : noted);
 
 function remembering(...pairs: [string, Remembered | undefined][]) {

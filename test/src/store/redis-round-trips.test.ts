@@ -43,7 +43,7 @@ class Commands {
   }
 }
 
-/** No command of the store is sent before the last one is answered, so that each of them is a round trip. */
+/** The store waits for the answer to each command before it sends the next, so each command is a round trip. */
 describe('round trips to Redis', () => {
   const closing = new Closing();
   const clock = new VirtualClock(Date.UTC(2026, 10, 22));
@@ -62,7 +62,7 @@ describe('round trips to Redis', () => {
       take: (given) => {
         const entries = given.map(({ entry }) => entry);
         taken.push(...entries.map(({ record }) => record.messageId ?? ''));
-        // As by a node: on the turn after it was sent into the flow.
+        // Acknowledges one turn after the delivery, as a node does.
         setImmediate(() => {
           for (const entry of entries) inbox.done(entry, node);
         });

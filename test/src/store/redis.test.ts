@@ -28,7 +28,7 @@ const timing: RedisTiming = {
 };
 const everything = ['incoming', 'status', 'outbox', 'node node', 'path /path'];
 
-/** A program that opens a store as it is built, and says what comes of it. */
+/** A program that opens a store of the build, and prints the result. */
 function createOpening(url: string): string {
   return `
     const { RedisStore } = require(${JSON.stringify(join(root, 'dist', 'src', 'store', 'redis.js'))});
@@ -38,10 +38,10 @@ function createOpening(url: string): string {
       .then((result) => { process.stdout.write(result); return store.close(); });`;
 }
 
-/** An instance that others may take for dead, or whose inbox is gone, names the server, both causes, and what to do. */
+/** Error of an instance that looks dead or lost its inbox. It names the server, both causes and a remedy. */
 const lifeless = /^Error: Redis: .*no sign of life.*cut off.*deleted or evicted.*; if this comes again, check/;
 
-/** Valkey is tested where it is installed. */
+/** The tests run on Valkey too if it is installed. */
 const programs: RedisProgram[] = hasProgram('valkey-server') ? ['redis-server', 'valkey-server'] : ['redis-server'];
 
 function entry(id: string, fields: Partial<Entry<'incoming'>> = {}): Entry<'incoming'> {
@@ -56,7 +56,7 @@ function remembered(value: string | undefined, forMs = 60_000): Remembered | und
   return value === undefined ? undefined : { at: 1, forMs, value };
 }
 
-/** A store, and what it tells by itself. */
+/** A store that records the events that it reports. */
 class Instance implements StoreEvents {
   readonly store: RedisStore;
   readonly takenOver: Item[] = [];
@@ -95,7 +95,7 @@ class Instance implements StoreEvents {
     return (await this.store.open(this)).items;
   }
 
-  /** Resolves when `condition` holds, which it may come to with whatever the store tells. */
+  /** Resolves when `condition` holds. Checks it after each event of the store. */
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) {
       await new Promise<void>((resolve) => {
@@ -144,7 +144,7 @@ for (const program of programs) {
       return closing.add(instance, ({ store }) => store.close());
     }
 
-    /** An instance whose connection can be taken away. */
+    /** An instance whose connection a proxy can interrupt. */
     async function createBehindProxy({
       url = server.url,
       ...times
@@ -154,7 +154,7 @@ for (const program of programs) {
       return { instance: create(proxied, { timing: { ...timing, ...times } }), proxy };
     }
 
-    /** An instance that holds what it is given and is then dead, as far as others can see. */
+    /** Creates an instance that holds entries and then looks dead to the other instances. */
     async function createDead(...entries: Entry[]): Promise<void> {
       const { instance, proxy } = await createBehindProxy();
       await instance.open();
@@ -168,7 +168,7 @@ for (const program of programs) {
       for (const name of await server.client.keys(`${prefix}alive:*`)) await server.client.del(name);
     }
 
-    /** Names of the keys under which items are. */
+    /** Names of the Redis keys that hold items. */
     function inboxes(): Promise<string[]> {
       return server.client.keys(`${prefix}inbox:*`);
     }
@@ -237,7 +237,7 @@ for (const program of programs) {
         await instance.open();
         const names = Array.from({ length: 600 }, (_, index) => String(index).padStart(3, '0'));
         for (const name of names) await instance.keep(Object.assign(entry(name), { ballast: 'x'.repeat(20_000) }));
-        // Whoever is told more at once than that is cut off.
+        // Redis cuts off a client whose pending answers are larger than this.
         await server.client.config('SET', 'client-output-buffer-limit', 'normal 8mb 8mb 0');
         try {
           const found = await instance.open();
@@ -715,7 +715,7 @@ for (const program of programs) {
         const { instance, proxy } = await createBehindProxy({ heartbeatMs: 1e9 });
         proxy.delay(100);
         const opening = assert.rejects(instance.open(), lifeless);
-        // As an opening that was cut in two by a suspension.
+        // Simulates a suspension in the middle of `open`.
         for (let isForgotten = false; !isForgotten; ) {
           for (const name of await server.client.keys(`${prefix}alive:*`)) {
             if ((await server.client.get(name)) !== 'left') isForgotten = (await server.client.del(name)) > 0;

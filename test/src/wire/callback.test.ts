@@ -33,7 +33,7 @@ const xmlStatus = `<status-update>
 const formReply = 'messageId=in-1&to=8000&from=64215551234&inReplyToId=id-1&body=+Yes+%26+%3Cno%3E%0A';
 const formStatus = 'messageId=st-1&to=8000&from=64215551234&statusCode=NRC&inReplyToId=id-1&error=switched+off';
 
-/** A callback of so many replies, that have so many fields of such a length in common. */
+/** A callback with one reply per recipient. The replies share `fields` fields of `length` characters. */
 function manyReplies(recipients: number, fields = 12, length = 40): Buffer {
   const shared = Array.from({ length: fields }, (_, index) => ` a${index}="${'s'.repeat(length)}"`).join('');
   const replies = Array.from({ length: recipients }, (_, index) => `<recipient msisdn="64${index}"/>`).join('');

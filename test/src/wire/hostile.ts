@@ -13,7 +13,7 @@ const contentTypes = [
   `text/plain; charset=${'x'.repeat(10_000)}`,
 ];
 
-/** Pieces that mean something to one parser or another. */
+/** Pieces of syntax of the different parsers. */
 const tokens = [
   '<',
   '>',
@@ -77,7 +77,7 @@ const tokens = [
   '\n',
 ];
 
-/** Bytes of any kind: random ones, random pieces of syntax, and the samples with pieces put in, cut out, moved or cut off. */
+/** Generates random bytes, random pieces of syntax, and samples with random edits. */
 export function hostileBytes(samples: readonly string[]): fc.Arbitrary<Uint8Array> {
   const text = fc.oneof(
     fc.string({ unit: 'binary' }),
@@ -107,7 +107,7 @@ export function hostileBytes(samples: readonly string[]): fc.Arbitrary<Uint8Arra
   );
 }
 
-/** Checks that, whatever the bytes, a parser gives records or throws an SmsError of this code. */
+/** Checks that a parser returns records or throws an SmsError with this code for any bytes. */
 export function assertRecordsOrError(
   parse: (bytes: Uint8Array, contentType?: string) => unknown,
   code: SmsErrorCode,
@@ -128,7 +128,7 @@ export function assertRecordsOrError(
   );
 }
 
-/** Checks that a value is made of plain data: own prototypes untouched, no key that reaches one, nothing `undefined`. */
+/** Checks that a value is plain data: unchanged prototypes, no key that accesses a prototype, and no `undefined`. */
 export function assertPlain(value: unknown): void {
   assert.notEqual(value, undefined);
   if (typeof value !== 'object' || value === null) return;

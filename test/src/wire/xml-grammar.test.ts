@@ -150,7 +150,7 @@ describe('XML that is well-formed', () => {
     }),
   }));
 
-  /** Writes a model in one of the ways in which XML can have it. */
+  /** Formats a model in one of its possible notations in XML. */
   function format({ name, attributes, content }: Model, aside: string): string {
     const pairs = Object.entries(attributes).map(([key, value]) => ` ${key} = '${escaped(value)}'`);
     const inner = content.map((piece, index) => {
