@@ -202,11 +202,22 @@ export class Outward {
   reached(messages: readonly Message[]): void {
     for (const message of messages) {
       if (!this.#reachedMs.has(message)) this.#reachedMs.set(message, this.#world.timeline.nowMs);
+      message.isOutOfOrder ||= this.#mayBeHeldBack(message);
       // A message that no node wants gets no entry, so the model cannot see its commit.
       const isPassedOver = this.#world.polls(message.kind) && this.#world.nodesFor(message).length === 0;
       if (isPassedOver && message.fields.body === 'START') this.wished(message);
       else if (isPassedOver) this.#passedOver.add(message);
     }
+  }
+
+  /** Whether a message might answer a request whose outcome is not known yet: the library holds such a reply back. */
+  #mayBeHeldBack({ kind, fields }: Message): boolean {
+    return (
+      kind === 'incoming' &&
+      this.inputs.some(
+        ({ order, text, endedMs }) => order.waitMs > 0 && endedMs === undefined && text.to.includes(fields.from ?? ''),
+      )
+    );
   }
 
   /** Whether the service accepted any recipient of a message, regardless of which node sent it. */
