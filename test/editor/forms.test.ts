@@ -505,7 +505,7 @@ describe('a form in the editor', function () {
       ['callbackUrl', 'str', 'flows.example.com', /http\/https\/mailto URL/],
       ['once', 'str', ' ', /"Send once per" is blank/],
       ['remember', 'json', '{', /JSON/],
-      ['report', 'num', '169', /number from 0\.00001 to 168/],
+      ['report', 'num', '169', /number from 0\.000001 to 168/],
       ['priority', 'msg', '', /name/],
       ['expire', 'num', '-1', /number from 0/],
     ];

@@ -404,7 +404,9 @@ export class Process implements Callee, Surrounding {
             // other login.
             !shares.some((share) => share.isOut && !(share.isDone && message.mayBeWithTwo)))) ||
         (message.reachedAs !== undefined && world.nodesFor(message).length === 0);
-      if (isDone && (world.plan.store !== 'memory' || world.isDoneByAll(message))) {
+      // A callback that the flow has not acknowledged is only in memory, even if no node receives its polled copy.
+      const isCallbackOpen = message.callback === 'accepted' && !shares.some((share) => share.isDone);
+      if (isDone && (world.plan.store !== 'memory' || (world.isDoneByAll(message) && !isCallbackOpen))) {
         this.#open.delete(message);
       } else if (this.#isForSender(message)) {
         message.excuse ??= answeredOnly;
