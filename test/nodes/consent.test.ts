@@ -111,7 +111,7 @@ describe('consent', () => {
     assert.deepEqual(flow.received('caught'), []);
   });
 
-  it('raises the reason of the first recipient if all are refused, and counts none', async () => {
+  it('raises the reason checked first if all recipients are refused, and counts none', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '64', perDay: '1' }, receiver));
     await say(flow, 'STOP', two);
     await send(flow, ['16421123456', two]);

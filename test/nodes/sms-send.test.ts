@@ -535,12 +535,12 @@ describe('sms-send', () => {
       ['that does not exist', undefined],
       ['that is disabled', { d: true }],
       ['without a public URL', { publicUrl: ' ' }],
-      ['whose public URL is none', { publicUrl: 'flows.example.com' }],
+      ['with an invalid public URL', { publicUrl: 'flows.example.com' }],
       ['whose public URL has a query', { publicUrl: 'https://flows.example.com?a=b' }],
       ['whose public URL has a fragment', { publicUrl: 'https://flows.example.com#a' }],
       ['without a path', { path: '' }],
-      ['whose path is none', { path: '/sms?a=b' }],
-      ['that is another node', { type: 'helper' }],
+      ['with an invalid path', { path: '/sms?a=b' }],
+      ['of another type', { type: 'helper' }],
     ];
     for (const [what, change] of unusable) {
       it(`raises SMS_CONFIG for a node ${what}`, async () => {
@@ -689,7 +689,7 @@ describe('sms-send', () => {
         { code: 'SMS_SERVICE', statusCode: 200, errorCode: 'x9', errorMessage: 'Odd' },
         /Odd/,
       ],
-      ['SMS_RESPONSE for what is no XML', { garbage: true }, { code: 'SMS_RESPONSE' }, /read/],
+      ['SMS_RESPONSE for an answer other than XML', { garbage: true }, { code: 'SMS_RESPONSE' }, /read/],
       ['SMS_RESPONSE for an empty body', { empty: true }, { code: 'SMS_RESPONSE' }, /read/],
       ['SMS_RESPONSE for another root', { status: 200, body: '<a/>', ...xml }, { code: 'SMS_RESPONSE' }, /root/],
       [

@@ -79,7 +79,7 @@ const questions: Record<string, Question<unknown>> = {
       'https://',
     ],
   }),
-  'a base URL where plain http is allowed': ask<string>({
+  'a base URL if plain http is allowed': ask<string>({
     form: (value) => checkBaseUrl(value, true),
     runtime: (baseUrl) => readAccount({ baseUrl, allowHttp: true }),
     right: ['http://e.com'],
@@ -131,13 +131,13 @@ const questions: Record<string, Question<unknown>> = {
     right: ['', ' ', 'x'.repeat(36), '😀'.repeat(36), ` ${'x'.repeat(36)} `],
     wrong: ['x'.repeat(37), '😀'.repeat(37)],
   }),
-  'a message ID that an imported flow has': ask<unknown>({
+  'a message ID from an imported flow': ask<unknown>({
     form: checkMessageId,
     runtime: (messageId) => draft({ messageId }),
     right: [null, undefined],
     wrong: [true],
   }),
-  'a key for sending once': ask<string>({
+  'a deduplication key': ask<string>({
     form: (value) => checkKey('once', value),
     runtime: (value) => parseKey('once', value),
     right: ['k', ' k ', 'k'.repeat(256), '😀'.repeat(256)],
@@ -149,7 +149,7 @@ const questions: Record<string, Question<unknown>> = {
     right: ['', ' ', '1', ' 12 '],
     wrong: ['0', '-1', '1.5', '1.0', 'two', '99999999999999999999'],
   }),
-  'a text, its encoding and what limits it': ask<{ body: string; type?: string; parts?: string; longest?: number }>({
+  'a body, its encoding and its limits': ask<{ body: string; type?: string; parts?: string; longest?: number }>({
     form: ({ body, type = 'auto', parts: fragmentationLimit, longest: maxLength }) =>
       checkText(body, type, { fragmentationLimit, maxLength }),
     runtime: ({ body, type, parts, longest }) =>
@@ -248,7 +248,7 @@ const questions: Record<string, Question<unknown>> = {
     right: ['', 'UTC', 'Pacific/Auckland', ' Europe/Berlin '],
     wrong: ['Berlin', 'Europe/Bonn', '+02:00', 'UTC+2'],
   }),
-  'a time at which a text may leave': ask<string>({
+  'the time to send a message': ask<string>({
     form: checkAt,
     runtime: (at) => parseAt(at, 'UTC', Date.parse('2026-12-01')),
     right: ['', ' ', '2026-12-24', '2026-12-24T18:00', '2026-12-24 18:00Z', '1999-12-31'],

@@ -1011,8 +1011,8 @@ describe('Account', () => {
         });
 
         for (const [isTakenOver, what] of [
-          [false, 'has kept it'],
-          [true, 'has taken it over'],
+          [false, 'stored it'],
+          [true, 'claimed it'],
         ] as const) {
           it(`expires at the process that ${what}, in a shared store`, async () => {
             const [clock, disk] = [new VirtualClock(), new FakeDisk()];
@@ -1093,8 +1093,8 @@ describe('Account', () => {
       });
 
       for (const [awayMs, what] of [
-        [15_000, 'is told of its end with what its node gave with it'],
-        [2 * minute, 'is told of its end with what is in the store'],
+        [15_000, 'gets its outcome with the input in memory'],
+        [2 * minute, 'gets its outcome with the stored flow message'],
       ] as const) {
         it(`${what} if its node returns after ${awayMs / 1_000} s`, async () => {
           const [clock, process, store] = [new VirtualClock(), createAccounts(), new FailingStore()];

@@ -153,7 +153,7 @@ describe('Subscribers', () => {
 
   for (const [what, called] of [
     ['polled', false],
-    ['called back, all with one text', true],
+    ['called back with the same body', true],
   ] as const) {
     it(`gives 100,000 entries that were ${what} in order, a few hundred per turn`, async function () {
       this.timeout(120_000);

@@ -245,10 +245,10 @@ describe('Client', () => {
 
     for (const [title, body] of [
       ['empty', ''],
-      ['no XML', 'hello'],
-      ['another root', '<html/>'],
+      ['not XML', 'hello'],
+      ['valid XML with another root', '<html/>'],
       ['cut off', '<outbound-message-delivery isError="false"><recipient'],
-      ['with a DTD', '<!DOCTYPE x [<!ENTITY y "z">]><outbound-message-delivery isError="false"/>'],
+      ['XML with a DTD', '<!DOCTYPE x [<!ENTITY y "z">]><outbound-message-delivery isError="false"/>'],
     ] as const) {
       it(`rejects with SMS_RESPONSE for an answer that is ${title}`, async () => {
         const { baseUrl } = await startAnswering(200, 'OK', body);
@@ -269,7 +269,7 @@ describe('Client', () => {
       ],
       ['the heading when the phrase is bare in another case', 'BAD REQUEST', '<H1 class="x">Page</H1>', /^Page$/],
       ['the heading when there is no phrase', '', '<h1>Page</h1>', /^Page$/],
-      ['a text of its own when there is neither', 'Bad Request', 'nothing here', /gave no reason/],
+      ['a default text when there is neither', 'Bad Request', 'nothing here', /gave no reason/],
     ] as const) {
       it(`has ${title} as its message`, async () => {
         const { baseUrl } = await startAnswering(400, reason, body, 'text/html');

@@ -159,7 +159,7 @@ describe('connections', () => {
         baseUrl: `https://127.0.0.1:${await findClosedPort()}`,
         proxy: { url: await startTunnelling() },
       }),
-      'to a proxy that is not there': async () => ({
+      'to a proxy that does not exist': async () => ({
         baseUrl: 'http://sms.test',
         proxy: { url: `http://127.0.0.1:${await findClosedPort()}` },
       }),

@@ -112,7 +112,7 @@ describe('identity (dedupe)', () => {
       ['a date with more digits', { messageDate: '2026-03-01T10:00:00.123000Z' }],
       ['a date with a comma', { messageDate: '2026-03-01T10:00:00,123Z' }],
       ['white space around the date', { messageDate: ' 2026-03-01T10:00:00.123Z ' }],
-      ['white space around the text', { body: ' hello\n' }],
+      ['white space around the body', { body: ' hello\n' }],
     ] as const) {
       it(`is recognised with ${title}, in both orders`, () => {
         assert.deepEqual(
@@ -144,11 +144,11 @@ describe('identity (dedupe)', () => {
     });
 
     for (const [title, fields] of [
-      ['another text', { body: 'Hello' }],
+      ['another body', { body: 'Hello' }],
       ['another sender', { from: '6421555002' }],
       ['a date a millisecond later', { messageDate: '2026-03-01T10:00:00.124Z' }],
       ['a date a second later without fraction', { messageDate: '2026-03-01T10:00:01Z' }],
-      ['a text that looks like sender and text of the other', { from: '', body: '6421555001hello' }],
+      ['a body that looks like sender and body of the other', { from: '', body: '6421555001hello' }],
     ] as const) {
       it(`is a new message with ${title}, in both orders`, () => {
         assert.deepEqual([memory.poll('1'), memory.call(fields)], ['new', 'new']);

@@ -227,7 +227,7 @@ describe('unknown outcomes', () => {
 
     for (const [what, options, uncertain] of [
       ['', {}, 0],
-      [' that is kept', { keep: forever }, 1],
+      [' that is stored', { keep: forever }, 1],
       [' that is sent once', { once: 'key' }, 1],
     ] as const) {
       it(`show a message${what} as being sent`, async () => {

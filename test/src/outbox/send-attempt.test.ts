@@ -35,8 +35,8 @@ function outcomesOf({ outcomes }: FakeNode): unknown[] {
 
 const ways = {
   'that is only sent': {},
-  'that is kept': { keep: forever },
-  'that has a key': { once: 'key' },
+  'that is stored': { keep: forever },
+  'that has a deduplication key': { once: 'key' },
   'that is remembered': { remember: { value: 1 } },
 } as const;
 

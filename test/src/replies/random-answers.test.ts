@@ -34,7 +34,7 @@ interface Recipient {
 
 describe('reply requests in a random order of events', () => {
   for (let seed = 1; seed <= 60; seed++) {
-    it(`end once, with the right result and one message again (seed ${seed})`, () => run(seed));
+    it(`end once, with the right result and one second message (seed ${seed})`, () => run(seed));
   }
 });
 

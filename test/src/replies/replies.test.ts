@@ -592,9 +592,9 @@ describe('conversations', () => {
     });
 
     for (const [kind, options] of [
-      ['a text', {}],
-      ['a kept text', { keep: forever }],
-      ['a text with a key', { once: 'key' }],
+      ['a message', {}],
+      ['a stored message', { keep: forever }],
+      ['a message with a deduplication key', { once: 'key' }],
     ] as const) {
       it(`delivers a reply to ${kind} after its outcome`, async () => {
         const { side, node, store } = beginReceiving();
@@ -792,9 +792,9 @@ describe('conversations', () => {
     });
 
     for (const [kind, more] of [
-      ['a text', {}],
-      ['a kept text', { keep: forever }],
-      ['a kept text with a long message', { keep: forever, flowMessage: 'x'.repeat(5_000) }],
+      ['a message', {}],
+      ['a stored message', { keep: forever }],
+      ['a stored message with a large flow message', { keep: forever, flowMessage: 'x'.repeat(5_000) }],
     ] as const) {
       it(`continues after any time: a request and a report of ${kind}`, async () => {
         const { side, node, store } = beginReceiving();

@@ -87,7 +87,7 @@ describe('the lookup of remembered messages', () => {
   for (const remember of [undefined, { value: 7 }]) {
     const what = remember
       ? 'waits for a store that fails, also after a restart'
-      : 'is delivered at once while the store fails where nothing was ever remembered';
+      : 'is immediate while the store fails if nothing was ever remembered';
     it(what, async () => {
       const before = begin();
       sendText(before.node, 'well?', { messageId: 'q1', ...(remember && { remember }), keep: forever });

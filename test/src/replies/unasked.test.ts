@@ -99,7 +99,7 @@ describe('handsets without an open reply request', () => {
     assert.deepEqual([side.abandoned, side.outbox.admin.state.awaitingReply, requestsIn(store)], [['send'], 0, 0]);
   });
 
-  for (const [name, options] of Object.entries({ 'only sent': {}, kept: { keep }, 'with a key': { once: 'key' } })) {
+  for (const [name, options] of Object.entries({ 'only sent': {}, stored: { keep }, 'with a key': { once: 'key' } })) {
     it(`take no reply from before an unknown outcome (${name})`, async () => {
       const { side, node, store } = beginReceiving();
       const fail = side.service.holdNext({ error: createError('uncertain') });

@@ -224,8 +224,8 @@ describe('sending, when several events coincide', () => {
     });
 
     for (const [what, waits] of [
-      ['the pace', { perSecond: 0.1 }],
-      ['a place', { concurrency: 1 }],
+      ['its turn by the pace', { perSecond: 0.1 }],
+      ['a free place', { concurrency: 1 }],
     ] as const) {
       it(`sends a message that waits for ${what} before all others`, async () => {
         const side = new SendingSide(waits);
@@ -406,8 +406,8 @@ describe('sending, when several events coincide', () => {
       ];
 
       for (const [what, options] of [
-        ['to be kept', { keep }],
-        ['sent once', { once: 'key' }],
+        ['stored', { keep }],
+        ['plain with a deduplication key', { once: 'key' }],
       ] as const) {
         it(`sees a message in the list that was ${what}`, async () => {
           const { side } = await hear(options);
@@ -580,8 +580,8 @@ describe('sending, when several events coincide', () => {
   });
 
   for (const [place, Emptied] of [
-    ['a server that was emptied', FailingServer],
-    ['a folder that was deleted', FailingStore],
+    ['an emptied server', FailingServer],
+    ['a deleted folder', FailingStore],
   ] as const)
     for (const failures of [0, 1, 3])
       it(`stores items again that ${place} has lost, after ${failures} failures`, () =>

@@ -751,11 +751,11 @@ describe('stored messages', () => {
     });
 
     for (const [commits, what, sent, end] of [
-      [1, 'kept, it is sent', 1, 'to 6421555123'],
+      [1, 'stored, it is sent', 1, 'to 6421555123'],
       [2, 'marked as leaving, its outcome is unknown', 0, 'SMS_UNCERTAIN'],
-      [3, 'its outcome noted, that enters the flow again', 1, 'to 6421555123 again'],
+      [3, 'stored with its outcome, the outcome enters the flow again', 1, 'to 6421555123 again'],
     ] as const) {
-      it(`after a crash as soon as the message is ${what}`, async () => {
+      it(`if it comes as soon as the message is ${what}`, async () => {
         const store = new FailingStore();
         const side = new SendingSide({ store });
         const node = side.attach();

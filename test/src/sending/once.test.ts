@@ -71,7 +71,7 @@ describe('once', () => {
 
   for (const [what, keep] of [
     ['', undefined],
-    [', kept', forever],
+    [', stored', forever],
   ] as const) {
     it(`omits the messageId from the error for a key of another message${what}`, async () => {
       const side = new SendingSide();
@@ -105,7 +105,7 @@ describe('once', () => {
     assert.ok(turns >= 90, `${turns} turns`);
   });
 
-  for (const at of ['as it comes', 'as it leaves']) {
+  for (const at of ['when the input arrives', 'when the message leaves']) {
     it(`raises SMS_STORE if the store cannot be written ${at}`, async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store });
@@ -113,7 +113,7 @@ describe('once', () => {
       await side.pass(10);
       let connect = () => {};
       side.service.script.push({ takes: true, connects: new Promise<void>((resolve) => (connect = resolve)) });
-      if (at === 'as it comes') store.failing.add('commit');
+      if (at === 'when the input arrives') store.failing.add('commit');
       sendText(node, 'hello', { once: 'a' });
       await side.pass(100);
       store.failing.add('commit');
@@ -155,7 +155,7 @@ describe('once', () => {
   });
 
   for (const options of [{}, { keep: forever }]) {
-    const what = options.keep ? 'kept texts' : 'texts';
+    const what = options.keep ? 'stored messages' : 'messages';
     it(`compares hundreds of waiting ${what} a few times each`, async () => {
       const side = new SendingSide();
       const node = side.attach();

@@ -5,7 +5,7 @@ import { copyDisk, type FakeNode, forever, SendingSide, sendText, type Turn } fr
 
 const dayMs = 24 * 3_600_000;
 
-describe('an outcome', () => {
+describe('an outcome or an answer', () => {
   for (const what of ['outcome', 'answer'] as const) {
     /** Closes a node while it gets an outcome or answer that never enters the flow. */
     async function tellInVain(): Promise<{ side: SendingSide; old: FakeNode; fail(end: 'late' | 'thrown'): void }> {
@@ -30,7 +30,7 @@ describe('an outcome', () => {
     const end = what === 'outcome' ? 'to 6421555123' : 'yes';
 
     for (const how of ['late', 'thrown'] as const) {
-      it(`gives an ${what} to the next node, ${how}`, async () => {
+      it(`goes to the next node (${what}, ${how})`, async () => {
         const { side, fail } = await tellInVain();
         const next = side.attach();
         await side.pass(10);
@@ -41,7 +41,7 @@ describe('an outcome', () => {
         assert.equal(side.faults.length, how === 'thrown' ? 1 : 0);
       });
 
-      it(`gives an ${what} to a later node, ${how}`, async () => {
+      it(`goes to a later node (${what}, ${how})`, async () => {
         const { side, fail } = await tellInVain();
         fail(how);
         await side.pass(10);

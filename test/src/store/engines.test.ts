@@ -100,7 +100,7 @@ describe('the database of a folder', () => {
 
   for (const [what, damage] of [
     ['damaged', (file: string) => writeFile(file, 'damaged '.repeat(1_000))],
-    ['not all there', (file: string) => rm(file)],
+    ['incomplete', (file: string) => rm(file)],
   ] as const) {
     it(`stays unchanged if it is ${what}, and the error has the remedy`, async () => {
       await fillBy(levelDb);

@@ -367,10 +367,14 @@ describe('a callback', () => {
     ['an empty body', { bytes: new Uint8Array() }, /no body/],
     ['white space', { bytes: Buffer.from(' \r\n') }, /no body/],
     ['an empty form', { form: {} }, /no body/],
-    ['a list in place of a form', { form: ['x'] as unknown as Record<string, unknown> }, /neither/],
+    ['a list instead of a form', { form: ['x'] as unknown as Record<string, unknown> }, /neither/],
     ['JSON', { bytes: Buffer.from('{"from":"1","body":"x"}'), contentType: 'application/json' }, /JSON/],
     ['a JSON list', { bytes: Buffer.from(' [1]') }, /JSON/],
-    ['a form that is neither', { bytes: Buffer.from('secret=x') }, /neither a reply .* nor a status/],
+    [
+      'a form that is neither a reply nor a status',
+      { bytes: Buffer.from('secret=x') },
+      /neither a reply .* nor a status/,
+    ],
     ['a reply without a sender', { bytes: Buffer.from('body=secret') }, /neither/],
     ['a reply without a body', { bytes: Buffer.from('from=secret') }, /neither/],
     ['a reply with a blank sender', { bytes: Buffer.from('from=+&body=secret&messageId=1') }, /neither/],
@@ -385,7 +389,7 @@ describe('a callback', () => {
       /msisdn/,
     ],
     [
-      'an XMLv3 reply that has a text without msisdn beside a good one',
+      'an XMLv3 reply with a body without msisdn beside a valid one',
       {
         bytes: Buffer.from(
           '<inbound-message><recipient msisdn="1"><body>x</body></recipient><recipient msisdn=""><body>secret</body></recipient></inbound-message>',

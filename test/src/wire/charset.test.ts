@@ -37,7 +37,7 @@ describe('decodeText', () => {
     ['ISO-8859-15', Uint8Array.of(0xa4, 0xe9), 'text/plain; charset=ISO-8859-15', '€é'],
     ['windows-1251', Uint8Array.of(0xcf, 0xf0), 'text/plain; charset=windows-1251', 'Пр'],
     ['EUC-KR', Uint8Array.of(0xb0, 0xa1), 'text/plain; charset="euc-kr"', '가'],
-    ['windows-1252 under a name of its own', Uint8Array.of(0x80), 'text/plain; charset=x-cp1252', '€'],
+    ['windows-1252 under another name', Uint8Array.of(0x80), 'text/plain; charset=x-cp1252', '€'],
     [
       'a declaration in ISO-8859-15',
       Buffer.concat([Buffer.from(xml('ISO-8859-15').slice(0, -5)), Uint8Array.of(0xa4), Buffer.from('</a>')]),

@@ -154,7 +154,7 @@ describe('the account details of a feed (§2.6)', () => {
   const places: [title: string, xml: string][] = [
     ['elements', '<feed><balance>12.50</balance><accountType>prepaid</accountType><currency>NZD</currency></feed>'],
     [
-      'elements named otherwise',
+      'elements with other names',
       '<feed><AccountBalance>12.50</AccountBalance><TYPE>prepaid</TYPE><accountcurrency>NZD</accountcurrency></feed>',
     ],
     [

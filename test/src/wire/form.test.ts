@@ -36,7 +36,7 @@ describe('parseForm', () => {
         ['', 'c'],
       ],
     ],
-    ['empty pairs as none', '&&a=1&&', [['a', '1']]],
+    ['no empty pairs', '&&a=1&&', [['a', '1']]],
     [
       'malformed escapes as they are',
       'a=100%&b=%zz%4&c=%%41',
@@ -52,7 +52,7 @@ describe('parseForm', () => {
     ['U+FEFF at the start of a value in UTF-8', 'a=%EF%BB%BFx', [['a', '\ufeffx']]],
     ['line breaks of a value', 'a=1%0D%0A', [['a', '1\r\n']]],
     [
-      'a line break after the form as no part of it',
+      'no part of a line break after the form',
       'a=1&b=2\r\n',
       [
         ['a', '1'],

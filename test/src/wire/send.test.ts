@@ -180,12 +180,12 @@ describe('parseErrorHeading (§7.1)', () => {
     ],
     ['entities, decoded once', '<h1>a &amp;lt; &eacute;&#33;&nbsp;&#x1F600; &unknown;</h1>', 'a &lt; é! 😀 &unknown;'],
     ['a bare < as text', '<h1>1 < 2</h1>', '1 < 2'],
-    ['nothing of what is before it', '<!DOCTYPE html><p>1 < 2<h1>Bad number</h1>', 'Bad number'],
+    ['nothing from before the heading', '<!DOCTYPE html><p>1 < 2<h1>Bad number</h1>', 'Bad number'],
     ['a heading that is not closed, up to the end of the body', '<h1>cut off</body>x', 'cut off'],
     ['a heading that is cut off', '<h1>cut o', 'cut o'],
-    ['no longer element for it', '<h10>no</h10><header>no</header>', undefined],
+    ['nothing for elements such as h10 and header', '<h10>no</h10><header>no</header>', undefined],
     ['nothing for an empty heading', '<h1> &nbsp; </h1>', undefined],
-    ['nothing for a page without one', '<p>Bad number</p>', undefined],
+    ['nothing for a page without a heading', '<p>Bad number</p>', undefined],
     ['nothing for no page', '', undefined],
   ];
   for (const [title, html, heading] of pages) {
