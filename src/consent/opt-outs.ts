@@ -22,7 +22,7 @@ export interface OptOutChange {
 export interface OptOutQuery {
   /** Digits that the numbers contain; absent: all numbers. */
   search?: string;
-  /** `next` of an earlier page; absent: from the latest opt-out. */
+  /** `next` of an earlier page; absent: the first page. */
   after?: string;
   /** Maximum number of entries; default 200. */
   limit?: number;
@@ -40,11 +40,14 @@ export interface OptOutPage {
 /** Prefix of the keys of the list. */
 export const optOutPrefix = `${unsweptPrefix}optout:`;
 
-/** Number of last digits that share a key. A change then writes few numbers, and all keys are known. */
+/**
+ * Number of last digits that numbers under the same key share. Each change then writes few numbers, and the set of keys
+ * is known.
+ */
 const digitsInKey = 3;
 const allKeys = Array.from({ length: 10 ** digitsInKey }, (_, end) => keyOfOptOut(String(end)));
 
-/** Number of digits of a time. Lines begin with the time, so their order is the order of time. */
+/** Number of digits of a time. Each line begins with the time, so that sorted lines are in the order of time. */
 const digitsOfTime = 15;
 
 /** Returns the key of a number. */
@@ -52,17 +55,17 @@ export function keyOfOptOut(msisdn: string): string {
   return optOutPrefix + msisdn.slice(-digitsInKey).padStart(digitsInKey, '0');
 }
 
-/** Whether a number is on the list. */
+/** Returns whether a number is on the list. */
 export function isOptedOut(msisdn: string, look: Look): boolean {
   return has(look(keyOfOptOut(msisdn)), msisdn);
 }
 
-/** Adds numbers to the list, or removes them. Returns how many numbers have changed. */
+/** Adds numbers to the list, or removes them. Returns the number of changes. */
 export function changeOptOuts({ msisdns, wish, at, via }: OptOutChange, look: Look, changes: Changes): number {
   let changed = 0;
   for (const [key, numbers] of byKeyOf(new Set(msisdns))) {
     const lines = linesByNumber(look(key));
-    // Compare even without a change, because another instance might change the value.
+    // The step must compare the value even if it changes nothing, because another instance might change the value.
     changes.compare.add(key);
     const concerned = numbers.filter((msisdn) => lines.has(msisdn) !== (wish === 'out'));
     if (concerned.length === 0) continue;
@@ -73,7 +76,7 @@ export function changeOptOuts({ msisdns, wish, at, via }: OptOutChange, look: Lo
     }
     const value = [...lines.values()].join('\n');
     changes.remember.set(key, value === '' ? undefined : { at, forMs: foreverMs, value });
-    // Flush: a power cut must not undo an opt-out.
+    // The step must be flushed, because a power cut must not undo an opt-out.
     changes.firm = true;
   }
   return changed;
@@ -105,7 +108,7 @@ export function listOptOuts(look: Look, { search = '', after, limit = 200 }: Opt
   return { optouts: lines.map(parse), total: found.length, ...(next && { next }) };
 }
 
-/** Merges two lists: a number on one of them is on the merged list. */
+/** Merges two lists. The result contains every number that is on at least one of them. */
 export function mergeOptOuts(own: Remembered, former: Remembered): Remembered {
   const lines = new Map([...linesByNumber(former), ...linesByNumber(own)]);
   return { ...own, value: [...lines.values()].join('\n') };

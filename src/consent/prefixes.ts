@@ -4,7 +4,8 @@ const separators = /[\s,]+/;
 const prefix = /^\+?[1-9]\d{0,14}$/;
 
 /**
- * Reads the allowed beginnings of numbers, separated by spaces, commas or new lines. A leading `+` is dropped. Blank: all numbers.
+ * Parses the allowed prefixes of numbers, separated by spaces, commas or new lines. Drops a leading `+`. Blank: all
+ * numbers are allowed.
  *
  * @throws SmsError `SMS_CONFIG` with the field `prefixes` if an item is not all digits, or begins with zero
  *
@@ -41,7 +42,7 @@ export function isAllowed(recipient: string, prefixes: ReadonlySet<string>): boo
   return [...recipient].some((_digit, index) => prefixes.has(recipient.slice(0, index + 1)));
 }
 
-/** Whether a recipient is a number and not an address-book item. */
+/** Returns whether a recipient is a number, as opposed to an address-book item. */
 export function isNumber(recipient: string): boolean {
   return /^\d{7,15}$/.test(recipient);
 }

@@ -4,12 +4,13 @@ export type ConsentChange = 'out' | 'in';
 /**
  * Built-in words by language of the editor.
  *
- * The English opt-out words are those of the FCC (47 CFR 64.1200(a)(10), in force since April 2025), with `stopall` and `optout`.
- * The other languages have no such source. Their words are common in messages of senders in these countries, such as `arret`,
- * `td` and 退订.
+ * The English opt-out words are those of the FCC (47 CFR 64.1200(a)(10), in force since April 2025), with `stopall` and
+ * `optout`. The other languages have no such source. Their words are common in messages of senders in these countries,
+ * such as `arret`, `td` and 退订.
  *
- * Everyday answers in any of these languages are left out: *yes*, *no*, `n`, `t`, `alto`, `alta`, `para`, `fin`, `basta`, `voltar`,
- * and words that cancel an appointment: 취소, 取消, キャンセル, `annuler`, `отмена`. Opt-in words must be even clearer.
+ * The lists leave out everyday answers in any of these languages: *yes*, *no*, `n`, `t`, `alto`, `alta`, `para`, `fin`,
+ * `basta`, `voltar`. They also leave out words that cancel an appointment: 취소, 取消, キャンセル, `annuler`, `отмена`. Opt-in
+ * words must be even clearer.
  */
 const builtIn: readonly Readonly<Record<ConsentChange, readonly string[]>>[] = [
   // en-US
@@ -75,12 +76,12 @@ const maxBodyLength = 1_600;
 
 const separators = /[,\n]/;
 const blanks = /[\p{White_Space}\p{Cf}\p{Cc}]+/gu;
-/** A word without surrounding white space, punctuation, symbols, emoji and their variation selectors. */
+/** Matches a word, without surrounding white space, punctuation, symbols, emoji and their variation selectors. */
 const surrounded =
   /[^\p{White_Space}\p{P}\p{S}\p{Cf}\p{Cc}\p{Mn}](?:.*[^\p{White_Space}\p{P}\p{S}\p{Cf}\p{Cc}\p{Mn}])?/su;
 
 /**
- * Reads words or phrases separated by commas or new lines. Blank: the built-in words of all languages.
+ * Parses words or phrases, separated by commas or new lines. Blank: the built-in words of all languages.
  *
  * @example
  * ```ts
@@ -102,10 +103,10 @@ function parseWords(wish: ConsentChange, text = ''): string[] {
   return words.length > 0 ? words : builtIn.flatMap((language) => language[wish].map(normaliseWord));
 }
 
-/** Returns the consent change of a body, if the whole body is one of the words. */
+/** Returns the consent change that a body requests. The whole body must be one of the words. */
 export type WishOf = (text: string) => ConsentChange | undefined;
 
-/** Combines the words of all settings. A word of both lists means opt-out. */
+/** Combines the words of all settings. A word that is on both lists means opt-out. */
 export function createWishOf(settings: readonly ConsentSettings[]): WishOf {
   const wishes = new Map<string, ConsentChange>();
   for (const wish of ['in', 'out'] as const) {

@@ -6,9 +6,9 @@ import type { BatchSlice, Given, InboxSubscriber } from './subscribers';
 /** Outgoing messages that enter the flow together. */
 export interface OutboxBatch {
   records: readonly OutboxRecord[];
-  /** The context that the node gave when it asked for them. `undefined`: it did not ask. */
+  /** The context that the node passed when it asked for the messages. `undefined`: the node did not ask. */
   context: unknown;
-  /** Their place among the messages that came together. Absent: these are all. */
+  /** The position of these messages among all messages that arrived together. Absent: these are all of them. */
   slice?: BatchSlice | undefined;
 }
 
@@ -16,21 +16,24 @@ export interface OutboxBatch {
 export interface OutboxSubscriptionOptions {
   /** The node's id. */
   id: string;
-  /** Gets only the messages that it asked for, and those that no other node gets. */
+  /** If true, the node receives only messages that it asked for, and messages that no other node receives. */
   onDemand: boolean;
-  /** All messages that came together enter the flow together. */
+  /** If true, all messages that arrived together enter the flow together. */
   isList?: boolean;
-  /** Sends into the flow. Resolves with `false` if the flow was stopped before. */
+  /** Sends messages into the flow. Resolves with `false` if the flow stopped first. */
   send(batch: OutboxBatch): Promise<boolean>;
 }
 
-/** A node's share of the outgoing messages in the inbox. A message that was sent into the flow is delivered. */
+/**
+ * Delivers outgoing messages from the inbox to one node. A message counts as delivered when it has been sent into the
+ * flow.
+ */
 export class OutboxSubscription implements InboxSubscriber<'outbox'> {
   readonly id: string;
   readonly onDemand: boolean;
   readonly #inbox: Inbox;
   readonly #options: OutboxSubscriptionOptions;
-  /** Entries of a list that is not complete. */
+  /** Messages of a list that is not complete yet. */
   #gathered: Entry<'outbox'>[] = [];
 
   constructor(inbox: Inbox, options: OutboxSubscriptionOptions) {

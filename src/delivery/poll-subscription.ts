@@ -6,37 +6,37 @@ import type { Given, InboxSubscriber } from './subscribers';
 
 /** One delivery of a record into the flow. */
 export type FlowDelivery<K extends Kind = Kind> = RecordOfKind<K> & {
-  /** The record might have been sent into the flow before. */
+  /** Whether the record might have entered the flow before. */
   redelivered: boolean;
-  /** Brought back by the flow to acknowledge the record. Absent if the flow need not. */
+  /** Id that the flow returns to acknowledge the record. Absent if no acknowledgement is needed. */
   ackId?: string;
 };
 
-/** How a node gets the records of its channel. */
+/** How a node receives the records of its channel. */
 export interface PollSubscriptionOptions<K extends Kind = Kind> {
   /** The node's id. */
   id: string;
   /** On channel `callback`: the path of the node. */
   path?: string | undefined;
-  /** Whether the node is interested in a record. Absent: in all of them. */
+  /** Returns whether the node wants a record. Absent: the node wants all records. */
   wants?(record: Records[K]): boolean;
-  /** `auto`: a record that was sent is delivered. `flow`: the flow acknowledges it. */
+  /** `auto`: a record counts as delivered when it has been sent. `flow`: the flow must acknowledge it. */
   acknowledge: 'auto' | 'flow';
-  /** Time for the flow to acknowledge a record. */
+  /** Time within which the flow must acknowledge a record, in ms. */
   ackTimeoutMs: number;
   /** Maximum number of deliveries of one record. */
   maxAttempts: number;
-  /** Sends into the flow. Resolves with `false` if the flow was stopped before. */
+  /** Sends a record into the flow. Resolves with `false` if the flow stopped first. */
   send(delivery: FlowDelivery<K>): Promise<boolean>;
-  /** The flow did not acknowledge a record in all its attempts. */
+  /** Called when the flow did not acknowledge a record in any of its attempts. */
   onUndelivered(event: RecordOfKind<K>, attempts: number): void;
 }
 
 /** A record that the flow has not acknowledged. */
 interface Out extends Given {
-  /** Whether the flow has it. Otherwise it waits for its next delivery. */
+  /** Whether the record is in the flow. Otherwise, the record waits for its next delivery. */
   isInFlow: boolean;
-  /** Ends either. */
+  /** Ends the time in the flow, or the wait for the next delivery. */
   timer: Timer | undefined;
 }
 
@@ -46,8 +46,8 @@ const firstRetryDelayMs = 250;
 export const maxOutstanding = 100;
 
 /**
- * A node's share of the inbox: sends each record into the flow. If the flow acknowledges, redelivers the record until
- * the flow has acknowledged it or its attempts are used up. Keeps the order of first deliveries.
+ * Delivers records from the inbox to one node, and sends each record into the flow. If the flow must acknowledge,
+ * redelivers a record until the flow acknowledges it or no attempts are left. Keeps the order of first deliveries.
  */
 export class PollSubscription implements InboxSubscriber {
   readonly id: string;
@@ -57,7 +57,7 @@ export class PollSubscription implements InboxSubscriber {
   readonly #options: PollSubscriptionOptions;
   readonly #onRoom: () => void;
   readonly #out = new Map<string, Out>();
-  /** Records to be sent when fewer are unacknowledged, by id. */
+  /** Records that wait until fewer records are unacknowledged, by id. */
   readonly #waiting = new Map<string, Given>();
   #isSending = false;
   #wasFull = false;
@@ -82,7 +82,7 @@ export class PollSubscription implements InboxSubscriber {
     return this.#out.size;
   }
 
-  /** Number of records that can be sent before one is acknowledged. */
+  /** Number of further records that can be sent before the flow must acknowledge one. */
   get room(): number {
     return Math.max(0, maxOutstanding - this.outstanding);
   }
@@ -113,9 +113,9 @@ export class PollSubscription implements InboxSubscriber {
   }
 
   /**
-   * The flow brought a record back.
+   * Handles a record that the flow returned.
    *
-   * @param failed the flow could not handle it; ignored for an earlier delivery than the last
+   * @param failed whether the flow could not handle the record; ignored if the id belongs to an earlier delivery
    * @returns whether the id belongs to an unacknowledged record of this node
    */
   acknowledge(ackId: string, failed: boolean): boolean {
@@ -137,7 +137,7 @@ export class PollSubscription implements InboxSubscriber {
   }
 
   #sendWaiting(): void {
-    // In a loop, because giving one up asks for the next, and there might be thousands.
+    // Uses a loop instead of recursion, because giving up a record requests the next one, and there might be thousands.
     if (this.#isSending) return;
     this.#isSending = true;
     try {
@@ -165,7 +165,7 @@ export class PollSubscription implements InboxSubscriber {
     out.isInFlow = true;
     void this.#deliver(out, `${entry.id}.${attempt}`).then((isThere) => {
       if (!isThere || !out.isInFlow || this.#out.get(entry.id) !== out || out.attempt !== attempt) return;
-      // The time of the flow begins when the record is there.
+      // The time to acknowledge starts when the record has entered the flow.
       out.timer = this.#inbox.journal.clock.after(this.#options.ackTimeoutMs, () => this.#sendAgain(out));
     });
   }
@@ -175,7 +175,7 @@ export class PollSubscription implements InboxSubscriber {
     out.isInFlow = false;
     if (out.attempt >= this.#options.maxAttempts) this.#giveUp(out);
     else {
-      // Gives the flow time to recover, more each time.
+      // Gives the flow time to recover, and doubles that time with each attempt.
       const delayMs = Math.min(this.#options.ackTimeoutMs, firstRetryDelayMs * 2 ** (out.attempt - 1));
       out.timer = this.#inbox.journal.clock.after(delayMs, () => this.#sendAgain(out));
     }

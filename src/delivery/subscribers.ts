@@ -10,9 +10,12 @@ import {
 } from '../inbox/entries';
 import { type InboxRecord, type Kind, kinds, type Records } from '../model';
 
-/** The place of entries among those that came together, if a node gets these in several turns of the event loop. */
+/**
+ * The position of entries among all entries that arrived together. Used if a node receives these in several turns of
+ * the event loop.
+ */
 export interface BatchSlice {
-  /** The same for all entries that came together, and for no others. */
+  /** Id of the group: the same for all entries that arrived together, and different from every other group. */
   group: string;
   /** Number of entries before the slice. */
   index: number;
@@ -21,93 +24,93 @@ export interface BatchSlice {
   isLast: boolean;
 }
 
-/** An entry that a node gets. */
+/** An entry that a node receives. */
 export interface Given<K extends Kind = Kind> {
   entry: Entry<K>;
   /** The number of this attempt. The node calls {@link Inbox.countAttempt} when it sends the entry. */
   attempt: number;
 }
 
-/** A node as the inbox sees it. */
+/** A node, as the inbox sees it. */
 export interface InboxSubscriber<K extends Kind = Kind> {
-  /** The node's id. A node that comes back under it after a redeploy gets the entries of its predecessor. */
+  /** The node's id. After a redeploy, a node with the same id receives the remaining entries of its predecessor. */
   readonly id: string;
   /** On channel `callback`: the path of the node. */
   readonly path?: string | undefined;
-  /** Gets only the records that it asked for, and those that no other node gets. */
+  /** If true, the node receives only records that it asked for, and records that no other node receives. */
   readonly onDemand?: boolean;
-  /** Whether it takes a record of its channel. Absent: all of them. */
+  /** Returns whether the node wants a record of its channel. Absent: the node wants all records. */
   wants?(record: Records[K]): boolean;
   /**
-   * Gets entries that came together, or a slice of them, in order. It answers each with {@link Inbox.done} or
-   * {@link Inbox.giveUp}.
+   * Receives entries that arrived together, or a slice of them, in order. The node answers each entry with {@link
+   * Inbox.done} or {@link Inbox.giveUp}.
    *
    * @param context see {@link Destination}
-   * @param slice absent if these are all
+   * @param slice absent if these are all entries that arrived together
    */
   take(given: readonly Given<K>[], context?: unknown, slice?: BatchSlice): void;
 }
 
-/** The nodes that records are for. If blank: every node of their channel. */
+/** The nodes that should receive records. If empty, every node of the channel. */
 export interface Destination {
-  /** The node that was called back, which alone gets the records. */
+  /** The node that the service called back. Only this node receives the records. */
   address?: Address;
-  /** The node on demand that asked for the records, and its context, which it gets back. */
+  /** The node on demand that asked for the records. The node receives `context` back. */
   asker?: string;
   context?: unknown;
 }
 
 /** Events of the subscribers. */
 export interface SubscribersEvents {
-  /** Every node that is still part of the flows has taken an entry. */
+  /** Called when every node that is still deployed has taken an entry. */
   onTaken(pending: Pending): void;
-  /** No node here wants an entry, or the only node that was to get it again is gone. */
+  /** Called when no node here wants an entry, or the only node that had to receive it again was removed. */
   onPassedOver(pending: Pending): void;
-  /** Whether a kind is polled, even if no node receives it. */
+  /** Returns whether the account polls a kind, even if no node receives it. */
   isPolled(kind: Kind): boolean;
-  /** No node receives an entry, and none that could is being redeployed. */
+  /** Called when no node receives an entry, and no suitable node is being redeployed. */
   onUntaken(pending: Pending): void;
-  /** A node threw when it got entries. */
+  /** Called when a node throws while it receives entries. */
   onFault(error: unknown): void;
 }
 
-/** Maximum number of entries given in one turn of the event loop. */
+/** Maximum number of entries that nodes receive in one turn of the event loop. */
 const sliceSize = 250;
 
-/** A node that was taken away, and might come back after a redeploy. */
+/** A removed node, which might return after a redeploy. */
 interface Away {
   subscriber: InboxSubscriber;
-  /** Number of nodes that had come by then. */
+  /** Value of the counter of added nodes when this node was removed. */
   comings: number;
 }
 
-/** Entries for one node in a turn. */
+/** Entries for one node in one turn of the event loop. */
 interface Batch {
   subscriber: InboxSubscriber;
   first: Pending;
   given: Given[];
-  /** Set for entries that have just come. */
+  /** Set for entries that have just arrived. */
   together: Together | undefined;
 }
 
 /**
- * The nodes of each channel. They get new entries immediately, in the order in which these came. When nodes come, or
- * come back after a redeploy, they get the entries that no node has in hand.
+ * The nodes of each channel. They receive new entries immediately, in the order of arrival. When a node is added, or
+ * returns after a redeploy, it receives entries that no node is handling.
  */
 export class Subscribers {
   readonly #entries: Entries;
   readonly #events: SubscribersEvents;
   readonly #clock: Clock;
-  /** Nodes on each channel, by id. */
+  /** Deployed nodes on each channel, by id. */
   readonly here = byChannel<InboxSubscriber>();
   readonly #away = byChannel<Away>();
-  /** Number of times that a node has come. */
+  /** Counter of added nodes. */
   #comings = 0;
-  /** Runs while nodes might still come: after a start, and after a node was taken away. */
+  /** Runs while more nodes might be added: after a start, and after a node was removed. */
   #deployment: Timer | undefined;
-  /** Entries to be shared out. */
+  /** Entries to distribute. */
   #queue: Pending[] = [];
-  /** All entries are to be shared out: nodes have come, or were away for too long. */
+  /** Whether all entries must be distributed, because nodes were added or have been absent for too long. */
   #isForAll = false;
   #turn: Timer | undefined;
   #onGiven: (() => void)[] = [];
@@ -118,14 +121,17 @@ export class Subscribers {
     this.#clock = clock;
   }
 
-  /** Adds a node. All nodes of a flow come in one turn of the event loop, and get waiting entries in the next. */
+  /**
+   * Adds a node. All nodes of a flow are added in one turn of the event loop, and receive waiting entries in the next
+   * turn.
+   */
   attach(channel: Channel, subscriber: InboxSubscriber): void {
     this.here[channel].set(subscriber.id, subscriber);
     this.#comings++;
     this.giveAll();
   }
 
-  /** Removes a node. If it returns after a redeploy, it gets the entries that it missed. */
+  /** Removes a node. If the node returns after a redeploy, it receives the entries that it missed. */
   detach(channel: Channel, subscriber: InboxSubscriber): void {
     if (!this.isHere(channel, subscriber)) return;
     this.here[channel].delete(subscriber.id);
@@ -133,51 +139,54 @@ export class Subscribers {
     this.#awaitDeployment();
   }
 
-  /** Entries were found in the store: their nodes might come. */
+  /** Waits for more nodes, because the store contained entries for nodes that might still be added. */
   found(): void {
     this.#awaitDeployment();
     this.giveAll();
   }
 
-  /** Whether this very node, and not a redeployed one with its id, is on a channel. */
+  /** Returns whether exactly this node is on a channel. A redeployed node with the same id does not count. */
   isHere(channel: Channel, subscriber: InboxSubscriber): boolean {
     return this.here[channel].get(subscriber.id) === subscriber;
   }
 
-  /** Whether a channel has a node, or a node that wants a record. */
+  /** Returns whether a channel has any node. With a record, returns whether any node wants it. */
   hasAny(channel: Channel, record?: InboxRecord): boolean {
     return [...this.here[channel].values()].some((one) => wants(one, record));
   }
 
-  /** Like {@link hasAny}, or a node is being redeployed, and might want the record then. */
+  /** Like {@link hasAny}, but also true if a node that is being redeployed might want the record. */
   expects(channel: Channel, record?: InboxRecord): boolean {
     const away = [...this.#away[channel].values()];
     return this.hasAny(channel, record) || away.some(({ subscriber }) => !subscriber.onDemand);
   }
 
-  /** Names of the deliverable kinds and callback nodes, as in `Item.subscribers`. */
+  /** Names of the kinds that can be delivered and of the callback nodes, as in `Item.subscribers`. */
   get wanted(): string[] {
     const polled = kinds.filter((kind) => this.hasAny(kind) || this.#events.isPolled(kind));
     const called = [...this.here.callback.values()];
     return [...polled, ...called.flatMap(({ id, path }) => nameSubscribers({ node: id, path }))];
   }
 
-  /** The nodes that new records are for. */
+  /** Returns the nodes that should receive new records. */
   audience({ kind, address, asker }: Destination & { kind: Kind }): InboxSubscriber[] {
     const here = [...this.here[address ? 'callback' : kind].values()];
     if (address) return here.filter(({ id }) => id === address.node);
     return here.filter(({ id, onDemand }) => !onDemand || id === asker);
   }
 
-  /** The node that gets the callbacks of an address: the called node, or else the first with its path. */
+  /**
+   * Returns the node that receives the callbacks of an address: the called node, or else the first node with the same
+   * path.
+   */
   calledAt(channel: Channel, { node, path }: Address): InboxSubscriber | undefined {
     const here = this.here[channel];
     return here.get(node) ?? [...here.values()].find((one) => one.path === path);
   }
 
   /**
-   * Gives entries that were just saved. They wait behind older entries, and those that do not fit into one turn wait for
-   * the next.
+   * Distributes entries that were just saved. They wait behind older entries. Entries that do not fit into one turn of
+   * the event loop wait for the next.
    */
   give(fresh: readonly Pending[]): void {
     const isBehind = this.#queue.length > 0 || (this.#isForAll && this.#entries.size > fresh.length);
@@ -186,13 +195,13 @@ export class Subscribers {
     else this.#giveSlice();
   }
 
-  /** Shares out all entries in the next turns, before any that come from now on. */
+  /** Distributes all entries in the next turns of the event loop, before any later entries. */
   giveAll(): void {
     this.#isForAll = true;
     this.#giveNextTurn();
   }
 
-  /** Resolves when nothing waits to be shared out. Absent if nothing does. */
+  /** Resolves when no entry waits to be distributed. `undefined` if none waits now. */
   get given(): Promise<void> | undefined {
     if (this.#queue.length === 0) return undefined;
     return new Promise((resolve) => this.#onGiven.push(resolve));
@@ -216,7 +225,7 @@ export class Subscribers {
     });
   }
 
-  /** Shares out as many entries as fit into one turn. */
+  /** Distributes as many entries as fit into one turn of the event loop. */
   #giveSlice(): void {
     const batches: Batch[] = [];
     for (const pending of this.#queue.splice(0, sliceSize)) {
@@ -229,7 +238,10 @@ export class Subscribers {
     else for (const resolve of this.#onGiven.splice(0)) resolve();
   }
 
-  /** A node that was removed after the last node came is being redeployed. An earlier one is no longer part of the flows. */
+  /**
+   * Queues all entries. A node that was removed after the last node was added is being redeployed. A node that was
+   * removed earlier is no longer part of the flows.
+   */
   #queueAll(): void {
     this.#isForAll = false;
     for (const away of Object.values(this.#away)) {
@@ -243,7 +255,10 @@ export class Subscribers {
     this.#queue = [...this.#entries.values()];
   }
 
-  /** Says which nodes get an entry now, and which attempt that is, before any of them gets it: the first might take it immediately. */
+  /**
+   * Chooses the nodes that receive an entry now, and counts the attempt. All of this happens before any node receives
+   * it, because the first node might answer immediately.
+   */
   #share(pending: Pending): Batch[] {
     const { entry, pendingFor } = pending;
     const subscribers = this.#recipients(pending);
@@ -259,21 +274,24 @@ export class Subscribers {
       return { subscriber, first: pending, given: [{ entry, attempt }], together };
     });
     if (pendingFor.size > 0) return batches;
-    // Every other node that was to get it is no longer part of the flows, or does not want it.
+    // All other nodes that had to receive the entry are no longer part of the flows, or do not want it.
     if (taken > 0) this.#events.onTaken(pending);
     else if (this.#isUnreceived(entry)) this.#events.onUntaken(pending);
     else if (entry.channel !== 'callback' && this.hasAny(entry.channel)) this.#events.onPassedOver(pending);
     return batches;
   }
 
-  /** Whether no node receives an entry, and none can come: then it is unhandled. */
+  /** Returns whether no node receives an entry and none is expected. If so, the entry is unhandled. */
   #isUnreceived({ channel, kind, address }: Entry): boolean {
     const isExpected =
       address && channel === 'callback' ? this.#away.callback.has(address.node) : this.expects(channel);
     return !isExpected && (!this.#deployment || (channel !== 'callback' && this.#events.isPolled(kind)));
   }
 
-  /** The nodes that get an entry now: those that were to get it and came back, or else all that it is for. */
+  /**
+   * Returns the nodes that receive an entry now: nodes that had to receive it and have returned, or else all nodes that
+   * it is meant for.
+   */
   #recipients(pending: Pending): InboxSubscriber[] {
     const { entry, pendingFor, taken, together } = pending;
     const [here, away] = [this.here[entry.channel], this.#away[entry.channel]];
@@ -281,7 +299,7 @@ export class Subscribers {
     let isInHand = false;
     for (const [id, holder] of [...pendingFor]) {
       const subscriber = here.get(id);
-      // If the flows are stopped, the nodes that still wait for their share might come back.
+      // If all flows are stopped, nodes that still have to receive the entry might return.
       const isGone = !subscriber && !away.has(id) && (here.size > 0 || taken === 0);
       if (isGone) pendingFor.delete(id);
       else if (subscriber && subscriber === holder) isInHand = true;
@@ -298,7 +316,7 @@ export class Subscribers {
     for (const [id, { subscriber }] of away) {
       if (!pendingFor.has(id) && (!subscriber.onDemand || id === together?.asker)) pendingFor.set(id, undefined);
     }
-    // A node does not ask again after a restart: the service has advanced its last poll date.
+    // After a restart, a node does not ask again, because the service has already moved its last poll date.
     return asking.length === 0 && pendingFor.size === 0 ? wanting.slice(0, 1) : asking;
   }
 
@@ -321,14 +339,14 @@ function wants(subscriber: InboxSubscriber, record: InboxRecord | undefined): bo
   return !record || (subscriber.wants?.(record) ?? true);
 }
 
-/** Entries that came together are given together, and no others with them. */
+/** Adds a batch. Entries that arrived together stay together, without other entries. */
 function addTo(batches: Batch[], batch: Batch): void {
   const open = batches.filter(({ subscriber }) => subscriber === batch.subscriber).at(-1);
   if (open && open.together === batch.together) open.given.push(...batch.given);
   else batches.push(batch);
 }
 
-/** Absent if these are all entries that came together. */
+/** Returns the position of a slice, or `undefined` if it contains all entries that arrived together. */
 function sliceOf({ index }: Pending, length: number, together: Together | undefined): BatchSlice | undefined {
   if (!together || together.count === length) return undefined;
   const { group, count } = together;

@@ -1,38 +1,38 @@
 import type { Clock } from '../clock';
 import type { Remembered } from '../store/store';
 
-/** A time in which the clock was not set, in ms since 1970 as the clock said. */
+/** A period in which the clock was not set. Its times are in ms since 1970, as the clock showed them. */
 interface Stretch {
   from: number;
   until: number;
-  /** How far the clock was ahead of the elapsed time. */
+  /** How far the clock was ahead of the elapsed time, in ms. */
   leadMs: number;
 }
 
 /** Smaller changes of the clock are ignored: they barely affect ages. */
 const minSetMs = 60_000;
 
-/** A clock that was not set for this time counts as right. */
+/** If the clock was not set for this time, it counts as right. */
 const trustedAfterMs = 3_600_000;
 
-/** Number of changes of the clock that are remembered. */
+/** Maximum number of remembered clock changes. */
 const maxStretches = 16;
 
-/** One for each clock, because a process keeps its knowledge across deployments of an account. */
+/** One object per clock, because a process keeps its knowledge of clock changes when an account is redeployed. */
 const known = new WeakMap<Clock, ClockSkew>();
 
 /**
- * Corrects the ages of values that were remembered before the clock was set. Values of this process have the age that the
- * elapsed time says. A value from the future is older than the change of the clock, or than the process: its age counts
- * from there.
+ * Corrects the ages of values that were remembered before the clock was set. The age of a value of this process follows
+ * the elapsed time. A value from the future must be older than the last clock change, or than the process, so its age
+ * counts from there.
  */
 export class ClockSkew {
   readonly #clock: Clock;
-  /** Earlier stretches, the latest last. */
+  /** Earlier periods, latest last. */
   readonly #former: Stretch[] = [];
-  /** When the last change of the clock was noticed, or else when this object was created, in ms since 1970. */
+  /** Time of the last clock change, or else of the creation of this object, in ms since 1970. */
   setAt: number;
-  /** The begin of the present stretch: this process has remembered, or corrected, every later value. */
+  /** Start of the current period. This process has remembered or corrected every value with a later time. */
   #from: number;
   #leadMs: number;
 
@@ -50,9 +50,9 @@ export class ClockSkew {
   }
 
   /**
-   * Corrects a value as if the clock had always been as it is now.
+   * Corrects a value as if the clock had always shown the time as it does now.
    *
-   * @param isShared other processes remember in the store too, whose clocks can be ahead
+   * @param isShared true if other processes, whose clocks can be ahead, also write to the store
    */
   read(remembered: Remembered, isShared = false): Remembered {
     const isAhead = remembered.at - this.look() > minSetMs && !isShared;
@@ -60,7 +60,10 @@ export class ClockSkew {
     return at === remembered.at ? remembered : { ...remembered, at };
   }
 
-  /** Corrects a time in ms since 1970, as if the clock had always been as it is now. A time in the future stays. */
+  /**
+   * Corrects a time, in ms since 1970, as if the clock had always shown the time as it does now. A time in the future
+   * stays.
+   */
   timeOf(at: number): number {
     this.look();
     let byMs = 0;
@@ -72,21 +75,24 @@ export class ClockSkew {
   }
 
   /**
-   * Corrects a value for the store. A value from the future stays for an hour, because the clock of a machine that has just
-   * started can be behind.
+   * Corrects a value for the store. A value from the future stays unchanged for an hour, because the clock of a machine
+   * that has just started might be behind.
    */
   correct(remembered: Remembered, isShared = false): Remembered {
     const read = this.read(remembered, isShared);
     return read.at > remembered.at || this.#clock.now() - this.setAt >= trustedAfterMs ? read : remembered;
   }
 
-  /** Corrects a value for the store. `undefined`: its time is over. */
+  /** Corrects a value for the store. Returns `undefined` if the time of the value is over. */
   renew(remembered: Remembered): Remembered | undefined {
     const { at, forMs } = this.read(remembered);
     return at + forMs < this.#clock.now() ? undefined : this.correct(remembered);
   }
 
-  /** Records a change of the clock, if there was one, and returns the current time. To be called before anything is remembered by the clock. */
+  /**
+   * Notes a clock change, if there was one, and returns the current time. Call it before a step remembers a time by the
+   * clock.
+   */
   look(): number {
     const now = this.#clock.now();
     const leadMs = now - this.#clock.elapsed();

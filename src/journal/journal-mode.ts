@@ -1,17 +1,17 @@
 /**
- * Where the store stands. These are all the ways between the modes:
+ * The state of the store. The table lists every possible change of mode:
  *
  * | mode | meaning | next |
  * |---|---|---|
- * | `closed` | nobody needs the store | `opening` |
- * | `opening` | it is being opened | `open`, `failed` |
- * | `open` | it can be used | `lapsed`, `failed`, `due`, `closing` |
- * | `lapsed` | it works, but has to be opened again before the next step | `reopening`, `failed` |
- * | `reopening` | it is being opened after a lapse | `unproven`, `failed` |
- * | `unproven` | it can be used, and nothing was written since the lapse: a further lapse is a failure | `open`, `failed`, `due`, `closing` |
- * | `failed` | it cannot be used, and waits to be opened again | `due`, `closing` |
- * | `due` | it is to be opened again now | `opening` |
- * | `closing` | it is being closed | `closed` |
+ * | `closed` | no step needs the store | `opening` |
+ * | `opening` | the store is being opened | `open`, `failed` |
+ * | `open` | the store can be used | `lapsed`, `failed`, `due`, `closing` |
+ * | `lapsed` | the store works, but must be opened again before the next step | `reopening`, `failed` |
+ * | `reopening` | the store is being opened after a lapse | `unproven`, `failed` |
+ * | `unproven` | the store can be used, but nothing was written since the lapse; another lapse is a failure | `open`, `failed`, `due`, `closing` |
+ * | `failed` | the store cannot be used, and waits to be opened again | `due`, `closing` |
+ * | `due` | the store must be opened again now | `opening` |
+ * | `closing` | the store is being closed | `closed` |
  */
 export type JournalMode = keyof typeof nextModes;
 
@@ -27,7 +27,7 @@ const nextModes = {
   closing: ['closed'],
 } as const;
 
-/** Says whether a mode can follow another. */
+/** Returns whether `next` can follow `mode`. */
 export function canFollow(mode: JournalMode, next: JournalMode): boolean {
   return nextModes[mode].some((one) => one === next);
 }

@@ -27,27 +27,36 @@ export type { Participant, Step, WhileFailing } from './step';
 export interface JournalOptions {
   store: Store;
   clock: Clock;
-  /** Called with an error when the store fails, and with `undefined` when it works again. */
+  /** Called with an error if the store fails, and with `undefined` when it works again. */
   onStore(error: SmsError | undefined): void;
-  /** Steps were taken, or the store was read, and the effects have run. */
+  /** Called after steps or a reading of the store, when their effects have run. */
   onSteps?(): void;
-  /** Something in the store was damaged and is quarantined; everything else continues. The error has nothing of its content. */
+  /**
+   * Called when damaged data was found in the store and quarantined. Everything else continues. The error contains none
+   * of the data.
+   */
   onDamaged?(error: SmsError): void;
-  /** Called before the store is opened, which counts as failed if this rejects. */
+  /** Called before each opening of the store. If it rejects, the opening fails. */
   prepare?(events: StoreEvents): Promise<void>;
-  /** How long to wait before a store that failed is opened again, unless it is needed before. Absent: 5 s. */
+  /** Delay before a failed store is opened again, in ms, unless a step needs it earlier. Absent: 5 s. */
   reopenDelayMs?: number;
 }
 
 const reopenDelayMs = 5_000;
 
-/** A shared store is opened again after these delays first, because often only its connection was cut. */
+/**
+ * Delays before the first attempts to open a failed shared store again, in ms. They are short, because often only the
+ * connection was cut.
+ */
 const sharedDelaysMs = [0, 250, 1_000];
 
-/** How long a step that needs a shared store waits, from when that failed. */
+/** Maximum time for which a step waits for a failed shared store, in ms from the failure. */
 const sharedGraceMs = 2_000;
 
-/** A failure begins a new outage of a shared store if the last one is longer ago, or something was written since. */
+/**
+ * Time in ms. A failure of a shared store starts a new outage if the last failure was longer ago, or a write succeeded
+ * since then.
+ */
 const newOutageMs = 10_000;
 
 /** Maximum number of steps in one commit. */
@@ -57,9 +66,9 @@ const maxGroupSize = 256;
 type Reading = () => Promise<void>;
 
 /**
- * Takes one {@link Step} after the other, in the order in which they are asked for, and writes them. The steps of one
- * turn of the event loop share a commit, and so do those that come while a commit runs. The journal opens a failed store
- * again, and gives its participants the items in it. It does not read items or values.
+ * Takes each {@link Step} in the order of the requests, and writes its changes. Steps of the same turn of the event
+ * loop share a commit. Steps that arrive during a commit share the next one. The journal reopens a failed store, and
+ * passes the items in the store to its participants. It does not interpret items or values.
  */
 export class Journal {
   readonly isShared: boolean;
@@ -68,31 +77,31 @@ export class Journal {
   readonly #options: JournalOptions;
   readonly #participants = new Map<ItemKind, Participant>();
   readonly #writer: StepWriter;
-  /** When the last id was given, in µs since 1970, and a suffix that tells apart the ids of processes that share a store. */
+  /** Time of the last id, in µs since 1970. The suffix distinguishes the ids of processes that share a store. */
   #lastIdAt = 0;
   readonly #idSuffix: string;
-  /** Steps and readings that were asked for, in order. */
+  /** Requested steps and readings, in order. */
   #queue: (Task | Reading)[] = [];
   #working: Promise<void> | undefined;
   #mode: JournalMode = 'closed';
-  /** Why the store cannot be used. Stays until something was written again. */
+  /** Why the store cannot be used. Stays set until a write succeeds. */
   failure: SmsError | undefined;
   /** The last damage that was found. */
   damage: SmsError | undefined;
   #retry: Timer | undefined;
-  /** How often a shared store was opened again in this outage. */
+  /** Number of times that a shared store was opened again in this outage. */
   #tries = 0;
   /** Time of the last failure of a shared store, in ms of {@link Clock.elapsed}. */
   #lastFailedAt = Number.NEGATIVE_INFINITY;
-  /** Steps that need the store wait for it while this runs. */
+  /** While this timer runs, steps that need the store wait for it. */
   #grace: Timer | undefined;
-  /** Whether the store is to be open. */
+  /** Whether the store should be open. */
   #isWanted = true;
   /** Identifies the last opening of the store. */
   #opening: object | undefined;
   /** Ids of held items that were replayed. */
   readonly #replayed = new Set<string>();
-  /** Participants know everything that is in the store. */
+  /** Whether the participants know everything in the store. */
   #isRead = false;
 
   constructor(options: JournalOptions) {
@@ -120,23 +129,26 @@ export class Journal {
     return this.#queue.length === 0 && !this.#writer.hasUnsaved && !this.#writer.hasPostponed;
   }
 
-  /** Adds a participant. Has to be called before the journal is opened. */
+  /** Adds a participant. Call it before the journal is opened. */
   join(part: ItemKind, participant: Participant): void {
     this.#participants.set(part, participant);
   }
 
-  /** Lets the store be opened again after {@link close}, when something is asked for. */
+  /** Allows the store to be opened again after {@link close}, at the next request. */
   begin(): void {
     this.#isWanted = true;
   }
 
-  /** Opens the store if it is closed. Failures go to `onStore`. */
+  /** Opens the store if it is closed. `onStore` receives failures. */
   open(): void {
     this.begin();
     this.#work();
   }
 
-  /** Whether participants know everything that is in the store. If not, opens it, unless nothing can be there. */
+  /**
+   * Returns whether the participants know everything in the store. If they do not, opens the store, unless it cannot
+   * contain data.
+   */
   find(): boolean {
     if (this.#isRead) return true;
     if (this.isShared || this.mayHold) this.open();
@@ -144,13 +156,13 @@ export class Journal {
   }
 
   /**
-   * Resolves when the store is open, so that an answer can be kept.
+   * Resolves when the store is open, so that it can save an answer of the service.
    *
-   * @throws SmsError `SMS_STORE` when it cannot be used
+   * @throws SmsError `SMS_STORE` if the store cannot be used
    */
   async ready(): Promise<void> {
     if (!this.isOpen || !this.#isWanted) {
-      // A store that has failed might work by now.
+      // A failed store might work again by now.
       if (this.#mode === 'failed') this.#setMode('due');
       this.open();
       await this.flush();
@@ -158,7 +170,7 @@ export class Journal {
     if (this.failure) throw this.failure;
   }
 
-  /** Resolves when no writing is under way. */
+  /** Resolves when the journal is not writing. */
   async flush(): Promise<void> {
     while (this.#working) await this.#working;
   }
@@ -179,9 +191,9 @@ export class Journal {
   }
 
   /**
-   * Takes a step, after everything that was asked for before. Resolves with the result of its effects.
+   * Takes a step after all earlier requests. Resolves with the result of its effects.
    *
-   * @throws SmsError `SMS_STORE` if it is refused while the store fails or is being closed
+   * @throws SmsError `SMS_STORE` if the step is refused because the store fails or is closing
    */
   run<Result>(step: Step<Result>): Promise<Result> {
     if (step.whileFailing === 'refuse' && !this.#isWanted) return Promise.reject(this.#unavailable());
@@ -191,24 +203,25 @@ export class Journal {
   }
 
   /**
-   * Saves a text before it returns, so that the text survives a crash until it is released. A later process gets the text by
-   * {@link Participant.replay}. `undefined`: the store has no such place, or cannot write.
+   * Saves a text synchronously, so that the text survives a crash until it is released. After a crash, the next process
+   * receives the text by {@link Participant.replay}. Returns `undefined` if the store cannot save texts in this way, or
+   * the write fails.
    */
   hold(text: string): PendingWrite | undefined {
     return this.#options.store.hold?.(text);
   }
 
-  /** Takes postponed steps that no longer say `postpone`. */
+  /** Takes all postponed steps that no longer have `postpone`. */
   retakePostponed(): void {
     for (const task of this.#writer.takePostponed()) this.#enqueue(task);
   }
 
-  /** See {@link Store.mayHold}. Also true if this process has left something there. */
+  /** See {@link Store.mayHold}. Also true if this process has left items in the store. */
   get mayHold(): boolean | undefined {
     return this.#writer.stored.size > 0 || this.#options.store.mayHold;
   }
 
-  /** An id for a new item: ascending with time, unique among processes. */
+  /** Returns an id for a new item. Ids ascend with time, and no two processes create the same id. */
   nextId(): string {
     this.#lastIdAt = Math.max(this.#lastIdAt + 1, Math.floor(this.clock.now() * 1_000));
     return this.#lastIdAt.toString(36).padStart(idTimeLength, '0') + this.#idSuffix;
@@ -218,7 +231,7 @@ export class Journal {
     return this.#isToOpen || this.#queue.length > 0 || (this.isOpen && this.#writer.hasUnsaved);
   }
 
-  /** Whether the store is to be opened again before anything else. */
+  /** Whether the store must be opened again before anything else happens. */
   get #isToOpen(): boolean {
     return this.#mode === 'lapsed' || this.#mode === 'due';
   }
@@ -228,7 +241,7 @@ export class Journal {
     this.#work();
   }
 
-  /** Works off the queue, beginning before this turn of the event loop ends. */
+  /** Starts to process the queue before this turn of the event loop ends. */
   #work(): void {
     this.#working ??= this.#workOff().finally(() => {
       this.#working = undefined;
@@ -237,7 +250,7 @@ export class Journal {
   }
 
   async #workOff(): Promise<void> {
-    // Steps of one turn of the event loop share a commit.
+    // Waits, so that steps of one turn of the event loop share a commit.
     await undefined;
     do {
       if (this.#isToOpen || (this.#mode === 'closed' && (this.#hasWork || this.#isWanted))) await this.#open();
@@ -248,7 +261,7 @@ export class Journal {
     } while (this.#hasWork || (this.#mode === 'closed' && this.#isWanted));
   }
 
-  /** Makes the next reading, or takes the steps up to the next reading. */
+  /** Makes the next reading, or takes all steps before the next reading. */
   async #takeNext(): Promise<void> {
     const [first] = this.#queue;
     if (typeof first === 'function') {
@@ -267,7 +280,7 @@ export class Journal {
     if (tasks.length === maxGroupSize || bytes >= mostBytes) await nextTurn(this.clock);
   }
 
-  /** Takes steps in one commit, or without the store while it fails. */
+  /** Takes steps in one commit, or without the store if it fails. */
   async #take(tasks: readonly Task[]): Promise<void> {
     if (!this.isOpen) return this.#writer.takeUnsaved(tasks, this.#unavailable(), undefined, this.#grace !== undefined);
     const commit = await this.#writer.commit(tasks);
@@ -286,7 +299,7 @@ export class Journal {
     }
   }
 
-  /** Asks the store for something. `undefined` if it is not open, or fails. */
+  /** Calls the store. Resolves with `undefined` if the store is not open, or fails. */
   async #attempt<T>(call: (store: Store) => Promise<T>): Promise<T | undefined> {
     if (!this.isOpen) return undefined;
     try {
@@ -299,7 +312,7 @@ export class Journal {
     }
   }
 
-  /** Opens the store, and gives the participants its items. */
+  /** Opens the store, and passes its items to the participants. */
   async #open(): Promise<void> {
     const opening = {};
     this.#opening = opening;
@@ -310,12 +323,12 @@ export class Journal {
     this.#reconcile(this.#writer.noteFound(items, true), isReset);
     await this.#find(items, true);
     this.#isRead = true;
-    // An earlier process held its texts before this process postponed steps, and those came before the steps that wait.
+    // Texts of an earlier process are older than the waiting steps, so they are replayed first.
     const waiting = this.#queue.splice(0);
     for (const one of held) this.#replay(one);
     this.#queue = [...this.#queue, ...this.#writer.takePostponed(), ...waiting];
     if (!this.#writer.hasUnsaved) this.#recovered();
-    // Before the first sweep: held texts are judged by everything that was known.
+    // Takes these steps before the first sweep, because held texts must be judged with all remembered values.
     if (this.#queue.length > 0 && !this.#isToOpen) await this.#takeNext();
   }
 
@@ -330,7 +343,7 @@ export class Journal {
     if (!isKnown) this.#quarantine(held.quarantine());
   }
 
-  /** Replays a text that an import has brought as an item. */
+  /** Replays a held text that an import has brought as an item. */
   #replayItem({ id, part, text }: HeldItem): void {
     if (this.#replayed.has(id)) return;
     this.#replayed.add(id);
@@ -352,7 +365,8 @@ export class Journal {
       const events: StoreEvents = {
         onTakenOver: (items) =>
           this.#enqueue(async () => {
-            // Items claimed before the store failed are found again, or another process has claimed them since.
+            // The store failed in the meantime. Either the next opening finds the claimed items, or another process has
+            // claimed them.
             if (opening !== this.#opening) return;
             this.#writer.noteFound(items, false);
             await this.#find(items, false);
@@ -361,7 +375,7 @@ export class Journal {
         onFailure: (error) => {
           if (!this.#openAgain(error)) this.#fail(error);
         },
-        // Items of unknown parts are left alone: another version might have put them there.
+        // Items of unknown parts stay unchanged, because another version might have written them.
         isReadable: (item) => this.#participants.get(item.part)?.isReadable?.(item) ?? true,
         onUnreadable: (place) => this.#quarantine(place),
         onNewerVersion: () => this.#report(new SmsError('storeNewer')),
@@ -369,7 +383,7 @@ export class Journal {
       };
       await this.#options.prepare?.(events);
       const leftovers = await this.#options.store.open(events);
-      // The store might have failed again already.
+      // The store might have failed again in the meantime.
       if (this.#mode === 'opening') this.#setMode('open');
       else if (this.#mode === 'reopening') this.#setMode('unproven');
       return leftovers;
@@ -380,8 +394,8 @@ export class Journal {
   }
 
   /**
-   * Another process has claimed the items that are missing from the store: changes of them that were made while the
-   * store failed must not put them there again. After a reset, the store has lost them, and they are kept again.
+   * Handles items that are missing from the store. Usually another process has claimed them, so changes from the time
+   * of the failure must not restore them. After a reset, the store has lost them, so they are kept again.
    */
   #reconcile(missing: readonly string[], isReset: boolean): void {
     const participants = [...this.#participants.values()];
@@ -391,7 +405,7 @@ export class Journal {
         if (item && !changes.keep.has(id) && !changes.drop.has(id)) keepItem(changes, item);
       });
     for (const id of missing) {
-      // A step for each, so that a commit has no more of them than a server writes in its time.
+      // Uses one step per item, so that no commit is too large for the server's time limit.
       if (isReset) void this.run(keepAgain(id));
       else if (this.isShared) {
         this.#writer.disown(id);
@@ -403,7 +417,7 @@ export class Journal {
   async #find(items: readonly Item[], isOpening: boolean): Promise<void> {
     const isLeft = this.#createIsLeft();
     for (const item of items) {
-      // The clock might have been set back since.
+      // The clock might have been set back since the id was created.
       const givenAt = Math.round(timeOf(item) * 1_000);
       if (givenAt > this.#lastIdAt) this.#lastIdAt = givenAt;
       if (item.part === 'held' && isLeft(item)) this.#replayItem(item as HeldItem);
@@ -414,7 +428,7 @@ export class Journal {
     }
   }
 
-  /** Says whether an item will still be there when all steps are taken that were asked for. */
+  /** Returns a function that says whether an item will still exist after all requested steps. */
   #createIsLeft(): (item: Item) => boolean {
     const dropped = new Set<string>();
     for (const waiting of this.#queue) {
@@ -423,10 +437,10 @@ export class Journal {
     return ({ id }) => !dropped.has(id) && !this.#writer.isDropped(id);
   }
 
-  /** Closes the store. Participants can forget the items of a durable store. */
+  /** Closes the store. If the store is durable, participants can forget their items. */
   async #close(): Promise<void> {
     if (this.#mode === 'closed') return;
-    // An open store has everything that was to be written.
+    // An open store has already received all changes.
     if (this.isOpen && this.isDurable) for (const one of this.#participants.values()) one.letGo?.();
     this.#isRead = false;
     this.#setMode('closing');
@@ -435,10 +449,10 @@ export class Journal {
     this.#setMode('closed');
   }
 
-  /** Has a store that has lapsed opened again before anything else, if that can help. */
+  /** Requests that a lapsed store is opened again before anything else. Returns whether this can help. */
   #openAgain(cause: unknown): boolean {
     if (!(cause instanceof StoreLapse)) return false;
-    // Calls that were under way when it lapsed report the lapse too.
+    // Calls that were running when the store lapsed report the lapse too.
     if (this.#isToOpen) return true;
     if (this.#mode !== 'open') return false;
     this.#setMode('lapsed');
@@ -446,7 +460,7 @@ export class Journal {
     return true;
   }
 
-  /** The store cannot be used. */
+  /** Notes that the store cannot be used. */
   #fail(cause: unknown): void {
     if (this.#mode === 'closing' || this.#mode === 'closed') return;
     const before = this.failure;
@@ -464,7 +478,10 @@ export class Journal {
     if (before?.message !== this.failure.message) this.#options.onStore(this.failure);
   }
 
-  /** In a new outage, the store is opened again immediately, and the steps that need it wait, but not for long. */
+  /**
+   * At the start of an outage, opens the store again immediately, and lets the steps that need it wait for a short
+   * time.
+   */
   #noteOutage(): void {
     const isNew = this.clock.elapsed() - this.#lastFailedAt > newOutageMs;
     this.#lastFailedAt = this.clock.elapsed();
@@ -480,7 +497,7 @@ export class Journal {
     );
   }
 
-  /** Something was written, or nothing has to be. */
+  /** Notes that a write succeeded, or that nothing has to be written. */
   #recovered(): void {
     if (!this.failure || this.#mode === 'failed') return;
     this.failure = undefined;

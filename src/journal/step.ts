@@ -1,32 +1,36 @@
 import type { Changes, Item, Look, RecoveredWrite, Remembered } from '../store/store';
 
 /**
- * Behaviour of a step while the store fails: `refuse` rejects it with `SMS_STORE`, `postpone` takes it when the store
- * is back, `apply` takes it now and writes it then.
+ * What happens to a step while the store fails. `refuse` rejects the step with `SMS_STORE`. `postpone` takes it when
+ * the store works again. `apply` takes it immediately, and writes it when the store works again.
  */
 export type WhileFailing = 'refuse' | 'postpone' | 'apply';
 
 /** One change of the store. */
 export interface Step<Result> {
-  /** The keys that `decide` looks at in any case, which are read before. Absent: none. */
+  /** The keys that `decide` always looks at, so that the journal reads them first. Absent: none. */
   readonly keys?: readonly string[];
   /**
-   * Adds changes, and has no other effect. It is called again after a key that it looked at was read, or was changed by
-   * another process. `changes` can have those of earlier steps in the same commit, and `look` sees them.
+   * Adds the changes of the step, without any other effect. The journal calls it again after it has read a further key,
+   * or if another process has changed a key. `changes` can contain changes of earlier steps in the same commit, and
+   * `look` includes these.
    *
-   * Returns the effects, which run once, after the commit. An error that the effects throw rejects the step, and does not count
-   * as a failure of the store.
+   * Returns the effects, which run once after the commit. If the effects throw, the step is rejected, but the store
+   * does not count as failed.
    */
   decide(look: Look, changes: Changes): (isWritten: boolean) => Result;
   readonly whileFailing: WhileFailing;
-  /** About how many bytes the step keeps, if that can be many: a commit ends after a large step. Absent: few. */
+  /** Approximate number of bytes that the step stores, if it is large: a large step ends its commit. Absent: small. */
   readonly bytes?: number | undefined;
-  /** Ids of items that the step drops and its participant has forgotten already: they are not found again when the store opens. */
+  /**
+   * Ids of items that the step drops and its participant has already forgotten. If the store opens before the step, the
+   * participant does not receive them again.
+   */
   readonly drops?: readonly string[];
 }
 
 /**
- * Creates a step that looks at nothing, and is taken whether the store fails or not.
+ * Creates a step that reads nothing, and is taken even if the store fails.
  *
  * @param then the effect
  */
@@ -40,7 +44,7 @@ export function createChange(change: (changes: Changes) => void, then = () => {}
   };
 }
 
-/** Creates a step that reads remembered values, and changes nothing. */
+/** Creates a step that reads remembered values and changes nothing. */
 export function createReading<Result>(whileFailing: WhileFailing, read: (look: Look) => Result): Step<Result> {
   return {
     whileFailing,
@@ -53,39 +57,45 @@ export function createReading<Result>(whileFailing: WhileFailing, read: (look: L
 
 /** Two versions of the value under a key of a shared store. */
 export interface Versions {
-  /** In the store now. */
+  /** The value that the store has now. */
   theirs: Remembered;
-  /** Remembered by this process while the store failed. */
+  /** The value that this process remembered while the store failed. */
   mine: Remembered;
 }
 
-/** A text that a process of another login held (see {@link Journal.hold}), as an import brings it. */
+/** A text that a process of another login held (see {@link Journal.hold}), as an import provides it. */
 export interface HeldItem extends Item {
   part: 'held';
   text: string;
 }
 
-/** A part of the library that keeps items in a journal. */
+/** A part of the library that stores items in a journal. */
 export interface Participant {
   /**
-   * Takes charge of items of its part, some of which it might know. No step is taken before it has returned, or the
-   * promise that it returns has resolved.
+   * Receives items of its part, some of which it might already know. The journal takes no step before this method
+   * returns, or before its promise resolves.
    *
-   * @param isOpening these are all items that this process has in the store; otherwise a dead process left them
+   * @param isOpening true if these are all items that this process has in the store, false if a dead process left them
    */
   found(items: readonly Item[], isOpening: boolean): void | Promise<void>;
-  /** Names as in `Item.subscribers` that this process can claim now. */
+  /** Returns the names (see `Item.subscribers`) whose items this process can claim now. */
   wanted(): readonly string[];
-  /** Whether it can use an item. If not, the store quarantines the item. Absent: it can. */
+  /** Returns whether it can use an item. If not, the store quarantines the item. Absent: it can use every item. */
   isReadable?(item: Item): boolean;
-  /** Accepts a text that an earlier process held (see {@link Journal.hold}). Returns whether the text is its own. */
+  /**
+   * Accepts a text that an earlier process held (see {@link Journal.hold}). Returns whether the text belongs to this
+   * participant.
+   */
   replay?(held: RecoveredWrite): boolean;
-  /** Merges two versions of a key of its part, which changed while the store failed. For keys of other parts, or without this method, the store keeps `mine`. */
+  /**
+   * Merges two versions of a value of its part that changed while the store failed. If the method is absent, or the key
+   * belongs to another part, the store keeps `mine`.
+   */
   merge?(key: string, versions: Versions): Remembered;
-  /** An item that it has, to be kept again if the store has lost it. */
+  /** Returns one of its items, so that it can be kept again if the store has lost it. */
   itemOf?(id: string): Item | undefined;
-  /** Another process has claimed an item, which can be that of another participant. */
+  /** Called when another process has claimed an item, even if the item belongs to another participant. */
   forget?(id: string): void;
-  /** The store is about to be closed and keeps all items until it is opened again: the participant can forget them. */
+  /** Called when the store is about to close with all items saved. The participant can forget its items. */
   letGo?(): void;
 }

@@ -13,22 +13,24 @@ import {
 import type { ClockSkew } from './clock-skew';
 import type { Participant, Step } from './step';
 
-/** A step with the promise of its result. */
+/** A step, with the functions that resolve or reject its promise. */
 export interface Task {
   readonly step: Step<unknown>;
   resolve(result: unknown): void;
   reject(error: unknown): void;
 }
 
-/** Number of remembered values after which the store is swept. A sweep looks at twice as many, so that it keeps up. */
+/**
+ * Number of remembered values after which the store is swept. A sweep checks twice as many values, so that it keeps up.
+ */
 const rememberedPerSweep = 500;
 
-/** Values by key. `undefined`: the store has none. A missing key was not read. */
+/** Values by key. `undefined`: the store has no value. A missing key was not read. */
 type Recalled = ReadonlyMap<string, Remembered | undefined>;
 
 const nothing: Recalled = new Map();
 
-/** The changes of a group of steps, and their effects. */
+/** The changes of a group of steps, with their effects. */
 interface Decided {
   changes: Changes;
   effects: ((isWritten: boolean) => void)[];
@@ -37,14 +39,14 @@ interface Decided {
 /** The result of a commit: its effects, or an error with the values that were read before. */
 export type Commit = Pick<Decided, 'effects'> | { error: unknown; recalled: Recalled | undefined };
 
-/** Takes groups of steps, each in one commit, or without the store. Keeps the changes that the store does not have yet. */
+/** Takes groups of steps, each in one commit or without the store. Keeps the changes that still have to be written. */
 export class StepWriter {
   readonly #store: Store;
   readonly #participants: ReadonlyMap<unknown, Participant>;
   readonly #skew: ClockSkew;
-  /** Whether there are changes that the store does not have. */
+  /** Whether there are changes that the store does not have yet. */
   hasUnsaved = false;
-  /** Ids of the items in the store, as far as is known. */
+  /** Ids of the items that the store is known to have. */
   stored = new Set<string>();
   /** Changes of steps that were taken without the store. */
   #unsaved = createChanges();
@@ -63,7 +65,10 @@ export class StepWriter {
     return this.#unsaved.drop.has(id);
   }
 
-  /** Notes items in the store: all of this process (`isOpening`), or further ones. Returns the ids of those that are missing. */
+  /**
+   * Notes items in the store: all items of this process if `isOpening`, otherwise additional ones. Returns the ids of
+   * missing items.
+   */
   noteFound(items: readonly Item[], isOpening: boolean): string[] {
     const former = this.stored;
     if (isOpening) this.stored = new Set();
@@ -85,7 +90,7 @@ export class StepWriter {
     return this.#postponed.splice(0);
   }
 
-  /** Takes a group of steps in order, and saves earlier changes with them. Never rejects. */
+  /** Takes a group of steps in order, and writes earlier changes with them. Never rejects. */
   async commit(tasks: readonly Task[]): Promise<Commit> {
     for (;;) {
       let recalled: Recalled | undefined;
@@ -109,9 +114,9 @@ export class StepWriter {
   /**
    * Refuses, postpones or applies each step.
    *
-   * @param refusal why the store cannot be used
-   * @param recalled the values that were read before the store failed; absent: none
-   * @param mayReturn the store might be back soon, so that steps wait for it that are refused otherwise
+   * @param refusal the reason why the store cannot be used
+   * @param recalled values that were read before the store failed; absent: none
+   * @param mayReturn true if the store might soon work again, so that steps wait instead of being refused
    */
   takeUnsaved(tasks: readonly Task[], refusal: SmsError, recalled: Recalled = nothing, mayReturn = false): void {
     for (const task of tasks) {
@@ -126,7 +131,7 @@ export class StepWriter {
     }
   }
 
-  /** Sweeps the store after a number of remembered values, and after the clock was set. */
+  /** Sweeps the store after a number of remembered values, and after a clock change. */
   async sweepWhenDue(): Promise<void> {
     const { setAt } = this.#skew;
     if (this.#rememberedSinceSweep < rememberedPerSweep && setAt === this.#sweptAfterSetting) return;
@@ -139,7 +144,7 @@ export class StepWriter {
     if (isNoChange(changes)) return;
     this.hasUnsaved = true;
     addChanges(this.#unsaved, changes);
-    // A step that was taken is valid, even if another process changes its keys.
+    // A step that was already taken stays valid, even if another process changes its keys.
     this.#unsaved.compare.clear();
   }
 
@@ -156,7 +161,7 @@ export class StepWriter {
     return { ...this.#unsaved, remember };
   }
 
-  /** Lets steps decide, and reads the keys that they look at, until they look at no others. */
+  /** Lets steps decide, and reads the keys that they look at, until all of these keys are read. */
   async #decideOnTruth(tasks: readonly Task[]): Promise<Decided & { recalled: Recalled }> {
     const recalled = new Map<string, Remembered | undefined>();
     let asked = new Set(this.#unsaved.remember.keys());
@@ -176,9 +181,10 @@ export class StepWriter {
   }
 
   /**
-   * Lets steps decide. If a step throws, the others decide again without it, unless it looked at a key that is not read yet.
+   * Lets steps decide. If a step throws, the remaining steps decide again without it, unless the step looked at a key
+   * that is not read yet.
    *
-   * @param asked gets the keys that are not read yet; absent: they cannot be read
+   * @param asked receives the keys that are not read yet; absent: they cannot be read
    */
   #decide(
     tasks: readonly Task[],
@@ -186,7 +192,7 @@ export class StepWriter {
     unsaved: Recalled = this.#unsaved.remember,
     asked?: Set<string>,
   ): Decided {
-    // Notices a change of the clock before steps remember times by it.
+    // Notes a clock change before steps remember times.
     this.#skew.look();
     for (let left = tasks; ; ) {
       const changes = createChanges();
@@ -212,7 +218,9 @@ export class StepWriter {
     }
   }
 
-  /** Corrects the times of values from before a change of the clock, because the next process does not know of it. */
+  /**
+   * Corrects the times of values from before a clock change, because the next process does not know about the change.
+   */
   #correct(recalled: Recalled, { remember }: Changes): void {
     for (const [key, remembered] of recalled) {
       const corrected = remembered && this.#skew.correct(remembered, this.#store.shared);
@@ -221,7 +229,7 @@ export class StepWriter {
   }
 }
 
-/** Returns the effects of a task, which resolve or reject it. */
+/** Lets a step decide. Returns the effects, which resolve or reject the task. */
 function decide({ step, resolve, reject }: Task, look: Look, changes: Changes): (isWritten: boolean) => void {
   const effects = step.decide(look, changes);
   return (isWritten) => {

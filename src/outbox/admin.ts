@@ -9,12 +9,12 @@ import { stale } from './transitions';
 
 /** The outgoing messages in numbers. */
 export interface SendState {
-  /** Messages that are being sent, or searched for. */
+  /** Messages that are being sent, or whose evidence the account searches for. */
   inFlight: number;
-  /** Messages that wait for their turn or for the service, with stored ones. */
+  /** Messages that wait for their turn or for the service, including stored messages. */
   waiting: number;
   kept: number;
-  /** Stored messages that cannot leave yet, because of their own time or of quiet hours. */
+  /** Stored messages that cannot leave yet, because of their scheduled time or quiet hours. */
   scheduled: number;
   /** Time of the oldest stored message, in ms. */
   oldestKeptAt?: number;
@@ -44,22 +44,22 @@ export interface TextEntry extends TextEntryPlace {
   id: string;
   /** Time at which a scheduled message can leave, in ms. */
   dueAt?: number;
-  /** Time at which it left, if its outcome is not known, in ms. */
+  /** Time at which it left, in ms. Set only if its outcome is unknown. */
   leftAt?: number;
   node: string;
   to: readonly string[];
   from?: string;
   body: string;
-  /** Its key of `replace`. */
+  /** Its `replace` key. */
   key?: string;
   /** Why its outcome is unknown. */
   error?: SmsError;
 }
 
-/** Decisions of a user: `markSent` says that a message with an unknown outcome has arrived. */
+/** Decisions of a user. `markSent` means that a message with an unknown outcome has arrived. */
 export type TextAction = 'send' | 'markSent' | 'discard';
 
-/** A page of entries, the oldest first, and the number of all. */
+/** A page of entries, oldest first, with the total number of entries. */
 export interface TextEntryList {
   entries: TextEntry[];
   total: number;
@@ -72,7 +72,7 @@ export interface AdminOptions extends DispatcherOptions {
   dispatcher: Dispatcher;
 }
 
-/** Shows the activity, and takes the decisions of users. */
+/** Shows the activity of the outbox, and carries out the decisions of users. */
 export class Admin {
   readonly counts: SendCounts;
   readonly #options: AdminOptions;
@@ -99,7 +99,7 @@ export class Admin {
     };
   }
 
-  /** A page of entries: the first, or the one after `next` of an earlier page. */
+  /** Returns a page of entries: the first page, or the page after the `next` of an earlier page. */
   entries(state: TextEntryState, most: number, after?: string): TextEntryList {
     const { messages } = this.#options.ledger;
     const { page, ...more } = messages.page(state, most, after);
@@ -108,23 +108,24 @@ export class Admin {
   }
 
   /**
-   * Takes a decision: `send` sends a message with an unknown outcome again, or a stored message now, if its node is here; `discard` removes either;
-   * `markSent` resolves a message with an unknown outcome.
+   * Carries out a user's decision about a message. `send` sends a message with an unknown outcome again. It also sends
+   * a stored message immediately, if its node is deployed. `discard` removes either kind of message. `markSent` marks a
+   * message with an unknown outcome as sent.
    *
-   * @returns `gone` if the entry does not exist any longer, `unfit` if the action does not fit its state
-   * @throws SmsError `SMS_STORE` if the decision cannot be written now: the entry stays
+   * @returns `gone` if the entry no longer exists, `unfit` if the action does not fit its state
+   * @throws SmsError `SMS_STORE` if the store cannot write the decision now: the entry stays
    */
   async act(id: string, action: TextAction | 'deliver'): Promise<'done' | 'gone' | 'unfit'> {
     const { messages } = this.#options.ledger;
     const text = messages.get(id);
     const entry = messages.entry(id);
-    // The account may be searching for evidence, and the message may have to wait again.
+    // The account might be searching for evidence, after which the message might wait again.
     if (!entry && !(text?.state === 'leaving' && isKept(text))) return 'gone';
     if (!text || !entry || action === 'deliver') return 'unfit';
     return (await this.#decide(text, action, entry.state === 'kept')) ? 'done' : 'unfit';
   }
 
-  /** Returns whether the action fits. */
+  /** Returns whether the action fits the state of the message. */
   async #decide(text: Text, action: TextAction, isKept: boolean): Promise<boolean> {
     const { clock, dispatcher, ledger, registrations, settlement } = this.#options;
     if (action === 'discard') {

@@ -6,36 +6,37 @@ import { noteWithdrawn, readHolder, readSuperseding, replaceKeyOf, takeKey } fro
 import type { Text } from './text';
 import { keepText, type Moved, type StepContext, startFrom, supersede } from './transitions';
 
-/** The result of taking a message in. */
+/** The result of accepting a new message into the outbox. */
 export interface TakenIn {
   verdict: OnceVerdict;
-  /** As it is in the store, if it is. */
+  /** The message as stored, if the store has it. */
   text: Text;
-  /** The end of the message that it replaced here. */
+  /** The outcome of the message that this message replaced, if that one was in this process. */
   replaced?: Moved;
 }
 
-/** How a message is taken in. */
+/** The circumstances in which a message arrives. */
 export interface Arrival {
-  /** Why it may not wait, if so. */
+  /** The error that refuses the message if it would have to wait. */
   busy?: SmsError | undefined;
-  /** Id of the message with the same deduplication key, if it waited for its outcome. */
+  /** Id of the first message with the same deduplication key, if this message waited for that outcome. */
   firstId?: string | undefined;
 }
 
 /**
- * Takes a message in: flushes it before anything else happens to it, unless another message has its deduplication key. The message that it
- * replaces ends in the same commit. If that is at another instance, it ends there: see {@link collectSuperseded}.
+ * Accepts a new message. Flushes the message to the store before anything else happens to it, unless another message
+ * has its deduplication key. The same commit ends the message that it replaces. If another instance has the replaced
+ * message, that instance ends it: see {@link collectSuperseded}.
  */
 export function takeIn(text: Text, memory: StepContext, { busy, firstId }: Arrival): Step<TakenIn>['decide'] {
   return (look, changes) => {
     const verdict = judgeOnce(text, { look, now: memory.now, firstId });
     const isNew = verdict.type === 'new';
-    // A replacement takes the room of the older message.
+    // A replacement uses the queue place of the older message.
     const mayReplace = isNew && text.options.replaceKey !== undefined;
     const olderId = mayReplace ? takeKey(text, look, changes) : undefined;
     if (busy && olderId === undefined && (isNew ? text.options.keep : verdict.type === 'underway')) {
-      // A step that throws changes nothing.
+      // The step is rejected as a whole, so that nothing changes.
       throw busy;
     }
     const older = olderId === undefined ? undefined : startFrom('replace', olderId, memory, changes);
@@ -51,8 +52,8 @@ export function takeIn(text: Text, memory: StepContext, { busy, firstId }: Arriv
 }
 
 /**
- * waiting → settled: a reset withdraws the message of a node that has a key of `replace`. Results in its end, if it is here and has not started
- * to leave.
+ * waiting → settled: a reset withdraws the node's message that has this `replace` key. Results in the ended message, if
+ * this process has it and it has not started to leave.
  */
 export function withdraw(node: string, replaceKey: string, memory: StepContext): Step<Moved | undefined> {
   const key = replaceKeyOf(node, replaceKey);
@@ -72,7 +73,7 @@ export function withdraw(node: string, replaceKey: string, memory: StepContext):
   };
 }
 
-/** Ends those of these messages that another instance has replaced or withdrawn. */
+/** Ends those messages of the list that another instance has replaced or withdrawn. */
 export function collectSuperseded(ids: readonly string[], memory: StepContext): Step<Moved[]> {
   return {
     whileFailing: 'refuse',

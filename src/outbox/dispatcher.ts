@@ -18,30 +18,31 @@ export interface DispatcherOptions extends SettlementOptions {
   settlement: Settlement;
 }
 
-/** Interval after which the dispatcher checks again whether a message whose time is over can end. */
+/** Interval at which the dispatcher checks again whether an expired message can end. */
 const postponedMs = 1_000;
 
-/** Begins the turn of a message that a user sends now: it comes before all others. */
+/** Prefix of the turn of a message that a user sends now. It sorts before all other turns. */
 const urgent = '!';
 
 /**
- * Says when stored messages leave. Each waits for its time, for its node, for the end of an outage, and for its turn in the queue. During an
- * outage, one message tries from time to time. A message whose time is over ends.
+ * Decides when stored messages leave. Each message waits for its scheduled time, its node, the end of an outage, and
+ * its turn in the queue. During an outage, only one message tries from time to time. The dispatcher ends messages that
+ * expire.
  */
 export class Dispatcher implements TurnSource {
-  /** Messages that are being taken in: those that will be scheduled, and the others. */
+  /** Number of messages that the outbox is accepting now: messages that will be scheduled, and others. */
   readonly arriving = { scheduled: 0, others: 0 };
   readonly #options: DispatcherOptions;
-  /** Messages that wait only for the service and their turn, by their turns. */
+  /** Messages that wait only for the service and their turn, keyed by turn. */
   readonly #ready = new OrderedMap<OutgoingMessage>();
-  /** Times at which scheduled messages can leave, by node and id. */
+  /** Times at which scheduled messages can leave, by node, then by message id. */
   readonly #scheduled = new Map<string, DueTimes>();
-  /** Times at which paused messages can leave, by id. */
+  /** Times at which paused messages can leave, by message id. */
   readonly #paused: DueTimes;
-  /** Times at which messages expire, by id. */
+  /** Times at which messages expire, by message id. */
   readonly #ends: DueTimes;
   readonly #tries = new UnderWay();
-  /** Runs until the next turn of the event loop. No message leaves before, because another one that comes in this turn can precede it. */
+  /** Delays all messages until the next turn of the event loop, so that a later message of this turn can go first. */
   #gathering: Timer | undefined;
   readonly #onDue = (id: string) => {
     const message = this.#options.ledger.messages.find(id);
@@ -79,7 +80,7 @@ export class Dispatcher implements TurnSource {
     return queued + scheduled + paused + connecting + sending > 0 && !ledger.isClosed ? outage.state : undefined;
   }
 
-  /** The activity of a node, without the messages that its registration counts. */
+  /** Returns the activity of a node, except for messages that its registration counts. */
   stateOf(node: string): SendHandlerState {
     const { ledger, outage } = this.#options;
     const { followUps, messages } = ledger;
@@ -97,9 +98,10 @@ export class Dispatcher implements TurnSource {
   }
 
   /**
-   * Queues a stored message. While the outbox is closed, it does nothing: the outbox queues its messages when it opens.
+   * Queues a stored message. Does nothing while the outbox is closed, because the outbox queues its messages when it
+   * opens.
    *
-   * @param repeats how often the outcome has been unknown: then the message waits for a while first
+   * @param repeats number of earlier unknown outcomes: if there was any, the message first waits for a while
    * @param isUrgent sends the message before all others
    */
   admit(text: Text, repeats = 0, isUrgent = false): void {
@@ -134,7 +136,7 @@ export class Dispatcher implements TurnSource {
     });
   }
 
-  /** Messages can leave and expire at other times. */
+  /** Reschedules messages after a change of quiet hours, because they can leave and expire at other times. */
   quietHoursChanged(): void {
     const { clock, ledger, rules } = this.#options;
     for (const message of ledger.messages.values()) {
@@ -147,7 +149,7 @@ export class Dispatcher implements TurnSource {
     }
   }
 
-  /** A node has come or gone, so that its messages can leave, or wait for it. */
+  /** Updates the messages of a node that was deployed or removed: they can leave, or wait for the node. */
   nodeChanged(node: string): void {
     for (const message of this.#options.ledger.messages.values()) {
       if (message.text.node !== node || message.place === undefined) continue;
@@ -156,7 +158,7 @@ export class Dispatcher implements TurnSource {
     }
   }
 
-  /** Sends a message now, as the next one. Returns `false` if it is being tried, or is not queued here. */
+  /** Sends a message next. Returns `false` if the message is being tried already, or is not queued in this process. */
   sendNow(id: string): boolean {
     const message = this.#options.ledger.messages.find(id);
     if (message?.place === undefined || message.abort) return false;
@@ -164,7 +166,7 @@ export class Dispatcher implements TurnSource {
     return true;
   }
 
-  /** A message has ended or gone by another step. A request that has not left is given up. */
+  /** Forgets a message that another step ended or removed. Aborts its request if the request has not left. */
   release(id: string): void {
     const message = this.#options.ledger.messages.find(id);
     if (!message) return;
@@ -173,18 +175,21 @@ export class Dispatcher implements TurnSource {
     message.abort = undefined;
   }
 
-  /** Stops a message. Returns `false` if it cannot be stopped, because it leaves or has an outcome. */
+  /** Stops a message. Returns `false` if the message cannot be stopped because it is leaving or has an outcome. */
   remove(id: string): boolean {
     const { isClosed, messages } = this.#options.ledger;
     const message = messages.find(id);
     if (message && !messages.isWaiting(id)) return false;
-    // While the outbox is closed, no message is queued.
+    // While the outbox is closed, the queue is empty.
     if (message?.place === undefined) return isClosed && message !== undefined;
     this.release(id);
     return true;
   }
 
-  /** Makes no further requests. Resolves when those under way have ended, or after `graceMs`. The store has the messages that wait. */
+  /**
+   * Stops making requests. Resolves when running requests have ended, or after `graceMs`. The waiting messages stay in
+   * the store.
+   */
   async close(graceMs: number): Promise<void> {
     const { clock, ledger, outage, queue } = this.#options;
     queue.sources.delete(this);
@@ -209,12 +214,12 @@ export class Dispatcher implements TurnSource {
     outage.open(() => queue.nudge());
   }
 
-  /** See {@link TurnSource}. During an outage, it is the message that tries, when that is due. */
+  /** See {@link TurnSource}. During an outage, returns the one message that tries, once its try is due. */
   get first(): string | undefined {
     const { outage } = this.#options;
     if (this.#gathering || outage.probe !== undefined) return undefined;
     if (this.#ready.size === 0) {
-      // The next message finds out whether the service can be reached.
+      // The next message will show whether the service can be reached.
       if (outage.error && outage.delayMs === 0) outage.end();
       return undefined;
     }
@@ -238,7 +243,7 @@ export class Dispatcher implements TurnSource {
     registrations.tellState(node);
   }
 
-  /** Makes a request. Resolves with whether the service was asked. */
+  /** Makes a request for a message. Resolves with whether the service received a request. */
   async #takeTurn(message: OutgoingMessage): Promise<boolean> {
     const { ledger, outage, queue, registrations, settlement, onFault } = this.#options;
     const { id } = message;
@@ -256,7 +261,7 @@ export class Dispatcher implements TurnSource {
       if (attempt === stale) return false;
       const { text: tried, outcome } = attempt;
       const error = outcome instanceof SmsError ? outcome : undefined;
-      // A rule of the account or the store kept the message back: the service was not asked.
+      // A rule of the account or a store failure stopped the message, so the service received no request.
       const isKeptBack = error !== undefined && (error.code === 'SMS_STORE' || isWithheldError(error));
       // The message was released, or the account was closed.
       if (message.abort !== abort || message.place === undefined) return !isKeptBack;
@@ -280,7 +285,7 @@ export class Dispatcher implements TurnSource {
     const { text } = message;
     if (isOutage(error)) outage.failed(text, error);
     if (text.state === 'leaving') await ledger.putBack(text, { retryAfter: outage.stored });
-    // Its time can have ended while it could not be stopped.
+    // The message might have expired while it could not be stopped.
     if (!ledger.isClosed) this.#endIfOver(message);
   }
 
@@ -306,7 +311,8 @@ export class Dispatcher implements TurnSource {
     const { id, text, end } = message;
     if (!end || message.place === undefined || absences.leftMs(text.node, end) > 0) return false;
     if (!this.remove(id)) {
-      // A message whose mark is being written may wait again in a moment. A message that leaves has an outcome.
+      // A message whose leaving mark is being written might soon wait again. A message that has left will get an
+      // outcome.
       if (text.state === 'waiting') this.#ends.set(id, clock.elapsed() + postponedMs);
       return true;
     }
@@ -336,7 +342,7 @@ export class Dispatcher implements TurnSource {
     const { phase, place, abort, text } = message;
     const isFree = !ledger.isClosed && !abort && phase === 'queued';
     if (isFree && place !== undefined && registrations.handlerOf(text.node)) {
-      // A message that a user sends now stays before all others.
+      // An urgent turn stays urgent.
       const turn = isUrgent ? urgent + place : (message.turn ?? place);
       this.#unready(message);
       message.turn = turn;
@@ -363,7 +369,9 @@ export class Dispatcher implements TurnSource {
     return times;
   }
 
-  /** Reports an outage once to each node with messages that wait for its end. A failure of the store is reported elsewhere. */
+  /**
+   * Reports an outage once to each node whose messages wait for its end. Failures of the store are reported separately.
+   */
   #reportOutage(): void {
     const { ledger, outage, registrations } = this.#options;
     const { error, told } = outage;
@@ -378,7 +386,7 @@ export class Dispatcher implements TurnSource {
   }
 }
 
-/** The error of an outage is not an outcome, and says so. */
+/** Creates the error that reports an outage to a node. Unlike an outcome, it says that messages are still waiting. */
 function createOutage(error: SmsError, waiting: number): SmsError {
   const { message } = new SmsError('storedWaiting', { params: { waiting } });
   return error.with({ waiting }, `${error.message} ${message}`);

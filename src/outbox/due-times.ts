@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../clock';
 import { formatOrder, OrderedMap } from './ordered-map';
 
-/** Interval of checks, because no timer notices that the clock was set or that the machine was asleep. */
+/** Maximum timer delay. Frequent checks are needed because timers do not notice clock changes or machine sleep. */
 const longestDelayMs = 60_000;
 
 /** Maximum number of due ids that are handled in one turn of the event loop. */
@@ -18,8 +18,8 @@ export class DueTimes {
   #timer: Timer | undefined;
 
   /**
-   * @param time the clock's time that the due times use
-   * @param onDue called with an id that is due, and that has been removed
+   * @param time the kind of clock time in which due times are given
+   * @param onDue called with each id that is due, after the id was removed
    */
   constructor(clock: Clock, time: 'now' | 'elapsed', onDue: (id: string) => void) {
     this.#clock = clock;
@@ -40,7 +40,7 @@ export class DueTimes {
     return this.get(this.#first);
   }
 
-  /** Ids that are due at the same time come in the order of the ids. An infinite time is never due. */
+  /** Sets the due time of an id. Ids with the same due time become due in id order. An infinite time is never due. */
   set(id: string, at: number): void {
     if (this.get(id) === at) return;
     this.delete(id);
@@ -52,7 +52,7 @@ export class DueTimes {
 
   delete(id: string): void {
     this.#remove(id);
-    // If others are left, the timer finds that none is due yet.
+    // If ids remain, the timer runs and finds the next due time.
     if (this.size === 0) this.#timer?.cancel();
   }
 

@@ -4,12 +4,17 @@ import { keysOfOnce } from './once';
 import { SendQueue } from './queue';
 import { isSuperseded, type StoredOutcome, type Text } from './text';
 
-/** Interval after which a duplicate asks again if another instance has the first message, or if it has just ended. */
+/**
+ * Interval at which a duplicate asks the store again if another instance has the first message, or if that has just
+ * ended.
+ */
 const otherInstanceMs = 1_000;
-/** The same if this process has the first message, whose end also wakes the duplicate. */
+/**
+ * Interval if this process has the first message. It is longer, because the end of that message wakes the duplicate.
+ */
 const maxSilenceMs = 60_000;
 
-/** Takes a duplicate in, unless the first message has no outcome yet. */
+/** Accepts a duplicate, unless the first message still has no outcome. */
 type TakeIn = (firstId: string) => Promise<TakenIn>;
 
 /** A duplicate that waits. */
@@ -20,23 +25,23 @@ interface Waiting {
   takeIn: TakeIn;
 }
 
-/** Duplicates of one message. */
+/** The duplicates that wait for one message. */
 interface Line {
-  /** One duplicate at a time asks, in the order of arrival. */
+  /** Lets one duplicate at a time ask the store, in the order of arrival. */
   queue: SendQueue;
-  /** The message that they waited for, if it was replaced or withdrawn: they end as it did. */
+  /** The awaited message, if it was replaced or withdrawn: its duplicates end with the same outcome. */
   superseded: { id: string; outcome: StoredOutcome } | undefined;
-  /** Wakes the duplicate that asks. */
+  /** Wakes the duplicate whose turn it is to ask the store. */
   wake(): void;
 }
 
 /**
- * Inputs with the deduplication key of a message that has no outcome yet. They wait in memory, and are in no store: after a restart
- * they have no outcome of their own.
+ * Inputs whose deduplication key belongs to a message without an outcome. These duplicates wait in memory only, so that
+ * a restart drops them without an outcome.
  */
 export class Duplicates {
   readonly #clock: Clock;
-  /** Says whether this process has a message that has no outcome yet. */
+  /** Returns whether this process has the message and the message has no outcome yet. */
   readonly #isUnderWay: (id: string) => boolean;
   /** By deduplication key. */
   readonly #lines = new Map<string, Line>();
@@ -47,11 +52,11 @@ export class Duplicates {
   }
 
   /**
-   * Resolves when the message with the key has an outcome, or when no message has the key: then the duplicate is taken in.
+   * Waits until the message with the key has an outcome, or no message has the key. Then accepts the duplicate.
    *
-   * @param firstId the message that has the key
+   * @param firstId id of the message that has the key
    * @param takeIn asks the store again
-   * @throws the reason of `signal`, or SmsError `SMS_CLOSED`, if it aborts before; the error of `takeIn`
+   * @throws the reason of `signal`, or SmsError `SMS_CLOSED`, if the wait is aborted; the error of `takeIn`
    */
   wait(text: Text, firstId: string, signal: AbortSignal, takeIn: TakeIn): Promise<TakenIn> {
     const [key = ''] = keysOfOnce(text);
@@ -64,7 +69,7 @@ export class Duplicates {
       });
   }
 
-  /** A message has its outcome, or is discarded. */
+  /** Wakes the duplicates of a message that has an outcome or was discarded. */
   ended(text: Text): void {
     const [key = ''] = this.#lines.size > 0 ? keysOfOnce(text) : [];
     const line = this.#lines.get(key);
@@ -80,7 +85,7 @@ export class Duplicates {
   }
 
   async #ask(text: Text, { line, firstId, signal, takeIn }: Waiting): Promise<TakenIn> {
-    // Because thousands may have waited for one message.
+    // Yields to the event loop, because thousands of duplicates might wait for one message.
     await nextTurn(this.#clock);
     for (let id = firstId; ; ) {
       signal.throwIfAborted();

@@ -2,18 +2,20 @@ import type { RecordOfKind } from '../model';
 import { type Changes, digest, type Look, parseRememberedValue } from '../store/store';
 import { isReconciled, type Text } from './text';
 
-/** The part of a record that shows that the service accepted a message: its kind, and the handset if it has one. Plain data. */
+/**
+ * The part of a record that proves that the service accepted a message: the kind, and the handset if known. Plain data.
+ */
 export interface EvidenceRecord {
   kind: RecordOfKind['kind'];
   from?: string;
 }
 
-/** Time for which evidence is stored for a process that resumes the search. */
+/** Time for which evidence stays in the store, so that a later process can resume the search. */
 const storedMs = 7 * 24 * 3_600_000;
-/** More evidence of one message tells nothing new. */
+/** Maximum number of stored records per message, because more evidence proves nothing new. */
 const maxRecords = 100;
 
-/** The messageId that a record speaks of, if any. */
+/** Returns the messageId to which a record refers, if any. */
 export function messageIdOf(passing: RecordOfKind): string | undefined {
   const id = passing.kind === 'outbox' ? passing.record.messageId : passing.record.inReplyToId;
   return typeof id === 'string' ? id.trim() : undefined;
@@ -23,7 +25,7 @@ export function evidenceOf({ kind, record }: RecordOfKind): EvidenceRecord {
   return kind === 'outbox' ? { kind } : { kind, from: String(record.from) };
 }
 
-/** Stores evidence with the record itself, so that it outlives a crash during the search. */
+/** Stores evidence in the same commit as the record, so that it survives a crash during the search. */
 export function storeEvidence(passing: RecordOfKind, now: number, look: Look, changes: Changes): void {
   const key = keyOf(messageIdOf(passing) ?? '');
   const known = parseRememberedValue(look(key), isEvidence) ?? [];

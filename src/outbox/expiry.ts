@@ -8,17 +8,20 @@ import type { Text } from './text';
 export interface End {
   /** Time at which it expires. Infinite if it never does. */
   endsAt: number;
-  /** Time at which it is given up if its node is not here, and has not been here. */
+  /** Time at which the account gives it up if its node is not deployed, and was not deployed in this process before. */
   unclaimedAt: number;
 }
 
 /** Maximum time for which a message of a node that is not deployed waits. */
 const longestAbsenceMs = 7 * 24 * 3_600_000;
 
-/** Minimum wait for a node of which this process knows nothing, because the node may have been here until the process began. */
+/**
+ * Minimum wait for a node that this process has never seen, because it might have been deployed until the process
+ * began.
+ */
 const leastAbsenceMs = 3_600_000;
 
-/** When a message ends. Its time counts from the first moment at which it can leave. */
+/** Returns when a message ends. Its expiry period begins when it can first leave. */
 export function endOf(given: Text, clock: Clock, { quietHours }: Pick<RuleSettings, 'quietHours'>): End {
   const { sendNowAt = Number.POSITIVE_INFINITY, ...text } = given;
   const skew = ClockSkew.of(clock);
@@ -28,20 +31,20 @@ export function endOf(given: Text, clock: Clock, { quietHours }: Pick<RuleSettin
   const arrivedAt = skew.timeOf(text.arrivedAt);
   const dueAt = Math.min(skew.timeOf(sendNowAt), mayLeaveAt(text, arrivedAt, quietHours));
   const endAfter = (ms: number) => {
-    // The rest is never more than the whole time, because the clock can have been set.
+    // The clock might have been changed, so the remaining time is capped at the whole period.
     const wholeMs = Math.max(0, dueAt - arrivedAt) + ms;
     return elapsed + Math.min(wholeMs, Math.max(0, dueAt + ms - now));
   };
   return { endsAt: endAfter(expireMs), unclaimedAt: endAfter(longestAbsenceMs) };
 }
 
-/** When an outcome that waits for its node is given up. It never expires. */
+/** Returns when the account gives up an outcome that waits for its node. Such an outcome never expires. */
 export function endOfOutcome({ settledAt = 0 }: Text, clock: Clock): End {
   const ageMs = Math.max(0, clock.now() - ClockSkew.of(clock).timeOf(settledAt));
   return { endsAt: Number.POSITIVE_INFINITY, unclaimedAt: clock.elapsed() + longestAbsenceMs - ageMs };
 }
 
-/** The error of a message that has not left in its time. */
+/** Creates the error of a message that expired before it left. */
 export function createExpired({ options }: Text): SmsError {
   const expireMs = options.keep?.expireMs ?? 0;
   const minutes = expireMs / 60_000;
@@ -52,11 +55,13 @@ export function createExpired({ options }: Text): SmsError {
 /** The environment of the absences. */
 interface AbsencesOptions {
   clock: Clock;
-  /** A node that is here. */
+  /** Returns the handler of a deployed node, or `undefined`. */
   handlerOf(node: string): unknown;
 }
 
-/** Knows since when nodes have been absent. The age of a message says how long its node was absent before this process began. */
+/**
+ * Tracks how long nodes have been absent. For the time before this process began, the age of a message counts instead.
+ */
 export class Absences {
   readonly #options: AbsencesOptions;
   readonly #begunAt: number;
@@ -68,18 +73,18 @@ export class Absences {
     this.#begunAt = options.clock.elapsed();
   }
 
-  /** A node has come or gone. */
+  /** Notes that a node was deployed or removed. */
   nodeChanged(node: string): void {
     const { clock, handlerOf } = this.#options;
     if (handlerOf(node)) this.#goneAt.delete(node);
     else this.#goneAt.set(node, clock.elapsed());
   }
 
-  /** Time for which a message of a node still waits, in ms. 0: its time is over. Infinite: it never ends. */
+  /** Returns how long a message still waits for its node, in ms. 0: its time is over. Infinite: it never ends. */
   leftMs(node: string, { endsAt, unclaimedAt }: End): number {
     const { clock, handlerOf } = this.#options;
     const goneAt = this.#goneAt.get(node);
-    // The node can be about to be deployed.
+    // The node might be about to be deployed.
     const backAt = (goneAt ?? this.#begunAt) + longestDeploymentMs;
     const leastUntil = goneAt === undefined ? this.#begunAt + leastAbsenceMs : goneAt + longestAbsenceMs;
     const absentUntil = Math.max(unclaimedAt, leastUntil);

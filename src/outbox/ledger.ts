@@ -43,7 +43,10 @@ export interface OutboxOptions {
   counts: SendCounts;
   /** The outage that stored messages wait for. */
   outage: Outage;
-  /** Ids of nodes that know that the store fails. It outlives the outbox, because a redeploy does not repair the store. */
+  /**
+   * Ids of nodes that know about the store failure. The set outlives the outbox, because a redeploy does not repair the
+   * store.
+   */
   toldOfStore: Told;
   /** Time for which a deduplication key is remembered, in ms. */
   dedupeMs(): number;
@@ -51,55 +54,58 @@ export interface OutboxOptions {
   sentMs(): number;
   /** Settings of the rules. */
   rules: RuleSettings;
-  /** Kinds of records, beside the feed, that the account receives now, so that they can be evidence. */
+  /** Kinds of records, apart from the feed, that the account receives now and can use as evidence. */
   sources(): readonly Evidence[];
-  /** The client to use while no sending node is deployed; `undefined`: none. */
+  /** Returns the client to use while no sending node is deployed, or `undefined` if there is no such client. */
   client(): Client | undefined;
-  /** A message of a node that is no longer deployed was given up. */
+  /** Called when a message of a node that is no longer deployed was given up. */
   onAbandoned(node: string): void;
-  /** A user discarded a message of a node. */
+  /** Called when a user discarded a message of a node. */
   onDiscarded(node: string): void;
-  /** A node has open reply requests or reports, for which the account has to poll replies (`incoming`) or statuses (`status`), or has none. */
+  /**
+   * Called when a node begins or stops having open reply requests or reports. While it has some, the account must poll
+   * replies (`incoming`) or statuses (`status`).
+   */
   onOpenRequests(node: string, kind: AwaitedKind, areOpen: boolean): void;
-  /** No sending node is deployed: the open reply requests wait. */
+  /** Called when no sending node is deployed, so that the open reply requests wait. */
   onRequestsRest(): void;
-  /** A node has thrown, or background work has failed. */
+  /** Called when a node throws or background work fails. */
   onFault(error: unknown): void;
 }
 
 /** The environment of a ledger. */
 export interface LedgerOptions extends OutboxOptions {
-  /** Messages of an earlier process, or of a dead instance, were found. */
+  /** Called when the store returns messages of an earlier process, or of a dead instance. */
   onFound(texts: readonly Text[], followUps: readonly FollowUp[]): void;
-  /** A message was replaced or withdrawn. */
+  /** Called when a message was replaced or withdrawn. */
   onSuperseded(text: Text): void;
-  /** A node has more or fewer open reply requests or reports. */
+  /** Called when a node has more or fewer open reply requests or reports. */
   onCount(node: string, kind: FollowUp['kind']): void;
 }
 
-/** Reply requests that are added in one turn of the event loop, because a store can have 100,000. */
+/** Maximum number of reply requests added in one turn of the event loop, because a store can hold 100,000. */
 const mostInTurn = 1_000;
 
 /** Interval of the check whether another instance has replaced or withdrawn a message of this process. */
 const watchMs = 1_000;
 
 /**
- * The messages, reply requests and reports of this process, in memory and in the store. Each method takes a step of `transitions.ts`. It
- * resolves when the step is written, or cannot be written for now.
+ * Keeps the messages, reply requests and reports of this process, in memory and in the store. Each method takes one
+ * step of `transitions.ts`. It resolves when the step is written, or if the store cannot write the step for now.
  */
 export class Ledger {
   readonly messages: Messages;
   /** Replies and reports that have not entered the flow. */
   readonly followUps: FollowUpBook;
   readonly inTransit: MessagesInTransit;
-  /** Whether incoming records can answer remembered messages; `undefined`: that is not known yet. */
+  /** Whether incoming records can answer remembered messages; `undefined` if not known yet. */
   remembers: boolean | undefined;
   readonly journal: Journal;
-  /** While it is closed, no message is sent, resumed or reported. */
+  /** Whether the outbox is closed. If so, no message is sent, resumed or reported. */
   isClosed = false;
   /** Aborts when the outbox closes. A new one replaces it when the outbox opens. */
   closing = new AbortController();
-  /** Ids of messages that the store refused, although it may have written them. */
+  /** Ids of messages that the store refused, although it might have written them. */
   readonly #refused = new Set<string>();
   readonly duplicates: Duplicates;
   #watching: Timer | undefined;
@@ -117,14 +123,14 @@ export class Ledger {
     this.duplicates = new Duplicates(options.clock, (id) => this.messages.isUnderWay(id));
   }
 
-  /** Whether nothing is lost if the account is forgotten. A durable store is read again. */
+  /** Whether the account can be forgotten without losing anything. A durable store can be read again. */
   get isSettled(): boolean {
     return this.messages.size === 0 && this.followUps.size === 0 && this.#refused.size === 0;
   }
 
   /** See {@link Participant.found}. */
   async found(items: readonly Item[], isOpening: boolean): Promise<void> {
-    // The store has written a message although it refused it. Its node knows that nothing is sent.
+    // The store has written a message although it reported a failure. The node knows that the message was not sent.
     for (const item of items) if (this.#refused.has(item.id)) void this.discard(item as Text);
     const found = (items as readonly (Text | FollowUp)[]).filter(({ id }) => !this.#refused.has(id));
     if (isOpening) this.#refused.clear();
@@ -133,13 +139,13 @@ export class Ledger {
       .filter((item) => item.kind === 'replyRequest' || item.kind === 'report')
       .filter((item) => {
         const own = this.followUps.get(item.id);
-        // The commit that answered it may have seemed to fail.
+        // The commit that stored the result might have seemed to fail.
         return !own || (item.result !== undefined && own.result === undefined);
       });
     for (const text of texts) this.messages.put(text);
     this.#watchReplaceable();
     const { clock, onFound } = this.#options;
-    // No step is taken before all messages are known.
+    // All messages must be known before the first step.
     if (texts.length > 0) onFound(texts, []);
     for (let start = 0; start < followUps.length; start += mostInTurn) {
       if (start > 0) await nextTurn(clock);
@@ -150,14 +156,17 @@ export class Ledger {
   }
 
   /**
-   * @throws SmsError `SMS_STORE`, or why it may not wait: nothing may be sent then, and the message is not here
+   * Accepts a new message.
+   *
+   * @throws SmsError `SMS_STORE` if the store fails, or the reason why the message cannot wait. The caller must not
+   * send the message then, because the ledger does not have it
    */
   async takeIn(text: Text, arrival: Arrival = {}): Promise<TakenIn> {
-    // Nothing reaches the store before the step decides, and a store that fails decides no step.
+    // Nothing is written before the step decides, and no step decides while the store fails.
     let mayBeWritten = false;
     const decide: Step<TakenIn>['decide'] = (look, changes) => {
       mayBeWritten = true;
-      // Uses the clock as it is then, because it may have been set in the meantime.
+      // Reads the clock now, because it might have been set since the step was requested.
       return takeIn(text, this.#memory(), arrival)(look, changes);
     };
     const step: Step<TakenIn> = { whileFailing: 'refuse', decide, bytes: text.flowMessage?.length };
@@ -174,9 +183,9 @@ export class Ledger {
   }
 
   /**
-   * Withdraws the message of a node with a key of `replace`, unless it has started to leave.
+   * Withdraws the message of a node with this `replace` key, unless the message has started to leave.
    *
-   * @throws SmsError `SMS_STORE` if it cannot be written: the message continues to wait
+   * @throws SmsError `SMS_STORE` if the store cannot write this: the message continues to wait
    */
   async withdraw(node: string, replaceKey: string): Promise<void> {
     await this.journal.run(
@@ -184,7 +193,10 @@ export class Ledger {
     );
   }
 
-  /** Looks regularly for messages that another instance has replaced or withdrawn, as long as there can be any. */
+  /**
+   * Checks regularly for messages that another instance has replaced or withdrawn, as long as any message can be
+   * replaced.
+   */
   #watchReplaceable(): void {
     const { clock } = this.#options;
     const { replaceable } = this.messages;
@@ -199,7 +211,7 @@ export class Ledger {
     this.#watching = clock.after(
       watchMs,
       () => {
-        // If the store fails, the next look finds them.
+        // If the store fails, the next check finds these messages.
         void collect()
           .catch(() => {})
           .then(() => {
@@ -211,12 +223,16 @@ export class Ledger {
     );
   }
 
-  /** @throws SmsError `SMS_STORE` if it cannot be written: the message continues to wait for its time */
+  /**
+   * Lets a message leave before its scheduled time.
+   *
+   * @throws SmsError `SMS_STORE` if the store cannot write this: the message continues to wait for its time
+   */
   sendNow(text: Text): Promise<Text | Stale> {
     return this.#move(sendNow(text, this.#memory()));
   }
 
-  /** Asks the rules which recipients they withhold, and when the message can leave if not now. Counts and stores nothing. */
+  /** Asks the rules which recipients they withhold, and how long the message has to wait. Counts and stores nothing. */
   async judge(text: Text): Promise<{ text: Text; notBefore?: number | undefined }> {
     const { withheld: _, ...rest } = text;
     const { rules } = this.#options;
@@ -226,12 +242,14 @@ export class Ledger {
   }
 
   /**
-   * Marks that a message leaves, and counts its recipients. Results in `undefined` if the caller has to judge it again.
+   * Marks a message as leaving, and counts its recipients. Results in `undefined` if the caller must judge the message
+   * again.
    *
-   * @throws SmsError `SMS_STORE` if the mark of a tracked message cannot be written: it must not leave then
+   * @throws SmsError `SMS_STORE` if the store cannot write the mark of a tracked message: the caller must not send it
+   * then
    */
   async leave(text: Text): Promise<Text | Stale | undefined> {
-    // A reply can come as soon as the first byte has left.
+    // A reply can arrive as soon as the first byte is sent.
     this.inTransit.add(text);
     let left: Text | Stale | undefined;
     try {
@@ -243,12 +261,12 @@ export class Ledger {
     return left;
   }
 
-  /** Nothing of it was sent. */
+  /** Lets a message wait again after a try that sent nothing. */
   putBack(text: Text, change: Partial<Text> = {}): Promise<Text | Stale> {
     return this.#move(putBack(text, change, this.#memory()));
   }
 
-  /** It may have been sent, as its outcome says, and is to be sent again. */
+  /** Lets a message wait again after a try that might have sent it, as its outcome says. */
   sendAgain(text: Text, outcome: StoredOutcome, change: Partial<Text>): Promise<Text | Stale> {
     return this.#move(sendAgain(text, { outcome, change }, this.#memory()));
   }
@@ -262,16 +280,17 @@ export class Ledger {
   async delivered(text: Text): Promise<void> {
     if (!isTracked(text)) return;
     const uncertain = undecided(text, this.#memory());
-    // Before the commit, so that the list of entries agrees with the flow, and so that the message is not resumed in the meantime.
+    // Updates memory before the commit, so that the list of entries agrees with the flow and nothing resumes the
+    // message in the meantime.
     if (uncertain) this.messages.put(uncertain);
     else this.messages.delete(text.id);
     await this.journal.run(delivered(text, uncertain, this.followUps));
   }
 
   /**
-   * Removes a message. Says whether it stood where it can be removed.
+   * Removes a message. Resolves with whether the state of the message allowed this.
    *
-   * @throws SmsError `SMS_STORE` with `refuse`, if it cannot be written now: the message stays as it is
+   * @throws SmsError `SMS_STORE` with `refuse`, if the store cannot write this now: the message stays
    */
   discard(text: Text, whileFailing: 'refuse' | 'apply' = 'apply'): Promise<boolean> {
     const step = discard(text, this.#memory(), whileFailing);
@@ -288,36 +307,36 @@ export class Ledger {
     );
   }
 
-  /** The store has been opened. */
+  /** Checks whether the store, which has just opened, has remembered messages. */
   async findRemembered(): Promise<void> {
     this.remembers ||= undefined;
     const isFound = await this.journal.run(createReading('postpone', hasSentIndex));
     this.remembers ||= isFound;
   }
 
-  /** Evidence that an earlier process received before it ended. */
+  /** Reads the evidence that an earlier process received before it ended. */
   evidenceOf(text: Text): Promise<EvidenceRecord[]> {
     return this.journal.run(createReading('postpone', (look) => readEvidence(text, look)));
   }
 
-  /** The flow message of a message, a reply request or a report, if it is known. */
+  /** Returns the flow message that belongs to a message, a reply request or a report, if it is known. */
   async flowMessageOf(item: Text | FollowUp): Promise<string | undefined> {
     if (item.kind === 'text' && !item.isFlowMessageApart) return item.flowMessage;
     const key = flowMessageKey(item.kind === 'text' ? item.id : item.text);
     return this.journal.run(createReading('postpone', (look) => look(key)?.value));
   }
 
-  /** @param remembered a message that can be remembered by this step */
+  /** @param remembered a message that this step might remember */
   #memory(remembered?: Text): StepContext {
     const { clock, dedupeMs, sentMs, rules } = this.#options;
     const now = clock.now();
     const moment = { now, lead: Math.round(now - clock.elapsed()), origin: this.#origin };
-    // Before a reply can come, which can be in the same commit.
+    // Set before the commit, because the same commit can contain the first reply.
     if (remembered && isFollowed(remembered)) this.remembers = true;
     return { now, moment, rules, dedupeMs, sentMs: sentMs(), books: this };
   }
 
-  /** Takes a step. The next step of the same commit sees where it has left the message. */
+  /** Takes a step, and updates memory. The next step of the same commit sees the new state of the message. */
   #move<Other extends Stale | undefined>(step: Step<Moved | Other>): Promise<Text | Other> {
     return this.journal.run(
       withEffect(step, (moved) => (moved === undefined || moved === stale ? moved : this.#apply(moved as Moved))),
@@ -329,7 +348,7 @@ export class Ledger {
     if (isTracked(text)) this.messages.put(text);
     this.#watchReplaceable();
     for (const followUp of asked) {
-      // Another step of the same commit can have answered it.
+      // Another step of the same commit might have answered the request.
       const { result } = this.followUps.get(followUp.id) ?? {};
       this.followUps.put(result ? ({ ...followUp, result } as FollowUp) : followUp);
     }
@@ -339,7 +358,7 @@ export class Ledger {
   }
 }
 
-/** A step whose result is changed as soon as it is written. */
+/** Adds an effect to a step: `change` runs as soon as the step is written. */
 function withEffect<Result, Changed>(step: Step<Result>, change: (result: Result) => Changed): Step<Changed> {
   return {
     ...step,
@@ -350,14 +369,17 @@ function withEffect<Result, Changed>(step: Step<Result>, change: (result: Result
   };
 }
 
-/** The properties that an item of each kind needs to be usable, with examples of their types. */
+/** Properties that an item of each kind must have, with sample values of the right types. */
 const examples: Readonly<Record<FollowUp['kind'] | 'text', object>> = {
   text: { state: '', node: '', message: { to: [], body: '' }, options: {}, arrivedAt: 0 },
   replyRequest: { node: '', text: '', recipient: '', reference: '', waitMs: 0 },
   report: { node: '', text: '', recipients: [], reference: '', waitMs: 0, askedAt: 0 },
 };
 
-/** Whether an item in the store is usable; a damaged one is not. Items of other versions are left alone. */
+/**
+ * Whether an item in the store is usable. Damaged items are not. Accepts items of unknown kinds, which other versions
+ * might have written.
+ */
 export function isLedgerItem(item: Item): boolean {
   return isLike(item, examples[(item as Text | FollowUp).kind] ?? {});
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Changes, createChanges, type Look, type Remembered } from '../store/store';
 
-/** The limits of an account node. An absent limit is none. */
+/** The limits of an account node. Absent: no limit. */
 export interface LimitSettings {
   /** Maximum number of messages to one number in {@link perHandsetMs}. */
   perHandset?: number | undefined;
@@ -23,12 +23,12 @@ export interface Limited {
 
 /** A message that is counted. */
 export interface Counting {
-  /** In the order in which they are served until a limit is reached. An address-book item is one number. */
+  /** Recipients in the order in which they use up a limit. An address-book item counts as one number. */
   recipients: readonly string[];
   /** All of these limits apply. */
   rules: { limits: readonly LimitSettings[] };
   moment: Moment;
-  /** An unlimited message counts, but no limit withholds its recipients. */
+  /** With `unlimited`, the message counts, but no limit withholds its recipients. */
   text: { options: { unlimited: boolean } };
 }
 
@@ -37,15 +37,15 @@ const dayMs = 24 * 3_600_000;
 export const limitPrefix = 'limit:';
 const dayKey = `${limitPrefix}day`;
 
-/** A count is stored longer than its window, so that it is not swept if the clock is set forward. */
+/** Extra storage time of a count beyond its window, so that the sweep does not drop it if the clock is set forward. */
 const spareMs = 24 * 3_600_000;
 
 /**
- * Counts a message for each recipient that is within the limits, and returns the others. A recipient over several limits is reported with the
- * one that ends last.
+ * Counts a message for each recipient within the limits, and returns the other recipients. A recipient over several
+ * limits is returned with the limit that ends last.
  *
- * Call it in the step that marks that the message leaves. Give recipients that are not sent to after all back with
- * {@link giveBack}.
+ * Call this function in the step that marks the message as leaving. If some counted recipients are not sent to, call
+ * {@link giveBack} for them.
  */
 export function takeWithinLimits(counting: Counting, look: Look, changes: Changes): Limited[] {
   const windows = openWindows(counting, look);
@@ -62,10 +62,10 @@ export function takeWithinLimits(counting: Counting, look: Look, changes: Change
   return limited;
 }
 
-/** Says which recipients the limits would withhold now. Counts none. */
+/** Returns the recipients that the limits would withhold now. Counts nothing. */
 export function judgeLimits(counting: Counting, look: Look, changes: Changes): Limited[] {
   const limited = takeWithinLimits(counting, look, createChanges());
-  // A count from before the clock was set back lies in the future, and must not count forever.
+  // A count that is in the future, because the clock was set back, must not count forever.
   const windows = openWindows(counting, look);
   for (const { msisdn } of limited) windows.of(msisdn);
   windows.write(changes);
@@ -73,10 +73,10 @@ export function judgeLimits(counting: Counting, look: Look, changes: Changes): L
 }
 
 /**
- * Takes back the counts of recipients that were not sent to after all. Recipients that were accepted, or whose outcome is unknown, stay
- * counted.
+ * Removes the counts of recipients that were not sent to. Accepted recipients, and recipients with an unknown outcome,
+ * stay counted.
  *
- * @param takenAt the moment at which they were counted
+ * @param takenAt the moment at which the recipients were counted
  */
 export function giveBack(counting: Counting, takenAt: Moment, look: Look, changes: Changes): void {
   const windows = openWindows(counting, look);
@@ -86,7 +86,7 @@ export function giveBack(counting: Counting, takenAt: Moment, look: Look, change
   windows.write(changes);
 }
 
-/** Joins the counts of two places. A moment that both have counted is the same message. */
+/** Merges the counts of two logins or stores. Counts of the same moment are the same message. */
 export function mergeLimits(own: Remembered, former: Remembered): Remembered {
   return { ...own, forMs: Math.max(own.forMs, former.forMs), value: mergeWindows(own.value, former.value) };
 }
@@ -95,13 +95,13 @@ export function mergeLimits(own: Remembered, former: Remembered): Remembered {
 type LimitOn = Pick<Limited, 'limit' | 'most' | 'lengthMs'>;
 
 /**
- * The limits that apply to a recipient, by the keys under which they count. The key of a number does not contain the minutes of its limits, so
- * that the counts stay if the minutes change.
+ * Returns the limits that apply to a recipient, by the keys of their counts. The key of a number does not include the
+ * period of the limit, so that the counts survive a change of the period.
  */
 function limitsOn(msisdn: string, limits: readonly LimitSettings[]): Map<string, LimitOn[]> {
   const found = new Map<string, LimitOn[]>();
   const add = (key: string, limit: LimitOn) => void found.set(key, [...(found.get(key) ?? []), limit]);
-  // Keys contain numbers only as digests.
+  // Keys contain digests instead of numbers.
   const number = createHash('sha256').update(msisdn).digest('base64url');
   for (const { perHandset, perHandsetMs, perDay } of limits) {
     if (perHandset !== undefined) {
@@ -112,7 +112,7 @@ function limitsOn(msisdn: string, limits: readonly LimitSettings[]): Map<string,
   return found;
 }
 
-/** The windows that a step reads and writes, each once. */
+/** Returns the windows that a step reads and writes, each loaded only once. */
 function openWindows({ rules, moment }: Counting, look: Look) {
   const windows = new Map<string, SlidingWindow>();
   const windowOf = ([key, limits]: [string, LimitOn[]]) => {
@@ -128,48 +128,54 @@ function openWindows({ rules, moment }: Counting, look: Look) {
   };
 }
 
-/** A moment by both clocks of a machine: the wall clock, and the even clock, so that counts do not change if the wall clock is set. */
+/**
+ * A moment by two clocks: the wall clock, and a steady clock that never jumps. Counts therefore stay right if the
+ * wall clock is set.
+ */
 export interface Moment {
   /** Milliseconds since 1970. */
   now: number;
-  /** Lead of `now` over the even clock, in ms. It changes only if the wall clock is set. */
+  /** How far `now` is ahead of the steady clock, in ms. It changes only if the wall clock is set. */
   lead: number;
-  /** Name of the even clock. Each process has another. */
+  /** Name of the steady clock. Each process has its own. */
   origin: string;
 }
 
-/** Number of messages at a time, or since the entry before. */
+/** Number of messages at one moment, or at several merged moments. */
 type Counted = [at: number, count: number];
 
-/** Maximum number of moments in a window. Of more, the moments of one step are put together. */
+/** Maximum number of moments in a window. Beyond it, the window merges the moments of each 1/360 of its length. */
 const mostEntries = 400;
 const stepsOfWindow = 360;
 
-/** Differences between the two clocks below this are not a setting of the clock. */
+/** Smaller differences between the two clocks do not mean that the clock was set. */
 const leastSetMs = 1_000;
 
-/** The clocks of several machines differ by less. A count further ahead is from before the clock was set back. */
+/**
+ * Clocks of different machines differ by less than this. A count further ahead dates from before the clock was set
+ * back.
+ */
 const toleratedAheadMs = 60_000;
 
 /**
- * The messages that count for some limits at a moment: those of the longest window.
+ * The messages that count for one or more limits, over the longest window of these limits.
  *
- * It is exact for up to {@link mostEntries} moments. Of more, each counts for up to 1/360 of the window longer. If the clock is set while the
- * process runs, the counts do not change. For counts of another process, the wall clock decides, but a count ahead of it
- * lasts for one window from the moment at which this process first reads it.
+ * The window is exact for up to {@link mostEntries} moments. Beyond that, each message counts for up to 1/360 of the
+ * window longer. If the clock is set while the process runs, the counts stay right. Counts of another process use the
+ * wall clock. If they are ahead of it, they last for one window from the time at which this process first reads them.
  */
 class SlidingWindow {
   readonly #limits: readonly LimitOn[];
   readonly #lengthMs: number;
   /**
-   * Whether it has to be written: even if the clock was set back, because a count ahead would otherwise last until the clock
-   * has caught up.
+   * Whether the window must be written. This includes a clock that was set back, because a future count would otherwise
+   * last until the clock catches up.
    */
   isChanged = false;
   readonly #moment: Moment;
   readonly #texts: Counted[] = [];
 
-  /** @param value result of {@link format}; `undefined` or another value for no counts */
+  /** @param value result of {@link format}; if `undefined` or unreadable, the window starts empty */
   constructor(limits: readonly LimitOn[], value: string | undefined, moment: Moment) {
     const lengthMs = Math.max(...limits.map((limit) => limit.lengthMs));
     this.#limits = limits;
@@ -190,7 +196,7 @@ class SlidingWindow {
     this.#texts.sort(([a], [b]) => a - b);
   }
 
-  /** The limits that one more message would exceed, each with the time from which it would not, in ms since 1970. */
+  /** Returns the limits that one more message would exceed, each with the time at which it ends, in ms since 1970. */
   reached(): Omit<Limited, 'msisdn'>[] {
     return this.#limits.flatMap((limit) => {
       const { most, lengthMs } = limit;
@@ -210,7 +216,8 @@ class SlidingWindow {
     const { now } = this.#moment;
     this.isChanged = true;
     const last = this.#texts.at(-1);
-    // A count ahead, by the clock of another machine, lasts longer.
+    // The last count might be in the future, by the clock of another machine. Counting there makes this message count
+    // longer.
     if (last && last[0] >= now) last[1]++;
     else this.#texts.push([now, 1]);
     if (this.#texts.length <= mostEntries) return;
@@ -222,11 +229,11 @@ class SlidingWindow {
     this.#texts.splice(0, this.#texts.length, ...steps.values());
   }
 
-  /** Removes one of the messages that left at `at`, if any still counts. */
+  /** Removes one of the messages that left at `at`, if any of them still counts. */
   remove(at: Moment): void {
     const when = at.now + (at.origin === this.#moment.origin ? setBy(this.#moment.lead - at.lead) : 0);
     if (this.#moment.now - when >= this.#lengthMs) return;
-    // Moments that were put together are under the last of them.
+    // Merged moments are stored under the latest of them.
     const index = this.#texts.findIndex(([latest]) => latest >= when);
     const counted = this.#texts[index];
     if (!counted || counted[0] - when >= this.#lengthMs / stepsOfWindow) return;
@@ -245,9 +252,9 @@ class SlidingWindow {
 }
 
 /**
- * Joins the values of two windows. A moment that both have counted is the same message.
+ * Merges the values of two windows. Counts of the same moment are the same message.
  *
- * @param value the window whose clock continues to apply
+ * @param value the window whose clock the result keeps
  */
 function mergeWindows(value: string, other: string): string {
   const { origin, lead, texts } = parse(value);
@@ -256,7 +263,7 @@ function mergeWindows(value: string, other: string): string {
   return JSON.stringify({ origin, lead, texts: [...counts] });
 }
 
-/** Several entries can be of one moment if the clock was set back. */
+/** Sums the counts of each moment. If the clock was set back, several entries can have the same moment. */
 function countByMoment(texts: readonly Counted[]): Map<number, number> {
   const counts = new Map<number, number>();
   for (const [at, count] of texts) counts.set(at, count + (counts.get(at) ?? 0));

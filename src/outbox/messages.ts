@@ -7,11 +7,11 @@ import { formatOrder, OrderedMap } from './ordered-map';
 import { isKept, isTracked, type Text, type TextState } from './text';
 
 /**
- * The phases of an outgoing message in this process, each with the states in which the store can have the message. `docs/architecture.md` shows
- * the same table.
+ * The phases of an outgoing message in this process. Each phase lists the states that the message can have in the
+ * store. `docs/architecture.md` shows the same table.
  */
 export const phases = {
-  /** The store is asked to take the message in, or the message waits for the one with its deduplication key. */
+  /** Waits until the store has accepted it, or until the message with the same deduplication key has an outcome. */
   takingIn: [],
   /** Waits for its turn, for its node, or for the end of an outage. */
   queued: ['waiting'],
@@ -19,13 +19,13 @@ export const phases = {
   scheduled: ['waiting'],
   /** Waits for a while after an unknown outcome, before it is sent again. */
   paused: ['waiting'],
-  /** A request is made; nothing has left. */
+  /** A request is being made, but nothing has been sent yet. */
   connecting: ['waiting'],
-  /** The mark that it leaves is being written, or it has left. */
+  /** The mark that it leaves is being written, or the message has left. */
   sending: ['leaving'],
   /** The account searches for evidence, because the outcome is unknown. */
   searching: ['leaving'],
-  /** Its outcome, or that it is sent again, is being written. */
+  /** Its outcome is being written, or the decision to send it again. */
   settling: ['waiting', 'leaving', 'uncertain'],
   /** The outcome enters the flow, or waits for the node. */
   reporting: ['settled'],
@@ -40,21 +40,21 @@ export type PhaseCounts = Record<Phase, number>;
 
 const noMessages = Object.fromEntries(Object.keys(phases).map((phase) => [phase, 0])) as PhaseCounts;
 
-/** An outgoing message in this process, with all that is known of it here. */
+/** An outgoing message, with everything that this process knows about it. */
 export interface OutgoingMessage {
   readonly id: string;
-  /** The message as it is in the store, or as it would be. */
+  /** The message as the store has it, or would have it. */
   text: Text;
   phase: Phase;
-  /** A caller brings the message on, even if the store is opened again in the meantime. */
+  /** A caller is processing the message, and continues even if the store is opened again in the meantime. */
   isOwned: boolean;
-  /** Its place in the order of the queue. See `placeOf`. */
+  /** Its place in the queue order. See `placeOf`. */
   place?: string | undefined;
-  /** The key under which it waits for its turn, while it does. */
+  /** The key under which it waits for its turn. Absent if it does not wait. */
   turn?: string | undefined;
-  /** When its time is over. */
+  /** When the message expires or is given up. */
   end?: End;
-  /** Ends a request that has not left. */
+  /** Aborts a request that has not left. */
   abort?: AbortController | undefined;
 }
 
@@ -66,20 +66,20 @@ const waitingPhases: readonly Phase[] = ['queued', 'scheduled', 'paused', 'conne
 /** A user can decide about stored messages that wait, and about messages with an unknown outcome. */
 export type TextEntryState = 'kept' | 'uncertain';
 
-/** How a message is listed, and since when: when it came, or when its outcome became unknown; in ms. */
+/** The list on which a user sees a message, and its time in ms: when it arrived, or when its outcome became unknown. */
 export interface TextEntryPlace {
   state: TextEntryState;
   at: number;
 }
 
-/** The outgoing messages of this process: the one place that says where a message is now. */
+/** The outgoing messages of this process. Only this class knows the phase of each message. */
 export class Messages {
-  /** Ids of messages that wait and have a key of `replace`. */
+  /** Ids of messages that wait and have a `replace` key. */
   readonly replaceable = new Set<string>();
   readonly #messages = new Map<string, OutgoingMessage>();
-  /** Numbers of stored messages, and of all messages that are searched for. They are kept as messages change. */
+  /** Number of stored or searched messages in each phase, updated whenever a message changes. */
   readonly counts: PhaseCounts = { ...noMessages };
-  /** The same by node. */
+  /** The same counts, by node. */
   readonly #countsOf = new Map<string, PhaseCounts>();
   /** Ids of messages that a user can decide about, in the order of {@link orderOf}. */
   readonly #listed: Readonly<Record<TextEntryState, OrderedMap<string>>> = {
@@ -89,7 +89,7 @@ export class Messages {
   readonly #clock: Clock;
   readonly #decisions: DueTimes;
 
-  /** @param onUndecided is called when no user has decided about a message in time */
+  /** @param onUndecided called when no user has decided about a message in time */
   constructor(clock: Clock, onUndecided: (text: Text) => void) {
     this.#clock = clock;
     this.#decisions = new DueTimes(clock, 'elapsed', (id) => {
@@ -102,7 +102,7 @@ export class Messages {
     return this.#messages.size;
   }
 
-  /** The message as the last commit left it. */
+  /** Returns the message as of the last commit. */
   get(id: string): Text | undefined {
     return this.#messages.get(id)?.text;
   }
@@ -119,12 +119,12 @@ export class Messages {
     return this.#messages.values();
   }
 
-  /** The {@link counts} of one node. */
+  /** Returns the {@link counts} of one node. */
   countsOf(node: string): Readonly<PhaseCounts> {
     return this.#countsOf.get(node) ?? noMessages;
   }
 
-  /** Adds a message that a caller brings on. */
+  /** Adds a message that the caller will process. */
   begin(text: Text, phase: Phase): OutgoingMessage {
     const message = this.put(text);
     message.isOwned = true;
@@ -132,7 +132,7 @@ export class Messages {
     return message;
   }
 
-  /** Adds a message, or replaces an earlier state of it. A phase that does not fit its state changes. */
+  /** Adds or updates a message. If its phase does not fit the new state, the phase changes. */
   put(text: Text): OutgoingMessage {
     const former = this.#messages.get(text.id);
     if (former) this.#uncount(former);
@@ -143,7 +143,7 @@ export class Messages {
     return message;
   }
 
-  /** A message enters another phase. */
+  /** Moves a message to another phase. */
   move(message: OutgoingMessage, phase: Phase): void {
     if (message.phase === phase) return;
     const isHere = this.#messages.get(message.id) === message;
@@ -152,7 +152,10 @@ export class Messages {
     if (isHere) this.#count(message);
   }
 
-  /** A message is in a phase until `write` has settled, and then in the former one, unless that does not fit its state any longer. */
+  /**
+   * Puts a message into a phase while `write` runs. Afterwards restores the earlier phase, unless it no longer fits the
+   * state.
+   */
   async during<T>(id: string, phase: Phase, write: () => Promise<T>): Promise<T> {
     const message = this.#messages.get(id);
     if (!message) return write();
@@ -175,7 +178,7 @@ export class Messages {
     this.#messages.delete(id);
   }
 
-  /** Whether a message waits, so that it can still be stopped. */
+  /** Whether a message waits, and can therefore still be stopped. */
   isWaiting(id: string): boolean {
     const message = this.#messages.get(id);
     return message !== undefined && waitingPhases.includes(message.phase);
@@ -187,7 +190,7 @@ export class Messages {
     return state === 'waiting' || state === 'leaving';
   }
 
-  /** Whether the outcome of a message is known, and has not entered the flow yet. */
+  /** Whether a message has an outcome that has not entered the flow yet. */
   isOutcomeComing(id: string): boolean {
     const message = this.#messages.get(id);
     return (
@@ -196,7 +199,7 @@ export class Messages {
     );
   }
 
-  /** How a message is listed for a user, if so. */
+  /** Returns the list entry of a message, or `undefined` if users do not see it. */
   entry(id: string): TextEntryPlace | undefined {
     const message = this.#messages.get(id);
     return message && placeOfEntry(message);
@@ -214,9 +217,10 @@ export class Messages {
   }
 
   /**
-   * A page of the messages that a user can decide about, the oldest first. `next` is the value of `after` for the next page, if there is one.
+   * Returns a page of the messages that a user can decide about, oldest first. `next` is the `after` of the next page,
+   * if there is another page.
    *
-   * @param after `next` of the page before, whether that message is still here or not; absent: from the first
+   * @param after `next` of the previous page, even if that message is gone; absent: the first page
    */
   page(state: TextEntryState, limit: number, after = '') {
     const listed = [...this.#listed[state].keys()].filter((order) => order > after).sort();
@@ -269,7 +273,7 @@ function fits(phase: Phase, { state }: Text): boolean {
   return states.includes(state);
 }
 
-/** The phase of a message that is found, or that a step has moved to another state. */
+/** Returns the first phase of a message that was found in the store, or that a step moved to another state. */
 function firstPhaseOf({ state }: Text): Phase {
   if (state === 'waiting') return 'queued';
   if (state === 'leaving') return 'sending';
@@ -283,7 +287,7 @@ function placeOfEntry({ text, phase }: OutgoingMessage): TextEntryPlace | undefi
   return state === 'uncertain' ? { state, at: settledAt ?? arrivedAt } : undefined;
 }
 
-/** Sorts entries by their times, and those of one time by their ids. */
+/** Returns a sort key: by time, then by id. */
 function orderOf({ at }: TextEntryPlace, id: string): string {
   return formatOrder(at) + id;
 }

@@ -10,12 +10,12 @@ import {
   type Text,
 } from './text';
 
-/** The verdict of a deduplication key on a message. */
+/** The result of checking a deduplication key. */
 export type OnceVerdict =
   | { type: 'new' }
   /** A message with another body or other recipients has the key. */
   | { type: 'taken' }
-  /** The message `id` has the key, and no outcome yet. */
+  /** The message `id` has the key, but no outcome yet. */
   | { type: 'underway'; id: string }
   /** The first message was accepted for a recipient, or its outcome is unknown. */
   | { type: 'ended'; outcome: StoredOutcome };
@@ -26,29 +26,34 @@ interface Guard {
   outcome?: StoredOutcome;
 }
 
-/** The time, and for how long the key of a message with an outcome is remembered, in ms. */
+/** The current time, and the time for which a key is remembered after the outcome, in ms. */
 export interface KeyMemory {
   now: number;
   dedupeMs(): number;
 }
 
-/** Maximum time from the last wait of a message to its outcome. If the outcome is lost, the key is free after it. */
+/**
+ * Maximum time from the last wait of a message to its outcome. If the outcome is lost, the key becomes free after this
+ * time.
+ */
 const longestEndMs = 30 * 24 * 3_600_000;
 
-/** Duplicates at other instances learn within this time that the first message was replaced or withdrawn. */
+/** Time within which duplicates at other instances notice that the first message was replaced or withdrawn. */
 const supersededMs = 60_000;
 
-/** Prefix of the keys of all guards. */
+/** Prefix of all stored deduplication keys. */
 const oncePrefix = 'once:';
 
-/** The key in the store under which a message is guarded, if it is. Each node has keys of its own. */
+/**
+ * Returns the store key of the deduplication key, or no key if the message has none. Different nodes never share a key.
+ */
 export function keysOfOnce({ node, options }: Pick<Text, 'node' | 'options'>): string[] {
   return options.once === undefined ? [] : [`${oncePrefix}${digest(node, options.once)}`];
 }
 
 /**
- * Judges whether a message can be sent under its deduplication key. A message with an unknown outcome can be sent again if the node allows
- * that.
+ * Checks whether a message can be sent under its deduplication key. If the node allows it, a message with an unknown
+ * outcome can be sent again.
  */
 export function judgeOnce(
   text: Text,
@@ -58,13 +63,13 @@ export function judgeOnce(
   if (!guard || guard.id === text.id) return { type: 'new' };
   if (guard.fingerprint !== fingerprintOf(text)) return { type: 'taken' };
   if (!guard.outcome) return { type: 'underway', id: guard.id };
-  // Duplicates of a message that was replaced or withdrawn end as it does, and a later input is sent.
+  // Duplicates that waited for a replaced or withdrawn message get its outcome. A later input is sent.
   if (isSuperseded(guard.outcome) && guard.id !== firstId) return { type: 'new' };
   if ('error' in guard.outcome && !isSuperseded(guard.outcome) && text.options.retryUncertain) return { type: 'new' };
   return { type: 'ended', outcome: guard.outcome };
 }
 
-/** Guards the deduplication key until the message has an outcome. */
+/** Reserves the deduplication key until the message has an outcome. */
 export function guard(text: Text, changes: Changes, { now: at, dedupeMs }: KeyMemory): void {
   if (text.options.once === undefined) return;
   const waitMs = isKept(text) ? (text.options.keep?.expireMs ?? foreverMs) : 0;
@@ -73,14 +78,14 @@ export function guard(text: Text, changes: Changes, { now: at, dedupeMs }: KeyMe
   write(text, { fingerprint: fingerprintOf(text), id: text.id }, changes, { at, forMs });
 }
 
-/** Guards the key of a message that is sent again, unless it guards another message by now. */
+/** Reserves the key again for a message that is sent again, unless another message has the key by now. */
 export function guardAgain(text: Text, look: Look, changes: Changes, memory: KeyMemory): void {
   if (read(text, look, memory.now)?.id === text.id) guard(text, changes, memory);
 }
 
 /**
- * Notes the outcome of a guarded message. If no recipient was accepted, the message counts as not sent: its key is free, unless another message
- * has it by now.
+ * Stores the outcome under the deduplication key. If the service accepted no recipient, the key becomes free, unless
+ * another message has it by now.
  */
 export function noteOutcome(
   text: Text,
@@ -118,7 +123,7 @@ function isGuard(value: unknown): value is Guard {
   return typeof fingerprint === 'string' && typeof id === 'string' && isOutcome;
 }
 
-/** Equal for the same body and the same recipients, in any order. */
+/** Returns a digest that is equal for the same body and recipients, in any order. */
 function fingerprintOf({ message, originalBody = message.body }: Text): string {
   return digest(originalBody, [...message.to].sort());
 }

@@ -1,17 +1,20 @@
-/** The heap is not cleaned up for fewer removed keys. */
+/** Minimum number of removed keys before the heap is cleaned up. */
 const fewestGone = 100;
 
-/** Values by key, with fast access to the least key. */
+/** Values by key, with fast access to the smallest key. */
 export class OrderedMap<Value> {
   readonly #values = new Map<string, Value>();
-  /** A heap of the keys, and of some removed keys: each key is at least the key at half its index. */
+  /**
+   * A binary heap of the keys, which might still contain removed keys. No key is smaller than its parent at half its
+   * index.
+   */
   #heap: string[] = [];
 
   get size(): number {
     return this.#values.size;
   }
 
-  /** The least key. */
+  /** The smallest key. */
   get first(): string | undefined {
     while (this.#heap.length > 0 && !this.has(this.#at(0))) {
       const last = this.#heap.pop() ?? '';
@@ -28,7 +31,7 @@ export class OrderedMap<Value> {
     return this.#values.has(key);
   }
 
-  /** All keys, in the order in which they were added. */
+  /** All keys, in insertion order. */
   keys(): IterableIterator<string> {
     return this.#values.keys();
   }
@@ -63,7 +66,7 @@ export class OrderedMap<Value> {
     for (let place = (this.#heap.length >> 1) - 1; place >= 0; place--) this.#sink(this.#at(place), place);
   }
 
-  /** Puts a key at an index, or below it. */
+  /** Inserts a key at an index, or moves it further down to restore the heap order. */
   #sink(key: string, at: number): void {
     let place = at;
     for (;;) {
@@ -77,7 +80,7 @@ export class OrderedMap<Value> {
   }
 }
 
-/** Formats a number of 0 or more, without its fraction, so that text order is number order. */
+/** Formats a non-negative number, rounded down, so that its text sorts like the number. */
 export function formatOrder(number: number): string {
   return Math.max(0, Math.floor(number)).toString(36).padStart(9, '0');
 }

@@ -13,29 +13,30 @@ export interface SendFailure {
   nextTryAt?: number;
 }
 
-/** A message from before the end of an outage that fails within this time has found the same outage. */
+/** If a message from before the end of an outage fails within this time, the same outage continues. */
 const relapseMs = 60_000;
 
 /**
- * An outage: it begins when a stored message cannot reach the service, and ends when one gets through or none is left. Also knows until when
- * the service wants no requests (`Retry-After`), and which nodes know of the outage. It outlives the account, because a redeploy changes nothing.
+ * Tracks an outage, which begins when a stored message cannot reach the service. The outage ends when a message gets
+ * through, or when none is left. Also keeps the time until which the service wants no requests (`Retry-After`), and the
+ * nodes that know about the outage. It outlives the account object, because a redeploy does not end an outage.
  */
 export class Outage {
-  /** Nodes that know of the outage. */
+  /** Ids of nodes that know about the outage. */
   readonly told = new Told();
-  /** Id of the message that tries. */
+  /** Id of the message that is trying. */
   probe: string | undefined;
-  /** The error, during an outage. */
+  /** The error that caused the outage. `undefined`: there is no outage. */
   error: SmsError | undefined;
   readonly #clock: Clock;
   #onDue = () => {};
-  /** By {@link Clock.elapsed}, as the times below. */
+  /** Time at which the outage began, by {@link Clock.elapsed} like all times below. */
   #begunAt = 0;
   #failures = 0;
-  /** Times from which one message can try: by the own delay, and by the wish of the service. */
+  /** Earliest times of the next try: by the growing delay, and by the `Retry-After` of the service. */
   #dueAt = 0;
   #wishedAt = 0;
-  /** Time at which the last outage ended, or at which the account closed. */
+  /** Time at which the last outage ended, or the account closed. */
   #endedAt = Number.NEGATIVE_INFINITY;
   #timer: Timer | undefined;
 
@@ -50,12 +51,15 @@ export class Outage {
     return this.probe === undefined ? { ...failure, nextTryAt: now + this.delayMs } : failure;
   }
 
-  /** Time for which no message tries, in ms. */
+  /** Time until a message can try, in ms. */
   get delayMs(): number {
     return Math.max(0, this.#dueAt - this.#clock.elapsed(), this.#wishedMs);
   }
 
-  /** The wish of the service for a later process. After refused credentials there is none, because a later process can have others. */
+  /**
+   * The `Retry-After` wait to store for a later process. Not stored after refused credentials, because a later process
+   * can have new ones.
+   */
   get stored(): StoredRetryAfter | undefined {
     const { error } = this;
     if (!error || this.#wishedMs === 0 || isSmsError(error, 'SMS_UNAUTHORIZED')) return undefined;
@@ -67,10 +71,10 @@ export class Outage {
   }
 
   /**
-   * Messages are sent again. The first one tries, but not before the service wants requests, unless it refused credentials, which can have
-   * changed.
+   * Allows messages to be sent again. The first message tries when the `Retry-After` wait is over. If the service had
+   * refused the credentials, the message tries immediately, because they might have changed.
    *
-   * @param onDue called when one message can try again
+   * @param onDue called when a message can try
    */
   open(onDue: () => void): void {
     this.#onDue = onDue;
@@ -78,12 +82,18 @@ export class Outage {
     if (this.#wishedMs === 0) this.end();
   }
 
-  /** The account closes. After refused credentials, it can come back with others. */
+  /**
+   * Notes that the account closes. After refused credentials the outage does not continue, because the account can
+   * return with new ones.
+   */
   close(): void {
     if (this.error && !isSmsError(this.error, 'SMS_UNAUTHORIZED')) this.#endedAt = this.#clock.elapsed();
   }
 
-  /** Continues the wish that an earlier process has stored. It never lasts longer than the service asked for, even if the clock was set. */
+  /**
+   * Continues the `Retry-After` wait that an earlier process stored. Even if the clock was set, the wait never exceeds
+   * what the service asked for.
+   */
   recall({ at, forMs, error }: StoredRetryAfter): void {
     const outcome = parseOutcome(error);
     if (!(outcome instanceof SmsError)) return;
@@ -94,8 +104,8 @@ export class Outage {
   }
 
   /**
-   * A message has found the outage. The next one tries after a growing delay, and not before the service wants requests. The latest wish of the
-   * service counts.
+   * Notes that a message failed because of the outage. The next try follows after a growing delay, and never before the
+   * latest `Retry-After` of the service.
    */
   failed({ id, arrivedAt }: Text, error: SmsError): void {
     const now = this.#clock.now();
@@ -114,8 +124,8 @@ export class Outage {
   }
 
   /**
-   * The service has answered a message. Returns whether that ends the outage: not if the message left before the outage began, nor if a user sent
-   * it before the service wanted requests.
+   * Notes that the service answered a message. Returns whether this ends the outage. It does not if the message left
+   * before the outage began, or if a user sent it during the `Retry-After` wait.
    */
   answered(id: string): boolean {
     if (this.probe !== id || this.#wishedMs > 0) return false;
@@ -124,7 +134,7 @@ export class Outage {
     return true;
   }
 
-  /** Ends the outage, as far as is known. */
+  /** Ends the outage, because the service seems to be reachable. */
   end(): void {
     this.#timer?.cancel();
     this.error = undefined;
@@ -142,10 +152,10 @@ export class Outage {
     this.#dueAt = 0;
   }
 
-  /** Calls back when one message can try. */
+  /** Calls `onDue` when a message can try. */
   #wait(): void {
     this.#timer?.cancel();
-    // The service can have asked for a longer wait in the meantime.
+    // The service might have asked for a longer wait in the meantime.
     const onOver = () => (this.delayMs > 0 ? this.#wait() : this.#onDue());
     this.#timer = this.#clock.after(Math.ceil(this.delayMs), onOver, true);
   }

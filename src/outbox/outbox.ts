@@ -34,29 +34,33 @@ import {
 } from './text';
 import { type Stale, stale } from './transitions';
 
-/** Delays before a message that is not stored is tried again: they double up to the maximum. */
+/** Delays before a message that is not stored is tried again. The delay doubles up to the maximum. */
 const firstDelayMs = 200;
 const longestDelayMs = 30_000;
 
-/** Kinds of follow-ups of a message. */
+/** Kinds of follow-ups that a message can have. */
 const kinds = ['replyRequest', 'report'] as const;
 
 /**
- * The sending side of an account: takes messages in, sends them as their options say, resolves unknown outcomes, waits for replies, and
- * gives each node the outcomes of its messages. The {@link Ledger} has everything that outlives the process.
+ * The sending side of an account. It accepts messages, sends them as their options say, resolves unknown outcomes,
+ * waits for replies, and reports to each node the outcomes of its messages. The {@link Ledger} keeps everything that
+ * must survive the process.
  */
 export class Outbox implements Participant {
   /** See {@link Participant.isReadable}. */
   readonly isReadable = isLedgerItem;
-  /** Shows the activity, and takes the decisions of users. */
+  /** Shows the activity of the outbox, and carries out the decisions of users. */
   readonly admin: Admin;
   /** The sending nodes. */
   readonly registrations: SenderRegistrations;
   readonly replies: Replies;
   readonly #parts: AdminOptions;
-  /** Reply requests and handsets to which a message `again` is being sent. */
+  /** Handsets to which the outbox is sending a clarifying message (`again`), with their reply request. */
   readonly #againUnderWay = new Set<string>();
-  /** Messages of each node that are being taken in, or sent without being stored. The node can be closed by now. */
+  /**
+   * For each node that might still be running: messages that are being accepted, or sent without being stored. A closed
+   * node stays listed until its messages have ended.
+   */
   readonly #running = new Set<UnderWay>();
 
   constructor(options: OutboxOptions) {
@@ -90,22 +94,25 @@ export class Outbox implements Participant {
     journal.join('ledger', this);
   }
 
-  /** Quiet hours have changed, so that messages can leave earlier or later. */
+  /** Reschedules messages after a change of quiet hours. */
   quietHoursChanged(): void {
     this.#parts.dispatcher.quietHoursChanged();
   }
 
-  /** Whether nothing is lost if it is forgotten once its store is closed. */
+  /** Whether the outbox can be forgotten without losing anything, once its store is closed. */
   get isSettled(): boolean {
     return this.#parts.ledger.isSettled;
   }
 
-  /** Whether inputs of open messages or reply requests are in memory. A store has only the properties that JSON can carry. */
+  /**
+   * Whether memory still has inputs of open messages or reply requests. The store keeps only JSON, so it cannot replace
+   * them.
+   */
   get hasMessages(): boolean {
     return this.#parts.origins.size > 0;
   }
 
-  /** A node begins to send. Its messages from before continue. */
+  /** Registers a sending node. Its earlier messages continue. */
   attach(handler: SendHandler): SendingNode {
     const { registrations } = this;
     const { clock, journal } = this.#parts;
@@ -118,7 +125,8 @@ export class Outbox implements Participant {
     this.#begin();
     this.#nodeChanged(id);
     for (const kind of kinds) this.#tellOpenRequests(id, kind);
-    // This process gives up the messages of nodes that have gone. On a shared store, instances that have the node come first.
+    // This process gives up messages of removed nodes. If the store is shared, instances that have the node claim them
+    // first.
     if (handler.usesStore || (!journal.isShared && journal.mayHold)) journal.open();
     this.replies.nodeAttached(id);
     registrations.greet(registration);
@@ -138,16 +146,16 @@ export class Outbox implements Participant {
     };
   }
 
-  /** Continues after {@link close} although no node sends, so that messages of nodes that do not come back expire. */
+  /** Continues after {@link close}, even without a sending node, so that messages of removed nodes expire. */
   open(): void {
     this.#begin();
     this.#parts.journal.find();
   }
 
   /**
-   * Closes the outbox when the last node has gone. Resolves when no request is under way.
+   * Closes the outbox after the last node was removed. Resolves when no request is running.
    *
-   * @param graceMs time for which requests that have left are followed
+   * @param graceMs maximum time to wait for the answers to sent requests
    */
   async close(graceMs = closeGraceMs): Promise<void> {
     this.#parts.ledger.isClosed = true;
@@ -160,7 +168,7 @@ export class Outbox implements Participant {
     this.#parts.ledger.inTransit.clear();
   }
 
-  /** Takes the flow messages of another outbox whose messages were imported: the store has only what JSON can carry. */
+  /** Copies the inputs from another outbox whose messages were imported, because the store keeps only JSON. */
   importOrigins(former: Outbox): void {
     for (const [id, origin] of former.#parts.origins) this.#parts.origins.set(id, origin);
     former.#parts.origins.clear();
@@ -211,7 +219,7 @@ export class Outbox implements Participant {
     ledger.isClosed = false;
     ledger.closing = new AbortController();
     dispatcher.open();
-    // Messages that are in no store are still in memory.
+    // Messages that are not stored are still in memory.
     const texts = [...ledger.messages.values()].map(({ text }) => text);
     this.#resume(texts, [...ledger.followUps.values()]);
   }
@@ -235,14 +243,14 @@ export class Outbox implements Participant {
     const message = ledger.messages.find(text.id);
     if (!message || message.isOwned || message.abort) return;
     if (text.state === 'waiting' && isKept(text)) dispatcher.admit(text);
-    // The message was only guarded by its deduplication key, and nothing was sent: its key is free again.
+    // The store had the message only because of its deduplication key. Nothing was sent, so the key becomes free.
     else if (text.state === 'waiting' && !ledger.isClosed) await ledger.discard(text);
-    // The message has left, and its outcome is not known.
+    // The message has left, and its outcome is unknown.
     else if (text.state === 'leaving') dispatcher.sendAgain(await settlement.takeUp(text));
     else if (text.state === 'settled') await settlement.redelivery.deliver(text, true);
   }
 
-  /** A node has come, so that its messages can leave; or has gone, so that they wait for it. */
+  /** Notes that a node was deployed, so that its messages can leave, or was removed, so that they wait for it. */
   #nodeChanged(node: string): void {
     this.#parts.absences.nodeChanged(node);
     this.#parts.settlement.redelivery.nodeChanged(node);
@@ -250,7 +258,7 @@ export class Outbox implements Participant {
     this.#parts.dispatcher.nodeChanged(node);
   }
 
-  /** Sends the message `again` of a reply request to the handsets that are still to get it, if the node is here. */
+  /** Sends the clarifying message (`again`) of a reply request to the remaining handsets, if the node is deployed. */
   async #sendAgain(request: ReplyRequest): Promise<void> {
     const { clock, registrations, ledger } = this.#parts;
     const from = registrations.registrationOf(request.node);
@@ -278,8 +286,8 @@ export class Outbox implements Participant {
   }
 
   /**
-   * Resolves when the message is stored or has ended, which is within 10 s after its node is closed. Never rejects: each
-   * failure is an outcome.
+   * Processes a new message. Resolves when the message is stored or has ended, at the latest 10 s after its node is
+   * closed. Never rejects, because each failure is an outcome.
    */
   async #submitText(text: Text, given: Given): Promise<void> {
     const message = isTracked(text) ? this.#parts.ledger.messages.begin(text, 'takingIn') : undefined;
@@ -297,7 +305,7 @@ export class Outbox implements Participant {
     }
   }
 
-  /** Stores a message, or guards it by its deduplication key, before anything else happens to it. */
+  /** Stores a message, or reserves its deduplication key, before anything else happens to it. */
   async #takeIn(text: Text, given: Given): Promise<void> {
     const { clock, rules, ledger, dispatcher, settlement } = this.#parts;
     const now = clock.now();
@@ -306,7 +314,7 @@ export class Outbox implements Participant {
     const arriving = isScheduled ? 'scheduled' : 'others';
     const { once, replaceKey } = text.options;
     const busy = this.#whyBusy(isScheduled);
-    // The outcome of a duplicate takes no room, and a replacement takes the room of the older message.
+    // The outcome of a duplicate needs no queue place, and a replacement uses the place of the older message.
     if (busy && isKept && once === undefined && replaceKey === undefined) throw busy;
     dispatcher.arriving[arriving]++;
     const takeIn = async () => {
@@ -324,7 +332,7 @@ export class Outbox implements Participant {
     else await this.#sendToEnd(taken, given);
   }
 
-  /** `SMS_BUSY` if a message that is to be stored would have to wait, and cannot. */
+  /** Returns `SMS_BUSY` if a message that must be stored would have to wait, but the queue is full. */
   #whyBusy(isScheduled: boolean): SmsError | undefined {
     const { dispatcher, outage, queue } = this.#parts;
     if (!isScheduled) return queue.busy(outage.error ? 0 : queue.free);
@@ -333,14 +341,15 @@ export class Outbox implements Participant {
   }
 
   /**
-   * Sends a message that is not stored. Tries again if the request never reached the service; with `retryUncertain`, even if the outcome is
-   * unknown and no evidence was found. The delay before a further try is 0.2 s and doubles up to 30 s.
+   * Sends a message that is not stored. Tries again if the request never reached the service. With `retryUncertain`,
+   * also tries again if the outcome is unknown and no evidence was found. The delay before each further try is 0.2 s at
+   * first, and doubles up to 30 s.
    *
-   * A try after one that may have been sent has a turn of its own, takes no place in the queue while it waits, and is not refused because the
-   * queue is full. A request that has left is followed for as long as a closed node waits for it.
+   * A try after an unknown outcome takes a new turn. While it waits, it uses no queue place, and a full queue does not
+   * refuse it. The account follows a sent request for as long as a closed node waits for it.
    *
-   * The outcome is that of the last try. If that did not arrive, it is the unknown outcome of an earlier try. It is `SMS_CLOSED` if the flow
-   * stopped between tries.
+   * The outcome is that of the last try. If the last try was not sent, an unknown outcome of an earlier try applies
+   * instead. If the flow stopped between tries, the outcome is `SMS_CLOSED`.
    */
   async #sendToEnd(text: Text, given: Given): Promise<void> {
     const { clock, queue, reconciliations, settlement } = this.#parts;
@@ -351,9 +360,9 @@ export class Outbox implements Participant {
     const end = (outcome: Outcome) =>
       settlement.end(current, { by: 'settle', outcome: asUnsent(current, outcome) }, given);
     let further = 0;
-    /** Rejects if the flow stops before. */
+    /** Rejects if the flow stops before the delay is over. */
     const waitForNext = () => wait(clock, Math.min(longestDelayMs, firstDelayMs * 2 ** further++), signal);
-    /** Tries until the service is reached. Nothing is sent before, so that the pace does not count these tries. */
+    /** Tries until a request reaches the service. Unsent tries do not count towards the pace. */
     const take = async (giveBack: () => void): Promise<Outcome | Stale> => {
       for (;;) {
         const attempt = await settlement.attempt(current, client, givenUp);
@@ -372,13 +381,13 @@ export class Outbox implements Participant {
     let uncertain: SmsError | undefined;
     for (;;) {
       const outcome = await queue.run(take, { signal, priority, ...(uncertain && { order }) }).catch(asSmsError);
-      // Another instance has claimed the message, and brings it to its outcome.
+      // Another instance has claimed the message, and will bring it to its outcome.
       if (outcome === stale) return void settlement.forget(text.id);
       if (!(outcome instanceof SmsError)) return void (await end(outcome));
-      // An unknown outcome stays unknown. Only a message that never left can be called unsent.
+      // After an unknown outcome, an unsent try does not make the message unsent.
       if (!isUnknown(outcome)) return void (await end(isUnsent(outcome) ? (uncertain ?? outcome) : outcome));
       uncertain = outcome;
-      // The account has collected evidence since the message left.
+      // Includes the evidence that the account has collected since the message left.
       const evidence = reconciliations.open(current, client);
       try {
         if (evidence) {
@@ -398,13 +407,13 @@ export class Outbox implements Participant {
     }
   }
 
-  /** Ends a message that was not taken in. */
+  /** Ends a message that the outbox did not accept. */
   async #refuse(text: Text, given: Given, error: unknown): Promise<void> {
-    // If the flow stopped or the store closed in the meantime, the store is well: the error is that the flow stopped.
+    // If the store is closed but not failing, the reason is that the flow stopped.
     const isShut = isSmsError(error, 'SMS_STORE') && !this.#parts.journal.failure;
     const isStopped = given.from.stopped.aborted && (isShut || !isSmsError(error));
     const outcome = withMessageId(asUnsent(text, isStopped ? new SmsError('closed') : asSmsError(error)), text);
-    // The error of this message reports the failure of the store, unless stored messages wait.
+    // The error of this message already reports the store failure, unless stored messages wait.
     const { waiting } = this.#parts.dispatcher.stateOf(text.node);
     if (isSmsError(outcome, 'SMS_STORE') && !isShut && waiting === 0) this.#parts.toldOfStore.add(text.node);
     this.#parts.counts.add(outcome, text.message.to.length);
@@ -427,7 +436,7 @@ export class Outbox implements Participant {
       options: keepUntilDue(request.options, arrivedAt, rules),
       arrivedAt,
     };
-    // Stores the flow message now, because the flow can change it after the call.
+    // Writes the flow message now, because the flow can change it after the call.
     if (isTracked(text) || asks(text)) {
       text.flowMessage = flowMessage();
       origins.set(text.id, origin);
@@ -444,7 +453,10 @@ function createUuid(clock: Clock): string {
   return `${digits(8)}-${digits(4)}-4${digits(3)}-${variant}${digits(3)}-${digits(12)}`;
 }
 
-/** The error of the store speaks of polling. A message that could not be stored needs words of its own, unless the error names the remedy. */
+/**
+ * Replaces the error of the store, which is about polling, with the error of an unsent message. An error that names a
+ * remedy stays.
+ */
 function asUnsent<End extends Outcome>(text: Text, outcome: End): End | SmsError {
   if (!isTracked(text) || !isSmsError(outcome, 'SMS_STORE') || outcome.reason !== 'storeUnavailable') return outcome;
   return new SmsError('keepRefused', { params: { detail: String(outcome.params.detail ?? '') } });

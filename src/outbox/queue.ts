@@ -15,56 +15,67 @@ export interface QueueSettings {
 /** The environment of a queue. */
 export interface SendQueueOptions {
   clock: Clock;
-  /** Read each time, because the settings can change. See {@link SendQueue.nudge}. */
+  /** Read at each use, because the settings can change. See {@link SendQueue.nudge}. */
   settings(): QueueSettings;
-  /** Called when other tasks run or wait. */
+  /** Called when the number of running or waiting tasks changes. */
   onChanged?(): void;
 }
 
 /** Order and end of a task that waits. */
 export interface TaskOptions {
-  /** Ends the wait. Does not stop a task that runs. */
+  /** Ends the wait for a turn. Does not stop a running task. */
   signal: AbortSignal;
-  /** The highest priority goes first, equal ones in the order of arrival. Default: 0. */
+  /** Tasks with a higher priority go first. Equal priorities go in the order of arrival. Default: 0. */
   priority?: number;
-  /** Place in the order of arrival, from {@link SendQueue.arrive}: the task is not refused. Absent: the task comes now. */
+  /**
+   * Place in the order of arrival, from {@link SendQueue.arrive}. A task with a place is never refused. Absent: the
+   * task arrives now.
+   */
   order?: number;
 }
 
-/** A source of tasks that wait outside the queue, in any number. */
+/** A source of any number of tasks that wait outside the queue. */
 export interface TurnSource {
-  /** Number of its tasks that count for the limit. */
+  /** Number of its waiting tasks that count for the queue limit. */
   readonly waiting: number;
-  /** Place of its first task that can start now, if any. See {@link placeOf}. */
+  /** Place of its first task that can start now. `undefined`: none can. See {@link placeOf}. */
   readonly first: string | undefined;
   /** Starts the task at a place. Never rejects. See {@link SendQueue.run}. */
   take(first: string, giveBack: () => void): Promise<void>;
 }
 
-/** Timers are late by about this time. A start that is no later counts as punctual, so that the pace does not fall behind. */
+/**
+ * Usual lateness of timers, in ms. A start that is not later counts as punctual, so that the pace does not fall behind.
+ */
 const latenessMs = 2;
 
-/** A shorter delay is none, because no clock is that fine. */
+/** Shorter delays count as 0, because no clock is that precise. */
 const finestMs = 0.001;
 
 const highestPriority = 10;
 
-/** Sorts tasks by priority and arrival. The least place is the first. */
+/** Returns the place of a task by priority and arrival. The smallest place goes first. */
 export function placeOf(priority: number, order: number): string {
   return formatOrder(highestPriority - priority) + formatOrder(order);
 }
 
-/** Runs a limited number of tasks at the same time, at a pace. Others wait by priority and arrival, up to a limit. */
+/**
+ * Runs a limited number of tasks at the same time, at a limited pace. Other tasks wait in the order of priority and
+ * arrival, up to a limit.
+ */
 export class SendQueue {
   /** Sources of tasks that wait outside. */
   readonly sources = new Set<TurnSource>();
   readonly #options: SendQueueOptions;
-  /** Starts of the tasks that wait, by place. */
+  /** Functions that start the waiting tasks, by place. */
   readonly #waiting = new OrderedMap<() => void>();
   #arrivals = 0;
   /** Number of tasks that run. */
   inFlight = 0;
-  /** The last start that counts, and the time at which it was due, from which the next start keeps its distance. */
+  /**
+   * The last start that counts for the pace, with the time at which it was due. The next start keeps its distance from
+   * that time.
+   */
   #last: { dueAt: number } | undefined;
   #timer: Timer | undefined;
 
@@ -72,17 +83,17 @@ export class SendQueue {
     this.#options = options;
   }
 
-  /** Number of tasks that wait, without stored messages. */
+  /** Number of waiting tasks, excluding stored messages. */
   get waitingUnkept(): number {
     return this.#waiting.size;
   }
 
-  /** Number of tasks that wait, with stored messages. */
+  /** Number of waiting tasks, including stored messages. */
   get waiting(): number {
     return [...this.sources].reduce((all, { waiting }) => all + waiting, this.waitingUnkept);
   }
 
-  /** Whether a new queue would be the same: no task runs, and the pace does not delay the next one. */
+  /** Whether a new queue would behave the same: no task runs, and the pace does not delay the next task. */
   get isRested(): boolean {
     return this.inFlight === 0 && this.#delayMs() === 0;
   }
@@ -95,15 +106,16 @@ export class SendQueue {
     return perSecond === undefined ? places : Math.min(1, places);
   }
 
-  /** A place in the order of arrival, for a task that waits later or more than once. */
+  /** Returns a place in the order of arrival, for a task that will wait later or several times. */
   arrive(): number {
     return this.#arrivals++;
   }
 
   /**
-   * Runs `task` when its turn comes. The task gets a function to call if nothing is sent after all, so that the pace does not count it.
+   * Runs `task` when its turn comes. The task receives a function to call if it sends nothing, so that the pace does
+   * not count it.
    *
-   * @throws SmsError `SMS_BUSY` immediately if too many tasks wait; `SMS_CLOSED` if `signal` aborts before its turn
+   * @throws SmsError `SMS_BUSY` immediately if too many tasks wait; `SMS_CLOSED` if `signal` aborts before the turn
    */
   async run<T>(task: (giveBack: () => void) => Promise<T>, { signal, priority = 0, order }: TaskOptions): Promise<T> {
     if (signal.aborted) throw new SmsError('closed');
@@ -130,7 +142,7 @@ export class SendQueue {
   }
 
   /**
-   * `SMS_BUSY` if one more task cannot wait.
+   * Returns `SMS_BUSY` if the queue has no place for another waiting task.
    *
    * @param places number of waiting tasks that can start
    */
@@ -139,7 +151,7 @@ export class SendQueue {
     return this.waiting - places >= queueLimit ? new SmsError('busy', { params: { limit: queueLimit } }) : undefined;
   }
 
-  /** Starts the tasks that can start. Call it when the settings or a source have changed. */
+  /** Starts all tasks that can start. Call this function after a change of the settings or of a source. */
   nudge(): void {
     this.#timer?.cancel();
     const { concurrency } = this.#options.settings();
@@ -155,7 +167,7 @@ export class SendQueue {
     }
   }
 
-  /** The start of the first task. */
+  /** Returns a function that starts the first task. */
   #next(): (() => void) | undefined {
     let { first } = this.#waiting;
     let start = this.#waiting.get(first ?? '');
@@ -168,7 +180,7 @@ export class SendQueue {
     return start;
   }
 
-  /** Delay of the next task because of the pace, in ms. */
+  /** Returns how long the pace delays the next task, in ms. */
   #delayMs(): number {
     const dueAt = this.#nextDueAt();
     const delayMs = dueAt === undefined ? 0 : dueAt - this.#options.clock.elapsed();
@@ -189,7 +201,7 @@ export class SendQueue {
     let isGivenBack = false;
     const giveBack = () => {
       isGivenBack = true;
-      // Only the last start can be taken back.
+      // Only the last start can be undone.
       if (this.#last !== start) return;
       this.#last = before;
       this.nudge();
@@ -197,10 +209,10 @@ export class SendQueue {
     this.inFlight++;
     this.#options.onChanged?.();
     try {
-      // An error that a task throws synchronously is handled later, because 10,000 in a row would nest.
+      // Handles synchronous errors asynchronously, because 10,000 of them in a row would nest too deeply.
       return await (async () => task(giveBack))();
     } finally {
-      // Yields to the event loop, because many tasks that cannot leave may wait.
+      // Yields to the event loop, because many waiting tasks might be unable to leave.
       if (isGivenBack) await nextTurn(this.#options.clock);
       this.inFlight--;
       this.#options.onChanged?.();
@@ -210,20 +222,20 @@ export class SendQueue {
 }
 
 /**
- * Counts work under way, and reports when none is left. It is not a set of promises, because a large set keeps former members, and all that
- * they refer to, alive until the next full garbage collection.
+ * Counts running work, and reports when none is left. It does not use a set of promises, because a large set keeps
+ * removed members, and everything they refer to, alive until the next full garbage collection.
  */
 export class UnderWay {
   size = 0;
   readonly #onChanged: () => void;
   readonly #waiting: (() => void)[] = [];
 
-  /** @param onChanged called when work has begun or ended */
+  /** @param onChanged called when work begins or ends */
   constructor(onChanged: () => void = () => {}) {
     this.#onChanged = onChanged;
   }
 
-  /** Does work, and counts it until it has ended. */
+  /** Runs work, and counts it until it ends. */
   async run<Result>(work: () => Promise<Result>): Promise<Result> {
     this.size++;
     this.#onChanged();
@@ -236,7 +248,7 @@ export class UnderWay {
     }
   }
 
-  /** Resolves when no work is under way. */
+  /** Resolves when no work is running. */
   idle(): Promise<void> {
     return this.size === 0 ? Promise.resolve() : new Promise((resolve) => this.#waiting.push(resolve));
   }

@@ -13,32 +13,36 @@ import { concernedBy, createResolved, type Evidence, isReconciled, type Sent, ty
 /** The result of a search. */
 interface Finding {
   sent?: Sent;
-  /** Places that were searched, if nothing was found. */
+  /** Sources that the account searched without a result. */
   searched: Evidence[];
 }
 
 const feedReadsAfterMs = [2_000, 10_000];
 const feedIntervalMs = 30_000;
-/** Searches at the same time share a reading of the feed that is no older than this. */
+/** Maximum age of a feed that several searches share, in ms. */
 const sharedFeedMs = 1_000;
 const wordCharacter = /[\p{L}\p{N}_-]/u;
-/** Minimum length of a messageId that counts as found in the feed. Shorter ones occur in entries of other messages. */
+/**
+ * Minimum length of a messageId that the search accepts in the feed. Shorter ids also occur in entries of other
+ * messages.
+ */
 const minSearchLength = 8;
 
 /** The environment of the searches. */
 interface ReconciliationsOptions extends OutboxOptions {
-  /** Provides a client: a redeploy ends the client that sent the message. */
+  /** Provides a client, because a redeploy closes the client that sent the message. */
   registrations: SenderRegistrations;
 }
 
 /**
- * Collects evidence that the service has accepted messages with an unknown outcome: from records that the account receives after the message
- * left, and from the feed during a search. Finding nothing proves nothing. By id of the message.
+ * Collects evidence that the service has accepted messages with an unknown outcome. Evidence comes from records that
+ * the account receives after the message left, and from the feed during a search. Missing evidence proves nothing.
+ * Reconciliations are stored by the id of the message.
  */
 export class Reconciliations {
   readonly #opened = new Map<string, Reconciliation>();
   readonly #options: ReconciliationsOptions;
-  /** Searches under way. */
+  /** Searches that are running. */
   readonly searches = new UnderWay();
   #reading: { at: number; feed: Promise<Feed> } | undefined;
 
@@ -50,7 +54,10 @@ export class Reconciliations {
     return this.#opened.get(id);
   }
 
-  /** Begins to collect evidence, unless it has begun. `undefined` if no search is wanted, or if no client is here. */
+  /**
+   * Starts to collect evidence for a message, or returns the collection that was already started. `undefined` if the
+   * message needs no search, or if there is no client.
+   */
   open(text: Text, client = this.#options.registrations.clientFor(text.node)): Reconciliation | undefined {
     const opened = this.get(text.id) ?? (client && isReconciled(text) ? this.#create(text, client) : undefined);
     if (!opened) return undefined;
@@ -59,20 +66,20 @@ export class Reconciliations {
     return opened;
   }
 
-  /** Ends the collection. */
+  /** Stops collecting evidence for a message. */
   close(id: string): void {
     this.#opened.delete(id);
-    // A feed is large and private.
+    // The feed is large and private.
     if (this.#opened.size === 0) this.#reading = undefined;
   }
 
-  /** Whether a record is evidence of a message. */
+  /** Returns whether a record is evidence for an open message. */
   wants(passing: RecordOfKind): boolean {
     const id = messageIdOf(passing);
     return id !== undefined && [...this.#opened.values()].some(({ messageId }) => messageId === id);
   }
 
-  /** A record has come. */
+  /** Notes a record that the account received. */
   observe(passing: RecordOfKind): void {
     const id = messageIdOf(passing);
     for (const opened of this.#opened.values()) if (opened.messageId === id) opened.observe(evidenceOf(passing));
@@ -100,11 +107,11 @@ interface ReconciliationOptions extends ReconciliationsOptions {
 /** The evidence of one message. */
 export class Reconciliation {
   readonly messageId: string;
-  /** The error of the message, if its search was interrupted and has to be repeated. */
+  /** The unknown outcome of the message, if its search was interrupted and must be repeated. */
   interruptedWith: SmsError | undefined;
   readonly #options: ReconciliationOptions;
   readonly #accepted = new Set<string>();
-  /** Recipients that the message may have gone to. Rules can withhold others when it leaves. */
+  /** Recipients that the message might have gone to. When it leaves, rules can withhold other recipients. */
   to: readonly string[] = [];
   #by: Evidence | undefined;
   /** Aborts when there is evidence for all recipients. */
@@ -120,16 +127,16 @@ export class Reconciliation {
     if (kind === 'outbox') this.#found('outbox', to);
     else {
       const handset = normaliseRecipient(from);
-      // A number that was not submitted belongs to an address-book item.
+      // If the handset is not a submitted number, it belongs to an address-book item.
       const spokenOf = to.includes(handset) ? [handset] : to.filter((item) => !isHandset(item));
       if (spokenOf.length > 0) this.#found(kind === 'status' ? 'status' : 'reply', spokenOf);
     }
   }
 
   /**
-   * Searches for a time, or until there is evidence for all recipients.
+   * Searches until the time is over, or until there is evidence for all recipients.
    *
-   * @throws the reason of `signal` if it aborts before
+   * @throws the reason of `signal` if it aborts first
    */
   look(forMs: number, signal: AbortSignal): Promise<Finding> {
     const { clock, searches, sources } = this.#options;
@@ -139,9 +146,9 @@ export class Reconciliation {
       const over = new AbortController();
       const stop = AbortSignal.any([signal, complete, over.signal]);
       const reading = this.#readFeedUntil(clock.elapsed() + forMs, stop).catch(() => {});
-      // Does not wait for a reading of the feed then.
+      // Does not wait for the feed after the search has stopped.
       await Promise.race([reading, new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }))]);
-      // Removes the listeners, which would live as long as `signal`.
+      // Removes the listeners, which would otherwise live as long as `signal`.
       over.abort();
       if (!complete.aborted) signal.throwIfAborted();
       const accepted = this.to.filter((item) => this.#accepted.has(item));
@@ -158,7 +165,7 @@ export class Reconciliation {
       const due = startedAt + (feedReadsAfterMs[time] ?? 10_000 + feedIntervalMs * (time - 1));
       const next = Math.min(due, until);
       await wait(clock, Math.max(0, next - clock.elapsed()), signal);
-      // A failed reading proves nothing, and the next one can succeed.
+      // A failed read of the feed proves nothing, and the next read might succeed.
       const { entries } = await this.#options.readFeed().catch(() => ({ entries: [] }));
       if (isSearchable && entries.some(({ id, link, fields }) => containsWord([id, link, fields], this.messageId)))
         this.#found('feed', this.to);
@@ -166,7 +173,7 @@ export class Reconciliation {
     }
   }
 
-  /** Evidence for all recipients precedes evidence for some. */
+  /** Notes evidence. Evidence for all recipients takes precedence over evidence for some of them. */
   #found(by: Evidence, recipients: readonly string[]): void {
     if (recipients === this.to) this.#by = by;
     this.#by ??= by;

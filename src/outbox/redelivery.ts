@@ -4,36 +4,43 @@ import type { Ledger } from './ledger';
 import type { SendHandler } from './sender-registrations';
 import type { Text } from './text';
 
-/** An outcome or a follow-up that has ended, and that has to enter the flow. */
+/** An outcome, or a follow-up that has ended, that still has to enter the flow. */
 type Ended = Pick<Text, 'id' | 'node'>;
 
 /** How items of one kind enter the flow. */
 export interface RedeliveryOptions<Item extends Ended> {
   clock: Clock;
-  /** All items of the kind. */
+  /** Looks up the items of the kind. */
   items: { get(id: string): Item | undefined };
-  /** While it is closed, nothing enters the flow. On a shared store, other instances can deliver the items. */
+  /**
+   * While the ledger is closed, no item enters the flow. If the store is shared, other instances can deliver the items.
+   */
   ledger: Pick<Ledger, 'isClosed' | 'journal'>;
-  /** The node that can take an item now. */
+  /** Returns the node that can receive an item now. */
   handlerOf(item: Item): SendHandler | undefined;
-  /** Time for which an item waits for its node from now on, in ms. Infinite: as long as its node is here. */
+  /** Returns how long an item still waits for its node, in ms. Infinite: as long as its node is deployed. */
   patienceMs(item: Item): number;
-  /** Resolves with whether the item entered the flow. */
+  /** Sends an item into the flow. Resolves with whether the item entered the flow. */
   tell(handler: SendHandler, item: Item, mayBeKnown: boolean): Promise<boolean>;
-  /** The item entered the flow, or no node took it in time. */
+  /**
+   * Called when the item entered the flow, or when it was given up (`isMissed`) because no node received it in time.
+   */
   ended(item: Item, isMissed: boolean): Promise<void>;
-  /** A node has thrown. */
+  /** Called when a node throws. */
   onFault(error: unknown): void;
 }
 
-/** Brings ended items into the flow, each through its node, now or when the node comes back. */
+/** Delivers ended items into the flow, each through its own node, now or when the node returns. */
 export class Redelivery<Item extends Ended> {
   readonly #options: RedeliveryOptions<Item>;
-  /** Items that no node has taken yet, by id, with whether an earlier process may have sent them into the flow. */
+  /**
+   * Items that no node has received yet, by id. The value says whether an earlier process might have sent the item into
+   * the flow.
+   */
   readonly #waiting = new Map<string, boolean>();
-  /** Times at which items are given up, by id. */
+  /** Times at which the account gives up items, by id. */
   readonly #deadlines: DueTimes;
-  /** Ids of items that a node is being given. */
+  /** Ids of items that are being handed to a node now. */
   readonly #told = new Set<string>();
 
   constructor(options: RedeliveryOptions<Item>) {
@@ -43,9 +50,10 @@ export class Redelivery<Item extends Ended> {
   }
 
   /**
-   * Delivers an item, now or when its node comes back. Never rejects: if a node throws, the item waits for the next one.
+   * Delivers an item, now or when its node returns. Never rejects: if a node throws, the item waits for the next
+   * deployment.
    *
-   * @param mayBeKnown whether an earlier process may have sent it into the flow
+   * @param mayBeKnown whether an earlier process might have sent the item into the flow
    */
   async deliver(item: Item, mayBeKnown: boolean): Promise<void> {
     const { items, ledger, handlerOf, tell, ended, onFault } = this.#options;
@@ -70,12 +78,14 @@ export class Redelivery<Item extends Ended> {
     }
     const current = this.#waiting.has(id) && items.get(id);
     if (!current || ledger.isClosed) return;
-    // Another node came or went in the meantime.
+    // A node was deployed or removed in the meantime.
     if (handlerOf(current) !== handler) await this.deliver(current, isKnown);
     else this.#wait(current);
   }
 
-  /** A node has come and can take its items, or has gone, so that they wait for it. */
+  /**
+   * Updates deliveries when a node was deployed, and can receive its items, or was removed, so that they wait for it.
+   */
   nodeChanged(node: string): void {
     for (const [id, mayBeKnown] of [...this.#waiting]) {
       const item = this.#options.items.get(id);
@@ -83,7 +93,9 @@ export class Redelivery<Item extends Ended> {
     }
   }
 
-  /** Stops deliveries. Items that have not entered the flow are in the store, or stay known here until it opens. */
+  /**
+   * Stops deliveries. Items that have not entered the flow stay in the store. Items that are not stored stay in memory.
+   */
   close(): void {
     const { items, ledger } = this.#options;
     this.#deadlines.clear();
@@ -98,7 +110,7 @@ export class Redelivery<Item extends Ended> {
   async #miss(id: string): Promise<void> {
     const { items, ended, onFault } = this.#options;
     const item = items.get(id);
-    // If a node is being given the item, the node decides.
+    // The node is receiving the item now, so the result of that delivery decides.
     if (this.#told.has(id)) return;
     this.#forget(id);
     if (item) await ended(item, true).catch(onFault);

@@ -2,29 +2,31 @@ import { SmsError } from '../errors';
 import { type Changes, digest, foreverMs, type Look, parseRememberedValue } from '../store/store';
 import { type Outcome, parseOutcome, type Text, withMessageId } from './text';
 
-/** The latest message with a key of `replace`: it waits, or has started to leave. */
+/** The latest message with a `replace` key. It waits, or has started to leave. */
 interface Holder {
   id: string;
   /** The message has started to leave: it cannot be replaced or withdrawn unless it waits again. */
   isLeaving?: true;
-  /** A reset has come. */
+  /** A reset came, or the message has ended. */
   isWithdrawn?: true;
-  /** The message replaced one that had started to leave, and that learns of it if it waits again. */
+  /** The message replaced one that had started to leave. If the older message waits again, it ends as replaced. */
   hasOvertaken?: true;
 }
 
-/** Why a message is not sent: a newer input has its key, or a reset came. */
+/** Why a message is not sent: a newer input has the same key, or a reset withdrew it. */
 export type Superseding = 'replaced' | 'withdrawn';
 
-/** An overtaken message is not tried for longer. */
+/** Time for which the key remembers an overtaken message, because its tries end within this time. */
 const overtakenMs = 7 * 24 * 3_600_000;
 
-/** The key in the store. It is one for each node and key of `replace`. */
+/** Returns the store key for a `replace` key of a node. */
 export function replaceKeyOf(node: string, key: string): string {
   return `replace:${digest(node, key)}`;
 }
 
-/** Makes a new message the one with its key. Returns the id of the message that it replaces, which may be at another instance. */
+/**
+ * Gives the key to a new message. Returns the id of the message that it replaces, which another instance might have.
+ */
 export function takeKey(text: Text, look: Look, changes: Changes): string | undefined {
   const key = keyOf(text);
   if (key === undefined) return undefined;
@@ -35,7 +37,7 @@ export function takeKey(text: Text, look: Look, changes: Changes): string | unde
   return isLeaving || isWithdrawn ? undefined : former?.id;
 }
 
-/** Says whether a message that waits may not be sent any longer, and why. */
+/** Returns why a waiting message must not be sent, or `undefined` if it can be sent. */
 export function readSuperseding(text: Text, look: Look): Superseding | undefined {
   const key = keyOf(text);
   const holder = key === undefined ? undefined : read(key, look);
@@ -44,7 +46,7 @@ export function readSuperseding(text: Text, look: Look): Superseding | undefined
   return holder.isWithdrawn ? 'withdrawn' : undefined;
 }
 
-/** Notes that a message has started to leave, or that it waits again. */
+/** Notes that a message has started to leave, or waits again. */
 export function noteLeaving(text: Text, isLeaving: boolean, look: Look, changes: Changes): void {
   const key = keyOf(text);
   if (key === undefined) return;
@@ -53,18 +55,21 @@ export function noteLeaving(text: Text, isLeaving: boolean, look: Look, changes:
   write(key, holder, text.arrivedAt, changes);
 }
 
-/** Notes that a reset has come for a message that is at another instance, or has started to leave. */
+/** Notes a reset for a message that another instance has, or that has started to leave. */
 export function noteWithdrawn(key: string, now: number, look: Look, changes: Changes): void {
   const holder = read(key, look);
   if (holder) write(key, { ...holder, isWithdrawn: true }, now, changes);
 }
 
-/** The id of the message that a reset withdraws, if any; `isLeaving`: it has started to leave. */
+/** Returns the message that a reset withdraws, if any. `isLeaving`: the message has started to leave. */
 export function readHolder(key: string, look: Look): Holder | undefined {
   return read(key, look);
 }
 
-/** A message has ended: its key is free, unless a newer message has it, or an older one has to learn that it was overtaken. */
+/**
+ * Frees the key of a message that has ended. The key stays if a newer message has it, or if an older message must still
+ * learn that it was replaced.
+ */
 export function releaseKey(text: Text, now: number, look: Look, changes: Changes): void {
   const key = keyOf(text);
   const holder = key === undefined ? undefined : read(key, look);
@@ -75,7 +80,10 @@ export function releaseKey(text: Text, now: number, look: Look, changes: Changes
   } else changes.remember.set(key, undefined);
 }
 
-/** The outcome of a message that was replaced or withdrawn. An earlier try may have been accepted: then its outcome stays unknown. */
+/**
+ * Creates the outcome of a replaced or withdrawn message. If the service might have accepted an earlier try, the
+ * outcome stays unknown.
+ */
 export function createSuperseded(text: Text, why: Superseding): Outcome {
   const { previousAttempt } = text;
   return withMessageId(previousAttempt ? parseOutcome(previousAttempt.outcome) : createError(why), text);

@@ -7,29 +7,34 @@ import { type Counting, judgeLimits, type Limited, type LimitSettings, takeWithi
 
 /** Options of a node that decide when a message can leave. */
 export interface TimeOptions {
-  /** Stores the message until it is sent, or for `expireMs`; `undefined` in it: forever. */
+  /**
+   * Stores the message until it is sent, or for `expireMs`. If `expireMs` is `undefined`, the message is stored without
+   * limit.
+   */
   keep?: { expireMs: number | undefined } | undefined;
-  /** Earliest time at which the message can leave, in ms since 1970. A message that cannot leave yet is stored as `keep` says. */
+  /**
+   * Earliest time at which the message can leave, in ms since 1970. Until then, the message is stored as `keep` says.
+   */
   at?: { time: number; keep: { expireMs: number | undefined } };
-  /** Neither consent nor quiet hours apply. */
+  /** Exempts the message from consent and quiet hours. */
   essential?: boolean;
-  /** Key of a stored message that a newer input replaces or withdraws. */
+  /** Key under which a newer input replaces or withdraws the stored message. */
   replaceKey?: string;
 }
 
-/** Settings of the rules, from all deployed account nodes. They change as nodes come and go. */
+/** Settings of the rules, combined from all deployed account nodes. They change when nodes are deployed or removed. */
 export interface RuleSettings {
-  /** All limits apply. */
+  /** Every limit applies. */
   limits: readonly LimitSettings[];
-  /** All quiet hours apply. */
+  /** Every range of quiet hours applies. */
   quietHours: readonly QuietHours[];
   /** Whether a node has `optOut`. */
   optOut: boolean;
-  /** Allowed beginnings of numbers, by the id of the sending node. A node without an entry can send to all numbers. */
+  /** Allowed prefixes of numbers, by id of the sending node. A node without an entry can send to all numbers. */
   prefixes: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-/** A message that is about to leave, with the recipients that no rule before has withheld. */
+/** A message that is about to leave, with the recipients that no earlier rule has withheld. */
 export interface Leaving extends Counting {
   rules: RuleSettings;
   text: Timed & { node: string; options: { unlimited: boolean } };
@@ -40,9 +45,9 @@ export interface Withheld {
   msisdn: string;
   reason: SmsErrorReason;
   params: Readonly<Record<string, string | number>>;
-  /** Time from which it can be sent to again, in ms since 1970, if known. */
+  /** Time from which messages can be sent to it again, in ms since 1970, if known. */
   until?: number;
-  /** An earlier try with an unknown outcome went to it. */
+  /** An earlier try with an unknown outcome might have reached it. */
   mayBeSent?: true;
 }
 
@@ -54,10 +59,10 @@ export interface Verdict {
 }
 
 /**
- * Decides which recipients must not get the message, and whether the message must wait. It decides purely about the recipients that are left, in the step that marks that the message
- * leaves.
+ * Decides which recipients must not receive the message, and whether the message must wait. A rule sees only recipients
+ * that no earlier rule withheld.
  *
- * @param isLeaving whether the message leaves with this step; otherwise the rule is asked before a request is made
+ * @param isLeaving true if the message leaves in this step, false if the rule is asked before the request
  */
 type Rule = (leaving: Leaving, look: Look, changes: Changes, isLeaving: boolean) => Verdict;
 
@@ -73,8 +78,8 @@ interface Timed {
 }
 
 /**
- * The time at which a message can leave, in ms since 1970: `now`, its own time, or the end of quiet hours. Quiet hours do not apply to essential
- * messages. A message that a user sends does not wait.
+ * Returns the time at which a message can leave, in ms since 1970: `now`, its scheduled time, or the end of quiet
+ * hours. Quiet hours do not apply to essential messages. A message that a user sends does not wait.
  */
 export function mayLeaveAt(text: Timed, now: number, quietHours: readonly QuietHours[]): number {
   const { options, sendNowAt, isManuallyResent } = text;
@@ -84,8 +89,8 @@ export function mayLeaveAt(text: Timed, now: number, quietHours: readonly QuietH
 }
 
 /**
- * The options of a new message. A message with a time of its own that cannot leave yet is stored, although `keep` is not set. The same applies
- * if quiet hours could begin while it waits for its turn, or if it can be replaced.
+ * Returns the options of a new message. Sets `keep` for a message with `at` that cannot leave yet. Also sets it if
+ * quiet hours might begin while the message waits for its turn, or if the message can be replaced.
  */
 export function keepUntilDue<Options extends TimeOptions>(options: Options, now: number, rules: RuleSettings): Options {
   if (options.keep || !options.at) return options;
@@ -94,10 +99,10 @@ export function keepUntilDue<Options extends TimeOptions>(options: Options, now:
   return mayHaveToWait ? { ...options, keep: options.at.keep } : options;
 }
 
-/** Withholds numbers outside the prefixes of the account node, also from essential messages. */
+/** Withholds numbers outside the allowed prefixes of the account node, even from essential messages. */
 const prefixRule: Rule = (leaving) => ({ withheld: outsideOf(leaving) });
 
-/** Recipients outside the prefixes of the account node. They can be found without the store. */
+/** Returns the recipients outside the allowed prefixes of the account node. Needs no store. */
 export function outsideOf({ recipients, rules, text }: Omit<Leaving, 'moment'>): Withheld[] {
   const allowed = rules.prefixes.get(text.node);
   const outside = allowed ? recipients.filter((msisdn) => !isAllowed(msisdn, allowed)) : [];
@@ -107,18 +112,20 @@ export function outsideOf({ recipients, rules, text }: Omit<Leaving, 'moment'>):
 /** Withholds opted-out numbers, except from essential messages. */
 const consentRule: Rule = (leaving, look, changes, isLeaving) => {
   const numbers = askedForConsent(leaving);
-  // Another instance can be adding a number to the list.
+  // Another instance might be adding a number to the list now.
   if (isLeaving) for (const msisdn of numbers) changes.compare.add(keyOfOptOut(msisdn));
   const withheld = numbers.filter((msisdn) => isOptedOut(msisdn, look));
   return { withheld: withheld.map((msisdn) => ({ msisdn, reason: 'optedOut', params: {} })) };
 };
 
-/** Numbers that have to be checked against the list of opted-out numbers. While the store fails, they cannot be checked. */
+/**
+ * Returns the numbers to check against the list of opted-out numbers. This check is impossible while the store fails.
+ */
 export function askedForConsent({ recipients, rules, text }: Leaving): string[] {
   return rules.optOut && !text.options.essential ? recipients.filter(isNumber) : [];
 }
 
-/** Makes a stored message wait for its time, and refuses another one. */
+/** Delays a stored message until its time, and refuses a message that is not stored. */
 const timeRule: Rule = ({ text, moment: { now }, rules }) => {
   const at = mayLeaveAt(text, now, rules.quietHours);
   return { withheld: [], ...(at > now && { notBefore: at }) };
@@ -131,17 +138,17 @@ const limitRule: Rule = (leaving, look, changes, isLeaving) => {
   return { withheld: limited.map(explainLimited) };
 };
 
-/** Says which limit withholds a recipient, and when it ends. */
+/** Describes which limit withholds a recipient, and when the limit ends. */
 export function explainLimited({ msisdn, limit, most, lengthMs, until }: Limited): Withheld {
   const end = new Date(Math.ceil(until / 1_000) * 1_000).toISOString().replace('.000', '');
   if (limit === 'day') return { msisdn, reason: 'limitDay', params: { limit: most, until: end }, until };
   return { msisdn, reason: 'limitHandset', params: { limit: most, minutes: lengthMs / 60_000, until: end }, until };
 }
 
-/** All rules, in the order in which they are asked. A rule does not see recipients that an earlier one withholds. */
+/** All rules, in the order in which they are asked. A rule does not see recipients that an earlier rule withholds. */
 const inOrder: readonly Rule[] = [prefixRule, consentRule, timeRule, limitRule];
 
-/** Whether any rule applies now. Then each message is marked before it leaves. */
+/** Returns whether any rule applies now. If so, each message is marked before it leaves. */
 export function holdsAny({ prefixes, optOut, quietHours, limits }: RuleSettings): boolean {
   return prefixes.size > 0 || optOut || quietHours.length > 0 || limits.length > 0;
 }
@@ -153,9 +160,9 @@ export function assertAnyAllowed(leaving: Omit<Leaving, 'moment'>): void {
 }
 
 /**
- * Says which recipients a message cannot go to now.
+ * Asks all rules which recipients a message cannot go to now, and whether it must wait.
  *
- * @param isLeaving counts the other recipients; absent: counts none
+ * @param isLeaving true to count the other recipients; absent: counts nothing
  */
 export function askRules(leaving: Leaving, look: Look, changes: Changes, isLeaving = false): Verdict {
   const withheld: Withheld[] = [];
@@ -164,7 +171,7 @@ export function askRules(leaving: Leaving, look: Look, changes: Changes, isLeavi
     if (recipients.length === 0) break;
     const verdict = rule({ ...leaving, recipients }, look, changes, isLeaving);
     withheld.push(...verdict.withheld);
-    // Nothing is counted before the message can leave.
+    // Recipients are counted only if the message can leave.
     if (verdict.notBefore !== undefined) return { withheld, notBefore: verdict.notBefore };
     const gone = new Set(verdict.withheld.map(({ msisdn }) => msisdn));
     if (gone.size > 0) recipients = recipients.filter((msisdn) => !gone.has(msisdn));
@@ -173,11 +180,11 @@ export function askRules(leaving: Leaving, look: Look, changes: Changes, isLeavi
 }
 
 /**
- * Says whether a message can leave to all its recipients, and counts them if so. Recipients that are not sent to after all are given back.
- * If the message cannot leave, nothing changes.
+ * Returns whether a message can leave to all its recipients, and counts them if so. The caller later removes the counts
+ * of recipients that were not sent to. If the message cannot leave, nothing changes.
  */
 export function passRules(leaving: Leaving, look: Look, changes: Changes): boolean {
-  // Its own time has come, even if the clock has been set back since.
+  // Without rules, the message can leave because its scheduled time has come, even if the clock was set back since.
   if (!holdsAny(leaving.rules)) return true;
   const counted = createChanges();
   const { withheld, notBefore } = askRules(leaving, look, counted, true);
@@ -186,19 +193,25 @@ export function passRules(leaving: Leaving, look: Look, changes: Changes): boole
   return mayLeave;
 }
 
-/** The error of a recipient that a rule withholds. A recipient that an earlier try may have reached is not called unsent. */
+/**
+ * Creates the error of a recipient that a rule withholds. If an earlier try might have reached the recipient, the error
+ * does not say that nothing was sent.
+ */
 export function explainWithheld({ reason, params, mayBeSent }: Withheld): SmsError {
   const error = new SmsError(reason, { params } as SmsErrorDetails<SmsErrorReason>);
   return mayBeSent ? new SmsError('uncertainBefore', { params: { detail: error.code } }) : error;
 }
 
-/** The error of a message that is not stored and cannot leave before `at`, in ms since 1970. Its `until` is ISO 8601. */
+/**
+ * Creates the error of a message that is not stored and cannot leave before `at`, in ms since 1970. The error contains
+ * `until` in ISO 8601.
+ */
 export function createTooEarly(at: number): SmsError {
   const until = new Date(at).toISOString();
   return new SmsError('quiet', { params: { until }, until });
 }
 
-/** Whether nothing was sent because rules withheld all recipients, or because the message has to wait. */
+/** Returns whether nothing was sent because rules withheld all recipients, or because the message must wait. */
 export function isWithheldError(error: unknown): error is SmsError {
   return isSmsError(error, 'SMS_NOT_ALLOWED', 'SMS_OPTED_OUT', 'SMS_LIMIT', 'SMS_QUIET');
 }

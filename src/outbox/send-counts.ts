@@ -2,7 +2,10 @@ import { SmsError } from '../errors';
 import { explainWithheld, isWithheldError, type Withheld } from './rules';
 import { isUnknown, type Outcome } from './text';
 
-/** Counts the outcomes since the process started: `sent`, `failed`, `limited`, `optedOut` and `notAllowed` in recipients, the others in messages. */
+/**
+ * Counts the outcomes since the process started. `sent`, `failed`, `limited`, `optedOut` and `notAllowed` count
+ * recipients. The other numbers count messages.
+ */
 export class SendCounts {
   sent = 0;
   failed = 0;
@@ -13,7 +16,7 @@ export class SendCounts {
   uncertain = 0;
   resolved = 0;
   expired = 0;
-  /** Messages that were not stored, and came in quiet hours. */
+  /** Messages that arrived in quiet hours and were not stored. */
   quiet = 0;
   replaced = 0;
   withdrawn = 0;
@@ -21,7 +24,7 @@ export class SendCounts {
   /**
    * Counts an outcome.
    *
-   * @param recipients number of recipients that the message was to go to
+   * @param recipients number of recipients of the message
    */
   add(outcome: Outcome, recipients: number, withheld?: readonly Withheld[]): void {
     if (!(outcome instanceof SmsError)) {
@@ -41,7 +44,7 @@ export class SendCounts {
   }
 }
 
-/** The count of a recipient that a rule withholds. */
+/** Returns the name of the count for a recipient that a rule withholds. */
 function countOf(code: unknown): 'limited' | 'optedOut' | 'notAllowed' | undefined {
   if (code === 'SMS_LIMIT') return 'limited';
   if (code === 'SMS_OPTED_OUT') return 'optedOut';

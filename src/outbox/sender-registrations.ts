@@ -10,31 +10,31 @@ import type { Outcome, SendOptions } from './text';
 
 /** An outcome for a node. */
 export interface OutcomeEvent extends CheckedDraft {
-  /** The input that the node gave with the message, if this process still has it. */
+  /** The input that the node sent, if this process still has it. */
   origin?: unknown;
-  /** The flow message as the node wrote it, for use without the input. */
+  /** The flow message as the node wrote it. Used if the input is no longer in memory. */
   flowMessage?: string | undefined;
   outcome: Outcome;
-  /** The outcome may have entered the flow before. */
+  /** Whether the outcome might have entered the flow before. */
   redelivered: boolean;
-  /** It is the outcome of an earlier message with the same deduplication key: nothing was sent. */
+  /** Whether it is the outcome of an earlier message with the same deduplication key. If so, nothing was sent. */
   duplicate: boolean;
-  /** The message was stored, even if the node did not ask for that. */
+  /** Whether the message was stored, which can happen even if the node did not ask for it. */
   isKept: boolean;
 }
 
-/** A follow-up of a message, for its node. */
+/** A follow-up of a message, as its node receives it. */
 interface LaterEvent extends Pick<OutcomeEvent, 'origin' | 'flowMessage' | 'redelivered'> {
   messageId?: string;
 }
 
-/** The result of a reply request, for its node. */
+/** The result of a reply request, as its node receives it. */
 export interface AnswerEvent extends LaterEvent {
   recipient: string;
   result: ReplyResult;
 }
 
-/** A report, for its node: all handsets have final statuses, or the time is up. */
+/** A report, as its node receives it: all handsets have final statuses, or the time is up. */
 export interface ReportEvent extends LaterEvent {
   report: DeliveryReport;
 }
@@ -58,24 +58,30 @@ export interface SendHandler {
   /** Id of the node. Its messages wait for it across redeploys. */
   readonly id: string;
   readonly client: Client;
-  /** Whether the node stores messages: the store opens immediately, and the node hears if that fails. */
+  /**
+   * Whether the node stores messages. If so, the store opens immediately, and the outbox reports to the node if that
+   * fails.
+   */
   readonly usesStore: boolean;
-  /** Sends an outcome into the flow. Resolves with `false` if the flow stopped before it got there. */
+  /** Sends an outcome into the flow. Resolves with `false` if the flow stopped first. */
   onOutcome(news: OutcomeEvent): Promise<boolean>;
-  /** An outcome that is in no store did not enter the flow, because the flow stopped. Absent: the outcome is lost. */
+  /**
+   * Called if an outcome did not enter the flow because the flow stopped, and the store does not have it either.
+   * Absent: the outcome is lost.
+   */
   onMissed?(news: OutcomeEvent): void;
-  /** Sends the result of a reply request into the flow, as an outcome. */
+  /** Sends the result of a reply request into the flow, in the same way as an outcome. */
   onAnswer(news: AnswerEvent): Promise<boolean>;
-  /** Sends a report into the flow, as an outcome. */
+  /** Sends a report into the flow, in the same way as an outcome. */
   onReport(news: ReportEvent): Promise<boolean>;
-  /** A user discarded the message of an input: no outcome follows. */
+  /** Called when a user discarded a message. No outcome follows for its input. */
   onDiscarded(origin: unknown): void;
   /**
-   * An outage has begun: stored messages wait, replies cannot be polled, or the store fails. Called once for each outage, with the number of
-   * messages that wait.
+   * Called when an outage begins: stored messages wait, replies cannot be polled, or the store fails. Each outage is
+   * reported only once, with the number of waiting messages.
    */
   onOutage(error: SmsError): void;
-  /** Replies can be polled again, or the store works again. One of the nodes concerned is called. */
+  /** Called when replies can be polled again, or the store works again. Only one of the affected nodes is called. */
   onRecovered(what: 'polling' | 'store'): void;
   onState(state: SendHandlerState): void;
 }
@@ -83,37 +89,38 @@ export interface SendHandler {
 /** A message that a node sends. */
 export interface SendRequest extends CheckedDraft {
   options: SendOptions;
-  /** The input, which comes back with its outcome while this process lives. */
+  /** The input, returned with the outcome if this process still runs. */
   origin: unknown;
-  /** Writes the flow message for a later process. Called only if the message outlives the process. */
+  /** Writes the flow message for a later process. Called only if the message must survive this process. */
   flowMessage(): string;
 }
 
-/** The registration of a sending node, for the node. */
+/** The registration of a sending node, as the node sees it. */
 export interface SendingNode {
-  /** Sends a message. Its outcome comes by {@link SendHandler.onOutcome}. */
+  /** Sends a message. {@link SendHandler.onOutcome} receives its outcome. */
   send(request: SendRequest): void;
   /**
-   * Withdraws the stored message of the node with this key of `replace`, unless it has started to leave.
+   * Withdraws the node's stored message with this `replace` key, unless the message has started to leave.
    *
-   * @throws SmsError `SMS_STORE` if that cannot be written: the message continues to wait
+   * @throws SmsError `SMS_STORE` if the store cannot write this: the message continues to wait
    */
   withdraw(replaceKey: string): Promise<void>;
   /** Counts an input that was refused before it became a message. */
   countRefused(): void;
   /**
-   * Ends the registration. Resolves when messages that are not stored have ended. Stored messages wait for the node to come back.
+   * Ends the registration. Resolves when all messages that are not stored have ended. Stored messages wait until the
+   * node returns.
    */
   close(): Promise<void>;
 }
 
 /** The environment of the registrations. */
 export interface SenderRegistrationsOptions extends OutboxOptions {
-  /** The activity of a node, without the messages that its registration counts. */
+  /** Returns the activity of a node, except for messages that its registration counts. */
   stateOf(node: string): SendHandlerState;
 }
 
-/** The sending nodes. Reports to each its activity, and once that the store fails. */
+/** The sending nodes. Reports its activity to each node, and reports a store failure once. */
 export class SenderRegistrations {
   readonly #options: SenderRegistrationsOptions;
   readonly #byNode = new Map<string, SenderRegistration>();
@@ -127,7 +134,7 @@ export class SenderRegistrations {
     return [...this.#byNode.keys()];
   }
 
-  /** The handler of a registered node. */
+  /** Returns the handler of a registered node. */
   handlerOf(node: string): SendHandler | undefined {
     return this.#byNode.get(node)?.handler;
   }
@@ -136,7 +143,7 @@ export class SenderRegistrations {
     return this.#byNode.get(node);
   }
 
-  /** The client of a node, or of any other registered node, or of the account; `undefined`: none. */
+  /** Returns the client of a node, else of any registered node, else of the account; `undefined` if there is none. */
   clientFor(node: string): Client | undefined {
     const [first] = this.#byNode.values();
     return (this.#byNode.get(node) ?? first)?.handler.client ?? this.#options.client();
@@ -166,8 +173,8 @@ export class SenderRegistrations {
   }
 
   /**
-   * Reports the activity to a new node, and a failure of the store once to each node that needs it. If no message can wait, the first refused
-   * message reports the failure: see `Outbox.#refuse`.
+   * Reports its activity to a new node, and reports a store failure once to each node that needs the store. If no
+   * message can wait, the error of the first refused message reports the failure instead: see `Outbox.#refuse`.
    */
   greet(registration: SenderRegistration): void {
     const { journal, stateOf, toldOfStore } = this.#options;
@@ -177,10 +184,10 @@ export class SenderRegistrations {
     handler.onOutage(journal.failure.with({ waiting: stateOf(handler.id).waiting }));
   }
 
-  /** The store may have begun to fail, or may work again. */
+  /** Reports to the nodes that the store fails or works again. */
   async onStore(): Promise<void> {
     const { clock, journal, toldOfStore: told } = this.#options;
-    // A message that was about to leave waits by then.
+    // Waits one turn, so that a message that was about to leave already counts as waiting.
     await nextTurn(clock);
     for (const registration of this.#byNode.values()) this.greet(registration);
     // A closed store can still be failing.
@@ -191,10 +198,10 @@ export class SenderRegistrations {
   }
 
   /**
-   * Replies of a node cannot be polled. Does not repeat an outage that the node knows of already, nor a failure of the store, which is reported to
-   * each node that needs it.
+   * Reports to a node that its replies cannot be polled. Does not repeat an outage that the node knows about. Does not
+   * report store failures, which are reported to each node that needs the store.
    *
-   * @returns whether it is reported
+   * @returns whether the outage was reported
    */
   onPollFailing(node: string, error: SmsError): boolean {
     const { waiting, outage } = this.#options.stateOf(node);
@@ -204,29 +211,29 @@ export class SenderRegistrations {
     return true;
   }
 
-  /** Replies can be polled again: reports this to one of the nodes. */
+  /** Reports to one of the nodes that replies can be polled again. */
   onPollRecovered(nodes: Iterable<string>): void {
     const [first] = [...nodes].flatMap((node) => this.handlerOf(node) ?? []);
     first?.onRecovered('polling');
   }
 
-  /** Whether a node needs the store, also for messages from when it stored messages. */
+  /** Returns whether a node needs the store, which it also does for messages that it stored earlier. */
   #needsStore({ handler }: SenderRegistration, mayHold = true): boolean {
     const { waiting, awaitingReply } = this.#options.stateOf(handler.id);
     return (handler.usesStore && mayHold) || waiting > 0 || awaitingReply > 0;
   }
 }
 
-/** How long the account follows requests that have left when the flow is stopped. Docker kills after 10 s. */
+/** How long the account follows sent requests after the flow stops, in ms. Docker kills a container after 10 s. */
 export const closeGraceMs = 7_000;
 
 /** The registration of a sending node in the outbox, from its start to its end. */
 export interface SenderRegistration {
   readonly handler: SendHandler;
-  /** Messages that are being taken in, or sent without being stored. */
+  /** Messages that the outbox is accepting, or sending without storing them. */
   readonly running: UnderWay;
-  /** Aborts when the node is closed: messages that have not left do not leave. */
+  /** Aborts when the node is closed. Messages that have not left by then do not leave. */
   readonly stopped: AbortSignal;
-  /** Aborts when requests that have left are no longer followed. */
+  /** Aborts when the account stops following sent requests. */
   readonly givenUp: AbortSignal;
 }

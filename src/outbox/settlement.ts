@@ -30,26 +30,29 @@ import { type Ending, type Stale, stale } from './transitions';
 export interface SettlementOptions extends OutboxOptions {
   ledger: Ledger;
   registrations: SenderRegistrations;
-  /** Inputs of nodes whose messages or reply requests are open, by id of the message. They are in no store. */
+  /**
+   * Inputs of the nodes, by message id, as long as the message or its reply requests are open. The store does not have
+   * them.
+   */
   origins: Map<string, unknown>;
   absences: Absences;
   replies: Replies;
   reconciliations: Reconciliations;
 }
 
-/** The registration of the node that gave a message, and its input. */
+/** The registration of the node that sent a message, and the input. */
 export interface Given {
   from: SenderRegistration;
   origin: unknown;
 }
 
 /**
- * Makes the requests of messages, and brings each message to its outcome: it counts for limits, the account searches for evidence if
- * necessary, and the outcome enters the flow once.
+ * Makes the requests of messages, and brings each message to its outcome. Counts messages for limits, searches for
+ * evidence if necessary, and sends each outcome into the flow once.
  */
 export class Settlement {
   readonly #options: SettlementOptions;
-  /** Brings the outcomes of messages into the flow, now or when their nodes come back. */
+  /** Delivers the outcomes of messages into the flow, now or when their nodes return. */
   readonly redelivery: Redelivery<Text>;
 
   constructor(options: SettlementOptions) {
@@ -65,7 +68,7 @@ export class Settlement {
         const { id, outcome, isManuallyResent, sendNowAt } = text;
         if (!outcome) throw new Error('not settled');
         const origin = origins.get(id);
-        // If the node gave the input to this process, memory has the flow message as it came.
+        // If this process has the input, the message in memory still has its flow message.
         const flowMessage = origin === undefined ? await ledger.flowMessageOf(text) : text.flowMessage;
         const news = createNews(text, {
           outcome: parseOutcome(outcome),
@@ -79,13 +82,13 @@ export class Settlement {
       ended: async (text, isMissed) => {
         await ledger.delivered(text);
         this.#delivered(text);
-        // A message with an unknown outcome stays listed, so that a user can decide.
+        // A message with an unknown outcome stays on the list, so that a user can decide.
         if (isMissed && !ledger.messages.has(text.id)) onAbandoned(text.node);
       },
     });
   }
 
-  /** Forgets the input of a message, and returns it. */
+  /** Forgets the input of a message, and returns that input. */
   forget(id: string): unknown {
     const { origins } = this.#options;
     const origin = origins.get(id);
@@ -94,12 +97,13 @@ export class Settlement {
   }
 
   /**
-   * Makes one try. Asks the rules before the request and again as it leaves, so that the message does not go to recipients that a rule
-   * withholds by then. Writes the mark that it leaves if the message has to outlive the process. Never rejects: the outcome is that of
-   * `Client.send`, or the error of the first rule if no recipient is left, or if the message cannot leave yet.
+   * Makes one try. Asks the rules before the request and again when the message leaves, so that the message goes only
+   * to recipients that no rule withholds by then. If the message must survive the process, writes the mark that it
+   * leaves. Never rejects. The outcome is that of `Client.send`. If no recipient is left, or the message cannot leave
+   * yet, the outcome is the error of the first rule.
    *
-   * @param signal ends a request that has not left
-   * @returns the outcome and the message as it is then, which may have left; `stale` if another step has moved the message
+   * @param signal aborts a request that has not left
+   * @returns the outcome and the current message, which might have left; `stale` if another step has moved the message
    */
   async attempt(text: Text, client: Client, signal: AbortSignal): Promise<{ text: Text; outcome: Outcome } | Stale> {
     const { ledger, reconciliations, rules } = this.#options;
@@ -131,7 +135,7 @@ export class Settlement {
           const outcome = await client.send({ ...judged.message, to }, options);
           return { text: current, outcome };
         } catch (error) {
-          // The request can have been given up while the mark was being written.
+          // The request might have been aborted while the mark was being written.
           const marked = await marking?.catch(() => undefined);
           if (marked === stale || marked?.state === 'settled') return stale;
           if (marked && isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED')) {
@@ -147,7 +151,7 @@ export class Settlement {
     }
   }
 
-  /** Brings the outcome of a message that was replaced or withdrawn into the flow. */
+  /** Sends the outcome of a replaced or withdrawn message into the flow. */
   superseded(text: Text): void {
     const { ledger, reconciliations, registrations, counts, onFault } = this.#options;
     reconciliations.close(text.id);
@@ -157,18 +161,16 @@ export class Settlement {
     registrations.tellState(text.node);
   }
 
-  /**
-   * Ends a message. Returns `false` if it is in a state in which it cannot end so.
-   */
+  /** Ends a message. Returns `false` if the state of the message does not allow this ending. */
   async end(given: Text, ending: Ending, source?: Given): Promise<boolean> {
     const { ledger, reconciliations, counts } = this.#options;
     const text = { ...given, ...ending.change };
     const { outcome: told } = ending;
-    // An earlier try may have been accepted, so that the message must not be called unsent.
+    // The service might have accepted an earlier try, so the outcome must not say that the message is unsent.
     const known = text.previousAttempt && isUnsent(told) ? parseOutcome(text.previousAttempt.outcome) : told;
     const outcome = withMessageId(known instanceof SmsError ? known : withWithheld(known, text), text);
     const isWritten = isTracked(text) || isFollowed(text) || uncountedBy(text, outcome).length > 0;
-    // Its replies wait until its outcome has entered the flow.
+    // Replies to the message wait until its outcome has entered the flow.
     const untracked = !isTracked(text) && asks(text) ? ledger.messages.begin(text, 'settling') : undefined;
     let settled: Text | Stale = text;
     try {
@@ -190,7 +192,10 @@ export class Settlement {
     return true;
   }
 
-  /** Resumes a message that had left when its process ended: its outcome is unknown. Without a client to search with, it waits. */
+  /**
+   * Resumes a message that had left when its process ended, so that its outcome is unknown. If there is no client for
+   * the search, the message waits.
+   */
   async takeUp(text: Text): Promise<Text | undefined> {
     const { ledger, reconciliations, registrations } = this.#options;
     const canLook = !isReconciled(text) || registrations.clientFor(text.node) !== undefined;
@@ -202,7 +207,10 @@ export class Settlement {
     return this.reconcile(text, error);
   }
 
-  /** Searches for evidence of a stored message with an unknown outcome, and then ends it. Results in the message if it is sent again. */
+  /**
+   * Searches for evidence of a stored message with an unknown outcome, and then ends the message. If the message must
+   * be sent again, returns it.
+   */
   async reconcile(text: Text, error: SmsError): Promise<Text | undefined> {
     const { ledger, reconciliations, registrations } = this.#options;
     const { id, node, options } = text;
@@ -211,14 +219,14 @@ export class Settlement {
     let outcome: Outcome = error;
     if (evidence) {
       const message = ledger.messages.find(id);
-      // No user can decide about it before its outcome is known.
+      // A user cannot decide about the message during the search.
       if (message) ledger.messages.move(message, 'searching');
       registrations.tellState(node);
       try {
         const { sent, searched } = await evidence.look(resolveMs, ledger.closing.signal);
         outcome = sent ?? error.with({ searched });
       } catch {
-        // The account searches again when it is used again.
+        // The account repeats the search when it opens again.
         evidence.interruptedWith = error;
         return undefined;
       } finally {
@@ -238,7 +246,7 @@ export class Settlement {
     return undefined;
   }
 
-  /** Gives up a message whose node has been gone for too long. Never rejects. */
+  /** Gives up a message whose node has been absent for too long. Never rejects. */
   async abandon(text: Text): Promise<void> {
     const { ledger, reconciliations, onAbandoned, onFault } = this.#options;
     onAbandoned(text.node);
@@ -248,9 +256,9 @@ export class Settlement {
   }
 
   /**
-   * A user discards a message. Returns `false` if it cannot be discarded.
+   * Discards a message for a user. Returns `false` if the message cannot be discarded.
    *
-   * @throws SmsError `SMS_STORE` if it cannot be written now: the message stays
+   * @throws SmsError `SMS_STORE` if the store cannot write this now: the message stays
    */
   async discard(text: Text): Promise<boolean> {
     const { ledger, replies, reconciliations, registrations, onDiscarded } = this.#options;
@@ -265,7 +273,10 @@ export class Settlement {
     return true;
   }
 
-  /** Gives a node an outcome that is in no store. Never rejects: a node that throws does not change the outcome. */
+  /**
+   * Reports an outcome that is not stored to its node. Never rejects, because an error in the node does not change the
+   * outcome.
+   */
   async tell({ from, origin }: Given, text: Text, outcome: Outcome, duplicate = false): Promise<void> {
     if (text.again) return;
     const news = createNews(text, { outcome, origin, flowMessage: text.flowMessage, redelivered: false, duplicate });
@@ -276,12 +287,12 @@ export class Settlement {
     }
   }
 
-  /** The outcome of a message has entered the flow, or never will. */
+  /** Cleans up after the outcome of a message has entered the flow, or was given up. */
   #delivered({ id, options, outcome }: Text): void {
     const { journal, ledger, replies } = this.#options;
     if (asks({ options })) {
       replies.begin(id);
-      // A redeploy can have closed the store that has its reply requests.
+      // A redeploy might have closed the store that keeps its reply requests.
       const mayAsk = !journal.isOpen && outcome !== undefined && 'sent' in outcome;
       if (mayAsk || ledger.followUps.hasOf(id)) return;
     }
@@ -291,7 +302,7 @@ export class Settlement {
 
 function createNews(text: Text, told: Omit<OutcomeEvent, 'message' | 'encoding' | 'parts' | 'isKept'>): OutcomeEvent {
   const { message, encoding, parts, replacements } = text;
-  // The unknown outcome of a duplicate is always `SMS_UNCERTAIN`, because the duplicate itself was not sent.
+  // The unknown outcome of a duplicate is always `SMS_UNCERTAIN`, because nothing was sent for the duplicate itself.
   if (told.duplicate && told.outcome instanceof SmsError && isUnknown(told.outcome)) {
     told.outcome = new SmsError('uncertainBefore', { ...told.outcome, params: { detail: told.outcome.code } });
   }

@@ -10,23 +10,23 @@ import { explainWithheld, isWithheldError, type TimeOptions, type Withheld } fro
 
 /** The stored state of a message. Only the steps of `transitions.ts` change it. */
 export type TextState =
-  /** Nothing of it has been sent. */
+  /** Nothing has been sent yet. */
   | 'waiting'
-  /** The mark that it leaves is written. Until it has an outcome, it may have been sent. */
+  /** The mark that it leaves is written. Until its outcome is known, the message might have been sent. */
   | 'leaving'
-  /** Its outcome is written, and has not entered the flow yet. */
+  /** Its outcome is written, but has not entered the flow yet. */
   | 'settled'
-  /** Its outcome is unknown, the flow knows that, and a user can decide. */
+  /** Its outcome is unknown, which the flow knows, and a user can decide. */
   | 'uncertain';
 
 /** Source of the evidence that the service accepted a message with an unknown outcome. */
 export type Evidence = 'status' | 'reply' | 'outbox' | 'feed';
 
-/** The outcome of a message that the service accepted, although it may have refused each recipient. */
+/** The outcome of a message that the service accepted, although it might have refused every recipient. */
 export interface Sent extends Omit<Delivery, 'statusCode'> {
-  /** HTTP status. Absent if only evidence is known. */
+  /** HTTP status. Absent if only evidence shows that the service accepted the message. */
   statusCode?: number;
-  /** `person`: a user says that the message has arrived. */
+  /** Source of the evidence. `person`: a user marked the message as sent. */
   resolvedBy?: Evidence | 'person';
   /** The recipients in `failed` that a rule of the account withheld. */
   withheld?: readonly Withheld[];
@@ -37,31 +37,34 @@ export type Outcome = Sent | SmsError;
 
 /** The sending options of a node. */
 export interface SendOptions extends TimeOptions {
-  /** Further tries if the request never reached the service. Does not apply to stored messages. */
+  /** Maximum number of further tries if the request never reached the service. Ignored for stored messages. */
   retries: number;
-  /** Tries again even if the outcome is unknown, so that the message may be sent twice. */
+  /** Tries again even if the outcome is unknown. The message might then be sent twice. */
   retryUncertain: boolean;
-  /** Duration of the search for evidence if the outcome is unknown. 0: no search. */
+  /** Maximum duration of the search for evidence if the outcome is unknown, in ms. 0: no search. */
   resolveMs: number;
-  /** Among the messages that wait, the highest priority goes first. */
+  /** Among waiting messages, those with a higher priority go first. */
   priority: number;
-  /** The limits of the account do not apply. */
+  /** Exempts the message from the limits of the account. */
   unlimited: boolean;
   /** Deduplication key. */
   once?: string;
-  /** The value that replies and statuses to the message carry. */
+  /** The value attached to replies and statuses of the message. */
   remember?: { value: unknown };
-  /** Duration of the wait for a reply of each recipient. */
+  /** How long to wait for a reply from each recipient, in ms. */
   waitMs?: number;
   /** The answers that count; absent or empty: every reply is an answer. */
   answers?: readonly AnswerChoice[];
-  /** The message that follows an unclear reply; its recipient and messageId are set for each handset. */
+  /** The message to send after an unclear reply. Its recipient and messageId are set for each handset. */
   again?: CheckedDraft & Pick<SendOptions, 'keep'>;
-  /** Duration of the wait for the final statuses of all recipients. */
+  /** How long to wait for the final statuses of all recipients, in ms. */
   reportMs?: number;
 }
 
-/** Says which reply request a message `again` belongs to. A reply to the message belongs to that request, too. */
+/**
+ * The reply request to which a clarifying message (`again`) belongs. A reply to that message also belongs to the
+ * request.
+ */
 export interface AgainLink {
   /** Id of the reply request. */
   request: string;
@@ -80,32 +83,34 @@ export interface Text extends Item, CheckedDraft {
   options: SendOptions;
   /** The flow message as the node wrote it. */
   flowMessage?: string;
-  /** The flow message is too long to be written at each step, and is stored under a separate key. */
+  /** Set if the flow message is stored under a separate key, because it is too long to be written at each step. */
   isFlowMessageApart?: true;
-  /** Time at which it was taken in, in ms. */
+  /** Time at which the outbox accepted it, in ms. */
   arrivedAt: number;
   /** Time at which it last left, in ms. */
   leftAt?: number;
   /** Recipients that the rules withheld when they were last asked. */
   withheld?: readonly Withheld[] | undefined;
-  /** Time at which the other recipients were counted for limits, if they are. */
+  /** The moment at which the recipients that are not withheld were counted for limits. Absent: they are not counted. */
   countedAt?: Moment;
   outcome?: StoredOutcome;
-  /** Time at which its outcome was written, or became unknown to the flow, in ms. */
+  /** Time at which its outcome was written, or at which the flow learned that it is unknown, in ms. */
   settledAt?: number;
-  /** Number of unknown outcomes after which it was sent again. */
+  /** Number of times that the message was sent again after an unknown outcome. */
   repeats?: number;
-  /** Recipients of earlier tries with an unknown outcome, and the outcome of the last of them. */
+  /** Recipients of earlier tries with an unknown outcome, and the outcome of the latest such try. */
   previousAttempt?: { to: readonly string[]; outcome: StoredOutcome };
-  /** Recipients whose replies have entered the flow while the outcome was unknown. They are not asked again. */
+  /**
+   * Recipients whose replies have entered the flow while the outcome was unknown. They get no further reply requests.
+   */
   answered?: readonly string[];
-  /** The wait that the service asked for (`Retry-After`), as known when the message was put back. */
+  /** The wait that the service had asked for (`Retry-After`) when the message was put back. */
   retryAfter?: StoredRetryAfter | undefined;
-  /** Time at which a user sent it before its time, in ms. It then waits only for its turn. */
+  /** Time at which a user sent it before its scheduled time, in ms. The message then waits only for its turn. */
   sendNowAt?: number;
-  /** The message follows an unclear reply: its outcome does not enter the flow. */
+  /** Set for a clarifying message, which follows an unclear reply. Its outcome does not enter the flow. */
   again?: AgainLink;
-  /** A user sent it again: an earlier outcome has entered the flow. */
+  /** Set if a user sent the message again. Its earlier outcome has already entered the flow. */
   isManuallyResent?: true;
 }
 
@@ -116,61 +121,64 @@ interface StoredError extends Omit<SmsErrorDetails<SmsErrorReason>, 'cause'> {
   reason: SmsErrorReason;
 }
 
-/** The wait that the service asked for, and the error with it. Plain data, times in ms. */
+/** The wait that the service asked for, with the error of that answer. Plain data, times in ms. */
 export interface StoredRetryAfter {
   at: number;
   forMs: number;
   error: StoredOutcome;
 }
 
-/** Whether the store has the message: because it is stored until it is sent, or because of its deduplication key. */
+/** Returns whether the store has the message, either until it is sent or because of its deduplication key. */
 export function isTracked({ options }: Pick<Text, 'options'>): boolean {
   return options.keep !== undefined || options.once !== undefined;
 }
 
-/** Whether the message is stored until it is sent: because of its options, or because a user sent it again. */
+/** Returns whether the message is stored until it is sent, because of its options or because a user sent it again. */
 export function isKept({ options, isManuallyResent }: Pick<Text, 'options' | 'isManuallyResent'>): boolean {
   return options.keep !== undefined || isManuallyResent === true;
 }
 
-/** Whether replies and statuses are matched to the message. */
+/** Returns whether replies and statuses are matched to the message. */
 export function isRemembered({ options }: Pick<Text, 'options'>): boolean {
   return options.remember !== undefined || options.waitMs !== undefined;
 }
 
-/** Whether replies or a report follow the outcome of the message. */
+/** Returns whether replies or a report follow the outcome of the message. */
 export function asks({ options }: Pick<Text, 'options'>): boolean {
   return options.waitMs !== undefined || options.reportMs !== undefined;
 }
 
-/** Whether incoming messages and statuses can concern the message. */
+/** Returns whether incoming messages and statuses can belong to the message. */
 export function isFollowed(text: Pick<Text, 'options'>): boolean {
   return isRemembered(text) || asks(text);
 }
 
-/** Whether the account searches for evidence if the outcome of the message is unknown. */
+/** Returns whether the account searches for evidence if the outcome of the message is unknown. */
 export function isReconciled({ message, options }: Pick<Text, 'message' | 'options'>): boolean {
   return options.resolveMs > 0 && message.messageId !== undefined;
 }
 
-/** Recipients that the message is submitted for: all that no rule withholds. */
+/** Returns the recipients for which the message is submitted: all that no rule withholds. */
 export function submittedOf({ message, withheld }: Pick<Text, 'message' | 'withheld'>): string[] {
   const gone = new Set(withheld?.map(({ msisdn }) => msisdn));
   return message.to.filter((item) => !gone.has(item));
 }
 
-/** The message after a try that may have been accepted. */
+/** Returns the message after a try that the service might have accepted. */
 export function afterUnknown(text: Text, outcome: StoredOutcome): Text {
   return { ...text, previousAttempt: { to: concernedBy(text), outcome } };
 }
 
-/** Recipients that the message is submitted for, or that an earlier try may have reached. */
+/** Returns the recipients for which the message is submitted, and those that an earlier try might have reached. */
 export function concernedBy(text: Text): string[] {
   const concerned = new Set([...submittedOf(text), ...(text.previousAttempt?.to ?? [])]);
   return text.message.to.filter((item) => concerned.has(item));
 }
 
-/** Recipients that were counted for limits, and that the outcome says were not sent to. */
+/**
+ * Returns the recipients that were counted for limits although, according to the outcome, the message did not go to
+ * them.
+ */
 export function uncountedBy(text: Text, outcome: Outcome): string[] {
   if (!text.countedAt || isUnknown(outcome)) return [];
   const submitted = submittedOf(text);
@@ -180,8 +188,8 @@ export function uncountedBy(text: Text, outcome: Outcome): string[] {
 }
 
 /**
- * An outcome with the recipients that a rule withheld among those that failed. It is unknown when only an earlier try may have
- * reached anybody.
+ * Adds the withheld recipients to the failed recipients of an outcome. The outcome becomes unknown if only an earlier
+ * try might have reached a recipient.
  */
 export function withWithheld(outcome: Sent, text: Text): Outcome {
   const { withheld = [], previousAttempt } = text;
@@ -206,8 +214,8 @@ export function withWithheld(outcome: Sent, text: Text): Outcome {
 }
 
 /**
- * Adds the own messageId of the message to an error, so that a status that comes later can be matched. A refused input was not requested, so
- * its error has none.
+ * Adds the messageId of the message to an error, so that a later status can be matched. The error of a refused input
+ * gets no messageId, because no request was made.
  */
 export function withMessageId<End extends Outcome>(outcome: End, { message }: Pick<Text, 'message'>): End | SmsError {
   const { messageId } = message;
@@ -215,7 +223,7 @@ export function withMessageId<End extends Outcome>(outcome: End, { message }: Pi
   return outcome.with({ messageId });
 }
 
-/** The outcome as plain data: without the cause of an error. */
+/** Converts an outcome to plain data, without the cause of an error. */
 export function formatOutcome(outcome: Outcome): StoredOutcome {
   return outcome instanceof SmsError ? { error: { ...outcome } } : { sent: outcome };
 }
@@ -227,7 +235,7 @@ export function parseOutcome(stored: StoredOutcome): Outcome {
   return new SmsError(reason, details as SmsErrorDetails<SmsErrorReason>);
 }
 
-/** Whether the outcome is unknown: the service may have accepted the message. */
+/** Returns whether the outcome is unknown: the service might have accepted the message. */
 export function isUnknown(outcome: Outcome): boolean {
   if (!(outcome instanceof SmsError)) return false;
   const { code, statusCode = 0 } = outcome;
@@ -235,18 +243,21 @@ export function isUnknown(outcome: Outcome): boolean {
   return code === 'SMS_UNCERTAIN' || code === 'SMS_RESPONSE';
 }
 
-/** Whether the last try sent nothing, or no try was made. Earlier tries may have sent the message. */
+/** Returns whether the last try sent nothing, or no try was made. Earlier tries might have sent the message. */
 export function isUnsent(outcome: unknown): outcome is SmsError {
   const isOurs = isSmsError(outcome, 'SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_STORE', 'SMS_BUSY', 'SMS_EXPIRED');
   return isOurs || isSmsError(outcome, 'SMS_REPLACED', 'SMS_WITHDRAWN') || isWithheldError(outcome);
 }
 
-/** Whether the outcome is that the message was replaced or withdrawn. */
+/** Returns whether the outcome is that the message was replaced or withdrawn. */
 export function isSuperseded(outcome: StoredOutcome): boolean {
   return 'error' in outcome && (outcome.error.reason === 'replaced' || outcome.error.reason === 'withdrawn');
 }
 
-/** Whether the service cannot be reached or used now. Stored messages continue to wait, because nothing was sent. */
+/**
+ * Returns whether the error means that the service cannot be reached or used now. If so, nothing was sent, and stored
+ * messages continue to wait.
+ */
 export function isOutage(error: unknown): error is SmsError {
   if (!(error instanceof SmsError)) return false;
   const { code, statusCode } = error;
@@ -254,7 +265,7 @@ export function isOutage(error: unknown): error is SmsError {
   return code === 'SMS_UNREACHABLE' || code === 'SMS_UNAUTHORIZED' || code === 'SMS_STORE';
 }
 
-/** The outcome of a message that evidence or a user resolved. */
+/** Creates the outcome of a message that evidence or a user resolved. */
 export function createResolved(
   messageId: string | undefined,
   accepted: string[],
@@ -264,7 +275,7 @@ export function createResolved(
   return { ...(messageId === undefined ? undefined : { messageId }), recipients, accepted, failed: [], resolvedBy };
 }
 
-/** Whether the service accepted at least one recipient, as far as is known. */
+/** Returns whether the service is known to have accepted at least one recipient. */
 export function isAccepted(outcome: Outcome): outcome is Sent {
   return !(outcome instanceof SmsError) && outcome.accepted.length > 0;
 }

@@ -49,12 +49,12 @@ import {
   uncountedBy,
 } from './text';
 
-/** Flow messages of up to so many characters are stored within the message. */
+/** Maximum length in characters of a flow message that is stored within the message. */
 const longestInline = 1_024;
 
 /**
- * The states from which each step can start. A step that finds the message elsewhere, or finds no message, results in {@link stale} and
- * writes nothing.
+ * The states from which each step can start. If the message is in another state, or does not exist, the step results in
+ * {@link stale} and writes nothing.
  */
 export const startsFrom = {
   takeIn: [],
@@ -72,17 +72,17 @@ export const startsFrom = {
   discard: ['waiting', 'uncertain'],
 } as const satisfies Readonly<Record<string, readonly TextState[]>>;
 
-/** Another step has moved the message in the meantime: the caller has nothing more to do with it. */
+/** Result of a step if another step has already moved the message. The caller must then leave the message alone. */
 export const stale = 'stale';
 export type Stale = typeof stale;
 
-/** The messages and reply requests of this process, as the last commit left them. */
+/** The messages and reply requests of this process, as of the last commit. */
 export interface Books {
   readonly messages: Pick<Messages, 'get' | 'has'>;
   readonly followUps: FollowUpBook;
 }
 
-/** The time, the settings and the messages of this process, as the step is asked for. */
+/** The time, the settings and the messages of this process at the time of the request for the step. */
 export interface StepContext extends Memory {
   books: Books;
 }
@@ -97,18 +97,18 @@ interface Commit {
 export interface Moved {
   text: Text;
   asked: readonly FollowUp[];
-  /** Ids of reply requests that are closed. */
+  /** Ids of closed reply requests. */
   closedRequests: readonly string[];
-  /** The step replaced or withdrew the message. */
+  /** Set if the step replaced or withdrew the message. */
   isSuperseded?: true;
 }
 
-/** Ends a message that was replaced or withdrawn. */
+/** Ends a replaced or withdrawn message. */
 export function supersede(text: Text, why: Superseding, memory: StepContext, commit: Commit): Moved {
   return { ...end(text, createSuperseded(text, why), memory, commit), isSuperseded: true };
 }
 
-/** Says which recipients the rules withhold now, and whether the message has to wait. */
+/** Returns which recipients the rules withhold now, and whether the message must wait. */
 export function judge(text: Text, memory: Memory): Step<Verdict> {
   const leaving = { ...memory, text, recipients: text.message.to };
   return {
@@ -121,8 +121,9 @@ export function judge(text: Text, memory: Memory): Step<Verdict> {
 }
 
 /**
- * waiting → leaving: the connection stands, and the first byte goes out when this is written. Results in `undefined`, and
- * changes nothing, if a rule withholds a recipient by now or makes the message wait: the caller has to judge it again.
+ * waiting → leaving: the connection is open, and the first byte is sent as soon as this step is written. If a rule now
+ * withholds a recipient or makes the message wait, the step results in `undefined` and changes nothing. The caller must
+ * then judge the message again.
  */
 export function leave(text: Text, memory: StepContext): Step<Moved | Stale | undefined> {
   const { followUps } = memory.books;
@@ -131,7 +132,7 @@ export function leave(text: Text, memory: StepContext): Step<Moved | Stale | und
   const submitted = submittedOf(text);
   const leaving = { ...memory, text, recipients: submitted };
   const keys = messageId !== undefined && isRemembered(text) ? sentKeysOf(text, messageId, submitted) : undefined;
-  // Another instance may have read a reply to an earlier try.
+  // Another instance might have read a reply to an earlier try.
   const asksAgain = text.leftAt !== undefined;
   return {
     whileFailing: isTracked(text) || askedForConsent(leaving).length > 0 ? 'refuse' : 'apply',
@@ -149,7 +150,7 @@ export function leave(text: Text, memory: StepContext): Step<Moved | Stale | und
       const mark = { state: 'leaving', leftAt: memory.now, withheld, ...countedAt } as const;
       const left = keepText({ ...current, ...mark }, memory.now, changes);
       const asked = keys ? createRequests(left, keys, submitted, requestsOf(text, followUps, changes)) : [];
-      // The first reply counts.
+      // Only the first reply counts.
       const open = asksAgain ? unanswered(asked, look, changes) : asked;
       if (keys) remember({ text: left, to: submitted, keys, open, isAccepted: false }, memory, look, changes);
       for (const request of asked) keepItem(changes, request);
@@ -167,7 +168,7 @@ export function leave(text: Text, memory: StepContext): Step<Moved | Stale | und
   };
 }
 
-/** leaving → waiting: nothing was sent after all. */
+/** leaving → waiting: nothing was sent. */
 export function putBack(text: Text, change: Partial<Text>, memory: StepContext): Step<Moved | Stale> {
   return {
     whileFailing: 'apply',
@@ -177,7 +178,7 @@ export function putBack(text: Text, change: Partial<Text>, memory: StepContext):
       const moved = returnToWaiting({ ...current, ...change }, memory, { look, changes });
       // Recipients of an earlier try can still reply.
       if (text.previousAttempt || moved.text.state !== 'waiting') return () => moved;
-      // No recipient has received it, so no reply can come.
+      // No recipient has received the message, so no reply can come.
       const { messageId, to } = text.message;
       if (messageId !== undefined && isRemembered(text)) {
         forgetSent(text, { reference: referenceOf(messageId, text), recipients: to }, look, changes);
@@ -191,8 +192,8 @@ export function putBack(text: Text, change: Partial<Text>, memory: StepContext):
 }
 
 /**
- * leaving or uncertain → waiting: the message is sent again although its last try may have been accepted, as `outcome` says. Its recipients
- * stay counted for limits.
+ * leaving or uncertain → waiting: the message is sent again, although the service might have accepted the last try, as
+ * `outcome` says. Its recipients stay counted for limits.
  */
 export function sendAgain(
   text: Text,
@@ -206,7 +207,7 @@ export function sendAgain(
       if (!current) return () => stale;
       const { countedAt: _, ...again } = afterUnknown({ ...current, ...change }, outcome);
       if (current.state === 'uncertain') {
-        // A newer message may have its key by now.
+        // A newer message might have the key by now.
         const { replaceKey: __, ...options } = again.options;
         again.options = options;
       }
@@ -216,7 +217,7 @@ export function sendAgain(
   };
 }
 
-/** Puts a message back, or ends it if it has been replaced or withdrawn since it started to leave. */
+/** Puts a message back, or ends it if it was replaced or withdrawn after it started to leave. */
 function returnToWaiting(text: Text, memory: StepContext, { look, changes }: Commit): Moved {
   const { outcome: _, settledAt: __, withheld: ___, countedAt, ...rest } = text;
   if (countedAt) giveBack({ ...memory, text, recipients: submittedOf(text) }, countedAt, look, changes);
@@ -230,14 +231,14 @@ function returnToWaiting(text: Text, memory: StepContext, { look, changes }: Com
 
 /** How a message ends. */
 export interface Ending {
-  /** After a try, because its time is over before it left, or because a user says that it has arrived. */
+  /** `settle`: after a try. `expire`: its time is over before it left. `markSent`: a user says that it has arrived. */
   by: 'settle' | 'expire' | 'markSent';
   outcome: Outcome;
-  /** Other changes of the message. */
+  /** Other changes to the message. */
   change?: Partial<Text>;
 }
 
-/** → settled: the message has its outcome, which can be unknown. */
+/** → settled: the message has its outcome, which might be unknown. */
 export function settle(text: Text, { by, outcome, change }: Ending, memory: StepContext): Step<Moved | Stale> {
   return {
     whileFailing: 'apply',
@@ -277,13 +278,13 @@ function end(text: Text, outcome: Outcome, memory: StepContext, { look, changes 
     ...(answered.length > 0 && { answered }),
   };
   const ended: Text = { ...text, state: 'settled', ...stored };
-  // If a power cut undoes this, the message has left, and its outcome is unknown.
+  // If a power cut undoes this change, the store has the message as left, with an unknown outcome.
   const settled = keepText(ended, memory.now, changes, text.state === 'leaving');
   releaseKey(text, memory.now, look, changes);
   forgetEvidence(text, look, changes);
   noteOutcome(text, outcome, { look, changes }, memory);
   if (keys && isOwn) {
-    // Recipients with a reply request or a reply have received the message.
+    // Recipients with a reply or an open reply request have received the message.
     const answerable = [...replied, ...begun].map(({ recipient }) => recipient);
     const got = sent ? accepted : isUnknown(outcome) ? to : [];
     const reached = new Set([...got, ...(text.previousAttempt?.to ?? []), ...answerable]);
@@ -309,9 +310,9 @@ function end(text: Text, outcome: Outcome, memory: StepContext, { look, changes 
 }
 
 /**
- * A user sends a message before its time.
+ * Lets a message leave before its scheduled time, because a user wants that.
  *
- * @throws SmsError `SMS_STORE` if that cannot be written: the message continues to wait for its time
+ * @throws SmsError `SMS_STORE` if the store cannot write this: the message continues to wait for its time
  */
 export function sendNow(text: Text, memory: StepContext): Step<Moved | Stale> {
   const { now } = memory;
@@ -326,7 +327,7 @@ export function sendNow(text: Text, memory: StepContext): Step<Moved | Stale> {
   };
 }
 
-/** A message that is in no store has one owner, so that its state is known. */
+/** Starts a step. If the message is not stored, only one caller handles it, so its state is known. */
 function startFromOwn(
   step: keyof typeof startsFrom,
   text: Text,
@@ -336,7 +337,7 @@ function startFromOwn(
   return isTracked(text) ? startFrom(step, text.id, context, changes) : text;
 }
 
-/** The message as the steps before this one leave it, if the step can start from there. */
+/** Returns the message as earlier steps have left it, if the step can start from its state. */
 export function startFrom(
   step: keyof typeof startsFrom,
   id: string,
@@ -348,26 +349,33 @@ export function startFrom(
   return current && states.includes(current.state) ? current : undefined;
 }
 
-/** The message after its outcome has entered the flow: a user can decide about an unknown outcome; `undefined`: it is done. */
+/**
+ * Returns the message after its outcome has entered the flow. If the outcome is unknown, a user can decide.
+ * `undefined`: the message is finished.
+ */
 export function undecided(text: Text, { now }: Pick<Memory, 'now'>): Text | undefined {
   const { outcome } = text;
   if (!outcome || 'sent' in outcome || !isUnknown(parseOutcome(outcome))) return undefined;
   return { ...text, state: 'uncertain', settledAt: now };
 }
 
-/** settled → gone or uncertain: the outcome has entered the flow, or its node has been gone for too long. See {@link undecided}. */
+/**
+ * settled → gone or uncertain: the outcome has entered the flow, or the node has been absent for too long. See {@link
+ * undecided}.
+ */
 export function delivered(text: Text, uncertain: Text | undefined, known: FollowUpBook): Step<void> {
-  // The process knows the message already as it will be.
+  // The process already knows the message in its new state.
   if (uncertain) return createChange((changes) => keepItem(changes, uncertain));
-  // Follow-ups that go later can be in a later commit, and the process can be killed before that.
+  // A later commit might remove follow-ups, and the process might be killed before that.
   const wasAsking = known.hasOf(text.id);
   const isAsking = () => wasAsking || known.hasOf(text.id);
   return { ...createChange((changes) => dropText(text, isAsking, changes)), drops: [text.id] };
 }
 
 /**
- * → gone, flushed: a user discards the message, or its node has been gone for too long. Its deduplication key is free, unless it may have been
- * sent. It is flushed, because a message that comes back after a power cut would be sent.
+ * → gone, flushed: a user discards the message, or its node has been absent for too long. The deduplication key becomes
+ * free, unless the message might have been sent. The step is flushed, because a message that a power cut restores would
+ * be sent.
  */
 export function discard(
   text: Text,
@@ -379,13 +387,13 @@ export function discard(
     whileFailing,
     drops: [text.id],
     decide(look, changes) {
-      // The store may have written a message that it refused: this process does not know it.
+      // The store might have written a message that it refused. This process does not know that message.
       const isUnknownHere = !messages.has(text.id) && !changes.keep.has(text.id);
-      // A decision about a message with an unknown outcome does not apply if the message waits again.
+      // A decision about an unknown outcome no longer applies if the message waits again.
       const current = startFromOwn('discard', text, memory, changes);
       if (!isUnknownHere && current?.state !== text.state) return () => stale;
       if (text.state === 'waiting') {
-        // Only an earlier try may have reached a recipient.
+        // Only an earlier try can have reached a recipient.
         const outcome = text.previousAttempt ? parseOutcome(text.previousAttempt.outcome) : new SmsError('closed');
         noteOutcome(text, outcome, { look, changes }, memory);
       }
@@ -399,7 +407,7 @@ export function discard(
   };
 }
 
-/** Stores a message that is tracked. A long flow message is written once, under a separate key. */
+/** Stores a tracked message. A long flow message is written only once, under a separate key. */
 export function keepText(text: Text, now: number, changes: Changes, isLoose = false): Text {
   if (!isTracked(text)) return text;
   const { flowMessage = '', ...rest } = text;
@@ -410,13 +418,13 @@ export function keepText(text: Text, now: number, changes: Changes, isLoose = fa
   return kept;
 }
 
-/** @param isAsking whether open reply requests or reports need the flow message */
+/** @param isAsking returns whether open reply requests or reports need the flow message */
 function dropText(text: Text, isAsking: () => boolean, changes: Changes): void {
   dropItem(changes, text.id, 'ledger');
   if ((text.isFlowMessageApart || asks(text)) && !isAsking()) changes.remember.set(flowMessageKey(text.id), undefined);
 }
 
-/** Forgets the flow message of a message that is in no store, because no reply request needs it. */
+/** Forgets the flow message of a message that is not stored, because no reply request needs it. */
 function dropUnkept(text: Text, changes: Changes): void {
   if (!isTracked(text) && asks(text)) changes.remember.set(flowMessageKey(text.id), undefined);
 }

@@ -31,10 +31,10 @@ import {
 export const engines: readonly Engine[] = [levelDb, sqlite];
 
 /**
- * Opens the database of an existing folder with the engine that wrote it, or with the first available engine.
+ * Opens the database in an existing folder. Uses the engine that wrote the database, or the first available engine.
  *
- * @throws SmsError `SMS_STORE` if the engine is not available, another process has the database open, or it is damaged. The
- * folder stays unchanged
+ * @throws SmsError `SMS_STORE` if the engine is not available, another process has the database open, or the database
+ * is damaged. The folder stays unchanged
  */
 export async function openDatabase(folder: string, candidates: readonly Engine[]): Promise<Database> {
   const names = await readdir(folder);
@@ -50,13 +50,13 @@ export async function openDatabase(folder: string, candidates: readonly Engine[]
     : new SmsError('databaseMissing', { params: { detail } });
 }
 
-/** Reason of the error for each failure of a database, by its name of the failure. */
+/** Error reasons by the database's name of the failure. */
 const knownFailures: readonly [RegExp, 'storeLocked' | 'storeDamaged'][] = [
   [/LEVEL_LOCKED|database is locked/, 'storeLocked'],
   [/LEVEL_CORRUPTION|MANIFEST-\d+: No such file|is malformed|is not a database/, 'storeDamaged'],
 ];
 
-/** Wraps a database, so that its errors name the folder and the remedy. */
+/** Wraps a database, so that its errors name the folder and what to do. */
 function explaining(database: Database, folder: string): Database {
   return {
     file: database.file,
@@ -74,7 +74,7 @@ function explained<T>(result: Promise<T>, folder: string): Promise<T> {
 
 function explain(error: unknown, folder: string): unknown {
   const detail = describeStoreFailure(error);
-  // If a file is missing, the code only says that reading failed.
+  // If a file is missing, the error code only says that reading failed, so the cause is checked too.
   const [, reason] = knownFailures.find(([pattern]) => pattern.test(`${detail} ${Object(error).cause}`)) ?? [];
   return reason ? new SmsError(reason, { params: { detail, folder }, cause: error }) : error;
 }
@@ -84,19 +84,22 @@ function describeLack(missing: readonly Engine[]): string {
   return `${platform} ${arch}, Node.js ${versions.node}: ${missing.map(({ name }) => `no ${name}`).join(', ')}`;
 }
 
-/** Prefix of the keys of each kind, and the end of their range, after which no UTF-8 text sorts. */
+/**
+ * Prefix of the keys of each kind. `endOf` returns the end of its range, because every UTF-8 text sorts before
+ * U+10FFFF.
+ */
 const [itemPrefix, rememberedPrefix, unreadablePrefix] = ['!items!', '!remembered!', '!unreadable!'];
 const endOf = (prefix: string) => `${prefix}\u{10ffff}`;
 
-/** Number of items read in one turn of the event loop, and of values in one sweep. */
+/** Maximum number of items read in one turn of the event loop, and of values read in one sweep. */
 const pageSize = 1_000;
 const probeLength = 256 * 1024;
-/** Key that exists while {@link DiskStore.clear} drops everything except the value of the key that it names. */
+/** Key that exists while {@link DiskStore.clear} drops the data. It names the only key whose value is not dropped. */
 const clearingKey = '!clearing!';
 
 /**
- * Stores everything in a database in its own folder. Kept items are flushed before `commit` resolves. Unless the step is firm,
- * drops are written without a flush, because a lost drop only causes a redelivery.
+ * Stores everything in a database in its own folder. Kept items are flushed before `commit` resolves. Drops are written
+ * without a flush, because a lost drop only causes a redelivery. The exception is a firm step, which is always flushed.
  *
  * @example
  * ```ts
@@ -116,14 +119,14 @@ export class DiskStore implements Store {
   #events: StoreEvents | undefined;
   /** Identity of the file that exists for as long as the database does. */
   #inode: number | undefined;
-  /** True if its files were deleted or moved while it was open. */
+  /** Whether the files of the store were deleted or moved while it was open. */
   #isGone = false;
   #hasFailed = false;
   /** Key at which the next sweep continues. Absent at the start of a round. */
   #sweptTo: string | undefined;
 
   /**
-   * @param location its own folder, which it creates if necessary
+   * @param location folder of the store, which the store creates if necessary
    * @param candidates engines in order of preference; default: all engines
    */
   constructor(location: string, candidates = engines) {
@@ -133,7 +136,7 @@ export class DiskStore implements Store {
     this.#undo = new UndoFile(location);
   }
 
-  /** An account without stored data does not load a database. */
+  /** Without stored data, an account does not load a database. */
   get mayHold(): boolean {
     return existsSync(this.#location);
   }
@@ -180,7 +183,7 @@ export class DiskStore implements Store {
       [rememberedPrefix + key, formatRemembered(mark)],
       [clearingKey, key],
     ];
-    // From here, all other data counts as dropped, although that takes several writes.
+    // From here on, all other data counts as dropped, although dropping it takes several writes.
     await this.#opened().write(marks, { isFlushed: true });
     await this.#finishClearing();
   }
@@ -288,7 +291,7 @@ function keyAfter(page: readonly [string, string][]): string | undefined {
   return key && `${key}\0`;
 }
 
-/** Checks that there is room for more than a few messages, so that a full disk is not tried at every step. */
+/** Checks that the disk has room for more than a few messages, so that not every step fails on a full disk. */
 async function probe(database: Database): Promise<void> {
   const key = `${unreadablePrefix}probe`;
   await database.write([[key, 'x'.repeat(probeLength)]], { isFlushed: true });
@@ -296,8 +299,8 @@ async function probe(database: Database): Promise<void> {
 }
 
 /**
- * Notes how to undo a commit that has failed. If only its flush failed, the database finds the commit in its log when it
- * is opened again, although the callers were told that nothing was stored.
+ * Records how to undo a failed commit. If only the flush failed, the database finds the commit in its log when it is
+ * opened again, although the callers were told that nothing was stored.
  */
 class UndoFile {
   readonly #path: string;
@@ -306,14 +309,14 @@ class UndoFile {
     this.#path = join(folder, 'undo');
   }
 
-  /** Not flushed: if the power fails too, the commit that was not flushed is lost as well. */
+  /** Writes the file without a flush: a power cut would also lose the unflushed commit. */
   async note(database: Database, operations: readonly Operation[]): Promise<void> {
     try {
       const texts = await database.read(operations.map(([key]) => key));
       const former = operations.map(([key], index) => [key, texts[index] ?? null]);
       writeFileSync(this.#path, JSON.stringify(former), { mode: 0o600 });
     } catch {
-      // A disk that takes no file has not taken the commit either.
+      // If the disk cannot store this file, it has not stored the commit either.
     }
   }
 
@@ -325,7 +328,7 @@ class UndoFile {
   }
 }
 
-/** A kill can cut the file off, before anybody was told that the commit had failed. */
+/** Parses the file. If a kill cut the file off, no caller was told yet that the commit had failed. */
 function parseUndo(text: string): Operation[] {
   try {
     return (JSON.parse(text) as [string, string | null][]).map(([key, former]) => [key, former ?? undefined]);
@@ -334,20 +337,21 @@ function parseUndo(text: string): Operation[] {
   }
 }
 
-/** Pattern of file names that the databases do not touch. */
+/** Prefix of file names that the databases ignore. */
 const heldPrefix = 'held-';
 const quarantinePrefix = 'unreadable-';
 const numberLength = 15;
 
 /**
- * Files of a folder, one for each held text. They are written immediately without a flush, which survives the process. Their names
- * ascend in the order of the texts. Each text ends with a line break, so that a cut text is recognisable.
+ * Files in a folder, one for each held text. They are written synchronously without a flush, so that they survive the
+ * end of the process. Their names ascend in the order of the texts. Each text ends with a line break, so that a
+ * truncated text can be recognised.
  */
 class HeldFiles {
   readonly #folder: string;
-  /** Names of the files whose content this process has in memory. */
+  /** Names of the files whose texts this process has in memory. */
   readonly #own = new Set<string>();
-  /** Number of the last held text, of this process or an earlier one. */
+  /** Number of the last held text, of this process or of an earlier one. */
   #lastNumber = 0;
 
   constructor(folder: string) {
@@ -364,7 +368,7 @@ class HeldFiles {
     try {
       writeFileSync(join(this.#folder, name), `${text}\n`, { mode: 0o600 });
     } catch {
-      // The next commit fails on the same disk, and reports it.
+      // The next commit fails on the same disk and reports the failure.
       letGo();
       return undefined;
     }
@@ -380,14 +384,14 @@ class HeldFiles {
       this.#lastNumber = Math.max(this.#lastNumber, Number(name.slice(heldPrefix.length)) || 0);
       const letGo = () => this.#remove(name);
       const text = this.#textIn(name);
-      // A kill or a power cut has cut the text, so its message had not arrived.
+      // A kill or a power cut truncated the text, so its message had not arrived.
       if (!text.endsWith('\n')) letGo();
       else held.push({ text: text.slice(0, -1), letGo, quarantine: () => this.#quarantine(name) });
     }
     return held;
   }
 
-  /** Reads a file. An unreadable file gives a text that no part can parse. */
+  /** Reads a file. If the file is unreadable, returns a text that no part can parse. */
   #textIn(name: string): string {
     try {
       return readFileSync(join(this.#folder, name), 'utf8');
@@ -396,7 +400,9 @@ class HeldFiles {
     }
   }
 
-  /** Deletes a file. If that fails, the next start finds the file, and that its content is committed. */
+  /**
+   * Deletes a file. If that fails, the next start finds the file, but recognises that its text is already committed.
+   */
   #remove(name: string): void {
     try {
       rmSync(join(this.#folder, name), { force: true });
@@ -405,7 +411,7 @@ class HeldFiles {
     }
   }
 
-  /** Moves a file. If that fails, the file stays, and is found again. */
+  /** Moves a file. If that fails, the file stays and the next start finds it again. */
   #quarantine(name: string): string {
     const [path, aside] = [join(this.#folder, name), join(this.#folder, quarantinePrefix + name)];
     try {

@@ -4,18 +4,18 @@ import type { ClassicLevel } from 'classic-level';
 import { type Database, type Engine, mostBytes } from './store';
 
 /**
- * Size of the read cache, in bytes. It is small, because lookups of digests are spread over all keys and miss any cache: LevelDB's
- * default of 8 MiB costs a busy account 7 to 12 MiB and saves no time. A smaller write buffer would save another 5 MiB, but take
- * half as much processor time again.
+ * Size of the read cache, in bytes. It is small, because lookups use digests, which are spread over all keys and miss
+ * any cache. LevelDB's default of 8 MiB would cost a busy account 7 to 12 MiB and save no time. A smaller write buffer
+ * would save another 5 MiB, but take 50% more processor time.
  */
 const cacheSize = 2 * 1_024 * 1_024;
 
-/** LevelDB, native code that is prebuilt for most platforms and missing on the others. */
+/** LevelDB. Native code, prebuilt for most platforms and missing on the others. */
 export const levelDb: Engine = {
   name: 'LevelDB',
   hasWritten: (names) => names.some((name) => /^(?:CURRENT$|MANIFEST-)/.test(name)),
   load: async () => {
-    // It is loaded here, because it might be missing or not run on this machine.
+    // Loads the module here, because it might be missing or might not run on this machine.
     const module = await import('classic-level').catch(() => undefined);
     return module && ((folder) => openLevel(module.ClassicLevel, folder));
   },
@@ -48,7 +48,9 @@ async function openLevel(Level: typeof ClassicLevel, folder: string): Promise<Da
 const blockSize = 32_768;
 const headerSize = 7;
 
-/** Counts the bytes that LevelDB drops without a word when it reads its logs: from a damaged record to the end of its block. */
+/**
+ * Counts the bytes that LevelDB drops silently when it reads its logs: from a damaged record to the end of its block.
+ */
 async function countDroppedBytes(folder: string): Promise<number> {
   const names = (await readdir(folder)).filter((name) => /^\d+\.log$/.test(name));
   let dropped = 0;
@@ -66,7 +68,8 @@ function countDamaged(log: Buffer): number {
         at = next;
         continue;
       }
-      // Zeros fill a block. A record without an end was cut off while it was written, unless others follow it.
+      // Zeros pad a block. A record without an end was being written when the process ended, unless other records
+      // follow it.
       const isFilling = log.readUInt32LE(at) === 0 && next === at + headerSize;
       const isCutOff = end === log.length && next > end && !hasRecord(log, at + 1, end);
       if (!isFilling && !isCutOff) damaged += end - at;
@@ -93,7 +96,7 @@ function isIntact(log: Buffer, at: number, next: number): boolean {
   return type >= 1 && type <= 4 && unmask(log.readUInt32LE(at)) === crc32c(log.subarray(at + 6, next));
 }
 
-/** A checksum as LevelDB writes it. */
+/** Decodes a checksum as LevelDB stores it. */
 function unmask(masked: number): number {
   const rotated = (masked - 0xa282ead8) >>> 0;
   return ((rotated >>> 17) | (rotated << 15)) >>> 0;

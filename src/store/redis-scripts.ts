@@ -5,22 +5,23 @@ export const leftSign = 'left';
 /** Key of the session in the hash of items of an instance. No item has this id. */
 export const signField = '-';
 
-/** Checks that no other instance has claimed items of this instance, and that the server has not lost them. */
+/** Checks that no other instance has claimed items of this instance, and that the server has not lost its items. */
 const checkSign = `
 local step = cjson.decode(ARGV[1])
 local isAlive = redis.call('GET', KEYS[2]) == step.sign and redis.call('HGET', KEYS[1], '${signField}') == step.sign
 `;
 
-/** Suffix of the heartbeat of an instance from which others have claimed items since it was last open. */
+/** Suffix of a heartbeat. It means that other instances have claimed items of this instance since it was last open. */
 const takenSign = 'taken';
 
 /**
- * Writes the first heartbeat of an opening, and returns it. If other instances have claimed items of this instance since it was
- * last open, or an earlier opening found that and did not end, the heartbeat has {@link takenSign}. Otherwise, the server has lost
- * any missing item.
+ * Writes the first heartbeat of a session, and returns it. The heartbeat gets the suffix {@link takenSign} in two
+ * cases: other instances have claimed items of this instance since it was last open, or an earlier unfinished opening
+ * found that. Without the suffix, the server has lost any item that is missing.
  *
- * The script runs every command that the store needs before it changes lasting data, so that a user without a right is refused
- * now. Keys: own items, heartbeat, mark that this instance is gone, mark that its items are reserved, and names of all instances.
+ * Before it changes lasting data, the script runs every command that the store needs. A user without the necessary
+ * rights is therefore refused now. Keys: own items, heartbeat, mark that this instance is gone, mark that its items are
+ * reserved, and names of all instances.
  */
 const settleInScript = `
 local step = cjson.decode(ARGV[1])
@@ -46,12 +47,12 @@ return sign
 `;
 
 /**
- * Commits one step, renews the heartbeat, and returns 1. It commits nothing and returns 0 if a value that the step depends on has
- * changed. It returns -1 if the heartbeat has expired, so that others might have claimed items, or if the server has lost items.
- * Keys: own items, heartbeat, one for each remembered value, then those that are only compared.
+ * Commits one step, renews the heartbeat, and returns 1. If a value that the step depends on has changed, it commits
+ * nothing and returns 0. It returns -1 if the heartbeat has expired, so that others might have claimed items, or if the
+ * server has lost items. Keys: own items, heartbeat, all remembered values, then all values that are only compared.
  *
- * A server that refuses to write refuses the first command. If it refuses a later one, nothing is lost: the script stores a
- * message before its identifier, and drops it after its outcome.
+ * If the server refuses writes, it refuses the first command. If it refuses a later command, nothing is lost, because
+ * the script stores a message before its identifier, and drops the message after storing its outcome.
  */
 const commitScript = `
 ${checkSign}
@@ -74,10 +75,11 @@ return 1
 `;
 
 /**
- * Claims items of another instance that has closed or has no heartbeat. It claims the items with a wanted name, and ledger items
- * whose reservation has ended. It forgets the other instance if nothing is left. It returns id and text of each item, and nothing
- * if the heartbeat of this instance has expired, because others treat it as dead. Keys: own items, heartbeat, names of all
- * instances, then those of the other instance: items, heartbeat, mark that it is gone, mark that its items are reserved.
+ * Claims items of another instance that has closed or has no heartbeat. It claims the items with a wanted name, and
+ * ledger items whose reservation has ended. If no item is left, it removes the other instance. It returns the id and
+ * text of each item. If the heartbeat of this instance has expired, it returns nothing, because other instances treat
+ * this one as dead. Keys: own items, heartbeat, names of all instances, then those of the other instance: items,
+ * heartbeat, mark that it is gone, mark that its items are reserved.
  */
 const takeOverScript = `
 ${checkSign}
@@ -119,10 +121,13 @@ end
 return taken
 `;
 
-/** Entry of the server for an item. */
+/** An item as the server returns it. */
 export type ListedItem = [id: string, text: string];
 
-/** Lua scripts as commands. Each takes the number of its keys, if it is not defined here, the keys, and a step. */
+/**
+ * The Lua scripts as commands. Each command takes the keys and a step. If `numberOfKeys` is not defined here, the
+ * number of keys comes first.
+ */
 export const scripts = {
   settleIn: { lua: settleInScript, numberOfKeys: 5 },
   commitStep: { lua: commitScript },
@@ -136,7 +141,9 @@ export interface ScriptedRedis extends Redis {
   takeOverHeld(...keysAndStep: string[]): Promise<ListedItem[] | null>;
 }
 
-/** Names the keys of a login on the server. They share a prefix, so that a cluster stores them together. */
+/**
+ * Returns the names of all keys of a login on the server. They share a prefix, so that a cluster stores them together.
+ */
 export function createKeys(login: string) {
   const name = (text: string) => `sms:{${login}}:${text}`;
   return {
@@ -146,8 +153,9 @@ export function createKeys(login: string) {
     items: (instance: string) => name(`inbox:${instance}`),
     alive: (instance: string) => name(`alive:${instance}`),
     /**
-     * Keys of an instance, in the order of the scripts: items, heartbeat, mark that it is gone (its last heartbeat, and nothing
-     * left), and mark that its items are reserved for instances that want them.
+     * Returns the keys of an instance, in the order that the scripts expect: items, heartbeat, mark that it is gone,
+     * and mark that its items are reserved. The mark that it is gone contains its last heartbeat, and means that no
+     * items are left. Reserved items wait for instances that want them.
      */
     allOf: (instance: string) => ['inbox', 'alive', 'gone', 'reserved'].map((kind) => name(`${kind}:${instance}`)),
   };

@@ -25,11 +25,11 @@ export interface RedisTiming {
   aliveMs: number;
   /** Time between two heartbeats. */
   heartbeatMs: number;
-  /** Time after its connection in which an instance waits for the others to return from a common outage. */
+  /** Time after its connection during which an instance waits for other instances to return from a common outage. */
   graceMs: number;
   /** Time for which unclaimed items of a dead instance are reserved for instances that might return. */
   reservedMs: number;
-  /** Maximum time of a command. */
+  /** Maximum duration of a command. */
   commandTimeoutMs: number;
 }
 
@@ -37,17 +37,17 @@ export interface RedisTiming {
 export interface RedisStoreOptions {
   /** `redis://` or `rediss://`, with user and password if the server asks for them. */
   url: string;
-  /** Identifies the login without revealing it. Part of every key. */
+  /** Identifies the login without revealing it. Every key contains it. */
   key: string;
-  /** Only tests change it. It must be the same for all instances. */
+  /** Changed only by tests. All instances must use the same values. */
   timing?: Partial<RedisTiming>;
   /** Default: the clock of the machine. */
   clock?: Clock;
 }
 
 /**
- * An instance claims the items of a dead instance after at most `aliveMs` and two heartbeats, which is less than 60 s. Ledger
- * items that no instance wants are claimed after the time for which messages wait for a missing node.
+ * With these times, an instance claims the items of a dead instance within `aliveMs` plus two heartbeats, which is less
+ * than 60 s. Instances claim unwanted ledger items only after the time for which messages wait for a missing node.
  */
 const redisTiming: RedisTiming = {
   aliveMs: 30_000,
@@ -57,20 +57,22 @@ const redisTiming: RedisTiming = {
   commandTimeoutMs: 5_000,
 };
 
-/** If a heartbeat expires later by more than this, it was renewed. A smaller difference is the delay of the network. */
+/** A heartbeat was renewed if its expiry moved by more than this, in ms. Smaller differences are network delay. */
 const prolongedMs = 1_000;
 
-/** Number of items that one command lists or claims, because the server serves no other client during a command. */
+/**
+ * Maximum number of items that one command lists or claims, because the server serves no other client during a command.
+ */
 const pageSize = 250;
 
 /** Number of keys that the server scans in one command, which takes less than a millisecond. */
 const scanSize = 1_000;
 
-/** Other instances might have claimed the items of this instance, or the server has lost them. */
+/** Error if other instances might have claimed the items of this instance, or the server has lost them. */
 const lifeless =
   'Redis: the server has no sign of life of this instance any more, which was cut off or paused for too long, or whose keys (sms:…) were deleted or evicted there. It connects anew by itself; if this comes again, check the network, the load of this machine, and what deletes keys';
 
-/** Instances that might be dead, with the time at which their heartbeat expires, by {@link Clock.elapsed}. */
+/** Instances that might be dead, with the expiry time of their heartbeat by {@link Clock.elapsed}. */
 type Doubtful = Map<string, number | undefined>;
 
 /** One connection, from its opening until it fails or is closed. */
@@ -85,11 +87,12 @@ interface Session {
 }
 
 /**
- * Stores everything on a Redis or Valkey server, for all instances of Node-RED that use one login.
+ * Stores everything on a Redis or Valkey server, for all instances of Node-RED that use the same login.
  *
- * The items of an instance are in its own hash, by id. All keys have the prefix `sms:{KEY}:`, so that a cluster stores them together:
- * `inbox:…` (items of an instance), `instances` (their names), `unreadable` (quarantined items, by id), `seen:…` (remembered values,
- * expiring) and `alive:…` (heartbeats, expiring). Only the time of the server counts: the clocks of the machines can differ.
+ * The items of an instance are in its own hash, by id. All keys have the prefix `sms:{KEY}:`, so that a cluster stores
+ * them together: `inbox:…` (items of an instance), `instances` (their names), `unreadable` (quarantined items, by id),
+ * `seen:…` (remembered values, expiring) and `alive:…` (heartbeats, expiring). The store uses only the time of the
+ * server, because the clocks of the machines can differ.
  *
  * @example
  * ```ts
@@ -110,14 +113,14 @@ export class RedisStore implements Store {
   readonly #keys: ReturnType<typeof createKeys>;
   /** Name of this instance. */
   readonly #consumer = randomUUID();
-  /** By how much the clock of the server is ahead of {@link Clock.elapsed}, in ms. */
+  /** How far the server's clock is ahead of {@link Clock.elapsed}, in ms. */
   #serverLeadMs: number | undefined;
   /** The current session. */
   #session: Session | undefined;
   /** Heartbeat value of the last session. */
   #formerSign: string | undefined;
 
-  /** @throws SmsError `SMS_CONFIG` if the URL is unusable */
+  /** @throws SmsError `SMS_CONFIG` if the URL is invalid */
   constructor({ url, key, timing, clock = systemClock }: RedisStoreOptions) {
     this.#server = parseRedisUrl(url);
     const { username = '', password = '' } = this.#server;
@@ -131,13 +134,14 @@ export class RedisStore implements Store {
     this.#abandon(this.#session);
     const redis = await this.#createClient();
     const session: Session = { redis, sign: randomUUID(), beganAtMs: this.#clock.elapsed() };
-    // The last error is the cause, because without the right password the server first refuses the database.
+    // Uses the last error as the cause. Without the right password, the first error is only that the server refuses the
+    // database.
     let failure: Error | undefined;
     redis.on('error', (error: Error) => (failure = error));
     redis.on('close', () => this.#fail(session, events, failure ?? new Error('connection closed')));
     try {
       await redis.connect();
-      // The client connects even if the database of the URL does not exist.
+      // The client connects even if the database in the URL does not exist.
       if (failure) throw failure;
       const { aliveMs } = this.#timing;
       const step = { consumer: this.#consumer, sign: session.sign, former: this.#formerSign, aliveMs };
@@ -168,7 +172,10 @@ export class RedisStore implements Store {
     return this.#serverLeadMs === undefined ? undefined : this.#clock.elapsed() + this.#serverLeadMs;
   }
 
-  /** An instance is alive if its heartbeat was renewed since the first call. */
+  /**
+   * Returns whether another instance might still turn out to be dead. An instance is alive if it has renewed its
+   * heartbeat since the first call.
+   */
   async awaitsClaims(): Promise<boolean> {
     const session = this.#opened();
     const { doubtful = new Map(), events, redis, beganAtMs } = session;
@@ -185,7 +192,7 @@ export class RedisStore implements Store {
     return doubtful.size > 0;
   }
 
-  /** Reads the names of all keys of the server, because it has no list of those of a login. */
+  /** Scans the names of all keys on the server, because the server has no list of the keys of a login. */
   async *pages(): AsyncGenerator<StorePage> {
     const session = this.#opened();
     const { redis, events } = session;
@@ -224,7 +231,7 @@ export class RedisStore implements Store {
   /** Does nothing, because Redis drops expired keys. */
   async sweep(): Promise<void> {}
 
-  /** Lets other instances claim the items immediately. */
+  /** Closes the connection, and lets other instances claim the items immediately. */
   async close(): Promise<void> {
     const session = this.#session;
     this.#session = undefined;
@@ -242,24 +249,25 @@ export class RedisStore implements Store {
     session?.redis.disconnect();
   }
 
-  /** Reports a failure. During the opening, the rejection reports it. */
+  /** Reports a failure, except during the opening, whose rejection already reports it. */
   #fail(session: Session, events: StoreEvents, error: unknown): void {
     if (this.#session === session) events.onFailure(describeFailure(error, this.#redact));
   }
 
-  /** Loads the client here, so that accounts without Redis do not load it. */
+  /** Loads the client only here, so that accounts without Redis do not load it. */
   async #createClient(): Promise<ScriptedRedis> {
     const { Redis } = await import('ioredis');
     const { commandTimeoutMs } = this.#timing;
     const redis = new Redis({
       ...this.#server,
       lazyConnect: true,
-      // The client must not reconnect, because the journal opens the store again and must know about the failure.
+      // The client must not reconnect automatically, because the journal must notice the failure and open the store
+      // again.
       retryStrategy: () => null,
       maxRetriesPerRequest: 0,
       connectTimeout: commandTimeoutMs,
       commandTimeout: commandTimeoutMs,
-      // The client must send no other commands than those of the store, for which a user needs rights.
+      // The client must send only the commands of the store, because the user might have no rights for other commands.
       enableReadyCheck: false,
       disableClientInfo: true,
       protocol: 2,
@@ -316,8 +324,8 @@ export class RedisStore implements Store {
   /**
    * Commits a step, and renews the heartbeat.
    *
-   * @param names keys of the remembered values, then of the compared ones
-   * @returns false, without a commit, if one of their values has changed
+   * @param names keys of the remembered values, then of the values that are only compared
+   * @returns false, without a commit, if any of these values has changed
    */
   async #commit({ redis, sign }: Session, names: readonly string[], step: object): Promise<boolean> {
     const all = [this.#keys.items(this.#consumer), this.#keys.alive(this.#consumer), ...names];
@@ -337,12 +345,12 @@ export class RedisStore implements Store {
   #beatLater(session: Session, events: StoreEvents): void {
     session.nextBeat = this.#clock.after(this.#timing.heartbeatMs, async () => {
       try {
-        // An expired heartbeat is not renewed, because others might have claimed the items.
+        // Does not renew an expired heartbeat, because other instances might have claimed the items.
         await this.#commit(session, [], { expected: [], keep: [], remember: [], drop: [] });
         await this.#readTime(session.redis);
         const { listed } = await this.#claim(session, events);
         const items = await this.#readItems(session, listed, events);
-        // The next session lists them as its own.
+        // The session has ended. The next session lists these items as its own.
         if (this.#session !== session) return;
         if (items.length > 0) events.onTakenOver(items);
         this.#beatLater(session, events);
@@ -372,7 +380,7 @@ export class RedisStore implements Store {
   }
 }
 
-/** Formats a value as it was read, with `false` for an absent one, as in scripts. */
+/** Formats a value as it was read. An absent value becomes `false`, as in the scripts. */
 function formerly(remembered: Remembered | undefined): string | false {
   return remembered !== undefined && formatRemembered(remembered);
 }
@@ -385,13 +393,13 @@ function formatExpiring(remembered: Remembered): { text: string; forMs: number }
   return { text: formatRemembered(remembered), forMs: Math.max(1, Math.ceil(remembered.forMs)) };
 }
 
-/** Words of a server before the error of a command in a script, and quotes of the sent data. */
+/** Text that a server puts before the error of a script command, and text after it that quotes the sent data. */
 const beforeRefusal = /^ERR Error running script .*@user_script: ?\d+: -?/s;
 const afterRefusal = /,? (?:script:|with args ).*/s;
 
 /**
- * Describes a failure without the command of the client's error, which can contain the password or a body. Of the words of the
- * server, it gives the first sentence without the login.
+ * Describes a failure without quoting the command, which can contain the password or a body. Of the server's message,
+ * the description contains only the first sentence, without the login.
  */
 function describeFailure(error: unknown, redact: Redact): Error {
   if (error instanceof StoreLapse) return error;
@@ -404,11 +412,11 @@ function describeFailure(error: unknown, redact: Redact): Error {
     return new Error(`Redis: ${refusal.replace(/\.( .*)?$/s, '')}`);
   }
   if (code !== undefined) {
-    // A Redis server without TLS waits for the end of the line.
+    // A Redis server without TLS waits for a line end, so that the connection times out.
     const hint = /TIMEDOUT|SSL/.test(String(code)) ? '; with rediss:// in the Redis URL, it may not speak TLS' : '';
     return new Error(`Redis: ${code}${hint}`);
   }
-  // The client reports an unreadable answer as a fault of the client.
+  // The client reports an unreadable answer as a bug in the client.
   return new Error(
     `Redis: ${/please report/i.test(message) ? 'the server does not speak Redis' : message.replace(/\.$/, '')}`,
   );

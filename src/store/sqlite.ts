@@ -10,17 +10,21 @@ const threadName = 'node-red-sms: SQLite';
 
 const fileName = 'store.sqlite';
 
-/** SQLite of Node.js 22.13 and later. */
+/** The SQLite of Node.js 22.13 and later. */
 export const sqlite: Engine = {
   name: 'SQLite',
   hasWritten: (names) => names.includes(fileName),
   load: () => Promise.resolve(isBuiltin('node:sqlite') ? openThread : undefined),
 };
 
-/** A database on its own thread, because every call of `node:sqlite` blocks, for tens of milliseconds on a slow disk. */
+/**
+ * Opens a database on a separate thread, because every call of `node:sqlite` blocks, for tens of milliseconds on a slow
+ * disk.
+ */
 async function openThread(folder: string): Promise<Database> {
   const file = join(folder, fileName);
-  // Replaces the options of the process, because a thread refuses some of them. Hides only the warning that node:sqlite is experimental.
+  // Replaces the options of the process, because a thread refuses some of them. Hides only the warning that
+  // `node:sqlite` is experimental.
   const worker = new Worker(__filename, {
     execArgv: ['--disable-warning=ExperimentalWarning'],
     workerData: threadName,
@@ -59,7 +63,7 @@ async function openThread(folder: string): Promise<Database> {
 const walHeaderSize = 32;
 const frameHeaderSize = 24;
 
-/** Counts the bytes that SQLite drops without a word when it reads its log: whole commits after a damaged frame. */
+/** Counts the bytes that SQLite drops silently when it reads its log: all commits after a damaged frame. */
 async function countDroppedBytes(file: string): Promise<number> {
   const log = await readFile(file).catch(() => Buffer.alloc(0));
   if (log.length < walHeaderSize) return 0;
@@ -69,7 +73,7 @@ async function countDroppedBytes(file: string): Promise<number> {
   let sum: Checksum = [log.readUInt32BE(24), log.readUInt32BE(28)];
   let [damagedAt, end] = [0, 0];
   for (let at = walHeaderSize; at + frameSize <= log.length; at += frameSize) {
-    // Frames of an earlier log.
+    // The remaining frames belong to an earlier log.
     if (!log.subarray(at + 8, at + 16).equals(salts)) break;
     const isCommit = log.readUInt32BE(at + 4) > 0;
     if (damagedAt === 0) {
@@ -84,7 +88,7 @@ async function countDroppedBytes(file: string): Promise<number> {
 
 type Checksum = [number, number];
 
-/** The checksum of the log of SQLite, over pairs of 32-bit words. */
+/** Computes the checksum of SQLite's log, over pairs of 32-bit words. */
 function checksum(bytes: Buffer, [first, second]: Checksum, isBigEndian: boolean): Checksum {
   const read = (at: number) => (isBigEndian ? bytes.readUInt32BE(at) : bytes.readUInt32LE(at));
   for (let at = 0; at < bytes.length; at += 8) {
@@ -94,10 +98,10 @@ function checksum(bytes: Buffer, [first, second]: Checksum, isBigEndian: boolean
   return [first, second];
 }
 
-/** Request to the thread: first to open a file, then to call one of its methods. */
+/** A request to the thread. The first request opens a file, and later ones call its methods. */
 type Call = [name: 'open' | 'read' | 'list' | 'write' | 'close', ...args: unknown[]];
 
-/** Answer of the thread. A failure has the words of SQLite, without any stored data. */
+/** The thread's answer. A failure contains SQLite's message, without any stored data. */
 type Answer = { result: unknown } | { failure: string };
 
 interface Row {
@@ -105,7 +109,7 @@ interface Row {
   text: string;
 }
 
-/** The used part of `node:sqlite`, which the types of Node.js 20 do not have. */
+/** The used part of `node:sqlite`, which the type definitions of Node.js 20 lack. */
 interface Sqlite {
   DatabaseSync: new (file: string) => SqliteFile;
 }
@@ -124,11 +128,12 @@ interface Statement {
 
 type TextFile = ReturnType<typeof openTexts>;
 
-/** One file: a table of texts by key. */
+/** Opens a file with one table of texts by key. */
 function openTexts(file: string) {
   const { DatabaseSync } = require('node:sqlite') as Sqlite;
   const database = new DatabaseSync(file);
-  // A commit writes each page that it touches: small ones write half as much. The log grows to 4 MiB, as with larger ones.
+  // A commit writes every page that it touches, so small pages halve the written data. The log still grows to 4 MiB, as
+  // with the default page size.
   database.exec('PRAGMA page_size = 1024; PRAGMA wal_autocheckpoint = 4000');
   // The exclusive lock keeps other processes out, and needs no shared memory, which some file systems do not have.
   database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL');
@@ -164,7 +169,7 @@ function openTexts(file: string) {
         try {
           database.exec('ROLLBACK');
         } catch {
-          // After some failures, SQLite has rolled back already.
+          // SQLite has already rolled back after some failures.
         }
         throw error;
       }

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { isSmsError, SmsError } from '../errors';
 
-/** The part of the library that an item belongs to. `held`: a polled answer that an import has brought. */
+/** The part of the library that an item belongs to. `held`: an answer of the service that an import has brought. */
 export type ItemKind = 'inbox' | 'deadLetter' | 'ledger' | 'held';
 
 /** An item that the store keeps until its part drops it. Plain data. Each part adds its own properties. */
@@ -10,8 +10,8 @@ export interface Item {
   id: string;
   part: ItemKind;
   /**
-   * Names of the subscribers that can claim the item from a dead process. One of them suffices: `incoming`, `status`,
-   * `outbox`, `node ID`, `path PATH`.
+   * Names of the subscribers that can claim the item from a dead process: `incoming`, `status`, `outbox`, `node ID`,
+   * `path PATH`. A process with any one of them can claim the item.
    */
   subscribers: readonly string[];
   /** Number of times that the item might have been delivered. */
@@ -32,10 +32,13 @@ export interface Remembered extends Duration {
   value: string;
 }
 
-/** Prefix of keys that the sweep neither reads nor drops, because their values can be large. Their owner forgets them. */
+/**
+ * Prefix of keys that the sweep neither reads nor drops, because their values can be large. The code that writes such a
+ * value must also forget it.
+ */
 export const unsweptPrefix = '~';
 
-/** A duration longer than any wait. It has few enough digits that Redis reads it as a whole number. */
+/** A duration longer than any wait, in ms. It is small enough that Redis reads it as a whole number. */
 export const foreverMs = 100 * 365 * 24 * 3_600_000;
 
 /** Parses a value that was remembered as JSON. A damaged value counts as absent, so that the account can continue. */
@@ -52,7 +55,7 @@ export function parseRememberedValue<T>(
   }
 }
 
-/** Returns the remembered value of a key. */
+/** Looks up the remembered value of a key. */
 export type Look = (key: string) => Remembered | undefined;
 
 /** A text that survives a crash of the process. */
@@ -72,9 +75,11 @@ export interface RecoveredWrite extends PendingWrite {
 export interface RecoveredState {
   /** Items in the order of their ids. */
   items: Item[];
-  /** Held texts of other processes. They might be among the items, or be dropped already. */
+  /** Held texts of earlier processes. Their content might already be among the items, or have been dropped. */
   held: RecoveredWrite[];
-  /** True if the store lost data since it was last open. The process must store its items in memory again. */
+  /**
+   * True if the store has lost data since it was last open. If so, the process must store its items again from memory.
+   */
   isReset?: boolean;
 }
 
@@ -84,37 +89,43 @@ export interface StorePage {
   remembered: [key: string, remembered: Remembered][];
 }
 
-/** Questions and events of a store. */
+/** Events that a store reports, and questions that it asks. */
 export interface StoreEvents {
-  /** The store is opened for an import: `open` returns no items, because `pages` reads them. */
+  /** Set if the store is opened for an import. `open` then returns no items, because `pages` reads them. */
   isImport?: true;
   /**
-   * This process has claimed items of a dead process. Only a shared store calls it. Ledger items can be of nodes that this
-   * process does not have, if no process claimed them for as long as messages wait for a missing node.
+   * Called when this process has claimed items of a dead process. Only a shared store calls it. Some ledger items might
+   * belong to nodes that this process does not have. These are items that no process claimed for as long as messages
+   * wait for a missing node.
    */
   onTakenOver(items: readonly Item[]): void;
-  /** Names as in {@link Item.subscribers} whose items this process can claim now. Other processes claim the rest. */
+  /**
+   * Returns the names (see {@link Item.subscribers}) whose items this process can claim now. Other processes claim the
+   * remaining items.
+   */
   wanted(): readonly string[];
-  /** The store has failed. The next call would fail too. */
+  /** Called when the store has failed, so that the next call would fail too. */
   onFailure(error: unknown): void;
-  /** Checks whether the part of an item can read it. If not, the store quarantines the item. */
+  /** Returns whether the part of an item can read it. If not, the store quarantines the item. */
   isReadable(item: Item): boolean;
-  /** Unreadable data was quarantined. `place` names its new place, not its content. */
+  /** Called when unreadable data was quarantined. `place` names its new place, not its content. */
   onUnreadable(place: string): void;
-  /** A later version of this package wrote an item, which stays unchanged. */
+  /** Called when the store contains an item of a later version of this package. The item stays unchanged. */
   onNewerVersion?(): void;
-  /** The log of the database was damaged: so many bytes of it were dropped. */
+  /** Called when the log of the database was damaged. `bytes` is the number of bytes that were dropped. */
   onDropped?(bytes: number, folder: string): void;
 }
 
-/** A step depends on values that have changed. Nothing was committed. The caller must decide the step again. */
+/**
+ * Error if a value that a step depends on has changed. Nothing was committed, so the caller must decide the step again.
+ */
 export class StoreConflict extends Error {
   constructor() {
     super('based on what is not so');
   }
 }
 
-/** The store works, but other processes might have claimed items of this process, so it must be opened again. */
+/** Error if other processes might have claimed items of this process. The store works, but must be opened again. */
 export class StoreLapse extends Error {}
 
 /** One atomic step. An id is in at most one of `keep` and `drop`. */
@@ -127,7 +138,7 @@ export interface Changes {
   drop: Map<string, ItemKind>;
   /** Values to remember, by key. `undefined` forgets the key. */
   remember: Map<string, Remembered | undefined>;
-  /** Keys that the step read. A shared store commits the step only if no other process has changed them. */
+  /** Keys that the step read. A shared store commits the step only if their values are unchanged. */
   compare: Set<string>;
   /** True if a power cut must not undo the step, even if it only drops and forgets. */
   firm: boolean;
@@ -136,34 +147,38 @@ export interface Changes {
 /**
  * Stores items until they are dropped, and remembers values.
  *
- * Calls never overlap, except `hold`. Each call can reject with any error. The journal then closes the store and opens it
- * again later.
+ * Calls never overlap, except `hold`. Each call can reject with any error. The journal then closes the store and opens
+ * it again later.
  */
 export interface Store {
   /** True if stored data survives the process, so that the memory can drop it on close. */
   readonly durable: boolean;
   /**
-   * True if several processes use the store at the same time. Such a store drops remembered values automatically, and `open`
-   * returns all items of this process: missing items belong to another process.
+   * True if several processes use the store at the same time. Such a store drops remembered values automatically.
+   * `open` returns all items of this process, so missing items belong to another process.
    */
   readonly shared?: true;
   /**
-   * Says whether an earlier process might have left data, without opening the store. Absent: unknown, but a process
-   * without nodes for the data does not find it.
+   * Whether an earlier process might have left data. The store need not be open. If this is absent, the answer is
+   * unknown, and a process does not look for data of nodes that it does not have.
    */
   readonly mayHold?: boolean | undefined;
-  /** The time of the server in ms since 1970, once it is known. Only of a shared store: it counts for everything stored there. */
+  /**
+   * Returns the server's time in ms since 1970, or `undefined` if it is not known yet. Only shared stores have it.
+   * Everything in such a store uses this time.
+   */
   now?(): number | undefined;
   /** Opens or reopens the store, and returns the data of earlier processes. */
   open(events: StoreEvents): Promise<RecoveredState>;
   /**
-   * Saves a text synchronously so that it survives a crash, because a commit takes time and the service has forgotten the
-   * text already. It never throws, and returns `undefined` on failure. Absent: the store has no such place.
+   * Saves a text synchronously, so that it survives a crash. This is necessary because a commit takes time, and the
+   * service no longer has the text. Never throws, and returns `undefined` on failure. Absent: the store cannot save
+   * texts in this way.
    */
   hold?(text: string): PendingWrite | undefined;
   /**
-   * Says whether items of a dead process might still come, because it is not known yet whether another process lives. Only
-   * a shared store has it.
+   * Returns whether this process might still claim items of another process, because it is not known yet whether that
+   * process is alive. Only shared stores have it.
    */
   awaitsClaims?(): Promise<boolean>;
   /** Returns the value of each key, or `undefined`. */
@@ -173,19 +188,21 @@ export interface Store {
   /**
    * Drops everything that {@link pages} reads, in one atomic step. A shared store drops only the items of this process.
    *
-   * @param key key under which the store then remembers `mark`
+   * @param key the key under which the store then remembers `mark`
+   * @param mark the value to remember
    */
   clear(key: string, mark: Remembered): Promise<void>;
   /**
    * Commits one atomic step. When it resolves, the kept items and remembered values survive the process if the store is
    * durable.
    *
-   * @param recalled values that the step depends on, as `recall` returned them. A shared store compares those that change
+   * @param recalled values that the step depends on, as `recall` returned them. A shared store compares the values that
+   * change
    * @throws StoreConflict if another process has changed one of them
    */
   commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void>;
   /**
-   * Drops remembered values whose time is over. It can do a part and continue at the next call.
+   * Drops remembered values whose time is over. One call can process some of the values, and the next call continues.
    *
    * @param renew returns the value to keep, or `undefined` if its time is over
    */
@@ -193,12 +210,12 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** Makes the digest of bodies, numbers and keys that stand in the keys of remembered values. */
+/** Returns a digest. Keys of remembered values contain digests instead of bodies, numbers and user-defined keys. */
 export function digest(...parts: unknown[]): string {
   return hash('sha256', JSON.stringify(parts), 'base64url').slice(0, 22);
 }
 
-/** Creates empty changes, or joins earlier ones. The later ones prevail. */
+/** Creates empty changes, or joins earlier changes. Later changes take precedence. */
 export function createChanges(...earlier: readonly Changes[]): Changes {
   const changes: Changes = {
     keep: new Map(),
@@ -220,7 +237,7 @@ export function createChanges(...earlier: readonly Changes[]): Changes {
 export function keepItem({ keep, loose, drop }: Changes, item: Item, isLoose = false): void {
   const { id } = item;
   drop.delete(id);
-  // An item that had to be flushed before must still be flushed.
+  // If an earlier change required a flush for this item, the item still needs the flush.
   if (isLoose && (loose.has(id) || !keep.has(id))) loose.add(id);
   else loose.delete(id);
   keep.set(id, item);
@@ -232,7 +249,7 @@ export function dropItem({ keep, drop }: Changes, id: string, part: ItemKind): v
   drop.set(id, part);
 }
 
-/** Adds later changes, which prevail. */
+/** Adds later changes, which take precedence. */
 export function addChanges(changes: Changes, { keep, loose, drop, remember, compare, firm }: Changes): void {
   for (const [id, item] of keep) keepItem(changes, item, loose.has(id));
   for (const [id, part] of drop) dropItem(changes, id, part);
@@ -241,14 +258,14 @@ export function addChanges(changes: Changes, { keep, loose, drop, remember, comp
   changes.firm ||= firm;
 }
 
-/** Checks whether a step must be flushed. A lost drop need not be flushed, because it only causes a redelivery. */
+/** Returns whether a step must be flushed. Lost drops only cause a redelivery, so they need no flush. */
 export function isFlushed({ keep, loose, firm }: Changes): boolean {
   if (firm) return true;
   for (const id of keep.keys()) if (!loose.has(id)) return true;
   return false;
 }
 
-/** Checks whether the changes are empty. */
+/** Returns whether the changes are empty. */
 export function isNoChange({ keep, drop, remember, compare }: Changes): boolean {
   return keep.size === 0 && drop.size === 0 && remember.size === 0 && compare.size === 0;
 }
@@ -265,7 +282,7 @@ function withoutVersion({ v: _, ...item }: Item & { v?: number }): Item {
   return item;
 }
 
-/** Checks whether a later version of this package wrote an item, which this version does not change. */
+/** Returns whether a later version of this package wrote an item. This version does not change such an item. */
 export function isNewerVersion(text: string): boolean {
   const v = /^\{"v":(\d+),/.exec(text)?.[1];
   return Number(v) > itemVersion;
@@ -310,7 +327,10 @@ export async function readItems(
   return items;
 }
 
-/** Names a failure in the words of the operating system or the database, such as `ENOSPC` or `LEVEL_LOCKED`. */
+/**
+ * Describes a failure by the name that the operating system or the database gives it, such as `ENOSPC` or
+ * `LEVEL_LOCKED`.
+ */
 export function describeStoreFailure(error: unknown): string {
   const codes: string[] = [];
   for (let current = error; current instanceof Error && codes.length < 3; current = current.cause) {
@@ -328,34 +348,42 @@ export function asStoreError(cause: unknown): SmsError {
   });
 }
 
-/** Number of base-36 digits of an id that give its time, in µs since 1970. */
+/** Length of the first part of an id: its time in µs since 1970, in base 36. */
 export const idTimeLength = 11;
 
-/** Returns the time at which an item got its id, in ms since 1970. If many came together, it is slightly late. */
+/**
+ * Returns the time at which an item got its id, in ms since 1970. If many items arrived together, the time is slightly
+ * late.
+ */
 export function timeOf({ id }: Pick<Item, 'id'>): number {
   return Number.parseInt(id.slice(0, idTimeLength), 36) / 1_000;
 }
 
-/** A page, or a batch of writes, ends soon after this number of bytes. */
+/** Number of bytes after which a page or a batch of writes ends. */
 export const mostBytes = 1_048_576;
 
 /** Writes a text under a key, or deletes the key if the text is `undefined`. */
 export type Operation = readonly [key: string, text: string | undefined];
 
-/** Texts by key, in a folder that only this process has open. Calls never overlap. Each can reject with any error. */
+/**
+ * Texts by key, in a folder that only this process has open. Calls never overlap. Each call can reject with any error.
+ */
 export interface Database {
   /** A file that exists for as long as the database does. */
   readonly file: string;
-  /** How much of its log is damaged, so that it was dropped when the database was opened. */
+  /** Number of damaged bytes in its log. They were dropped when the database was opened. */
   readonly droppedBytes: number;
   /** Returns the text of each key, or `undefined`. */
   read(keys: readonly string[]): Promise<(string | undefined)[]>;
   /**
-   * Lists the texts of the keys from `from` to before `before`, in the order of their UTF-8 bytes. It returns at most `limit`,
-   * fewer if the texts are large (see {@link mostBytes}), and none at the end.
+   * Lists the texts of all keys from `from` up to, but not including, `before`, in the order of their UTF-8 bytes.
+   * Returns at most `limit` texts, fewer if they are large (see {@link mostBytes}), and none at the end.
    */
   list(from: string, before: string, limit: number): Promise<[key: string, text: string][]>;
-  /** Writes all operations or none. Without a flush, they survive the process, but a power cut only after a later flush. */
+  /**
+   * Writes all operations or none. Without a flush, they survive the end of the process, but survive a power cut only
+   * after a later flush.
+   */
   write(operations: readonly Operation[], options: { isFlushed: boolean }): Promise<void>;
   close(): Promise<void>;
 }
@@ -363,8 +391,10 @@ export interface Database {
 /** A kind of database. */
 export interface Engine {
   readonly name: string;
-  /** Checks whether this engine wrote files of these names. */
+  /** Returns whether this engine wrote files with these names. */
   hasWritten(names: readonly string[]): boolean;
-  /** Returns the function that opens an existing folder, or `undefined` if this machine or Node.js has no such engine. */
+  /**
+   * Returns the function that opens an existing folder, or `undefined` if the engine is not available on this machine.
+   */
   load(): Promise<((folder: string) => Promise<Database>) | undefined>;
 }
