@@ -10,7 +10,7 @@ export interface Cost {
   samples: { count: number; rss: number; heapUsed: number }[];
 }
 
-/** One way to do the work of a row: this package, the flow of core nodes that a user would wire, or a bare loop. */
+/** One way to do the work of a row: this package, a flow of core nodes (`by hand`), or a bare loop. */
 export interface Contestant {
   name: 'package' | 'by hand' | 'bare loop';
   /** Does the work once. */
@@ -21,13 +21,13 @@ export interface Contestant {
 export interface Line {
   work: string;
   measure: string;
-  /** Figure of this package divided by that of the flow by hand, in each round. */
+  /** Figure of this package divided by the figure of the `by hand` flow, for each round. */
   ratios?: readonly number[];
   figures: string;
 }
 
 export interface BenchOptions {
-  /** Fewer messages and rounds: for development, too coarse to quote. */
+  /** Runs fewer messages and rounds, for use during development. The figures are too coarse to publish. */
   quick: boolean;
 }
 
@@ -40,8 +40,8 @@ export interface Row {
 export type Results = ReadonlyMap<Contestant['name'], readonly Cost[]>;
 
 /**
- * Lets the contestants work in turns, so that other load on the machine affects all of them. Each round starts with
- * another contestant. The first rounds warm up and do not count.
+ * Runs the contestants in turn, so that other load on the machine affects all of them. Each round starts with a
+ * different contestant. The first rounds are for warm-up and do not count.
  */
 export async function compare(
   contestants: readonly Contestant[],
@@ -66,7 +66,7 @@ export const perSecond: Reader = ({ count, wallMs }) => (count / wallMs) * 1_000
 export const cpuMicrosPerMessage: Reader = ({ count, cpuMs }) => (cpuMs / count) * 1_000;
 export const p99Delay: Reader = ({ delaysMs }) => percentile(delaysMs, 0.99);
 
-/** Makes one line: the ratio of this package to the flow by hand, and the medians of all contestants. */
+/** Creates one line: the ratio of this package to the `by hand` flow, and the medians of all contestants. */
 export function createLine(results: Results, read: Reader, unit: string, line: Pick<Line, 'work' | 'measure'>): Line {
   const own = results.get('package') ?? [];
   const byHand = results.get('by hand') ?? [];

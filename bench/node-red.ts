@@ -5,11 +5,11 @@ import { type ServiceProcess, startService } from './service-process';
 
 const root = join(__dirname, '..');
 
-/** A service and a Node-RED that have seen nothing else. */
+/** A new service and a new Node-RED. */
 export interface Bench {
   service: ServiceProcess;
   nodeRed: NodeRedProcess;
-  /** Gives the probe inside Node-RED an order, see `probe/bench-probe.js`. */
+  /** Sends a command to the probe inside Node-RED. `probe/bench-probe.js` defines the commands. */
   order<Result>(order: string, parameters?: object): Promise<Result>;
 }
 
@@ -19,7 +19,7 @@ export async function withBench<T>(work: (bench: Bench) => Promise<T>): Promise<
   try {
     const nodeRed = await startNodeRed({
       userDir: createBenchUserDir(),
-      // Because the editor has a root of its own, every HTTP node gets its requests unparsed.
+      // With a separate root for the editor, HTTP nodes receive unparsed requests.
       settings: { httpAdminRoot: '/admin', logging: { console: { level: 'info' } } },
     });
     try {

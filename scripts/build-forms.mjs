@@ -94,8 +94,8 @@ start();
 }
 
 /**
- * Fills in rows of nodes/forms/rows/ for lines such as `<!-- row acknowledge texts="sms-account" -->`, with their
- * values, and names the catalog of each text: `sms-account.label.advanced` is in that of `sms-account`.
+ * Replaces lines such as `<!-- row acknowledge texts="sms-account" -->` with the row from nodes/forms/rows/ and its
+ * values. Adds the catalog to each text key: `sms-account.label.advanced` is in the catalog of `sms-account`.
  */
 export function fillTemplate(template) {
   return template

@@ -1,5 +1,5 @@
 // Fills the generated parts of the pages in docs/reference/ from the forms, catalogs, help, ranges, errors and metrics.
-// A generated part stands between the lines "<!-- generated: NAME -->" and "<!-- end -->".
+// A generated part is between the lines "<!-- generated: NAME -->" and "<!-- end -->".
 // `npm run docs` writes the pages; test/package/reference-pages.test.ts compares them.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -93,7 +93,7 @@ function buildPackage(): void {
   if (status !== 0) throw new StartError('The build failed; see above.');
 }
 
-/** Prepares the user directory and leaves existing flows alone. Says whether flows existed. */
+/** Prepares the user directory without changing existing flows. Returns true if flows existed. */
 function prepareUserDir(userDir: string, simulator: Simulator): boolean {
   const packageFolder = join(userDir, 'node_modules', packageName);
   mkdirSync(dirname(packageFolder), { recursive: true });

@@ -1,5 +1,5 @@
 // A node that sends messages into a flow and counts the messages that come out, and the bare loops for comparison.
-// Everything runs in the process of Node-RED, whose CPU time it measures. `POST /bench` gives the orders.
+// It runs in the process of Node-RED and measures the CPU time of this process. Commands arrive at `POST /bench`.
 const { setFlagsFromString } = require('node:v8');
 const { runInNewContext } = require('node:vm');
 const { Pool } = require('undici');

@@ -111,8 +111,8 @@ class World {
   }
 
   /**
-   * Checks whether no store has an event of this time: the store failed, and the process ended before it worked again
-   * ("What cannot be promised").
+   * Checks whether an event is in no store, because the store failed and the process ended before the store worked
+   * again ("What cannot be promised").
    */
   wasUnwritten(at: number): boolean {
     return this.story.pids.some(({ from, to }) =>

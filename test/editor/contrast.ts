@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 
 const enough = 4.5;
 
-/** Visible texts of a page, or of selected elements, whose contrast is less than 4.5 to 1, each with its contrast. */
+/** Finds visible texts of selected elements with a contrast of less than 4.5 to 1. Returns each with its contrast. */
 export async function findFaintTexts(page: Page, selector = 'body *'): Promise<string[]> {
   const texts = await page.locator(selector).evaluateAll((elements) =>
     elements

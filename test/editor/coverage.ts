@@ -9,7 +9,7 @@ const root = dirname(dirname(__dirname));
 /** Folder in which c8 expects coverage; `undefined` without c8. */
 const folder = process.env.NODE_V8_COVERAGE;
 
-/** The sources that only a browser runs. */
+/** Sources that run only in a browser. */
 const formSource = /^nodes\/(forms\/(shared|rules)|sidebar\/[a-z-]+|[a-z-]+\.form)\.ts$/;
 
 type Entry = Awaited<ReturnType<Page['coverage']['stopJSCoverage']>>[number];

@@ -359,14 +359,14 @@ export class Editor {
     return this.form();
   }
 
-  /** Closes the form of a configuration node with its values kept. */
+  /** Saves and closes the form of a configuration node. */
   async saveAccount(): Promise<void> {
     await this.page.locator('#node-config-dialog-ok').click();
     await this.page.locator('#node-config-input-baseUrl').waitFor({ state: 'detached' });
     await this.settle();
   }
 
-  /** Closes the form of a node with its values kept. */
+  /** Saves and closes the form of a node. */
   async save(): Promise<void> {
     await this.page.locator('#node-dialog-ok').click();
     await this.page.locator('.red-ui-tray').waitFor({ state: 'detached' });
@@ -407,7 +407,7 @@ export class Editor {
     return (await this.page.request.get(new URL(address, this.page.url()).href, { headers })).text();
   }
 
-  /** The text of the badge of a node. It is there as soon as the node shows one. */
+  /** The text of the badge of a node. It appears when the node shows a badge. */
   badge(id: string): Locator {
     return this.page.locator(`[id="${id}"] .red-ui-flow-node-status-label`, { hasText: /\S/ });
   }
@@ -450,7 +450,7 @@ export class Editor {
     return inOneLine(await help.textContent());
   }
 
-  /** The text of some HTML, as {@link shownHelp} gives it. */
+  /** Converts HTML to text in the format of {@link shownHelp}. */
   async textOf(html: string): Promise<string> {
     const text = await this.page.evaluate((source) => {
       const template = document.createElement('div');
@@ -499,7 +499,7 @@ export class Editor {
     return this.page.locator(`#node-input-${property} + .red-ui-typedInput-container .red-ui-typedInput-input`);
   }
 
-  /** The complaint about a field; blank if the field is right. */
+  /** The validation error of a field. Blank if the field is valid. */
   async complaint(property: string, prefix = 'node-input'): Promise<string> {
     const line = this.page.locator(`[id="${prefix}-${property}-error"]`);
     return (await line.isVisible()) ? line.innerText() : '';

@@ -40,7 +40,7 @@ interface Box {
 /** Width of the workspace that a flow must fit into. */
 const workspaceWidth = 1300;
 
-/** Asserts that no node is outside of the workspace or over another node. */
+/** Asserts that no node is outside the workspace or overlaps another node. */
 function assertFits(boxes: Box[]): void {
   assert.ok(boxes.length > 0);
   for (const box of boxes) {
@@ -192,7 +192,7 @@ describe('The examples in the editor', function () {
 
   it('fits on the tabs of npm start', async () => {
     const flows = JSON.parse(readFileSync(join(root, 'scripts', 'demo-flow.json'), 'utf8')) as FlowNode[];
-    // Because an open editor would report flows that were deployed elsewhere, it leaves the page first.
+    // Leaves the editor first, because it would report flows that were deployed elsewhere.
     await editor.page.goto(`${nodeRed.editorUrl}/settings`);
     await nodeRed.deploy(flows);
     await editor.reload();

@@ -59,7 +59,7 @@ interface Look {
   texts: string[];
   /** Elements that are cut off. */
   cutOff: string[];
-  /** The text of the help beside it. */
+  /** The text of the help beside the form. */
   help: string;
   /** The language attribute, for screen readers and line breaks. */
   language: string | null;

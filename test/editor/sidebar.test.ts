@@ -106,7 +106,7 @@ describe('the sidebar tab SMS', function () {
   async function open(flows: FlowNode[], options: Parameters<Editor['open']>[1] = {}): Promise<void> {
     await nodeRed.deploy([tab, ...flows]);
     await editor.open(nodeRed, options);
-    // The page of the test before reports that its account is gone.
+    // The page of the previous test reports that its account does not exist.
     editor.takeProblems();
     await editor.page.evaluate(() => RED.sidebar.show('sms'));
     await content().waitFor();
@@ -131,7 +131,7 @@ describe('the sidebar tab SMS', function () {
   beforeEach(async () => {
     asked = [];
     accountId = `account${++tests}`;
-    // Another address is another account, without data of the test before.
+    // A new address makes a new account, without data of the previous test.
     simulator = await startSimulator({ waitMs: 100, statusDelayMs: Number.POSITIVE_INFINITY });
   });
 
@@ -214,7 +214,7 @@ describe('the sidebar tab SMS', function () {
     await open([account(), ...sending(), receiving()]);
     await says(card(), /Incoming messages: (listening|waiting for the next poll)/);
     await says(card(), /last\u00a0answer/);
-    // The times are not broken.
+    // The times contain only non-breaking spaces.
     const times = await card().locator('.sms-lines .sms-muted').first().textContent();
     assert.match(times ?? '', /last\u00a0answer\u00a0(just\u00a0now|\d+\u00a0sec\.\u00a0ago)$/);
     await says(card(), 'memory, working');
@@ -240,7 +240,7 @@ describe('the sidebar tab SMS', function () {
     await open([...accounts, button, { ...send, account: 'many7', keep: false }]);
     await says(card('many49'), 'Account 49');
     assert.equal(await editor.page.locator('.sms-card').count(), 50);
-    // The deployment causes a report; afterwards nothing changes.
+    // The deploy lets the page request reports. This waits until the requests stop.
     do {
       asked = [];
       await editor.page.waitForTimeout(1_500);
@@ -328,7 +328,7 @@ describe('the sidebar tab SMS', function () {
 
   it('pages through a hundred messages, and discards them by keyboard', async () => {
     await open([account({ store: 'disk' }), ...sending()]);
-    // No message is tried for half a minute then, because a message that is being tried cannot be discarded.
+    // This pauses all tries for half a minute, because a user cannot discard a message during a try.
     simulator.fault('send', { status: 401 });
     await Promise.all(Array.from({ length: 45 }, press));
     await shelf('kept', 45).waitFor();
@@ -355,13 +355,13 @@ describe('the sidebar tab SMS', function () {
     }
     await entries.first().getByRole('button', { name: 'Discard' }).click();
     await entries.first().locator('[data-sure]').click();
-    // The last page goes with its last entry.
+    // The last page disappears when its last entry is discarded.
     await says(card(), '21–40 of 40');
     await shelf('kept', 40).click();
     await entries.first().waitFor({ state: 'detached' });
     await shelf('kept', 40).click();
     await entries.first().waitFor();
-    // Not earlier, because the message would leave automatically.
+    // Removes the fault only at the request of the page, because otherwise the account would send the message itself.
     await editor.page.route('**/sms-account/*/entries/*', (route) => {
       simulator.fault('send', null);
       return route.continue();
@@ -684,7 +684,7 @@ describe('the sidebar tab SMS', function () {
     ] as const) {
       await shelf(state, count).click();
       entries += count;
-      // An opening list moves everything below it, even between the two ends of a click.
+      // A list that opens moves everything below it, even between the press and the release of a click.
       await editor.page.waitForFunction((all) => document.querySelectorAll('.sms-entry').length === all, entries);
     }
   }

@@ -260,7 +260,7 @@ describe('sms-in', () => {
       await until(() => (services[0]?.requests.length ?? 0) >= 3, 'three tries');
       for (const [index, [what, , text]] of faults.entries()) {
         const times = (services[index]?.requests ?? []).map(({ at }) => at);
-        // If the service repeats a message, the first delivery is no fault, so the second poll has no delay.
+        // If the service repeats a message, the first delivery is not a fault, so no delay follows it.
         const tries = what.startsWith('the same') ? times.slice(1) : times;
         const delays = tries.slice(1).map((at, place) => at - (tries[place] ?? 0));
         const isRefused = text === 'unauthorized' || text === 'forbidden';

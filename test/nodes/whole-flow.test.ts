@@ -146,7 +146,7 @@ describe('a flow with all six nodes', () => {
     sim.addContact('Anna', handset);
     const polled = await receive('poll');
     const called = [await receive('XMLv3'), await receive('FORMv1')];
-    // Each event has another identifier and date. The test compares them with those of the service.
+    // Each event has a different identifier and date. The test compares them with those at the service.
     const ids = sim.incoming.map(({ messageId }) => messageId);
     assert.deepEqual(
       [polled, ...called].map(({ reply }) => reply.sms?.messageId),

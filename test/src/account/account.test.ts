@@ -172,7 +172,7 @@ describe('Account', () => {
       await until(isPolling);
       first.close();
       await two.leave();
-      // A poll in flight continues with its settings. The next poll uses those of the other member.
+      // A poll in flight keeps its settings. The next poll uses the settings of the other member.
       receive('1');
       await until(() => b.bodies.length === 1 && isPolling());
       assert.equal(simulator.requests.at(-1)?.method, 'GET');

@@ -393,7 +393,7 @@ describe('PollSubscription', () => {
       bench.receiver.acknowledge(bench.lastAckId, true);
       assert.equal(clock.timers, 2);
       bench.receiver.detach();
-      // The inbox waits for a node that may come back.
+      // The inbox waits, because the node might return.
       assert.equal(clock.timers, 1);
     });
 

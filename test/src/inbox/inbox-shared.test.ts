@@ -140,7 +140,7 @@ describe('Inboxes of several processes on one Redis', () => {
     return instance;
   }
 
-  /** An instance whose flow does not acknowledge, and whose connection can be cut. */
+  /** Creates an instance whose flow does not acknowledge. The proxy can cut its connection. */
   async function createHolder(): Promise<{ holder: Instance; proxy: TcpProxy }> {
     const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
     return { holder: await create({ url: `redis://127.0.0.1:${proxy.port}`, isAcknowledgedAtOnce: false }), proxy };

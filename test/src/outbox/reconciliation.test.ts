@@ -322,7 +322,7 @@ describe('unknown outcomes', () => {
   });
 
   describe('during a redeploy', () => {
-    /** Redeploys while the account searches for evidence, which the feed contains. */
+    /** Closes the account while it searches for evidence. The feed contains the evidence. */
     async function redeploy(store: FailingStore | MemoryStore, retryUncertain: boolean, isAsker = false) {
       const side = new SendingSide({ store, isAsker });
       const old = side.attach('second');

@@ -296,7 +296,7 @@ describe('sending, when several events coincide', () => {
     });
 
     describe('resends an unknown message that has only a key', () => {
-      /** Releases the message while the service cannot accept it. */
+      /** Lets a user resend an unknown message while the service is unreachable, so that the message waits. */
       async function release() {
         const store = new FailingStore();
         const side = new SendingSide({ store });
@@ -605,7 +605,7 @@ describe('sending, when several events coincide', () => {
     await side.pass(100);
     store.disk.entries.clear();
     store.disk.remembered.clear();
-    // The commit loses the connection.
+    // The store has lost its connection too, so the next commits fail.
     const commit = store.commit.bind(store);
     let left = failures + 1;
     store.commit = (...changes) => (left-- > 0 ? Promise.reject(new Error('full')) : commit(...changes));

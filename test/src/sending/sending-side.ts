@@ -30,7 +30,7 @@ import { FailingStore, FakeDisk } from '../store/failing-store';
 
 /** Behaviour of the service for a request: accept the message or not, and answer or not. */
 export interface Turn {
-  /** The service sends the message, whatever it answers. */
+  /** True if the service sends the message. Its answer does not depend on this. */
   takes?: boolean;
   /** The client is connected when this resolves. */
   connects?: Promise<unknown>;
