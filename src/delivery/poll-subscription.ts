@@ -4,7 +4,7 @@ import type { Inbox } from '../inbox/inbox';
 import type { InboxRecord, Kind, RecordOfKind, Records } from '../model';
 import type { Given, InboxSubscriber } from './subscribers';
 
-/** One delivery of a record into the flow. */
+/** A delivery of a record into the flow. */
 export type FlowDelivery<K extends Kind = Kind> = RecordOfKind<K> & {
   /** Whether the record might have entered the flow before. */
   redelivered: boolean;

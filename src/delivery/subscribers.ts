@@ -17,9 +17,9 @@ import { type InboxRecord, type Kind, kinds, type Records } from '../model';
 export interface BatchSlice {
   /** Id of the group: the same for all entries that arrived together, and different from every other group. */
   group: string;
-  /** Number of entries before the slice. */
+  /** Number of entries of the group before this slice. */
   index: number;
-  /** Number of all entries. */
+  /** Number of entries in the group. */
   count: number;
   isLast: boolean;
 }
@@ -42,8 +42,8 @@ export interface InboxSubscriber<K extends Kind = Kind> {
   /** Returns whether the node wants a record of its channel. Absent: the node wants all records. */
   wants?(record: Records[K]): boolean;
   /**
-   * Receives entries that arrived together, or a slice of them, in order. The node answers each entry with {@link
-   * Inbox.done} or {@link Inbox.giveUp}.
+   * Receives entries that arrived together, or a slice of them, in order. The node answers each entry with
+   * {@link Inbox.done} or {@link Inbox.giveUp}.
    *
    * @param context see {@link Destination}
    * @param slice absent if these are all entries that arrived together
@@ -60,7 +60,7 @@ export interface Destination {
   context?: unknown;
 }
 
-/** Events of the subscribers. */
+/** Events that the subscribers report, and questions that they ask. */
 export interface SubscribersEvents {
   /** Called when every node that is still deployed has taken an entry. */
   onTaken(pending: Pending): void;

@@ -304,7 +304,7 @@ export class Journal {
     if (!this.isOpen) return undefined;
     try {
       const result = await call(this.#options.store);
-      // The store might have failed in the meantime.
+      // The store might have failed during the call.
       return this.isOpen ? result : undefined;
     } catch (error) {
       this.#fail(error);

@@ -7,7 +7,7 @@ import type { SendCounts } from './send-counts';
 import { concernedBy, createResolved, isKept, parseOutcome, type Text } from './text';
 import { stale } from './transitions';
 
-/** The outgoing messages in numbers. */
+/** Counts of outgoing messages, for users. */
 export interface SendState {
   /** Messages that are being sent, or whose evidence the account searches for. */
   inFlight: number;
@@ -28,7 +28,7 @@ export interface SendState {
   failing?: SendFailure;
 }
 
-/** The state before a message was sent. */
+/** The counts before the first message is sent. */
 export const nothingSent: SendState = {
   inFlight: 0,
   waiting: 0,
@@ -42,7 +42,7 @@ export const nothingSent: SendState = {
 /** A message about which a user can decide. */
 export interface TextEntry extends TextEntryPlace {
   id: string;
-  /** Time at which a scheduled message can leave, in ms. */
+  /** Time at which a scheduled message can leave, in ms since 1970. */
   dueAt?: number;
   /** Time at which it left, in ms. Set only if its outcome is unknown. */
   leftAt?: number;
@@ -67,7 +67,7 @@ export interface TextEntryList {
   next?: string;
 }
 
-/** The parts that the admin uses. */
+/** The components that the admin class uses. */
 export interface AdminOptions extends DispatcherOptions {
   dispatcher: Dispatcher;
 }

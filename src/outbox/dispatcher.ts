@@ -13,7 +13,7 @@ import type { Settlement, SettlementOptions } from './settlement';
 import { isOutage, isUnknown, type Outcome, type Text } from './text';
 import { stale } from './transitions';
 
-/** The parts that a dispatcher uses. */
+/** The components that a dispatcher uses. */
 export interface DispatcherOptions extends SettlementOptions {
   settlement: Settlement;
 }
@@ -122,7 +122,7 @@ export class Dispatcher implements TurnSource {
     this.#queueUp(message, isUrgent);
   }
 
-  /** Waits until the next turn of the event loop, so that messages that come together leave in their order. */
+  /** Delays the queue until the next turn of the event loop, so that messages that arrive together leave in order. */
   gather(): void {
     const { clock, ledger, queue, registrations } = this.#options;
     this.#gathering ??= clock.nextTurn(() => {
@@ -243,7 +243,7 @@ export class Dispatcher implements TurnSource {
     registrations.tellState(node);
   }
 
-  /** Makes a request for a message. Resolves with whether the service received a request. */
+  /** Makes a try for a message. Resolves with `false` if the message could not leave, so that no request was sent. */
   async #takeTurn(message: OutgoingMessage): Promise<boolean> {
     const { ledger, outage, queue, registrations, settlement, onFault } = this.#options;
     const { id } = message;
@@ -263,9 +263,9 @@ export class Dispatcher implements TurnSource {
       const error = outcome instanceof SmsError ? outcome : undefined;
       // A rule of the account or a store failure stopped the message, so the service received no request.
       const isKeptBack = error !== undefined && (error.code === 'SMS_STORE' || isWithheldError(error));
-      // The message was released, or the account was closed.
+      // The message was released in the meantime, or the account was closed.
       if (message.abort !== abort || message.place === undefined) return !isKeptBack;
-      // Quiet hours have begun.
+      // Quiet hours began between the choice of this message and its try.
       if (error?.code === 'SMS_QUIET') this.#schedule(message);
       else if (error && (error.code === 'SMS_CLOSED' || isOutage(error))) await this.#continueWaiting(message, error);
       else {
@@ -305,7 +305,7 @@ export class Dispatcher implements TurnSource {
     if (end && !ledger.isClosed) this.#ends.set(id, clock.elapsed() + absences.leftMs(text.node, end));
   }
 
-  /** Ends a message that has expired. Returns whether it has expired. */
+  /** Ends a message if it has expired. Returns whether it has expired. */
   #endIfOver(message: OutgoingMessage): boolean {
     const { clock, absences, registrations, settlement, onFault } = this.#options;
     const { id, text, end } = message;
@@ -336,7 +336,7 @@ export class Dispatcher implements TurnSource {
     return true;
   }
 
-  /** Makes a message ready to leave, if it can. */
+  /** Adds a message to the messages that are ready to leave, if it can leave. */
   #queueUp(message: OutgoingMessage, isUrgent = false): void {
     const { ledger, registrations } = this.#options;
     const { phase, place, abort, text } = message;

@@ -13,7 +13,7 @@ export class DueTimes {
   readonly #clock: Clock;
   readonly #time: 'now' | 'elapsed';
   readonly #onDue: (id: string) => void;
-  /** Ids by due time and id. */
+  /** Ids, sorted by due time and then by id. */
   readonly #keys = new OrderedMap<string>();
   #timer: Timer | undefined;
 

@@ -17,7 +17,7 @@ const maxSilenceMs = 60_000;
 /** Accepts a duplicate, unless the first message still has no outcome. */
 type TakeIn = (firstId: string) => Promise<TakenIn>;
 
-/** A duplicate that waits. */
+/** A duplicate that waits for the first message. */
 interface Waiting {
   line: Line;
   firstId: string;
@@ -43,7 +43,7 @@ export class Duplicates {
   readonly #clock: Clock;
   /** Returns whether this process has the message and the message has no outcome yet. */
   readonly #isUnderWay: (id: string) => boolean;
-  /** By deduplication key. */
+  /** Groups of waiting duplicates, by deduplication key. */
   readonly #lines = new Map<string, Line>();
 
   constructor(clock: Clock, isUnderWay: (id: string) => boolean) {

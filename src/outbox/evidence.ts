@@ -37,7 +37,7 @@ export function readEvidence({ message }: Text, look: Look): EvidenceRecord[] {
   return parseRememberedValue(look(keyOf(message.messageId ?? '')), isEvidence) ?? [];
 }
 
-/** Removes the evidence of a message that has its outcome. */
+/** Removes the evidence of a message that now has an outcome. */
 export function forgetEvidence(text: Text, look: Look, changes: Changes): void {
   if (!isReconciled(text)) return;
   const key = keyOf(text.message.messageId ?? '');

@@ -4,7 +4,7 @@ import { ClockSkew } from '../journal/clock-skew';
 import { mayLeaveAt, type RuleSettings } from './rules';
 import type { Text } from './text';
 
-/** Times at which a message that waits ends, by {@link Clock.elapsed}. */
+/** Times at which a waiting message ends, by {@link Clock.elapsed}. */
 export interface End {
   /** Time at which it expires. Infinite if it never does. */
   endsAt: number;
@@ -12,7 +12,7 @@ export interface End {
   unclaimedAt: number;
 }
 
-/** Maximum time for which a message of a node that is not deployed waits. */
+/** Maximum time for which a message waits for a node that is not deployed, in ms. */
 const longestAbsenceMs = 7 * 24 * 3_600_000;
 
 /**
@@ -52,7 +52,7 @@ export function createExpired({ options }: Text): SmsError {
   return new SmsError('expiredSeconds', { params: { seconds: Math.max(1, Math.round(expireMs / 1_000)) } });
 }
 
-/** The environment of the absences. */
+/** Settings and callbacks for {@link Absences}. */
 interface AbsencesOptions {
   clock: Clock;
   /** Returns the handler of a deployed node, or `undefined`. */

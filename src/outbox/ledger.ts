@@ -34,7 +34,7 @@ import {
   undecided,
 } from './transitions';
 
-/** The environment of an outbox. */
+/** Settings and callbacks for an outbox. */
 export interface OutboxOptions {
   journal: Journal;
   clock: Clock;
@@ -73,7 +73,7 @@ export interface OutboxOptions {
   onFault(error: unknown): void;
 }
 
-/** The environment of a ledger. */
+/** Settings and callbacks for a ledger. */
 export interface LedgerOptions extends OutboxOptions {
   /** Called when the store returns messages of an earlier process, or of a dead instance. */
   onFound(texts: readonly Text[], followUps: readonly FollowUp[]): void;
@@ -95,7 +95,7 @@ const watchMs = 1_000;
  */
 export class Ledger {
   readonly messages: Messages;
-  /** Replies and reports that have not entered the flow. */
+  /** Reply requests and reports whose results have not entered the flow. */
   readonly followUps: FollowUpBook;
   readonly inTransit: MessagesInTransit;
   /** Whether incoming records can answer remembered messages; `undefined` if not known yet. */

@@ -15,7 +15,7 @@ export const phases = {
   takingIn: [],
   /** Waits for its turn, for its node, or for the end of an outage. */
   queued: ['waiting'],
-  /** Waits for its time, or for the end of quiet hours. */
+  /** Waits for its scheduled time, or for the end of quiet hours. */
   scheduled: ['waiting'],
   /** Waits for a while after an unknown outcome, before it is sent again. */
   paused: ['waiting'],
@@ -63,7 +63,7 @@ const undecidedMs = 7 * 24 * 3_600_000;
 
 const waitingPhases: readonly Phase[] = ['queued', 'scheduled', 'paused', 'connecting'];
 
-/** A user can decide about stored messages that wait, and about messages with an unknown outcome. */
+/** The lists that users see: `kept` for stored messages that wait, `uncertain` for messages with an unknown outcome. */
 export type TextEntryState = 'kept' | 'uncertain';
 
 /** The list on which a user sees a message, and its time in ms: when it arrived, or when its outcome became unknown. */

@@ -12,7 +12,7 @@ export interface QueueSettings {
   perSecond?: number | undefined;
 }
 
-/** The environment of a queue. */
+/** Settings and callbacks for a queue. */
 export interface SendQueueOptions {
   clock: Clock;
   /** Read at each use, because the settings can change. See {@link SendQueue.nudge}. */
@@ -21,7 +21,7 @@ export interface SendQueueOptions {
   onChanged?(): void;
 }
 
-/** Order and end of a task that waits. */
+/** Place of a waiting task, and the signal that ends its wait. */
 export interface TaskOptions {
   /** Ends the wait for a turn. Does not stop a running task. */
   signal: AbortSignal;
@@ -64,7 +64,7 @@ export function placeOf(priority: number, order: number): string {
  * arrival, up to a limit.
  */
 export class SendQueue {
-  /** Sources of tasks that wait outside. */
+  /** Sources of tasks that wait outside the queue. */
   readonly sources = new Set<TurnSource>();
   readonly #options: SendQueueOptions;
   /** Functions that start the waiting tasks, by place. */

@@ -28,7 +28,7 @@ const wordCharacter = /[\p{L}\p{N}_-]/u;
  */
 const minSearchLength = 8;
 
-/** The environment of the searches. */
+/** Settings and callbacks for the searches. */
 interface ReconciliationsOptions extends OutboxOptions {
   /** Provides a client, because a redeploy closes the client that sent the message. */
   registrations: SenderRegistrations;

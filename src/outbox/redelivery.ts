@@ -7,7 +7,7 @@ import type { Text } from './text';
 /** An outcome, or a follow-up that has ended, that still has to enter the flow. */
 type Ended = Pick<Text, 'id' | 'node'>;
 
-/** How items of one kind enter the flow. */
+/** Settings and callbacks for delivering items of one kind into the flow. */
 export interface RedeliveryOptions<Item extends Ended> {
   clock: Clock;
   /** Looks up the items of the kind. */

@@ -28,7 +28,7 @@ export interface RuleSettings {
   limits: readonly LimitSettings[];
   /** Every range of quiet hours applies. */
   quietHours: readonly QuietHours[];
-  /** Whether a node has `optOut`. */
+  /** Whether any of these account nodes has `optOut`. */
   optOut: boolean;
   /** Allowed prefixes of numbers, by id of the sending node. A node without an entry can send to all numbers. */
   prefixes: ReadonlyMap<string, ReadonlySet<string>>;
@@ -71,7 +71,7 @@ export const mostScheduled = 100_000;
 
 /** The properties of a message that decide when it can leave. */
 interface Timed {
-  /** Time at which a user sent it before its time, in ms. */
+  /** Time at which a user sent it before its scheduled time, in ms. */
   sendNowAt?: number;
   isManuallyResent?: true;
   options: Pick<TimeOptions, 'at' | 'essential'>;

@@ -41,7 +41,7 @@ export interface ReportEvent extends LaterEvent {
 
 /** The activity of a node. */
 export interface SendHandlerState {
-  /** Number of requests under way. */
+  /** Number of requests that are running. */
   sending: number;
   /** Number of stored messages that wait. */
   waiting: number;
@@ -114,7 +114,7 @@ export interface SendingNode {
   close(): Promise<void>;
 }
 
-/** The environment of the registrations. */
+/** Settings and callbacks for the registrations. */
 export interface SenderRegistrationsOptions extends OutboxOptions {
   /** Returns the activity of a node, except for messages that its registration counts. */
   stateOf(node: string): SendHandlerState;

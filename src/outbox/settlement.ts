@@ -26,7 +26,7 @@ import {
 } from './text';
 import { type Ending, type Stale, stale } from './transitions';
 
-/** The parts that a settlement uses. */
+/** The components that a settlement uses. */
 export interface SettlementOptions extends OutboxOptions {
   ledger: Ledger;
   registrations: SenderRegistrations;

@@ -360,8 +360,8 @@ export function undecided(text: Text, { now }: Pick<Memory, 'now'>): Text | unde
 }
 
 /**
- * settled → gone or uncertain: the outcome has entered the flow, or the node has been absent for too long. See {@link
- * undecided}.
+ * settled → gone or uncertain: the outcome has entered the flow, or the node has been absent for too long. For the
+ * second state, see {@link undecided}.
  */
 export function delivered(text: Text, uncertain: Text | undefined, known: FollowUpBook): Step<void> {
   // The process already knows the message in its new state.
