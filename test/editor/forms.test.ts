@@ -655,7 +655,7 @@ describe('a form in the editor', function () {
     });
   }
 
-  it('finds no body and no recipient if a flow gives only their types', async () => {
+  it('reports a missing body and recipient if a flow gives only their types', async () => {
     await openEditor(account(), node('sms-send', { account: 'account', toType: 'str', bodyType: 'str' }));
     assert.equal((await editor.node('sms-send')).valid, false);
     const form = await editor.openForm('sms-send');

@@ -15,7 +15,7 @@ describe('the event that editors get about accounts', () => {
     news = new AccountNews({ comms }, clock);
   });
 
-  it('says only that something changed, because all users get it', async () => {
+  it('reports only that something changed, because all users get it', async () => {
     news.changed();
     await clock.advance(100);
     assert.deepEqual(told, [['sms-account/changed', {}, false]]);

@@ -42,7 +42,7 @@ describe('AccountPlaces', () => {
   const enter = (places: AccountPlaces, node: string, place: string, at: string | undefined = file) =>
     places.enter(node, place, at).map((former) => former.split(' import ')[0]);
 
-  it('returns the former places of a node until they are settled', () => {
+  it('returns the former logins and stores of a node until they are settled', () => {
     assert.deepEqual(enter(new AccountPlaces(), 'node', onDisk(a)), []);
     assert.deepEqual(enter(new AccountPlaces(), 'node', onDisk(b)), [onDisk(a)]);
     const places = new AccountPlaces();
@@ -56,7 +56,7 @@ describe('AccountPlaces', () => {
     assert.equal(statSync(file).mode & 0o777, 0o600);
   });
 
-  it('keeps the id of an import for as long as it waits', () => {
+  it('keeps the id of an import while the import waits', () => {
     enter(new AccountPlaces(), 'node', onDisk(a));
     const [before] = new AccountPlaces().enter('node', onDisk(b), file);
     assert.match(before ?? '', / import [0-9a-f-]{36}$/);
@@ -64,7 +64,7 @@ describe('AccountPlaces', () => {
     assert.deepEqual(readNoted(), { node: [before, onDisk(b)] });
   });
 
-  it('does not settle a place that the node uses again', () => {
+  it('does not settle a former store that the node uses again', () => {
     const places = new AccountPlaces();
     enter(places, 'node', onDisk(a));
     const [former = ''] = places.enter('node', onDisk(b), file);
@@ -73,7 +73,7 @@ describe('AccountPlaces', () => {
     assert.deepEqual(enter(places, 'node', onDisk(c)), [onDisk(b), onDisk(a)]);
   });
 
-  it('remembers places in memory within the process only', () => {
+  it('remembers memory stores within the process only', () => {
     const places = new AccountPlaces();
     enter(places, 'node', onDisk(a));
     assert.deepEqual(enter(places, 'node', `${a} memory`), [onDisk(a)]);
@@ -81,7 +81,7 @@ describe('AccountPlaces', () => {
     assert.deepEqual(enter(new AccountPlaces(), 'node', onDisk(c)), [onDisk(a), onDisk(b)]);
   });
 
-  it('remembers places in the process if it cannot write the file', () => {
+  it('remembers stores in the process if it cannot write the file', () => {
     writeFileSync(join(folder, 'sms-inbox'), 'a file instead of the folder');
     for (const at of [undefined, file]) {
       const places = new AccountPlaces();
@@ -102,7 +102,7 @@ describe('AccountPlaces', () => {
     assert.deepEqual(readNoted().other, noted.other);
   });
 
-  it('ignores entries of the file that are not places', () => {
+  it('ignores invalid entries of the file', () => {
     enter(new AccountPlaces(), 'node', onDisk(a));
     const invalid = ['"../x"', '["../../x"]', `["${a} ../../x"]`, `["${a} redis x"]`].map((node) => `{"node":${node}}`);
     for (const text of ['', '{', '[]', 'null', ...invalid, '{"__proto__":["x"]}']) {

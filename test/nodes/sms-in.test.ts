@@ -215,7 +215,7 @@ describe('sms-in', () => {
       assert.deepEqual(flow.statuses('in')[0], { fill: 'yellow', shape: 'ring', text: 'connecting' });
     });
 
-    it('stops polling if the last node is removed', async () => {
+    it('stops polling when the last node is removed', async () => {
       const flow = await start();
       await flow.badge('in', listening);
       await flow.deploy([account(sim)]);

@@ -216,7 +216,7 @@ describe('sms-send with a body in a slow context store', () => {
     assert.equal(store.asked.length, 0);
   });
 
-  it('raises the error at the Catch node that stays', async () => {
+  it('raises the error at the Catch node that remains deployed', async () => {
     const flow = await start();
     flow.send('send', { topic: handset });
     await until(() => store.asked.length > 0);

@@ -88,7 +88,7 @@ describe('sms-send with a store that cannot be opened', () => {
     assert.equal(errors(flow).length, 1);
   });
 
-  it('raises its own error beside those of polling nodes', async () => {
+  it('raises its own error in addition to those of polling nodes', async () => {
     const { flow } = await strandText({ id: 'in', type: 'sms-in', account: 'account', wires: [[]] });
     await until(() => errors(flow).length > 1);
     await sleep(100);

@@ -728,7 +728,7 @@ describe('sms-send', () => {
       });
     }
 
-    it('raises SMS_UNREACHABLE after the further tries', async () => {
+    it('raises SMS_UNREACHABLE after all retries', async () => {
       const flow = await start({ retries: 1 });
       await sim.setOnline(false);
       await send(flow);
@@ -770,7 +770,7 @@ describe('sms-send', () => {
       assert.equal(flow.received('caught')[0]?.sms?.error?.code, 'SMS_FORBIDDEN');
     });
 
-    it('keeps the messageId of the first try for the next', async () => {
+    it('uses the messageId of the first try for the next', async () => {
       sim.fault('send', { drop: 'before' }, 1);
       const flow = await start({ retries: 1, retryUncertain: 'true', messageIdType: 'uuid' });
       await send(flow);

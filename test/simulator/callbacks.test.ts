@@ -151,7 +151,7 @@ describe('simulator: §6 callbacks', () => {
   });
 
   describe('§6.2 URL variables', () => {
-    it('puts them in URL-encoded', async () => {
+    it('are inserted URL-encoded', async () => {
       simulator.addContact('Änn & Co', handset);
       const variables = 'm={!messageId}&b={!body}&r={!recipient.msisdn}&d={!recipient.displayname}&u={!unknown}';
       await send({ messageId: 'a/b&c', callbackUrl: client.url(`/in/{!recipient.msisdn}?${variables}`) });

@@ -388,7 +388,7 @@ describe('Journal', () => {
     assert.deepEqual([notes.items, kept()], [[[], []], ['2']]);
   });
 
-  it('keeps an item that was dropped and kept while the store failed', async () => {
+  it('keeps an item that was dropped and stored again while the store failed', async () => {
     const journal = create();
     await journal.run(keep('1'));
     store.failing.add('commit');
@@ -437,7 +437,7 @@ describe('Journal', () => {
     }
   });
 
-  it('opens a lapsed store again silently, once until it has written', async () => {
+  it('reopens an expired store silently, but only once until a write succeeds', async () => {
     const notes = new Notes();
     const journal = create(store, { ledger: notes });
     await journal.run(keep('1'));
@@ -455,7 +455,7 @@ describe('Journal', () => {
   });
 
   for (const isHeardFirst of [true, false]) {
-    it(`opens a store once that lapses twice, ${isHeardFirst ? 'first as an event' : 'first in an answer'}`, async () => {
+    it(`reopens a store once if it expires twice, ${isHeardFirst ? 'first as an event' : 'first in an answer'}`, async () => {
       let events: StoreEvents | undefined;
       const open = store.open.bind(store);
       store.open = (heard?: StoreEvents) => {
@@ -477,7 +477,7 @@ describe('Journal', () => {
     });
   }
 
-  it('does not treat a store as open that failed while it opened', async () => {
+  it('does not treat a store as open if it failed while it was opening', async () => {
     const open = store.open.bind(store);
     store.open = (events?: StoreEvents) => {
       store.open = open;
@@ -691,7 +691,7 @@ describe('Journal', () => {
       assert.deepEqual(unreadable, ['an entry']);
     });
 
-    it('come later from a dead process, unless the store has failed since', async () => {
+    it('come later from a dead process, unless the store has failed in between', async () => {
       const left: Item[][] = [[], [item('2')]];
       let events: StoreEvents | undefined;
       store.open = async (given?: StoreEvents) => {
@@ -756,7 +756,7 @@ describe('Journal', () => {
       assert.deepEqual([letGo, journal.mode], [[['1']], 'closed']);
     });
 
-    it('refuses steps that can be refused, and takes the others', async () => {
+    it('refuses steps that can be refused, and runs the others', async () => {
       const journal = create();
       await journal.ready();
       store.turns = 2;

@@ -159,7 +159,7 @@ describe('Account', () => {
       assert.equal(new Set([basic, other, bearer, elsewhere].map(({ inbox }) => inbox)).size, 4);
     });
 
-    it('use the settings of the member that started the loop, then of the next', async () => {
+    it('use the settings of the member that started the poll loop, then of the next', async () => {
       const [one, two] = [enter({ pauseMs: 600_000, method: 'GET' }), enter({ pauseMs: 0 })];
       simulator.fault('incoming', { status: 204 });
       const [a, b] = [new Listener('a'), new Listener('b')];
@@ -559,7 +559,7 @@ describe('Account', () => {
       assert.deepEqual(a.bodies, bodies);
     });
 
-    it('keeps messages that were polled when it failed', async function () {
+    it('keeps messages that were being polled when it failed', async function () {
       this.timeout(30_000);
       const { stores, changes } = failing(new FakeDisk());
       const a = new Listener('a');
@@ -1130,7 +1130,7 @@ describe('Account', () => {
       });
     });
 
-    it('notes on a shared store the time of the server', async () => {
+    it('uses the time of the server for a shared store', async () => {
       class Server extends FailingServer {
         now(): number {
           return 1_000_000;

@@ -126,7 +126,7 @@ describe('the state of an account', () => {
     );
   });
 
-  it('has the undelivered messages and their oldest time', async () => {
+  it('has the number of undelivered messages and the time of the oldest', async () => {
     const before = Date.now();
     const membership = enter();
     const deliveries = listen(membership, { ackTimeoutMs: 60_000 });

@@ -159,7 +159,7 @@ describe('the list of opted-out numbers', () => {
     assert.equal((await list.all('64210000')).length, 1_000);
   });
 
-  it('does not store numbers in its keys', async () => {
+  it('does not reveal numbers in the keys of the store', async () => {
     await list.change('out', ['64211234567']);
     for (const [key] of await list.values()) assert.doesNotMatch(key, /64211234567/);
   });

@@ -114,7 +114,7 @@ describe('consent words', () => {
     );
   });
 
-  it('mean opt-out if they are in both lists', () => {
+  it('mean opt-out if both lists contain them', () => {
     const words = createWishOf([parseConsentWords('weg', 'da, start'), parseConsentWords('start', '')]);
     assert.equal(words('start'), 'out');
     assert.equal(words('da'), 'in');

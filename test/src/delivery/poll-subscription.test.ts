@@ -268,7 +268,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.undelivered.length, 1);
     });
 
-    it('accepts a late acknowledgement, and ignores a late failure', async () => {
+    it('accepts a late acknowledgement, but ignores a late failure', async () => {
       const bench = createBench();
       await bench.receive('1');
       const early = bench.lastAckId;
@@ -369,7 +369,7 @@ describe('PollSubscription', () => {
       );
     });
 
-    it('marks them for a node that comes after they were found', async () => {
+    it('marks them as redelivered for a node that is deployed after they were found', async () => {
       const before = createBench();
       await before.receive('1');
       before.receiver.detach();

@@ -126,7 +126,7 @@ describe('an unhandled message', () => {
     assert.equal(inbox.deadLetters.deliver(id), false);
   });
 
-  it('cannot be redelivered while its node is away', async () => {
+  it('cannot be redelivered while its node is not deployed', async () => {
     const { inbox, id } = await giveUp();
     const next = await restart(inbox);
     attach(next, 'other');
@@ -291,7 +291,7 @@ describe('an unhandled message', () => {
     assert.equal(disk.entries.size, 10_000);
   });
 
-  it('does not hide the others if it cannot be read', async () => {
+  it('does not hide other unhandled messages if it cannot be read', async () => {
     const { inbox } = await giveUp();
     await inbox.journal.close();
     for (const [key, text] of [...disk.entries]) {

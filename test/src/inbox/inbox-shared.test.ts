@@ -280,7 +280,7 @@ describe('Inboxes of several processes on one Redis', () => {
       assert.deepEqual(await other.poll(incoming('early', early)), ['repeated']);
     });
 
-    it('claims a message that resembles one that came during the failure', async () => {
+    it('claims a message that resembles one received during the failure', async () => {
       const { holder, proxy } = await createHolder();
       const leaver = await create({ isAcknowledgedAtOnce: false });
       proxy.cut();
@@ -341,7 +341,7 @@ describe('Inboxes of several processes on one Redis', () => {
     assert.ok(await isEmpty());
   });
 
-  it('claims everything that another process has left, in order', async () => {
+  it('claims all entries that another process left behind, in order', async () => {
     const names = await leave(2_500);
     const heir = await create({ isAcknowledgedAtOnce: false, heartbeatMs: 1e9 });
     await heir.untilGiven(2_500);

@@ -192,7 +192,7 @@ describe('Inbox', () => {
       assert.equal(other.last.kind, 'status');
     });
 
-    it('gives a node the records that came shortly before it', async () => {
+    it('gives a node the records that arrived shortly before it was deployed', async () => {
       const inbox = createInbox();
       await inbox.accept(polled(incoming('1'), incoming('2')));
       const a = attach(inbox, new Node('a'));
@@ -547,7 +547,7 @@ describe('Inbox', () => {
       assert.equal(store.isOpen, false);
     });
 
-    it('keeps a polled answer that comes while it closes', async () => {
+    it('keeps a polled answer that arrives while the inbox closes', async () => {
       const store = new FailingStore();
       store.turns = 2;
       const inbox = createInbox(store);
@@ -594,7 +594,7 @@ describe('Inbox', () => {
       return attach(inbox, new Node(id, { path }), 'callback');
     }
 
-    it('is stored before it is accepted, and given to the called node', async () => {
+    it('is stored before it is accepted, and delivered to its callback node', async () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
       const [node, other, polling] = [attachCallback(inbox), attachCallback(inbox, 'other', '/other'), new Node('a')];
@@ -742,7 +742,7 @@ describe('Inbox', () => {
       assert.equal(node.last.record.awaited, true);
     });
 
-    it('delivers it to the called node if the call comes while it is held back', async () => {
+    it('delivers it to the callback node if a callback comes while it is held back', async () => {
       const inbox = createMatching(new FailingStore());
       const node = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
       await inbox.accept(polled(incoming('1')));
@@ -770,7 +770,7 @@ describe('Inbox', () => {
     });
   });
 
-  it('gives a callback again to the called node, not to another at its path', async () => {
+  it('redelivers a callback to its own node, not to another at its path', async () => {
     const disk = new FakeDisk();
     const before = createInbox(new FailingStore(disk));
     attach(before, new Node('callback', { path: '/sms' }), 'callback');
@@ -1053,7 +1053,7 @@ describe('Inbox', () => {
       assert.equal(disk.held.size, 0);
     });
 
-    it('delivers held records only when it can look them up', async () => {
+    it('delivers held records only when it can read the store', async () => {
       const disk = new FakeDisk();
       const before = createInbox(new FailingStore(disk));
       await before.accept(polled(incoming('1')));

@@ -108,7 +108,7 @@ describe('checkDraft (§2.1)', () => {
   });
 
   describe('maxLength, in Unicode code points,', () => {
-    it('refuses one character more', () => {
+    it('refuses one character more than the limit', () => {
       for (const character of ['a', '€', 'ü', '✓', '𝄞', '👍']) {
         assert.equal(check({ body: character.repeat(480) }).message.body.length, character.length * 480);
         refuses({ body: character.repeat(481) }, 'body', 480);

@@ -31,7 +31,7 @@ describe('DueTimes', () => {
     assert.equal(clock.timers, 0);
   });
 
-  it('handles items in order of time and id, by their last time', async () => {
+  it('handles items in order of their latest time and id', async () => {
     const clock = new VirtualClock();
     const done: string[] = [];
     const dueTimes = new DueTimes(clock, 'elapsed', (id) => done.push(`${id} ${clock.elapsed()}`));

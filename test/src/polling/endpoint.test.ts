@@ -148,7 +148,7 @@ describe('Endpoint', () => {
     stop();
   });
 
-  it('does not use the settings of a member that left', async () => {
+  it('does not use the settings of a removed account node', async () => {
     const leaving = { ...member, settings: { ...member.settings, pauseMs: 600_000 } };
     members.add(leaving);
     const stop = endpoint.watch(leaving, new Diary());
@@ -177,7 +177,7 @@ describe('Endpoint', () => {
     stop();
   });
 
-  it('reports the time that it waits', async () => {
+  it('reports in seconds how long it will wait', async () => {
     const states: PollState[] = [];
     const stop = endpoint.watch(
       member,

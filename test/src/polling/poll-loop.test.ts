@@ -143,7 +143,7 @@ describe('PollLoop', () => {
       }
     });
 
-    it('waits a short pause although 204 comes immediately', async () => {
+    it('waits a short pause even if 204 comes immediately', async () => {
       bench.pauseMs = 100;
       bench.loop.start();
       for (let index = 0; index < 10; index++) {
@@ -152,7 +152,7 @@ describe('PollLoop', () => {
       }
     });
 
-    it('polls immediately with a pause of 0 after a 204 that took its time', async () => {
+    it('polls immediately with a pause of 0 after a slow 204', async () => {
       bench.pauseMs = 0;
       bench.loop.start();
       clock.stall(30_000);
@@ -222,7 +222,7 @@ describe('PollLoop', () => {
       await bench.waitsBetween(1_000, 1_250);
     });
 
-    it('backs off from repeated duplicates until something new comes', async () => {
+    it('backs off from repeated duplicates until something new arrives', async () => {
       bench.loop.start();
       await bench.answer('repeated');
       await bench.waitsBetween(1_000, 1_250);
@@ -531,7 +531,7 @@ describe('PollLoop', () => {
       assert.equal(bench.pending.length, 4);
     });
 
-    it('does not poll while no node has room', async () => {
+    it('does not poll while no node can receive more messages', async () => {
       bench.parallelPolls = 4;
       bench.loop.start();
       await bench.hold();

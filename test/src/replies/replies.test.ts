@@ -35,7 +35,7 @@ describe('conversations', () => {
     );
   });
 
-  it('use the first reply if it is written with the mark of a retry', async () => {
+  it('use the first reply if one commit stores it and marks a retry', async () => {
     const { side, node, store } = beginReceiving();
     side.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'well?', { messageId: 'asked', waitMs: 60_000, keep: forever, retryUncertain: true });

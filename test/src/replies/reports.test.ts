@@ -344,7 +344,7 @@ describe('a report', () => {
     assert.deepEqual(reportsOf(back), []);
   });
 
-  it('comes beside answers to reply requests', async () => {
+  it('comes in addition to answers to reply requests', async () => {
     const { side, node } = await begin({ waitMs: hour });
     assert.deepEqual([side.asking, side.reporting], [true, true]);
     await side.incoming(first, 'yes', { inReplyToId: 'm1' });

@@ -36,7 +36,7 @@ describe('the list of messages that a user can decide about', () => {
     } as Partial<Text> as Text;
   }
 
-  it('reads only the messages that it shows, of 100,000', () => {
+  it('reads only the shown messages out of 100,000', () => {
     for (let number = 0; number < 100_000; number++) texts.put(createText(number, 'waiting'));
     assert.deepEqual(
       [texts.countEntries('kept'), texts.countEntries('uncertain'), texts.oldestKeptAt, read],
@@ -69,7 +69,7 @@ describe('the list of messages that a user can decide about', () => {
     assert.deepEqual([ids(second), second.next], [['t000003', 't000004'], undefined]);
   });
 
-  it('has each message in its latest state', async () => {
+  it('lists each message in its latest state', async () => {
     for (const number of [1, 2, 3]) texts.put(createText(number, 'waiting'));
     texts.put(createText(1, 'leaving'));
     texts.put(createText(2, 'uncertain', 9));
@@ -93,7 +93,7 @@ describe('the list of messages that a user can decide about', () => {
     assert.equal(admin.entries('uncertain', 200).total, 1);
   });
 
-  it('has the oldest unknown outcome first', () => {
+  it('lists the oldest unknown outcome first', () => {
     texts.put(createText(1, 'uncertain', 20));
     texts.put(createText(2, 'uncertain', 10));
     assert.deepEqual(

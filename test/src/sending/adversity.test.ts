@@ -102,7 +102,7 @@ describe('sending, when several events coincide', () => {
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
   });
 
-  it('keeps the message of a node that throws, and continues with others', async () => {
+  it('keeps the message of a node that throws, and continues with other nodes', async () => {
     const side = new SendingSide();
     const [bad, good] = [side.attach('bad'), side.attach('good')];
     bad.fault = new Error('made to fail');

@@ -580,7 +580,7 @@ describe('stored messages', () => {
       return { next, disk };
     }
 
-    it('pass while the process is down, except an hour from its start', async () => {
+    it('pass while the process is down, but end at least an hour after its start', async () => {
       const { next } = await leave(3_600_000, 8 * dayMs);
       assert.equal(next.outbox.admin.state.kept, 1, 'its node may be late');
       await next.pass(3_601_000);
@@ -617,7 +617,7 @@ describe('stored messages', () => {
       assert.deepEqual(next.abandoned, ['send']);
     });
 
-    it('do not begin at a redeploy, which is not written', async () => {
+    it('do not begin at a redeploy, and write nothing to the store', async () => {
       const { store, side, node } = await strand();
       side.attach('other');
       const before = store.commits;

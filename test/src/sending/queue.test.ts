@@ -54,7 +54,7 @@ describe('SendQueue (concurrency, queueLimit)', () => {
     assert.deepEqual(order, [0, 1, 2, 3, 4, 5]);
   });
 
-  it('passes its place on after a task that throws', async () => {
+  it('starts the next task after a task that throws', async () => {
     const queue = createQueue(1, 10);
     const failing = queue.run(
       () => {
@@ -325,7 +325,7 @@ describe('SendQueue (perSecond, priority)', () => {
     );
   });
 
-  it('does not count a turn that is given back', async () => {
+  it('does not count a turn that the task returns unused', async () => {
     const { clock, queue, starts, add } = createPacedQueue({ perSecond: 1 });
     void add('first');
     const nothing = Array.from({ length: 100 }, () =>
@@ -349,7 +349,7 @@ describe('SendQueue (perSecond, priority)', () => {
     ]);
   });
 
-  it('counts a turn that is given back after another has begun', async () => {
+  it('counts a turn that is returned after another turn has begun', async () => {
     const { clock, queue, add, times } = createPacedQueue({ perSecond: 1 });
     const task = createTask();
     let giveBack = () => {};
@@ -368,7 +368,7 @@ describe('SendQueue (perSecond, priority)', () => {
     task.resolve('x');
   });
 
-  it('applies other settings when it is nudged', async () => {
+  it('applies changed settings when it is nudged', async () => {
     const { clock, current, queue, add, times } = createPacedQueue({ perSecond: 0.001 });
     for (let index = 0; index < 4; index++) void add(`${index}`);
     await clock.advance(10_000);
@@ -383,7 +383,7 @@ describe('SendQueue (perSecond, priority)', () => {
     assert.equal(clock.timers, 0);
   });
 
-  it('leaves no timer when the last waiting task ends', async () => {
+  it('has no timer after the last waiting task ends', async () => {
     const { clock, add } = createPacedQueue({ perSecond: 0.01 });
     const stop = new AbortController();
     const runs = ['first', 'second', 'third'].map((name) => add(name, 0, stop.signal).catch((error) => error.code));

@@ -110,7 +110,7 @@ describe('sending from several processes on one Redis', () => {
     assert.deepEqual(stranger.ends, []);
   });
 
-  it('sends messages that a new server does not have, from memory', async () => {
+  it('sends messages from memory that a new server does not have', async () => {
     const service = new FakeService();
     service.otherwise = { unreachable: true };
     const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
@@ -301,7 +301,7 @@ describe('sending from several processes on one Redis', () => {
     assert.equal(third.outbox.admin.state.awaitingReply, 1);
   });
 
-  it('makes a report of statuses that another instance polled', async () => {
+  it('creates a report from statuses that another instance polled', async () => {
     const service = new FakeService();
     const [reporting, polling] = [create(service), create(service)];
     const node = reporting.attach();

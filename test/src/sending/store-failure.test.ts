@@ -110,7 +110,7 @@ describe('a failure of the store while sending', () => {
     assert.deepEqual(told(second), ['SMS_STORE 0']);
   });
 
-  it('is reported beside a following outage of the service', async () => {
+  it('is reported in addition to a following outage of the service', async () => {
     const node = side.attach();
     side.service.otherwise = { unreachable: true };
     for (const body of ['1', '2']) sendText(node, body, { keep });

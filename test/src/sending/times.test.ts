@@ -118,7 +118,7 @@ describe('a message with a time', () => {
     assert.deepEqual(node.ends, ['SMS_BUSY', 'to 6421555123']);
   });
 
-  it('expires if it could not leave in time after its due time', async () => {
+  it('expires if it cannot leave soon enough after its due time', async () => {
     const { side, node } = start();
     side.service.otherwise = { unreachable: true };
     sendText(node, 'later', at(noon + 2 * hourMs, { expireMs: 10 * minuteMs }));

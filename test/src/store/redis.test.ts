@@ -268,7 +268,7 @@ for (const program of programs) {
     });
 
     describe('remembered values', () => {
-      it('are known to all instances until they are forgotten', async () => {
+      it('are visible to all instances until they are forgotten', async () => {
         const [one, other] = [create(), create()];
         await one.open();
         await other.open();

@@ -3,7 +3,7 @@ import { addChanges, createChanges, dropItem, type Item, isFlushed, keepItem } f
 
 const item: Item = { id: '1', part: 'ledger', subscribers: [], attempts: 0 };
 
-describe('changes that a power cut can undo in part', () => {
+describe('changes that a power cut can partly undo', () => {
   it('are flushed unless all stored items can be undone', () => {
     const changes = createChanges();
     keepItem(changes, item, true);
