@@ -79,7 +79,11 @@ export class DeadLetters {
     };
     this.#put({ item, since: clock.elapsed() });
     this.#sweepLater();
-    this.#context.run(createChange((changes) => keepItem(changes, item)));
+    const step = createChange((changes) => {
+      // A callback that was accepted earlier might have replaced the record in the meantime.
+      if (this.#kept.has(item.id) && !changes.drop.has(item.id)) keepItem(changes, item);
+    });
+    this.#context.run(step);
     if (this.#kept.size <= maxKept) return;
     this.discard([...this.#kept.keys()].slice(0, this.#kept.size - maxKept));
     if (!this.#hasBeenFull) this.#onFull();

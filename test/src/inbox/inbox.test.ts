@@ -677,6 +677,22 @@ describe('Inbox', () => {
       assert.equal(store.disk.entries.size, 1);
     });
 
+    it('is stored once if it comes while its polled copy becomes unhandled', async () => {
+      for (let wait = 0; wait <= 10; wait++) {
+        const store = new FailingStore();
+        store.turns = 3;
+        const inbox = createInbox(store);
+        const node = attachCallback(inbox);
+        const accepted = inbox.accept(polled(incoming('1', { body: 'hello' })));
+        for (let turn = 0; turn < wait; turn++) await new Promise(setImmediate);
+        await Promise.all([accepted, inbox.accept(called())]);
+        await inbox.journal.flush();
+        inbox.done(node.last, node);
+        await inbox.journal.flush();
+        assert.deepEqual([wait, node.texts, [...store.disk.entries.keys()]], [wait, ['hello'], []]);
+      }
+    });
+
     it('is delivered in place of a polled copy that no node receives', async () => {
       const inbox = createInbox();
       const node = attachCallback(inbox);
