@@ -12,7 +12,7 @@ export function isMsisdn(item: string): boolean {
 /** The part of an account that outlives the process. */
 export interface SavedAccount {
   balance: number;
-  /** Null for none. */
+  /** `null` for no limit. */
   dailyLimit: number | null;
   organisation: Organisation;
   handsets: string[];
@@ -23,7 +23,7 @@ export interface SavedAccount {
   sentOnDay: [day: number, recipients: number];
 }
 
-/** The customer's side of the service: login, money, limits, address book, blocked numbers, organisation. */
+/** The customer's account at the service: login, money, limits, address book, blocked numbers and organisation. */
 export class Account {
   readonly credentials: Credentials;
   readonly type: string;
@@ -31,10 +31,10 @@ export class Account {
   readonly defaultSender: string;
   readonly ownRecordIds: boolean;
   readonly organisation: Organisation = { callbackFormat: 'XMLv3' };
-  /** Handsets that a person has added. */
+  /** Handsets that a user has added. */
   readonly handsets = new Set<string>();
   balance = 0;
-  /** Recipients per UTC day. */
+  /** Maximum number of recipients per UTC day. */
   dailyLimit = Number.POSITIVE_INFINITY;
   readonly #options: SimulatorOptions;
   readonly #contacts = new Map<string, string>();
@@ -56,7 +56,7 @@ export class Account {
     this.reset();
   }
 
-  /** As at the start: nothing in the address book, one handset, the settings of the options. */
+  /** Restores the initial state: the settings of the options, one handset and an empty address book. */
   reset(): void {
     const { balance = 1_000_000, dailyLimit = Number.POSITIVE_INFINITY } = this.#options;
     Object.assign(this, { balance, dailyLimit });
@@ -77,7 +77,7 @@ export class Account {
     this.#names.set(msisdn, name);
   }
 
-  /** Takes a name out of the address book; a group that has it goes on without. */
+  /** Removes a name from the address book. Groups that contain the name then ignore it. */
   removeContact(name: string): void {
     const msisdn = this.#contacts.get(name);
     this.#contacts.delete(name);
@@ -91,13 +91,13 @@ export class Account {
     this.#groups.delete(name);
   }
 
-  /** Gives a handset one name instead of those it has; undefined for none. */
+  /** Replaces all names of a handset by one name. `undefined` removes its names. */
   renameHandset(msisdn: string, name: string | undefined): void {
     for (const [former, number] of [...this.#contacts]) if (number === msisdn) this.removeContact(former);
     if (name !== undefined) this.addContact(name, msisdn);
   }
 
-  /** Forgets a handset with its names, its outcome and its block. */
+  /** Removes a handset with its names, its outcome and its block. */
   removeHandset(msisdn: string): void {
     this.handsets.delete(msisdn);
     this.renameHandset(msisdn, undefined);
@@ -105,7 +105,7 @@ export class Account {
     this.setOutcome(msisdn, undefined);
   }
 
-  /** The numbers of the address book. */
+  /** Returns the numbers of the address book. */
   get numbers(): Iterable<string> {
     return this.#names.keys();
   }
@@ -128,7 +128,9 @@ export class Account {
     return this.#names.get(msisdn);
   }
 
-  /** The handsets behind a recipient item (§2.1), or none when it is neither a number nor a contact nor a group. */
+  /**
+   * Returns the handsets of a recipient item (§2.1). Returns none if the item is not a number, a contact or a group.
+   */
   resolve(item: string): Handset[] {
     const members = this.#groups.get(item);
     if (members !== undefined) return members.flatMap((member) => this.#resolveOne(member));
@@ -142,7 +144,7 @@ export class Account {
     return [name === undefined ? { msisdn } : { msisdn, name }];
   }
 
-  /** Whether so many more recipients fit into the day's limit (§8). */
+  /** Whether this number of further recipients fits into the day's limit (§8). */
   fitsDailyLimit(recipients: number, nowMs: number): boolean {
     this.#startDay(nowMs);
     return this.#sentOnDay + recipients <= this.dailyLimit;
@@ -161,7 +163,7 @@ export class Account {
     this.#sentOnDay = 0;
   }
 
-  /** Lowers the balance; false, and nothing taken, when it is not enough. */
+  /** Lowers the balance. If the balance is too low, returns false and charges nothing. */
   charge(amount: number): boolean {
     if (amount > this.balance) return false;
     this.balance -= amount;
@@ -179,12 +181,12 @@ export class Account {
     else this.#outcomes.set(msisdn, statusCode);
   }
 
-  /** The outcome set for the next message, left for it to take. */
+  /** The outcome that is set for the next message. Reading it does not use it up. */
   get nextOutcome(): string | undefined {
     return this.#nextOutcome;
   }
 
-  /** Takes the outcome set for the next message, once. */
+  /** Returns the outcome that is set for the next message, and clears it. */
   takeNextOutcome(): string | undefined {
     const outcome = this.#nextOutcome;
     this.#nextOutcome = undefined;
@@ -210,7 +212,7 @@ export class Account {
     };
   }
 
-  /** Goes on where `save` was. */
+  /** Restores a saved state. */
   restore(saved: SavedAccount): void {
     this.balance = saved.balance;
     this.dailyLimit = saved.dailyLimit ?? Number.POSITIVE_INFINITY;

@@ -5,7 +5,7 @@ import { formatRefusal, xmlType } from './wire/send';
 /** An answer of the service. */
 export interface Answer {
   status: number;
-  /** Text of the status line; the usual one by default. */
+  /** Reason phrase of the status line. Default: the standard phrase. */
   reason?: string;
   body?: string;
   /** Media type of the body. */
@@ -13,10 +13,10 @@ export interface Answer {
   headers?: Record<string, string>;
 }
 
-/** How an answer fails to arrive as it should. */
+/** A way in which an answer fails to arrive normally. */
 export type Mishap = { half: true } | { dripMs: number };
 
-/** An error answer: the reason in the status line and in the heading of an HTML body (§7.1). */
+/** Creates an error answer with the reason in the status line and in the heading of an HTML body (§7.1). */
 export function createErrorAnswer(status: number, text?: string, headers: Record<string, string> = {}): Answer {
   const reason = text ?? STATUS_CODES[status] ?? 'Error';
   const escaped = reason.replace(/&/g, '&amp;').replace(/</g, '&lt;');
@@ -29,17 +29,17 @@ export function createErrorAnswer(status: number, text?: string, headers: Record
   };
 }
 
-/** The answer to a wrong login, and to a wrong path (§7.1). */
+/** Creates the answer to a wrong login or a wrong path (§7.1). */
 export function createUnauthorized(): Answer {
   return createErrorAnswer(401, undefined, { 'www-authenticate': 'Basic realm="SMS"' });
 }
 
-/** The answer to a send that is not allowed: the XML root says so too (§5). */
+/** Creates the answer to a refused send. The root element of its XML has the reason too (§5). */
 export function createRefusal(status: number, message: string, messageId: string | undefined): Answer {
   return { status, contentType: xmlType, body: formatRefusal(status, message, messageId) };
 }
 
-/** Writes an answer; resolves when everything was handed to the socket or the client has gone. */
+/** Writes an answer. Resolves when all data was passed to the socket, or the client has disconnected. */
 export async function writeAnswer(outgoing: ServerResponse, answer: Answer, mishap?: Mishap): Promise<void> {
   if (outgoing.destroyed) return;
   const bytes = Buffer.from(answer.body ?? '', 'utf8');
@@ -69,7 +69,7 @@ export async function writeAnswer(outgoing: ServerResponse, answer: Answer, mish
   }
 }
 
-/** Writes the beginning of a status line, past Node's own writer, which knows whole heads only. */
+/** Writes the beginning of a status line directly to the socket, because Node.js can only write complete headers. */
 export function writeFirstBytes({ socket }: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     if (socket?.writable) socket.write('HTTP/1.1 2', () => resolve());
@@ -83,7 +83,7 @@ function writeBytes(outgoing: ServerResponse, bytes: Buffer): Promise<void> {
   });
 }
 
-/** A status line carries Latin-1 without control characters. */
+/** Returns the reason phrase in Latin-1 and without control characters, as a status line requires. */
 function statusLineText({ status, reason }: Answer): string {
   return (reason ?? STATUS_CODES[status] ?? 'Unknown').replace(/\p{Cc}/gu, ' ').replace(/[^\u0020-\u00ff]/gu, '?');
 }

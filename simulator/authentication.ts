@@ -1,7 +1,7 @@
 import type { Credentials } from './model';
 
 /**
- * Whether a request is authenticated (§5): by an `Authorization` header, Bearer or Basic, or else by the parameters
+ * Whether a request is authenticated (§5): by an `Authorization` header (Bearer or Basic), otherwise by the parameters
  * userId and password.
  */
 export function isAuthenticated(

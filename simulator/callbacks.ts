@@ -25,7 +25,7 @@ export interface CallbackSurroundings {
   changes: Changes;
   organisation: Organisation;
   retries: Partial<CallbackRetries>;
-  /** Bound of the log. */
+  /** Maximum number of log entries. */
   keep: number;
 }
 
@@ -42,7 +42,7 @@ interface PendingCallback extends CallbackPayload {
 export class Callbacks {
   readonly log: CallbackAttempt[] = [];
   readonly mailbox: Mail[] = [];
-  /** Given up after the window; viewable online only (§6.1). */
+  /** Callbacks that failed until the end of the retry window. They are only viewable online (§6.1). */
   readonly undelivered: UndeliveredCallback[] = [];
   readonly #surroundings: CallbackSurroundings;
   readonly #retries: CallbackRetries;
@@ -57,7 +57,7 @@ export class Callbacks {
     this.#retries = { ...defaultRetries, ...surroundings.retries };
   }
 
-  /** Reports an incoming message (§6.4). `original` is the message it answers. */
+  /** Reports an incoming message (§6.4). `original` is the message that it answers. */
   reply(message: IncomingMessage, original: OutboundMessage | undefined): void {
     const { organisation } = this.#surroundings;
     const template = original?.callbackUrl ?? organisation.callbackUrl;
@@ -93,7 +93,7 @@ export class Callbacks {
     this.#start({ event: 'status', url, ...formatStatusCallback(update, organisation.callbackFormat) });
   }
 
-  /** Resolves when no attempt is under way. Retries that are not yet due are not waited for. */
+  /** Resolves when no attempt is in progress. Does not wait for retries that are not due yet. */
   async whenIdle(): Promise<void> {
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
   }

@@ -1,6 +1,6 @@
 import type { Change } from './model';
 
-/** Tells listeners that the state changed. A listener runs at once and must not throw. */
+/** Notifies listeners of state changes. A listener runs immediately and must not throw. */
 export class Changes {
   readonly #listeners = new Set<(change: Change) => void>();
 
@@ -10,7 +10,7 @@ export class Changes {
     for (const listener of this.#listeners) listener(change);
   }
 
-  /** Adds a listener; the result removes it. */
+  /** Adds a listener. Returns a function that removes it. */
   listen(listener: (change: Change) => void): () => void {
     this.#listeners.add(listener);
     return () => {
@@ -18,7 +18,7 @@ export class Changes {
     };
   }
 
-  /** Resolves as soon as `isTrue` holds, now or after a change; rejects after `timeoutMs` of real time. */
+  /** Resolves as soon as `isTrue` returns true, now or after a change. Rejects after `timeoutMs` of real time. */
   until(isTrue: () => boolean, timeoutMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
       if (isTrue()) {

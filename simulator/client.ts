@@ -18,9 +18,12 @@ const lookMs = 25;
 /** Answer of `state`: the last entries of each list. */
 export interface SimulatorState {
   baseUrl: string;
-  /** Whether the service takes connections. */
+  /** Whether the service accepts connections. */
   online: boolean;
-  /** Why the last changes could not be written to the data folder; null when they could, or there is none. */
+  /**
+   * Why the last changes could not be written to the data folder. `null` if they were written, or there is no data
+   * folder.
+   */
   dataProblem: string | null;
   /** ISO 8601 UTC, by the simulator's clock. */
   now: string;
@@ -32,7 +35,7 @@ export interface SimulatorState {
 }
 
 /**
- * The control interface of a simulator that runs in another process, as methods.
+ * The control interface of a simulator in another process, as methods.
  *
  * @example
  * ```ts
@@ -53,47 +56,50 @@ export class SimulatorClient {
     this.#control = new URL('/control/', pageUrl).href;
   }
 
-  /** The last `limit` entries of each list, 100 by default. */
+  /** Returns the state with the last `limit` entries of each list. Default: 100. */
   state(limit?: number): Promise<SimulatorState> {
     return this.#read('state', { limit });
   }
 
-  /** The handsets with their last texts, the latest first. */
+  /** Returns the handsets with their last messages, the latest first. */
   handsets(query: Partial<HandsetQuery> = {}): Promise<{ handsets: HandsetSummary[]; total: number }> {
     return this.#read('handsets', query);
   }
 
-  /** The last messages of a handset as it shows them, oldest first. Default: 100. */
+  /** Returns the last messages of a handset as the handset shows them, oldest first. Default: 100. */
   texts(msisdn: string, limit?: number): Promise<{ texts: Text[] }> {
     return this.#read('texts', { msisdn, limit });
   }
 
-  /** The newest requests, callbacks and e-mails, newest first. Default: 100. */
+  /** Returns the newest requests, callbacks and e-mails, newest first. Default: 100. */
   log(query: Partial<LogQuery> = {}): Promise<{ entries: LogEntry[] }> {
     return this.#read('log', query);
   }
 
-  /** A handset answers; by default the last message it was sent. */
+  /** Sends a reply from a handset. By default, it answers the last message to the handset. */
   reply(text: HandsetText & { inReplyTo?: string }): Promise<IncomingMessage> {
     return this.#do('reply', text);
   }
 
-  /** A handset starts a conversation with one of the account's numbers. */
+  /** Sends a new message from a handset to one of the account's numbers. */
   receive(text: HandsetText & { to: string }): Promise<IncomingMessage> {
     return this.#do('receive', text);
   }
 
-  /** A status of a message at a handset changes. */
+  /** Changes the status of a message at a handset. */
   status(change: { messageId: string; msisdn: string; statusCode: string; error?: string }): Promise<StatusUpdate> {
     return this.#do('status', change);
   }
 
-  /** Switches a fault on for the next `times` requests of an endpoint, or for all; null switches it off. */
+  /** Activates a fault for the next `times` requests of an endpoint, or for all requests. `null` removes the fault. */
   async fault(endpoint: Endpoint, fault: Fault | null, times?: number): Promise<void> {
     await this.#do('fault', { endpoint, fault, times });
   }
 
-  /** Sets the result of the next message for all its recipients, instead of RCV. `BLOCKED` refuses it like a message to a blocked number. */
+  /**
+   * Sets the result of the next message for all its recipients, instead of RCV. `BLOCKED` refuses the message as if the
+   * number were blocked.
+   */
   async setNextOutcome(statusCode: string | undefined): Promise<void> {
     await this.#do('outcome', { statusCode: statusCode ?? null });
   }
@@ -103,7 +109,10 @@ export class SimulatorClient {
     await this.#do('outcome', { msisdn, statusCode: statusCode ?? null });
   }
 
-  /** Starts or ends an outage: the service refuses every connection. This client follows the control interface to its other port. */
+  /**
+   * Starts or ends an outage, during which the service refuses every connection. This client follows the control
+   * interface to its other port.
+   */
   async setOutage(on: boolean): Promise<void> {
     const { pageUrl } = await this.#do<{ pageUrl: string }>('outage', { on });
     const there = new URL(this.#control);
@@ -111,7 +120,7 @@ export class SimulatorClient {
     this.#control = there.href;
   }
 
-  /** Moves the simulator's clock on. */
+  /** Moves the simulator's clock forward. */
   async advanceClock(ms: number): Promise<void> {
     await this.#do('clock', { advanceMs: ms });
   }
@@ -120,12 +129,12 @@ export class SimulatorClient {
     await this.#do('balance', { balance });
   }
 
-  /** Recipients per day; null for no limit. */
+  /** Sets the maximum number of recipients per day. `null` means no limit. */
   async setDailyLimit(dailyLimit: number | null): Promise<void> {
     await this.#do('daily-limit', { dailyLimit });
   }
 
-  /** Changes the settings that are named; null switches a callback off. */
+  /** Changes the given settings. `null` turns a callback off. */
   async setOrganisation(settings: {
     callbackUrl?: string | null;
     callbackStatusUrl?: string | null;
@@ -138,25 +147,26 @@ export class SimulatorClient {
     await this.#do('contacts', { name, msisdn });
   }
 
-  /** @param contacts contacts by name, or numbers */
+  /** @param contacts names of contacts, or numbers */
   async addGroup(name: string, contacts: readonly string[]): Promise<void> {
     await this.#do('groups', { name, contacts });
   }
 
-  /** Refuses texts to a number, or takes them again. */
+  /** Blocks a number, so that messages to it are refused, or unblocks it. */
   async block(msisdn: string, blocked = true): Promise<void> {
     await this.#do('block', { msisdn, blocked });
   }
 
-  /** Empties all, and goes back to the settings of the start. */
+  /** Clears everything and restores the initial settings. */
   async reset(): Promise<void> {
     await this.#do('reset', {});
   }
 
   /**
    * Calls `look` repeatedly until it returns a value, and returns the value.
-   * @param look reads the simulator; it returns undefined, null or false until the value is there
-   * @param timeoutMs time in ms after which it rejects with the source of `look`
+   *
+   * @param look reads the simulator; returns undefined, null or false until the value is available
+   * @param timeoutMs after this time, in ms, the method rejects with the source of `look`
    */
   async until<T>(look: (simulator: this) => Promise<T | undefined | null | false>, timeoutMs = 10_000): Promise<T> {
     const end = Date.now() + timeoutMs;

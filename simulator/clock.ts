@@ -1,22 +1,27 @@
-/** The simulator's time: message dates, status life, callback retries and the daily limit follow it; poll waits do not. */
+/**
+ * The simulator's time. Message dates, statuses, callback retries and the daily limit use it. Waiting polls use the
+ * real time.
+ */
 export interface Clock {
-  /** Epoch milliseconds. */
+  /** Returns the time in ms since 1970. */
   now(): number;
-  /** Runs once after `delayMs`; the result cancels it. `run` must not reject. */
+  /** Runs `run` once after `delayMs`. Returns a function that cancels it. `run` must not reject. */
   schedule(delayMs: number, run: () => void | Promise<void>): () => void;
-  /** Tells the clock of work under way, which must be over before time moves on. It must not reject. */
+  /** Registers work in progress, which must end before the time moves forward. `work` must not reject. */
   during(work: Promise<void>): void;
   /** Moves forward by `ms` and runs everything that becomes due, in order. */
   advance(ms: number): Promise<void>;
-  /** Returns to the real time. Nothing may be scheduled. */
+  /** Returns to the real time. No run may be scheduled. */
   reset(): void;
 }
 
-/** A clock that stands still until it is told to move; `advance` waits for all that it runs to finish, callbacks included. */
+/**
+ * A clock that only `advance` moves. `advance` waits until everything that it runs has finished, including callbacks.
+ */
 export type ManualClock = Clock;
 
 /**
- * The real time, and as much more as it was moved on by hand.
+ * Creates a clock that shows the real time plus the time by which it was advanced.
  *
  * @example
  * ```ts
@@ -65,7 +70,9 @@ interface ScheduledRun {
 }
 
 /**
- * A clock for tests. `startMs` is its first time, epoch milliseconds; the present by default.
+ * Creates a clock for tests.
+ *
+ * @param startMs first time, in ms since 1970; default: the current time
  *
  * @example
  * ```ts
@@ -118,7 +125,10 @@ export function createManualClock(startMs = Date.now()): ManualClock {
   };
 }
 
-/** The index behind every entry due at `at` or before, so that equal times run in the order they were scheduled. */
+/**
+ * Returns the index after all entries that are due at `at` or earlier, so that entries with equal times run in the
+ * order in which they were scheduled.
+ */
 function placeAfter(queue: readonly ScheduledRun[], at: number): number {
   let low = 0;
   let high = queue.length;

@@ -1,13 +1,13 @@
 import { isMsisdn } from './account';
 
-/** Wrong input to the control API; the message is one line for the answer. */
+/** Invalid input to the control API. The message is one line for the answer. */
 export class ControlError extends Error {}
 
-/** A JSON object of which every field is checked as it is read. */
+/** A JSON object whose fields are checked when they are read. */
 export class ControlInput {
   readonly #fields: ReadonlyMap<string, unknown>;
 
-  /** @param where begins the messages, e.g. `fault.` */
+  /** @param where prefix of error messages, e.g. `fault.` */
   constructor(
     object: object,
     fields: readonly string[],
@@ -31,12 +31,12 @@ export class ControlInput {
     return new ControlInput(value, fields);
   }
 
-  /** Whether the field is there and not null. */
+  /** Whether the field is present and not null. */
   has(name: string): boolean {
     return this.#fields.has(name) && this.#fields.get(name) !== null;
   }
 
-  /** Whether the field is there and null. */
+  /** Whether the field is present and null. */
   isNull(name: string): boolean {
     return this.#fields.get(name) === null;
   }
@@ -47,7 +47,7 @@ export class ControlInput {
     return value;
   }
 
-  /** A text that may be empty. */
+  /** Returns a text, which can be empty. */
   anyText(name: string): string {
     const value = this.#fields.get(name);
     if (typeof value !== 'string') throw this.#wrong(name, 'a text');
@@ -88,7 +88,7 @@ export class ControlInput {
     return value;
   }
 
-  /** An object of texts; empty when the field is absent. */
+  /** Returns an object whose values are texts, or an empty object if the field is absent. */
   textsByName(name: string): Record<string, string> {
     if (!this.has(name)) return {};
     const entries = Object.entries(this.object(name));
@@ -104,13 +104,13 @@ export class ControlInput {
     return value;
   }
 
-  /** Those of the texts that are there. */
+  /** Returns those of the text fields that are present. */
   given<N extends string>(...names: N[]): Partial<Record<N, string>> {
     const present = names.filter((name) => this.has(name));
     return Object.fromEntries(present.map((name) => [name, this.text(name)])) as Partial<Record<N, string>>;
   }
 
-  /** Those of the texts that are there, null included. */
+  /** Returns those of the text fields that are present. Their values can be null. */
   givenOrNull<N extends string>(...names: N[]): Partial<Record<N, string | null>> {
     const nulls = names.filter((name) => this.isNull(name)).map((name) => [name, null]);
     return { ...this.given(...names), ...(Object.fromEntries(nulls) as Partial<Record<N, null>>) };

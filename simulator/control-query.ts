@@ -1,11 +1,11 @@
 import { isMsisdn } from './account';
 import { ControlError } from './control-input';
 
-/** The query of a request to the control API, of which every parameter is checked as it is read. */
+/** The query of a request to the control API. Parameters are checked when they are read. */
 export class ControlQuery {
   constructor(private readonly params: Readonly<Record<string, string>>) {}
 
-  /** Empty when it is absent. */
+  /** Returns a parameter as text, or an empty text if it is absent. */
   text(name: string): string {
     return this.params[name] ?? '';
   }

@@ -15,9 +15,9 @@ const logGroups: readonly LogGroup[] = ['send', 'poll', 'feed', 'callback', 'oth
 const endpoints: readonly Endpoint[] = ['send', 'incoming', 'status', 'outbox', 'feed'];
 
 interface Action {
-  /** Every field the input may have. */
+  /** Names of all fields that the input can have. */
   fields: string[];
-  /** @param answered resolves when the answer has left */
+  /** @param answered resolves when the answer was sent */
   // biome-ignore lint/suspicious/noConfusingVoidType: most actions have nothing to say
   run: (simulator: Simulator, input: ControlInput, answered: Promise<void>) => object | void | Promise<object | void>;
 }
@@ -163,7 +163,7 @@ const actions: Readonly<Record<string, Action>> = {
   },
 };
 
-/** The paths that are read with GET, each with the answer to a query. */
+/** The paths that support GET, each with the function that answers a query. */
 const views: Readonly<Record<string, (simulator: Simulator, query: ControlQuery) => object>> = {
   state: (simulator, query) => simulator.describe(query.size('limit', defaultStateSize, maxStateSize)),
   handsets: (simulator, query) =>
@@ -181,8 +181,8 @@ const views: Readonly<Record<string, (simulator: Simulator, query: ControlQuery)
 };
 
 /**
- * Serves the control API below `/control/`: JSON in, JSON out, one path for each action, and `events`. Bad input gets 400
- * with one line in `error`.
+ * Serves the control API below `/control/`. Input and output are JSON, with one path for each action and one for
+ * `events`. Invalid input gets a 400 with one line in `error`.
  */
 export async function serveControl(
   simulator: Simulator,

@@ -9,7 +9,7 @@ import type { Messaging } from './messaging';
 import type { Change, IncomingMessage, OutboundMessage, StatusUpdate } from './model';
 import type { UnreadQueue } from './unread';
 
-/** Changes are collected for this time, and a killed process loses them. */
+/** Changes are collected for this time before they are saved. A killed process loses these changes. */
 const collectMs = 200;
 /** Requests, callbacks and e-mails are not saved. */
 const savedKinds: readonly Change['kind'][] = [
@@ -72,7 +72,7 @@ export class Data {
     });
   }
 
-  /** Why the last changes could not be saved. The next change tries again. */
+  /** Why the last changes could not be saved. The next change causes another try. */
   get problem(): string | undefined {
     return this.#problem;
   }

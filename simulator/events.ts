@@ -8,16 +8,17 @@ import { describeText } from './texts';
 
 const maxHandsets = 500;
 const maxLogEntries = 200;
-/** Changes are collected for this time, so that a flood of changes costs the page little. */
+/** Changes are collected for this time, so that the page can handle many changes. */
 const gatherMs = 30;
-/** The balance changes with every message, so settings are sent less often. */
+/** Settings are collected for this longer time, because the balance changes with every message. */
 const settingsGatherMs = 250;
-/** If more changes are pending, the page gets a new state instead. */
+/** If more changes than this are pending, the page gets the whole state instead. */
 const maxChanges = 500;
 
 /**
- * Sends the whole state and then every change to a page, as server-sent events: `state` with the newest entries of each list,
- * `texts` and `log` with new or changed entries, `settings`, and `addressBook`. Secrets of clients are masked.
+ * Sends the whole state and then every change to a page, as server-sent events. The events are `state` with the newest
+ * entries of each list, `texts` and `log` with new or changed entries, `settings`, and `addressBook`. Secrets of
+ * clients are masked.
  */
 export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void {
   const texts = new Map<string, () => Text>();
@@ -33,7 +34,7 @@ export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void
   };
   const flush = (): void => {
     timer = undefined;
-    // Changes are collected until the page has read the last event, so that a slow page uses no memory.
+    // Waits until the page has read the last event, so that a slow page does not fill the memory.
     if (isFull) return;
     if (due.state || texts.size + entries.size > maxChanges) {
       write('state', describeState(simulator));

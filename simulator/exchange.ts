@@ -8,21 +8,21 @@ import type { RequestLog } from './request-log';
 import type { Poller } from './unread';
 
 const maxBodyBytes = 1_048_576;
-/** Characters of an answer that the log keeps. */
+/** Maximum number of characters of an answer in the log. */
 const maxLoggedAnswer = 4096;
 
-/** One request to the service, as the endpoints see it. */
+/** One request to the service, as endpoints receive it. */
 export interface Call extends Poller {
-  /** 1, 2 or 3, by the path (§9). */
+  /** 1, 2 or 3, from the path (§9). */
   apiVersion: number;
   authorization: string | undefined;
-  /** Query and form parameters in one (§4). */
+  /** Query and form parameters together (§4). */
   params: Readonly<Record<string, string>>;
-  /** As it is logged. */
+  /** The request as it is logged. */
   request: LoggedRequest;
 }
 
-/** Does the work of an endpoint. No answer: the client has gone. */
+/** Processes a request at an endpoint. Returns undefined if the client has disconnected. */
 export type Work = (call: Call) => Answer | undefined | Promise<Answer | undefined>;
 
 /** Parts of the simulator that an exchange uses. */
@@ -35,7 +35,7 @@ export interface ExchangeSurroundings {
 /** Answers one request. */
 export type Handler = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>;
 
-/** Carries requests from the socket to the endpoints and answers back, and makes the faults happen on the way. */
+/** Passes requests to the endpoints and their answers to the client, and applies the active faults. */
 export class Exchange {
   readonly #surroundings: ExchangeSurroundings;
   readonly #lastGood = new Map<Endpoint, Answer>();
@@ -44,12 +44,15 @@ export class Exchange {
     this.#surroundings = surroundings;
   }
 
-  /** Forgets the answers that a fault repeats. */
+  /** Forgets the answers that a `repeat` fault would repeat. */
   reset(): void {
     this.#lastGood.clear();
   }
 
-  /** Creates the handler of an endpoint, or of requests to no endpoint, which have no faults. */
+  /**
+   * Creates the handler of an endpoint. Without an endpoint, creates the handler of unknown paths, which have no
+   * faults.
+   */
   handler(endpoint: Endpoint | undefined, work: Work): Handler {
     return (incoming, outgoing) => {
       const apiVersion = Number(/\/api\/(\d+)\//.exec(incoming.url ?? '')?.[1] ?? 0);
@@ -124,7 +127,7 @@ export class Exchange {
     return answer;
   }
 
-  /** The body with its parameters, or the answer to one that cannot be read. */
+  /** Reads the parameters of the body, or creates the answer to a body that cannot be read. */
   async #read(incoming: IncomingMessage, body: Buffer): Promise<{ read: ReadBody; problem?: Answer }> {
     if (body.length > maxBodyBytes)
       return { read: { params: {}, text: String(body) }, problem: createErrorAnswer(413) };
@@ -160,7 +163,7 @@ export class Exchange {
   }
 }
 
-/** The answer of a fault that asks for no work. */
+/** Returns the answer of a fault that skips the work of the endpoint. */
 function ready(fault: Fault | undefined, { endpoint, params }: LoggedRequest): Answer | undefined {
   if (fault === undefined) return undefined;
   if ('garbage' in fault)

@@ -19,7 +19,7 @@ const fields = [
 const withStatus = ['reason', 'body', 'contentType', 'headers'];
 const flags = ['half', 'garbage', 'empty', 'hang', 'repeat'] as const;
 
-/** Reads a fault as the control API gives it: one kind, with the fields of that kind. */
+/** Reads a fault in the form of the control API: one kind, with the fields of that kind. */
 export function parseFault(object: object): Fault {
   const input = new ControlInput(object, fields, 'fault.');
   const kinds = Object.keys(object).filter((name) => !withStatus.includes(name));

@@ -1,10 +1,10 @@
 import type { Endpoint, Fault } from './model';
 
-/** The faults that are switched on, one per endpoint at most. */
+/** The active faults, at most one per endpoint. */
 export class Faults {
   readonly #active = new Map<Endpoint, { fault: Fault; left: number }>();
 
-  /** Switches a fault on for the next `times` requests; null switches it off. */
+  /** Activates a fault for the next `times` requests. `null` removes the fault. */
   set(endpoint: Endpoint, fault: Fault | null, times: number): void {
     if (fault === null || times <= 0) this.#active.delete(endpoint);
     else this.#active.set(endpoint, { fault, left: times });
@@ -14,7 +14,7 @@ export class Faults {
     this.#active.clear();
   }
 
-  /** The fault for a request that has just come; it counts as one time. */
+  /** Returns the fault for a new request, and counts the request. */
   take(endpoint: Endpoint): Fault | undefined {
     const active = this.#active.get(endpoint);
     if (active === undefined) return undefined;
@@ -23,7 +23,7 @@ export class Faults {
     return active.fault;
   }
 
-  /** Describes active faults for the control API. `left` is null if a fault has no end. */
+  /** Describes active faults for the control API. `left` is null if a fault does not end. */
   describe(): Record<string, { fault: Fault; left: number | null }> {
     return Object.fromEntries(
       [...this.#active].map(([endpoint, { fault, left }]) => [

@@ -4,9 +4,9 @@ import { keyOf } from './keys';
 import type { HandsetSummary, IncomingMessage, OutboundMessage } from './model';
 import { describeText } from './texts';
 
-/** Which handsets are wanted. */
+/** Selects handsets. */
 export interface HandsetQuery {
-  /** Part of a number, a name or a text; blank for all. */
+  /** Part of a number, a name or a message body. Blank for all handsets. */
   search: string;
   limit: number;
 }

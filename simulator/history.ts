@@ -2,19 +2,19 @@ import { isMsisdn } from './account';
 import { countBefore, keyOf } from './keys';
 import type { IncomingMessage, OutboundMessage, StatusUpdate } from './model';
 
-/** Part of the bound that goes at once, so that forgetting costs little per text. */
+/** Share of the maximum that is removed together, so that each removal is cheap. */
 const forgottenShare = 0.01;
 
 type Message = OutboundMessage | IncomingMessage;
 
-/** Whether a message was sent to handsets, and not by one. */
+/** Whether a message was sent to handsets, and not by a handset. */
 export function isOutbound(message: Message): message is OutboundMessage {
   return 'recipients' in message;
 }
 
 /**
- * The texts that went out and came in, by time and by handset. Bounded: the oldest go first. A text counts once for each
- * handset that it went to. Constant time per text.
+ * The messages in both directions, by time and by handset. The number is limited, and the oldest are removed first. A
+ * message counts once for each handset that it was sent to. Each message takes constant time.
  */
 export class History {
   readonly messages: OutboundMessage[] = [];
@@ -24,15 +24,15 @@ export class History {
   readonly #byId = new Map<string, OutboundMessage>();
   readonly #byHandset = new Map<string, Message[]>();
   readonly #lastSent = new Map<string, OutboundMessage>();
-  /** Handsets taken out of the view, each with the key up to which it is. */
+  /** Handsets that were removed from the view, each with the key of its last hidden record. */
   readonly #removed = new Map<string, number>();
   readonly #keep: number;
   readonly #onForgotten: (record: object) => void;
   #size = 0;
 
   /**
-   * @param keep most texts, and most statuses
-   * @param onForgotten told of every record that goes
+   * @param keep maximum number of messages, and maximum number of statuses
+   * @param onForgotten called for every removed record
    */
   constructor(keep: number, onForgotten: (record: object) => void) {
     this.#keep = keep;
@@ -58,50 +58,50 @@ export class History {
     if (this.statuses.length > this.#keep) this.#forget(this.statuses.splice(0, this.#batch));
   }
 
-  /** The message with that messageId; of several the last. */
+  /** Returns the message with a messageId. If there are several, returns the last one. */
   find(messageId: string): OutboundMessage | undefined {
     return this.#byId.get(messageId);
   }
 
-  /** The last message that a handset got. */
+  /** Returns the last message to a handset. */
   lastSentTo(msisdn: string): OutboundMessage | undefined {
     return this.#lastSent.get(msisdn);
   }
 
-  /** Every handset that has texts. */
+  /** All handsets with messages. */
   get handsets(): Iterable<string> {
     return this.#byHandset.keys();
   }
 
-  /** Every text of a handset, oldest first. */
+  /** Returns all messages of a handset, oldest first. */
   textsOf(msisdn: string): readonly Message[] {
     return this.#byHandset.get(msisdn) ?? [];
   }
 
-  /** Messages sent after the one with that key. */
+  /** Returns the messages that were sent after the message with a key. */
   sentAfter(key: number): OutboundMessage[] {
     return this.messages.slice(countBefore(this.messages, key + 1));
   }
 
-  /** Takes a handset out of the view; a message to several stays at the others. */
+  /** Removes a handset from the view. A message to several handsets stays visible at the others. */
   removeHandset(msisdn: string): void {
     this.#removed.set(msisdn, keyOf({}));
     this.#byHandset.delete(msisdn);
     this.#lastSent.delete(msisdn);
   }
 
-  /** Whether a text or status has not gone yet to make room. */
+  /** Whether a message or status is still stored, and was not removed to make room. */
   has(record: object): boolean {
     const oldest = isMessage(record) ? this.#order[0] : this.statuses[0];
     return oldest !== undefined && keyOf(record) >= keyOf(oldest);
   }
 
-  /** The handsets that were taken out of the view, for another process. */
+  /** The handsets that were removed from the view, in a form that can be saved. */
   get removed(): [msisdn: string, upTo: number][] {
     return [...this.#removed];
   }
 
-  /** Takes handsets out of the view as another process did; before their texts are added. */
+  /** Removes handsets from the view as they were saved. Must run before their messages are added. */
   restoreRemoved(removed: readonly [msisdn: string, upTo: number][]): void {
     for (const [msisdn, upTo] of removed) this.#removed.set(msisdn, upTo);
   }
@@ -163,12 +163,12 @@ export class History {
   }
 }
 
-/** Whether a record is a message, out or in, and no status. */
+/** Whether a record is a message of either direction, and not a status. */
 export function isMessage(record: object): record is Message {
   return 'recipients' in record || 'receivedOn' in record;
 }
 
-/** The handsets that a message went to or came from; items that are no numbers are left out. */
+/** Returns the handsets that a message was sent to or came from. Omits items that are not numbers. */
 export function handsetsOf(message: Message): string[] {
   if (!isOutbound(message)) return [message.from];
   return message.recipients.flatMap(({ msisdn }) => (isMsisdn(msisdn) ? [msisdn] : []));

@@ -1,5 +1,5 @@
 /**
- * The service on this machine, to develop and test against.
+ * Simulates the service on this machine, for development and tests.
  *
  * @module @messaging-service/node-red-sms/simulator
  */
@@ -38,7 +38,7 @@ export type * from './model';
 export type { Simulator } from './simulator';
 
 /**
- * Starts the whole service on this machine. Without `host` it listens on loopback only.
+ * Starts the simulated service on this machine. Without `host`, it listens only on the loopback address.
  *
  * @example
  * ```ts

@@ -6,18 +6,20 @@ type Call = LoggedRequest | CallbackAttempt;
 const calls = new WeakMap<Message, Call>();
 const messages = new WeakMap<Call, Message>();
 
-/** Notes which request sent or fetched a message, or which callback told of it; the last one counts. */
+/**
+ * Records which request sent or fetched a message, or which callback reported it. The last one replaces earlier ones.
+ */
 export function linkCall(message: Message, call: Call): void {
   calls.set(message, call);
   messages.set(call, message);
 }
 
-/** The request or callback of a message; undefined for one of a former process. */
+/** Returns the request or callback of a message, or undefined if it belonged to a previous process. */
 export function callOf(message: Message): Call | undefined {
   return calls.get(message);
 }
 
-/** The message that a request or callback was about. */
+/** Returns the message of a request or callback. */
 export function messageOf(call: object): Message | undefined {
   return messages.get(call as Call);
 }

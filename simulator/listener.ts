@@ -4,8 +4,8 @@ import { Server as HttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
 /**
- * Idle connections stay open as long as behind nginx. With Node's default of 5 s, they would close while a busy client
- * reads its answers, and its next request would fail.
+ * Idle connections stay open as long as behind nginx. Node's default of 5 s would close a connection while a busy
+ * client still reads its answers, and the client's next request would fail.
  */
 const keepAliveMs = 75_000;
 
@@ -22,7 +22,7 @@ export class Listener {
     this.#port = port;
   }
 
-  /** e.g. `http://127.0.0.1:40123`; the port is known once the listener was opened. */
+  /** Address such as `http://127.0.0.1:40123`. The port is known after the listener was opened. */
   get origin(): string {
     const host = this.#host.includes(':') ? `[${this.#host}]` : this.#host;
     return `${this.#server instanceof HttpsServer ? 'https' : 'http'}://${host}:${this.#port}`;
@@ -39,7 +39,7 @@ export class Listener {
     this.#port = (this.#server.address() as AddressInfo).port;
   }
 
-  /** Destroys every socket; new connections are refused. */
+  /** Destroys every socket. New connections are refused. */
   async close(): Promise<void> {
     if (!this.isOpen) return;
     const closed = once(this.#server, 'close');

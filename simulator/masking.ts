@@ -31,7 +31,7 @@ export function maskCallback(callback: CallbackAttempt): CallbackAttempt {
   return { ...callback, url: maskUrl(callback.url) };
 }
 
-/** The scheme stays, because it shows the authentication method. */
+/** Masks secret headers. The scheme stays visible, because it shows the authentication method. */
 function maskHeader(name: string, value: string): string {
   if (!secretHeaders.has(name) && !secretName.test(name)) return value;
   const scheme = name.endsWith('authorization') ? /^(bearer|basic) /i.exec(value)?.[0] : undefined;
@@ -47,7 +47,7 @@ function maskField(name: string, value: string): string {
   return callbackName.test(name) ? maskUrl(value) : value;
 }
 
-/** Only secrets change, so that the log shows the encoding of the client. */
+/** Masks secrets in a form. The rest does not change, so that the log shows the client's encoding. */
 function maskForm(form: string): string {
   return form
     .split('&')

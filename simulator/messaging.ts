@@ -9,13 +9,13 @@ import type { IncomingMessage, OutboundMessage, OutboundRecipient, StatusUpdate 
 import { countParts, isGsm, toGsm } from './parts';
 import type { UnreadQueue } from './unread';
 
-/** A message as submitted and found valid (§2.1). */
+/** A submitted message that is valid (§2.1). */
 export type Submission = Pick<
   OutboundMessage,
   'apiVersion' | 'to' | 'body' | 'from' | 'contentType' | 'fragmentationLimit' | 'callbackUrl' | 'callbackStatusUrl'
 > & { messageId?: string };
 
-/** Nothing was sent, for a reason of §7.1, 403; the message is for the client. */
+/** The service refused the message with a 403, for a reason of §7.1. The error message is for the client. */
 export class RefusedError extends Error {}
 
 /** A message that a handset writes. */
@@ -23,9 +23,9 @@ export interface HandsetText {
   /** The handset. */
   from: string;
   body: string;
-  /** By default UTF-16 when a character needs it. */
+  /** Default: UTF-16 if a character needs it. */
   contentType?: string;
-  /** Parameters beyond those of the specification. */
+  /** Additional parameters that the specification does not define. */
   extra?: Record<string, string>;
 }
 
@@ -33,7 +33,7 @@ const unknownContact = { errorCode: 403, errorMessage: 'Contact is not in the ad
 const blockedNumber = { errorCode: 403, errorMessage: 'Number is in the blocked list' };
 const insufficientFunds = { errorCode: 402, errorMessage: 'Insufficient funds' };
 
-/** Result for the next message only: refused like a message to a blocked number. */
+/** Result of the next message only: refused as if the number were blocked. */
 export const blockedOutcome = 'BLOCKED';
 
 const statusTexts: Readonly<Record<string, string>> = {
@@ -57,11 +57,11 @@ export interface MessagingSurroundings {
   history: History;
   incoming: UnreadQueue<IncomingMessage>;
   statuses: UnreadQueue<StatusUpdate>;
-  /** From submission to SNT, and again to the outcome; clock milliseconds. */
+  /** Delay from submission to SNT, and again from SNT to the outcome, in ms of the simulator's clock. */
   statusDelayMs: number;
 }
 
-/** Messages out and in, and the life of their statuses (§3). */
+/** Sends and receives messages, and changes their statuses over time (§3). */
 export class Messaging {
   readonly #timers = new Set<() => void>();
   readonly #surroundings: MessagingSurroundings;
@@ -74,9 +74,10 @@ export class Messaging {
   }
 
   /**
-   * Sends a message to every recipient that can get it (§4.1).
-   * @throws RefusedError when no item is a number, a contact or a group, when the daily limit would be exceeded, and
-   * before /api/3, whose answer knows no recipients, when every recipient fails
+   * Sends a message to every recipient that can receive it (§4.1).
+   *
+   * @throws RefusedError if no item is a number, a contact or a group, or if the message exceeds the daily limit.
+   * Before /api/3, whose answers list recipients, also if every recipient fails.
    */
   send(submission: Submission): OutboundMessage {
     const { account, clock, changes, history } = this.#surroundings;
@@ -121,7 +122,7 @@ export class Messaging {
     return message;
   }
 
-  /** Messages sent since the last call (§4.3); moves the poll date on. */
+  /** Returns the messages sent since the last call (§4.3), and advances the poll date. */
   takeSinceLastPoll(): OutboundMessage[] {
     const { changes, history } = this.#surroundings;
     const since = history.sentAfter(this.polledUpTo);
@@ -133,7 +134,7 @@ export class Messaging {
     return since;
   }
 
-  /** Goes on with the life of every status that had not ended when the process did. */
+  /** Continues the statuses that were not final when the previous process ended. */
   resume(): void {
     const { account, history } = this.#surroundings;
     for (const message of history.messages) {
@@ -146,7 +147,10 @@ export class Messaging {
     }
   }
 
-  /** A reply from a handset (§2.3). `inReplyTo`: messageId of the answered message, by default the last one to the handset. */
+  /**
+   * Creates a reply from a handset (§2.3). `inReplyTo` is the messageId of the answered message. Default: the last
+   * message to the handset.
+   */
   reply(text: HandsetText & { inReplyTo?: string }): IncomingMessage {
     const { history } = this.#surroundings;
     const original = text.inReplyTo === undefined ? history.lastSentTo(text.from) : history.find(text.inReplyTo);
@@ -157,12 +161,12 @@ export class Messaging {
     });
   }
 
-  /** A message that a handset starts (§1). */
+  /** Creates a new message from a handset (§1). */
   receive(text: HandsetText & { to: string }): IncomingMessage {
     return this.#takeIn(text, undefined, { to: text.to, receivedOn: text.to });
   }
 
-  /** A change of status (§2.5). A messageId that is not known stands for a message sent elsewhere. */
+  /** Changes a status (§2.5). An unknown messageId counts as a message that was sent elsewhere. */
   status(change: { messageId: string; msisdn: string; statusCode: string; error?: string }): StatusUpdate {
     const { account, statuses, callbacks, changes, history } = this.#surroundings;
     const message = history.find(change.messageId);
@@ -195,13 +199,13 @@ export class Messaging {
     return update;
   }
 
-  /** Ends the life of every status for good. */
+  /** Stops all status changes permanently. */
   close(): void {
     this.#isClosed = true;
     this.#endLives();
   }
 
-  /** Ends the life of every status, and begins anew with the poll date. */
+  /** Stops all status changes, and resets the poll date. */
   reset(): void {
     this.polledUpTo = 0;
     this.#endLives();
@@ -276,7 +280,9 @@ export class Messaging {
   }
 }
 
-/** A handset that several items stand for is one recipient: it gets the text, and is paid for, once. */
+/**
+ * If several items stand for one handset, keeps one recipient, so that the handset gets and pays for the message once.
+ */
 function onePerHandset(recipients: readonly OutboundRecipient[]): OutboundRecipient[] {
   const byHandset = new Map<string, OutboundRecipient>();
   for (const recipient of recipients) {

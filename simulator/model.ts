@@ -4,99 +4,109 @@ import type { Clock } from './clock';
 /** The five endpoints of the service (§4). */
 export type Endpoint = 'send' | 'incoming' | 'status' | 'outbox' | 'feed';
 
-/** The two callback formats an organisation chooses from (§6.1). */
+/** The two callback formats that an organisation can choose (§6.1). */
 export type CallbackFormat = 'XMLv3' | 'FORMv1';
 
-/** One login of the service, good for all three authentications (§5). */
+/** One login at the service, valid for all three authentication methods (§5). */
 export interface Credentials {
   userId: string;
   password: string;
   apiKey: string;
 }
 
-/** How long failed callbacks are tried again (§6.1); milliseconds of the simulator's clock. */
+/** How failed callbacks are retried (§6.1). Times in ms of the simulator's clock. */
 export interface CallbackRetries {
-  /** Pause before the second attempt; it doubles with every further one. Default 1000. */
+  /** Pause before the second attempt. It doubles with each further attempt. Default: 1000. */
   firstMs: number;
-  /** Longest pause. Default one hour. */
+  /** Maximum pause. Default: one hour. */
   maxMs: number;
-  /** After this time the event is only viewable online. Default 48 hours. */
+  /** Time after which retries end and the event is only viewable online. Default: 48 hours. */
   windowMs: number;
 }
 
-/** How a simulator starts. Everything has a default. */
+/** Options of a simulator. All are optional. */
 export interface SimulatorOptions {
-  /** Default 0: any free port. */
+  /** Default: 0, any free port. */
   port?: number;
-  /** Default 127.0.0.1. The control API has no credentials, so other addresses are for closed networks. */
+  /** Default: 127.0.0.1. The control API has no credentials, so use other addresses only in closed networks. */
   host?: string;
-  /** Key, certificate and the like, to answer by https. Default plain http. */
+  /** Key, certificate and other TLS options, to serve https. Default: http. */
   tls?: ServerOptions;
-  /** Path in front of `/api`, so that the base URL carries one. Default none. */
+  /** Path before `/api`, which becomes part of the base URL. Default: none. */
   basePath?: string;
-  /** How long a poll waits when nothing is unread (§8), in real milliseconds. Default 30000. */
+  /** How long a poll waits if nothing is unread (§8), in ms of real time. Default: 30000. */
   waitMs?: number;
-  /** Default `demo`, `demo-password`, `demo-api-key`. */
+  /** Default: `demo`, `demo-password`, `demo-api-key`. */
   credentials?: Credentials;
-  /** Credit at the start; one part to one recipient costs 1. Default 1000000. */
+  /** Initial credit. One part to one recipient costs 1. Default: 1000000. */
   balance?: number;
-  /** Default `Prepaid`. */
+  /** Default: `Prepaid`. */
   accountType?: string;
-  /** Default `EUR`. */
+  /** Default: `EUR`. */
   currency?: string;
-  /** Recipients per UTC day of the clock (§8). Default none. */
+  /** Maximum number of recipients per UTC day of the clock (§8). Default: no limit. */
   dailyLimit?: number;
-  /** The account's own number, for messages without `from`. Default 642100000001. */
+  /** The account's own number, for messages without `from`. Default: 642100000001. */
   defaultSender?: string;
-  /** Clock milliseconds from submission to SNT, and again to the outcome. Infinity: statuses come by hand only. Default 1000. */
+  /**
+   * Delay from submission to SNT, and again from SNT to the outcome, in ms of the simulator's clock. Infinity: statuses
+   * change only manually. Default: 1000.
+   */
   statusDelayMs?: number;
-  /** Default the real time. */
+  /** Default: the real time. */
   clock?: Clock;
-  /** Most status updates in one answer of the status poll. Default 1. */
+  /** Maximum number of status updates in one answer of the status poll. Default: 1. */
   statusBatch?: number;
-  /** If set, outbox and feed name each message by an id of the service (§2.4, §2.6). Default: by the client's messageId. */
+  /**
+   * If set, outbox and feed identify each message by an id of the service (§2.4, §2.6). Default: by the client's
+   * messageId.
+   */
   ownRecordIds?: boolean;
   retryCallbacksMs?: Partial<CallbackRetries>;
-  /** Bound of `requests`, `callbackLog`, `mailbox` and `undelivered`; the oldest go first. Default 10000. */
+  /**
+   * Maximum number of entries in each of `requests`, `callbackLog`, `mailbox` and `undelivered`. The oldest are removed
+   * first. Default: 10000.
+   */
   keepRequests?: number;
   /**
-   * Maximum number of messages, in and out. A message to several handsets counts for each of them. The oldest are dropped
-   * first, but polls still return them if they are unread. The same number of statuses is kept. Default 10000.
+   * Maximum number of messages, in both directions. A message to several handsets counts for each of them. The oldest
+   * are removed first, but polls still return them if they are unread. The same maximum applies to statuses. Default:
+   * 10000.
    */
   keepTexts?: number;
   /**
-   * Folder that keeps messages, statuses, address book and settings across restarts. It is created if it does not exist.
-   * Faults, the log and retries of callbacks are not saved. Default none.
+   * Folder that keeps messages, statuses, address book and settings across restarts. It is created if it does not
+   * exist. Faults, the log and retries of callbacks are not saved. Default: none.
    */
   dataFolder?: string;
 }
 
-/** One request to the service, as it came and as it ended. */
+/** One request to the service, with its result. */
 export interface LoggedRequest {
-  /** Real time of arrival, epoch milliseconds. */
+  /** Real time of arrival, in ms since 1970. */
   at: number;
   endpoint?: Endpoint;
   method: string;
-  /** Without the base path, e.g. `/api/3/sms/out`. */
+  /** Path without the base path, e.g. `/api/3/sms/out`. */
   path: string;
   query: Record<string, string>;
   headers: Record<string, string>;
   body: string;
-  /** Query and form parameters in one, the form's first. */
+  /** Query and form parameters together. Form parameters take precedence. */
   params: Record<string, string>;
-  /** Status answered; absent while the request waits and when it gets no answer. */
+  /** Status of the answer. Absent while the request waits, and if it gets no answer. */
   status?: number;
-  /** The beginning of the answer's body, when it has one. */
+  /** Beginning of the answer's body. Absent if there is no body. */
   answer?: string;
-  /** The answer was written completely. */
+  /** Whether the answer was written completely. */
   ended?: boolean;
-  /** The client went away before the answer was complete. */
+  /** Whether the client disconnected before the answer was complete. */
   aborted?: boolean;
-  /** A fault broke the connection off. */
+  /** Whether a fault broke the connection. */
   brokenOff?: boolean;
 }
 
-/** One status a recipient had. */
+/** One status of a recipient. */
 export interface RecipientStatus {
   statusCode: string;
   /** ISO 8601 UTC. */
@@ -106,17 +116,17 @@ export interface RecipientStatus {
 
 /** One handset, or one refused item, of an outbound message. */
 export interface OutboundRecipient {
-  /** As submitted: a number, a contact or a group. */
+  /** Item as submitted: a number, a contact or a group. */
   item: string;
-  /** Further items that stand for the same handset, which gets the text once. */
+  /** Further items that stand for the same handset. The handset gets the message once. */
   otherItems?: string[];
-  /** The handset; the item itself when it could not be resolved. */
+  /** The handset. If the item could not be resolved, the item itself. */
   msisdn: string;
   name?: string;
   isError: boolean;
   errorCode?: number;
   errorMessage?: string;
-  /** `PND` until the first change; `ERR` or `INF` when refused. */
+  /** `PND` until the first status. `ERR` or `INF` if refused. */
   statusCode: string;
   history: RecipientStatus[];
 }
@@ -126,14 +136,17 @@ export interface OutboundMessage {
   messageId: string;
   /** Id of the message in outbox and feed if `ownRecordIds` is set. */
   recordId: string;
-  /** Whether the client gave the messageId (else replies carry `default`, §2.3). */
+  /** Whether the client gave the messageId. Otherwise, replies carry `default` (§2.3). */
   messageIdGiven: boolean;
-  /** 1, 2 or 3, by the path (§9). */
+  /** 1, 2 or 3, from the path (§9). */
   apiVersion: number;
-  /** Items as submitted, each once. */
+  /** Items as submitted, without repetitions. */
   to: string[];
   body: string;
-  /** Body that the handsets get if it differs from `body`: without the UTF-16 content type, characters outside GSM 03.38 become `?`. */
+  /**
+   * Body that the handsets get. Absent if it equals `body`. Without the UTF-16 content type, characters outside GSM
+   * 03.38 become `?`.
+   */
   deliveredBody?: string;
   from?: string;
   contentType?: string;
@@ -152,31 +165,31 @@ export interface IncomingMessage {
   messageId: string;
   /** The handset. */
   from: string;
-  /** Present for mobile-initiated messages only. */
+  /** Present only if the handset started the conversation. */
   to?: string;
-  /** Number on which the message was received; `to` of callbacks (§6.4). */
+  /** Number on which the message was received. Callbacks report it as `to` (§6.4). */
   receivedOn: string;
-  /** Present for replies only. */
+  /** Present only for replies. */
   inReplyToId?: string;
   body: string;
   /** ISO 8601 UTC. */
   messageDate: string;
   contentType: string;
   displayName?: string;
-  /** Parameters beyond those of the specification. */
+  /** Additional parameters that the specification does not define. */
   extra: Record<string, string>;
   /** Whether polling has returned it (§3). */
   read: boolean;
   /** When polling returned it, ISO 8601 UTC. */
   readAt?: string;
-  /** When a callback that told of it was acknowledged, ISO 8601 UTC. */
+  /** When the callback of the message was acknowledged, ISO 8601 UTC. */
   calledBackAt?: string;
 }
 
-/** One change of status at one recipient (§2.5). */
+/** One status change at one recipient (§2.5). */
 export interface StatusUpdate {
   messageId: string;
-  /** The account's side. */
+  /** Number of the account. */
   to: string;
   /** The handset. */
   from: string;
@@ -206,17 +219,17 @@ export interface CallbackAttempt {
   url: string;
   body: string;
   contentType: string;
-  /** Status of the client's answer. */
+  /** HTTP status of the client's answer. */
   status?: number;
-  /** Why there was no answer. */
+  /** Why the client gave no answer. */
   error?: string;
-  /** 1 for the first. */
+  /** Number of the attempt, from 1. */
   attempt: number;
-  /** Epoch milliseconds of the simulator's clock. */
+  /** Time by the simulator's clock, in ms since 1970. */
   at: number;
 }
 
-/** A callback that was never acknowledged within the window (§6.1). */
+/** A callback that was not acknowledged within the retry window (§6.1). */
 export interface UndeliveredCallback {
   event: 'reply' | 'status';
   url: string;
@@ -232,30 +245,37 @@ export interface Mail {
   body: string;
 }
 
-/** A fault of an endpoint. "Work" means to send, to mark as read, or to move the poll date. */
+/** A fault of an endpoint. "Work" means to send a message, to mark records as read, or to advance the poll date. */
 export type Fault =
-  /** Answers so, without any work. Without a body: a page, and to a 401 or 403 of a send the XML of §2.2. */
+  /**
+   * Answers this way without any work. Without a body, the answer is an error page or, for a 401 or 403 of a send, the
+   * XML of §2.2.
+   */
   | { status: number; reason?: string; body?: string; contentType?: string; headers?: Record<string, string> }
-  /** Waits, then works and answers. A send is carried out even when the client has gone meanwhile. */
+  /** Waits, then works and answers. A send is performed even if the client disconnects during the wait. */
   | { delayMs: number }
-  /** Destroys the socket: before the work, after it without an answer, or after it within the first line of the answer. */
+  /**
+   * Destroys the socket: before the work, after the work without an answer, or after the work within the first line of
+   * the answer.
+   */
   | { drop: 'before' | 'after' | 'during' }
-  /** Works, then sends the headers and half of the body, then destroys the socket. */
+  /** Works, sends the headers and half of the body, then destroys the socket. */
   | { half: true }
-  /** 200 with a text that belongs to no protocol, without any work. */
+  /** Answers 200 with a text in no known format, without any work. */
   | { garbage: true }
-  /** 200 with an empty body, without any work. */
+  /** Answers 200 with an empty body, without any work. */
   | { empty: true }
-  /** Works, then sends the body one byte at a time with this pause between. */
+  /** Works, then sends the body one byte at a time, with this pause between bytes. */
   | { dripMs: number }
   /** Never answers and does no work. */
   | { hang: true }
-  /** Answers the last good answer for ever, without waiting; the first one is made by the work. */
+  /** Repeats the last good answer for every request, without waiting. If there is none, works once to create it. */
   | { repeat: true };
 
 /**
- * What changed. `record` is the live object, for messages, requests and the like. `read`: an incoming message or status was
- * fetched or called back. `forgotten`: a record went to make room. `cleared`: the log is empty; `reset`: all is.
+ * A state change. `record` is the live object, for messages, requests and the like. `read`: an incoming message or
+ * status was fetched or called back. `forgotten`: a record was removed to make room. `cleared`: the log was cleared.
+ * `reset`: everything was reset.
  */
 export interface Change {
   kind:
@@ -286,7 +306,7 @@ export interface Text {
   messageId: string;
   /** Message to the handset: number of parts. */
   parts?: number;
-  /** Message to the handset: its sender, unless it is the account's own number. */
+  /** Message to the handset: its sender. Absent if the sender is the account's own number. */
   sender?: string;
   /** Message to the handset: status code, `PND` before the first status. */
   statusCode?: string;
@@ -298,7 +318,7 @@ export interface Text {
   readAt?: string;
   /** Message from the handset: time at which its callback was acknowledged. */
   calledBackAt?: string;
-  /** Key of the request that sent or fetched it, or of its callback. */
+  /** Key of the request that sent or fetched the message, or of its callback. */
   call?: number;
 }
 
@@ -307,10 +327,10 @@ export type LogGroup = 'send' | 'poll' | 'feed' | 'callback' | 'other';
 
 /** One entry of the log. Keys, passwords and tokens are masked. */
 export type LogEntry = {
-  /** Grows from entry to entry. */
+  /** Increases from entry to entry. */
   key: number;
   group: LogGroup;
-  /** The text that it sent, fetched or told of, at the first of its handsets. */
+  /** The message that the request sent, fetched or reported, at the first of its handsets. */
   text?: { key: number; msisdn: string };
 } & (
   | { kind: 'request'; record: LoggedRequest }
@@ -318,12 +338,12 @@ export type LogEntry = {
   | { kind: 'mail'; record: Mail }
 );
 
-/** One handset with its last text. */
+/** One handset with its last message. */
 export interface HandsetSummary {
   msisdn: string;
   name?: string;
   last?: Text;
-  /** Whether it has a text to reply to. */
+  /** Whether the handset has a message to reply to. */
   canReply: boolean;
 }
 

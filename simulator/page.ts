@@ -11,7 +11,7 @@ const contentTypes: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** The page loads nothing from other origins and cannot be framed. */
+/** Headers that prevent the page from loading anything from other origins, and from being framed. */
 const headers = {
   'cache-control': 'no-store',
   'content-security-policy':

@@ -1,6 +1,6 @@
 import { TextDecoder } from 'node:util';
 
-/** A body that is no form although its content type says so; the message is for the client. */
+/** The content type declares a form, but the body is not a form. The error message is for the client. */
 export class UnreadableBodyError extends Error {}
 
 /** Parameters by name, and the body as text, for the log. */
@@ -9,25 +9,29 @@ export interface ReadBody {
   text: string;
 }
 
-/** Parameters of a query string; of a repeated one the last. Own properties only, for any name. */
+/**
+ * Returns the parameters of a query string. If a parameter repeats, the last value counts. Any name becomes an own
+ * property.
+ */
 export function readQuery(query: string): Record<string, string> {
   return Object.fromEntries(new URLSearchParams(query));
 }
 
-/** Whether a content type says that the body is a form in the manner of a query string. */
+/** Whether a content type declares a URL-encoded form. */
 export function isForm(contentType: string | undefined): boolean {
   return contentType?.toLowerCase().startsWith('application/x-www-form-urlencoded') ?? false;
 }
 
-/** The boundary of a multipart form; undefined when the content type names none, or is another. */
+/** Returns the boundary of a multipart form, or undefined if the content type has no boundary or is not multipart. */
 export function multipartBoundary(contentType: string | undefined): string | undefined {
   return isMultipart(contentType) ? parameterOf(contentType, 'boundary') : undefined;
 }
 
 /**
- * Reads the parameters of a body: a form in its character set, UTF-8 by default, or a multipart form, which public
- * clients of the service send. Any other body has none.
- * @throws UnreadableBodyError when the character set is not known, or the parts cannot be told apart
+ * Reads the parameters of a body: a URL-encoded form in its character set (default: UTF-8), or a multipart form, which
+ * public clients of the service send. Any other body has no parameters.
+ *
+ * @throws UnreadableBodyError if the character set is unknown, or the parts cannot be separated
  */
 export async function readBodyParams(body: Buffer, contentType: string | undefined): Promise<ReadBody> {
   if (isMultipart(contentType)) return { params: await readMultipart(body, contentType ?? ''), text: String(body) };

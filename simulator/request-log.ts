@@ -2,7 +2,10 @@ import type { Changes } from './changes';
 import { keyOf } from './keys';
 import type { Endpoint, LoggedRequest } from './model';
 
-/** Every request to the service, and how many of each endpoint are in flight. Bounded: the oldest entries go first. */
+/**
+ * Requests to the service, and the number of requests in flight per endpoint. The log is limited, and the oldest
+ * entries are removed first.
+ */
 export class RequestLog {
   readonly entries: LoggedRequest[] = [];
   readonly #inFlight = new Map<Endpoint, number>();
@@ -14,7 +17,7 @@ export class RequestLog {
     this.#changes = changes;
   }
 
-  /** Requests of an endpoint that came and have neither ended nor been broken off. */
+  /** Returns the number of requests of an endpoint that have neither ended nor been broken off. */
   inFlight(endpoint: Endpoint): number {
     return this.#inFlight.get(endpoint) ?? 0;
   }

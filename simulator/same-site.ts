@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** If the simulator listens on every address, it cannot know its own names. */
+/** If the simulator listens on every address, it does not know its own host names. */
 const unspecified = ['0.0.0.0', '[::]'];
 
 /**

@@ -31,7 +31,7 @@ import { describeText } from './texts';
 import type { UnreadQueue } from './unread';
 import { isCallbackUrl } from './wire/callback-url';
 
-/** The parts a simulator is made of. */
+/** The components of a simulator. */
 export interface SimulatorParts {
   account: Account;
   basePath: string;
@@ -46,12 +46,12 @@ export interface SimulatorParts {
   listener: Listener;
   log: RequestLog;
   messaging: Messaging;
-  /** Where page and control are while the service refuses connections. */
+  /** Serves the page and the control interface while the service refuses connections. */
   standby: Listener;
   statuses: UnreadQueue<StatusUpdate>;
 }
 
-/** A running service, and the hands that play the handsets, the network and the customer's web page. */
+/** A running service. Its methods simulate the handsets, the network and the customer's web page. */
 export class Simulator {
   readonly #parts: SimulatorParts;
 
@@ -59,7 +59,7 @@ export class Simulator {
     this.#parts = parts;
   }
 
-  /** The service's base address, without a slash at the end. */
+  /** Base URL of the service, without a trailing slash. */
   get baseUrl(): string {
     return `${this.#parts.listener.origin}${this.#parts.basePath}`;
   }
@@ -91,32 +91,32 @@ export class Simulator {
     return this.#parts.account.balance;
   }
 
-  /** Every request to the service, in the order they were complete; bounded by `keepRequests`. */
+  /** All requests to the service, in the order in which they were completely received. Limited by `keepRequests`. */
   get requests(): LoggedRequest[] {
     return this.#parts.log.entries;
   }
 
-  /** Every accepted outbound message, oldest first; bounded by `keepTexts`, as the next two are. */
+  /** All accepted outbound messages, oldest first. `messages`, `incoming` and `statuses` are limited by `keepTexts`. */
   get messages(): OutboundMessage[] {
     return this.#parts.history.messages;
   }
 
-  /** Every incoming message, oldest first, with its read mark. */
+  /** All incoming messages, oldest first. `read` says whether they were polled. */
   get incoming(): IncomingMessage[] {
     return this.#parts.history.incoming;
   }
 
-  /** Every status update, oldest first, with its read mark. */
+  /** All status updates, oldest first. `read` says whether they were polled. */
   get statuses(): StatusUpdate[] {
     return this.#parts.history.statuses;
   }
 
-  /** Every attempt at an http callback that has ended; bounded by `keepRequests`. */
+  /** All completed attempts at http callbacks. Limited by `keepRequests`. */
   get callbackLog(): CallbackAttempt[] {
     return this.#parts.callbacks.log;
   }
 
-  /** Callbacks given up after the retry window (§6.1). */
+  /** Callbacks that failed until the end of the retry window (§6.1). */
   get undelivered(): UndeliveredCallback[] {
     return this.#parts.callbacks.undelivered;
   }
@@ -126,7 +126,7 @@ export class Simulator {
     return this.#parts.callbacks.mailbox;
   }
 
-  /** Requests of an endpoint in flight now. */
+  /** Returns the number of requests of an endpoint that are in flight. */
   polling(endpoint: Endpoint): number {
     return this.#parts.log.inFlight(endpoint);
   }
@@ -144,7 +144,7 @@ export class Simulator {
     this.#parts.changes.emit('settings');
   }
 
-  /** Takes a name out of the address book. */
+  /** Removes a name from the address book. */
   removeContact(name: string): void {
     this.#parts.account.removeContact(name);
     this.#parts.changes.emit('settings');
@@ -155,7 +155,7 @@ export class Simulator {
     this.#parts.changes.emit('settings');
   }
 
-  /** Adds a handset to the list; with a name, also to the address book instead of the names it has. Null takes them out. */
+  /** Adds a handset to the list. A name replaces its names in the address book, and null removes them. */
   addHandset(msisdn: string, name?: string | null): void {
     requireMsisdn(msisdn);
     this.#parts.account.handsets.add(msisdn);
@@ -163,14 +163,14 @@ export class Simulator {
     this.#parts.changes.emit('settings');
   }
 
-  /** Takes a handset out of list and address book, and its texts out of the view. The next text brings it back. */
+  /** Removes a handset from list and address book, and hides its messages. The next message shows the handset again. */
   removeHandset(msisdn: string): void {
     this.#parts.account.removeHandset(msisdn);
     this.#parts.history.removeHandset(msisdn);
     this.#parts.changes.emit('settings');
   }
 
-  /** Puts a number into the blocked list, or takes it out. */
+  /** Adds a number to the blocked list, or removes it. */
   block(msisdn: string, blocked = true): void {
     this.#parts.account.block(msisdn, blocked);
     this.#parts.changes.emit('settings');
@@ -181,13 +181,13 @@ export class Simulator {
     this.#parts.changes.emit('settings');
   }
 
-  /** Recipients per UTC day of the clock; Infinity for none. */
+  /** Sets the maximum number of recipients per UTC day of the clock. Infinity means no limit. */
   setDailyLimit(recipients: number): void {
     this.#parts.account.dailyLimit = recipients;
     this.#parts.changes.emit('settings');
   }
 
-  /** Changes the settings that are named; a URL that is undefined, null or empty switches its callback off. */
+  /** Changes the given settings. A URL that is undefined, null or empty turns its callback off. */
   setOrganisation(settings: {
     callbackUrl?: string | null | undefined;
     callbackStatusUrl?: string | null | undefined;
@@ -205,7 +205,10 @@ export class Simulator {
     this.#parts.changes.emit('settings');
   }
 
-  /** Sets the result of the next message for all its recipients, instead of RCV. `BLOCKED` refuses it like a message to a blocked number. */
+  /**
+   * Sets the result of the next message for all its recipients, instead of RCV. `BLOCKED` refuses the message as if the
+   * number were blocked.
+   */
   setNextOutcome(statusCode: string | undefined): void {
     this.#parts.account.setNextOutcome(statusCode);
     this.#parts.changes.emit('settings');
@@ -217,12 +220,12 @@ export class Simulator {
     this.#parts.changes.emit('settings');
   }
 
-  /** The accepted message with that messageId; of several the last. */
+  /** Returns the accepted message with a messageId. If there are several, returns the last one. */
   find(messageId: string): OutboundMessage | undefined {
     return this.#parts.history.find(messageId);
   }
 
-  /** Marks an outbound message as deleted (§2.4); false when there is none. */
+  /** Marks an outbound message as deleted (§2.4). Returns false if there is no such message. */
   deleteMessage(messageId: string): boolean {
     const message = this.find(messageId);
     if (message === undefined) return false;
@@ -231,37 +234,45 @@ export class Simulator {
     return true;
   }
 
-  /** A handset answers; by default the last message it was sent. Without one, inReplyToId is `default`. */
+  /**
+   * Sends a reply from a handset. By default, it answers the last message to the handset. Without such a message,
+   * inReplyToId is `default`.
+   */
   reply(text: HandsetText & { inReplyTo?: string }): IncomingMessage {
     return this.#parts.messaging.reply(text);
   }
 
-  /** A handset starts a conversation with one of the account's numbers. */
+  /** Sends a new message from a handset to one of the account's numbers. */
   receive(text: HandsetText & { to: string }): IncomingMessage {
     return this.#parts.messaging.receive(text);
   }
 
-  /** A status of a message at a handset changes. */
+  /** Changes the status of a message at a handset. */
   status(change: { messageId: string; msisdn: string; statusCode: string; error?: string }): StatusUpdate {
     return this.#parts.messaging.status(change);
   }
 
-  /** Switches a fault on for the next `times` requests of an endpoint; null switches it off. */
+  /** Activates a fault for the next `times` requests of an endpoint. `null` removes the fault. */
   fault(endpoint: Endpoint, fault: Fault | null, times = Number.POSITIVE_INFINITY): void {
     this.#parts.faults.set(endpoint, fault, times);
     this.#parts.changes.emit('settings');
   }
 
-  /** Closes the listening socket and every connection, or opens it again on the same port. Everything else is kept. */
+  /**
+   * Closes the listening socket and every connection, or opens the socket again on the same port. Keeps everything
+   * else.
+   */
   async setOnline(online: boolean): Promise<void> {
     await (online ? this.#parts.listener.open() : this.#parts.listener.close());
     this.#parts.changes.emit('settings');
   }
 
   /**
-   * Starts or ends an outage: the service refuses every connection, and page and control interface move to another port.
+   * Starts or ends an outage. During an outage, the service refuses every connection, and page and control interface
+   * use another port.
+   *
    * @param answered keeps the connection of the caller open until it resolves
-   * @returns where the page is from then on
+   * @returns the new address of the page
    */
   async setOutage(on: boolean, answered?: Promise<void>): Promise<string> {
     const { listener, standby } = this.#parts;
@@ -281,45 +292,45 @@ export class Simulator {
     this.#parts.changes.emit('settings');
   }
 
-  /** Calls `listener` at once after every change of state; the result stops that. */
+  /** Calls `listener` immediately after every state change. Returns a function that removes the listener. */
   on(_event: 'change', listener: (change: Change) => void): () => void {
     return this.#parts.changes.listen(listener);
   }
 
-  /** Resolves as soon as `isTrue` holds, now or after a change; rejects after `timeoutMs` of real time. */
+  /** Resolves as soon as `isTrue` returns true, now or after a change. Rejects after `timeoutMs` of real time. */
   until(isTrue: () => boolean, timeoutMs = 10_000): Promise<void> {
     return this.#parts.changes.until(isTrue, timeoutMs);
   }
 
-  /** Resolves when the callbacks due now were delivered or have failed. */
+  /** Resolves when all callbacks that are due were delivered or have failed. */
   whenIdle(): Promise<void> {
     return this.#parts.callbacks.whenIdle();
   }
 
-  /** The handsets with their last texts, the latest first. */
+  /** Returns the handsets with their last messages, the latest first. */
   handsets(query: HandsetQuery): { handsets: HandsetSummary[]; total: number } {
     return listHandsets(this.#parts.account, this.#parts.history, query);
   }
 
-  /** The last messages of a handset as it shows them, oldest first. */
+  /** Returns the last messages of a handset as the handset shows them, oldest first. */
   texts(msisdn: string, limit: number): { texts: Text[] } {
     const messages = last(this.#parts.history.textsOf(msisdn), limit);
     return { texts: messages.map((message) => describeText(message, msisdn)) };
   }
 
-  /** The newest requests, callbacks and e-mails, newest first, with secrets masked. */
+  /** Returns the newest requests, callbacks and e-mails, newest first, with secrets masked. */
   log(query: LogQuery): { entries: LogEntry[] } {
     return { entries: listLog({ requests: this.requests, callbacks: this.callbackLog, mails: this.mailbox }, query) };
   }
 
-  /** Empties the log. */
+  /** Clears the log. */
   clearLog(): void {
     this.#parts.log.clear();
     this.#parts.callbacks.clearLog();
     this.#parts.changes.emit('cleared');
   }
 
-  /** Empties all, and goes back to the settings of the start; polls that wait go on waiting. */
+  /** Clears everything and restores the initial settings. Waiting polls continue to wait. */
   reset(): void {
     const { account, callbacks, changes, exchange, faults, history, incoming, log, messaging, statuses } = this.#parts;
     for (const part of [account, callbacks, exchange, messaging, this.clock]) part.reset();
@@ -327,7 +338,7 @@ export class Simulator {
     changes.emit('reset');
   }
 
-  /** Money, limits and faults, without the address book. */
+  /** Describes money, limits and faults, without the address book. */
   describeSettings(): { account: Record<string, unknown> } & Record<string, unknown> {
     const { contacts: _, groups: __, ...account } = this.#parts.account.describe();
     return {
@@ -344,7 +355,7 @@ export class Simulator {
     return { contacts, groups };
   }
 
-  /** The whole state as plain data, for the control API: the last `limit` of each list. */
+  /** Describes the whole state as plain data for the control API, with the last `limit` entries of each list. */
   describe(limit: number): Record<string, unknown> {
     const { account, faults, listener } = this.#parts;
     return {
@@ -368,7 +379,7 @@ export class Simulator {
     return this.#parts.data?.problem ?? null;
   }
 
-  /** Ends waits, timers, callbacks and connections at once. */
+  /** Ends all waits, timers, callbacks and connections immediately. */
   async close(): Promise<void> {
     const { callbacks, data, incoming, listener, messaging, standby, statuses } = this.#parts;
     messaging.close();

@@ -3,7 +3,7 @@ import { keyOf } from './keys';
 import { callOf } from './links';
 import type { IncomingMessage, OutboundMessage, Text } from './model';
 
-/** A message as a handset shows it. */
+/** Describes a message as a handset shows it. */
 export function describeText(message: OutboundMessage | IncomingMessage, msisdn: string): Text {
   const call = callOf(message);
   const link = call === undefined ? undefined : keyOf(call);

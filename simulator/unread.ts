@@ -1,23 +1,23 @@
 /** A request that waits for a record. Its client can disconnect. */
 export interface Poller {
-  /** Whether the client has gone. */
+  /** Whether the client has disconnected. */
   isGone(): boolean;
-  /** Calls back once when the client goes; the result takes the callback back. */
+  /** Calls back once when the client disconnects. Returns a function that cancels the callback. */
   onGone(callback: () => void): () => void;
 }
 
 /** How a queue of unread records works. */
 export interface UnreadOptions<T> {
-  /** How long a poller waits, real milliseconds. */
+  /** How long a poller waits, in ms of real time. */
   waitMs: number;
   /** Called for each record that a poll returns. */
   onRead: (record: T) => void;
 }
 
 /**
- * Records that polling has not returned yet (§3), handed out in order. Pollers wait in the order they came, and each
- * record goes to one of them. A poller that has gone gets nothing, and nothing is marked read for it. Constant time per
- * record. Unread records stay until they are read.
+ * Records that polls have not returned yet (§3), in order. Pollers wait in the order in which they arrived, and each
+ * record goes to one of them. If a poller has disconnected, it gets no record, and no record is marked as read for it.
+ * Each record takes constant time. Records stay until they are read.
  */
 export class UnreadQueue<T extends { read: boolean }> {
   #unread: T[] = [];
@@ -35,7 +35,10 @@ export class UnreadQueue<T extends { read: boolean }> {
     else first(this.#mark([record]));
   }
 
-  /** Up to `limit` unread records, marked read as they are handed out; none when the wait is over or the poller gone. */
+  /**
+   * Returns up to `limit` unread records and marks them as read. Returns none if the wait ends or the poller
+   * disconnects.
+   */
   async take(limit: number, poller: Poller): Promise<T[]> {
     if (poller.isGone()) return [];
     const ready = this.#shift(limit);
@@ -53,7 +56,7 @@ export class UnreadQueue<T extends { read: boolean }> {
     });
   }
 
-  /** Ends every wait at once. */
+  /** Ends all waits immediately. */
   release(): void {
     for (const settle of this.#waiting) settle([]);
   }

@@ -17,7 +17,7 @@ export interface FeedSurroundings {
   link: () => string;
 }
 
-/** The feed of recent messages (§4.5): newest first; a size over 300 gives 300 (§8). */
+/** Creates the feed of recent messages (§4.5), newest first. A size over 300 counts as 300 (§8). */
 export function createFeedWork({ account, clock, history, link }: FeedSurroundings): Work {
   return ({ params }) => {
     const { format = 'ATOM', type, size = String(defaultSize) } = params;

@@ -14,7 +14,10 @@ const contentTypes = ['text/plain', 'text/plain; charset=UTF-16'];
 
 class BadRequest extends Error {}
 
-/** The send endpoint (§4.1). Success is 200 from /api/3; earlier versions answer 204 (§9) and know fewer parameters (§2.1). */
+/**
+ * Creates the send endpoint (§4.1). Success is 200 for /api/3. Earlier versions answer 204 (§9) and have fewer
+ * parameters (§2.1).
+ */
 export function createSendWork(account: Account, messaging: Messaging): Work {
   return (call) => {
     if (!isAuthenticated(account.credentials, call.authorization, call.params)) {

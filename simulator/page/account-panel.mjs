@@ -2,7 +2,7 @@ import { control, reportIn } from './control.mjs';
 import { createElement, findElement, setText } from './element.mjs';
 import { describeStatus, outcomes } from './statuses.mjs';
 
-/** The outcome of the next text, the balance and the daily limit. */
+/** The outcome of the next message, the balance and the daily limit. */
 export class AccountPanel {
   #outcome = findElement('next-outcome', HTMLSelectElement);
   #form = findElement('account-form', HTMLFormElement);
@@ -42,7 +42,8 @@ export class AccountPanel {
     const balance = this.#balance.value === '' ? Number.NaN : Number(this.#balance.value);
     if (!(balance >= 0)) throw new Error('Enter the balance as a number of 0 or more.');
     const dailyLimit = this.#limit.value === '' ? null : Number(this.#limit.value);
-    // From now on they are the simulator's: it may have counted a text before it is heard that they are set.
+    // The new values become the simulator's values, because a message can change them before the page hears that they
+    // are set.
     this.#balance.defaultValue = this.#balance.value;
     this.#limit.defaultValue = this.#limit.value;
     await control('balance', { balance });

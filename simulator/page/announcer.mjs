@@ -3,7 +3,7 @@ import { classifyStatus, describeStatus } from './statuses.mjs';
 
 const spokenCharacters = 160;
 const spokenSentences = 3;
-/** Screen readers cannot follow faster announcements. */
+/** Minimum pause between announcements, because screen readers cannot follow faster ones. */
 const pauseMs = 1000;
 
 /** @type {string[]} */

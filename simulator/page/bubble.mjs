@@ -26,7 +26,7 @@ export class BubbleView {
    * @param {Text} text
    * @param {object} surroundings
    * @param {string | undefined} surroundings.sender the account's own number
-   * @param {(text: Text) => void} surroundings.reply chooses the text to be replied to
+   * @param {(text: Text) => void} surroundings.reply chooses the message to reply to
    */
   constructor(text, { sender, reply }) {
     const { isFromHandset, body, parts, messageId } = text;

@@ -32,7 +32,7 @@ export class CallbacksPanel {
     const isOn = this.#isOn.checked;
     const isDone = await reportIn(this.#form.querySelector('.error'), async () => {
       const replies = this.#replies.value.trim();
-      // mailto is for replies only.
+      // A mailto address works only for replies.
       const statuses = this.#statuses.value.trim() || (/^mailto:/i.test(replies) ? '' : replies);
       if (isOn && replies === '' && statuses === '') throw new Error('Enter an address to call.');
       await control('organisation', {

@@ -21,7 +21,7 @@ export class Composer {
 
   /**
    * @param {string} msisdn
-   * @param {() => string} account number that a new text goes to
+   * @param {() => string} account returns the number that a new message goes to
    */
   constructor(msisdn, account) {
     this.#msisdn = msisdn;
@@ -159,7 +159,7 @@ export class Composer {
     this.#fit();
   }
 
-  /** Grows with the body, up to the limit of the style sheet. */
+  /** Adjusts the height to the text, up to the limit of the style sheet. */
   #fit() {
     this.#text.style.height = 'auto';
     this.#text.style.height = `${this.#text.scrollHeight + 2}px`;

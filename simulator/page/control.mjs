@@ -1,8 +1,8 @@
 /**
- * Asks the control API for something to be done.
+ * Performs an action of the control API.
  * @param {string} action
  * @param {object} input
- * @returns {Promise<any>} rejects with one line that says why not
+ * @returns {Promise<any>} rejects with one line that states the reason
  */
 export function control(action, input) {
   return ask(action, {
@@ -13,11 +13,11 @@ export function control(action, input) {
 }
 
 /**
- * Reads something from the control API.
+ * Reads from the control API.
  * @template T
  * @param {string} what
  * @param {Record<string, string | number | undefined>} query
- * @returns {Promise<T>} rejects with one line that says why not
+ * @returns {Promise<T>} rejects with one line that states the reason
  */
 export function read(what, query) {
   const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]));
@@ -42,7 +42,7 @@ async function ask(path, options) {
 }
 
 /**
- * Does something and shows beside it why it failed.
+ * Runs a task. If it fails, shows the reason in `place`.
  * @param {Element | null} place
  * @param {() => Promise<void>} work
  * @returns {Promise<boolean>} whether it succeeded

@@ -8,7 +8,7 @@ import { isNarrow } from './views.mjs';
 
 /** @typedef {import('./state.mjs').Text} Text */
 
-/** If the reader is further from the end than this, new messages do not scroll the view. */
+/** If the view is scrolled further from the end than this, new messages do not scroll it. */
 const nearEndPx = 120;
 const beyondEndPx = 10_000_000;
 const dayFormat = new Intl.DateTimeFormat(undefined, {
@@ -189,7 +189,7 @@ export class ConversationView {
 
   #scrollToEnd() {
     this.#isAtEnd = true;
-    // Because reading the height would force another layout, the position is beyond the end.
+    // Uses a position beyond the end, because reading the height would force another layout.
     this.#screen.scrollTop = beyondEndPx;
   }
 

@@ -1,6 +1,7 @@
 /**
- * Makes an element. Attributes whose value is false or undefined are left out; those whose value is a function are
- * listeners, `click` and the like.
+ * Creates an element. Attributes whose value is false or undefined are omitted. Attributes whose value is a function
+ * are
+ * listeners, e.g. `click`.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
  * @param {Record<string, string | number | boolean | undefined | ((event: any) => void)>} [attributes]
@@ -18,7 +19,7 @@ export function createElement(tag, attributes = {}, ...children) {
 }
 
 /**
- * The element of index.html with that id.
+ * Returns the element of index.html with an id.
  * @template {HTMLElement} [E=HTMLElement]
  * @param {string} id
  * @param {new () => E} [type]
@@ -31,7 +32,7 @@ export function findElement(id, type) {
 }
 
 /**
- * Sets a text only when it is another, so that screen readers and selections are left alone.
+ * Sets a text only if it differs, so that screen readers and selections are not disturbed.
  * @param {Element} element
  * @param {string} text
  */

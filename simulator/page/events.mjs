@@ -1,5 +1,5 @@
 /**
- * Follows the simulator until the page is closed; the browser connects again by itself.
+ * Follows the simulator until the page is closed. The browser reconnects automatically.
  * @param {object} listeners
  * @param {(snapshot: import('./state.mjs').Snapshot) => void} listeners.state
  * @param {(texts: import('./state.mjs').Text[]) => void} listeners.texts

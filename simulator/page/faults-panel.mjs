@@ -37,7 +37,7 @@ const faults = [
   ['repeats its last answer', { repeat: true }],
 ];
 
-/** One row for each endpoint: the fault, how often, and a switch. */
+/** One row for each endpoint: the fault, the number of times, and a switch. */
 export class FaultsPanel {
   #rows = endpoints.map(([endpoint, title, path]) => new FaultRow(endpoint, title, path));
 
@@ -58,7 +58,7 @@ class FaultRow {
   #fault;
   #times;
   #left = createElement('small', { class: 'left' });
-  /** The faults of the options: those above, and one that was set by the control API. */
+  /** The faults of the options: the list above, and a fault that the control API has set. */
   #choices = faults.map(([, fault]) => fault);
 
   /** @param {Endpoint} endpoint @param {string} title @param {string} path */

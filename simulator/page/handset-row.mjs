@@ -38,7 +38,7 @@ export class HandsetRow {
 
   /**
    * @param {import('./state.mjs').HandsetSummary} summary
-   * @param {string} sought a search whose hit the conversation opens at; blank for none
+   * @param {string} sought search text; if it is not blank, the conversation opens at its hit
    */
   update({ name, last }, sought) {
     const isHit = sought !== '' && last?.body.toLowerCase().includes(sought.toLowerCase());

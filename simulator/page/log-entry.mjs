@@ -18,7 +18,7 @@ const endpointTexts = /** @type {Record<string, string>} */ ({
   feed: 'feed',
 });
 
-/** One line of the log, which opens to show everything. */
+/** One line of the log. It opens to show all details. */
 export class LogEntryView {
   element;
   #outcome = createElement('span', { class: 'chip' });
@@ -57,14 +57,14 @@ export class LogEntryView {
     this.#showContent();
   }
 
-  /** Opens it and brings it into view. */
+  /** Opens the entry and scrolls it into view. */
   open() {
     this.#details.open = true;
     this.#details.querySelector('summary')?.focus({ preventScroll: true });
     this.element.scrollIntoView({ block: 'center' });
   }
 
-  /** Only an open entry has content: most are never looked at. */
+  /** Fills the entry with content only while it is open, because most entries are never opened. */
   #showContent() {
     if (!this.#details.open) {
       this.#content.replaceChildren();

@@ -33,7 +33,7 @@ let isDue = false;
 let drawnAt = 0;
 let isStarted = false;
 let isLive = false;
-/** Whether a person has chosen the conversation that is open, or looks at it closely. */
+/** Whether the user has chosen the open conversation, or is using it. */
 let isChosen = false;
 
 const go = followAddress({
@@ -63,7 +63,7 @@ function showConnection() {
   else setText(element, state.settings?.online === false ? 'Outage' : 'Live');
 }
 
-/** Draws once for all that came since the last time. */
+/** Draws once for all changes since the last time. */
 function show() {
   if (isDue) return;
   isDue = true;
@@ -79,7 +79,7 @@ function show() {
     openFirst();
     handsets.mark(conversation.msisdn);
   };
-  // A flood is drawn less often, and a page in the background, which gets no frames, all the same.
+  // Draws less often during many changes. A page in the background gets no animation frames, so it uses a timer.
   const waitMs = document.hidden ? hiddenDrawMs : drawMs - (performance.now() - drawnAt);
   if (waitMs > 0) setTimeout(draw, waitMs);
   else requestAnimationFrame(draw);
@@ -89,7 +89,7 @@ findElement('conversation').addEventListener('focusin', () => {
   isChosen = true;
 });
 
-/** Until a person chooses, the conversation that is the latest is open. */
+/** Opens the latest conversation until the user chooses one. */
 function openFirst() {
   const { latest, sought } = handsets;
   if (latest === undefined || latest === conversation.msisdn) return;
@@ -97,7 +97,7 @@ function openFirst() {
   void conversation.open(latest);
 }
 
-/** The handset that is open may have been removed in another window, or by a program. */
+/** Closes the open conversation if its handset was removed in another window or by a program. */
 async function closeRemoved() {
   const { msisdn } = conversation;
   if (msisdn === undefined || !(await handsets.isRemoved(msisdn))) return;

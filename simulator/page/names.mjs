@@ -3,7 +3,7 @@ import { setText } from './element.mjs';
 const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
 /**
- * A number as people read it.
+ * Formats a number for display.
  * @param {string} msisdn
  */
 export function formatMsisdn(msisdn) {
@@ -19,14 +19,14 @@ export function formatMsisdn(msisdn) {
 export function showIdentity({ title, number, initial }, msisdn, name) {
   setText(title, name ?? formatMsisdn(msisdn));
   setText(number, name === undefined ? '' : formatMsisdn(msisdn));
-  // An emoji of several code points is one sign to a person.
+  // An emoji of several code points counts as one character.
   setText(initial, name === undefined ? '#' : ([...segmenter.segment(name)][0]?.segment.toUpperCase() ?? '#'));
 }
 
 /**
- * The number that a person has typed, without the signs that people put into numbers.
+ * Reads the number that a user has typed. Ignores formatting characters.
  * @param {string} text
- * @throws {Error} with a line for that person
+ * @throws {Error} with one line for the user
  */
 export function readMsisdn(text) {
   const msisdn = text.replace(/[\s()./+-]/g, '');
@@ -35,11 +35,11 @@ export function readMsisdn(text) {
 }
 
 /**
- * The name that a person has typed; undefined for none.
+ * Reads the name that a user has typed. `undefined`: no name.
  * @param {string} text
- * @param {string} msisdn whose name it is to be
+ * @param {string} msisdn handset that gets the name
  * @param {import('./state.mjs').AddressBook} addressBook
- * @throws {Error} when another handset or a group has it
+ * @throws {Error} if another handset or a group has the name
  */
 export function readName(text, msisdn, { contacts, groups }) {
   const name = text.trim();

@@ -45,7 +45,7 @@ export class ServicePanel {
 }
 
 /**
- * While the service refuses connections, the page is at another port.
+ * Starts or ends an outage. While the service refuses connections, the page is at another port.
  * @param {boolean} on
  */
 async function setOutage(on) {

@@ -1,4 +1,4 @@
-/** Words for the status codes of §3. `PND` means that no status has come. */
+/** Texts for the status codes of §3. `PND` means that no status has arrived. */
 const texts = /** @type {Record<string, string>} */ ({
   PND: 'submitted',
   SNT: 'passed to the network',

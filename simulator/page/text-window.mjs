@@ -22,7 +22,7 @@ export class TextWindow {
     const arrived = this.texts;
     this.texts = texts;
     this.isLoaded = true;
-    // A message that arrived by an event in the meantime is newer than the answer.
+    // A message that has arrived by an event in the meantime is newer than the answer.
     this.apply(arrived);
   }
 

@@ -3,8 +3,8 @@ import { findElement } from './element.mjs';
 /** @typedef {'handsets' | 'conversation' | 'log' | 'service' | 'addresses'} View */
 
 /**
- * Shows the part of the page that the address names, such as `#log` or `#handset-6421555123/57`; where there is room,
- * others stand beside it. The number behind the slash is the key of a text, or of an entry of the log.
+ * Shows the part of the page that the address names, such as `#log` or `#handset-6421555123/57`. If the screen is wide
+ * enough, other parts stay visible beside it. The number after the slash is the key of a message or of a log entry.
  * @param {object} listeners
  * @param {(msisdn: string, key: number | undefined) => void} listeners.open
  * @param {(key: number) => void} listeners.showEntry

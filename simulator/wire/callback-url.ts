@@ -1,11 +1,14 @@
 import type { Mail } from '../model';
 
-/** Values of the URL variables (§6.2); those that do not apply to an event are empty. */
+/** Values of the URL variables (§6.2). Variables that do not apply to an event are empty. */
 export type UrlVariables = Readonly<
   Record<'messageId' | 'body' | 'recipient.msisdn' | 'recipient.displayname' | 'status', string>
 >;
 
-/** Puts the variables, URL-encoded, into the places of a callback URL (§6.2), named in any case. Unknown places stay. */
+/**
+ * Replaces the variables in a callback URL by their URL-encoded values (§6.2). The case of names does not matter.
+ * Unknown variables stay.
+ */
 export function fillUrl(url: string, variables: UrlVariables): string {
   const byName = new Map(Object.entries(variables).map(([name, value]) => [name.toLowerCase(), value]));
   return url.replace(/\{!([\w.]+)\}/g, (place, name: string) => {
@@ -21,7 +24,7 @@ export function isCallbackUrl(url: string, protocols: readonly string[]): boolea
   return protocols.includes(protocol) && (protocol === 'mailto:' ? pathname.includes('@') : hostname !== '');
 }
 
-/** The e-mail a mailto URL asks for (§6.3), after its variables were filled in. `text` is the received message. */
+/** Creates the e-mail of a mailto URL (§6.3) whose variables were replaced. `text` is the received message. */
 export function parseMailto(url: string, text: string): Mail {
   const rest = url.slice(url.indexOf(':') + 1);
   const mark = rest.indexOf('?');
@@ -37,7 +40,7 @@ export function parseMailto(url: string, text: string): Mail {
   return mail;
 }
 
-/** A stray percent sign is left as it stands, as mail programs do. */
+/** Decodes a URL component. Leaves invalid percent signs unchanged, as mail programs do. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -2,7 +2,7 @@ import type { CallbackFormat, IncomingMessage, StatusUpdate } from '../model';
 import { formatForm } from './records';
 import { escapeText, formatAttributes, formatCdata, formatElement, xmlDeclaration } from './xml';
 
-/** A callback's payload with its media type. */
+/** The body of a callback with its media type. */
 export interface CallbackPayload {
   body: string;
   contentType: string;
@@ -11,7 +11,7 @@ export interface CallbackPayload {
 const xmlType = 'text/xml; charset=UTF-8';
 const formType = 'application/x-www-form-urlencoded';
 
-/** The payload of a reply callback (§6.4). */
+/** Formats the body of a reply callback (§6.4). */
 export function formatReplyCallback(message: IncomingMessage, format: CallbackFormat): CallbackPayload {
   if (format === 'FORMv1') {
     const body = formatForm([
@@ -30,7 +30,7 @@ export function formatReplyCallback(message: IncomingMessage, format: CallbackFo
   return { body: `${xmlDeclaration}<inbound-message${root}>${body}</inbound-message>`, contentType: xmlType };
 }
 
-/** The payload of a status callback (§6.5). */
+/** Formats the body of a status callback (§6.5). */
 export function formatStatusCallback(update: StatusUpdate, format: CallbackFormat): CallbackPayload {
   if (format === 'FORMv1') {
     const body = formatForm([

@@ -52,7 +52,7 @@ export function toFeedItem(message: OutboundMessage, account: Account): FeedItem
   };
 }
 
-/** An incoming message as a feed item. */
+/** Describes an incoming message as a feed item. */
 export function toReplyFeedItem(message: IncomingMessage): FeedItem {
   return {
     id: `urn:sms:reply:${message.messageId}`,
@@ -65,7 +65,7 @@ export function toReplyFeedItem(message: IncomingMessage): FeedItem {
   };
 }
 
-/** ATOM 1.0 (§2.6). */
+/** Formats the feed as ATOM 1.0 (§2.6). */
 export function formatAtom({ account, items, link, updated }: FeedContent): string {
   const details = formatAccount(account);
   const entries = items.map((item) =>
@@ -96,7 +96,7 @@ export function formatAtom({ account, items, link, updated }: FeedContent): stri
   ].join('');
 }
 
-/** RSS 2.0 (§2.6). */
+/** Formats the feed as RSS 2.0 (§2.6). */
 export function formatRss({ account, items, link, updated }: FeedContent): string {
   const details = formatAccount(account);
   const entries = items.map((item) =>

@@ -30,14 +30,14 @@ export function formatStatuses(updates: readonly StatusUpdate[]): string {
   );
 }
 
-/** Form encoding; undefined values are left out. */
+/** Encodes a form. Omits undefined values. */
 export function formatForm(fields: readonly (readonly [string, string | undefined])[]): string {
   const form = new URLSearchParams();
   for (const [name, value] of fields) if (value !== undefined) form.append(name, value);
   return form.toString();
 }
 
-/** The JSON list of outbound messages (§2.4). */
+/** Formats the JSON list of outbound messages (§2.4). */
 export function formatOutbox(messages: readonly OutboundMessage[], account: Account): string {
   return JSON.stringify(
     messages.map((message) => ({
@@ -64,7 +64,7 @@ export function recordIdOf({ messageId, recordId }: OutboundMessage, { ownRecord
   return ownRecordIds ? recordId : messageId;
 }
 
-/** Names followed by a count of others (§2.4), e.g. `Anna, 642155512 and 3 others`. */
+/** Formats the first names and the number of other recipients (§2.4), e.g. `Anna, 642155512 and 3 others`. */
 export function summariseRecipients({ recipients }: OutboundMessage): string {
   const names = recipients.slice(0, 2).map((recipient) => recipient.name ?? recipient.msisdn);
   const others = recipients.length - names.length;
@@ -72,12 +72,12 @@ export function summariseRecipients({ recipients }: OutboundMessage): string {
   return `${names.join(', ')} and ${others} ${others === 1 ? 'other' : 'others'}`;
 }
 
-/** Returns one code for the whole message (§2.4): the code of the first recipient without RCV, or RCV. */
+/** Returns one status code for the whole message (§2.4): that of the first recipient without RCV, or RCV. */
 export function summariseStatus({ recipients }: OutboundMessage): string {
   return documented(recipients.find((recipient) => recipient.statusCode !== 'RCV')?.statusCode ?? 'RCV');
 }
 
-/** A recipient without a status is reported as SNT, the first status of the service. */
+/** Returns SNT, the first status of the service, for a recipient without a status. */
 function documented(statusCode: string): string {
   return statusCode === 'PND' ? 'SNT' : statusCode;
 }

@@ -4,7 +4,7 @@ import { formatAttributes, xmlDeclaration } from './xml';
 /** Media type of a send answer. */
 export const xmlType = 'text/xml; charset=UTF-8';
 
-/** The send answer of an accepted request (§2.2): one element per item as submitted. */
+/** Formats the answer to an accepted send (§2.2), with one element per submitted item. */
 export function formatDelivery(message: OutboundMessage): string {
   const recipients = firstPerItem(message).map(
     ({ item, isError, errorCode, errorMessage }) =>
@@ -14,13 +14,13 @@ export function formatDelivery(message: OutboundMessage): string {
   return `${xmlDeclaration}<outbound-message-delivery${root}>${recipients.join('')}</outbound-message-delivery>`;
 }
 
-/** The send answer when nothing was sent (§2.2). */
+/** Formats the answer to a refused send (§2.2). No message was sent. */
 export function formatRefusal(errorCode: number, errorMessage: string, messageId?: string): string {
   const root = formatAttributes({ messageId, isError: true, errorCode, errorMessage });
   return `${xmlDeclaration}<outbound-message-delivery${root}/>`;
 }
 
-/** A group stands for its members: it failed only when all of them did. */
+/** Returns one recipient per item. A group has failed only if all its members have failed. */
 function firstPerItem({ to: items, recipients }: OutboundMessage): OutboundRecipient[] {
   const byItem = new Map<string, OutboundRecipient>();
   for (const recipient of recipients) {

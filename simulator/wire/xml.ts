@@ -11,32 +11,32 @@ const entities: Readonly<Record<string, string>> = {
   '\r': '&#13;',
 };
 
-/** Text for an element's content. */
+/** Escapes the text of an element. */
 export function escapeText(text: string): string {
   return text.replace(notInXml, '\ufffd').replace(/[&<>\r]/g, (character) => entities[character] ?? character);
 }
 
-/** Text for a double-quoted attribute; line breaks and tabs survive the reader's normalisation. */
+/** Escapes a double-quoted attribute. Line breaks and tabs survive the normalisation of the XML parser. */
 export function escapeAttribute(text: string): string {
   return text.replace(notInXml, '\ufffd').replace(/[&<>"\t\n\r]/g, (character) => entities[character] ?? character);
 }
 
-/** Text as a CDATA section; `]]>` within it is split over two. */
+/** Formats a CDATA section. Splits each `]]>` in the text over two sections. */
 export function formatCdata(text: string): string {
   return `<![CDATA[${text.replace(notInXml, '\ufffd').replaceAll(']]>', ']]]]><![CDATA[>')}]]>`;
 }
 
-/** Attributes with a leading space each; undefined ones are left out. */
+/** Formats attributes, with a space before each. Omits undefined values. */
 export function formatAttributes(attributes: Readonly<Record<string, string | number | boolean | undefined>>): string {
   return Object.entries(attributes)
     .map(([name, value]) => (value === undefined ? '' : ` ${name}="${escapeAttribute(String(value))}"`))
     .join('');
 }
 
-/** One element with text content, or nothing when there is no text. */
+/** Formats an element with text, or returns an empty text if there is no text. */
 export function formatElement(name: string, text: string | undefined): string {
   return text === undefined ? '' : `<${name}>${escapeText(text)}</${name}>`;
 }
 
-/** The declaration in front of every document. */
+/** The declaration at the beginning of every document. */
 export const xmlDeclaration = '<?xml version="1.0" encoding="UTF-8"?>\n';
