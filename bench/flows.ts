@@ -103,7 +103,7 @@ const isReply = (record.inReplyToId ?? '').trim() !== '';
 const message = { payload: record.body, topic: record.from, sms: { ...record, isReply, via: 'poll' } };
 return [message, { headers, payload: '' }];`;
 
-/** Function node: reads one XMLv3 callback (§6.4) as `sms-callback-in` does, but does not store it or recognise duplicates. */
+/** Function node: reads an XMLv3 callback (§6.4) like `sms-callback-in`, but without a store or duplicate detection. */
 const readCallback = `
 const root = msg.payload['inbound-message'];
 const recipient = root?.recipient?.[0];

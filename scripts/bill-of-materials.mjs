@@ -1,5 +1,5 @@
-// Prints the bill of materials (CycloneDX) of the package and its dependencies, with the versions of the lock file. It does not
-// use `npm sbom --omit dev`, which leaves out packages that development dependencies need too.
+// Prints the bill of materials (CycloneDX) of the package and its dependencies, with the versions of the lock file. It
+// does not use `npm sbom --omit dev`, which leaves out packages that development dependencies need too.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// Runs Node-RED beside a service that follows the specification, breaks their surroundings, and lists the broken promises.
+// Runs Node-RED with a service that follows the specification, causes random faults, and lists the broken promises.
 import { join } from 'node:path';
 import { runChaos } from '../test/chaos';
 import type { Account } from '../test/chaos/rules';

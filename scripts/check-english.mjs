@@ -1,4 +1,5 @@
-// Part of `npm run lint`: limits unclear sentences in comments, test titles, help and catalogs. `--list` prints each offending text.
+// Part of `npm run lint`: limits unclear sentences in comments, test titles, help and catalogs. `--list` prints each
+// offending text.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

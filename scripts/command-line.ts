@@ -1,6 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
-/** Parses the options of a command. `--help` prints the usage and ends the process. Unknown options end it by {@link refuse}. */
+/** Parses the options of a command. `--help` prints the usage and ends the process. Refuses unknown options. */
 export function readCommand<const Config extends ParseArgsConfig>(usage: string, config: Config) {
   if (process.argv.includes('--help')) {
     console.log(usage);

@@ -1,4 +1,5 @@
-// Runs the library on a virtual clock against a model of the service, the stores and the flows, one random schedule per seed.
+// Runs the library on a virtual clock against a model of the service, the stores and the flows. Each seed gives one
+// random schedule.
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { describeCampaign, runCampaign, seedsFrom } from '../test/simulation/campaign';

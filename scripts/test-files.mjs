@@ -31,8 +31,9 @@ const everyGeneration = [
 const installedOnly = ['editor/simulator-page.test.ts'];
 
 /**
- * Files that `npm test` runs on the second generation too, because their subject depends on the versions of Node-RED or Node.js:
- * installation, a whole flow, deploys, the callback route, TLS, SQLite, and the editor. `--generation 5` runs all files.
+ * Files that `npm test` runs on the second generation too, because their subject depends on the versions of Node-RED
+ * or Node.js: installation, a whole flow, deploys, the callback route, TLS, SQLite, and the editor. `--generation 5`
+ * runs all files.
  */
 export const secondGeneration = [
   'editor/every-form.test.ts',
@@ -46,7 +47,7 @@ export const secondGeneration = [
   'src/store/engines.test.ts',
 ];
 
-/** Folders whose files share a few processes. Files in other folders, and those in {@link alone}, have a process each. */
+/** Folders whose files share a few processes. Each other file, and each file in {@link alone}, has its own process. */
 const groups = [
   { name: 'src', maxProcesses: 3 },
   { name: 'nodes', maxProcesses: 4 },
@@ -72,7 +73,7 @@ export function listTestFiles(root) {
   );
 }
 
-/** Checks whether a file is `name`, or lies in it. Names start below test/: `nodes`, `src/wire`, `src/clock.test.ts`. */
+/** Checks whether a file is `name` or is inside it. Names are relative to test/, such as `nodes` or `src/wire`. */
 export function isIn(file, name) {
   const path = `test/${name.replace(/^test\/|\/$/g, '')}`;
   return file === path || file.startsWith(`${path}/`);
@@ -90,7 +91,7 @@ export function isOnSecondGeneration(file) {
   return isInAny(file, secondGeneration);
 }
 
-/** Checks whether a file needs no program and no package besides the project's own, so that it can start immediately. */
+/** Checks whether a file needs no further programs and packages, so that it can start immediately. */
 export function isSelfContained(file) {
   return isInAny(file, ['src/wire', 'src/message', 'src/consent', 'src/http', 'simulation', 'nodes/forms']);
 }

@@ -40,7 +40,7 @@ for (const name of names) {
     stop(`No test file is in ${name}. Folders of test/: ${parts.join(', ')}.`);
 }
 
-/** Kills the tests after this time. They take 10 minutes on two idle cores, and several times that on a busy machine. */
+/** Time limit of all tests. They take 10 minutes on two idle cores, and several times that on a busy machine. */
 const limitMinutes = options.long ? 300 : 80;
 /** Two processes more than cores, because tests wait most of their time. */
 const maxProcesses = availableParallelism() + 2;
@@ -85,7 +85,7 @@ function stop(reason) {
   process.exit(1);
 }
 
-/** Installs the packages of a folder of test/ that has its own lock file, unless they are installed from this lock file already. */
+/** Installs the packages of a folder of test/ with its own lock file, unless this version of the file is installed. */
 function installFolder(name) {
   const folder = join(root, 'test', name);
   const markFile = join(folder, 'node_modules', '.installed-lock');
@@ -131,7 +131,7 @@ function createGeneration5() {
   return createGeneration(node, join(nodeRed, 'lib', 'red.js'), join(nodeRed, 'red.js'));
 }
 
-/** Chooses the files of each generation. The second generation gets a few files, unless it runs alone or with `--long`. */
+/** Chooses the files of each generation. The second one runs only a few, unless it runs alone or with `--long`. */
 function chooseFiles() {
   const chosen = [];
   if (options.generation !== '5') {
