@@ -455,7 +455,7 @@ describe('sms-in', () => {
       assert.deepEqual([again?.payload, again?.sms?.redelivered], ['a', true]);
     });
 
-    it('redelivers a message that comes back with an error', async () => {
+    it('redelivers a message that the flow returns with an error', async () => {
       const flow = await start(byFlow);
       receive('a');
       const [first] = await flow.messages('got', 1);
@@ -467,7 +467,7 @@ describe('sms-in', () => {
       assert.deepEqual(flow.received('caught'), []);
     });
 
-    it('accepts a message that comes back with a blank error', async () => {
+    it('accepts a message that the flow returns with a blank error', async () => {
       const flow = await start(byFlow);
       const blanks = [null, '', ' ', undefined];
       const texts = blanks.map((_, index) => String(index));
@@ -574,7 +574,7 @@ describe('sms-in', () => {
         });
       }
 
-      it('is delivered once if no recipient was accepted, and all come back', async () => {
+      it('is delivered once if no recipient was accepted and the flow returns all outputs', async () => {
         const blocked = ['64215550000', '64215550001'];
         for (const one of blocked) sim.block(one);
         const flow = await answering({ to: blocked.join(' '), toType: 'str' });
@@ -590,7 +590,7 @@ describe('sms-in', () => {
         assert.deepEqual([flow.received('got').length, flow.received('caught').length], [1, 0]);
       });
 
-      it('is redelivered if the error comes back', async () => {
+      it('is redelivered if the flow returns the error', async () => {
         const flow = await answering({ to: '12', toType: 'str' });
         receive('a');
         const [caught] = await flow.messages('caught', 1);
@@ -601,7 +601,7 @@ describe('sms-in', () => {
         assert.equal(again?.sms?.redelivered, true);
       });
 
-      it('is acknowledged by the answer that sms-ask sends on', async () => {
+      it('is acknowledged by the answer that sms-ask passes on', async () => {
         const flow = await answering({ type: 'sms-ask', wires: [['in', 'sent'], []] });
         receive('a');
         await flow.done('send', 1);

@@ -185,7 +185,7 @@ describe('simulator: §6 callbacks', () => {
       assert.equal(simulator.callbackLog.length, 0);
     });
 
-    it('takes RE: and the received text by default', async () => {
+    it('uses RE: and the received body by default', async () => {
       await send({ callbackUrl: 'mailto:ops@client.example' });
       simulator.reply({ from: handset, body: 'Danke' });
       assert.deepEqual(simulator.mailbox, [{ to: 'ops@client.example', subject: 'RE:', body: 'Danke' }]);
@@ -209,7 +209,7 @@ describe('simulator: §6 callbacks', () => {
       assert.equal(new Set(client.received.map(({ body }) => body)).size, 1);
     });
 
-    it('marks only called-back messages', async () => {
+    it('marks only messages that were delivered by callback', async () => {
       client.statuses.push(500, 200);
       await send({ callbackUrl: client.url('/in') });
       const message = simulator.reply({ from: handset, body: 'x' });

@@ -30,7 +30,7 @@ describe('simulator: control API', () => {
     return (await answer.body.json()) as Record<string, unknown>;
   };
 
-  it('plays the handset: a reply, a message of its own, a status', async () => {
+  it('plays the handset: a reply, a new message, a status', async () => {
     await calls.send({ to: handset, body: 'x', messageId: 'mine' });
     const reply = await control('reply', { from: handset, body: 'yes', extra: { network: 'N1' } });
     const fresh = await control('receive', { from: handset, to: number, body: 'hello' });

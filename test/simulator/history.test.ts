@@ -73,7 +73,7 @@ describe('simulator: messages, handsets and log', () => {
       assert.equal(refused?.refusal, 'Number is in the blocked list');
     });
 
-    it('show whether a flow polled a reply or was called back', async () => {
+    it('show whether a flow polled a reply or received it by callback', async () => {
       const clock = createManualClock(Date.parse('2026-03-01T14:05:31.000Z'));
       await start({ clock });
       await calls.send({ to: handset, body: 'x', messageId: 'mine' });

@@ -621,7 +621,7 @@ describe('Journal', () => {
       assert.deepEqual(order, ['found', 'step']);
     });
 
-    it('come after held texts, and unreadable texts are quarantined', async () => {
+    it('come after held answers, and unreadable answers are quarantined', async () => {
       const disk = new FakeDisk();
       for (const text of ['one', 'bad', 'two', 'not mine']) disk.hold(text);
       store = new FailingStore(disk);
@@ -644,7 +644,7 @@ describe('Journal', () => {
       assert.equal(disk.held.size, 0);
     });
 
-    it('include no held text after its release', async () => {
+    it('include no held answer after its release', async () => {
       const journal = create();
       await journal.ready();
       const hold = journal.hold('text');
@@ -716,7 +716,7 @@ describe('Journal', () => {
     });
 
     for (const isReset of [true, false])
-      it(`lack items that ${isReset ? 'the store lost, which are kept again' : 'another process claimed, which are forgotten'}`, async () => {
+      it(`lack items that ${isReset ? 'the store lost, and store them again' : 'another process claimed'}`, async () => {
         const server = new FailingServer();
         const open = server.open.bind(server);
         server.open = async (events) => ({ ...(await open(events)), isReset });

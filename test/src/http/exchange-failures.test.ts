@@ -63,7 +63,7 @@ describe('a request that fails or is stopped', () => {
       assert.doesNotMatch((await failure(call(`http://${host}`, { effect: 'read', signal }))).message, /sent/);
     });
 
-    it('has its own reasons and remedies for TLS failures', async () => {
+    it('has separate reasons and remedies for TLS failures', async () => {
       const pair = createSelfSigned();
       const expired = createSelfSigned('210101000000Z');
       const secure = await startEcho(pair);

@@ -162,7 +162,7 @@ describe('an unhandled message', () => {
     );
   });
 
-  it('is gone after it was discarded, also after a restart', async () => {
+  it('is no longer listed after it was discarded, even after a restart', async () => {
     const { inbox, id } = await giveUp();
     assert.equal(inbox.deadLetters.size, 1);
     inbox.deadLetters.discard([id]);
@@ -212,7 +212,7 @@ describe('an unhandled message', () => {
     assert.equal(inbox.state.unhandled, 1);
   });
 
-  it('is listed by its time, page by page, although earlier pages are gone', async () => {
+  it('is listed by its time, page by page, even if earlier pages were discarded', async () => {
     const inbox = createInbox();
     attach(inbox, 'a');
     attach(inbox, 'b', 10_000);

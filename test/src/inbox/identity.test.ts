@@ -71,7 +71,7 @@ describe('identity (dedupe)', () => {
   });
 
   describe('by messageId (§2.3)', () => {
-    it('is new once, then repeated if polled and a duplicate if called back', () => {
+    it('is new once, then repeated if polled and a duplicate if received by callback', () => {
       assert.equal(memory.poll('1'), 'new');
       assert.equal(memory.poll('1', { body: 'other', messageDate: '2027-01-01T00:00:00Z' }), 'repeated');
       assert.equal(memory.call({ messageId: '1' }), 'duplicate');

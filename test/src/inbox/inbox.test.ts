@@ -332,7 +332,7 @@ describe('Inbox', () => {
       records: [{ messageId: '1', body: 'x', recipientsList: [] }],
     };
 
-    it('gives a node only the records that it asked for, with its context', async () => {
+    it('gives a node only the records that it requested, with the context of the request', async () => {
       const inbox = createInbox();
       const asker = attach(inbox, new Node('asker', { onDemand: true }), 'outbox');
       const idle = attach(inbox, new Node('idle', { onDemand: true }), 'outbox');
@@ -474,7 +474,7 @@ describe('Inbox', () => {
       assert.equal(store.disk.entries.size, 0);
     });
 
-    it('gives a callback to the node at its path if its own node is gone', async () => {
+    it('gives a callback to the node at its path if its own node was removed', async () => {
       const inbox = createInbox();
       const node = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
       await inbox.accept(called());

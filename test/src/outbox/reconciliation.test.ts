@@ -127,7 +127,7 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
   });
 
-  it('do not search without a messageId of the flow', async () => {
+  it('do not search without a messageId set by the flow', async () => {
     const side = new SendingSide();
     const node = side.attach();
     side.service.script.push({ error: createError('uncertain') });

@@ -148,7 +148,7 @@ describe('a reply request with answers', () => {
     });
 
     for (const messageId of ['q1', undefined]) {
-      it(`takes a reply to it as a reply to the request, ${messageId ? 'with' : 'without'} an own messageId`, async () => {
+      it(`takes a reply to it as a reply to the request, ${messageId ? 'with' : 'without'} a messageId set by the flow`, async () => {
         const { side, node } = beginReceiving();
         const messages = messageId === undefined ? {} : { messageId };
         sendText(node, 'Come?', { waitMs: hour, answers, again, remember: { value: 7 }, ...messages });

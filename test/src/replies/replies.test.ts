@@ -168,7 +168,7 @@ describe('conversations', () => {
       assert.equal(lastReceived(next).sent?.remembered, 1);
     });
 
-    it('is known when a message with an own messageId leaves', async () => {
+    it('is known as soon as a message with a messageId set by the flow leaves', async () => {
       const { side, node } = beginReceiving();
       side.service.script.push({ takes: true, after: new Promise(() => {}) });
       sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });

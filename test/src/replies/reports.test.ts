@@ -122,7 +122,7 @@ describe('a report', () => {
   }
 
   describe('counts statuses', () => {
-    it('from the moment that a message with an own messageId leaves', async () => {
+    it('from the moment that a message with a messageId set by the flow leaves', async () => {
       const { side, node } = beginReceiving();
       const accept = side.service.holdNext();
       sendText(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour });
@@ -134,7 +134,7 @@ describe('a report', () => {
       assert.deepEqual([node.ends, reportsOf(node)], [[`to ${first}`], [`delivered: ${first} |  | `]]);
     });
 
-    it('from its acceptance by the messageId of the service', async () => {
+    it('from its acceptance if the service makes the messageId', async () => {
       const { side, node } = beginReceiving();
       sendText(node, 'hello', { to: [first], reportMs: hour });
       await side.pass(100);

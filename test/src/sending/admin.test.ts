@@ -59,7 +59,7 @@ describe('the list of messages that a user can decide about', () => {
     assert.equal(read, 0);
   });
 
-  it('continues after a page whose last message has gone', () => {
+  it('continues after a page whose last message was removed', () => {
     for (const number of [1, 2, 3, 4]) texts.put(createText(number, 'waiting'));
     const ids = ({ page }: ReturnType<Messages['page']>) => page.map(({ text }) => text.id);
     const first = texts.page('kept', 2);

@@ -56,7 +56,7 @@ describe('stored messages', () => {
     assert.equal(side.service.tries, 0);
   });
 
-  it('have the messageId of the flow in the error if they are not stored', async () => {
+  it('have the messageId set by the flow in the error if they are not stored', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store, concurrency: 1, queueLimit: 1 });
     const node = side.attach();
@@ -562,7 +562,7 @@ describe('stored messages', () => {
     });
   });
 
-  describe('the 7 days of a node that is gone', () => {
+  describe('the 7 days of waiting for a removed node', () => {
     const dayMs = 24 * 3_600_000;
 
     /** Leaves a message whose node is removed for a time before the process stops for another. */
@@ -587,7 +587,7 @@ describe('stored messages', () => {
       assert.deepEqual([next.abandoned, next.outbox.isSettled], [['send'], true]);
     });
 
-    it('begin when the process ends, if the node is gone then', async () => {
+    it('begin when the process ends if the node was removed before', async () => {
       const { store, side } = await strand();
       await Promise.all([side.close(), side.pass(100)]);
       await side.pass(8 * dayMs);

@@ -178,7 +178,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     ]);
   });
 
-  it('apply together, each for its own time', () => {
+  it('apply together, each for its own window', () => {
     const process = createProcess([
       { perHandset: 3 },
       {},
@@ -342,7 +342,7 @@ describe('limits of the account (perHandset, perDay)', () => {
       assert.equal(countAllowed(third, 3), 2);
     });
 
-    it('is judged to block for one window if it is set back by years', () => {
+    it('blocks for one window in another process too, if set back by years', () => {
       const first = createProcess({ perHandset: 1 });
       first.take(['a']);
       first.clock.set(-10 * 365 * dayMs);

@@ -68,7 +68,7 @@ describe('an outcome or an answer', () => {
   });
 });
 
-describe('the outcome of a message whose node is gone', () => {
+describe('the outcome of a message whose node was removed', () => {
   /** Removes a node while its message is in flight. */
   async function strand(turn: Turn): Promise<{ side: SendingSide; store: FailingStore }> {
     const store = new FailingStore();
@@ -87,7 +87,7 @@ describe('the outcome of a message whose node is gone', () => {
 
   const undecided = (side: SendingSide) => side.outbox.admin.entries('uncertain', 9).total;
 
-  it('waits for the node for 7 days, and is then given up', async () => {
+  it('waits for the node for 7 days, and is then dropped', async () => {
     const { side, store } = await strand({});
     await side.pass(6.9 * dayMs);
     assert.deepEqual([store.disk.entries.size, side.abandoned], [1, []]);
@@ -132,7 +132,7 @@ describe('the outcome of a message whose node is gone', () => {
     assert.deepEqual([back.ends, side.abandoned], [['to 6421555123'], []]);
   });
 
-  it('is given up after 7 days in all, across a restart', async () => {
+  it('is dropped after 7 days in total, across a restart', async () => {
     const { side, store } = await strand({});
     await side.pass(6 * dayMs);
     const next = side.restart(copyDisk(store.disk));

@@ -181,7 +181,7 @@ describe('Retry-After for all stored messages of an account', () => {
       assert.equal(node.state?.outage, undefined);
     });
 
-    it('applies although the message that got it is gone', async () => {
+    it('applies even if the message that received it has ended', async () => {
       const next = await restart({ isFirstGone: true });
       next.attach();
       await next.pass(58_000);

@@ -144,7 +144,7 @@ describe('a message with a time', () => {
     assert.equal(node.state?.outage, undefined);
   });
 
-  it('is given up 7 days after its time without its node', async () => {
+  it('is dropped 7 days after its time if its node is missing', async () => {
     const { side, node } = start();
     const other = side.attach('other');
     sendText(node, 'soon', { keep: forever });

@@ -702,7 +702,7 @@ function testDiskStore(engine: Engine): void {
   });
 
   describe('under an inbox', () => {
-    it('opens as soon as the file in place of its folder is gone', async () => {
+    it('opens as soon as the file that blocks its folder is deleted', async () => {
       const location = join(folder, 'store');
       await writeFile(location, 'a file');
       const states: (string | undefined)[] = [];
@@ -725,7 +725,7 @@ function testDiskStore(engine: Engine): void {
       }
     });
 
-    it('reports a damaged database, leaves it, and opens when it is gone', async () => {
+    it('reports a damaged database, leaves it unchanged, and opens when it is deleted', async () => {
       const location = join(folder, 'store');
       await edit(location, () => Promise.resolve());
       const main = engine === levelDb ? 'CURRENT' : 'store.sqlite';
