@@ -716,7 +716,7 @@ describe('Journal', () => {
     });
 
     for (const isReset of [true, false])
-      it(`lack items that ${isReset ? 'the store lost, and store them again' : 'another process claimed'}`, async () => {
+      it(`lack items that ${isReset ? 'the store lost, which are stored again' : 'another process claimed'}`, async () => {
         const server = new FailingServer();
         const open = server.open.bind(server);
         server.open = async (events) => ({ ...(await open(events)), isReset });
