@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 
 /**
- * Reads the body of a request. Resolves with undefined if the client disconnects first. A body over the limit is cut shortly after the limit.
+ * Reads the body of a request. Resolves with undefined if the client disconnects first. A body over the limit is cut
+ * shortly after the limit.
  */
 export function readBody(incoming: IncomingMessage, maxBytes: number): Promise<Buffer | undefined> {
   return new Promise((resolve) => {

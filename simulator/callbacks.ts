@@ -38,7 +38,10 @@ interface PendingCallback extends CallbackPayload {
   message?: IncomingMessage;
 }
 
-/** Calls the client's URLs (§6): to the message's own URL or the organisation's, with retries for 48 hours of the clock. */
+/**
+ * Calls the client's URLs (§6): the URL of the message, or else that of the organisation. Retries for 48 hours of the
+ * simulator's clock.
+ */
 export class Callbacks {
   readonly log: CallbackAttempt[] = [];
   readonly mailbox: Mail[] = [];

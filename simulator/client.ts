@@ -206,7 +206,8 @@ export class SimulatorClient {
 }
 
 /**
- * Creates a client for a simulator that is already running. If the simulator refuses a call, the method rejects with its error message.
+ * Creates a client for a simulator that is already running. If the simulator refuses a call, the method rejects with
+ * its error message.
  * @param pageUrl address of the simulator's page; the default is where `npx @messaging-service/node-red-sms` runs it
  *
  * @example

@@ -12,8 +12,8 @@ export function parseNumber(setting: string, value: unknown, range: Setting): nu
 }
 
 /**
- * Reads a limit of a node's configuration. Blank: no limit (`undefined`). If the property is absent, as in a flow that was
- * written manually, the default applies.
+ * Reads a limit of a node's configuration. Blank: no limit (`undefined`). If the property is absent, as in a flow that
+ * was written manually, the default applies.
  *
  * @throws SmsError `SMS_CONFIG` if the value is not a number of the range
  */

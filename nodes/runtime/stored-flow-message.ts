@@ -137,7 +137,9 @@ function escapeName(name: string): string {
   return /^\$+sms$/.test(name) ? `$${name}` : name;
 }
 
-/** Restores marked values at every level. Uses a list, because a flow message can be nested deeper than the call stack. */
+/**
+ * Restores marked values at every level. Uses a list, because a flow message can be nested deeper than the call stack.
+ */
 function restoreAll<Whole extends object>(whole: Whole): Whole {
   const holders: object[] = [whole];
   for (const holder of holders) {

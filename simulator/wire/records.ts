@@ -15,7 +15,10 @@ export function formatIncoming(message: IncomingMessage): string {
   ]);
 }
 
-/** The form of status updates (§2.5); several repeat the names, the error included so that the n-th values belong together. */
+/**
+ * Formats status updates (§2.5). Several updates repeat all names, including `error`, so that the n-th values belong
+ * together.
+ */
 export function formatStatuses(updates: readonly StatusUpdate[]): string {
   const several = updates.length > 1;
   return formatForm(

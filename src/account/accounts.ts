@@ -50,9 +50,9 @@ export function createAccounts(): Accounts {
 const accountsOfProcess = createAccounts();
 
 /**
- * Joins the account of a login. All members with the same base URL and login share connections, queue, inbox and one poll
- * loop per endpoint. A loop has the settings of the member that started it, connections and queue those of the first member.
- * The limits of all members apply to every message.
+ * Joins the account of a login. All members with the same base URL and login share connections, queue, inbox and one
+ * poll loop per endpoint. A loop has the settings of the member that started it. Connections and queue have the
+ * settings of the first member. The limits of all members apply to every message.
  *
  * @throws SmsError `SMS_CONFIG` if the settings are invalid
  *

@@ -35,8 +35,8 @@ export interface ClientOptions extends Target {
 }
 
 /**
- * Calls the endpoints of the service (§4). Every method rejects only with a {@link SmsError}. Polls resolve with an empty list if
- * nothing is unread (204).
+ * Calls the endpoints of the service (§4). Every method rejects only with a {@link SmsError}. Polls resolve with an
+ * empty list if nothing is unread (204).
  *
  * @example
  * ```ts

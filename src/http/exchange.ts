@@ -67,15 +67,17 @@ const maxAnswerBytes = 8 * 1024 * 1024;
 const maxTries = 3;
 
 /**
- * Returns a function that makes a request and reads the answer of any status. Redirects are not followed. If reading a refusal
- * (status 300 and above) fails, the part that has arrived is returned.
+ * Returns a function that makes a request and reads the answer of any status. It does not follow redirects. If it
+ * cannot read a refusal (status 300 and above) completely, it returns the part that has arrived.
  *
  * The function rejects with a {@link SmsError}:
  *
- * - `SMS_UNREACHABLE` if the request never left.
- * - `SMS_UNCERTAIN` (send) or `SMS_RESPONSE` (read) if the connection broke, was cut off or timed out after the request had left.
- * - `SMS_RESPONSE` for an answer over 8 MiB, and for a compressed answer, because the request does not allow compression.
- * - `SMS_CLOSED` if `signal` aborted before the request left.
+ * - `SMS_UNREACHABLE` if the request was never sent.
+ * - `SMS_UNCERTAIN` (send) or `SMS_RESPONSE` (read) if the connection broke, was cut off or timed out after the
+ *   request was sent.
+ * - `SMS_RESPONSE` for an answer over 8 MiB, and for a compressed answer, because the request does not allow
+ *   compression.
+ * - `SMS_CLOSED` if `signal` aborted before the request was sent.
  */
 export function createExchange(target: Target): (call: Call) => Promise<Answer> {
   const { baseUrl, authentication, connections, clock = systemClock } = target;

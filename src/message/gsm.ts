@@ -44,11 +44,12 @@ const limits = { 'GSM-7': { single: 160, part: 153 }, 'UCS-2': { single: 70, par
 const alphabet: ReadonlySet<string> = new Set(basicSet + extensionTable);
 
 /**
- * Counts the characters, units and parts of a body: 160 septets or 70 UTF-16 units in a single part, 153 or 67 in each of
- * several parts. An escape sequence or a surrogate pair is never split over two parts, so a part can stay one unit short.
+ * Counts the characters, units and parts of a body. A single part has 160 septets or 70 UTF-16 units. Each of several
+ * parts has 153 or 67. An escape sequence or a surrogate pair is never split over two parts, so a part can stay one
+ * unit short.
  *
- * @param encoding `UCS-2` counts as for a message with the UTF-16 content type. `GSM-7` counts a unit outside the alphabet
- *   as one septet. If absent, the body decides: GSM-7 if every character is in the alphabet.
+ * @param encoding `UCS-2` counts as for a message with the UTF-16 content type. `GSM-7` counts a unit outside the
+ *   alphabet as one septet. Absent: GSM-7 if every character of the body is in the alphabet, otherwise UCS-2.
  *
  * @example
  * ```ts
@@ -92,7 +93,8 @@ export function charactersOutside(text: string, maxCount: number): string[] {
 }
 
 /**
- * Reads a value of one line (§2.1 `from`, `messageId`) without white space around it. Returns `undefined` for `undefined`.
+ * Reads a value of one line (§2.1 `from`, `messageId`) without white space around it. Returns `undefined` for
+ * `undefined`.
  *
  * @throws SmsError `SMS_INPUT` with the field
  */
@@ -132,8 +134,8 @@ export function parseFragmentationLimit(value: unknown): number | undefined {
 /**
  * Chooses the encoding of a body, and refuses a body that is too long.
  *
- * @param contentType one of the two values of §2.1; `auto`: UTF-16 if the body needs it; `gsm`: as `auto`, after typographic
- *   look-alikes are replaced; absent: none is sent
+ * @param contentType one of the two values of §2.1; `auto`: UTF-16 if the body needs it; `gsm`: like `auto`, after
+ *   typographic look-alikes were replaced; absent: the parameter is not sent
  * @param limits maximum number of parts, or else maximum number of characters (Unicode code points)
  * @throws SmsError `SMS_INPUT` with the field `contentType` or `body`
  */

@@ -20,13 +20,13 @@ const msisdn = /^[1-9]\d{6,14}$/;
 const decimalNumber = /^\+?(?:\d+\.\d+|(?:\d+(?:\.\d*)?|\.\d+)e[+-]?\d+|[\d\s]+\.0+)$/i;
 
 /**
- * Reads the recipients of a message (§2.1 `to`): a string with items separated by white space, commas or semicolons, or
- * a number, or an array of strings and numbers with one item each.
+ * Reads the recipients of a message (§2.1 `to`). `to` is a number, an array of strings and numbers, or a string.
+ * Items of a string are separated by white space, commas or semicolons.
  *
  * - Invisible marks (Unicode category Cf) are dropped.
- * - An item of digits of any script is an MSISDN: a leading `+` and formatting characters are dropped, and 7 to 15
- *   digits without a leading zero must remain. An item that reads as a decimal number is refused.
- * - Any other item names a contact or a group and stays as it is.
+ * - An item that consists of digits of any script is an MSISDN. A leading `+` and formatting characters are dropped.
+ *   Then 7 to 15 digits without a leading zero must remain. Decimal numbers are refused.
+ * - Any other item names a contact or a group and does not change.
  * - Repeated items are returned once, in the order of their first appearance.
  *
  * @throws SmsError `SMS_INPUT` with the field `to`, also for more than 5,000 recipients or 100,000 items

@@ -1,9 +1,9 @@
 /**
  * Replacements of typographic look-alikes outside GSM 03.38 (contract §4, *Encoding*, type `gsm`).
  *
- * Source: Unicode CLDR, transform Latin-ASCII (`common/transforms/Latin-ASCII.xml`): its quotation marks, dashes, spaces,
- * punctuation, arrows and ligatures of the block U+FB00. Letters are left out, modifier letters too. Where this table
- * differs:
+ * Source: Unicode CLDR, transform Latin-ASCII (`common/transforms/Latin-ASCII.xml`): its quotation marks, dashes,
+ * spaces, punctuation, arrows and ligatures of the block U+FB00. Letters are left out, modifier letters too. Where this
+ * table differs:
  *
  * - CLDR has no entry for bullets, control characters, U+00B4, U+0060, U+2034, U+2043 and most invisible marks.
  * - Low and angle quotation marks become plain quotation marks, because `,,` and `<<` are hard to read in a message.

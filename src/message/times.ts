@@ -88,11 +88,12 @@ export function parseTimeOfDay(setting: string, value: unknown): number | undefi
 }
 
 /**
- * Reads the earliest time at which a message can leave: a Date, milliseconds since 1970, or ISO 8601. ISO 8601 without a zone
- * is in `timeZone`, and a date without a time means its first moment. Returns ms since 1970, `now` for a time in the past,
- * and `undefined` for a blank value.
+ * Reads the earliest time at which a message can be sent: a Date, milliseconds since 1970, or ISO 8601. ISO 8601
+ * without a zone uses `timeZone`. A date without a time means the start of that day. Returns ms since 1970, `now` for
+ * a time in the past, and `undefined` for a blank value.
  *
- * @throws SmsError `SMS_INPUT` with the field `at`, if the value is not a time, is in seconds, or is more than 366 days ahead
+ * @throws SmsError `SMS_INPUT` with the field `at`, if the value is not a time, is in seconds, or is more than 366
+ *   days ahead
  *
  * @example
  * ```ts

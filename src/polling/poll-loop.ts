@@ -42,9 +42,10 @@ export interface PollSource {
 }
 
 /**
- * Polls a source until it is stopped: immediately after something new, after a pause if there was nothing, and after a
- * growing delay if the poll failed or brought nothing new. The next poll begins when the last answer is held, before its
- * records are handed over. The loop never ends without being stopped, and never spins.
+ * Polls a source until it is stopped. It polls again immediately after a new record, and after a pause if there was no
+ * record. The delay grows if polls fail or return no new records. The next poll begins when the last answer is held,
+ * before its records are stored. The loop never ends without being stopped, and never polls without a delay if the
+ * service answers too fast.
  *
  * @example
  * ```ts

@@ -9,9 +9,9 @@ const mailtoUrl = /^mailto:[^@?]+@[^@?]+/i;
 const address = /^[^\s\p{Cc}@,;:<>()[\]\\"]+@[^\s\p{Cc}@,;:<>()[\]\\"]+$/u;
 
 /**
- * Writes a callback URL for the send request (§6). A URL loses the white space around it. An object becomes a mailto URL whose
- * parameters are encoded once (§6.3); the form of the request encodes them again. Variables (§6.2) stay as they are. Blank:
- * `undefined`.
+ * Formats a callback URL for the send request (§6). Removes white space around a URL. An object becomes a mailto URL,
+ * whose parameters are encoded once (§6.3). The request encodes them again as a form. Variables (§6.2) do not change.
+ * Returns `undefined` for a blank value.
  *
  * @throws SmsError `SMS_INPUT` with the field, for any other value
  *
@@ -39,7 +39,9 @@ export function formatCallbackUrl(value: unknown, field: 'callbackUrl' | 'callba
   return formatMailto(value, field);
 }
 
-/** Returns the tokens of a callback URL (query parameter `token`), decoded and as written. Errors must not contain them. */
+/**
+ * Returns the tokens of a callback URL (query parameter `token`), decoded and as written. Errors must not contain them.
+ */
 export function readCallbackTokens(url = ''): string[] {
   const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(url) ?? [];
   const parameters = query.split('&').filter((parameter) => new URLSearchParams(parameter).has('token'));

@@ -25,10 +25,11 @@ export type CallbackEvent =
   | { kind: 'status'; records: StatusRecord[] };
 
 /**
- * Reads a callback in XMLv3 or FORMv1 (§6.4, §6.5). The request body alone decides which; the content type gives only the
- * charset. Each recipient of an XMLv3 reply becomes a record. A reply needs a sender, and a status needs a status code.
+ * Reads a callback in XMLv3 or FORMv1 (§6.4, §6.5). Only the request body decides which format it is. The content
+ * type gives only the charset. Each recipient of an XMLv3 reply becomes a record. A reply must have a sender, and a
+ * status must have a status code.
  *
- * @throws SmsError `SMS_RESPONSE` (reason `callbackUnreadable`) whose message is one line that says why
+ * @throws SmsError `SMS_RESPONSE` (reason `callbackUnreadable`) whose message states the reason in one line
  *
  * @example
  * ```ts

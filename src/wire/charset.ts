@@ -4,8 +4,8 @@ import { isUtf8 } from 'node:buffer';
 export type Encoded = [bytes: Uint8Array, contentType?: string | undefined];
 
 /**
- * Decodes a received body, see {@link decodeBytes}. The charset is the one of the Content-Type header, or else of the XML
- * declaration. A byte order mark is removed.
+ * Decodes a received body, see {@link decodeBytes}. Uses the charset of the Content-Type header, or else that of the
+ * XML declaration. Removes a byte order mark.
  */
 export function decodeText(...encoded: Encoded): string {
   return decodeBytes(encoded[0], charsetOf(...encoded)).replace(/^\ufeff/, '');
@@ -20,8 +20,8 @@ export function charsetOf(bytes: Uint8Array, contentType = ''): string | undefin
 
 /**
  * Decodes bytes. UTF-16 with a byte order mark and valid UTF-8 take precedence over the declared charset, because many
- * servers label every answer ISO-8859-1 or UTF-16. Otherwise the declared charset applies, or windows-1252 if Node.js does not know
- * it. Malformed bytes become U+FFFD.
+ * servers label every answer ISO-8859-1 or UTF-16. Otherwise the declared charset applies, or windows-1252 if Node.js
+ * does not know it. Malformed bytes become U+FFFD.
  */
 export function decodeBytes(bytes: Uint8Array, declared = 'utf-8'): string {
   const [first, second] = bytes;

@@ -12,8 +12,8 @@ export function readDate(text: string): string | undefined {
 }
 
 /**
- * Reads an ISO 8601 or RFC 822 date, in ms since 1970. A date without a zone counts as UTC. Returns `undefined` for any other
- * text.
+ * Reads an ISO 8601 or RFC 822 date, in ms since 1970. A date without a zone counts as UTC. Returns `undefined` for any
+ * other text.
  */
 export function readInstant(text: string): number | undefined {
   const date = text.trim();
@@ -23,7 +23,8 @@ export function readInstant(text: string): number | undefined {
 }
 
 /**
- * Reads an ISO 8601 date, extended or basic, with or without a time of day and a zone. Returns `undefined` for any other text.
+ * Reads an ISO 8601 date, extended or basic, with or without a time of day and a zone. Returns `undefined` for any
+ * other text.
  *
  * @returns the instant in ms since 1970; if the date has no zone (`isLocal`), as if the zone were UTC
  */

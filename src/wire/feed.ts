@@ -5,16 +5,19 @@ import { isBlank, isUnsafeKey, present, trimmed, unreadable } from './fields';
 import { contentOf, parseXml, type XmlElement } from './xml';
 
 /**
- * Reads a feed of recent messages (§2.6) in ATOM 1.0 or RSS 2.0. The same data give the same entries.
+ * Reads a feed of recent messages (§2.6) in ATOM 1.0 or RSS 2.0. Both formats give the same entries for the same
+ * messages.
  *
- * - Dates become ISO 8601 UTC. A date that cannot be read stays in `fields`. If only one of `published` and `updated` is
- *   present, both have its value.
- * - `body` is the content or, if the content is blank, the summary or description. HTML stays HTML, unescaped once. XHTML becomes
- *   the markup inside its `div`. An entry without an author has the author of the feed.
- * - `fields` holds all other elements by local name. An element that has only text becomes this text, trimmed. Any other element
- *   becomes an object of its attributes, its child elements and its own text (`text`). Repeated elements become an array.
- * - Account details are found at feed level by local name, in any case: first in an element with a name like `account`, then as
- *   elements, then as attributes.
+ * - Dates become ISO 8601 UTC. Unreadable dates stay in `fields`. If only one of `published` and `updated` is
+ *   present, the other gets the same value.
+ * - `body` is the content or, if the content is blank, the summary or description. HTML stays HTML, unescaped once.
+ *   XHTML becomes the markup inside its `div`.
+ * - If an entry has no author, it gets the author of the feed.
+ * - `fields` holds all other elements by local name. An element that has only text becomes this text, trimmed. Any
+ *   other element becomes an object of its attributes, its child elements and its own text (`text`). Repeated elements
+ *   become an array.
+ * - Account details are searched at feed level by local name, regardless of case: first in an element with a name
+ *   like `account`, then as elements, then as attributes.
  *
  * @throws SmsError `SMS_RESPONSE` if the bytes are not such a feed
  */

@@ -27,7 +27,9 @@ export function trimmed(text: string | undefined): string | undefined {
   return isBlank(text) ? undefined : text.trim();
 }
 
-/** Drops a leading `+` and white space around a recipient, so that the submitted and the reported form are equal (§2.2). */
+/**
+ * Drops a leading `+` and white space around a recipient, so that the submitted and the reported form are equal (§2.2).
+ */
 export function normaliseRecipient(recipient: unknown): string {
   return String(recipient ?? '')
     .trim()
@@ -70,14 +72,19 @@ export function readErrorCode(text: string): number | string {
   return readWholeNumber(text) ?? text;
 }
 
-/** Reads a whole number in decimal digits. Returns `undefined` for any other text, and for a number that is too large to be exact. */
+/**
+ * Reads a whole number in decimal digits. Returns `undefined` for any other text, and for a number that is too large to
+ * be exact.
+ */
 export function readWholeNumber(text: string): number | undefined {
   const trimmed = text.trim();
   const number = Number(trimmed);
   return wholeNumber.test(trimmed) && Number.isSafeInteger(number) ? number : undefined;
 }
 
-/** Returns the parameters that the service has added (§1): all except known and reserved names. Reads an `errorCode`. */
+/**
+ * Returns the parameters that the service has added (§1): all except known and reserved names. Reads an `errorCode`.
+ */
 export function additionalFields(
   fields: ReadonlyMap<string, string>,
   known: ReadonlySet<string>,

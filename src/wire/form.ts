@@ -5,10 +5,12 @@ import { unreadable } from './fields';
 const maxParameters = 500_000;
 
 /**
- * Reads an `application/x-www-form-urlencoded` body or query string into names and values, in their order. Names can repeat.
+ * Reads an `application/x-www-form-urlencoded` body or query string into names and values, in their order. Names can
+ * repeat.
  *
- * Each value is decoded on its own, see {@link decodeBytes}, because a value can be in UTF-16 with a byte order mark (§2.3).
- * Malformed escapes stay as they are. Leading white space, a leading byte order mark and trailing line breaks are dropped.
+ * Each value is decoded separately, see {@link decodeBytes}, because a value can be in UTF-16 with a byte order mark
+ * (§2.3). Malformed escapes do not change. Leading white space, a leading byte order mark and trailing line breaks
+ * are dropped.
  *
  * @throws SmsError `SMS_RESPONSE` for more than 500,000 parameters
  */
@@ -41,7 +43,9 @@ export function decodeMarked(value: string): string {
   return /^%(?:FE%FF|FF%FE)/i.test(value) ? decodePart(value.replaceAll('+', '%2B'), undefined) : value;
 }
 
-/** Yields the names and values of a form that another parser has read into arrays (repeated names) and objects (`a[b]`). */
+/**
+ * Yields the names and values of a form that another parser has read into arrays (repeated names) and objects (`a[b]`).
+ */
 export function* flattenForm(value: unknown, name = ''): Generator<[name: string, value: string]> {
   if (Array.isArray(value)) {
     for (const item of value) yield* flattenForm(item, name);

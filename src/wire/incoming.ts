@@ -23,8 +23,9 @@ export function parseIncoming(...encoded: Encoded): IncomingRecord {
 }
 
 /**
- * Creates the record of an incoming message from its fields under the names of §2.3, with {@link additionalFields}. Blank
- * optional fields are left out; `from` and `body` are empty if they are missing. If a name repeats, the first value counts.
+ * Creates the record of an incoming message from its fields under the names of §2.3, with {@link additionalFields}.
+ * Blank optional fields are left out; `from` and `body` are empty if they are missing. If a name repeats, the first
+ * value counts.
  */
 export function createIncoming(fields: Iterable<Field>, via: Via): IncomingRecord {
   const byName = readFields(fields);

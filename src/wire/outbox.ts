@@ -8,10 +8,11 @@ const recordNames: ReadonlySet<string> = new Set(
 const recipientNames: ReadonlySet<string> = new Set(['from', 'to', 'name', 'statusCode', 'channel']);
 
 /**
- * Reads the answer to a poll for outgoing messages (§2.4): a JSON list. Entries without any field of a message are left out,
- * and so are blank text fields. Additional fields stay as received, except that an `errorCode` is read as a number.
+ * Reads the answer to a poll for outgoing messages (§2.4), which is a JSON list. Omits entries without any field of a
+ * message, and blank text fields. Additional fields stay as received, except that an `errorCode` is read as a number.
  *
- * @throws SmsError `SMS_RESPONSE` if the bytes are not JSON, are nested more than 100 deep, or hold no list of messages
+ * @throws SmsError `SMS_RESPONSE` if the bytes are not JSON, are nested more than 100 deep, or do not contain a list
+ *   of messages
  */
 export function parseOutbox(...encoded: Encoded): OutboxRecord[] {
   const list = parseJson(decodeText(...encoded));

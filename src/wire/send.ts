@@ -20,7 +20,10 @@ const maxHeadingLength = 500;
 /** Number of characters of an error page that are searched for its heading. */
 const headingSearchLength = 65_536;
 
-/** Returns the parameters of a message (§2.1), without credentials and not yet form encoded. Blank parameters are left out. */
+/**
+ * Returns the parameters of a message (§2.1), without credentials and not yet form encoded. Blank parameters are left
+ * out.
+ */
 export function formatOutboundMessage(message: OutboundMessage): [string, string][] {
   const parameters: [string, string][] = [];
   for (const name of parameterNames) {
@@ -59,8 +62,8 @@ function readResult({ attributes }: XmlElement): Omit<RecipientResult, 'msisdn'>
 }
 
 /**
- * Returns the first `<h1>` of an HTML error page (§7.1) as text of at most 500 characters, or `undefined` if the page has none.
- * Never throws.
+ * Returns the first `<h1>` of an HTML error page (§7.1) as text of at most 500 characters, or `undefined` if the page
+ * has none. Never throws.
  *
  * @param clean removes secrets from the text, before the text is cut
  */

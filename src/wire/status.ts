@@ -25,11 +25,12 @@ const singleFields: ReadonlySet<string> = new Set([...optionalFields, 'messageId
 const knownFields: ReadonlySet<string> = new Set([...optionalFields, 'statusCode', 'description', 'final']);
 
 /**
- * Reads the answer to a poll for status updates (§2.5). Repeated names separate the records of one answer (contract §5):
+ * Reads the answer to a poll for status updates (§2.5). Repeated names separate the records of one answer (contract
+ * §5):
  *
- * - Row by row: if another name follows before the first name repeats, each first name starts a record. A name of §2.5 that
- *   the record already has starts a record too.
- * - In blocks: the n-th values of all names make the n-th record.
+ * - Row by row: if another name occurs before the first name repeats, each occurrence of the first name starts a
+ *   record. A name of §2.5 that the record already has also starts a record.
+ * - In blocks: the n-th values of all names form the n-th record.
  *
  * @throws SmsError `SMS_RESPONSE` if no record has a messageId or a statusCode
  */
@@ -81,9 +82,9 @@ function gatherRows(fields: readonly Field[]): Field[][] {
 }
 
 /**
- * Creates the record of a status update from its fields under the names of §2.5, with {@link additionalFields}. Blank optional
- * fields are left out; `messageId`, `from` and `statusCode` are empty if they are missing. If a name repeats, the first value
- * counts.
+ * Creates the record of a status update from its fields under the names of §2.5, with {@link additionalFields}. Blank
+ * optional fields are left out; `messageId`, `from` and `statusCode` are empty if they are missing. If a name repeats,
+ * the first value counts.
  */
 export function createStatus(fields: Iterable<Field>, via: Via): StatusRecord {
   const byName = readFields(fields);

@@ -24,7 +24,7 @@ const parser = new XMLParser({
   transformTagName: (name) => (name.startsWith('<') ? name : `<${name}`),
 });
 
-/** A node as the parser returns it. An element has its content under `<name` (or `<<name`) and its attributes under `:@`. */
+/** A node in the form of the parser. Its content is under `<name` (or `<<name`), and its attributes are under `:@`. */
 interface ParsedNode {
   readonly '#text'?: string;
   readonly '#cdata'?: readonly [ParsedNode];
@@ -39,9 +39,9 @@ const openTag = /<(?:[^>"']+|"[^"]*"|'[^']*')*/g;
 const quoted = /"[^"]*"|'[^']*'/g;
 
 /**
- * Parses an XML document and returns its root. Refuses DTDs and documents that are broken or cut off. Values stay text, even if
- * they look like numbers. Unknown entities stay as they are, and prefixes need no declaration. A document has at most 2 MiB,
- * 1,000 attributes in one tag and 100 nested elements.
+ * Parses an XML document and returns its root. Refuses DTDs and documents that are broken or cut off. Values stay text,
+ * even if they look like numbers. Unknown entities stay as they are, and prefixes need no declaration. A document has
+ * at most 2 MiB, 1,000 attributes in one tag and 100 nested elements.
  *
  * @throws SmsError `SMS_RESPONSE` (reason `responseUnreadable`) whose `detail` says why
  */
