@@ -1,11 +1,14 @@
 import { Random } from './simulation/random';
 
-/** True in `npm run test:long`: more kills and power cuts, and half an hour of random schedules instead of seconds. */
+/** True in `npm run test:long`: new seeds, more kills and power cuts, and half an hour of random schedules. */
 export const isLong = process.env.TEST_LONG === '1';
 
-/** Returns the seed of `TEST_SEED`, which repeats an earlier test, or a new seed. Prints the seed. */
+/**
+ * Returns and prints the seed of random tests: `TEST_SEED` if it is set, a new seed in `npm run test:long`, and otherwise
+ * always the same seed.
+ */
 export function readSeed(): number {
-  const seed = Number(process.env.TEST_SEED ?? 1_000_000 + (Date.now() % 1_000_000_000));
+  const seed = Number(process.env.TEST_SEED ?? (isLong ? 1_000_000 + (Date.now() % 1_000_000_000) : 1));
   console.log(`      TEST_SEED=${seed}`);
   return seed;
 }
