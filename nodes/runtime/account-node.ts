@@ -17,7 +17,7 @@ export interface AccountNode extends Node<AccountCredentials> {
   hasStarted: boolean;
   /** Whether *Opt-out* is set. It then applies to all nodes of the account. */
   optOut: boolean;
-  /** Longest body in characters, `undefined` for no limit. */
+  /** Maximum length of a body in characters. `undefined`: no limit. */
   maxLength: number | undefined;
   /** IANA name, for times without a zone. */
   timeZone: string;

@@ -15,7 +15,7 @@ export interface RunningAccount {
   name: string;
   /** Names of its nodes, in the same order. */
   names: string[];
-  /** Absent if the account cannot be used; `error` then says why. */
+  /** Absent if the account cannot be used. `error` then has the reason. */
   state?: StateReport;
   error?: ErrorReport;
   /** Counts since midnight, or since the start of the process. */

@@ -30,7 +30,7 @@ type Consent = 'optOut' | 'optOutWords' | 'optInWords' | 'prefixes';
 type Times = 'quietFrom' | 'quietTo' | 'timeZone';
 type Field = ConnectionField | Consent | Times | 'store' | 'dedupe' | keyof (typeof limits)['sms-account'];
 
-/** Connection settings from the form of `sms-account`, saved or not. */
+/** Connection settings in the form of `sms-account`, saved or not. */
 export type ConnectionConfig = { [Name in ConnectionField]?: unknown };
 
 /** The configuration of `sms-account`. */

@@ -38,7 +38,7 @@ export function registerSender(RED: NodeAPI, type: SenderType): void {
   RED.nodes.registerType(type, SenderNode);
 }
 
-/** Data that the node attaches to a message, which the account returns with its outcome. */
+/** Data that the node attaches to a message. The account returns the data with the outcome. */
 interface Origin extends Input {
   /** A copy of the original input, if its follow-ups need one. */
   copy: SmsMessage | undefined;

@@ -19,7 +19,7 @@ export interface AccountDataOptions
   receives: ReceiveCounts;
   /** Returns the opt-out or opt-in that a message asks for. Finds none while no node has `optOut`. */
   wishOf: WishOf;
-  /** The list of opted-out numbers has changed. */
+  /** Called after the list of opted-out numbers has changed. */
   onOptOut(): void;
   /**
    * Former data with the same store, which is still being imported. This data opens the store only after that import.
@@ -110,7 +110,7 @@ export class AccountData {
 
   async #export(successor: AccountData, options: Omit<ImportOptions, 'from' | 'hasAllItems'>): Promise<void> {
     await this.journal.flush();
-    // Writes steps that the store could not take yet.
+    // Writes the steps that were not written while the store failed.
     if (!this.journal.isWritten) await this.journal.ready();
     await this.close();
     const hasAllItems = this.#clock.elapsed() - this.#openedAt > claimedAfterMs;

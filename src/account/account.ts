@@ -91,10 +91,10 @@ export class Account implements EndpointHost, MembershipHost {
   #perSecond: number | undefined;
   /** Number of running tasks that need the account even if it has no members. */
   #works = 0;
-  /** For each former login, resolves when its polls in flight have ended. */
+  /** One promise for each former login. It resolves when the polls in flight of that login have ended. */
   readonly #arrivals = new Set<Promise<void>>();
   #forgetting: Timer | undefined;
-  /** Runs from the first member until all sending nodes of the deployment are attached. */
+  /** Timer from the first member until all sending nodes of the deployment are attached. */
   #lateness: Timer | undefined;
 
   constructor(options: AccountOptions) {
@@ -194,7 +194,7 @@ export class Account implements EndpointHost, MembershipHost {
     this.#queue.nudge();
   }
 
-  /** Polls incoming messages for opt-outs while a node can send. */
+  /** Polls incoming messages for opt-outs while any attached node can send. */
   #listen(): void {
     const nodes = this.#wishOf && this.data?.outbox.registrations.nodes;
     this.#replyPolls.incoming.listen(new Set(nodes));
@@ -453,7 +453,7 @@ export class Account implements EndpointHost, MembershipHost {
     }
   }
 
-  /** Whether nothing is lost if the account is forgotten. */
+  /** Whether the account can be forgotten without loss. */
   get #isSettled(): boolean {
     return [...this.#byStore.values()].every(({ isSettled }) => isSettled);
   }

@@ -12,7 +12,7 @@ export interface Accounts {
   join(settings: AccountSettings): JoinedMembership;
 }
 
-/** Creates an empty set of accounts. Two sets share nothing. */
+/** Creates an empty set of accounts. Different sets share no state. */
 export function createAccounts(): Accounts {
   const accounts = new Map<string, Account>();
   /** Counters by login. They stay while the login has no members. */

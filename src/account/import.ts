@@ -27,7 +27,7 @@ export interface ImportOptions {
   from: Store;
   to: Store;
   clock: Clock;
-  /** How the account checks items, and which items it claims from dead instances. */
+  /** Functions that check items and name the items to claim from dead instances. */
   events: Pick<StoreEvents, 'wanted' | 'isReadable' | 'onUnreadable'>;
   merge: Merge;
   /** Whether this process has used the former store long enough to have claimed all items of dead processes. */
@@ -73,7 +73,7 @@ interface Head {
  */
 export async function importStore(options: ImportOptions): Promise<void> {
   const { id, from, to, clock, events, hasAllItems, signal } = options;
-  // Opening a store of this kind would create it.
+  // Does not open empty stores, because opening a store of this kind would create it.
   if (from.mayHold === false && to.mayHold === false) return;
   const passive = { ...events, onTakenOver: () => {}, onFailure: () => {} };
   try {
@@ -254,7 +254,7 @@ export class Imports {
     return former && this.#failure && { kind: former.kind, error: this.#failure };
   }
 
-  /** Adds imports. The store counts as failing until they are done. */
+  /** Adds imports. The store counts as failing until they have ended. */
   add(formers: readonly Former[]): void {
     if (formers.length === 0) return;
     this.#formers.push(...formers);

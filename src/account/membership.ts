@@ -207,7 +207,7 @@ export interface MembershipHost {
   attachSender(member: Member, handler: Omit<SendHandler, 'client'>): SendingNode;
   /** See {@link Membership.refresh}. */
   refresh(): Promise<void>;
-  /** The list of opted-out numbers has changed. */
+  /** Called after the list of opted-out numbers has changed. */
   onOptOut(): void;
   /** See {@link Membership.importFrom}. */
   importFrom(member: Member, formers: readonly FormerPlace[], started: Promise<void>): void;
@@ -332,7 +332,7 @@ export class JoinedMembership implements Membership, Member {
 
   async actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'> {
     if (!actions[state].includes(action)) return 'unfit';
-    // Entries that arrive later are left alone, because the user has not seen them.
+    // Entries that arrive later are not included, because the user has not seen them.
     const { entries } = this.entries(state, Number.POSITIVE_INFINITY);
     const decisions: Decision[] = [];
     for (let start = 0; start < entries.length; start += actedOnTogether) {
@@ -414,7 +414,10 @@ export class JoinedMembership implements Membership, Member {
   }
 }
 
-/** A status in words, so that it does not look like the body of a message: `RCV (received by the handset)`. */
+/**
+ * Formats a status with its description, e.g. `RCV (received by the handset)`, so that it does not look like the body
+ * of a message.
+ */
 function describeStatus(code = ''): string {
   const description = statusCodes.get(code)?.description;
   return description ? `${code} (${description})` : code;

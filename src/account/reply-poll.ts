@@ -10,7 +10,7 @@ export interface ReplyPollHost {
   member(): Member | undefined;
   /** Reports a polling failure to a node. Returns whether the node is deployed. */
   onFailing(node: string, error: SmsError): boolean;
-  /** Polling works again. One of these nodes logs it. */
+  /** Called when polling works again. One of these nodes logs it. */
   onRecovered(nodes: Iterable<string>): void;
 }
 
@@ -37,7 +37,7 @@ export class ReplyPoll {
     this.#host = host;
   }
 
-  /** Notes whether a node has open reply requests or reports. */
+  /** Records whether a node has open reply requests or reports. */
   set(node: string, isWaiting: boolean): void {
     if (isWaiting) this.#waiting.add(node);
     else this.#waiting.delete(node);
@@ -89,7 +89,7 @@ export class ReplyPoll {
     this.#tell();
   }
 
-  /** Stops polling because no member is deployed. After a deployment, the same failure is not reported again. */
+  /** Stops polling because no member is deployed. The next deployment does not report the same failure again. */
   rest(): void {
     this.#waiting.clear();
     this.#listening = new Set();

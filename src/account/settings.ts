@@ -11,7 +11,7 @@ import type { Store } from '../store/store';
 
 /** A login at a service, and the settings for its use. */
 export interface AccountSettings extends PollSettings, Omit<ClientOptions, 'connections'> {
-  /** Id of the member, the same after a redeploy. */
+  /** Id of the member. It stays the same after a redeploy. */
   id: string;
   tls?: TlsOptions;
   proxy?: ProxyOptions;

@@ -117,7 +117,10 @@ export function createConnections(options: ConnectionsOptions): RenewedConnectio
   }, clock);
 }
 
-/** Replaces its dispatcher when it is {@link maxAgeMs} old. The former dispatcher finishes its requests. */
+/**
+ * Connections whose dispatcher is replaced when it is {@link maxAgeMs} old. The former dispatcher finishes its
+ * requests.
+ */
 export class RenewedConnections implements Connections {
   readonly #create: () => Dispatcher;
   readonly #clock: Clock;

@@ -133,7 +133,7 @@ interface Exchange {
   dispatch: (body: AsyncIterable<Buffer>) => void;
 }
 
-/** Makes one request and reads its answer. undici takes the request body just before the first byte leaves. */
+/** Makes one request and reads its answer. undici reads the request body just before the first byte is sent. */
 class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #exchange: Exchange;
   readonly #resolve: (answer: Answer) => void;

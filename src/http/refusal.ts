@@ -7,7 +7,7 @@ import type { Redact } from './redact';
 
 /** Maximum length of a reason of the service, in characters. */
 const maxDetailLength = 500;
-/** Control characters, line separators and marks that change the direction of writing. */
+/** Control characters, line separators and marks that change the writing direction. */
 const unsafeCharacters = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu;
 
 type ServiceError = Pick<SendResponse, 'errorCode' | 'errorMessage'>;

@@ -29,7 +29,7 @@ export type InboxContext = InboxParts & {
   runOnceReadable<Result>(step: Step<Result>): Promise<Result>;
 };
 
-/** Records that came in one answer or one callback. */
+/** Records of one answer or one callback. */
 export type Arrival = Destination &
   RecordsOfKind & {
     via: Via;

@@ -3,7 +3,7 @@ import type { Item } from '../store/store';
 import { isObject } from '../wire/fields';
 import { type Identity, identify } from './identity';
 
-/** Where an entry is delivered: to the nodes that poll its kind, or to the node that was called back. */
+/** How an entry is delivered: to the nodes that poll its kind, or to the called-back node. */
 export type Channel = Kind | 'callback';
 
 /** The kinds of records on a channel. */

@@ -28,7 +28,7 @@ interface SeenId {
   leftOut?: object | undefined;
 }
 
-/** One of the messages with the same sender, body and second. */
+/** One of several messages with the same sender, body and second. */
 interface SeenMessage {
   instant: Instant;
   /** Key of the identifier. Absent while no copy with an identifier is known. */

@@ -6,7 +6,7 @@ const maxRecipients = 5_000;
 const maxItems = 100_000;
 
 const separators = /[\s,;]+/;
-/** Separators between items, without white space that can also stand inside a number. */
+/** Separators between items. Omits white space that can also occur inside a number. */
 const segmentSeparators = /[,;\r\n]+/;
 const invisibleMarks = /\p{Cf}/gu;
 /** Digits with optional formatting characters, or formatting characters alone. */
@@ -137,7 +137,7 @@ function refuseNumber(item: string, to: unknown): SmsError {
     : new SmsError('recipientSplit', { field: 'to', params: { item: quote(whole), joined } });
 }
 
-/** Writes digits of all scripts, full-width characters and dashes in ASCII. */
+/** Converts digits of all scripts, full-width characters and dashes to ASCII. */
 function toAscii(text: string): string {
   // Most texts need no change.
   if (/^[\0-\x7f]*$/.test(text)) return text;

@@ -2,7 +2,7 @@ import { SmsError } from '../errors';
 import { readIsoDate } from '../wire/date';
 import { isBlank } from '../wire/fields';
 
-/** Daily quiet hours of a time zone, in which no message leaves. */
+/** Daily quiet hours of a time zone, in which no message is sent. */
 export interface QuietSettings {
   /** Minutes since midnight. If later than {@link to}, the quiet hours span midnight. Never equal to {@link to}. */
   from: number;

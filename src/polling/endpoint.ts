@@ -25,7 +25,7 @@ export interface Poller {
   readonly client: Client;
 }
 
-/** A node, or another part of the library, that needs an endpoint polled. */
+/** A node or another part of the library that needs polls of an endpoint. */
 export interface Watcher {
   /** Called when the state of the loop has changed, and when the watcher joins a running loop. */
   onState(state: PollState): void;

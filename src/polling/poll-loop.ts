@@ -208,7 +208,7 @@ export class PollLoop {
     }
   }
 
-  /** Makes a poll. Resolves as soon as the next poll can begin. */
+  /** Makes a poll. Resolves as soon as the next poll can start. */
   #ask(): Promise<PollOutcome | SmsError> {
     return new Promise((resolve) => {
       const polling = this.#poll(() => {

@@ -16,7 +16,7 @@ export const maxWordLength = 160;
 /**
  * Checks the answers of an `sms-ask` node (§4b of the contract).
  *
- * @throws SmsError `SMS_CONFIG` if the list has another shape, is too long, or has one word in two answers
+ * @throws SmsError `SMS_CONFIG` if the list has another shape, is too long, or has the same word in two answers
  */
 export function parseAnswers(value: unknown): AnswerChoice[] {
   if (isBlank(value)) return [];

@@ -34,7 +34,7 @@ export class MessagesInTransit {
     this.#messages.set(id, { recipients, reference, outcome, end });
   }
 
-  /** Removes a message whose outcome is written. */
+  /** Removes a message after its outcome was written. */
   delete(id: string): void {
     this.#messages.get(id)?.end.abort();
     this.#messages.delete(id);

@@ -21,7 +21,7 @@ export interface RepliesOptions {
   clock: Clock;
   ledger: Ledger;
   handlerOf(node: string): SendHandler | undefined;
-  /** Gets every record, as evidence for messages with an unknown outcome. */
+  /** Receives every record, as possible evidence for messages with an unknown outcome. */
   reconciliations: Pick<Reconciliations, 'observe' | 'wants'>;
   /** Data that nodes attached to their messages, by message id. */
   origins: Map<string, unknown>;

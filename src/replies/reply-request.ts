@@ -19,7 +19,7 @@ export interface NoReply {
 /** How a reply request ended: with a reply and the value of its answer, or without a reply. */
 export type ReplyResult = { reply: IncomingRecord; answer?: string } | NoReply;
 
-/** Fields of reply requests and reports alike. */
+/** Fields that reply requests and reports share. */
 interface Awaiting extends Item {
   part: 'ledger';
   /** Id of the sending node. */

@@ -53,8 +53,8 @@ export function expectStatuses(
 }
 
 /**
- * Notes a status if it is the first final status of its handset. Returns the reference of its messages, or `undefined`
- * if none of them has a report.
+ * Records a status if it is the first final status of its handset. Returns the reference of its messages, or
+ * `undefined` if none of them has a report.
  */
 export function noteStatus(
   record: StatusRecord,

@@ -85,8 +85,8 @@ export function keysOfMatch(kind: 'incoming' | 'status', { reference, sender }: 
 }
 
 /**
- * Finds the message that a record answers, by messageId. An incoming message without one is matched by its handset: to
- * the latest open reply request, or else to the latest message.
+ * Finds the message that a record answers, by messageId. If an incoming message names no messageId, its handset
+ * decides: the latest open reply request, or else the latest message.
  */
 export function match(
   kind: 'incoming' | 'status',
@@ -155,7 +155,7 @@ interface Reference {
   sent: string;
   at: number;
   until: number;
-  /** The handset has, or had, a reply request. */
+  /** Whether the handset has, or had, a reply request. */
   asks?: true;
 }
 
@@ -205,7 +205,7 @@ export function forgetSent(
   look: Look,
   changes: Changes,
 ): void {
-  // An earlier message has the same messageId.
+  // A different message with the same messageId is stored here.
   if (readSent(sent, look)?.text !== id) return;
   for (const key of handsetKeysOf(recipients).values()) {
     const references = parseReferences(look(key));

@@ -54,7 +54,7 @@ export function parseXml(...encoded: Encoded): XmlElement {
     if (tag.replace(quoted, '').split('=', maxAttributes + 2).length > maxAttributes + 1)
       throw unreadable('answer', `XML with more than ${maxAttributes.toLocaleString('en')} attributes in one tag`);
   }
-  // The validator is slow at each `&`, and does not decode it.
+  // Replaces each `&`, because the validator is slow at them and does not decode them.
   if (XMLValidator.validate(tags.replaceAll('&', '_')) !== true) throw broken();
   const [root, ...others] = parse(text.replace(section, '$1')).filter((node) => !('#text' in node));
   if (root === undefined || '#cdata' in root || others.length > 0) throw broken();
