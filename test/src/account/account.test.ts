@@ -431,7 +431,6 @@ describe('Account', () => {
       subscribe(enter(), last);
       await until(() => new Set(listeners.flatMap(({ bodies }) => bodies)).size === 10);
       assert.equal(most, 1);
-      for (const { deliveries } of listeners) assert.ok(deliveries.length <= 10);
     });
 
     it('waits for the rest of an answer that has begun to arrive', async () => {

@@ -892,7 +892,7 @@ describe('Inbox', () => {
       assert.equal(store.disk.entries.size, 0);
     });
 
-    it('marks a redelivery after a commit that only seemed to fail', async () => {
+    it('delivers once if a commit only seemed to fail', async () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
       const a = attach(inbox, new Node('a'));
@@ -904,11 +904,7 @@ describe('Inbox', () => {
       store.failing.clear();
       mock.timers.tick(5_000);
       await settle();
-      assert.ok(a.given.length <= 2);
-      assert.ok(
-        a.attempts.slice(1).every((attempts) => attempts > 1),
-        a.attempts.join(),
-      );
+      assert.deepEqual(a.attempts, [1]);
       inbox.done(a.last, a);
       await inbox.journal.flush();
       assert.equal(store.disk.entries.size, 0);
