@@ -1,6 +1,6 @@
 import { createConnection, type Socket } from 'node:net';
 
-/** Times of a load. */
+/** Duration of one run of a load: in total, and per request, in ms. */
 export interface LoadResult {
   wallMs: number;
   /** Time from each request to the end of its answer. */

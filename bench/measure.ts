@@ -103,7 +103,7 @@ function formatRatios(ratios: readonly number[] | undefined): string {
   return `${middle}× (${low}–${high})`;
 }
 
-/** Three significant digits, or a whole number from 100. */
+/** Formats a number: three significant digits below 100, a whole number from 100 on. */
 export function formatNumber(value: number): string {
   return value >= 100 ? Math.round(value).toLocaleString('en-US') : String(Number(value.toPrecision(3)));
 }

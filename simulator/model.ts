@@ -330,7 +330,7 @@ export type LogEntry = {
   /** Increases from entry to entry. */
   key: number;
   group: LogGroup;
-  /** The message that the request sent, fetched or reported, at the first of its handsets. */
+  /** The message that the request sent, fetched or reported. Of several handsets, it names the first. */
   text?: { key: number; msisdn: string };
 } & (
   | { kind: 'request'; record: LoggedRequest }

@@ -109,7 +109,7 @@ export function evaluate(
   });
 }
 
-/** Returns the cause of a failure: the context store, or the expression if the key of the context is invalid. */
+/** Returns what failed: `contextStore` for flow or global context with a valid key, otherwise `expression`. */
 function reasonOf(error: unknown, type: string): 'expression' | 'contextStore' {
   const isStored = type === 'flow' || type === 'global';
   return isStored && (Object(error) as { code?: unknown }).code !== 'INVALID_EXPR' ? 'contextStore' : 'expression';

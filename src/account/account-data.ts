@@ -21,9 +21,7 @@ export interface AccountDataOptions
   wishOf: WishOf;
   /** Called after the list of opted-out numbers has changed. */
   onOptOut(): void;
-  /**
-   * Former data with the same store, which is still being imported. This data opens the store only after that import.
-   */
+  /** Data of a former login in the same store, while it is imported. The new data opens the store only afterwards. */
   former: AccountData | undefined;
 }
 

@@ -168,8 +168,8 @@ class SlidingWindow {
   readonly #limits: readonly LimitOn[];
   readonly #lengthMs: number;
   /**
-   * Whether the window must be written. This includes a clock that was set back, because a future count would otherwise
-   * last until the clock catches up.
+   * Whether the window must be written. Also true if the clock was set back. Otherwise, counts from the future
+   * would last until the clock catches up.
    */
   isChanged = false;
   readonly #moment: Moment;

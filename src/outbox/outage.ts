@@ -152,7 +152,7 @@ export class Outage {
     this.#dueAt = 0;
   }
 
-  /** Calls `onDue` when a message can try. */
+  /** Calls `onDue` when the wait is over and a message can be sent again. */
   #wait(): void {
     this.#timer?.cancel();
     // The service might have asked for a longer wait in the meantime.

@@ -88,8 +88,9 @@ export class PollLoop {
   /** Number of consecutive answers without new records, and of consecutive empty answers that came too fast. */
   #repeats = 0;
   #hastyAnswers = 0;
-  /** Functions that end one wait each: waits for a time, and waits until the loop resumes. */
+  /** Functions that each end one wait for a time. */
   readonly #pausing = new Set<() => void>();
+  /** Functions that each end one wait until the loop resumes. */
   readonly #onHold = new Set<() => void>();
 
   constructor(

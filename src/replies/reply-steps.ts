@@ -259,7 +259,8 @@ function createTimeout({ unclear }: ReplyRequest): ReplyResult {
  */
 export function forgetFollowUp(followUp: FollowUp, isLast: () => boolean): Step<void> {
   const unopened = followUp.kind === 'replyRequest' && followUp.askedAt === undefined ? followUp : undefined;
-  // Follow-ups that end later can be in a later commit, and a crash can happen before that commit.
+  // Checked now and in the step. If another follow-up ends in between, its commit can be a later one. After a crash
+  // before that commit, it still needs the flow message.
   const wasLast = isLast();
   return {
     whileFailing: 'apply',

@@ -138,7 +138,7 @@ class World {
     return this.happened(/clock/, 0, to).length > 0 && this.ends(from, to).length > 0;
   }
 
-  /** Checks whether a new process saw remembered data as expired because its clock was further ahead. */
+  /** Checks whether data looked expired to a new process because its clock is ahead of the clock that dated the data. */
   wasOutdated(from: number, to: number, seconds = rememberedSeconds): boolean {
     const settings = this.happened(/clock/, from, to).map((one) => Math.min(one.to, to));
     const most = Math.max(...[to, ...settings].map((at) => this.#aheadSeconds(at)));

@@ -503,7 +503,7 @@ describe('sms-account', () => {
       assert.equal(caught.filter(({ error }) => error?.message?.endsWith(text)).length, 3);
     });
 
-    it('is raised for a misspelt flag, and not for a blank one or another case', async () => {
+    it('is raised for a misspelt flag, but not for a blank flag or one in capitals', async () => {
       const flags = ['keep', 'retryUncertain', 'unlimited'];
       const nodeOf = (property: string, value: unknown) => ({
         id: `${property} ${value}`,

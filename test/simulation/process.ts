@@ -187,7 +187,7 @@ export class Process implements Callee, Surrounding {
     sender.send(this.#membership, text);
   }
 
-  /** A flow message orders an outgoing message. Does nothing if its node is not deployed. */
+  /** Gives the node of an order a flow message. Does nothing if the node is not deployed. */
   order(order: OrderPlan): void {
     const { outward } = this.world;
     const node = this.#orderNodes.get(this.world.plan.outward?.senders[order.sender] ?? '');

@@ -474,7 +474,7 @@ describe('Account', () => {
       await until(() => b.deliveries.length === 1);
     });
 
-    it('treats a second call of leave as no call', async () => {
+    it('ignores a second call of leave', async () => {
       const [one, two] = [enter(), enter()];
       await Promise.all([one.leave(), one.leave()]);
       const a = new Listener('a');

@@ -313,7 +313,7 @@ describe('Subscribers', () => {
       assert.deepEqual([...contexts], ['asked', undefined]);
     });
 
-    it('are sent as one list of 10,000, which are stored piece by piece', async () => {
+    it('reach the node as one list of 10,000, although they are stored in parts', async () => {
       const { inbox, store } = createInbox(0);
       const { sent } = receive(inbox, true);
       await inbox.journal.ready();

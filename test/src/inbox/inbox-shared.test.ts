@@ -280,7 +280,7 @@ describe('Inboxes of several processes on one Redis', () => {
       assert.deepEqual(await other.poll(incoming('early', early)), ['repeated']);
     });
 
-    it('claims a message that resembles one received during the failure', async () => {
+    it('still claims a message that resembles one received in the meantime', async () => {
       const { holder, proxy } = await createHolder();
       const leaver = await create({ isAcknowledgedAtOnce: false });
       proxy.cut();

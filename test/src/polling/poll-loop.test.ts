@@ -575,7 +575,7 @@ describe('PollLoop', () => {
       assert.equal(bench.pending.length, 1);
     });
 
-    it('fails if an answer cannot be handed over, and continues', async () => {
+    it('is failing if an answer cannot be stored, and polls again', async () => {
       bench.loop.start();
       await bench.hold();
       bench.held.shift()?.reject(createError('storeUnavailable'));

@@ -342,7 +342,7 @@ describe('limits of the account (perHandset, perDay)', () => {
       assert.equal(countAllowed(third, 3), 2);
     });
 
-    it('blocks for one window in another process too, if set back by years', () => {
+    it('block for only one window in the next process if the clock is set back by years', () => {
       const first = createProcess({ perHandset: 1 });
       first.take(['a']);
       first.clock.set(-10 * 365 * dayMs);

@@ -189,7 +189,7 @@ describe('once', () => {
       assert.equal(side.service.tries, 1);
     });
 
-    it(`gives waiting ${what} the accepted or unknown outcome`, async () => {
+    it(`gives waiting ${what} the outcome of the first message`, async () => {
       for (const [turn, end] of [
         [{ takes: true }, 'to 6421555123'],
         [{ takes: true, error: createError('uncertain') }, 'SMS_UNCERTAIN'],

@@ -318,7 +318,7 @@ for (const program of programs) {
         assert.deepEqual(await instance.open(), [entry('1')]);
       });
 
-      it('are new to one of two instances that find them at the same time', async () => {
+      it('are new to only one of several instances that add them at the same time', async () => {
         const instances = [create(), create(), create()];
         for (const instance of instances) await instance.open();
         const results = await Promise.allSettled(
@@ -715,7 +715,7 @@ for (const program of programs) {
         const { instance, proxy } = await createBehindProxy({ heartbeatMs: 1e9 });
         proxy.delay(100);
         const opening = assert.rejects(instance.open(), lifeless);
-        // Simulates a suspension in the middle of `open`.
+        // Deletes the heartbeat key during `open`, as if the process had been suspended until it expired.
         for (let isForgotten = false; !isForgotten; ) {
           for (const name of await server.client.keys(`${prefix}alive:*`)) {
             if ((await server.client.get(name)) !== 'left') isForgotten = (await server.client.del(name)) > 0;
@@ -967,7 +967,7 @@ for (const program of programs) {
         assert.match(String(instance.failures[0]), /Redis: Command timed out/);
       });
 
-      it('leave claimed items to others if the opening did not end', async () => {
+      it('leave claimed items to other instances if `open` timed out', async () => {
         await createDead(entry('1'));
         const { instance, proxy } = await createBehindProxy({ commandTimeoutMs: 600, graceMs: 0 });
         proxy.mute('local taken');

@@ -132,7 +132,7 @@ describe('a callback of a reply (§6.4)', () => {
     assert.equal(body('<![CDATA[<b>&amp;</b>]]>'), '<b>&amp;</b>');
   });
 
-  it('reads a body with elements as its markup', () => {
+  it('keeps XML elements in a body as text', () => {
     const body = (xml: string) =>
       parse(`<n:inbound-message xmlns:n="u"><recipient msisdn="1"><body>${xml}</body></recipient></n:inbound-message>`)
         .records[0]?.body;
