@@ -31,10 +31,7 @@ export interface JournalOptions {
   onStore(error: SmsError | undefined): void;
   /** Called after steps or a reading of the store, when their effects have run. */
   onSteps?(): void;
-  /**
-   * Called when damaged data was found in the store and quarantined. Everything else continues. The error contains none
-   * of the data.
-   */
+  /** Called when damaged data was found in the store and quarantined. The error contains none of the data. */
   onDamaged?(error: SmsError): void;
   /** Called before each opening of the store. If it rejects, the opening fails. */
   prepare?(events: StoreEvents): Promise<void>;
@@ -44,19 +41,13 @@ export interface JournalOptions {
 
 const reopenDelayMs = 5_000;
 
-/**
- * Delays before the first attempts to open a failed shared store again, in ms. They are short, because often only the
- * connection was cut.
- */
+/** Delays before a failed shared store is opened again, in ms. Short, because often only the connection was cut. */
 const sharedDelaysMs = [0, 250, 1_000];
 
 /** Maximum time for which a step waits for a failed shared store, in ms from the failure. */
 const sharedGraceMs = 2_000;
 
-/**
- * Time in ms. A failure of a shared store starts a new outage if the last failure was longer ago, or a write succeeded
- * since then.
- */
+/** A failure starts a new outage if the last failure was longer ago, in ms, or if a write succeeded since. */
 const newOutageMs = 10_000;
 
 /** Maximum number of steps in one commit. */
@@ -145,10 +136,7 @@ export class Journal {
     this.#work();
   }
 
-  /**
-   * Returns whether the participants know everything in the store. If they do not, opens the store, unless it cannot
-   * contain data.
-   */
+  /** Returns whether the participants know everything in the store. If not, opens it, unless it is surely empty. */
   find(): boolean {
     if (this.#isRead) return true;
     if (this.isShared || this.mayHold) this.open();
@@ -203,9 +191,8 @@ export class Journal {
   }
 
   /**
-   * Saves a text synchronously, so that the text survives a crash until it is released. After a crash, the next process
-   * receives the text by {@link Participant.replay}. Returns `undefined` if the store cannot save texts in this way, or
-   * the write fails.
+   * Saves a text synchronously. After a crash, the next process receives it by {@link Participant.replay}, unless it
+   * was released. Returns `undefined` if the store cannot save texts in this way, or the write fails.
    */
   hold(text: string): PendingWrite | undefined {
     return this.#options.store.hold?.(text);
@@ -365,8 +352,7 @@ export class Journal {
       const events: StoreEvents = {
         onTakenOver: (items) =>
           this.#enqueue(async () => {
-            // The store failed in the meantime. Either the next opening finds the claimed items, or another process has
-            // claimed them.
+            // The store failed in the meantime. The next opening, or another process, gets the items.
             if (opening !== this.#opening) return;
             this.#writer.noteFound(items, false);
             await this.#find(items, false);
@@ -478,10 +464,7 @@ export class Journal {
     if (before?.message !== this.failure.message) this.#options.onStore(this.failure);
   }
 
-  /**
-   * At the start of an outage, opens the store again immediately, and lets the steps that need it wait for a short
-   * time.
-   */
+  /** At the start of an outage, opens the store again immediately. Steps that need it wait for a short time. */
   #noteOutage(): void {
     const isNew = this.clock.elapsed() - this.#lastFailedAt > newOutageMs;
     this.#lastFailedAt = this.clock.elapsed();
