@@ -53,8 +53,7 @@ export const validate = {
   callbackUrl: checkCallback('callbackUrl'),
   callbackStatusUrl: checkCallback('callbackStatusUrl'),
   expire(value, _options) {
-    const isStored = valueIn(this, 'keep') === true || typeIn(this, 'at') !== 'none';
-    if (!isStored) return true;
+    if (!isStored(this)) return true;
     const type = typeIn(this, 'expire');
     return type === 'num' ? tell(checkNumber(value, expire)) : checkTyped(value, type);
   },
@@ -153,6 +152,11 @@ export function prepareSending(node: EditorNode, ownTypes: Readonly<Record<strin
   update();
 }
 
+/** Whether the node stores its messages until they are sent. */
+function isStored(node: EditorNode): boolean {
+  return valueIn(node, 'keep') === true || typeIn(node, 'at') !== 'none';
+}
+
 export function field(property: string): JQuery {
   return $(`#node-input-${property}`);
 }
@@ -163,9 +167,8 @@ function updateRows(node: EditorNode): void {
   const advice = field('toType').val() === 'str' ? adviseRecipients(String(field('to').val())) : undefined;
   $('#sms-to-advice').toggle(advice !== undefined);
   if (advice) $('#sms-to-advice span').text(text(advice.key, advice.params));
-  const isStored = valueIn(node, 'keep') === true || field('atType').val() !== 'none';
-  $('.sms-stored').toggle(isStored);
-  $('#sms-replace-warning').toggle(!isStored && field('replaceType').val() !== 'none');
+  $('.sms-stored').toggle(isStored(node));
+  $('#sms-replace-warning').toggle(!isStored(node) && field('replaceType').val() !== 'none');
   $('#sms-encoding-hint').toggle(field('contentTypeType').val() === 'gsm');
   $('#sms-uncertain-warning').toggle(field('retryUncertain').prop('checked'));
 }

@@ -46,7 +46,7 @@ export function addToken(url: string, token: string): string {
 }
 
 /** Removes slashes around a text. */
-export function trimSlashes(text: string): string {
+function trimSlashes(text: string): string {
   return trimEnd(text).replace(/^\/+/, '');
 }
 

@@ -96,7 +96,7 @@ export async function importStore(options: ImportOptions): Promise<void> {
 }
 
 /** Removes the staged pages of an abandoned import. */
-export async function dropUnfinishedImport(to: Store, id: string, events: ImportOptions['events']): Promise<void> {
+async function dropUnfinishedImport(to: Store, id: string, events: ImportOptions['events']): Promise<void> {
   if (to.mayHold === false) return;
   await to.open({ ...events, onTakenOver: () => {}, onFailure: () => {} });
   const head = await readHead(to, id);

@@ -1,8 +1,8 @@
 import type { Destination } from '../delivery/subscribers';
 import type { Step } from '../journal/journal';
 import type { InboxRecord, Kind, RecordOfKind, RecordsOfKind, Via } from '../model';
-import { type Changes, dropItem, keepItem, type Look, type PendingWrite } from '../store/store';
-import { currentEntry, type InboxParts } from './context';
+import { type Changes, dropItem, keepItem, type Look, latest, type PendingWrite } from '../store/store';
+import type { InboxParts } from './context';
 import type { Consent, Correlated, Correlating } from './correlator';
 import type { DeadLetters } from './dead-letters';
 import { type DeadLetter, type Entry, isEntry, nameSubscribers, newsOf, Pending, type Together } from './entries';
@@ -241,7 +241,7 @@ function createMatch(context: InboxContext, pending: Pending, known: Correlating
     whileFailing: 'apply',
     decide(look, changes) {
       if (entries.get(id) !== pending || changes.drop.has(id)) return () => {};
-      const { isHeldBack: _, ...entry } = currentEntry(pending.entry, changes);
+      const { isHeldBack: _, ...entry } = latest(pending.entry, changes);
       const correlated: Partial<Correlated> & { record: InboxRecord } = known?.correlate(look, changes) ?? entry;
       const isOut = entry.channel !== 'callback' && isLeftOut(context, kind, correlated);
       const matched = { ...entry, record: correlated.record } as Entry;

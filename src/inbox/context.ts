@@ -2,9 +2,9 @@ import type { Clock } from '../clock';
 import type { Subscribers } from '../delivery/subscribers';
 import type { Journal, Step } from '../journal/journal';
 import { createChange } from '../journal/step';
-import { type Changes, dropItem } from '../store/store';
+import { dropItem, latest } from '../store/store';
 import type { Correlator } from './correlator';
-import { type Entries, type Entry, isEntry, type Pending } from './entries';
+import type { Entries, Pending } from './entries';
 import { answerOf, noteLeftOut } from './identity';
 
 /** The parts of an inbox that its steps work with, except the unhandled records. */
@@ -22,12 +22,6 @@ export interface InboxParts {
   dedupeMs(): number;
   /** Runs a step whose result no caller awaits. */
   run(step: Step<unknown>): void;
-}
-
-/** Returns an entry with the changes of earlier steps in the same commit. */
-export function currentEntry(entry: Entry, changes: Changes): Entry {
-  const changed = changes.keep.get(entry.id);
-  return changed && isEntry(changed) ? changed : entry;
 }
 
 /**
@@ -49,7 +43,7 @@ export function leaveOut({ entries, run }: InboxParts, pending: Pending): void {
       // A node that wants the entry might have attached in the meantime.
       const isLeft = entries.get(id) === pending && pending.pendingFor.size === 0;
       if (!isLeft || changes.drop.has(id)) return () => {};
-      const { record } = currentEntry(entry, changes);
+      const { record } = latest(entry, changes);
       dropItem(changes, id, 'inbox');
       noteLeftOut(identity, answerOf(record), look, changes);
       return () => void entries.delete(id);

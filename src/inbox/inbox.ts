@@ -5,9 +5,9 @@ import type { Journal, Step, WhileFailing } from '../journal/journal';
 import { createChange, type Participant } from '../journal/step';
 import type { Kind, RecordOfKind } from '../model';
 import type { PollEvents } from '../polling/poll-loop';
-import { keepItem, parseRememberedValue, type RecoveredWrite, timeOf } from '../store/store';
+import { keepItem, latest, parseRememberedValue, type RecoveredWrite, timeOf } from '../store/store';
 import { type Arrival, createAccept, giveTogether, holdBack, type InboxContext } from './accept';
-import { currentEntry, type InboxParts, leaveOut, settle } from './context';
+import { type InboxParts, leaveOut, settle } from './context';
 import type { Consent } from './correlator';
 import { DeadLetters } from './dead-letters';
 import { type Channel, type Entry, isEntry, isRecordsOfKind, type KindOn, oldestOf, Pending } from './entries';
@@ -192,7 +192,7 @@ export class Inbox {
       createChange((changes) => {
         // By then, every node might have acknowledged the entry.
         if (!entries.has(id) || changes.drop.has(id)) return;
-        const counted = { ...currentEntry(entry, changes), attempts: entry.attempts, attemptsOf: entry.attemptsOf };
+        const counted = { ...latest(entry, changes), attempts: entry.attempts, attemptsOf: entry.attemptsOf };
         keepItem(changes, counted);
       }),
     );

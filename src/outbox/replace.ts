@@ -30,7 +30,7 @@ export function replaceKeyOf(node: string, key: string): string {
 export function takeKey(text: Text, look: Look, changes: Changes): string | undefined {
   const key = keyOf(text);
   if (key === undefined) return undefined;
-  const former = read(key, look);
+  const former = readHolder(key, look);
   const { isLeaving = false, isWithdrawn = false, hasOvertaken } = former ?? {};
   const mayComeBack = isLeaving || hasOvertaken;
   write(key, { id: text.id, ...(mayComeBack && { hasOvertaken: true }) }, text.arrivedAt, changes);
@@ -40,7 +40,7 @@ export function takeKey(text: Text, look: Look, changes: Changes): string | unde
 /** Returns why a waiting message must not be sent, or `undefined` if it can be sent. */
 export function readSuperseding(text: Text, look: Look): Superseding | undefined {
   const key = keyOf(text);
-  const holder = key === undefined ? undefined : read(key, look);
+  const holder = key === undefined ? undefined : readHolder(key, look);
   if (!holder) return undefined;
   if (holder.id !== text.id) return 'replaced';
   return holder.isWithdrawn ? 'withdrawn' : undefined;
@@ -50,20 +50,15 @@ export function readSuperseding(text: Text, look: Look): Superseding | undefined
 export function noteLeaving(text: Text, isLeaving: boolean, look: Look, changes: Changes): void {
   const key = keyOf(text);
   if (key === undefined) return;
-  const { hasOvertaken } = read(key, look) ?? {};
+  const { hasOvertaken } = readHolder(key, look) ?? {};
   const holder = { id: text.id, ...(isLeaving && { isLeaving: true as const }), ...(hasOvertaken && { hasOvertaken }) };
   write(key, holder, text.arrivedAt, changes);
 }
 
 /** Notes a reset for a message that another instance has, or that has started to leave. */
 export function noteWithdrawn(key: string, now: number, look: Look, changes: Changes): void {
-  const holder = read(key, look);
+  const holder = readHolder(key, look);
   if (holder) write(key, { ...holder, isWithdrawn: true }, now, changes);
-}
-
-/** Returns the message that a reset withdraws, if any. `isLeaving`: the message has started to leave. */
-export function readHolder(key: string, look: Look): Holder | undefined {
-  return read(key, look);
 }
 
 /**
@@ -72,7 +67,7 @@ export function readHolder(key: string, look: Look): Holder | undefined {
  */
 export function releaseKey(text: Text, now: number, look: Look, changes: Changes): void {
   const key = keyOf(text);
-  const holder = key === undefined ? undefined : read(key, look);
+  const holder = key === undefined ? undefined : readHolder(key, look);
   if (key === undefined || holder?.id !== text.id) return;
   if (holder.hasOvertaken) {
     const ended = JSON.stringify({ ...holder, isWithdrawn: true } satisfies Holder);
@@ -97,7 +92,8 @@ function keyOf({ node, options: { keep, replaceKey } }: Text): string | undefine
   return keep === undefined || replaceKey === undefined ? undefined : replaceKeyOf(node, replaceKey);
 }
 
-function read(key: string, look: Look): Holder | undefined {
+/** Returns the latest message with a key. */
+export function readHolder(key: string, look: Look): Holder | undefined {
   return parseRememberedValue(look(key), isHolder);
 }
 

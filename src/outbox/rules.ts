@@ -103,7 +103,7 @@ export function keepUntilDue<Options extends TimeOptions>(options: Options, now:
 const prefixRule: Rule = (leaving) => ({ withheld: outsideOf(leaving) });
 
 /** Returns the recipients outside the allowed prefixes of the account node. Needs no store. */
-export function outsideOf({ recipients, rules, text }: Omit<Leaving, 'moment'>): Withheld[] {
+function outsideOf({ recipients, rules, text }: Omit<Leaving, 'moment'>): Withheld[] {
   const allowed = rules.prefixes.get(text.node);
   const outside = allowed ? recipients.filter((msisdn) => !isAllowed(msisdn, allowed)) : [];
   return outside.map((msisdn) => ({ msisdn, reason: 'notAllowed', params: {} }));

@@ -1,6 +1,6 @@
 import type { CheckedDraft } from '../message/draft';
 import type { SendOptions, Text } from '../outbox/text';
-import { type Changes, type Duration, keepItem, type Look, parseRememberedValue } from '../store/store';
+import { type Changes, type Duration, keepItem, type Look, latest, parseRememberedValue } from '../store/store';
 import { type AnswerChoice, findAnswer } from './answers';
 import type { FollowUpBook } from './follow-up-book';
 import type { ReplyRequest } from './reply-request';
@@ -92,11 +92,11 @@ export function takeAgain({ again, message }: Text, followUps: FollowUpBook, cha
   const [handset = ''] = message.to;
   const known = again && followUps.get(again.request);
   if (known?.kind !== 'replyRequest') return () => {};
-  const current = (changes.keep.get(known.id) as ReplyRequest | undefined) ?? known;
+  const current = latest(known, changes);
   if (!current.againDue?.includes(handset)) return () => {};
   keepItem(changes, withoutDue(current, handset));
   return () => {
-    const latest = followUps.get(known.id);
-    if (latest?.kind === 'replyRequest') followUps.put(withoutDue(latest, handset));
+    const present = followUps.get(known.id);
+    if (present?.kind === 'replyRequest') followUps.put(withoutDue(present, handset));
   };
 }

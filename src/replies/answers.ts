@@ -9,9 +9,9 @@ export interface AnswerChoice {
 }
 
 export const maxAnswers = 20;
-export const maxWordsPerAnswer = 20;
-export const maxValueLength = 64;
-export const maxWordLength = 160;
+const maxWordsPerAnswer = 20;
+const maxValueLength = 64;
+const maxWordLength = 160;
 
 /**
  * Checks the answers of an `sms-ask` node (§4b of the contract).

@@ -77,17 +77,10 @@ export function openAlias(
 export function closeRequest(request: ReplyRequest, look: Look, changes: Changes, mayBeDecided = false): void {
   const key = requestKey(request.reference, recipientDigest(request.recipient));
   const remembered = look(key);
-  const all = parseRequests(remembered);
-  if (!remembered || !all.some(({ id }) => id === request.id)) return;
+  if (!remembered || !parseRequests(remembered).some(({ id }) => id === request.id)) return;
   if (mayBeDecided)
     openRequests([request], { isPending: true, isUndecided: true, duration: remembered }, look, changes);
-  else
-    write(
-      key,
-      remembered,
-      all.filter(({ id }) => id !== request.id),
-      changes,
-    );
+  else removeRequest({ id: request.id, key }, look, changes);
 }
 
 /** Removes an open request. Other requests with the same messageId stay open. */

@@ -8,12 +8,12 @@ import type { Ledger } from '../outbox/ledger';
 import type { Reconciliations } from '../outbox/reconciliation';
 import { Redelivery } from '../outbox/redelivery';
 import type { SendHandler } from '../outbox/sender-registrations';
-import { type Changes, keepItem, type Look } from '../store/store';
+import { type Changes, keepItem, type Look, latest } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
 import { type AgainTemplate, readAgainTemplate, readAnswer, withoutDue, withUnclear } from './again';
 import { type FoundRequest, noteReceived, removeRequest } from './open-requests';
 import { awaitedKindOf, type FollowUp, followUpGraceMs, type ReplyRequest, type ReplyResult } from './reply-request';
-import { endFollowUps, forgetFollowUp, latest, leaveResult, leaveUnclear, textOfRequest } from './reply-steps';
+import { endFollowUps, forgetFollowUp, leaveResult, leaveUnclear, textOfRequest } from './reply-steps';
 import { describeReport, keysOfStatus, noteStatus } from './report';
 import { isHandset, keysOfMatch, match, type RecordKeys, recordKeysOf } from './sent-index';
 

@@ -1,6 +1,6 @@
 import type { Step } from '../journal/step';
 import type { Sent, Text } from '../outbox/text';
-import { type Changes, dropItem, keepItem, type Look, parseRememberedValue } from '../store/store';
+import { type Changes, dropItem, keepItem, type Look, latest, parseRememberedValue } from '../store/store';
 import { normaliseRecipient, present } from '../wire/fields';
 import { answerRulesKey, hasAnswers, withUnclear } from './again';
 import type { FollowUpBook } from './follow-up-book';
@@ -92,11 +92,6 @@ function commonOf(text: Text, { reference, messageId }: Pick<SentKeys, 'referenc
     ...(messageId === undefined ? undefined : { messageId }),
     waitMs,
   };
-}
-
-/** Returns a follow-up with the changes of earlier steps in the same commit. */
-export function latest<One extends FollowUp>(followUp: One, changes: Changes): One {
-  return (changes.keep.get(followUp.id) as One | undefined) ?? followUp;
 }
 
 /** Returns the reply requests of a message, with the changes of earlier steps in the same commit. */

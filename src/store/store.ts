@@ -243,6 +243,11 @@ export function keepItem({ keep, loose, drop }: Changes, item: Item, isLoose = f
   keep.set(id, item);
 }
 
+/** Returns an item with the changes of earlier steps in the same commit. */
+export function latest<One extends Item>(item: One, { keep }: Pick<Changes, 'keep'>): One {
+  return (keep.get(item.id) as One | undefined) ?? item;
+}
+
 /** Drops an item, even if an earlier change kept it. */
 export function dropItem({ keep, drop }: Changes, id: string, part: ItemKind): void {
   keep.delete(id);
