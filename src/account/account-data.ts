@@ -117,6 +117,7 @@ export class AccountData {
   }
 
   async close(): Promise<void> {
+    this.inbox.stopWaiting();
     await this.imports.stop();
     await this.journal.close();
   }

@@ -207,8 +207,14 @@ export class Subscribers {
     return new Promise((resolve) => this.#onGiven.push(resolve));
   }
 
-  #awaitDeployment(): void {
+  /** Ends the wait for more nodes. Entries then wait until a node is added or {@link found} is called. */
+  stopWaiting(): void {
     this.#deployment?.cancel();
+    this.#deployment = undefined;
+  }
+
+  #awaitDeployment(): void {
+    this.stopWaiting();
     const onOver = () => {
       this.#deployment = undefined;
       this.#comings++;
@@ -248,10 +254,7 @@ export class Subscribers {
       for (const [id, { comings }] of away) if (comings < this.#comings) away.delete(id);
     }
     const isDeployed = Object.values(this.#away).every(({ size }) => size === 0) && this.#comings > 0;
-    if (isDeployed) {
-      this.#deployment?.cancel();
-      this.#deployment = undefined;
-    }
+    if (isDeployed) this.stopWaiting();
     this.#queue = [...this.#entries.values()];
   }
 

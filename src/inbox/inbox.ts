@@ -113,6 +113,14 @@ export class Inbox {
   }
 
   /**
+   * Stops waiting for nodes, because no account node is deployed. Entries without a node become unhandled only after
+   * the store was opened again.
+   */
+  stopWaiting(): void {
+    this.#context.subscribers.stopWaiting();
+  }
+
+  /**
    * Stores records and delivers the new ones to their nodes. Resolves when they are stored, with verdicts in the order
    * of `records`.
    *

@@ -669,6 +669,28 @@ describe('Account', () => {
       await Promise.all([two.leave(), clock.advance(1_000)]);
     });
 
+    it('does not report a missing node while it has no members', async () => {
+      const [clock, process] = [new VirtualClock(), createAccounts()];
+      const untaken: string[] = [];
+      const join = () => process.join(settings({ clock, onUntaken: (kind) => untaken.push(kind) }));
+      const one = join();
+      const node = Object.assign(new Listener('a'), { acknowledge: 'flow' as const, path: '/sms' });
+      const subscription = one.subscribe('callback', node);
+      const record = { from: '6421555001', body: '1', isReply: false, via: 'callback' } as const;
+      const accepting = subscription.accept({ kind: 'incoming', records: [record] });
+      await Promise.all([accepting, clock.advance(100)]);
+      assert.equal(node.deliveries.length, 1);
+      subscription.close();
+      await Promise.all([one.leave(), clock.advance(100)]);
+      await clock.advance(60_000);
+      assert.deepEqual(untaken, []);
+      const two = join();
+      await two.inbox.journal.ready();
+      await clock.advance(60_000);
+      assert.deepEqual([untaken, two.state().inbox.unhandled], [['incoming'], 1]);
+      await Promise.all([two.leave(), clock.advance(100)]);
+    });
+
     it('keeps unwritten data in memory if it cannot write', async () => {
       const disk = new FakeDisk();
       const { stores, changes } = failing(disk);
