@@ -39,7 +39,7 @@ export interface Delivery {
 /** Thrown by a flow on purpose. Not a fault of the library. */
 export class FlowError extends Error {}
 
-/** The flows behind the nodes of a process. They check what they receive, and handle it well or badly. */
+/** The flows behind the nodes of a process. They check each message, and acknowledge it, fail or stay silent. */
 export class Flow {
   readonly #process: Surrounding;
   readonly #random: Random;

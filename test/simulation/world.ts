@@ -249,7 +249,7 @@ export class World {
   }
 
   /**
-   * Notes that nobody could check whether the message was seen before. This includes all messages with its sender and
+   * Notes that the library could not check whether the message was seen before. This includes all messages with its sender and
    * second, because they are remembered together.
    */
   blind(message: Message): void {
