@@ -215,16 +215,21 @@ describe('the examples, deployed against the simulator', function () {
     );
   }
 
-  /** Waits until `count` reply requests are open. */
+  /**
+   * Waits until `count` reply requests are open, and the outcomes of their messages are stored. A kill before that would
+   * make the outcomes unknown.
+   */
   async function untilAsked(count: number): Promise<void> {
     const id = flow.find(({ type }) => type === 'sms-account')?.id;
     await until(
       async () => {
         const response = await fetch(`${nodeRed.editorUrl}/sms-account/${id}-${deployments}/state`);
         if (!response.ok) return false;
-        const { sends } = (await response.json()) as { sends: { awaitingReply: number; inFlight: number } };
-        // A kill before the outcome is stored would make the outcome unknown.
-        return sends.awaitingReply >= count && sends.inFlight === 0;
+        const { sends, counts } = (await response.json()) as {
+          sends: { awaitingReply: number };
+          counts: { sent: number };
+        };
+        return sends.awaitingReply >= count && counts.sent >= count;
       },
       () => `${count} reply requests, sent: ${JSON.stringify(sent())}, log: ${nodeRed.log}`,
     );
