@@ -5,6 +5,7 @@ import { getAccount } from './runtime/account-node';
 import { badges, endBadge } from './runtime/badges';
 import { failMessage, raiseToCatch, startWithFlows } from './runtime/failures';
 import { copyMessage, createParts, type SmsMessage, withAckId } from './runtime/messages';
+import { startMeasuring } from './runtime/node-metrics';
 import { serveReadNow } from './runtime/read-now';
 import { evaluate, parseChoice, parseNumber } from './runtime/settings';
 import { translate } from './runtime/texts';
@@ -44,7 +45,9 @@ export = (RED: NodeAPI) => {
       const type = messages === 'all' ? undefined : { type: messages };
       const { signal } = stop;
       const readFeed = () => membership.client.readFeed({ format, size, ...type }, { signal });
+      const logMetrics = startMeasuring(this, message);
       const feed = await membership.read(readFeed, signal);
+      logMetrics(feed.entries.length);
       this.status(badges.messages(feed.entries.length));
       if (output === 'each') return createEach(feed, message);
       return [createList(feed, message)];

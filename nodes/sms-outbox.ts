@@ -6,6 +6,7 @@ import { badges, endBadge } from './runtime/badges';
 import { failMessage, raiseToCatch, startWithFlows } from './runtime/failures';
 import { FlowSender } from './runtime/flow-sender';
 import { copyMessage, createParts, createReceivedMessage, type SmsMessage, withAckId } from './runtime/messages';
+import { startMeasuring } from './runtime/node-metrics';
 import { serveReadNow } from './runtime/read-now';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { translate } from './runtime/texts';
@@ -90,7 +91,9 @@ export = (RED: NodeAPI) => {
 
     const poll = async (message: SmsMessage) => {
       this.status(badges.reading());
+      const logMetrics = startMeasuring(this, message);
       const given = await pollInTurn(message);
+      logMetrics(given);
       if (given > 0) return;
       if (output === 'list') await send({ records: [], context: message });
       else showCount(0);

@@ -7,6 +7,7 @@ import { putError, raise, raiseToCatch, startWithFlows } from './failures';
 import { FlowSender } from './flow-sender';
 import { Flows } from './flows';
 import { copyMessage, type Input, type SmsMessage } from './messages';
+import { startMeasuring } from './node-metrics';
 import { Readings } from './readings';
 import { SendBadge } from './send-badge';
 import { type SendConfig, type SenderType, SendFields, type SendOrder } from './send-fields';
@@ -42,6 +43,8 @@ export function registerSender(RED: NodeAPI, type: SenderType): void {
 interface Origin extends Input {
   /** A copy of the original input, if its follow-ups need one. */
   copy: SmsMessage | undefined;
+  /** Writes the time since the input as a metric. */
+  logDuration: () => void;
   /** Whether the error was raised. It might still not have reached the Catch node. */
   isRaised: boolean;
   /** The outputs that have not entered the flow. */
@@ -148,6 +151,7 @@ class Sender {
     return {
       ...input,
       copy: hasFollowUps ? copyMessage(this.#RED, input.message) : undefined,
+      logDuration: startMeasuring(this.#node, input.message),
       isRaised: false,
       unsent: undefined,
     };
@@ -163,6 +167,7 @@ class Sender {
 
   /** Resolves with whether the outcome entered the flow. */
   async #onOutcome(event: OutcomeEvent): Promise<boolean> {
+    (event.origin as Origin | undefined)?.logDuration();
     return event.outcome instanceof SmsError ? this.#onError(event, event.outcome) : this.#onSent(event as SentEvent);
   }
 

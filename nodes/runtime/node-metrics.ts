@@ -1,0 +1,15 @@
+import type { Node } from 'node-red';
+import type { SmsMessage } from './messages';
+
+/**
+ * Starts to measure a send or a read. The returned function writes its duration, and the number of received messages,
+ * to the log of Node-RED as core nodes do: only if `logging` in `settings.js` asks for metrics.
+ */
+export function startMeasuring(node: Node, message: SmsMessage): (received?: number) => void {
+  const startedAt = performance.now();
+  return (received) => {
+    if (!node.metric()) return;
+    node.metric('duration.millis', message, Number((performance.now() - startedAt).toFixed(3)));
+    if (received !== undefined) node.metric('size.messages', message, received);
+  };
+}

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { until } from '../until';
+import { account, RunningFlow, sink, startService, stopEverything } from './running-flow';
+
+/** A metric in the log of Node-RED. */
+interface Metric {
+  level: number;
+  event: string;
+  nodeid: string;
+  msgid?: string;
+  value?: number;
+}
+
+/** The log of `@node-red/util`, as the runtime uses it. */
+interface Log {
+  METRIC: number;
+  metric(): boolean;
+  addHandler(handler: object): void;
+  removeHandler(handler: object): void;
+}
+
+const nodeRed = process.env.NR ?? require.resolve('node-red');
+const { log } = createRequire(nodeRed)('@node-red/util') as { log: Log };
+const { metric: isOn } = log;
+
+describe('metrics in the log of Node-RED', () => {
+  let metrics: Metric[];
+  const handler = {
+    emit: (_: string, line: Metric) => {
+      if (line.level === log.METRIC && /duration|size/.test(line.event)) metrics.push(line);
+    },
+  };
+
+  beforeEach(() => {
+    metrics = [];
+    log.addHandler(handler);
+    log.metric = () => true;
+  });
+
+  afterEach(async () => {
+    log.metric = isOn;
+    log.removeHandler(handler);
+    await stopEverything();
+  });
+
+  async function start(): Promise<RunningFlow> {
+    const sim = await startService();
+    sim.receive({ from: '64215551234', to: '64215559999', body: 'a reply' });
+    const wires = { account: 'account', wires: [['got']] };
+    return RunningFlow.start([
+      account(sim),
+      { id: 'send', type: 'sms-send', ...wires, to: 'topic', toType: 'msg', body: 'payload', bodyType: 'msg' },
+      { id: 'feed', type: 'sms-feed', ...wires },
+      { id: 'outbox', type: 'sms-outbox', ...wires, interval: '0' },
+      sink('got'),
+    ]);
+  }
+
+  async function run(flow: RunningFlow, id: string): Promise<void> {
+    const before = flow.completions.length;
+    flow.send(id, { _msgid: `input of ${id}`, topic: '64215551234', payload: 'hello' });
+    await until(() => flow.completions.length > before, `done by ${id}`);
+  }
+
+  const names = () => metrics.map(({ event, nodeid, msgid }) => [event, nodeid, msgid]);
+  const findValue = (event: string) => metrics.find((metric) => metric.event === event)?.value;
+
+  it('have the duration of a send, from the input to the outcome', async () => {
+    await run(await start(), 'send');
+    assert.deepEqual(names(), [['node.sms-send.duration.millis', 'send', 'input of send']]);
+    assert.ok(Number(findValue('node.sms-send.duration.millis')) > 0);
+  });
+
+  for (const [id, type, size] of [
+    ['feed', 'sms-feed', 2],
+    ['outbox', 'sms-outbox', 1],
+  ] as const) {
+    it(`have the duration and the number of messages of a read by ${type}`, async () => {
+      const flow = await start();
+      await run(flow, 'send');
+      metrics = [];
+      await run(flow, id);
+      assert.deepEqual(names(), [
+        [`node.${type}.duration.millis`, id, `input of ${id}`],
+        [`node.${type}.size.messages`, id, `input of ${id}`],
+      ]);
+      assert.ok(Number(findValue(`node.${type}.duration.millis`)) > 0);
+      assert.equal(findValue(`node.${type}.size.messages`), size);
+    });
+  }
+
+  it('are absent if the settings do not ask for metrics', async () => {
+    log.metric = isOn;
+    const flow = await start();
+    for (const id of ['send', 'feed', 'outbox']) await run(flow, id);
+    assert.deepEqual(metrics, []);
+  });
+});
