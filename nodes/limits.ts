@@ -20,31 +20,31 @@ export interface Limit extends Range {
 }
 
 /** Upper bound of ranges without a useful maximum. */
-const largest = 1_000_000_000;
+const maxNumber = 1_000_000_000;
 
 /** Lower bound for properties that refuse 0 or give it another meaning. */
-const smallest = 0.000_001;
+const minAboveZero = 0.000_001;
 
-const longestReportHours = 168;
+const maxReportHours = 168;
 /** 30 days. */
-const longestWaitMinutes = 43_200;
+const maxWaitMinutes = 43_200;
 const daySeconds = 86_400;
 /** 31 days, more than the longest wait of `sms-ask`. */
-const longestAckSeconds = 2_678_400;
+const maxAckSeconds = 2_678_400;
 const yearHours = 8_760;
 const yearMinutes = 525_600;
 
 /** 23 days, longer than any useful interval. */
-const longestInterval = 2_000_000;
+const maxIntervalSeconds = 2_000_000;
 
 const acknowledgement = {
-  ackTimeout: { byDefault: 60, min: smallest, max: longestAckSeconds },
-  maxAttempts: { byDefault: 5, min: 1, max: largest, whole: true },
+  ackTimeout: { byDefault: 60, min: minAboveZero, max: maxAckSeconds },
+  maxAttempts: { byDefault: 5, min: 1, max: maxNumber, whole: true },
 } as const;
 
 const sending = {
-  fragmentationLimit: { min: 1, max: largest, whole: true },
-  retries: { byDefault: 3, min: 0, max: largest, whole: true },
+  fragmentationLimit: { min: 1, max: maxNumber, whole: true },
+  retries: { byDefault: 3, min: 0, max: maxNumber, whole: true },
   resolve: { byDefault: 0, min: 0, max: daySeconds },
   expire: { byDefault: 60, min: 0, max: yearMinutes },
   priority: { byDefault: 0, min: -10, max: 10, whole: true },
@@ -53,27 +53,27 @@ const sending = {
 /** Ranges and defaults of all numeric properties, by node type and property. Runtime and forms use them. */
 export const limits = {
   'sms-account': {
-    timeout: { byDefault: 30, min: smallest, max: daySeconds },
-    concurrency: { byDefault: 8, min: 1, max: largest, whole: true },
-    queueLimit: { byDefault: 10_000, min: 1, max: largest, whole: true },
+    timeout: { byDefault: 30, min: minAboveZero, max: daySeconds },
+    concurrency: { byDefault: 8, min: 1, max: maxNumber, whole: true },
+    queueLimit: { byDefault: 10_000, min: 1, max: maxNumber, whole: true },
     pause: { byDefault: 30, min: 0, max: daySeconds },
     parallelPolls: { byDefault: 1, min: 1, max: 16, whole: true },
-    maxLength: { byDefault: 480, min: 1, max: largest, whole: true },
-    dedupeHours: { byDefault: 72, min: smallest, max: yearHours },
-    rememberHours: { byDefault: 168, min: smallest, max: yearHours },
-    perSecond: { min: smallest, max: largest },
-    perHandset: { min: 1, max: largest, whole: true },
-    perHandsetMinutes: { byDefault: 60, min: smallest, max: yearMinutes },
-    perDay: { min: 1, max: largest, whole: true },
+    maxLength: { byDefault: 480, min: 1, max: maxNumber, whole: true },
+    dedupeHours: { byDefault: 72, min: minAboveZero, max: yearHours },
+    rememberHours: { byDefault: 168, min: minAboveZero, max: yearHours },
+    perSecond: { min: minAboveZero, max: maxNumber },
+    perHandset: { min: 1, max: maxNumber, whole: true },
+    perHandsetMinutes: { byDefault: 60, min: minAboveZero, max: yearMinutes },
+    perDay: { min: 1, max: maxNumber, whole: true },
   },
-  'sms-send': { ...sending, report: { min: smallest, max: longestReportHours } },
-  'sms-ask': { ...sending, wait: { byDefault: 60, min: smallest, max: longestWaitMinutes } },
+  'sms-send': { ...sending, report: { min: minAboveZero, max: maxReportHours } },
+  'sms-ask': { ...sending, wait: { byDefault: 60, min: minAboveZero, max: maxWaitMinutes } },
   'sms-in': acknowledgement,
   'sms-status': acknowledgement,
-  'sms-outbox': { interval: { byDefault: 30, min: 0, max: longestInterval } },
+  'sms-outbox': { interval: { byDefault: 30, min: 0, max: maxIntervalSeconds } },
   'sms-feed': {
     size: { byDefault: 8, min: 1, max: 300, whole: true },
-    interval: { byDefault: 0, min: 0, max: longestInterval },
+    interval: { byDefault: 0, min: 0, max: maxIntervalSeconds },
   },
   'sms-callback-in': acknowledgement,
 } as const satisfies Record<string, Record<string, Setting | Limit>>;
@@ -90,7 +90,7 @@ export function isInRange(value: unknown, { min, max, whole }: Range): boolean {
 
 /** Says whether a range has no useful maximum. */
 export function isOpenEnded({ max }: Range): boolean {
-  return max === largest;
+  return max === maxNumber;
 }
 
 function isDecimal(text: string): boolean {

@@ -35,7 +35,7 @@ const accountsByServer = new WeakMap<NodeAPI['httpAdmin'], Accounts>();
 
 export = (RED: NodeAPI) => {
   const { nodes, places } = serveOnce(RED);
-  const news = new AccountNews(RED);
+  const changeNews = new AccountNews(RED);
 
   function SmsAccount(this: AccountNode, config: AccountConfig) {
     RED.nodes.createNode(this, config);
@@ -45,7 +45,7 @@ export = (RED: NodeAPI) => {
     const cancelStart = startWithFlows(RED, this, () => {
       this.hasStarted = true;
       warnOfOtherConnection(RED, nodes, this);
-      news.changed();
+      changeNews.changed();
     });
     let stopImporting = () => {};
     try {
@@ -61,10 +61,10 @@ export = (RED: NodeAPI) => {
       };
       this.membership = joinAccount({
         ...settings,
-        ...logKeptTexts(RED, this),
+        ...createStoredMessageLog(RED, this),
         onDamaged: (error) => this.error(translateError(RED, error).message),
         onFault: (error) => raiseToCatch(RED, this, error),
-        onChanged: news.changed,
+        onChanged: changeNews.changed,
         onUnhandledFull: () => this.warn(translate(RED, 'log.unhandledFull')),
         onUntaken: (kind) => {
           this.warn(translate(RED, 'log.untaken', { type: receivers[kind] }));
@@ -79,13 +79,13 @@ export = (RED: NodeAPI) => {
       this.membership = translateError(RED, error);
       this.error(this.membership);
     }
-    nodes.enter(this);
-    news.changed();
+    nodes.add(this);
+    changeNews.changed();
     this.on('close', (done: () => void) => {
       const stoppedAt = systemClock.elapsed();
       cancelStart();
-      nodes.leave(this);
-      news.changed();
+      nodes.remove(this);
+      changeNews.changed();
       stopImporting();
       const { membership, awaited } = this;
       if (membership instanceof SmsError) done();
@@ -127,15 +127,18 @@ function serveOnce(RED: NodeAPI): Accounts {
 }
 
 /** Logs stored messages that were given up or discarded, because their flow gets no outcome. */
-function logKeptTexts(RED: NodeAPI, node: Node): Required<Pick<AccountSettings, 'onAbandoned' | 'onDiscarded'>> {
+function createStoredMessageLog(
+  RED: NodeAPI,
+  node: Node,
+): Required<Pick<AccountSettings, 'onAbandoned' | 'onDiscarded'>> {
   const counts = new Map<string, number>();
-  const tellAll = () => {
+  const logAll = () => {
     for (const [id, count] of counts) node.log(translate(RED, 'log.abandoned', { node: id, count }));
     counts.clear();
   };
   return {
     onAbandoned(id) {
-      if (counts.size === 0) setTimeout(tellAll, togetherMs).unref();
+      if (counts.size === 0) setTimeout(logAll, togetherMs).unref();
       counts.set(id, (counts.get(id) ?? 0) + 1);
     },
     // If a message has no node, the account logs it.

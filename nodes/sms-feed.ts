@@ -65,9 +65,9 @@ export = (RED: NodeAPI) => {
       });
     };
 
-    this.on('input', (given: SmsMessage, send, done) => {
-      const input = { node: this, message: given, done };
-      read(input.message)
+    this.on('input', (message: SmsMessage, send, done) => {
+      const input = { node: this, message, done };
+      read(message)
         .then((outputs) => {
           send([outputs]);
           done();

@@ -92,9 +92,9 @@ export = (RED: NodeAPI) => {
     const poll = async (message: SmsMessage) => {
       this.status(badges.reading());
       const logMetrics = startMeasuring(this, message);
-      const given = await pollInTurn(message);
-      logMetrics(given);
-      if (given > 0) return;
+      const recordCount = await pollInTurn(message);
+      logMetrics(recordCount);
+      if (recordCount > 0) return;
       if (output === 'list') await send({ records: [], context: message });
       else showCount(0);
     };
@@ -103,9 +103,9 @@ export = (RED: NodeAPI) => {
       subscription ??= subscribe();
     });
 
-    this.on('input', (given: SmsMessage, _send, done) => {
-      const input = { node: this, message: given, done };
-      poll(input.message).then(
+    this.on('input', (message: SmsMessage, _send, done) => {
+      const input = { node: this, message, done };
+      poll(message).then(
         () => done(),
         (error) => failMessage(RED, input, error),
       );

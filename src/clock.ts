@@ -135,7 +135,7 @@ export const systemClock: Clock = createSystemClock();
  * Longer than any redeploy in Node-RED, which waits up to 15 s for nodes to close. A node that has not attached by then
  * is no longer part of the flows.
  */
-export const longestDeploymentMs = 20_000;
+export const maxDeploymentMs = 20_000;
 
 /** Calls back once if a signal aborts, unless it has already aborted. Returns a function that stops listening. */
 export function onceAborted(signal: AbortSignal, callback: () => void): () => void {
@@ -166,10 +166,10 @@ export async function wait(clock: Clock, delayMs: number, signal?: AbortSignal):
   signal?.throwIfAborted();
   await new Promise<void>((resolve, reject) => {
     const timer = clock.after(delayMs, () => {
-      leave?.();
+      stopListening?.();
       resolve();
     });
-    const leave =
+    const stopListening =
       signal &&
       onceAborted(signal, () => {
         timer.cancel();

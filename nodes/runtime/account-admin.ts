@@ -220,17 +220,17 @@ interface FoundAccount {
 }
 
 function findAccounts(nodes: RunningNodes): FoundAccount[] {
-  const found = new Map<string, FoundAccount>();
+  const accountsByMembership = new Map<string, FoundAccount>();
   for (const node of nodes.values()) {
     // A node with an invalid configuration counts as a separate account.
     const key = isUsable(node) ? `key ${node.membership.key}` : `node ${node.id}`;
-    const account = found.get(key) ?? { node, ids: [], names: [], optOut: false };
+    const account = accountsByMembership.get(key) ?? { node, ids: [], names: [], optOut: false };
     account.ids.push(node.id);
     account.names.push(nameOf(node));
     account.optOut ||= node.optOut;
-    found.set(key, account);
+    accountsByMembership.set(key, account);
   }
-  return [...found.values()];
+  return [...accountsByMembership.values()];
 }
 
 /** Returns the name as text, because an environment variable can make it a number. */

@@ -118,7 +118,7 @@ function chooseCredentials(
   { baseUrl, authType }: ConnectionConfig,
   saved: SavedAccount | undefined,
 ): AccountCredentials {
-  const known: AccountCredentials = (saved && RED.nodes.getCredentials(saved.id)) || {};
+  const savedCredentials: AccountCredentials = (saved && RED.nodes.getCredentials(saved.id)) || {};
   const origin = originOf(baseUrl);
   const isElsewhere = origin !== originOf(saved && resolveVariable(RED, saved.baseUrl, saved.id));
   const needed: readonly string[] = authType === 'basic' || authType === 'form' ? ['userId', 'password'] : ['apiKey'];
@@ -126,7 +126,7 @@ function chooseCredentials(
   for (const field of credentialFields) {
     const given = form[field];
     const isSaved = given === undefined || given === savedPassword;
-    const value = resolveVariable(RED, isSaved ? known[field] : given, saved?.id);
+    const value = resolveVariable(RED, isSaved ? savedCredentials[field] : given, saved?.id);
     if (isBlank(value)) continue;
     // An invalid address causes another error later.
     if (isSaved && isElsewhere && origin !== undefined && needed.includes(field)) {
@@ -165,8 +165,8 @@ function resolveVariable(RED: NodeAPI, value: unknown, id: string | undefined): 
   if (typeof value !== 'string' || !isEnv(value)) return value;
   const running = id ? RED.nodes.getNode(id) : null;
   const declared = id && !running ? findDeclaration(RED, id, value.slice(2, -1)) : undefined;
-  const found = declared ? evaluateDeclared(RED, declared) : evaluate(RED, value, 'env', running);
-  return isBlank(found) ? value : found;
+  const resolved = declared ? evaluateDeclared(RED, declared) : evaluate(RED, value, 'env', running);
+  return isBlank(resolved) ? value : resolved;
 }
 
 /** If a subflow declares a missing variable, returns an error that explains this. */

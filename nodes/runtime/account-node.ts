@@ -62,7 +62,7 @@ export class AccountNodes {
     for (const node of this.#places.values()) if (node) yield node;
   }
 
-  enter(node: AccountNode): void {
+  add(node: AccountNode): void {
     this.#places.set(node.id, node);
   }
 
@@ -70,7 +70,7 @@ export class AccountNodes {
    * Removes a closed node. If it is deployed again when the flows have started, it keeps its position. This check is
    * necessary because Node-RED does not say whether a node in a subflow was removed.
    */
-  leave(node: AccountNode): void {
+  remove(node: AccountNode): void {
     if (this.#places.get(node.id) === node) this.#places.set(node.id, undefined);
     this.#flows.onNextStart(this.#forgetClosed);
   }
@@ -100,10 +100,10 @@ export class AccountNews {
     if (this.#isDue) return;
     this.#isDue = true;
     const delayMs = Math.max(gatherMs, this.#lastAt + pauseMs - this.#clock.elapsed());
-    this.#clock.after(delayMs, () => this.#tell(), true);
+    this.#clock.after(delayMs, () => this.#publish(), true);
   };
 
-  #tell(): void {
+  #publish(): void {
     this.#isDue = false;
     this.#lastAt = this.#clock.elapsed();
     this.#RED.comms.publish(changedTopic, {}, false);

@@ -42,7 +42,7 @@ export class AccountPlaces {
   }
 
   /** Removes a former place that was imported or will not be imported. */
-  settle(node: string, former: string, file: string | undefined): void {
+  forgetFormer(node: string, former: string, file: string | undefined): void {
     const places = this.#of(node, file);
     const left = places.filter((place) => place !== former);
     this.#set(node, left, file);
@@ -77,7 +77,7 @@ export class AccountPlaces {
 /** The parts of an account node that an import needs. */
 export interface Importing extends NodeStores, StoreChoice {
   membership: Pick<Membership, 'key' | 'importFrom'>;
-  places: Pick<AccountPlaces, 'enter' | 'settle' | 'noteStore' | 'storeAt'>;
+  places: Pick<AccountPlaces, 'enter' | 'forgetFormer' | 'noteStore' | 'storeAt'>;
 }
 
 /**
@@ -107,7 +107,7 @@ export function importFromFormerPlaces(
       kind,
       store: storeAt(storePlace) ?? places.storeAt(storePlace),
       onDone(how: 'imported' | 'skipped' | 'forgotten') {
-        places.settle(node.id, former, placesFile);
+        places.forgetFormer(node.id, former, placesFile);
         if (how === 'forgotten') node.warn(translate(RED, 'log.formerForgotten', { former: kind }));
         if (how === 'imported' && hasFailed) node.log(translate(RED, 'log.formerImported', { former: kind }));
       },

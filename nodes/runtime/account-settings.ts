@@ -215,10 +215,10 @@ function parseStore(
     });
   }
   if (kind === 'disk' && folder === undefined) warnNoUserDir();
-  const wanted = kind === 'redis' ? (redis?.place ?? '') : kind;
+  const storePlace = kind === 'redis' ? (redis?.place ?? '') : kind;
   const storeAt = (name: string) => stores.find(({ place }) => place === name);
   return {
-    ...(storeAt(wanted) ?? memory),
+    ...(storeAt(storePlace) ?? memory),
     storeAt,
     ...(folder === undefined ? undefined : { placesFile: join(folder, 'logins.json') }),
   };

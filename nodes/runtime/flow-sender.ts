@@ -34,9 +34,9 @@ export class FlowSender {
   #stops = 0;
   #batch: Batch | undefined;
   /** Number of waiting batches. */
-  #held = 0;
+  #heldBatches = 0;
   /** Resolves when the last waiting batch can be sent. */
-  #settled = Promise.resolve();
+  #flowsSettled = Promise.resolve();
   #resume: (() => void) | undefined;
   #isClosed = false;
 
@@ -44,7 +44,7 @@ export class FlowSender {
     this.#RED = RED;
     this.#node = node;
     this.#flows = Flows.of(RED);
-    this.#unwatch = this.#flows.onStopping(() => this.#lookAtNext());
+    this.#unwatch = this.#flows.onStopping(() => this.#findNextNodes());
   }
 
   /**
@@ -57,7 +57,7 @@ export class FlowSender {
     if (this.#isClosed) return Promise.resolve(false);
     this.#batch ??= this.#open();
     const batch = this.#batch;
-    if (this.#held > 0 || (this.#flows.isChanging && !this.#areNextAlive)) this.#hold(batch);
+    if (this.#heldBatches > 0 || (this.#flows.isChanging && !this.#areNextAlive)) this.#markHeld(batch);
     else this.#node.send(create() as NodeMessage[]);
     batch.messages.push(create);
     return batch.arrival;
@@ -98,7 +98,7 @@ export class FlowSender {
     this.#resume?.();
   }
 
-  #lookAtNext(): void {
+  #findNextNodes(): void {
     this.#stops++;
     const ids = (this.#node.wires ?? []).flat();
     this.#nextAtStop = ids
@@ -108,32 +108,32 @@ export class FlowSender {
 
   #open(): Batch {
     const batch: Batch = { messages: [], isHeld: false, stops: this.#stopsNow, arrival: Promise.resolve(false) };
-    batch.arrival = this.#bring(batch);
+    batch.arrival = this.#deliver(batch);
     return batch;
   }
 
-  async #bring(batch: Batch): Promise<boolean> {
+  async #deliver(batch: Batch): Promise<boolean> {
     // Calls in the same turn share a batch, so that their arrival is checked only once.
     await undefined;
     this.#batch = undefined;
     if (!batch.isHeld && (await this.#hasArrived(batch))) return true;
-    this.#hold(batch);
+    this.#markHeld(batch);
     try {
       do {
         if (this.#isStopped) return false;
-        await this.#settle();
+        await this.#waitForFlows();
         if (this.#isStopped) return false;
         batch.stops = this.#stopsNow;
         for (const create of batch.messages) this.#node.send(create() as NodeMessage[]);
       } while (!(await this.#hasArrived(batch)));
       return true;
     } finally {
-      this.#held--;
+      this.#heldBatches--;
     }
   }
 
-  #hold(batch: Batch): void {
-    if (!batch.isHeld) this.#held++;
+  #markHeld(batch: Batch): void {
+    if (!batch.isHeld) this.#heldBatches++;
     batch.isHeld = true;
   }
 
@@ -156,14 +156,14 @@ export class FlowSender {
   }
 
   /** Resolves when a change of the flows has ended or this node is closed. Calls resolve in their order. */
-  #settle(): Promise<void> {
-    this.#settled = this.#settled.then(async () => {
+  #waitForFlows(): Promise<void> {
+    this.#flowsSettled = this.#flowsSettled.then(async () => {
       if (this.#isClosed) return;
       await new Promise<void>((resolve) => {
         this.#resume = resolve;
         this.#flows.onceSettled(resolve);
       });
     });
-    return this.#settled;
+    return this.#flowsSettled;
   }
 }

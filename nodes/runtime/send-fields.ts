@@ -89,7 +89,7 @@ export interface AccountFacts {
 /** Placeholder for the recipient of a message `again`. The handset is known only when its unclear reply arrives. */
 const handsetPlaceholder = 'handset';
 
-const largestRememberedBytes = 64 * 1024;
+const maxRememberedBytes = 64 * 1024;
 const minuteMs = 60_000;
 
 /** Reads the message that a node sends for each input. */
@@ -315,7 +315,7 @@ function parseRemembered(value: unknown): unknown {
     text = JSON.stringify(value);
   } catch {}
   if (text === undefined) throw new SmsError('rememberType', { field });
-  if (Buffer.byteLength(text) > largestRememberedBytes) throw new SmsError('rememberTooLarge', { field });
+  if (Buffer.byteLength(text) > maxRememberedBytes) throw new SmsError('rememberTooLarge', { field });
   return JSON.parse(text);
 }
 

@@ -76,9 +76,11 @@ function prepareFailures(
 /** Translates the reasons of the account's rules into the language of the server. */
 function translateWithheld(RED: NodeAPI, sent: Sent): Sent {
   if (!sent.withheld?.length) return sent;
-  const texts = new Map(sent.withheld.map((one) => [one.msisdn, translateError(RED, explainWithheld(one)).message]));
+  const messageByMsisdn = new Map(
+    sent.withheld.map((one) => [one.msisdn, translateError(RED, explainWithheld(one)).message]),
+  );
   const translate = <Result extends { msisdn: string }>(result: Result): Result => {
-    const errorMessage = texts.get(result.msisdn);
+    const errorMessage = messageByMsisdn.get(result.msisdn);
     return errorMessage === undefined ? result : { ...result, errorMessage };
   };
   return { ...sent, recipients: sent.recipients.map(translate), failed: sent.failed.map(translate) };

@@ -140,7 +140,7 @@ class Sender {
       onReport: (event) => this.#onReport(event),
       onDiscarded: (origin) => (origin as Origin).done(),
       onOutage: (error) => raiseToCatch(RED, node, error),
-      onRecovered: (what) => node.log(translate(RED, what === 'store' ? 'log.storeRecovered' : 'log.recovered')),
+      onRecovered: (part) => node.log(translate(RED, part === 'store' ? 'log.storeRecovered' : 'log.recovered')),
       onState: (state) => this.#badge.showState(state),
     });
     return { account, sending: this.#sending };
@@ -242,8 +242,8 @@ class Sender {
   }
 
   #followUpMessageOf({ origin, flowMessage }: Pick<ReportEvent, 'origin' | 'flowMessage'>): SmsMessage {
-    const given = origin as Origin | undefined;
-    return given ? (given.copy ?? given.message) : this.#stored.read(flowMessage);
+    const knownOrigin = origin as Origin | undefined;
+    return knownOrigin ? (knownOrigin.copy ?? knownOrigin.message) : this.#stored.read(flowMessage);
   }
 
   #restore(flowMessage: string | undefined): SmsMessage {

@@ -2,7 +2,7 @@ import type { NodeMessage } from 'node-red';
 import { ackIdOf } from './messages';
 
 /** Maximum size, in bytes. A larger flow message is stored without its content. */
-const largestBytes = 256 * 1024;
+const maxBytes = 256 * 1024;
 
 /** Marks a Buffer or a Date in JSON. If a property of the flow message has this name, a `$` is added to it. */
 const mark = '$sms';
@@ -15,10 +15,10 @@ const unkept = new Set(['req', 'res']);
  * Omits `req` and `res`. If the flow message is over 256 KiB, the result has only `_msgid`, `topic` and the `ackId`.
  */
 export function formatFlowMessage(message: NodeMessage): string {
-  return write(message, largestBytes) ?? write(leastOf(message), Number.POSITIVE_INFINITY) ?? '{}';
+  return write(message, maxBytes) ?? write(keepEssentials(message), Number.POSITIVE_INFINITY) ?? '{}';
 }
 
-function leastOf(message: NodeMessage): object {
+function keepEssentials(message: NodeMessage): object {
   const { _msgid, topic } = message;
   const ackId = ackIdOf(message);
   // Removes the holes of a sparse list, because JSON would write each of them.
@@ -30,13 +30,13 @@ function leastOf(message: NodeMessage): object {
  * Returns `undefined` if the JSON takes more than `mostBytes`. Then stops early, because formatting blocks the event
  * loop.
  */
-function write(message: object, mostBytes: number): string | undefined {
+function write(message: object, limitBytes: number): string | undefined {
   /** Lower bound of the bytes written so far. */
   let bytes = 0;
   const properties: string[] = [];
   const replace = function (this: Record<string, unknown>, key: string, value: unknown): unknown {
-    bytes += leastBytes(this[key]);
-    if (bytes > mostBytes) throw new RangeError('too large');
+    bytes += estimateMinBytes(this[key]);
+    if (bytes > limitBytes) throw new RangeError('too large');
     return replaceUnknown(this[key], value);
   };
   for (const name of Object.keys(message)) {
@@ -46,18 +46,18 @@ function write(message: object, mostBytes: number): string | undefined {
       const text = JSON.stringify(wrapBuffer(value), replace);
       if (text !== undefined) properties.push(`${JSON.stringify(escapeName(name))}:${text}`);
     } catch {
-      if (bytes > mostBytes) return undefined;
+      if (bytes > limitBytes) return undefined;
       bytes = before;
     }
   }
   const text = `{${properties.join(',')}}`;
-  return Buffer.byteLength(text) <= mostBytes ? text : undefined;
+  return Buffer.byteLength(text) <= limitBytes ? text : undefined;
 }
 
 /** Returns a lower bound of the bytes of a value in JSON, without its inner values. */
-function leastBytes(value: unknown): number {
+function estimateMinBytes(value: unknown): number {
   // A small Buffer is counted later, as base64 text.
-  if (value instanceof WrappedBuffer) return value.buffer.length > largestBytes ? value.buffer.length : 0;
+  if (value instanceof WrappedBuffer) return value.buffer.length > maxBytes ? value.buffer.length : 0;
   if (typeof value === 'string' || Array.isArray(value) || value instanceof Uint8Array) return value.length;
   return value === undefined || typeof value === 'function' || typeof value === 'symbol' ? 0 : 1;
 }

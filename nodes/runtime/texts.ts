@@ -19,12 +19,12 @@ export function translate(RED: NodeAPI, key: string, params: Params = {}): strin
 
 /** Converts any error into a {@link SmsError} with a message in the language of the server. */
 export function translateError(RED: NodeAPI, error: unknown): SmsError {
-  const known = asSmsError(error);
-  const text = translate(RED, `errors.${known.reason}`, formatParams(RED, known.params));
+  const smsError = asSmsError(error);
+  const text = translate(RED, `errors.${smsError.reason}`, formatParams(RED, smsError.params));
   // If the catalog lacks the reason, it returns the key.
-  if (text.endsWith(`errors.${known.reason}`)) return known.with({}, known.message);
-  const { waiting } = known;
-  return known.with({}, waiting ? `${text} ${translate(RED, 'errors.storedWaiting', { waiting })}` : text);
+  if (text.endsWith(`errors.${smsError.reason}`)) return smsError.with({}, smsError.message);
+  const { waiting } = smsError;
+  return smsError.with({}, waiting ? `${text} ${translate(RED, 'errors.storedWaiting', { waiting })}` : text);
 }
 
 /** Replaces property names by the labels of the form, and ISO 8601 times by local times with their zone. */

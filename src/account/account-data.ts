@@ -1,6 +1,6 @@
 import type { Clock } from '../clock';
 import { mergeOptOuts, optOutPrefix } from '../consent/opt-outs';
-import type { WishOf } from '../consent/words';
+import type { ReadConsentChange } from '../consent/words';
 import { readConsent } from '../inbox/correlator';
 import { Inbox, type InboxOptions, type ReceiveCounts } from '../inbox/inbox';
 import { Journal, type JournalOptions } from '../journal/journal';
@@ -18,7 +18,7 @@ export interface AccountDataOptions
   storeName: string;
   receives: ReceiveCounts;
   /** Returns the opt-out or opt-in that a message asks for. Finds none while no node has `optOut`. */
-  wishOf: WishOf;
+  readConsentChange: ReadConsentChange;
   /** Called after the list of opted-out numbers has changed. */
   onOptOut(): void;
   /** Data of a former login in the same store, while it is imported. The new data opens the store only afterwards. */
@@ -67,8 +67,8 @@ export class AccountData {
     });
     this.outbox = new Outbox({ ...options, journal });
     this.journal = journal;
-    const { clock, wishOf, onOptOut: onChanged } = options;
-    const consent = { journal, now: () => clock.now(), wishOf, onChanged };
+    const { clock, readConsentChange, onOptOut: onChanged } = options;
+    const consent = { journal, now: () => clock.now(), readConsentChange, onChanged };
     this.inbox = new Inbox({
       ...options,
       counts: options.receives,

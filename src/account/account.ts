@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Clock, longestDeploymentMs, type Timer, wait } from '../clock';
+import { type Clock, maxDeploymentMs, type Timer, wait } from '../clock';
 import { countOptOuts } from '../consent/opt-outs';
-import { createWishOf, type WishOf } from '../consent/words';
+import { createConsentReader, type ReadConsentChange } from '../consent/words';
 import { SmsError } from '../errors';
 import { Client } from '../http/client';
 import { type Connections, createConnections } from '../http/connections';
@@ -60,7 +60,7 @@ export class Account implements EndpointHost, MembershipHost {
   /** Time at which the number of opted-out numbers was last read, by {@link Clock.elapsed}. */
   #optedOutReadAt = Number.NEGATIVE_INFINITY;
   /** Recognises opt-out and opt-in words of all nodes. Absent if no node has `optOut`. */
-  #wishOf: WishOf | undefined;
+  #readConsentChange: ReadConsentChange | undefined;
   /** Allowed prefixes by id of the sending node. */
   readonly #prefixes = new Map<string, ReadonlySet<string>>();
   readonly #options: AccountOptions;
@@ -160,7 +160,7 @@ export class Account implements EndpointHost, MembershipHost {
     if (this.members.size === 0) {
       this.#open(settings);
       this.#isChosen = false;
-      this.#lateness = this.clock.after(longestDeploymentMs, () => this.#goOn(), true);
+      this.#lateness = this.clock.after(maxDeploymentMs, () => this.#goOn(), true);
     }
     const client = new Client({ ...settings, connections: this.#connections, clock: this.clock });
     const membership = new JoinedMembership(settings, client, this);
@@ -188,15 +188,15 @@ export class Account implements EndpointHost, MembershipHost {
     this.#perSecond = Number.isFinite(slowest) ? slowest : undefined;
     // After the last member has left, its opt-out words still apply to polls in flight.
     const optOuts = all.flatMap(({ optOut }) => optOut ?? []);
-    if (all.length > 0) this.#wishOf = optOuts.length > 0 ? createWishOf(optOuts) : undefined;
-    this.#rules.optOut = this.#wishOf !== undefined;
+    if (all.length > 0) this.#readConsentChange = optOuts.length > 0 ? createConsentReader(optOuts) : undefined;
+    this.#rules.optOut = this.#readConsentChange !== undefined;
     this.#listen();
     this.#queue.nudge();
   }
 
   /** Polls incoming messages for opt-outs while any attached node can send. */
   #listen(): void {
-    const nodes = this.#wishOf && this.data?.outbox.registrations.nodes;
+    const nodes = this.#readConsentChange && this.data?.outbox.registrations.nodes;
     this.#replyPolls.incoming.listen(new Set(nodes));
   }
 
@@ -267,7 +267,7 @@ export class Account implements EndpointHost, MembershipHost {
       onUntaken: (kind) => this.settings?.onUntaken?.(kind),
       sentMs: () => (this.settings ?? settings).sentMs ?? sentMs,
       rules: this.#rules,
-      wishOf: (text) => this.#wishOf?.(text),
+      readConsentChange: (text) => this.#readConsentChange?.(text),
       onOptOut: () => this.onOptOut(),
       sources: () => [
         ...(endpoints.status.isWatched ? (['status'] as const) : []),

@@ -177,7 +177,7 @@ export interface Membership {
    *
    * @throws SmsError `SMS_STORE` if the store cannot be used
    */
-  changeOptOuts(msisdns: readonly string[], wish: ConsentChange): Promise<number>;
+  changeOptOuts(msisdns: readonly string[], change: ConsentChange): Promise<number>;
   /**
    * Ends the membership. Resolves when all arrived records are stored, at most 8 s after the stop. A poll in flight
    * continues, and the next member gets its answer.
@@ -351,10 +351,10 @@ export class JoinedMembership implements Membership, Member {
     return this.inbox.journal.run(createReading('refuse', (look) => listOptOuts(look, query)));
   }
 
-  async changeOptOuts(msisdns: readonly string[], wish: ConsentChange): Promise<number> {
+  async changeOptOuts(msisdns: readonly string[], change: ConsentChange): Promise<number> {
     const { journal } = this.inbox;
-    const change = { msisdns, wish, at: journal.clock.now(), via: 'person' } as const;
-    const changed = await journal.run(createOptOutStep(change, 'refuse'));
+    const optOutChange = { msisdns, change, at: journal.clock.now(), via: 'person' } as const;
+    const changed = await journal.run(createOptOutStep(optOutChange, 'refuse'));
     this.#host.onOptOut();
     return changed;
   }

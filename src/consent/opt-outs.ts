@@ -13,7 +13,7 @@ export interface OptOut {
 /** A change of the list of opted-out numbers. */
 export interface OptOutChange {
   msisdns: readonly string[];
-  wish: ConsentChange;
+  change: ConsentChange;
   at: number;
   via: OptOut['via'];
 }
@@ -61,17 +61,17 @@ export function isOptedOut(msisdn: string, look: Look): boolean {
 }
 
 /** Adds numbers to the list, or removes them. Returns the number of changes. */
-export function changeOptOuts({ msisdns, wish, at, via }: OptOutChange, look: Look, changes: Changes): number {
+export function changeOptOuts({ msisdns, change, at, via }: OptOutChange, look: Look, changes: Changes): number {
   let changed = 0;
   for (const [key, numbers] of byKeyOf(new Set(msisdns))) {
     const lines = linesByNumber(look(key));
     // The step must compare the value even if it changes nothing, because another instance might change the value.
     changes.compare.add(key);
-    const concerned = numbers.filter((msisdn) => lines.has(msisdn) !== (wish === 'out'));
+    const concerned = numbers.filter((msisdn) => lines.has(msisdn) !== (change === 'out'));
     if (concerned.length === 0) continue;
     changed += concerned.length;
     for (const msisdn of concerned) {
-      if (wish === 'in') lines.delete(msisdn);
+      if (change === 'in') lines.delete(msisdn);
       else lines.set(msisdn, `${String(at).padStart(digitsOfTime, '0')}-${msisdn}-${via}`);
     }
     const value = [...lines.values()].join('\n');

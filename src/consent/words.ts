@@ -95,24 +95,24 @@ export function parseConsentWords(outWords: string | undefined, inWords: string 
   return { out: parseWords('out', outWords), in: parseWords('in', inWords) };
 }
 
-function parseWords(wish: ConsentChange, text = ''): string[] {
+function parseWords(change: ConsentChange, text = ''): string[] {
   const words = text
     .split(separators)
     .map(normaliseWord)
     .filter((word) => word !== '');
-  return words.length > 0 ? words : builtIn.flatMap((language) => language[wish].map(normaliseWord));
+  return words.length > 0 ? words : builtIn.flatMap((language) => language[change].map(normaliseWord));
 }
 
 /** Returns the consent change that a body requests. The whole body must be one of the words. */
-export type WishOf = (text: string) => ConsentChange | undefined;
+export type ReadConsentChange = (text: string) => ConsentChange | undefined;
 
 /** Combines the words of all settings. A word that is on both lists means opt-out. */
-export function createWishOf(settings: readonly ConsentSettings[]): WishOf {
-  const wishes = new Map<string, ConsentChange>();
-  for (const wish of ['in', 'out'] as const) {
-    for (const words of settings) for (const word of words[wish]) wishes.set(word, wish);
+export function createConsentReader(settings: readonly ConsentSettings[]): ReadConsentChange {
+  const changeByWord = new Map<string, ConsentChange>();
+  for (const change of ['in', 'out'] as const) {
+    for (const words of settings) for (const word of words[change]) changeByWord.set(word, change);
   }
-  return (text) => (text.length > maxBodyLength ? undefined : wishes.get(normaliseWord(text)));
+  return (text) => (text.length > maxBodyLength ? undefined : changeByWord.get(normaliseWord(text)));
 }
 
 /** Normalises a word for comparison: NFKC, lower case, single spaces, without surrounding marks. */

@@ -1,4 +1,4 @@
-import { type Clock, longestDeploymentMs, type Timer } from '../clock';
+import { type Clock, maxDeploymentMs, type Timer } from '../clock';
 import {
   type Address,
   type Channel,
@@ -220,7 +220,7 @@ export class Subscribers {
       this.#comings++;
       this.giveAll();
     };
-    this.#deployment = this.#clock.after(longestDeploymentMs, onOver, true);
+    this.#deployment = this.#clock.after(maxDeploymentMs, onOver, true);
   }
 
   #giveNextTurn(): void {

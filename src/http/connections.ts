@@ -124,7 +124,7 @@ export function createConnections(options: ConnectionsOptions): RenewedConnectio
 export class RenewedConnections implements Connections {
   readonly #create: () => Dispatcher;
   readonly #clock: Clock;
-  readonly #former = new Set<Dispatcher>();
+  readonly #retired = new Set<Dispatcher>();
   #current: Dispatcher;
   #createdAt: number;
   #isClosed = false;
@@ -143,19 +143,19 @@ export class RenewedConnections implements Connections {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([this.#current, ...this.#former].map((dispatcher) => dispatcher.close()));
+    await Promise.all([this.#current, ...this.#retired].map((dispatcher) => dispatcher.close()));
   }
 
   /** Breaks all connections, including those of running requests. */
   async destroy(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([this.#current, ...this.#former].map((dispatcher) => dispatcher.destroy()));
+    await Promise.all([this.#current, ...this.#retired].map((dispatcher) => dispatcher.destroy()));
   }
 
   #renew(): void {
     const former = this.#current;
-    this.#former.add(former);
-    const forget = () => this.#former.delete(former);
+    this.#retired.add(former);
+    const forget = () => this.#retired.delete(former);
     former.close().then(forget, forget);
     this.#current = this.#create();
     this.#createdAt = this.#clock.elapsed();

@@ -165,7 +165,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   begin(): void {
     this.#tries++;
     this.#isConnected = false;
-    this.#exchange.dispatch(this.#leave(this.#tries));
+    this.#exchange.dispatch(this.#createBody(this.#tries));
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -176,7 +176,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
    * Creates the request body of a try. undici starts it when the connection is open, and writes the headers with its
    * first piece.
    */
-  async *#leave(attempt: number): AsyncGenerator<Buffer> {
+  async *#createBody(attempt: number): AsyncGenerator<Buffer> {
     const { call, content } = this.#exchange;
     this.#isConnected = true;
     try {

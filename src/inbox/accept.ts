@@ -66,7 +66,7 @@ export function createAccept(context: InboxContext, arrival: Arrival): Step<Verd
   const { kind, records, via } = arrival;
   const candidates = records.map((record): Candidate => {
     const consent = context.consentOf({ kind, record } as RecordOfKind);
-    const event = { kind, record: consent ? { ...record, optOut: consent.wish } : record } as RecordOfKind;
+    const event = { kind, record: consent ? { ...record, optOut: consent.optOut } : record } as RecordOfKind;
     return { event, identity: identify(event), consent, known: context.correlator?.(event), arrival };
   });
   const mayAnswer = candidates.some(({ known }) => known?.mayAnswer);

@@ -1,5 +1,5 @@
 import { changeOptOuts, type OptOutChange } from '../consent/opt-outs';
-import type { ConsentChange, WishOf } from '../consent/words';
+import type { ConsentChange, ReadConsentChange } from '../consent/words';
 import type { Journal } from '../journal/journal';
 import type { InboxRecord, RecordOfKind } from '../model';
 import type { Changes, Look } from '../store/store';
@@ -37,7 +37,7 @@ export interface ConsentOptions {
   journal: Journal;
   now(): number;
   /** Finds the opt-out or opt-in that a message asks for. Finds none while `optOut` is off. */
-  wishOf: WishOf;
+  readConsentChange: ReadConsentChange;
   /** Called after the list has changed. */
   onChanged(): void;
 }
@@ -45,7 +45,7 @@ export interface ConsentOptions {
 /** An opt-out or opt-in, which the step that accepts the message applies. */
 export interface Consent {
   /** Value of `optOut` in the record. */
-  readonly wish: ConsentChange;
+  readonly optOut: ConsentChange;
   /** Changes the list. Returns the effect. */
   change(look: Look, changes: Changes): () => void;
 }
@@ -55,15 +55,15 @@ const digits = /^\d{1,20}$/;
 
 /** Reads an opt-out or an opt-in from a message. `undefined`: the record is neither. */
 export function readConsent(
-  { journal, now, wishOf, onChanged }: ConsentOptions,
+  { journal, now, readConsentChange, onChanged }: ConsentOptions,
   event: RecordOfKind,
 ): Consent | undefined {
-  const wish = event.kind === 'incoming' ? wishOf(event.record.body) : undefined;
-  const msisdn = wish && String(event.record.from ?? '').replace(formatting, '');
-  if (!wish || !msisdn || !digits.test(msisdn)) return undefined;
-  const change: OptOutChange = { msisdns: [msisdn], wish, at: now(), via: 'message' };
+  const optOut = event.kind === 'incoming' ? readConsentChange(event.record.body) : undefined;
+  const msisdn = optOut && String(event.record.from ?? '').replace(formatting, '');
+  if (!optOut || !msisdn || !digits.test(msisdn)) return undefined;
+  const change: OptOutChange = { msisdns: [msisdn], change: optOut, at: now(), via: 'message' };
   return {
-    wish,
+    optOut,
     change(look, changes) {
       if (journal.isOpen) {
         changeOptOuts(change, look, changes);

@@ -116,13 +116,13 @@ export function parseAt(value: unknown, timeZone: string, now: number): number |
 
 /** Returns the first time from `instant` on, in ms since 1970, that is outside all quiet hours. */
 export function nextAllowed(instant: number, quietHours: readonly QuietHours[]): number {
-  let moment = instant;
+  let candidate = instant;
   for (let periods = 0; periods < maxPeriods; periods++) {
-    const until = Math.max(...quietHours.map((hours) => hours.endOf(moment) ?? moment));
-    if (until <= moment) return moment;
-    moment = until;
+    const until = Math.max(...quietHours.map((hours) => hours.endOf(candidate) ?? candidate));
+    if (until <= candidate) return candidate;
+    candidate = until;
   }
-  return moment;
+  return candidate;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { type Clock, longestDeploymentMs } from '../clock';
+import { type Clock, maxDeploymentMs } from '../clock';
 import { SmsError } from '../errors';
 import { ClockSkew } from '../journal/clock-skew';
 import { mayLeaveAt, type RuleSettings } from './rules';
@@ -85,7 +85,7 @@ export class Absences {
     const { clock, handlerOf } = this.#options;
     const goneAt = this.#goneAt.get(node);
     // The node might be about to be deployed.
-    const backAt = (goneAt ?? this.#begunAt) + longestDeploymentMs;
+    const backAt = (goneAt ?? this.#begunAt) + maxDeploymentMs;
     const leastUntil = goneAt === undefined ? this.#begunAt + leastAbsenceMs : goneAt + longestAbsenceMs;
     const absentUntil = Math.max(unclaimedAt, leastUntil);
     const end = handlerOf(node) ? endsAt : Math.max(backAt, Math.min(endsAt, absentUntil));

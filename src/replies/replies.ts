@@ -1,4 +1,4 @@
-import { type Clock, longestDeploymentMs, type Timer } from '../clock';
+import { type Clock, maxDeploymentMs, type Timer } from '../clock';
 import { ClockSkew } from '../journal/clock-skew';
 import { createReading } from '../journal/step';
 import type { IncomingRecord, Kind, RecordOfKind, StatusRecord } from '../model';
@@ -67,7 +67,7 @@ export class Replies {
       items: ledger.followUps,
       handlerOf: ({ text, node }) => (ledger.messages.isOutcomeComing(text) ? undefined : handlerOf(node)),
       // The node might be deployed soon.
-      patienceMs: (followUp) => Math.max(longestDeploymentMs, remainingMs(followUp, clock, followUpGraceMs)),
+      patienceMs: (followUp) => Math.max(maxDeploymentMs, remainingMs(followUp, clock, followUpGraceMs)),
       tell: async (handler, followUp, mayBeKnown) => {
         const { text, messageId } = followUp;
         const origin = origins.get(text);

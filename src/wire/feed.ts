@@ -54,8 +54,9 @@ function createEntry(entry: XmlElement, format: FeedFormat, feedAuthor: string |
   const isAtom = format === 'ATOM';
   const own = [...parts.own('content'), ...parts.own('summary')];
   // ATOM can use another prefix. An empty element of an extension is not the body.
-  const others = own.length > 0 ? [] : [...parts.named('content'), ...parts.named('summary')].filter(hasContent);
-  const bodies = isAtom ? [...own, ...others] : [...parts.named('encoded'), ...parts.own('description')];
+  const otherPrefixBodies =
+    own.length > 0 ? [] : [...parts.named('content'), ...parts.named('summary')].filter(hasContent);
+  const bodies = isAtom ? [...own, ...otherPrefixBodies] : [...parts.named('encoded'), ...parts.own('description')];
   // Content with `src` is stored at another address.
   const body = bodies.find(hasContent) ?? bodies.find(({ attributes }) => attributes.src === undefined);
   const published = parts.date(['pubDate', 'published']);

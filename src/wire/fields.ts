@@ -87,11 +87,11 @@ export function readWholeNumber(text: string): number | undefined {
  */
 export function additionalFields(
   fields: ReadonlyMap<string, string>,
-  known: ReadonlySet<string>,
+  knownNames: ReadonlySet<string>,
 ): Record<string, string | number> {
   const additional: Record<string, string | number> = {};
   for (const [name, value] of fields) {
-    if (name === '' || reservedNames.has(name) || known.has(name) || isUnsafeKey(name)) continue;
+    if (name === '' || reservedNames.has(name) || knownNames.has(name) || isUnsafeKey(name)) continue;
     additional[name] = name === 'errorCode' ? readErrorCode(value) : value;
   }
   return additional;

@@ -51,9 +51,9 @@ function isInBlocks(fields: readonly Field[]): boolean {
 }
 
 /** Returns the distance between the first two fields with a name, or `undefined` if the name does not repeat. */
-function gapOf(fields: readonly Field[], wanted: string | undefined): number | undefined {
-  const first = fields.findIndex(([name]) => name === wanted);
-  const second = fields.findIndex(([name], index) => index > first && name === wanted);
+function gapOf(fields: readonly Field[], wantedName: string | undefined): number | undefined {
+  const first = fields.findIndex(([name]) => name === wantedName);
+  const second = fields.findIndex(([name], index) => index > first && name === wantedName);
   return second === -1 ? undefined : second - first;
 }
 

@@ -48,7 +48,7 @@ describe('AccountPlaces', () => {
     const places = new AccountPlaces();
     const [first = ''] = places.enter('node', onDisk(c), file);
     assert.deepEqual(enter(new AccountPlaces(), 'node', onDisk(c)), [onDisk(a), onDisk(b)]);
-    places.settle('node', first, file);
+    places.forgetFormer('node', first, file);
     assert.deepEqual(enter(new AccountPlaces(), 'node', onDisk(c)), [onDisk(b)]);
     assert.deepEqual(enter(new AccountPlaces(), 'node', onDisk(b)), [onDisk(c)]);
     assert.deepEqual(enter(new AccountPlaces(), 'other', redisOf(b)), []);
@@ -69,7 +69,7 @@ describe('AccountPlaces', () => {
     enter(places, 'node', onDisk(a));
     const [former = ''] = places.enter('node', onDisk(b), file);
     enter(places, 'node', onDisk(a));
-    places.settle('node', former, file);
+    places.forgetFormer('node', former, file);
     assert.deepEqual(enter(places, 'node', onDisk(c)), [onDisk(b), onDisk(a)]);
   });
 

@@ -353,7 +353,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant('a timer outlives its request', 'http/exchange.ts', '    this.#timer.cancel();\n', ''),
   mutant('a request listens to its signal for ever', 'http/exchange.ts', 'this.#unsubscribe?.();', ''),
-  mutant('a wait listens to its signal for ever', 'clock.ts', '      leave?.();\n', ''),
+  mutant('a wait listens to its signal for ever', 'clock.ts', '      stopListening?.();\n', ''),
   // Changes of the login, and a server that loses its data.
   mutant(
     'what the last poll of a former login brings is left there',
@@ -505,8 +505,8 @@ export const mutants: readonly Mutant[] = [
   consent(
     'what the last poll brings is not listened to',
     'account/account.ts',
-    'if (all.length > 0) this.#wishOf',
-    'this.#wishOf',
+    'if (all.length > 0) this.#readConsentChange',
+    'this.#readConsentChange',
   ),
   consent(
     'another login knows nobody who wrote STOP',

@@ -52,7 +52,7 @@ class List {
     const { changed, changes } = await this.decide((look) => {
       const changes = createChanges();
       const lookAgain: Look = (key) => (changes.remember.has(key) ? changes.remember.get(key) : look(key));
-      return { changed: changeOptOuts({ msisdns, wish, at, via: 'message' }, lookAgain, changes), changes };
+      return { changed: changeOptOuts({ msisdns, change: wish, at, via: 'message' }, lookAgain, changes), changes };
     });
     await this.store.commit(changes, new Map());
     return changed;
@@ -195,7 +195,7 @@ describe('the list of opted-out numbers', () => {
         looks++;
         return wish === 'in' ? { at: 1, forMs: 1, value } : undefined;
       };
-      assert.equal(changeOptOuts({ msisdns, wish, at: 1, via: 'person' }, look, changes), 10_000);
+      assert.equal(changeOptOuts({ msisdns, change: wish, at: 1, via: 'person' }, look, changes), 10_000);
       assert.equal(looks, 1);
       assert.deepEqual(
         [...changes.remember.values()].map((remembered) => remembered?.value),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { createWishOf, parseConsentWords } from '../../../src/consent/words';
+import { createConsentReader, parseConsentWords } from '../../../src/consent/words';
 
-const builtIn = createWishOf([parseConsentWords(undefined, undefined)]);
+const builtIn = createConsentReader([parseConsentWords(undefined, undefined)]);
 
 function assertWish(wish: 'out' | 'in' | undefined, ...texts: string[]): void {
   for (const text of texts) assert.equal(builtIn(text), wish, text);
@@ -115,25 +115,25 @@ describe('consent words', () => {
   });
 
   it('mean opt-out if both lists contain them', () => {
-    const words = createWishOf([parseConsentWords('weg', 'da, start'), parseConsentWords('start', '')]);
+    const words = createConsentReader([parseConsentWords('weg', 'da, start'), parseConsentWords('start', '')]);
     assert.equal(words('start'), 'out');
     assert.equal(words('da'), 'in');
   });
 
   it('replace only the built-in words of the same list', () => {
-    const words = createWishOf([parseConsentWords('Ciao,\n basta  così ', '')]);
+    const words = createConsentReader([parseConsentWords('Ciao,\n basta  così ', '')]);
     for (const text of ['ciao', 'BASTA COSÌ!']) assert.equal(words(text), 'out');
     assert.equal(words('stop'), undefined);
     assert.equal(words('start'), 'in');
   });
 
   it('are the built-in words if the property has no word', () => {
-    const words = createWishOf([parseConsentWords(' , \n ', undefined)]);
+    const words = createConsentReader([parseConsentWords(' , \n ', undefined)]);
     assert.equal(words('stop'), 'out');
   });
 
   it('combine the words of all account nodes', () => {
-    const words = createWishOf([parseConsentWords('weg', 'da'), parseConsentWords(undefined, undefined)]);
+    const words = createConsentReader([parseConsentWords('weg', 'da'), parseConsentWords(undefined, undefined)]);
     for (const text of ['weg', 'stop']) assert.equal(words(text), 'out');
     for (const text of ['da', 'start']) assert.equal(words(text), 'in');
   });
@@ -145,6 +145,6 @@ describe('consent words', () => {
   });
 
   it('do not match without settings', () => {
-    assert.equal(createWishOf([])('stop'), undefined);
+    assert.equal(createConsentReader([])('stop'), undefined);
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { longestDeploymentMs, systemClock } from '../../../src/clock';
+import { maxDeploymentMs, systemClock } from '../../../src/clock';
 import { RedisStore, type RedisStoreOptions } from '../../../src/store/redis';
 import { RedisServer } from '../../redis-server';
 import { TcpProxy } from '../../tcp-proxy';
@@ -30,7 +30,7 @@ class HastyClock extends RealClock {
   aheadMs = 0;
   override elapsed = () => systemClock.elapsed() * 100 + this.aheadMs;
   override after = (delayMs: number, callback: () => void, isIdle?: boolean) =>
-    systemClock.after(delayMs < longestDeploymentMs / 2 ? delayMs : delayMs / 100, callback, isIdle);
+    systemClock.after(delayMs < maxDeploymentMs / 2 ? delayMs : delayMs / 100, callback, isIdle);
 }
 
 /** A clock in the past, so that its messages have waited longer than messages wait for a removed node. */
