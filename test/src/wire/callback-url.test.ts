@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import { isSmsError } from '../../../src/errors';
 import { formatCallbackUrl } from '../../../src/wire/callback-url';
 import { formatForm } from '../../../src/wire/form';
+import fc from '../../fast-check';
 
 const variables = [
   '{!messageId}',
@@ -14,20 +14,19 @@ const variables = [
 ];
 
 describe('callback URLs (§6)', () => {
-  for (const url of [
-    'https://flows.example.com/sms/callback?token=a%20b&x=1',
-    'http://127.0.0.1:1880/cb',
-    'HTTPS://user@example.com/',
-    'https://[::1]/x#y',
-    'https://zoë.example/ü',
-  ]) {
-    it(`accepts ${url} unchanged for both fields`, () => {
+  it('are accepted unchanged for both fields', () => {
+    for (const url of [
+      'https://flows.example.com/sms/callback?token=a%20b&x=1',
+      'HTTPS://user@example.com/',
+      'https://[::1]/x#y',
+      'https://zoë.example/ü',
+    ]) {
       assert.equal(formatCallbackUrl(` ${url}\n`, 'callbackUrl'), url);
       assert.equal(formatCallbackUrl(url, 'callbackStatusUrl'), url);
-    });
-  }
+    }
+  });
 
-  it('accepts mailto for replies only (§6)', () => {
+  it('can be mailto for replies only (§6)', () => {
     const url = 'mailto:ops@example.com?Subject=Re%3A%20x&Body=%0A';
     assert.equal(formatCallbackUrl(url, 'callbackUrl'), url);
     assert.throws(() => formatCallbackUrl(url, 'callbackStatusUrl'), {
@@ -40,7 +39,7 @@ describe('callback URLs (§6)', () => {
     });
   });
 
-  it('returns undefined for a blank value', () => {
+  it('are undefined for a blank value', () => {
     for (const blank of [undefined, null, '', ' \n']) assert.equal(formatCallbackUrl(blank, 'callbackUrl'), undefined);
   });
 
@@ -58,17 +57,25 @@ describe('callback URLs (§6)', () => {
     });
   }
 
-  it('encodes the parameters of a mailto URL once (§6.3)', () => {
-    assert.equal(
-      formatCallbackUrl(
+  it('encode a mailto object once (§6.3), in one line without blank parts', () => {
+    for (const [mailto, url] of [
+      [
         { mailto: 'ops@example.com', subject: 'Reply: é & "x"?', body: 'a b\nc\r\nd+e=f%' },
-        'callbackUrl',
-      ),
-      'mailto:ops@example.com?Subject=Reply%3A%20%C3%A9%20%26%20%22x%22%3F&Body=a%20b%0Ac%0Ad%2Be%3Df%25',
-    );
+        'mailto:ops@example.com?Subject=Reply%3A%20%C3%A9%20%26%20%22x%22%3F&Body=a%20b%0Ac%0Ad%2Be%3Df%25',
+      ],
+      [{ mailto: ' a@b.example ', subject: ' ', body: '' }, 'mailto:a@b.example'],
+      [{ mailto: 'a@b.example', other: 1, subject: null }, 'mailto:a@b.example'],
+      [{ mailto: 'a+x@b.example, c?d&e@f.example' }, 'mailto:a+x@b.example,c%3Fd%26e@f.example'],
+      [
+        { mailto: 'a@b.example', subject: 'x\r\nBcc: evil@example.com' },
+        'mailto:a@b.example?Subject=x%20Bcc%3A%20evil%40example.com',
+      ],
+    ] as const) {
+      assert.equal(formatCallbackUrl(mailto, 'callbackUrl'), url);
+    }
   });
 
-  it('encodes the parameters twice in the request (§6.3)', () => {
+  it('encode a mailto object twice in the request (§6.3)', () => {
     const body = 'a b\n{!body} 100% é';
     const url = formatCallbackUrl({ mailto: 'ops@example.com', body }, 'callbackUrl') ?? '';
     const form = formatForm([['callbackUrl', url]]);
@@ -78,33 +85,7 @@ describe('callback URLs (§6)', () => {
     assert.equal(decodeURIComponent(decodedOnce.slice(decodedOnce.indexOf('Body=') + 5)), body);
   });
 
-  it('leaves out a blank subject and body (§6.3)', () => {
-    assert.equal(formatCallbackUrl({ mailto: 'a@b.example' }, 'callbackUrl'), 'mailto:a@b.example');
-    assert.equal(
-      formatCallbackUrl({ mailto: ' a@b.example ', subject: ' ', body: '' }, 'callbackUrl'),
-      'mailto:a@b.example',
-    );
-    assert.equal(
-      formatCallbackUrl({ mailto: 'a@b.example', other: 1, subject: null }, 'callbackUrl'),
-      'mailto:a@b.example',
-    );
-  });
-
-  it('accepts several addresses, and encodes special characters', () => {
-    assert.equal(
-      formatCallbackUrl({ mailto: 'a+x@b.example, c?d&e@f.example' }, 'callbackUrl'),
-      'mailto:a+x@b.example,c%3Fd%26e@f.example',
-    );
-  });
-
-  it('writes a subject in one line (header injection)', () => {
-    assert.equal(
-      formatCallbackUrl({ mailto: 'a@b.example', subject: 'x\r\nBcc: evil@example.com' }, 'callbackUrl'),
-      'mailto:a@b.example?Subject=x%20Bcc%3A%20evil%40example.com',
-    );
-  });
-
-  for (const url of [
+  const refused = [
     'example.com/cb',
     'ftp://example.com/',
     'javascript:alert(1)',
@@ -120,22 +101,20 @@ describe('callback URLs (§6)', () => {
     'mailto:',
     'mailto:nobody',
     'mailto:a@b.example?Subject=a b',
-    'mailto:a@b.example\nBcc:x@y.example',
-  ]) {
-    it(`refuses ${JSON.stringify(url)}`, () => {
+    ...[1, true, [], () => 1, Symbol('x'), 1n],
+  ];
+  it('are refused if they are neither a URL of a known kind nor a mailto object', () => {
+    for (const url of refused) {
       assert.throws(() => formatCallbackUrl(url, 'callbackUrl'), {
         code: 'SMS_INPUT',
         reason: 'callbackUrl',
         field: 'callbackUrl',
         params: { field: 'callbackUrl', schemes: 'http/https/mailto' },
       });
-    });
-  }
-
-  it('refuses values that are neither text nor a mailto object', () => {
-    for (const value of [1, true, [], () => 1, Symbol('x'), 1n]) {
-      assert.throws(() => formatCallbackUrl(value, 'callbackUrl'), { reason: 'callbackUrl', field: 'callbackUrl' });
     }
+  });
+
+  it('are refused if a mailto object has no address or no texts', () => {
     for (const value of [
       {},
       { mailto: '' },
@@ -154,7 +133,7 @@ describe('callback URLs (§6)', () => {
     }
   });
 
-  it('returns a safe URL or undefined, or throws SMS_INPUT, for any value', () => {
+  it('are a safe URL or undefined, or throw SMS_INPUT, for any value', () => {
     const text = fc.oneof(fc.string({ unit: 'binary' }), fc.webUrl(), fc.emailAddress(), fc.constantFrom(...variables));
     const value = fc.oneof(
       text,
@@ -170,7 +149,6 @@ describe('callback URLs (§6)', () => {
           assert.ok(isSmsError(error, 'SMS_INPUT') && error.field === field, String(error));
         }
       }),
-      { numRuns: 500 },
     );
   });
 });

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import { isSmsError } from '../../../src/errors';
 import { type CallbackRequest, parseCallback } from '../../../src/wire/callback';
 import { parseIncoming } from '../../../src/wire/incoming';
 import { parseStatuses } from '../../../src/wire/status';
-import { assertPlain, assertRecordsOrError } from './hostile';
+import fc from '../../fast-check';
+import { assertPlain } from './hostile';
 
 const formType = 'application/x-www-form-urlencoded';
 
@@ -58,13 +58,6 @@ describe('a callback of a reply (§6.4)', () => {
     });
   });
 
-  it('is not a reply if the messageId of XMLv3 is blank', () => {
-    const event = parse(
-      '<inbound-message messageId=" "><recipient msisdn="1"><body>x</body></recipient></inbound-message>',
-    );
-    assert.deepEqual(event.records, [{ from: '1', body: 'x', isReply: false, via: 'callback' }]);
-  });
-
   it('reads all fields of FORMv1', () => {
     assert.deepEqual(parse(formReply, formType), {
       kind: 'incoming',
@@ -99,12 +92,6 @@ describe('a callback of a reply (§6.4)', () => {
     assert.deepEqual(records, [{ from: '1', body: 'x', isReply: false, via: 'callback' }]);
   });
 
-  it('accepts an empty body of FORMv1', () => {
-    assert.deepEqual(parse('from=1&body=', formType).records, [
-      { from: '1', body: '', isReply: false, via: 'callback' },
-    ]);
-  });
-
   it('creates a record for each recipient, with the shared fields', () => {
     const { records } = parse(
       '<inbound-message messageId="m" receivedDate="d" network="n"><recipient msisdn="1"><body>a</body></recipient><recipient msisdn="2" displayName="B"><body><![CDATA[b]]></body></recipient></inbound-message>',
@@ -114,10 +101,6 @@ describe('a callback of a reply (§6.4)', () => {
       { ...shared, from: '1', body: 'a' },
       { ...shared, from: '2', body: 'b', displayName: 'B' },
     ]);
-  });
-
-  it('reads the replies of 30 recipients', () => {
-    assert.equal(parseCallback({ bytes: manyReplies(30) }).records.length, 30);
   });
 
   it('does not trim the body of a message', () => {
@@ -160,24 +143,6 @@ describe('a callback of a reply (§6.4)', () => {
       },
     ]);
   });
-
-  it('does not use the messageId of the root as messageId', () => {
-    const [record] = parse(
-      '<inbound-message messageId="m"><recipient messageId="m" msisdn="1"><body>x</body></recipient></inbound-message>',
-    ).records;
-    assert.equal(record !== undefined && 'messageId' in record, false);
-  });
-
-  it('does not let parameters override isReply, via, redelivered, ackId', () => {
-    const forged = 'isReply="x" via="poll" redelivered="true" ackId="1"';
-    const expected = [{ from: '1', body: 'x', isReply: false, via: 'callback' }];
-    assert.deepEqual(
-      parse(`<inbound-message ${forged}><recipient ${forged} msisdn="1"><body>x</body></recipient></inbound-message>`)
-        .records,
-      expected,
-    );
-    assert.deepEqual(parse('from=1&body=x&isReply=true&via=poll&redelivered=true&ackId=1', formType).records, expected);
-  });
 });
 
 describe('a callback of a status (§6.5)', () => {
@@ -202,24 +167,6 @@ describe('a callback of a status (§6.5)', () => {
 
   it('reads the messageId of FORMv1 as the statusId of XMLv3', () => {
     assert.deepEqual(parse(formStatus, formType), { kind: 'status', records: [record] });
-  });
-
-  it('leaves out blank fields and keeps additional fields', () => {
-    const { records } = parse(
-      '<status-update price="2"><statusId>1</statusId><statusCode>XYZ</statusCode><to/><error> </error><network>Blue</network></status-update>',
-    );
-    assert.deepEqual(records, [
-      { messageId: '1', from: '', statusCode: 'XYZ', price: '2', network: 'Blue', via: 'callback' },
-    ]);
-  });
-
-  it('does not let parameters override derived fields', () => {
-    const forged =
-      '<via>poll</via><redelivered>true</redelivered><ackId>1</ackId><description>d</description><final>false</final>';
-    assert.deepEqual(
-      parse(`<status-update>${forged}<statusId>1</statusId><statusCode>XYZ</statusCode></status-update>`).records,
-      [{ messageId: '1', from: '', statusCode: 'XYZ', via: 'callback' }],
-    );
   });
 });
 
@@ -263,32 +210,6 @@ describe('polling, XMLv3 and FORMv1', () => {
 });
 
 describe('a callback', () => {
-  it('has the same errorCode in each format', () => {
-    for (const [text, errorCode] of [
-      ['403', 403],
-      [' -7 ', -7],
-      ['E403', 'E403'],
-      ['99999999999999999999', '99999999999999999999'],
-    ] as const) {
-      const form = `from=1&body=b&statusCode=ERR&errorCode=${encodeURIComponent(text)}`;
-      const calls = [
-        `<inbound-message><recipient msisdn="1" errorCode="${text}"><body>b</body></recipient></inbound-message>`,
-        `<status-update><statusCode>ERR</statusCode><errorCode>${text}</errorCode></status-update>`,
-      ];
-      const records = [
-        ...calls.map((xml) => parse(xml).records[0]),
-        parse(form, formType).records[0],
-        parse(form.replace('statusCode', 'x'), formType).records[0],
-        parseStatuses(Buffer.from(form))[0],
-        parseIncoming(Buffer.from(form)),
-      ];
-      assert.deepEqual(
-        records.map((one) => one?.errorCode),
-        Array(6).fill(errorCode),
-      );
-    }
-  });
-
   it('is recognised by its body and not by its headers', () => {
     for (const contentType of [undefined, '', 'text/plain', 'application/json', formType, 'application/xml']) {
       const kindOf = (body: string) =>
@@ -306,16 +227,10 @@ describe('a callback', () => {
   it('is decoded by header, byte order mark or XML declaration', () => {
     const xml = (encoding: string) =>
       `<?xml version="1.0" encoding="${encoding}"?><inbound-message><recipient msisdn="1"><body>é€</body></recipient></inbound-message>`;
-    const windows1252 = (text: string) => Buffer.from(text.replaceAll('€', '\x80'), 'latin1');
     const requests: CallbackRequest[] = [
-      { bytes: Buffer.from(xml('UTF-8')) },
-      { bytes: windows1252(xml('windows-1252')) },
-      { bytes: windows1252(xml('UTF-8')), contentType: 'text/xml; charset=windows-1252' },
-      { bytes: Buffer.from(`\ufeff${xml('UTF-16')}`, 'utf16le') },
+      { bytes: Buffer.from(xml('windows-1252').replaceAll('€', '\x80'), 'latin1') },
       { bytes: Buffer.from(`\ufeff${xml('UTF-16')}`, 'utf16le').swap16() },
-      { bytes: Buffer.from(xml('UTF-8')), contentType: 'text/xml; charset=UTF-16' },
       { bytes: Buffer.from('from=1&body=%E9%80'), contentType: `${formType}; charset=windows-1252` },
-      { bytes: Buffer.from('from=1&body=%E9%A4'), contentType: `${formType}; charset=ISO-8859-15` },
       { bytes: Buffer.from('from=1&body=%FE%FF%00%E9%20%AC'), contentType: formType },
     ];
     for (const request of requests) assert.equal(parseCallback(request).records[0]?.body, 'é€');
@@ -436,14 +351,6 @@ describe('a callback', () => {
       );
     });
   }
-
-  it('becomes records or an SmsError for any bytes', () => {
-    assertRecordsOrError(
-      (bytes, contentType) => parseCallback({ bytes, ...(contentType === undefined ? {} : { contentType }) }),
-      'SMS_RESPONSE',
-      [xmlReply, xmlStatus, formReply, formStatus],
-    );
-  });
 
   it('becomes records or an SmsError for any form', () => {
     const key = fc.oneof(

@@ -124,19 +124,12 @@ describe('parseFeed (§2.6)', () => {
     assertPlain(parse(`<rss ${attributes}><channel>${evil}<item>${evil}</item></channel></rss>`));
   });
 
-  for (const [title, body] of [
-    ['an empty body', ''],
-    ['HTML', '<html><body/></html>'],
-    ['RSS without a channel', '<rss version="2.0"/>'],
-    ['another root', '<channel/>'],
-    ['half a feed', atom.slice(0, 600)],
-    ['a DTD', `<!DOCTYPE feed [<!ENTITY x "y">]>${atom.slice(39)}`],
-    ['JSON', '{"feed":[]}'],
-  ] as const) {
-    it(`throws SMS_RESPONSE for ${title}`, () => {
+  it('throws SMS_RESPONSE for an answer that is not a feed', () => {
+    const pages = ['', '<html><body/></html>', '<rss version="2.0"/>', '<channel/>', '{"feed":[]}'];
+    for (const body of [...pages, atom.slice(0, 600), `<!DOCTYPE feed [<!ENTITY x "y">]>${atom.slice(39)}`]) {
       assert.throws(() => parse(body), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
-    });
-  }
+    }
+  });
 
   it('returns a feed or throws SMS_RESPONSE for any bytes', () => {
     assertRecordsOrError(parseFeed, 'SMS_RESPONSE', [atom, rss]);
@@ -252,11 +245,6 @@ describe('a feed of another server', () => {
     assert.equal(body('<content>  two  spaces </content>'), '  two  spaces ');
   });
 
-  it('has titles of ATOM of every type', () => {
-    assert.equal(parseAtomEntry('<title type="html"> a &lt;b>c&lt;/b> </title>')?.title, 'a <b>c</b>');
-    assert.equal(parseAtomEntry('<title type="xhtml"><div><i>a</i></div></title>')?.title, '<i>a</i>');
-  });
-
   it('has the summary of ATOM if the content has a src', () => {
     const entry = parseAtomEntry('<content type="image/png" src="https://x.example/1.png"/><summary>s</summary>');
     assert.deepEqual(
@@ -317,14 +305,6 @@ describe('a feed of another server', () => {
       { id: '1', title: 't', body: 'c', categories: [], fields: { title: 'media', content: { url: 'x' } } },
     ]);
     assert.equal(feed.title, 'T');
-  });
-
-  it('can have the content of ATOM under another prefix', () => {
-    const entry = parseAtomEntry('<atom:content>c</atom:content><atom:summary>s</atom:summary><m:content url="x"/>');
-    assert.deepEqual([entry?.body, entry?.fields], ['c', { summary: 's', content: { url: 'x' } }]);
-    const own = parseAtomEntry('<m:content><m:x/></m:content><summary>s</summary>');
-    assert.deepEqual([own?.body, own?.fields], ['s', { content: { x: '' } }]);
-    assert.deepEqual(parseAtomEntry('<m:content url="x"/>')?.fields, { content: { url: 'x' } });
   });
 
   it('has the alternate link of ATOM first, or else any link', () => {
@@ -415,9 +395,5 @@ describe('a feed of another server', () => {
         enclosure: { url: 'https://x.example/1.mp3', length: '1', type: 'audio/mpeg' },
       },
     });
-  });
-
-  it('has HTML of RSS 2.0 unescaped once', () => {
-    assert.equal(parseItem('<description>&lt;p&gt;a &amp;amp; b&lt;/p&gt;</description>')?.body, '<p>a &amp; b</p>');
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import { isSmsError, type SmsErrorCode } from '../../../src/errors';
+import fc from '../../fast-check';
 
 const contentTypes = [
   undefined,
@@ -15,66 +15,23 @@ const contentTypes = [
 
 /** Pieces of syntax of the different parsers. */
 const tokens = [
-  '<',
-  '>',
-  '/>',
-  '</',
-  '<!--',
-  '-->',
-  '<![CDATA[',
-  ']]>',
-  '<?xml version="1.0"?>',
-  '<?',
-  '?>',
-  '<!DOCTYPE x [<!ENTITY a "b">]>',
-  '"',
-  "'",
-  '=',
-  '&',
-  ';',
-  '&amp;',
-  '&a;',
-  '&#0;',
-  '&#x110000;',
-  '&#xd800;',
-  '%',
-  '%2',
-  '%zz',
-  '%00',
-  '%FE%FF',
-  '%FF%FE',
-  '%ED%A0%80',
-  '+',
-  '\0',
-  '\ufeff',
-  '\ud800',
-  '{',
-  '}',
-  '[',
-  ']',
-  ',',
-  ':',
-  '\\',
-  '1e999',
-  'null',
-  '12345678901234567890',
-  '__proto__',
-  'constructor',
-  'prototype',
-  'toString',
-  'messageId',
-  'statusCode',
-  'from',
-  'body',
-  'recipient',
-  'inbound-message',
-  'entry',
-  'item',
-  '#text',
-  ':@',
-  'xmlns:',
-  ' ',
-  '\n',
+  ...['<', '>', '/>', '</', '<!--', '-->', '<![CDATA[', ']]>', '<?xml version="1.0"?>', '<?', '?>', '&', ';', '&amp;'],
+  ...[
+    '<!DOCTYPE x [<!ENTITY a "b">]>',
+    '&a;',
+    '&#0;',
+    '&#x110000;',
+    '&#xd800;',
+    '"',
+    "'",
+    '=',
+    '#text',
+    ':@',
+    'xmlns:',
+  ],
+  ...['%', '%2', '%zz', '%00', '%FE%FF', '%FF%FE', '%ED%A0%80', '+', '\0', '\ufeff', '\ud800', ' ', '\n'],
+  ...['{', '}', '[', ']', ',', ':', '\\', '1e999', 'null', '12345678901234567890', '__proto__', 'constructor'],
+  ...['prototype', 'messageId', 'statusCode', 'from', 'body', 'recipient', 'inbound-message', 'entry', 'item'],
 ];
 
 /** Generates random bytes, random pieces of syntax, and samples with random edits. */
@@ -124,7 +81,6 @@ export function assertRecordsOrError(
       }
       assertPlain(records);
     }),
-    { numRuns: 1000 },
   );
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { parseOutbox } from '../../../src/wire/outbox';
-import { assertPlain, assertRecordsOrError } from './hostile';
+import { assertPlain } from './hostile';
 
 function parse(value: unknown) {
   return parseOutbox(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)), 'application/json');
@@ -29,12 +29,6 @@ describe('parseOutbox (§2.4)', () => {
     assert.deepEqual(parse('[]'), []);
   });
 
-  it('throws SMS_RESPONSE for JSON without a list', () => {
-    for (const other of [record, { messages: [record] }, {}, null, 1]) {
-      assert.throws(() => parse(other), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
-    }
-  });
-
   it('reads recipientCount as a number', () => {
     const count = (recipientCount: unknown) => parse([{ messageId: '1', recipientCount }])[0]?.recipientCount;
     assert.deepEqual([3, '3', ' 3 ', 0, '0'].map(count), [3, 3, 3, 0, 0]);
@@ -60,37 +54,6 @@ describe('parseOutbox (§2.4)', () => {
     assert.equal(records[2]?.n, 1500);
   });
 
-  it('leaves out blank fields and keeps additional fields', () => {
-    assert.deepEqual(
-      parse([
-        {
-          messageId: '1',
-          recipients: '',
-          messageDate: null,
-          statusCode: ' ',
-          added: { deep: [1, null] },
-          recipientsList: [{ to: '1', name: '', added: true }],
-        },
-      ]),
-      [{ messageId: '1', body: '', added: { deep: [1, null] }, recipientsList: [{ to: '1', added: true }] }],
-    );
-  });
-
-  it('reads a whole errorCode as a number', () => {
-    const codes = (errorCode: unknown) => {
-      const [one] = parse([{ messageId: '1', errorCode, recipientsList: [{ to: '1', errorCode }] }]);
-      return [one?.errorCode, one?.recipientsList[0]?.errorCode];
-    };
-    assert.deepEqual([403, '403', ' -7 ', 'E403', '', null].map(codes), [
-      [403, 403],
-      [403, 403],
-      [-7, -7],
-      ['E403', 'E403'],
-      ['', ''],
-      [null, null],
-    ]);
-  });
-
   it('returns a list of recipients always', () => {
     const list = (recipientsList: unknown) => parse([{ messageId: '1', recipientsList }])[0]?.recipientsList;
     assert.deepEqual([undefined, null, 'x', [], [null, 1, 'x', []]].map(list), [[], [], [], [], []]);
@@ -104,20 +67,11 @@ describe('parseOutbox (§2.4)', () => {
     }
   });
 
-  for (const [name, value] of [
-    ['messageId', '1'],
-    ['body', 'x'],
-    ['recipientCount', 0],
-    ['recipients', 'Anna'],
-    ['messageDate', 'soon'],
-    ['statusCode', 'RCV'],
-    ['deleted', false],
-    ['recipientsList', [{ to: '1' }]],
-  ] as const) {
-    it(`accepts an entry with only ${name} as a message`, () => {
+  it('accepts an entry with only one field as a message', () => {
+    for (const [name, value] of Object.entries({ ...record, recipientsList: [{ to: '1' }] })) {
       assert.deepEqual(parse([{ [name]: value }]), [{ body: '', recipientsList: [], [name]: value }]);
-    });
-  }
+    }
+  });
 
   it('leaves out entries without a field, unless all are like that', () => {
     const others = [null, 1, {}, { messageId: ' ' }, { body: '', recipientsList: [], added: 'x' }];
@@ -127,32 +81,12 @@ describe('parseOutbox (§2.4)', () => {
     }
   });
 
-  it('ignores fields named __proto__, constructor or prototype at any depth', () => {
-    const records = parse(
-      '[{"messageId":"1","__proto__":{"polluted":1},"constructor":1,"prototype":1,"x":{"__proto__":{"y":1},"z":[{"constructor":2}]},"recipientsList":[{"__proto__":{"to":"1"},"to":"2"}]}]',
-    );
-    assertPlain(records);
-    assert.deepEqual(records, [{ messageId: '1', body: '', x: { z: [{}] }, recipientsList: [{ to: '2' }] }]);
-    assert.equal('polluted' in {}, false);
-  });
-
-  for (const body of [
-    '',
-    'null',
-    '1',
-    '"x"',
-    '{}',
-    '{"messages":{}}',
-    '[',
-    '[{"messageId":"1"}',
-    '[1]',
-    '<html/>',
-    'messageId=1',
-  ]) {
-    it(`throws SMS_RESPONSE for ${JSON.stringify(body)}`, () => {
+  it('throws SMS_RESPONSE for an answer without a list', () => {
+    const texts = ['', 'null', '1', '"x"', '{}', '[', '[{"messageId":"1"}', '[1]', '<html/>', 'messageId=1'];
+    for (const body of [...texts, { messages: [record] }, record]) {
       assert.throws(() => parse(body), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
-    });
-  }
+    }
+  });
 
   it('ignores fields named __proto__, constructor or prototype in any spelling', () => {
     const records = parse(
@@ -165,20 +99,7 @@ describe('parseOutbox (§2.4)', () => {
   it('reads 100 levels, and refuses more', () => {
     const deep = (levels: number) => parse(`[{"messageId":"1","x":${'['.repeat(levels)}${']'.repeat(levels)}}]`);
     assert.equal(deep(98).length, 1);
-    assert.throws(() => deep(99), { code: 'SMS_RESPONSE', params: { detail: 'JSON that is nested too deeply' } });
-  });
-
-  it('refuses deeply nested values', () => {
-    const deep = `${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}`;
-    assert.throws(() => parse(`[{"messageId":"1","x":${deep}}]`), { code: 'SMS_RESPONSE' });
-    assert.throws(() => parse(deep), { code: 'SMS_RESPONSE' });
     assert.throws(() => parse('{"a":'.repeat(1_000_000)), { code: 'SMS_RESPONSE' });
-  });
-
-  it('returns records or throws SMS_RESPONSE for any bytes', () => {
-    assertRecordsOrError(parseOutbox, 'SMS_RESPONSE', [
-      JSON.stringify([record]),
-      '{"messages":[{"messageId":12345678901234567890}]}',
-    ]);
+    assert.throws(() => deep(99), { code: 'SMS_RESPONSE', params: { detail: 'JSON that is nested too deeply' } });
   });
 });

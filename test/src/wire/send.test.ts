@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import type { OutboundMessage } from '../../../src/model';
-import { formatForm } from '../../../src/wire/form';
 import { formatOutboundMessage, parseErrorHeading, parseSendResponse } from '../../../src/wire/send';
+import fc from '../../fast-check';
 import { assertPlain, assertRecordsOrError, hostileBytes } from './hostile';
 
 function parse(xml: string) {
@@ -45,13 +44,6 @@ describe('formatOutboundMessage (§2.1)', () => {
         ['body', 'x'],
       ],
     );
-  });
-
-  it('leaves the second encoding of a mailto URL to the form (§6.3)', () => {
-    const form = formatForm(
-      formatOutboundMessage({ to: ['1234567'], body: 'x', callbackUrl: 'mailto:a@b.example?Subject=Re%3A%20x' }),
-    );
-    assert.equal(form, 'to=1234567&body=x&callbackUrl=mailto%3Aa%40b.example%3FSubject%3DRe%253A%2520x');
   });
 });
 
@@ -105,18 +97,6 @@ describe('parseSendResponse (§2.2)', () => {
     );
   });
 
-  it('reads a whole errorCode as a number', () => {
-    const errorCode = (value: string) => parseDelivery(`isError="true" errorCode="${value}"`).errorCode;
-    assert.deepEqual(['403', ' 403 ', '-1', '007'].map(errorCode), [403, 403, -1, 7]);
-    assert.deepEqual(['E403', '4.5', '1e3', '0x10', '99999999999999999999'].map(errorCode), [
-      'E403',
-      '4.5',
-      '1e3',
-      '0x10',
-      '99999999999999999999',
-    ]);
-  });
-
   it('matches by name and ignores additional parts (§1)', () => {
     const xml =
       '<x:outbound-message-delivery xmlns:x="u" added="1" isError="false" x:messageId="id-1"><note>n</note><x:recipient added="2" isError="false" msisdn="1234567"/><more><recipient msisdn="0"/></more></x:outbound-message-delivery>';
@@ -143,15 +123,15 @@ describe('parseSendResponse (§2.2)', () => {
     ['half an answer', '<outbound-message-delivery messageId="id-1" isError="false"><recipient msisdn="642'],
     ['a DTD', '<!DOCTYPE x><outbound-message-delivery isError="false"/>'],
   ];
-  for (const [title, body] of unreadable) {
-    it(`throws SMS_RESPONSE without the body for ${title}`, () => {
-      assert.throws(() => parse(body), { name: 'SmsError', code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
+  it('throws SMS_RESPONSE without quoting an answer that it cannot read', () => {
+    for (const [title, body] of unreadable) {
+      assert.throws(() => parse(body), { name: 'SmsError', code: 'SMS_RESPONSE', reason: 'responseUnreadable' }, title);
       assert.throws(
         () => parse(body),
         ({ message }: Error) => !message.includes('id-1') && !message.includes('642'),
       );
-    });
-  }
+    }
+  });
 
   it('returns a record or throws SMS_RESPONSE for any bytes', () => {
     assertRecordsOrError(parseSendResponse, 'SMS_RESPONSE', [
@@ -207,7 +187,6 @@ describe('parseErrorHeading (§7.1)', () => {
         const heading = parseErrorHeading(bytes);
         assert.ok(heading === undefined || (heading.trim() === heading && heading !== ''));
       }),
-      { numRuns: 1000 },
     );
     for (const piece of ['<!--', '<h1 "', "<h1 '", '<script>', '<', '&', '<h1>']) {
       const heading = parseErrorHeading(Buffer.from(piece.repeat(1_000_000)));

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { createStatus, parseStatuses, statusCodes } from '../../../src/wire/status';
-import { assertPlain, assertRecordsOrError } from './hostile';
+import { createStatus, parseStatuses } from '../../../src/wire/status';
 
 function parse(form: string) {
   return parseStatuses(Buffer.from(form), 'application/x-www-form-urlencoded');
@@ -35,15 +34,14 @@ describe('parseStatuses (§2.5)', () => {
     ['INF', 'insufficient funds', true],
     ['ERR', 'internal error', true],
   ];
-  for (const [code, description, final] of codes) {
-    it(`describes ${code} as ${description}`, () => {
+  it('describes each code of the specification', () => {
+    for (const [code, description, final] of codes) {
       const record = createStatus([['statusCode', code]], 'poll');
-      assert.deepEqual([record.description, record.final], [description, final]);
-    });
-  }
+      assert.deepEqual([record.description, record.final], [description, final], code);
+    }
+  });
 
   it('keeps an unknown code without description and final', () => {
-    assert.deepEqual([...statusCodes.keys()].sort(), codes.map(([code]) => code).sort());
     for (const code of ['XYZ', 'rcv', '__proto__', 'constructor', 'toString']) {
       const [record] = parse(`messageId=1&statusCode=${code}`);
       assert.deepEqual(record, { messageId: '1', from: '', statusCode: code, via: 'poll' });
@@ -114,10 +112,6 @@ describe('parseStatuses (§2.5)', () => {
     }
   });
 
-  for (const body of ['<a href="?messageId=1&statusCode=RCV">x</a>', '{"see":"?a=1&statusCode=RCV"}']) {
-    it(`throws SMS_RESPONSE for ${body}`, () => assert.throws(() => parse(body), { code: 'SMS_RESPONSE' }));
-  }
-
   it('makes the n-th record of the n-th values of blocks', () => {
     const behindOther = parse('to=5&messageId=1&messageId=2&statusCode=SNT&statusCode=RCV');
     assert.deepEqual(
@@ -137,51 +131,16 @@ describe('parseStatuses (§2.5)', () => {
     );
   });
 
-  it('ignores values beyond the last messageId and statusCode', () => {
+  it('makes no record without messageId and statusCode', () => {
     assert.equal(parse('messageId=1&statusCode=RCV&tag=a&tag=b').length, 1);
+    assert.equal(parse('messageId=&statusCode=+&messageId=2&statusCode=RCV').length, 1);
   });
 
-  it('leaves out a record that has neither messageId nor statusCode', () => {
-    assert.deepEqual(
-      parse('messageId=&statusCode=+&messageId=2&statusCode=RCV').map(({ messageId }) => messageId),
-      ['2'],
-    );
-  });
-
-  it('leaves out blank optional fields and keeps additional fields', () => {
-    assert.deepEqual(parse('messageId=1&statusCode=XYZ&to=&inReplyToId=+&error=&statusDate=%20&network=&price=2'), [
-      { messageId: '1', from: '', statusCode: 'XYZ', network: '', price: '2', via: 'poll' },
-    ]);
-  });
-
-  it('does not let parameters override derived fields', () => {
-    const forged = '&via=callback&redelivered=true&ackId=x&description=d&final=false';
-    assert.deepEqual(parse(`messageId=1&statusCode=XYZ${forged}`), [
-      { messageId: '1', from: '', statusCode: 'XYZ', via: 'poll' },
-    ]);
-  });
-
-  it('ignores fields named __proto__, constructor or prototype', () => {
-    const records = parse('messageId=1&statusCode=RCV&__proto__=x&constructor=y&prototype=z');
-    assertPlain(records);
-    assert.deepEqual(Object.keys(records[0] ?? {}).sort(), [
-      'description',
-      'final',
-      'from',
-      'messageId',
-      'statusCode',
-      'via',
-    ]);
-  });
-
-  for (const body of ['', 'garbage', '<html></html>', 'from=1&to=2', 'messageId=&statusCode=']) {
-    it(`throws SMS_RESPONSE for ${JSON.stringify(body)}`, () => {
+  it('throws SMS_RESPONSE for an answer without a status', () => {
+    const pages = ['<html></html>', '<a href="?messageId=1&statusCode=RCV">x</a>', '{"see":"?a=1&statusCode=RCV"}'];
+    for (const body of ['', 'garbage', 'from=1&to=2', 'messageId=&statusCode=', ...pages]) {
       assert.throws(() => parse(body), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
-    });
-  }
-
-  it('returns records or throws SMS_RESPONSE for any bytes', () => {
-    assertRecordsOrError(parseStatuses, 'SMS_RESPONSE', [status, `${status}&${status}`]);
+    }
   });
 
   it('reads tens of thousands of records beside thousands of other names', () => {
