@@ -1,8 +1,9 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type Server as HttpServer, type RequestListener } from 'node:http';
+import { createServer, type Server as HttpServer, type RequestListener, request } from 'node:http';
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
-import { type AddressInfo, createServer as createSocketServer, type Server, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer as createSocketServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsSocketServer } from 'node:tls';
 import type { Closing } from './closing';
 
 /** A server whose faulty behaviour the test defines. */
@@ -20,8 +21,64 @@ export function startRawService(closing: Closing, listener: RequestListener, tls
 }
 
 /** Starts a server on loopback that passes each socket to `onConnection`. */
-export function startSocketService(closing: Closing, onConnection: (socket: Socket) => void): Promise<RawService> {
-  return listen(closing, createSocketServer(onConnection), 'http');
+export function startSocketService(
+  closing: Closing,
+  onConnection: (socket: Socket) => void,
+  tls?: ServerOptions,
+): Promise<RawService> {
+  const server = tls ? createTlsSocketServer(tls, onConnection) : createSocketServer(onConnection);
+  return listen(closing, server, tls ? 'https' : 'http');
+}
+
+/** A proxy, with the addresses and the logins that it has received. */
+export interface ProxyService extends RawService {
+  forwarded: (string | undefined)[];
+  tunnels: (string | undefined)[];
+  authorizations: (string | undefined)[];
+}
+
+/**
+ * Starts a proxy that forwards http, and tunnels to ports of loopback.
+ *
+ * @param status answer to CONNECT
+ * @param authorization required for a tunnel; `undefined`: none
+ */
+export async function startProxyService(
+  closing: Closing,
+  { status = 200, authorization }: { status?: number; authorization?: string } = {},
+): Promise<ProxyService> {
+  const seen: Pick<ProxyService, 'forwarded' | 'tunnels' | 'authorizations'> = {
+    forwarded: [],
+    tunnels: [],
+    authorizations: [],
+  };
+  const server = createServer((incoming, outgoing) => {
+    const { 'proxy-authorization': login, ...headers } = incoming.headers;
+    seen.forwarded.push(incoming.url);
+    seen.authorizations.push(login);
+    const onward = request(incoming.url ?? '', { method: incoming.method, headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 500, answer.headers);
+      answer.pipe(outgoing);
+    });
+    onward.on('error', () => outgoing.writeHead(502).end());
+    incoming.pipe(onward);
+  });
+  server.on('connect', (incoming, socket) => {
+    const { url = '', headers } = incoming;
+    seen.tunnels.push(url);
+    seen.authorizations.push(headers['proxy-authorization']);
+    if (authorization !== undefined && headers['proxy-authorization'] !== authorization) {
+      socket.end('HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n');
+      return;
+    }
+    const onward = connect(Number(url.split(':')[1]), '127.0.0.1', () => {
+      socket.write(`HTTP/1.1 ${status} Fine\r\n\r\n`);
+      socket.pipe(onward).pipe(socket);
+    });
+    onward.on('error', () => socket.destroy());
+    socket.on('close', () => onward.destroy());
+  });
+  return { ...(await listen(closing, server, 'http')), ...seen };
 }
 
 async function listen(closing: Closing, server: Server, scheme: string): Promise<RawService> {

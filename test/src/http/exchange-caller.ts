@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
+import { type Clock, systemClock } from '../../../src/clock';
 import { SmsError, type SmsErrorCode } from '../../../src/errors';
 import { createConnections, type TlsOptions } from '../../../src/http/connections';
 import { type Answer, type Call, createExchange } from '../../../src/http/exchange';
@@ -18,6 +19,17 @@ interface Options extends Partial<Call> {
   tls?: TlsOptions;
   proxy?: ProxyOptions;
   connections?: ReturnType<typeof createConnections>;
+  clock?: Clock;
+}
+
+/** Creates a clock whose last delay ends when the test calls `expire`. */
+export function createTimeouts(): { clock: Clock; expire: () => void } {
+  let expire = () => {};
+  const after = (_delayMs: number, callback: () => void) => {
+    expire = callback;
+    return { cancel() {} };
+  };
+  return { clock: { ...systemClock, after }, expire: () => expire() };
 }
 
 /** Makes requests over connections that `closing` closes. */
@@ -33,9 +45,9 @@ export class Caller {
   }
 
   readonly call = (baseUrl: string, options: Options = {}): Promise<Answer> => {
-    const { authentication = bearer, tls, proxy, connections, ...rest } = options;
+    const { authentication = bearer, tls, proxy, connections, clock = systemClock, ...rest } = options;
     const pool = connections ?? this.open(baseUrl, { ...(tls && { tls }), ...(proxy && { proxy }) });
-    const exchange = createExchange({ baseUrl, authentication, connections: pool });
+    const exchange = createExchange({ baseUrl, authentication, connections: pool, clock });
     const call = { method: 'POST', path: '/x', timeoutMs: 10_000, effect: 'read' } as const;
     return exchange({ ...call, parameters: [['a', '1']], ...rest });
   };

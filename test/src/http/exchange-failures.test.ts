@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import type { RequestListener } from 'node:http';
 import { Worker } from 'node:worker_threads';
 import { SmsError } from '../../../src/errors';
 import { Closing } from '../closing';
 import { createSelfSigned, findClosedPort, startRawService, startSocketService } from '../raw-service';
-import { Caller, failure, readEcho } from './exchange-caller';
+import { Caller, createTimeouts, failure, readEcho } from './exchange-caller';
 
 describe('a request that fails or is stopped', () => {
   const closing = new Closing();
@@ -13,32 +14,22 @@ describe('a request that fails or is stopped', () => {
   const { call, failsOnBoth, startEcho } = caller;
 
   describe('without a connection, a request is SMS_UNREACHABLE', () => {
-    it('when it is refused', async () => {
+    it('when it is refused, or the host is unknown', async () => {
+      await failsOnBoth('http://sms.invalid', 'SMS_UNREACHABLE', 'SMS_UNREACHABLE');
       const port = await findClosedPort();
       await failsOnBoth(`http://127.0.0.1:${port}`, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE');
       const error = await failure(call(`http://127.0.0.1:${port}`));
       assert.match(error.message, /ECONNREFUSED/);
     });
 
-    it('when the host is unknown', async () => {
-      await failsOnBoth('http://sms.invalid', 'SMS_UNREACHABLE', 'SMS_UNREACHABLE');
-    });
-
     it('when the certificate is not trusted, until it is', async () => {
       const pair = createSelfSigned();
-      const { baseUrl } = await startEcho(pair);
+      const { baseUrl, port } = await startEcho(pair);
       await failsOnBoth(baseUrl, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE');
       assert.match((await failure(call(baseUrl))).message, /SELF_SIGNED/);
-      assert.equal((await call(baseUrl, { tls: { ca: pair.cert } })).statusCode, 200);
+      const localhost = `https://localhost:${port}`;
+      assert.equal((await call(localhost, { tls: { ca: pair.cert } })).statusCode, 200);
       assert.equal((await call(baseUrl, { tls: { rejectUnauthorized: false } })).statusCode, 200);
-    });
-
-    it('when the certificate is for another host', async () => {
-      const pair = createSelfSigned();
-      const { port } = await startEcho(pair);
-      const tls = { ca: pair.cert, servername: 'other.example.com' };
-      await failsOnBoth(`https://127.0.0.1:${port}`, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE', { tls });
-      assert.equal((await call(`https://localhost:${port}`, { tls: { ca: pair.cert } })).statusCode, 200);
     });
 
     it('when the server does not speak TLS, or does not finish the handshake', async () => {
@@ -113,92 +104,93 @@ describe('a request that fails or is stopped', () => {
       await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE');
     });
 
-    it('when it is reset', async () => {
-      const { baseUrl } = await startRawService(closing, (incoming) => incoming.socket.resetAndDestroy());
-      await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE');
-    });
-
-    it('when only half of the answer comes', async () => {
-      const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
-        outgoing.writeHead(200, { 'content-length': '100' });
-        outgoing.write('x'.repeat(50), () => incoming.socket.destroy());
+    for (const [title, listener] of [
+      ['it is reset', (incoming) => incoming.socket.resetAndDestroy()],
+      [
+        'only half of the answer comes',
+        (incoming, outgoing) => {
+          outgoing.writeHead(200, { 'content-length': '100' });
+          outgoing.write('x'.repeat(50), () => incoming.socket.destroy());
+        },
+      ],
+      [
+        'a chunked answer is cut off',
+        (incoming, outgoing) => void outgoing.write('<half/>', () => incoming.socket.end()),
+      ],
+      [
+        'the answer is not HTTP, without quoting it',
+        ({ socket }) => socket.end('the-text-3141592653 is no HTTP\r\n\r\n'),
+      ],
+    ] as [string, RequestListener][]) {
+      it(`when ${title}`, async () => {
+        const { baseUrl } = await startRawService(closing, listener);
+        await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE');
       });
-      await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE');
-      assert.equal((await failure(call(baseUrl, { effect: 'send' }))).statusCode, 200);
-    });
+    }
 
-    it('when a chunked answer is cut off', async () => {
-      const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
-        outgoing.write('<half/>', () => incoming.socket.end());
-      });
-      await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE');
-    });
-
-    it('when the answer is not HTTP, without quoting it', async () => {
-      const { baseUrl } = await startSocketService(closing, (socket) => {
-        socket.once('data', () => socket.end('the-text-3141592653 is no HTTP\r\n\r\n'));
-      });
-      await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE');
-    });
-
-    it('when no answer arrives', async () => {
-      const { baseUrl } = await startRawService(closing, () => {});
-      await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE', { timeoutMs: 60 });
-      assert.match((await failure(call(baseUrl, { timeoutMs: 60 }))).message, /timed out after 0\.06 s/);
+    it('when no answer arrives in time', async () => {
+      const { clock, expire } = createTimeouts();
+      const { baseUrl } = await startRawService(closing, expire);
+      await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE', { clock });
+      assert.match((await failure(call(baseUrl, { clock, timeoutMs: 60 }))).message, /timed out after 0\.06 s/);
     });
 
     it('when the answer arrives too slowly', async () => {
+      const { clock, expire } = createTimeouts();
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
         const timer = setInterval(() => outgoing.write('x'), 5);
         outgoing.on('close', () => clearInterval(timer));
       });
-      await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE', { timeoutMs: 80 });
+      await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE', { clock, onAnswer: expire });
     });
   });
 
   describe('an answer that arrived while the process was blocked', () => {
-    /** Blocks the event loop, as a function node, a paused container or a sleeping machine does. */
-    const block = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-
-    async function startWorker(body: string): Promise<string> {
+    it('is read although its time is over', async () => {
+      /** 1: the request has arrived. 2: this process is blocked. 3: the answer has left. */
+      const state = new Int32Array(new SharedArrayBuffer(4));
       const worker = new Worker(
         `const { createServer } = require('node:http');
-        const { workerData, parentPort } = require('node:worker_threads');
+        const { workerData: state, parentPort } = require('node:worker_threads');
         const server = createServer((incoming, outgoing) => {
-          incoming.resume().on('end', () => setTimeout(() => outgoing.end(workerData), 20));
+          incoming.resume().on('end', () => {
+            Atomics.store(state, 0, 1);
+            Atomics.wait(state, 0, 1);
+            outgoing.end('ok', () => {
+              Atomics.store(state, 0, 3);
+              Atomics.notify(state, 0);
+            });
+          });
         });
         server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));`,
-        { eval: true, workerData: body },
+        { eval: true, workerData: state },
       );
       closing.add(worker, (it) => it.terminate());
       const [port] = await once(worker, 'message');
-      return `http://127.0.0.1:${port}`;
-    }
+      const baseUrl = `http://127.0.0.1:${port}`;
+      const connections = caller.open(baseUrl);
+      for (const effect of ['send', 'read'] as const) {
+        const { clock, expire } = createTimeouts();
+        const answer = call(baseUrl, { connections, effect, clock });
+        while (Atomics.load(state, 0) !== 1) await new Promise(setImmediate);
+        Atomics.store(state, 0, 2);
+        Atomics.notify(state, 0);
+        Atomics.wait(state, 0, 2);
+        // After the block, the event loop runs timers before sockets.
+        expire();
+        assert.equal((await answer).bytes.toString(), 'ok');
+      }
+    });
 
-    for (const [size, body] of [
-      ['short', 'ok'],
-      ['long', 'x'.repeat(200_000)],
-    ] as const) {
-      it(`is read after its timeout (${size})`, async () => {
-        const baseUrl = await startWorker(body);
-        const connections = caller.open(baseUrl);
-        for (const effect of ['send', 'read'] as const) {
-          // After the block, the event loop runs timers before sockets.
-          const beforeLeaving = () => void setTimeout(() => setImmediate(block, 400), 10);
-          const answer = call(baseUrl, { connections, effect, timeoutMs: 200, beforeLeaving });
-          assert.equal((await answer).bytes.length, body.length);
-        }
-      });
-    }
-
-    it('does not send a request whose timeout is over', async () => {
+    it('does not send a request whose time is over', async () => {
+      const { clock, expire } = createTimeouts();
       let requests = 0;
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
         requests++;
         outgoing.end();
       });
-      const late = failure(call(baseUrl, { effect: 'send', timeoutMs: 20 }));
-      block(60);
+      const late = failure(call(baseUrl, { effect: 'send', clock }));
+      expire();
       assert.equal((await late).code, 'SMS_UNREACHABLE');
       assert.equal(requests, 0);
     });

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { type AddressInfo, type connect, createServer, type NetConnectOpts, type Socket } from 'node:net';
+import type { connect, NetConnectOpts, Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { parseBaseUrl } from '../../../src/login';
 import { Closing } from '../closing';
-import { findClosedPort, startRawService, startSocketService } from '../raw-service';
+import { startRawService, startSocketService } from '../raw-service';
 import { basic, Caller, failure, form, readEcho } from './exchange-caller';
 
 describe('createExchange', () => {
@@ -56,58 +56,9 @@ describe('createExchange', () => {
       }
       assert.equal(readEcho(await call(`${baseUrl}/`, { method: 'GET', parameters: [] })).url, '/x');
     });
-
-    it('uses a kept-alive connection again', async () => {
-      const { baseUrl, connections } = await startEcho();
-      const pool = caller.open('http://127.0.0.1');
-      for (let index = 0; index < 20; index++) await call(baseUrl, { connections: pool });
-      // A connection might still be on its way back into the pool when the next request needs one.
-      assert.ok(connections.length <= 2, `${connections.length} connections`);
-    });
-
-    it('does not wait for a slow request', async () => {
-      let release = () => {};
-      const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
-        if (incoming.url === '/slow') release = () => outgoing.end('slow');
-        else outgoing.end('quick');
-      });
-      const pool = caller.open('http://127.0.0.1');
-      const slow = call(baseUrl, { connections: pool, path: '/slow' });
-      assert.equal((await call(baseUrl, { connections: pool })).bytes.toString(), 'quick');
-      release();
-      assert.equal((await slow).bytes.toString(), 'slow');
-    });
   });
 
   describe('a connection', () => {
-    it('is replaced if the service closes it after each answer', async () => {
-      let connections = 0;
-      const server = createServer((socket) => {
-        connections++;
-        socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'));
-      }).listen(0, '127.0.0.1');
-      closing.add(server, (it) => it.close());
-      await once(server, 'listening');
-      const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-      const pool = caller.open(baseUrl);
-      for (let index = 0; index < 50; index++) await call(baseUrl, { connections: pool, effect: 'send' });
-      assert.equal(connections, 50);
-    });
-
-    it('is opened again after a failure', async () => {
-      const port = await findClosedPort();
-      const baseUrl = `http://127.0.0.1:${port}`;
-      const pool = caller.open(baseUrl);
-      for (let index = 0; index < 3; index++) {
-        assert.equal((await failure(call(baseUrl, { connections: pool }))).code, 'SMS_UNREACHABLE');
-      }
-      const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nback';
-      const server = createServer((socket) => socket.once('data', () => socket.end(answer))).listen(port, '127.0.0.1');
-      closing.add(server, (it) => it.close());
-      await once(server, 'listening');
-      assert.equal((await call(baseUrl, { connections: pool })).bytes.toString(), 'back');
-    });
-
     it('waits 2.5 s before it tries the next address of a name', async () => {
       const net: { connect: typeof connect } = require('node:net');
       const { connect: original } = net;
@@ -131,25 +82,6 @@ describe('createExchange', () => {
       };
       const { params } = await failure(call('http://127.0.0.1', { connections: pool }));
       assert.equal(params.detail, 'connection failed');
-    });
-
-    it('finishes running requests and starts no others after close()', async () => {
-      let onAsked: (release: () => void) => void;
-      const asked = new Promise<() => void>((resolve) => {
-        onAsked = resolve;
-      });
-      const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
-        onAsked(() => outgoing.end('late'));
-      });
-      const pool = caller.open(baseUrl);
-      const running = call(baseUrl, { connections: pool });
-      const release = await asked;
-      const closed = pool.close();
-      const error = await failure(call(baseUrl, { connections: pool }));
-      assert.deepEqual([error.code, error.params.detail], ['SMS_UNREACHABLE', 'UND_ERR_CLOSED']);
-      release();
-      await closed;
-      assert.equal((await running).bytes.toString(), 'late');
     });
   });
 

@@ -1,40 +1,88 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { inspect } from 'node:util';
-import { SmsError } from '../../../src/errors';
-import { type Connections, createConnections, type TlsOptions } from '../../../src/http/connections';
-import { createExchange } from '../../../src/http/exchange';
+import { createConnections } from '../../../src/http/connections';
 import { ProxyFailure } from '../../../src/http/failure';
 import { findProxy, type ProxyRules } from '../../../src/http/proxy';
 import { createTunnel } from '../../../src/http/tunnel';
+import { until } from '../../until';
 import { Closing } from '../closing';
-import { createSelfSigned, startRawService, startSocketService } from '../raw-service';
+import {
+  createSelfSigned,
+  findClosedPort,
+  startProxyService,
+  startRawService,
+  startSocketService,
+} from '../raw-service';
+import { Caller, failure, readEcho } from './exchange-caller';
 
 describe('a proxy', () => {
   const closing = new Closing();
   afterEach(() => closing.run());
+  const caller = new Caller(closing);
+  const { call, failsOnBoth, startEcho } = caller;
+  const pair = createSelfSigned();
+  const tls = { ca: pair.cert };
+  const login = { username: 'pat', password: 'proxy-secret' };
+  const authorization = `Basic ${Buffer.from('pat:proxy-secret').toString('base64')}`;
+  /** Sends to a service that no test reaches. */
+  const callBehind = (url: string) => call('https://sms.test', { proxy: { url }, effect: 'send' });
 
-  function open(baseUrl: string, proxyUrl: string, tls?: TlsOptions): Connections {
-    const connections = createConnections({ baseUrl, proxy: { url: proxyUrl }, ...(tls && { tls }) });
-    return closing.add(connections, (it) => it.destroy());
-  }
+  it('forwards http and tunnels https, and keeps its login to itself', async () => {
+    const proxy = await startProxyService(closing, { authorization });
+    const [plain, secure] = [await startEcho(), await startEcho(pair)];
+    const options = { proxy: { url: proxy.baseUrl, ...login }, tls };
+    const forwarded = readEcho(await call(plain.baseUrl, options));
+    assert.deepEqual(proxy.forwarded, [`${plain.baseUrl}/x`]);
+    assert.equal(forwarded.headers.authorization, 'Bearer key-3141592653');
+    const tunnelled = readEcho(await call(secure.baseUrl, options));
+    assert.deepEqual(proxy.tunnels, [`127.0.0.1:${secure.port}`]);
+    assert.equal(tunnelled.headers['proxy-authorization'], undefined);
+    await call(secure.baseUrl, { proxy: { url: proxy.baseUrl.replace('//', '//pat:proxy%2Dsecret@') }, tls });
+    assert.deepEqual(proxy.authorizations, [authorization, authorization, authorization]);
+  });
 
-  function call(baseUrl: string, connections: Connections, timeoutMs = 5_000) {
-    const exchange = createExchange({ baseUrl, authentication: { type: 'bearer', apiKey: 'key' }, connections });
-    return exchange({ method: 'POST', path: '/x', parameters: [], timeoutMs, effect: 'send' });
-  }
-
-  async function failure(answer: Promise<unknown>): Promise<SmsError> {
-    const error = await answer.then(
-      () => assert.fail('resolved'),
-      (reason: unknown) => reason,
+  it('passes on the status text, and keeps a connection for further requests', async () => {
+    const proxy = await startRawService(closing, (_incoming, outgoing) =>
+      outgoing.writeHead(400, 'No such number').end(),
     );
-    assert.ok(error instanceof SmsError);
-    return error;
-  }
+    const connections = caller.open('http://sms.test', { proxy: { url: proxy.baseUrl } });
+    for (let time = 0; time < 5; time++) {
+      assert.equal((await call('http://sms.test', { connections })).statusText, 'No such number');
+    }
+    // A connection might still be on its way back into the pool when the next request needs one.
+    assert.ok(proxy.connections.length <= 2, `${proxy.connections.length} connections`);
+  });
 
-  const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+  it('opens a tunnel with any status of success', async () => {
+    const service = await startEcho(pair);
+    for (const status of [200, 201, 204, 299]) {
+      const { baseUrl } = await startProxyService(closing, { status });
+      assert.equal((await call(service.baseUrl, { proxy: { url: baseUrl }, tls })).statusCode, 200);
+    }
+  });
+
+  it('is SMS_UNREACHABLE if it refuses a login, with its remedy', async () => {
+    const proxy = await startProxyService(closing, { authorization: 'Basic other' });
+    const secure = await startEcho(pair);
+    const options = { proxy: { url: proxy.baseUrl, ...login }, tls };
+    await failsOnBoth(secure.baseUrl, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE', options);
+    const forwarding = await startRawService(closing, (incoming, outgoing) => {
+      incoming.resume();
+      outgoing.writeHead(407, { 'proxy-authenticate': 'Basic realm="the proxy"' }).end('Who are you?');
+    });
+    const { message } = await failure(call('http://sms.test', { proxy: { url: forwarding.baseUrl } }));
+    assert.match(message, /^The proxy .* needs a user name and a password \(HTTP 407/);
+  });
+
+  it('is SMS_UNREACHABLE if it cannot be reached, and is named', async () => {
+    const proxy = { url: `http://127.0.0.1:${await findClosedPort()}` };
+    const { baseUrl } = await startEcho();
+    await failsOnBoth(baseUrl, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE', { proxy });
+    const { message } = await failure(call(baseUrl, { proxy }));
+    for (const { host } of [new URL(baseUrl), new URL(proxy.url)]) assert.ok(message.includes(host), message);
+  });
 
   for (const [how, end] of [
     ['closes the connection', (socket: Socket) => socket.end()],
@@ -42,27 +90,25 @@ describe('a proxy', () => {
   ] as const) {
     it(`gets one request and is named in the error if it ${how} at CONNECT`, async () => {
       const proxy = await startSocketService(closing, (socket) => socket.once('data', () => end(socket)));
-      const connections = open('https://sms.test', proxy.baseUrl);
-      const error = await failure(call('https://sms.test', connections));
+      const error = await failure(callBehind(proxy.baseUrl));
       assert.deepEqual([error.code, error.params.detail], ['SMS_UNREACHABLE', 'ECONNRESET of the proxy']);
-      await pause(50);
       assert.equal(proxy.connections.length, 1);
-      await connections.close();
     });
   }
 
-  for (const status of [302, 403, 407, 502] as const) {
+  for (const [status, remedy] of [
+    [302, /Check the base URL, the network and the proxy/],
+    [403, /^(?!.*base URL).*does not allow this address/],
+    [407, /^(?!.*base URL).*needs a user name/],
+  ] as const) {
     it(`is named with its status if it refuses a tunnel with ${status}`, async () => {
       const proxy = await startSocketService(closing, (socket) => {
         socket.once('data', () => socket.write(`HTTP/1.1 ${status} No\r\ncontent-length: 2\r\n\r\nno`));
       });
-      const error = await failure(call('https://sms.test', open('https://sms.test', proxy.baseUrl)));
+      const error = await failure(callBehind(proxy.baseUrl));
       assert.deepEqual([error.code, error.params.detail], ['SMS_UNREACHABLE', `HTTP ${status} of the proxy`]);
-      const wishes: Record<number, RegExp> = { 403: /does not allow this address/, 407: /needs a user name/ };
-      assert.match(error.message, wishes[status] ?? /Check the base URL, the network and the proxy/);
-      if (wishes[status]) assert.doesNotMatch(error.message, /base URL|network/);
-      const [socket] = proxy.connections;
-      if (socket && !socket.closed) await once(socket, 'close');
+      assert.match(error.message, remedy);
+      await until(() => proxy.connections.every(({ closed }) => closed));
     });
   }
 
@@ -70,15 +116,14 @@ describe('a proxy', () => {
     const proxy = await startSocketService(closing, (socket) => {
       socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n<h1>no</h1>'));
     });
-    const error = await failure(call('https://sms.test', open('https://sms.test', proxy.baseUrl)));
-    assert.equal(error.reason, 'noTls');
+    assert.equal((await failure(callBehind(proxy.baseUrl))).reason, 'noTls');
   });
 
   it('is not quoted if it does not speak HTTP', async () => {
     const proxy = await startSocketService(closing, (socket) => {
       socket.once('data', (data) => socket.end(`what is this: ${data}`));
     });
-    const error = await failure(call('https://sms.test', open('https://sms.test', proxy.baseUrl)));
+    const error = await failure(callBehind(proxy.baseUrl));
     assert.match(String(error.params.detail), /^HPE_\w+ of the proxy$/);
     assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /what is this|rawPacket/);
   });
@@ -98,53 +143,24 @@ describe('a proxy', () => {
     if (socket && !socket.closed) await once(socket, 'close');
   });
 
-  it('passes on the status text of a forwarded request', async () => {
-    const proxy = await startRawService(closing, (_incoming, outgoing) =>
-      outgoing.writeHead(400, 'No such number').end(),
-    );
-    const { statusText } = await call('http://sms.test', open('http://sms.test', proxy.baseUrl));
-    assert.equal(statusText, 'No such number');
-  });
-
-  it('keeps connections alive', async () => {
-    const proxy = await startRawService(closing, (_incoming, outgoing) => outgoing.end('ok'));
-    const connections = open('http://sms.test', proxy.baseUrl);
-    for (let time = 0; time < 3; time++) {
-      await call('http://sms.test', connections);
-      await pause(10);
-    }
-    assert.equal(proxy.connections.length, 1);
-  });
-
   it('is named if its own certificate is not trusted', async () => {
-    const pair = createSelfSigned();
     const { baseUrl } = await startRawService(closing, () => {}, pair);
-    const error = await failure(call('https://sms.test', open('https://sms.test', baseUrl, { ca: pair.cert })));
+    const error = await failure(call('https://sms.test', { proxy: { url: baseUrl }, tls, effect: 'send' }));
     assert.deepEqual([error.reason, error.params.detail], ['unreachable', 'DEPTH_ZERO_SELF_SIGNED_CERT of the proxy']);
   });
 
-  for (const status of [200, 201, 204, 299]) {
-    it(`opens a tunnel with ${status}`, async () => {
-      const pair = createSelfSigned();
-      const service = await startRawService(closing, (_incoming, outgoing) => outgoing.end('ok'), pair);
-      const proxy = await startSocketService(closing, (socket) => {
-        socket.once('data', () => {
-          const onward = connect(service.port, '127.0.0.1', () => {
-            socket.write(`HTTP/1.1 ${status} Fine\r\n\r\n`);
-            socket.pipe(onward).pipe(socket);
-          });
-          socket.on('close', () => onward.destroy());
-        });
-      });
-      const answer = await call(service.baseUrl, open(service.baseUrl, proxy.baseUrl, { ca: pair.cert }));
-      assert.equal(answer.bytes.toString(), 'ok');
-    });
-  }
+  it('is refused without quoting it if its address is invalid', async () => {
+    for (const url of ['proxy-secret', 'socks5://pat:proxy-secret@127.0.0.1', 'http://pat:proxy-secret@', '']) {
+      const open = () => createConnections({ baseUrl: 'https://sms.example.com', proxy: { url } });
+      assert.equal((await failure(Promise.resolve().then(open))).reason, 'proxyInvalid', url);
+    }
+  });
 
-  describe('is found in the environment as by nodes of Node-RED, and', () => {
-    const names = ['http_proxy', 'https_proxy', 'all_proxy', 'no_proxy'];
-    const all = [...names, 'proxy', 'NR_PROXY_MODE'].flatMap((name) => [name, `npm_config_${name}`]);
-    const variables = all.flatMap((name) => [name, name.toUpperCase()]);
+  describe('in the environment', () => {
+    const names = ['http_proxy', 'https_proxy', 'all_proxy', 'no_proxy', 'proxy', 'NR_PROXY_MODE'];
+    const variables = names
+      .flatMap((name) => [name, `npm_config_${name}`])
+      .flatMap((name) => [name, name.toUpperCase()]);
     let before: Record<string, string | undefined>;
     beforeEach(() => {
       before = Object.fromEntries(variables.map((name) => [name, process.env[name]]));
@@ -157,6 +173,25 @@ describe('a proxy', () => {
       }
     });
 
+    for (const spell of [(name: string) => name, (name: string) => name.toUpperCase()]) {
+      it(`applies to requests as ${spell('http_proxy')}, ${spell('https_proxy')} and ${spell('no_proxy')}`, async () => {
+        const proxy = await startProxyService(closing);
+        const [plain, secure] = [await startEcho(), await startEcho(pair)];
+        await call(plain.baseUrl);
+        process.env[spell('http_proxy')] = proxy.baseUrl;
+        await call(plain.baseUrl);
+        assert.deepEqual(proxy.forwarded, [`${plain.baseUrl}/x`]);
+        process.env[spell('https_proxy')] = proxy.baseUrl;
+        await call(secure.baseUrl, { tls });
+        assert.deepEqual(proxy.tunnels, [`127.0.0.1:${secure.port}`]);
+        process.env[spell('no_proxy')] = 'sms.example.com,127.0.0.1';
+        await call(plain.baseUrl);
+        await call(secure.baseUrl, { tls });
+        assert.deepEqual([proxy.forwarded.length, proxy.tunnels.length], [1, 1]);
+      });
+    }
+
+    /** As nodes of Node-RED do. */
     const cases: [title: string, env: Record<string, string>, rules: ProxyRules, proxy: string | undefined][] = [
       ['no proxy of another scheme', { http_proxy: 'http://a.test' }, {}, undefined],
       ['all_proxy', { all_proxy: 'http://a.test' }, {}, 'a.test'],
@@ -174,17 +209,15 @@ describe('a proxy', () => {
       ['NR_PROXY_MODE', { http_proxy: 'a.test', NR_PROXY_MODE: 'legacy' }, {}, 'a.test'],
     ];
     for (const [title, env, rules, proxy] of cases) {
-      it(`uses ${title}`, () => {
+      it(`is found: ${title}`, () => {
         Object.assign(process.env, env);
         assert.equal(findProxy('https://sms.test', undefined, rules)?.url.hostname, proxy);
       });
     }
   });
 
-  describe('is left out by no_proxy as by nodes of Node-RED', () => {
-    const leavesOut = (noProxy: string, baseUrl: string) =>
-      findProxy(baseUrl, { url: 'http://proxy.test', noProxy: noProxy.split('|') }) === undefined;
-    for (const [noProxy, baseUrl, expected] of [
+  it('is left out by no_proxy as by nodes of Node-RED', () => {
+    for (const [noProxy, baseUrl, isLeftOut] of [
       ['', 'https://sms.example.com', false],
       ['*', 'https://sms.example.com', true],
       ['sms.example.com', 'https://sms.example.com/path', true],
@@ -201,9 +234,8 @@ describe('a proxy', () => {
       ['sms.example.com:8443', 'https://sms.example.com:8443', true],
       ['[::1]', 'http://[::1]:1880', true],
     ] as const) {
-      it(`${expected ? 'excepts' : 'does not except'} ${baseUrl} for ${noProxy || 'a blank value'}`, () => {
-        assert.equal(leavesOut(noProxy, baseUrl), expected);
-      });
+      const proxy = findProxy(baseUrl, { url: 'http://proxy.test', noProxy: noProxy.split('|') });
+      assert.equal(proxy === undefined, isLeftOut, `${noProxy} ${baseUrl}`);
     }
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import { createRedactor } from '../../../src/http/redact';
+import fc from '../../fast-check';
 
 const mark = '•••';
 
@@ -21,20 +21,25 @@ const encodings: Readonly<Record<string, (text: string) => string>> = {
 describe('createRedactor', () => {
   const password = 'p"w\\ /%41&+=<ö>\'😀';
 
-  for (const [title, encode] of Object.entries(encodings)) {
-    it(`replaces a password ${title}`, () => {
-      assert.equal(redact(password, `Bad ${encode(password)}!`), `Bad ${mark}!`);
-    });
+  it('replaces a password in each encoding', () => {
+    for (const [title, encode] of Object.entries(encodings)) {
+      assert.equal(redact(password, `Bad ${encode(password)}!`), `Bad ${mark}!`, title);
+    }
+  });
 
-    it(`replaces any password ${title}`, () => {
-      fc.assert(
-        fc.property(fc.string({ unit: 'grapheme-composite', minLength: 8, maxLength: 30 }), (secret) => {
-          fc.pre(secret.trim() === secret);
-          assert.equal(redact(secret, `1,${encode(secret)},2`), `1,${mark},2`);
-        }),
-      );
-    });
-  }
+  it('replaces any password in each encoding', () => {
+    const characters = fc.constantFrom(...'aZ09 %&=+/\\"\'<>?-_.!~*()[]{}|^$#@:;,öß€й漢😀');
+    fc.assert(
+      fc.property(fc.string({ unit: characters, minLength: 8, maxLength: 30 }), (secret) => {
+        fc.pre(secret.trim() === secret && secret.length >= 8);
+        const redactor = createRedactor({ type: 'form', userId: 'user', password: secret });
+        for (const [title, encode] of Object.entries(encodings)) {
+          assert.equal(redactor(`1,${encode(secret)},2`), `1,${mark},2`, title);
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
 
   it('replaces the token of Basic authentication, also with a short password', () => {
     for (const login of ['üser?>:pässwörd?>~', 'demo:p4']) {
