@@ -2,17 +2,17 @@ import type { Destination } from '../delivery/subscribers';
 import type { Step } from '../journal/journal';
 import type { InboxRecord, Kind, RecordOfKind, RecordsOfKind, Via } from '../model';
 import { type Changes, dropItem, keepItem, type Look, latest, type PendingWrite } from '../store/store';
-import type { InboxParts } from './context';
+import { createLeaveOut, type InboxParts } from './context';
 import type { Consent, Correlated, Correlating } from './correlator';
 import type { DeadLetters } from './dead-letters';
-import { type DeadLetter, type Entry, isEntry, nameSubscribers, newsOf, Pending, type Together } from './entries';
+import { type DeadLetter, type Entry, nameSubscribers, newsOf, Pending, type Together } from './entries';
 import {
   answerOf,
   type Identity,
   identify,
-  isSameMessage,
   judge,
   keysOf,
+  noteCallback,
   noteLeftOut,
   recallLeftOut,
   type Verdict,
@@ -147,16 +147,17 @@ function acceptRecord(
   const isNew = verdict === 'new';
   const leftOut = isNew ? undefined : recallLeftOut(identity, look);
   const isCopyOfLeftOut = leftOut !== undefined && via === 'callback';
-  /** The polled copy, if no node has received it. The called-back node receives it instead. */
-  let polledCopy: Entry | DeadLetter | undefined;
+  /** The polled copy, if it is unhandled because no node receives its kind. The called node receives it instead. */
+  let unhandled: DeadLetter | undefined;
   if (!isNew && !isCopyOfLeftOut && (isRecovered || context.dedupe() || kind === 'outbox')) {
-    if (via === 'callback') {
-      polledCopy = findWaiting(context, kind, identity, changes) ?? deadLetters.findPolled(kind, identity, changes);
+    const { address } = arrival;
+    unhandled = address && deadLetters.findPolled(kind, identity, changes);
+    if (!unhandled) {
+      if (address) noteCallback(identity, { ...address, query: event.record.query }, look, changes);
+      return () => verdict;
     }
-    if (!polledCopy) return () => verdict;
   }
-  const isMatched = polledCopy && !('isHeldBack' in polledCopy);
-  const answer = leftOut ?? (isMatched && polledCopy ? answerOf(polledCopy.record) : undefined);
+  const answer = leftOut ?? (unhandled && answerOf(unhandled.record));
   const onAccepted = isNew ? consent?.change(look, changes) : undefined;
   const isHeldBack = !answer && known?.outcome !== undefined;
   const correlated: Partial<Correlated> & { record: InboxRecord } = isHeldBack
@@ -173,50 +174,22 @@ function acceptRecord(
     };
   }
   if (isCopyOfLeftOut) noteLeftOut(identity, undefined, look, changes);
-  if (polledCopy) dropItem(changes, polledCopy.id, polledCopy.part);
+  if (unhandled) dropItem(changes, unhandled.id, unhandled.part);
   candidate.id ??= context.journal.nextId();
   const entry = createEntry(context, candidate.id, newsOf(event, correlated.record), arrival);
   if (isRecovered) entry.unsure = true;
   if (isHeldBack) Object.assign(entry, { isHeldBack, attempts: 0 } satisfies Partial<Entry>);
   keepItem(changes, entry);
   return (fresh) => {
-    if (polledCopy) {
-      context.entries.delete(polledCopy.id);
-      deadLetters.forget(polledCopy.id);
-    }
+    if (unhandled) deadLetters.forget(unhandled.id);
     onAccepted?.();
     correlated.effect?.();
-    // A callback in the same commit might have replaced the entry.
-    if (changes.drop.has(entry.id)) return verdict;
     const pending = new Pending(entry, identity);
     pending.firstAttempt = 1;
     if (isHeldBack) holdBack(context, pending, known);
     else fresh.push(pending);
     return verdict;
   };
-}
-
-/** Finds a polled entry that no node has received and that no attached node wants. Includes entries of this commit. */
-function findWaiting(
-  { entries, subscribers }: InboxParts,
-  kind: Kind,
-  identity: Identity,
-  changes: Changes,
-): Entry | undefined {
-  const isWaiting = (entry: Entry, own: Identity) =>
-    entry.channel === kind &&
-    !entry.address &&
-    !changes.drop.has(entry.id) &&
-    isSameMessage(own, identity) &&
-    !subscribers.hasAny(kind, entry.record);
-  for (const { entry, identity: own, taken, pendingFor } of entries.values()) {
-    const isInHand = taken > 0 || [...pendingFor.values()].some((node) => node !== undefined);
-    if (!isInHand && isWaiting(entry, own)) return entry;
-  }
-  for (const item of changes.keep.values()) {
-    if (isEntry(item) && !entries.has(item.id) && isWaiting(item, identify(item))) return item;
-  }
-  return undefined;
 }
 
 /**
@@ -245,15 +218,14 @@ function createMatch(context: InboxContext, pending: Pending, known: Correlating
       const correlated: Partial<Correlated> & { record: InboxRecord } = known?.correlate(look, changes) ?? entry;
       const isOut = entry.channel !== 'callback' && isLeftOut(context, kind, correlated);
       const matched = { ...entry, record: correlated.record } as Entry;
-      if (isOut) {
-        dropItem(changes, id, 'inbox');
-        noteLeftOut(pending.identity, answerOf(correlated.record), look, changes);
-      } else keepItem(changes, matched);
+      const end = isOut ? createLeaveOut(context, pending, matched)(look, changes) : undefined;
+      if (!end) keepItem(changes, matched);
       return () => {
         correlated.effect?.();
+        if (end) return end();
         entries.delete(id);
         pending.entry = matched;
-        if (!isOut) giveTogether(context, [pending]);
+        giveTogether(context, [pending]);
       };
     },
   };

@@ -6,8 +6,8 @@ import { createChange, type Participant } from '../journal/step';
 import type { Kind, RecordOfKind } from '../model';
 import { type Changes, dropItem, keepItem } from '../store/store';
 import type { InboxParts } from './context';
-import { type Channel, type DeadLetter, type Entry, isDeadLetter, Pending } from './entries';
-import { type Identity, identify, isSameMessage } from './identity';
+import { addressTo, type Channel, type DeadLetter, type Entry, isDeadLetter, Pending } from './entries';
+import { type Identity, identify, isSameMessage, keysOf, recallCallback } from './identity';
 
 const keptMs = 7 * 24 * 3_600_000;
 const maxKept = 10_000;
@@ -68,22 +68,30 @@ export class DeadLetters {
    *
    * @param node the node whose flow did not acknowledge the entry; blank: no node receives it
    */
-  add({ id, kind, record, subscribers, attempts, channel, address, unsure }: Entry, node: string): void {
-    const { clock } = this.#context;
-    const item = {
-      // The id is the same if the entry returns because its drop was not written.
-      ...{ id: `${id}~${node}`, part: 'deadLetter' as const, subscribers, attempts, node, at: clock.now() },
-      ...({ kind, record } as RecordOfKind),
-      ...(channel === 'callback' && { address }),
-      ...(unsure && { unsure }),
-    };
-    this.#put({ item, since: clock.elapsed() });
+  add(entry: Entry, node: string): void {
+    const { clock, run } = this.#context;
+    const item = createDeadLetter(entry, node, clock.now());
+    const { id } = item;
+    const since = clock.elapsed();
+    this.#put({ item, since });
     this.#sweepLater();
-    const step = createChange((changes) => {
-      // A callback that was accepted earlier might have replaced the record in the meantime.
-      if (this.#kept.has(item.id) && !changes.drop.has(item.id)) keepItem(changes, item);
+    const identity = identify(entry);
+    run({
+      keys: node === '' ? keysOf(identity) : [],
+      whileFailing: 'apply',
+      decide: (look, changes) => {
+        // A callback that was accepted earlier might have replaced the record in the meantime.
+        if (!this.#kept.has(id) || changes.drop.has(id)) return () => {};
+        const callback = node === '' && !item.address ? recallCallback(identity, look) : undefined;
+        const kept = callback ? createDeadLetter(addressTo(callback, entry), node, item.at) : item;
+        keepItem(changes, kept);
+        return () => {
+          if (!callback || !this.#kept.has(id)) return;
+          this.#put({ item: kept, since });
+          this.giveUnreceived();
+        };
+      },
     });
-    this.#context.run(step);
     if (this.#kept.size <= maxKept) return;
     this.discard([...this.#kept.keys()].slice(0, this.#kept.size - maxKept));
     if (!this.#hasBeenFull) this.#onFull();
@@ -240,6 +248,20 @@ export class DeadLetters {
       },
     };
   }
+}
+
+function createDeadLetter(
+  { id, kind, record, subscribers, attempts, channel, address, unsure }: Entry,
+  node: string,
+  at: number,
+): DeadLetter {
+  return {
+    // The id is the same if the entry returns because its drop was not written.
+    ...{ id: `${id}~${node}`, part: 'deadLetter' as const, subscribers, attempts, node, at },
+    ...({ kind, record } as RecordOfKind),
+    ...(channel === 'callback' && { address }),
+    ...(unsure && { unsure }),
+  };
 }
 
 /** Orders records by the time at which they became unhandled, then by id. */

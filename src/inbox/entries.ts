@@ -1,7 +1,7 @@
 import { type Kind, kinds, type RecordOfKind, type Records, type RecordsOfKind } from '../model';
 import type { Item } from '../store/store';
 import { isObject } from '../wire/fields';
-import { type Identity, identify } from './identity';
+import { type DuplicateCallback, type Identity, identify } from './identity';
 
 /** How an entry is delivered: to the nodes that poll its kind, or to the called-back node. */
 export type Channel = Kind | 'callback';
@@ -97,6 +97,21 @@ function isKind(value: unknown): value is Kind {
 /** Names the nodes that can claim the callbacks of an address, as in {@link Item.subscribers}. */
 export function nameSubscribers({ node, path }: { node: string; path?: string | undefined }): string[] {
   return path === undefined ? [`node ${node}`] : [`node ${node}`, `path ${path}`];
+}
+
+/** Addresses a polled entry to the node that the service called back with a copy. */
+export function addressTo({ query, ...address }: DuplicateCallback, entry: Entry): Entry {
+  return {
+    ...entry,
+    channel: 'callback',
+    address,
+    subscribers: nameSubscribers(address),
+    record: { ...entry.record, via: 'callback', query },
+    attempts: 0,
+    attemptsOf: undefined,
+    // Another node, or a process that has died, might have delivered the entry.
+    unsure: true,
+  } as Entry;
 }
 
 /** A group of entries that arrived together. A node can receive the group over several turns of the event loop. */

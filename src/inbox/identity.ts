@@ -21,22 +21,35 @@ const changePrefix = 'change:';
 /** A date. If the text has no fraction of a second (`exact` is false), only the second counts. */
 type Instant = { ms: number; exact: boolean };
 
-/** Value stored under the key of an identifier. */
-interface SeenId {
-  polled: boolean;
+/** A callback that was answered as a duplicate of a polled record. */
+export interface DuplicateCallback {
+  /** Id and path of the called node. */
+  node: string;
+  path: string;
+  /** Query parameters of the request. */
+  query: unknown;
+}
+
+/** Notes about the two copies of a record that was seen, so that one of them reaches a flow. */
+interface Notes {
   /** See {@link noteLeftOut}. */
   leftOut?: object | undefined;
+  /** See {@link noteCallback}. */
+  callback?: DuplicateCallback | undefined;
+}
+
+/** Value stored under the key of an identifier. */
+interface SeenId extends Notes {
+  polled: boolean;
 }
 
 /** One of several messages with the same sender, body and second. */
-interface SeenMessage {
+interface SeenMessage extends Notes {
   instant: Instant;
   /** Key of the identifier. Absent while no copy with an identifier is known. */
   id?: string;
   /** The message was polled without an identifier. */
   polled?: true;
-  /** See {@link noteLeftOut}. */
-  leftOut?: object | undefined;
 }
 
 /** If one second has more equal messages than this, the oldest are recognised only by their identifiers. */
@@ -82,7 +95,7 @@ export function identify({ kind, record }: RecordOfKind): Identity {
   return identity;
 }
 
-/** Returns the keys that {@link judge} reads. */
+/** Returns the keys under which a record is remembered. */
 export function keysOf(identity: Identity): string[] {
   return [identity.id, identity.text?.key].filter((key) => key !== undefined);
 }
@@ -142,27 +155,56 @@ export function answerOf({ sent, awaited, optOut }: InboxRecord): object {
  *
  * @param answer see {@link answerOf}; `undefined`: the called-back copy has arrived
  */
-export function noteLeftOut(identity: Identity, answer: object | undefined, look: Look, { remember }: Changes): void {
-  const { id, text } = identity;
-  const known = id === undefined ? undefined : look(id);
-  const seenId = parseRememberedValue(known, isSeenId);
-  if (id !== undefined && known && seenId) {
-    remember.set(id, { ...known, value: JSON.stringify({ ...seenId, leftOut: answer }) });
-  }
-  const knownText = text && look(text.key);
-  if (!knownText) return;
-  const messages = messagesIn(knownText).map((message) =>
-    isSeenAs(message, identity) ? { ...message, leftOut: answer } : message,
-  );
-  remember.set(text.key, { ...knownText, value: JSON.stringify({ messages }) });
+export function noteLeftOut(identity: Identity, answer: object | undefined, look: Look, changes: Changes): void {
+  note({ leftOut: answer }, identity, look, changes);
 }
 
 /** Returns the answer that {@link noteLeftOut} noted, or `undefined` if it noted none. */
 export function recallLeftOut(identity: Identity, look: Look): object | undefined {
+  const { id, message } = recall(identity, look);
+  return (id ?? message)?.leftOut;
+}
+
+/**
+ * Notes the first callback that was answered as a duplicate of a polled record. If no node receives the polled record
+ * in the end, the called node receives it.
+ */
+export function noteCallback(identity: Identity, callback: DuplicateCallback, look: Look, changes: Changes): void {
+  const { id, message } = recall(identity, look);
+  const wasPolled = id?.polled ?? (message?.polled || message?.id !== undefined);
+  if (!wasPolled || recallCallback(identity, look)) return;
+  note({ callback }, identity, look, changes);
+  // The service does not call again.
+  changes.firm = true;
+}
+
+/** Returns the callback that {@link noteCallback} noted, or `undefined` if it noted none. */
+export function recallCallback(identity: Identity, look: Look): DuplicateCallback | undefined {
+  const { id, message } = recall(identity, look);
+  return id?.callback ?? message?.callback;
+}
+
+function note(notes: Notes, identity: Identity, look: Look, { remember }: Changes): void {
   const { id, text } = identity;
-  const seenId = id === undefined ? undefined : parseRememberedValue(look(id), isSeenId);
-  if (seenId) return seenId.leftOut;
-  return text && messagesIn(look(text.key)).find((message) => isSeenAs(message, identity))?.leftOut;
+  const known = id === undefined ? undefined : look(id);
+  const seenId = parseRememberedValue(known, isSeenId);
+  if (id !== undefined && known && seenId) {
+    remember.set(id, { ...known, value: JSON.stringify({ ...seenId, ...notes }) });
+  }
+  const knownText = text && look(text.key);
+  if (!knownText) return;
+  const messages = messagesIn(knownText).map((message) =>
+    isSeenAs(message, identity) ? { ...message, ...notes } : message,
+  );
+  remember.set(text.key, { ...knownText, value: JSON.stringify({ messages }) });
+}
+
+function recall(identity: Identity, look: Look): { id: SeenId | undefined; message: SeenMessage | undefined } {
+  const { id, text } = identity;
+  return {
+    id: id === undefined ? undefined : parseRememberedValue(look(id), isSeenId),
+    message: text && messagesIn(look(text.key)).find((message) => isSeenAs(message, identity)),
+  };
 }
 
 /**

@@ -215,10 +215,10 @@ export const mutants: readonly Mutant[] = [
     'return called ? [] : [];',
   ),
   consent(
-    'a callback of a polled copy that no node has is a duplicate',
+    'a callback of an unhandled polled copy is a duplicate',
     'inbox/accept.ts',
-    'if (!polledCopy) return () => verdict;',
-    'return () => verdict;',
+    'unhandled = address && deadLetters.findPolled(kind, identity, changes);',
+    'unhandled = undefined;',
   ),
   mutant(
     'a copy that every filter left out is a duplicate',

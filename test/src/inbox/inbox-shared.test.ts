@@ -39,6 +39,7 @@ class Instance {
     private readonly isAcknowledgedAtOnce: boolean,
     channels: Channel[] = ['incoming', 'callback'],
     heartbeatMs = timing.heartbeatMs,
+    private readonly hasFilter = false,
   ) {
     this.inbox = createInboxOn({
       store: new RedisStore({ url, key, timing: { ...timing, heartbeatMs, aliveMs: timing.aliveMs + heartbeatMs } }),
@@ -100,7 +101,7 @@ class Instance {
   #createTaker(channel: Channel, id: string = channel, path = address.path): InboxSubscriber {
     const taker: InboxSubscriber = {
       id,
-      ...(channel === 'callback' ? { path } : undefined),
+      ...(channel === 'callback' ? { path } : { wants: () => !this.hasFilter }),
       take: (given) => {
         for (const { entry, attempt } of given) {
           if (attempt > entry.attempts) this.inbox.countAttempt(entry, attempt, id);
@@ -133,8 +134,9 @@ describe('Inboxes of several processes on one Redis', () => {
     isAcknowledgedAtOnce = true,
     channels = undefined as Channel[] | undefined,
     heartbeatMs = undefined as number | undefined,
+    hasFilter = false,
   } = {}): Promise<Instance> {
-    const created = new Instance(url, isAcknowledgedAtOnce, channels, heartbeatMs);
+    const created = new Instance(url, isAcknowledgedAtOnce, channels, heartbeatMs, hasFilter);
     const instance = closing.add(created, ({ inbox }) => inbox.journal.close());
     await instance.inbox.journal.ready();
     return instance;
@@ -232,6 +234,22 @@ describe('Inboxes of several processes on one Redis', () => {
       assert.deepEqual(await other.callBack(incoming('m')), ['duplicate']);
       assert.ok(await isEmpty());
     });
+  });
+
+  it('deliver a callback whose polled copy is left out after its holder died', async () => {
+    const { holder, proxy } = await createHolder();
+    const heir = await create({ hasFilter: true });
+    await holder.poll(incoming('m'));
+    assert.deepEqual(await heir.callBack(incoming('m')), ['duplicate']);
+    proxy.cut();
+    await forgetSigns();
+    await heir.untilGiven(1);
+    assert.equal(heir.last.taker.id, 'callback');
+    assert.equal(heir.last.entry.record.via, 'callback');
+    await heir.inbox.journal.flush();
+    assert.deepEqual(await heir.callBack(incoming('m')), ['duplicate']);
+    assert.equal(heir.given.length, 1);
+    assert.ok(await isEmpty());
   });
 
   describe('a connection that was cut', () => {

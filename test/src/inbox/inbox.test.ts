@@ -686,7 +686,7 @@ describe('Inbox', () => {
         const accepted = inbox.accept(polled(incoming('1', { body: 'hello' })));
         for (let turn = 0; turn < wait; turn++) await new Promise(setImmediate);
         await Promise.all([accepted, inbox.accept(called())]);
-        await inbox.journal.flush();
+        await settle();
         inbox.done(node.last, node);
         await inbox.journal.flush();
         assert.deepEqual([wait, node.texts, [...store.disk.entries.keys()]], [wait, ['hello'], []]);

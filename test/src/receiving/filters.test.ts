@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { PollSubscription } from '../../../src/delivery/poll-subscription';
 import type { Inbox } from '../../../src/inbox/inbox';
-import type { InboxRecord, IncomingRecord } from '../../../src/model';
+import type { InboxRecord, IncomingRecord, Kind } from '../../../src/model';
 import { VirtualClock } from '../../virtual-clock';
 import { createInboxOn } from '../inbox/inbox-on';
 import { FailingServer, FailingStore } from '../store/failing-store';
@@ -10,6 +10,8 @@ const messageDate = '2026-03-01T10:00:00.123Z';
 
 /** The filter `new` of `sms-in`. */
 const isNew = (record: InboxRecord) => !(record as IncomingRecord).isReply;
+
+const settled = { undelivered: 0, unhandled: 0 };
 
 /** A node, and the bodies that reached its flow. */
 interface Listener {
@@ -25,29 +27,49 @@ for (const [name, createStore] of [
   describe(`a message that every filter leaves out (store: ${name})`, () => {
     let clock: VirtualClock;
     let inbox: Inbox;
+    /** Ends the wait for the outcome of the message that the record "held back" might answer. */
+    let settleOutcome = () => {};
 
     beforeEach(() => {
       clock = new VirtualClock();
-      inbox = createInboxOn({ store: createStore(), clock });
+      const outcome = new Promise<void>((resolve) => {
+        settleOutcome = resolve;
+      });
+      inbox = createInboxOn({
+        store: createStore(),
+        clock,
+        correlator: ({ record }) => ({
+          mayAnswer: false,
+          keys: [],
+          ...(record.messageId === 'held back' && { outcome }),
+          correlate: () => ({ record, effect() {} }),
+        }),
+      });
     });
     afterEach(() => inbox.journal.close());
 
-    function listen(wants: (record: InboxRecord) => boolean, id = 'in'): Listener {
+    function listen(
+      wants: (record: InboxRecord) => boolean,
+      id = 'in',
+      kind: Kind = 'incoming',
+      arrives = true,
+    ): Listener {
       const sent: string[] = [];
-      const subscription = new PollSubscription(inbox, 'incoming', {
+      const subscription = new PollSubscription(inbox, kind, {
         id,
         wants,
         acknowledge: 'auto',
         ackTimeoutMs: 60_000,
         maxAttempts: 5,
-        send: async ({ record }) => sent.push(String(record.body)) > 0,
+        send: async ({ record }) => sent.push(String(record.body)) > 0 && arrives,
         onUndelivered: () => {},
       });
       return { sent, stop: () => subscription.detach() };
     }
 
-    function serve(): { sent: string[]; call(id: string | undefined): Promise<void> } {
+    function serve(): { sent: string[]; queries: unknown[]; call(id: string | undefined): Promise<void> } {
       const sent: string[] = [];
+      const queries: unknown[] = [];
       const address = { node: 'callback', path: '/sms' };
       new PollSubscription(inbox, 'callback', {
         id: address.node,
@@ -55,13 +77,14 @@ for (const [name, createStore] of [
         acknowledge: 'auto',
         ackTimeoutMs: 60_000,
         maxAttempts: 5,
-        send: async ({ record }) => sent.push(String(record.body)) > 0,
+        send: async ({ record }) => queries.push(record.query) > 0 && sent.push(String(record.body)) > 0,
         onUndelivered: () => {},
       });
       return {
         sent,
+        queries,
         async call(messageId) {
-          const record = { ...createReply(messageId), via: 'callback' as const };
+          const record = { ...createReply(messageId), via: 'callback' as const, query: { id: '7' } };
           const accepting = inbox.accept({ kind: 'incoming', via: 'callback', records: [record], address });
           await Promise.all([accepting, clock.advance(30)]);
         },
@@ -147,9 +170,9 @@ for (const [name, createStore] of [
       assert.deepEqual([before.sent, after.sent, called.sent], [[], [], ['yes']]);
     });
 
-    it('goes to the callback node during a redeploy of the polling node', async () => {
+    it('goes to the polling node if the service calls back during its redeploy', async () => {
       const called = serve();
-      const before = listen(isNew);
+      const before = listen(() => true);
       await clock.advance(30);
       before.stop();
       await poll();
@@ -157,7 +180,38 @@ for (const [name, createStore] of [
       const after = listen(() => true);
       await clock.advance(30);
       await called.call('m1');
-      assert.deepEqual([after.sent, called.sent], [[], ['yes']]);
+      assert.deepEqual([after.sent, called.sent], [['yes'], []]);
+    });
+
+    for (const [what, addFilter] of [
+      ['adds a filter', () => void listen(isNew)],
+      ['removes the polling node', () => void listen(isNew, 'in', 'status')],
+    ] as const) {
+      it(`goes to the callback node called before a deployment ${what}`, async () => {
+        const called = serve();
+        const before = listen(() => true, 'in', 'incoming', false);
+        await poll();
+        await called.call('m1');
+        assert.deepEqual([before.sent, called.sent], [['yes'], []]);
+        before.stop();
+        addFilter();
+        await clock.advance(30);
+        assert.deepEqual([called.sent, called.queries, inbox.state], [['yes'], [{ id: '7' }], settled]);
+      });
+    }
+
+    it('goes to the callback node called while it was held back', async () => {
+      const called = serve();
+      const before = listen(() => true);
+      await poll('held back');
+      await called.call('held back');
+      before.stop();
+      listen(isNew);
+      await clock.advance(30);
+      assert.deepEqual([before.sent, called.sent], [[], []]);
+      settleOutcome();
+      await clock.advance(30);
+      assert.deepEqual([before.sent, called.sent, inbox.state], [[], ['yes'], settled]);
     });
 
     it('goes only to a polling node whose filter accepts it', async () => {
