@@ -24,6 +24,7 @@ interface Red {
   history: { clear(): void };
   actions: { invoke(action: string): void };
   view: {
+    select(id: string): void;
     importNodes(nodes: FlowNode[], options: { generateIds: boolean }): void;
     redraw(isForced: boolean): void;
   };
@@ -39,8 +40,6 @@ interface EditorNode {
 }
 
 declare const RED: Red;
-
-const doubleClickLimitMs = 5000;
 
 /** Text on screen that shows a missing catalog entry. */
 export const unresolvedText =
@@ -155,6 +154,7 @@ export class Editor {
     );
     await this.page.locator('#red-ui-main-container').waitFor();
     await this.page.locator('#red-ui-loading-progress').waitFor({ state: 'hidden' });
+    await this.settle();
   }
 
   /**
@@ -319,19 +319,21 @@ export class Editor {
     return entry;
   }
 
-  /** Opens the form of a node by a double click. */
+  /** Selects a node, and opens its form by the action of the Enter key. */
   async openForm(id: string): Promise<Locator> {
-    const tray = this.page.locator('.red-ui-tray');
-    const opens = async (): Promise<boolean> => {
-      await this.page.locator(`[id="${id}"] .red-ui-flow-node`).dblclick();
-      return tray.waitFor({ timeout: doubleClickLimitMs }).then(
-        () => true,
-        () => false,
-      );
-    };
-    // On a busy machine, the editor can take a double click for two single clicks.
-    if (!(await opens())) await opens();
+    await this.openTray(id);
     return this.form();
+  }
+
+  /** Opens the form of a node of any package. A double click would depend on the speed of the machine. */
+  async openTray(id: string): Promise<void> {
+    await this.page.waitForFunction((wanted) => RED.nodes.node(wanted) !== null, id);
+    await this.page.evaluate((wanted) => {
+      RED.view.select(wanted);
+      RED.actions.invoke('core:edit-selected-node');
+    }, id);
+    await this.page.locator('.red-ui-tray').waitFor();
+    await this.settle();
   }
 
   /** The form on top. */
@@ -370,12 +372,14 @@ export class Editor {
   async save(): Promise<void> {
     await this.page.locator('#node-dialog-ok').click();
     await this.page.locator('.red-ui-tray').waitFor({ state: 'detached' });
+    await this.settle();
   }
 
   /** Closes the form of a node without saving. */
   async cancel(): Promise<void> {
     await this.page.locator('#node-dialog-cancel').click();
     await this.page.locator('.red-ui-tray').waitFor({ state: 'detached' });
+    await this.settle();
   }
 
   /** Whether the editor has undeployed changes. */
@@ -475,12 +479,9 @@ export class Editor {
     await this.page
       .locator(`#node-input-${property} + .red-ui-typedInput-container .red-ui-typedInput-type-select`)
       .click();
-    const option = this.page.locator(`.red-ui-typedInput-options:visible a[value="${type}"]`);
-    await option.click();
-    await this.page
-      .locator('.red-ui-typedInput-options:visible')
-      .waitFor({ state: 'detached' })
-      .catch(() => undefined);
+    const menu = this.page.locator('.red-ui-typedInput-options:visible');
+    await menu.locator(`a[value="${type}"]`).click();
+    await menu.waitFor({ state: 'detached' });
     await this.settle();
   }
 
@@ -505,8 +506,12 @@ export class Editor {
     return (await line.isVisible()) ? line.innerText() : '';
   }
 
-  /** Waits until trays, menus and groups have stopped moving. */
+  /** Waits until changed nodes are drawn, and trays, menus and groups have stopped moving. */
   async settle(): Promise<void> {
+    // The editor draws in the next frame.
+    await this.page.evaluate(
+      () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
+    );
     await this.page.waitForFunction(
       () => (window as unknown as { jQuery: { timers: unknown[] } }).jQuery.timers.length === 0,
     );

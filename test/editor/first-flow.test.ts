@@ -43,21 +43,6 @@ describe('The first flow of the README', function () {
     await editor.settle();
   }
 
-  /** Opens the form, with a second try because two clicks can come too far apart. */
-  async function openDebug(id: string): Promise<void> {
-    const { page } = editor;
-    const output = page.locator('#node-input-typed-complete');
-    const opens = async (): Promise<boolean> => {
-      await page.locator(`[id="${id}"] .red-ui-flow-node`).dblclick();
-      return output.waitFor({ state: 'attached', timeout: 5_000 }).then(
-        () => true,
-        () => false,
-      );
-    };
-    assert.ok((await opens()) || (await opens()), 'the form of the debug node did not open');
-    await editor.settle();
-  }
-
   it('sends a message and shows its result if a user follows each step', async () => {
     const { page } = editor;
     const button = (form: Locator, name: string) => form.getByRole('button', { name, exact: true });
@@ -81,7 +66,7 @@ describe('The first flow of the README', function () {
     await page.locator('#sms-body-text').fill('Hello from Node-RED');
     await editor.save();
 
-    await openDebug(debug);
+    await editor.openTray(debug);
     await choose('typed-complete', 'complete msg object');
     await editor.save();
 

@@ -707,14 +707,14 @@ describe('a form in the editor', function () {
     const [to, offered] = [editor.typed('to'), editor.page.locator('.red-ui-autoComplete-container:visible')];
     await to.fill('');
     await to.pressSequentially('from');
-    await offered.getByText('sms.from', { exact: true }).waitFor();
+    await offered.getByText('sms.from', { exact: true }).last().waitFor();
     await offered.getByText('sms-in, sms-status').first().waitFor();
     await to.fill('');
     await to.pressSequentially('topi');
-    await offered.getByText('topic', { exact: true }).waitFor();
+    await offered.getByText('topic', { exact: true }).last().waitFor();
     await to.fill('');
     await to.pressSequentially('sms.fr');
-    await offered.getByText('sms.from', { exact: true }).click();
+    await offered.getByText('sms.from', { exact: true }).last().click();
     assert.equal(await to.inputValue(), 'sms.from');
     await editor.save();
     await editor.deploy();
@@ -1112,7 +1112,7 @@ describe('a form in the editor', function () {
     await editor.save();
     const requests = simulator.requests.length;
     await editor.page.locator('[id="sms-feed"] .red-ui-flow-node-button-button').click();
-    await editor.page.locator('.red-ui-notification', { hasText: 'undeployed changes' }).waitFor();
+    await editor.page.locator('.red-ui-notification', { hasText: 'undeployed changes' }).first().waitFor();
     assert.equal(simulator.requests.length, requests);
   });
 
@@ -1316,7 +1316,7 @@ describe('a form in the editor', function () {
     const form = await editor.openForm('sms-send');
     await form.locator('#sms-callbacks > summary').focus();
     await editor.page.keyboard.press('Enter');
-    assert.equal(await form.locator('#node-input-messageId + .red-ui-typedInput-container').isVisible(), true);
+    await form.locator('#node-input-messageId + .red-ui-typedInput-container').waitFor();
     await editor.page.locator('#node-input-btn-account-edit').focus();
     await editor.page.keyboard.press('Enter');
     await editor.page.locator('#node-config-input-baseUrl').waitFor();

@@ -16,6 +16,13 @@ import { Editor, unresolvedText } from './editor';
 
 const screenshots = join(__dirname, '..', '..', '.cache', 'screenshots');
 const tab = { id: 'tab', type: 'tab', label: 'Flow' };
+/** The lists of a filled account, with their number of entries. */
+const filled = [
+  ['uncertain', 1],
+  ['unhandled', 2],
+  ['kept', 1],
+  ['optOuts', 1],
+] as const;
 
 /** The parts of the editor's interface that the tests use. */
 declare const RED: {
@@ -247,6 +254,8 @@ describe('the sidebar tab SMS', function () {
     } while (asked.length > 0);
     await editor.page.evaluate(() => RED.sidebar.show('help'));
     await content().waitFor({ state: 'hidden' });
+    await editor.settle();
+    asked = [];
     await press();
     await editor.badge('send').waitFor();
     await editor.page.waitForTimeout(1_500);
@@ -386,9 +395,6 @@ describe('the sidebar tab SMS', function () {
     await shelf('optOuts', 1).waitFor();
     const rows = card().locator('.sms-opt-out');
     await says(rows, /^64215551234.*by a user/);
-    // Longer than the delay of the search.
-    await editor.page.waitForTimeout(1_000);
-    assert.equal(await said.filter({ hasText: 'Added: 1, already on the list: 0.' }).count(), 1);
     receive('STOP');
     await shelf('optOuts', 2).waitFor();
     await says(rows.first(), /^64215550000.*by a message/);
@@ -416,15 +422,20 @@ describe('the sidebar tab SMS', function () {
     await rows.getByRole('button', { name: 'Remove' }).click();
     await says(rows.getByRole('group'), 'Remove 64215550000 from the list? It will get messages again.');
     assert.equal(await focused(), 'Cancel');
+    let reads = 0;
+    const search = editor.page.waitForResponse(
+      // After the removal, the list is read again, and later by the search.
+      (answer) => answer.url().includes('/optouts') && answer.request().method() === 'GET' && ++reads === 2,
+    );
     await rows.locator('[data-sure]').evaluate((sure) => {
       // The delayed search must not clear the message of the removal.
       document.querySelector('.sms-search input')?.dispatchEvent(new Event('input'));
       (sure as HTMLElement).click();
     });
     await says(said, 'Removed from the list: 64215550000.');
-    await editor.page.waitForTimeout(600);
-    assert.deepEqual(await said.allInnerTexts(), ['Removed from the list: 64215550000.']);
     await says(card(), 'The list has no such number.');
+    await search;
+    assert.deepEqual(await said.allInnerTexts(), ['Removed from the list: 64215550000.']);
     await shelf('optOuts', 251).waitFor();
     const saving = editor.page.waitForEvent('download');
     await card().getByRole('button', { name: 'Save as CSV' }).click();
@@ -488,7 +499,7 @@ describe('the sidebar tab SMS', function () {
     await says(card('other'), 'Nothing is polled');
     await card().getByRole('button', { name: 'Edit Main' }).click();
     await editor.form();
-    assert.equal(await card('other').getByRole('button', { name: 'Edit Other' }).isEnabled(), false);
+    await card('other').getByRole('button', { name: 'Edit Other', disabled: true }).waitFor();
     await editor.page.evaluate(() => RED.sidebar.show('help'));
     await editor.page.locator('#sms-account-overview').click();
     await content().waitFor();
@@ -517,7 +528,7 @@ describe('the sidebar tab SMS', function () {
     await editor.page.unroute('**/sms-account/overview*');
     await content().getByRole('button', { name: 'Try again' }).click();
     await says(card().locator('dl').last(), /Sent1/);
-    await editor.page.getByText('Node-RED cannot be reached.').waitFor({ state: 'hidden' });
+    await content().getByText('Node-RED cannot be reached.').waitFor({ state: 'hidden' });
     editor.takeProblems();
   });
 
@@ -557,7 +568,8 @@ describe('the sidebar tab SMS', function () {
   it('shows problems first, and hides counts of zero', async () => {
     await openFilled();
     await editor.page.evaluate(() => RED.sidebar.show('sms'));
-    await shelf('kept', 1).waitFor();
+    for (const [state, count] of filled) await shelf(state, count).waitFor();
+    await says(card(), 'Sending: failing');
     const text = await card().innerText();
     const parts = [
       'Sending: failing',
@@ -578,8 +590,10 @@ describe('the sidebar tab SMS', function () {
     assert.match(text, /^Today, since \d+:\d\d/m);
     // Node-RED 5 gives the sidebar half of the height.
     await editor.page.setViewportSize({ width: 1280, height: 800 });
-    const [seen, lists] = await Promise.all([content().boundingBox(), shelf('unhandled', 2).boundingBox()]);
-    assert.ok(seen && lists && lists.y + lists.height <= seen.y + seen.height, 'both lists are in sight');
+    await until(async () => {
+      const [seen, lists] = await Promise.all([content().boundingBox(), shelf('unhandled', 2).boundingBox()]);
+      return seen !== null && lists !== null && lists.y + lists.height <= seen.y + seen.height;
+    }, 'both lists are in sight');
     await shelf('uncertain', 1).click();
     await says(card(), 'The service failed with status 500. The message might have been sent. Check with the service');
   });
@@ -676,12 +690,7 @@ describe('the sidebar tab SMS', function () {
     await editor.open(nodeRed, options);
     await editor.page.evaluate(() => RED.sidebar.show('sms'));
     let entries = 0;
-    for (const [state, count] of [
-      ['uncertain', 1],
-      ['unhandled', 2],
-      ['kept', 1],
-      ['optOuts', 1],
-    ] as const) {
+    for (const [state, count] of filled) {
       await shelf(state, count).click();
       entries += count;
       // A list that opens moves everything below it, even between the press and the release of a click.

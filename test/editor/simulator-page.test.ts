@@ -6,6 +6,7 @@ import { createManualClock, type Simulator, type SimulatorOptions, startSimulato
 import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { createAccount } from '../reliability/flows';
 import { CallbackReceiver } from '../simulator/callback-receiver';
+import { until } from '../until';
 import { Badges } from './badge-events';
 import { startBrowser } from './browser';
 import { findFaintTexts } from './contrast';
@@ -59,7 +60,7 @@ describe("the simulator's page in a browser", function () {
   };
   const open = async (options: BrowserContextOptions = {}, hash = ''): Promise<void> => {
     context = await browser.newContext({ viewport: { width: 1360, height: 900 }, locale: 'en-US', ...options });
-    context.setDefaultTimeout(15_000);
+    context.setDefaultTimeout(30_000);
     page = await context.newPage();
     problems = [];
     page.on('pageerror', (error) => problems.push(String(error)));
@@ -71,7 +72,12 @@ describe("the simulator's page in a browser", function () {
       if (!request.url().startsWith(simulator.pageUrl)) problems.push(`a request to ${request.url()}`);
     });
     await page.goto(`${simulator.pageUrl}${hash}`);
-    await page.getByText('Live', { exact: true }).waitFor();
+    await whenLoaded();
+  };
+  /** Waits until the page shows the data of the simulator, and a conversation. The connection stands earlier. */
+  const whenLoaded = async (): Promise<void> => {
+    await page.locator('#credentials code').first().waitFor({ state: 'attached' });
+    await page.locator('.phone[data-msisdn]').waitFor({ state: 'attached' });
   };
   const phone = (msisdn: string): Locator => page.locator(`.phone[data-msisdn="${msisdn}"]`);
   const row = (msisdn: string): Locator => page.locator(`.handset[data-msisdn="${msisdn}"]`);
@@ -80,12 +86,43 @@ describe("the simulator's page in a browser", function () {
     await phone(msisdn).waitFor();
     return phone(msisdn);
   };
-  const goTo = (part: 'Handsets' | 'Log' | 'Service' | 'Address book'): Promise<void> =>
-    page.getByRole('navigation').getByRole('link', { name: part, exact: true }).click();
-  const write = async (msisdn: string, text: string): Promise<void> => {
-    await phone(msisdn).getByLabel(`Write as ${msisdn}`).fill(text);
-    await page.keyboard.press('Enter');
+  const goTo = async (part: 'Handsets' | 'Log' | 'Service' | 'Address book'): Promise<void> => {
+    await page.getByRole('navigation').getByRole('link', { name: part, exact: true }).click();
+    await page.locator('nav a[aria-current="page"]', { hasText: part }).waitFor();
   };
+  const write = async (msisdn: string, text: string): Promise<void> => {
+    const field = phone(msisdn).getByLabel(`Write as ${msisdn}`);
+    await field.fill(text);
+    await field.press('Enter');
+  };
+  /**
+   * Presses a switch, and waits until the simulator confirms its new state. The page can show the former state again
+   * before, if a report is on its way.
+   */
+  const flip = async (row: Locator, isOn: boolean): Promise<void> => {
+    await row.getByRole('switch').click();
+    await row.and(page.locator(isOn ? '.on' : ':not(.on)')).waitFor();
+    assert.equal(await row.getByRole('switch').isChecked(), isOn);
+  };
+  /** Starts or ends an outage, which moves the page to another port. */
+  const setOutage = async (isOn: boolean): Promise<void> => {
+    const { origin } = new URL(simulator.baseUrl);
+    await page.getByRole('switch', { name: 'Outage' }).click();
+    await page.waitForURL((url) => (url.origin === origin) === !isOn);
+    await whenLoaded();
+    await page.getByText(isOn ? 'Outage' : 'Live', { exact: true }).waitFor();
+    assert.equal(await page.getByRole('switch', { name: 'Outage' }).isChecked(), isOn);
+  };
+  /** Makes a change, and waits until the page has read the list of handsets and drawn it. */
+  const listIsReadAfter = async (change: () => void): Promise<void> => {
+    const answer = page.waitForResponse(/\/control\/handsets\?/);
+    change();
+    await (await answer).finished();
+    await page.evaluate(() => new Promise((resolve) => setTimeout(() => requestAnimationFrame(resolve))));
+  };
+  /** Waits until the organisation of the simulator has a setting. */
+  const untilOrganisation = (isSet: (organisation: Record<string, string>) => boolean): Promise<void> =>
+    until(async () => isSet((await (await fetch(`${simulator.controlUrl}/state`)).json()).account.organisation));
   /** Sends a message as a flow does. */
   const send = async (params: Record<string, string>, authorization = `Bearer ${simulator.credentials.apiKey}`) => {
     const answer = await fetch(`${simulator.baseUrl}/api/3/sms/out`, {
@@ -128,7 +165,7 @@ describe("the simulator's page in a browser", function () {
       await answer.waitFor();
       await answer.getByText('received', { exact: true }).waitFor();
       assert.equal(await answer.getAttribute('data-status'), 'RCV');
-      assert.equal(await phone(first).getByRole('radio', { name: 'Reply' }).isChecked(), true);
+      await phone(first).getByRole('radio', { name: 'Reply', checked: true }).waitFor();
       await write(first, 'good');
       await phone(first)
         .locator('.bubble.sent', { hasText: 'Thank you for: good' })
@@ -149,13 +186,13 @@ describe("the simulator's page in a browser", function () {
       await goTo('Service');
       const fault = page.locator('.faults li[data-endpoint="incoming"]');
       await fault.getByLabel('Kind of fault').selectOption('500 internal error');
-      await fault.getByRole('switch').check();
+      await flip(fault, true);
       const failed = await badges.until('in', ({ fill }) => fill === 'red');
       assert.equal(failed.shape, 'ring');
       await goTo('Log');
       await page.locator('#log').getByText('500', { exact: true }).first().waitFor();
       await goTo('Service');
-      await fault.getByRole('switch').uncheck();
+      await flip(fault, false);
       await badges.until('in', ({ fill }) => fill === 'green');
       await write(first, 'and now?');
       await phone(first).locator('.bubble.sent', { hasText: 'Thank you for: and now?' }).waitFor();
@@ -189,7 +226,11 @@ describe("the simulator's page in a browser", function () {
       await next.selectOption(choice);
       await page.locator('#next-outcome.unusual').waitFor();
       await send({ to: first, body: choice });
-      await phone(first).locator('.bubble', { hasText: choice }).getByText(expected).last().waitFor();
+      await phone(first)
+        .locator('.bubble', { hasText: choice })
+        .last()
+        .locator('.status', { hasText: expected })
+        .waitFor();
       await page.locator('#next-outcome:not(.unusual)').waitFor();
     }
     await phone(first).getByLabel('Messages to this handset are').selectOption('unreachable');
@@ -197,8 +238,9 @@ describe("the simulator's page in a browser", function () {
     await send({ to: first, body: 'far away' });
     await phone(first).locator('.bubble', { hasText: 'far away' }).getByText('unreachable').waitFor();
     await phone(first).getByLabel('Messages to this handset are').selectOption('refused: number blocked');
-    await page.waitForFunction(() =>
-      fetch('/control/state').then(async (a) => (await a.json()).account.blocked.length === 1),
+    await until(
+      async () => (await (await fetch(`${simulator.controlUrl}/state`)).json()).account.blocked.length === 1,
+      'the handset is blocked',
     );
     assert.match((await send({ to: first, body: 'no' })).text, /errorCode="403"/);
     assert.deepEqual(problems, []);
@@ -229,12 +271,8 @@ describe("the simulator's page in a browser", function () {
     assert.equal(simulator.incoming[0]?.body, 'first line\nsecond line');
     assert.equal(simulator.incoming[0]?.displayName, 'Anna');
     assert.equal(await phone(second).getByRole('radio', { name: 'Reply' }).isDisabled(), true);
-    assert.equal(
-      await phone(second)
-        .getByLabel(/^Write as/)
-        .inputValue(),
-      '',
-    );
+    // The page clears the field when the simulator has accepted the message.
+    await phone(second).locator('textarea:placeholder-shown').waitFor();
     await page.reload();
     await phone(second).locator('.bubble.typed').waitFor();
     assert.deepEqual(problems, []);
@@ -245,6 +283,7 @@ describe("the simulator's page in a browser", function () {
     await open();
     simulator.addContact('Anna', first);
     simulator.receive({ from: second, to: '642100000001', body: 'hello' });
+    await row(first).getByText('Anna').waitFor();
     const opened = await choose(second);
     const rename = async (name: string): Promise<void> => {
       await opened.getByRole('button', { name: 'Rename' }).click();
@@ -256,8 +295,9 @@ describe("the simulator's page in a browser", function () {
     await page.keyboard.press('Escape');
     await rename('👩‍🚒');
     await opened.getByRole('heading', { name: '👩‍🚒' }).waitFor();
-    assert.equal(await row(second).locator('.initial').innerText(), '👩‍🚒', 'one sign, not a part of it');
+    await row(second).locator('.name', { hasText: '👩‍🚒' }).waitFor();
     await row(second).getByText(`+${second}`).waitFor();
+    assert.equal(await row(second).locator('.initial').innerText(), '👩‍🚒', 'one sign, not a part of it');
     await opened.getByRole('button', { name: 'Remove the handset' }).click();
     await page.getByRole('button', { name: 'Cancel' }).click();
     await row(second).waitFor();
@@ -282,12 +322,11 @@ describe("the simulator's page in a browser", function () {
     const opened = await choose(second);
     await opened.getByLabel(`Write as ${second}`).fill('not sent');
     simulator.addContact('Anna', first);
-    simulator.removeHandset(first);
-    await page.waitForTimeout(500);
+    await listIsReadAfter(() => simulator.removeHandset(first));
     assert.equal(await opened.getByLabel(`Write as ${second}`).inputValue(), 'not sent');
     simulator.removeHandset(second);
     await phone(second).waitFor({ state: 'detached' });
-    assert.equal(new URL(page.url()).hash, '#handsets');
+    await page.waitForURL(/#handsets$/);
     simulator.receive({ from: second, to: '642100000001', body: 'I am back' });
     await page.getByRole('searchbox').fill('');
     await choose(second);
@@ -300,8 +339,7 @@ describe("the simulator's page in a browser", function () {
     await start();
     await open({}, `#handset-${second}`);
     await phone(second).waitFor();
-    simulator.setBalance(7);
-    await page.waitForTimeout(500);
+    await listIsReadAfter(() => simulator.setBalance(7));
     await phone(second).getByText('No messages yet.').waitFor();
     assert.deepEqual(problems, []);
   });
@@ -339,10 +377,9 @@ describe("the simulator's page in a browser", function () {
       assert.equal(await panel.getByRole('switch').isChecked(), false);
       await panel.getByLabel('Replies go to').fill(receiver.url('/cb?token=do-not-show'));
       await panel.getByLabel('Format').selectOption('FORMv1');
-      await panel.getByRole('switch').check();
-      await page.waitForFunction(() =>
-        fetch('/control/state').then(async (a) => (await a.json()).account.organisation.callbackFormat === 'FORMv1'),
-      );
+      await untilOrganisation(({ callbackFormat }) => callbackFormat === 'FORMv1');
+      await panel.getByRole('switch').click();
+      await untilOrganisation(({ callbackUrl }) => callbackUrl !== undefined);
       await write(first, 'call me');
       await phone(first)
         .locator('.bubble')
@@ -356,10 +393,8 @@ describe("the simulator's page in a browser", function () {
       await entry.getByText(/body=call/).waitFor();
       assert.equal((await entry.innerText()).includes('do-not-show'), false);
       await goTo('Service');
-      await panel.getByRole('switch').uncheck();
-      await page.waitForFunction(() =>
-        fetch('/control/state').then(async (a) => !(await a.json()).account.organisation.callbackUrl),
-      );
+      await panel.getByRole('switch', { checked: true }).click();
+      await untilOrganisation(({ callbackUrl }) => callbackUrl === undefined);
       await write(first, 'do not call me');
       await phone(first).getByText('do not call me').waitFor();
       await simulator.whenIdle();
@@ -405,7 +440,7 @@ describe("the simulator's page in a browser", function () {
     const fault = page.locator('.faults li[data-endpoint="send"]');
     await fault.getByLabel('Kind of fault').selectOption('503 unavailable');
     await fault.getByLabel('How often').selectOption('3 times');
-    await fault.getByRole('switch').check();
+    await flip(fault, true);
     await fault.getByText('3 left').waitFor();
     assert.equal((await send({ to: first, body: 'x' })).status, 503);
     await fault.getByText('2 left').waitFor();
@@ -424,29 +459,27 @@ describe("the simulator's page in a browser", function () {
     await start();
     await open({}, '#service');
     const service = simulator.baseUrl;
-    await page.getByRole('switch', { name: 'Outage' }).check();
-    await page.getByText('Outage', { exact: true }).waitFor();
-    assert.equal(await page.getByRole('switch', { name: 'Outage' }).isChecked(), true);
+    await setOutage(true);
     await assert.rejects(
       fetch(service),
       ({ cause }: Error) => (cause as NodeJS.ErrnoException).code === 'ECONNREFUSED',
     );
     assert.equal(await page.locator('#credentials code').first().innerText(), service);
     await page.reload();
+    await whenLoaded();
     await write(first, 'nobody fetches this yet');
     await phone(first).getByText('waiting for the flow').waitFor();
     await goTo('Service');
-    await page.getByRole('switch', { name: 'Outage' }).uncheck();
-    await page.getByText('Live', { exact: true }).waitFor();
+    await setOutage(false);
     assert.equal(page.url(), `${service}/#service`);
     assert.equal((await send({ to: first, body: 'here again' })).status, 200);
     await phone(first).locator('.bubble').getByText('here again').waitFor();
-    await page.getByRole('switch', { name: 'Outage' }).check();
-    await page.getByText('Outage', { exact: true }).waitFor();
+    await setOutage(true);
     await page.getByRole('button', { name: 'Reset everything' }).click();
     await page.getByRole('button', { name: 'Delete and reset' }).click();
+    await page.waitForURL(`${service}/#service`);
     await page.getByText('Live', { exact: true }).waitFor();
-    assert.equal(await page.getByRole('switch', { name: 'Outage' }).isChecked(), false);
+    await page.getByRole('switch', { name: 'Outage', checked: false }).waitFor();
     // An outage interrupts the event stream of the page, or resets its request if the stream is just starting.
     const brokenOff = /(?:ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET) of \S+\/control\/events$/;
     const isExpected = (problem: string) => problem.startsWith('a request to') || brokenOff.test(problem);
@@ -515,9 +548,7 @@ describe("the simulator's page in a browser", function () {
     await page.getByLabel('Search').fill('needle');
     await row(first).getByText('the needle').waitFor();
     await row(first).click();
-    const hit = phone(first).locator('.bubble', { hasText: 'the needle' });
-    await hit.waitFor();
-    assert.equal(await hit.evaluate((element) => element === document.activeElement), true);
+    await phone(first).locator('.bubble:focus', { hasText: 'the needle' }).waitFor();
     await page.getByLabel('Search').fill('');
     await row(first).getByText('hay 199').waitFor();
     await row(first).click();
@@ -547,11 +578,11 @@ describe("the simulator's page in a browser", function () {
       ['User', 'demo'],
       ['Password', 'demo-password'],
     ] as const) {
-      await page.getByRole('button', { name: `Copy the ${name}` }).click();
-      await page
-        .getByRole('button', { name: `Copy the ${name}` })
-        .getByText('Copied')
-        .waitFor();
+      const button = page.getByRole('button', { name: `Copy the ${name}` });
+      // The button says so for a moment only.
+      const copied = button.getByText('Copied').waitFor();
+      await button.click();
+      await copied;
       assert.equal(await page.evaluate(() => navigator.clipboard.readText()), value);
     }
   });
@@ -675,9 +706,9 @@ describe("the simulator's page in a browser", function () {
     await open();
     await send({ to: first, body: 'find me', messageId: 'm' });
     const bubble = phone(first).locator('.bubble', { hasText: 'find me' });
-    await bubble.waitFor();
-    await bubble.getByRole('link', { name: 'Show in the log' }).click();
     const entry = page.locator('.log-entry', { hasText: `to ${first}` });
+    await entry.waitFor();
+    await bubble.getByRole('link', { name: 'Show in the log' }).click();
     await entry.getByText(/<outbound-message-delivery/).waitFor();
     await entry.getByRole('link', { name: 'Show the message' }).click();
     await page.waitForFunction(() => document.activeElement?.classList.contains('bubble'));
@@ -710,6 +741,8 @@ describe("the simulator's page in a browser", function () {
     await contact.getByLabel('Number').fill('+64 21 555 123');
     await page.keyboard.press('Enter');
     await page.locator('#contacts').getByText('Anna').waitFor();
+    // The form takes the focus back when its contact is saved.
+    await contact.locator('input[name="name"]:focus').waitFor();
     const group = page.locator('#group-form');
     await group.getByLabel('Name').fill('nurses');
     await group.getByLabel('Members').fill('Anna, Bob');
@@ -737,6 +770,7 @@ describe("the simulator's page in a browser", function () {
     await page.getByRole('button', { name: 'Clear' }).click();
     await page.locator('.log-entry').waitFor({ state: 'detached' });
     await page.reload();
+    await whenLoaded();
     await phone(first).getByText('soon gone').waitFor();
     assert.equal(await page.locator('.log-entry').count(), 0);
     simulator.receive({ from: second, to: '642100000001', body: 'soon gone too' });
