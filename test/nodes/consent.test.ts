@@ -1,7 +1,4 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import helper from 'node-red-node-test-helper';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
@@ -9,12 +6,12 @@ import { until } from '../until';
 import {
   account,
   catcher,
+  createUserDir,
   type FlowMessage,
   RunningFlow,
   sink,
   startService,
   stopEverything,
-  stopLater,
 } from './running-flow';
 
 const [one, two, three] = ['6421555001', '6421555002', '6421555003'] as const;
@@ -44,11 +41,8 @@ describe('consent', () => {
     ...catcher(),
   ];
 
-  async function send(flow: RunningFlow, to: unknown, payload = 'hello', from = 'send'): Promise<void> {
-    const before = flow.completions.filter(({ id }) => id === from).length;
-    flow.send(from, { topic: to, payload });
-    await flow.done(from, before + 1);
-  }
+  const send = (flow: RunningFlow, to: unknown, payload = 'hello', from = 'send') =>
+    flow.give(from, { topic: to, payload });
 
   const write = (body: string, from: string = one) => sim.receive({ from, to: '642100000001', body });
 
@@ -69,15 +63,6 @@ describe('consent', () => {
     assert.equal(sim.messages.length, 0);
     assert.deepEqual(flow.status('send'), { fill: 'red', shape: 'ring', text: 'opted out' });
     assert.equal((await say(flow, 'START'))?.sms?.optOut, 'in');
-    await send(flow, one);
-    assert.equal(sim.messages.length, 1);
-  });
-
-  it('ignores messages that are neither an opt-out nor an opt-in word', async () => {
-    const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
-    for (const body of ['please stop', 'yes', 'stop it']) {
-      assert.ok(!('optOut' in ((await say(flow, body))?.sms ?? {})), body);
-    }
     await send(flow, one);
     assert.equal(sim.messages.length, 1);
   });
@@ -158,8 +143,7 @@ describe('consent', () => {
   });
 
   it('survives a restart on disk', async () => {
-    const userDir = mkdtempSync(join(tmpdir(), 'sms-consent-'));
-    stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+    const userDir = createUserDir();
     const flow = await RunningFlow.start(nodes({ optOut: true, store: 'disk' }, receiver), { settings: { userDir } });
     await say(flow, 'STOP');
     await flow.stop();
@@ -168,21 +152,8 @@ describe('consent', () => {
     assert.equal((await again.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');
   });
 
-  it('moves to another store', async () => {
-    const userDir = mkdtempSync(join(tmpdir(), 'sms-consent-'));
-    stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
-    const flow = await RunningFlow.start(nodes({ optOut: true, store: 'memory' }, receiver), { settings: { userDir } });
-    await say(flow, 'STOP');
-    await say(flow, 'STOP', two);
-    await flow.deploy(nodes({ optOut: true, store: 'disk' }, receiver));
-    await until(async () => (await helper.request().get('/sms-account/account/optouts')).body.total === 2);
-    await send(flow, one);
-    assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');
-  });
-
   it('is complete and can be changed as soon as another login is deployed', async () => {
-    const userDir = mkdtempSync(join(tmpdir(), 'sms-consent-'));
-    stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+    const userDir = createUserDir();
     const settings = { optOut: true, store: 'disk' };
     const flow = await RunningFlow.start(nodes(settings, receiver), { settings: { userDir } });
     await say(flow, 'STOP');
@@ -193,31 +164,6 @@ describe('consent', () => {
     const change = { msisdns: [one], action: 'in' };
     await helper.request().post('/sms-account/account/optouts').send(change).expect(200, { changed: 1 });
     assert.equal((await list()).body.total, 1);
-  });
-
-  it('does not change if the same message is received again', async () => {
-    const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
-    const stop = await say(flow, 'STOP');
-    await say(flow, 'START');
-    const form = new URLSearchParams({
-      messageId: String(stop?.sms?.messageId),
-      from: one,
-      to: '642100000001',
-      body: 'STOP',
-    });
-    sim.fault('incoming', { status: 200, body: String(form), contentType: 'application/x-www-form-urlencoded' }, 1);
-    await until(() => sim.requests.filter(({ status }) => status === 200).length >= 3);
-    await say(flow, 'hello');
-    await send(flow, one);
-    assert.equal(sim.messages.length, 1);
-  });
-
-  it('ignores a parameter of the service with the name optOut', async () => {
-    const flow = await RunningFlow.start(nodes({}, receiver));
-    const form = new URLSearchParams({ messageId: 'm1', from: one, body: 'hello', optOut: 'out' });
-    sim.fault('incoming', { status: 200, body: String(form), contentType: 'application/x-www-form-urlencoded' }, 1);
-    const [message] = await flow.messages('received', 1);
-    assert.ok(!('optOut' in (message?.sms ?? {})));
   });
 
   it('uses words of the account instead of the built-in words', async () => {
@@ -274,11 +220,8 @@ describe('consent', () => {
     for (const body of [
       {},
       { msisdns: ['abc'], action: 'out' },
-      { msisdns: [[one]], action: 'out' },
       { msisdns: [{ toString: 1, valueOf: 1 }], action: 'out' },
-      { msisdns: [6_421_555_123.5], action: 'out' },
       { msisdns: [-64_215_551_234], action: 'out' },
-      { msisdns: [true], action: 'out' },
       { msisdns: [one], action: 'x' },
       { msisdns: Array(10_001).fill(one), action: 'out' },
     ]) {
@@ -292,8 +235,7 @@ describe('consent', () => {
 
   for (const store of ['memory', 'disk']) {
     it(`shows and changes the list in a ${store} store that no node uses after a deployment`, async () => {
-      const userDir = mkdtempSync(join(tmpdir(), 'sms-consent-'));
-      stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+      const userDir = createUserDir();
       const flow = await RunningFlow.start(nodes({ store }), { settings: { userDir } });
       const route = '/sms-account/account/optouts';
       for (const msisdns of [[one], [two], [three]]) {
@@ -305,25 +247,19 @@ describe('consent', () => {
     });
   }
 
-  for (const keep of [false, true]) {
-    it(`counts each skipped recipient by its reason${keep ? ', for a stored message' : ''}`, async () => {
-      const flow = await RunningFlow.start(
-        nodes({ optOut: true, prefixes: '6421555', perHandset: '1' }, sendNode({ keep }), receiver),
-      );
-      await send(flow, one);
-      const route = '/sms-account/account/optouts';
-      await helper
-        .request()
-        .post(route)
-        .send({ msisdns: [two], action: 'out' })
-        .expect(200);
-      await send(flow, `${one} ${two} 6421999001 6421999002`);
-      const [caught] = await flow.messages('caught', 1);
-      assert.equal(caught?.sms?.error?.code, 'SMS_NOT_ALLOWED');
-      const { counts } = (await helper.request().get('/sms-account/account/state').expect(200)).body;
-      assert.deepEqual([counts.notAllowed, counts.optedOut, counts.limited, counts.sent], [2, 1, 1, 1]);
-    });
-  }
+  it('counts each skipped recipient by its reason', async () => {
+    const flow = await RunningFlow.start(
+      nodes({ optOut: true, prefixes: '6421555', perHandset: '1' }, sendNode({ keep: true }), receiver),
+    );
+    await send(flow, one);
+    const change = helper.request().post('/sms-account/account/optouts');
+    await change.send({ msisdns: [two], action: 'out' }).expect(200);
+    await send(flow, `${one} ${two} 6421999001 6421999002`);
+    const [caught] = await flow.messages('caught', 1);
+    assert.equal(caught?.sms?.error?.code, 'SMS_NOT_ALLOWED');
+    const { counts } = (await helper.request().get('/sms-account/account/state').expect(200)).body;
+    assert.deepEqual([counts.notAllowed, counts.optedOut, counts.limited, counts.sent], [2, 1, 1, 1]);
+  });
 
   it('marks an opt-out in the reply that sms-ask passes on', async () => {
     const ask = { id: 'ask', type: 'sms-ask', account: 'account', wires: [['reply'], []] };

@@ -11,13 +11,29 @@ import { account, catcher, RunningFlow, sink, startService, stopEverything } fro
 
 const handset = '64215551234';
 
+/** Receives the function that ends the close of the node `slow`. Without it, the node closes immediately. */
+let onClose: ((end: () => void) => void) | undefined;
+
 /** A node that closes slowly, like a node that waits for a server. */
 const slow = ((RED: NodeAPI) => {
   RED.nodes.registerType('slow', function (this: Node, config) {
     RED.nodes.createNode(this, config);
-    this.on('close', (done: () => void) => void setTimeout(done, 400));
+    this.on('close', (end: () => void) => (onClose ? onClose(end) : end()));
   });
 }) as NodeInitializer;
+
+/** Deploys changed nodes, calls `during` while the node `slow` closes, and resolves when the flow runs. */
+async function deploySlowly(flow: RunningFlow, nodes: FlowNode[], during: () => Promise<unknown>): Promise<void> {
+  const closing = new Promise<() => void>((resolve) => {
+    onClose = resolve;
+  });
+  const deployed = flow.deploy(nodes, 'nodes');
+  const end = await closing;
+  onClose = undefined;
+  await during();
+  end();
+  await deployed;
+}
 
 const slowNode = (name: string): FlowNode => ({ id: 'slow', type: 'slow', name, wires: [] });
 
@@ -54,11 +70,10 @@ describe('while flows are deployed', () => {
       const flow = await RunningFlow.start(nodes('a'), { nodes: [slow] });
       sim.reply({ from: handset, body: 'before' });
       await flow.messages('got', 1);
-      const deployed = flow.deploy(nodes('b'), 'nodes');
-      await sleep(100);
-      sim.reply({ from: handset, body: 'first' });
-      sim.reply({ from: handset, body: 'second' });
-      await deployed;
+      await deploySlowly(flow, nodes('b'), async () => {
+        for (const body of ['first', 'second']) sim.reply({ from: handset, body });
+        await sim.until(() => sim.incoming.every(({ read }) => read));
+      });
       sim.reply({ from: handset, body: 'after' });
       await flow.messages('got', 4);
       await sleep(50);
@@ -78,10 +93,12 @@ describe('while flows are deployed', () => {
       ...catcher(),
     ];
     const flow = await RunningFlow.start(nodes('a'), { nodes: [slow] });
-    const deployed = flow.deploy(nodes('b'), 'nodes');
-    await sleep(50);
-    sim.reply({ from: handset, body: 'hello' });
-    await deployed;
+    await deploySlowly(flow, nodes('b'), async () => {
+      sim.reply({ from: handset, body: 'hello' });
+      await sim.until(() => sim.incoming.every(({ read }) => read));
+      // Longer than the time to acknowledge.
+      await sleep(150);
+    });
     const [got] = await flow.messages('got', 1);
     flow.send('in', { ...got });
     await sleep(250);
@@ -97,15 +114,10 @@ describe('while flows are deployed', () => {
       slowNode(name),
     ];
     const flow = await RunningFlow.start(nodes('a'), { nodes: [slow] });
-    let isDeployed = false;
-    const deployed = flow.deploy(nodes('b'), 'nodes').then(() => {
-      isDeployed = true;
+    await deploySlowly(flow, nodes('b'), async () => {
+      sim.reply({ from: handset, body: 'hello' });
+      await flow.messages('got', 1);
     });
-    await sleep(50);
-    sim.reply({ from: handset, body: 'hello' });
-    await flow.messages('got', 1);
-    assert.equal(isDeployed, false);
-    await deployed;
   });
 
   it('keeps an outcome for the next start if a next node has stopped', async () => {
@@ -124,7 +136,7 @@ describe('while flows are deployed', () => {
     await until(() => sim.requests.length > 0);
     sim.fault('send', { delayMs: 400 }, 1);
     flow.send('send', { topic: '64215551235', payload: 'late' });
-    await sleep(20);
+    await sim.until(() => sim.polling('send') === 2);
     await flow.deploy(nodes);
     await flow.messages('sent', 2);
     await sleep(50);
@@ -142,16 +154,17 @@ describe('while flows are deployed', () => {
       slowNode(name),
     ];
     const flow = await RunningFlow.start(nodes('a'), { nodes: [slow] });
-    const deployed = flow.deploy(nodes('b'), 'nodes');
-    await sleep(100);
-    sim.fault('send', { status: 400 });
-    sim.fault('incoming', { status: 401 });
-    flow.send('send', { topic: handset, payload: 'refused' });
-    flow.send('send', { topic: 'no number+', payload: 'bad' });
-    flow.send('keeping', { topic: handset, payload: 'refused as well' });
-    await sleep(100);
-    assert.equal(flow.received('caught').length, 0);
-    await deployed;
+    await deploySlowly(flow, nodes('b'), async () => {
+      sim.fault('send', { status: 400 });
+      sim.fault('incoming', { status: 401 });
+      flow.send('send', { topic: handset, payload: 'refused' });
+      flow.send('send', { topic: 'no number+', payload: 'bad' });
+      flow.send('keeping', { topic: handset, payload: 'refused as well' });
+      const refused = () => sim.requests.filter(({ status, ended }) => ended && (status === 400 || status === 401));
+      await sim.until(() => refused().length === 3);
+      await sleep(20);
+      assert.equal(flow.received('caught').length, 0);
+    });
     await until(() => flow.received('caught').length >= 4);
     await sleep(50);
     const caught = flow.received('caught').map(({ error, payload }) => [error?.source.id, payload]);

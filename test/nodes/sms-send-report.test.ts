@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { RunningFlow, sendNode, sink, startService, stopEverything, stopLater } from './running-flow';
+import { createUserDir, RunningFlow, sendNode, sink, startService, stopEverything } from './running-flow';
 
 const [first, second] = ['64215550001', '64215550002'] as const;
 const day = { report: 24, reportType: 'num', messageIdType: 'uuid' };
@@ -23,12 +20,10 @@ describe('the report of sms-send', () => {
     return sendNode(sim, { outputs: 3, ...properties }, of, [['sent'], ['failed'], ['report']]);
   }
 
-  const errorsOf = (flow: RunningFlow) => flow.received('caught').map(({ sms }) => sms?.error);
   const idOf = (index: number) => sim.messages[index]?.messageId ?? '';
 
   function startOnDisk(flow: FlowNode[]): Promise<RunningFlow> {
-    const userDir = mkdtempSync(join(tmpdir(), 'sms-report-'));
-    stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+    const userDir = createUserDir();
     return RunningFlow.start(flow, { settings: { userDir } });
   }
 
@@ -55,7 +50,7 @@ describe('the report of sms-send', () => {
       },
     });
     await until(() => sim.polling('status') === 0);
-    assert.deepEqual([flow.received('failed'), errorsOf(flow)], [[], []]);
+    assert.deepEqual([flow.received('failed'), flow.errors()], [[], []]);
     // None of the statuses is unhandled, which would be logged.
     assert.deepEqual(
       flow.log.filter(({ level, id }) => level <= 30 && id !== undefined),
@@ -89,7 +84,7 @@ describe('the report of sms-send', () => {
     for (const hours of [-1, 0, 168.5, 'soon', {}]) flow.send('send', { topic: first, payload: 'hello', hours });
     await flow.messages('caught', 5);
     assert.deepEqual(
-      errorsOf(flow).map((error) => [error?.code, error?.field]),
+      flow.errors().map((error) => [error?.code, error?.field]),
       Array(5).fill(['SMS_INPUT', 'report']),
     );
     assert.equal(sim.messages.length, 0);
@@ -131,10 +126,10 @@ describe('the report of sms-send', () => {
     const flow = await RunningFlow.start(nodes());
     flow.send('send', { topic: first, payload: 'hello' });
     await flow.messages('caught', 1);
-    assert.deepEqual([errorsOf(flow)[0]?.code, errorsOf(flow)[0]?.waiting], ['SMS_SERVICE', 0]);
+    assert.deepEqual([flow.errors()[0]?.code, flow.errors()[0]?.waiting], ['SMS_SERVICE', 0]);
     sim.fault('status', null);
     const isRecovered = () => flow.log.some(({ msg, id }) => msg === 'Polling works again.' && id === 'send');
     await until(isRecovered);
-    assert.equal(errorsOf(flow).length, 1);
+    assert.equal(flow.errors().length, 1);
   });
 });

@@ -77,7 +77,6 @@ describe('sms-send with a store that cannot be opened', () => {
       await flow.deploy(nodes(type), type);
       await flow.badge('send', unwritable);
     }
-    await sleep(6_000);
     assert.deepEqual(errors(flow), [['send', 'SMS_STORE', 0]]);
     assert.deepEqual(recoveries(flow), []);
     mend();
@@ -91,7 +90,7 @@ describe('sms-send with a store that cannot be opened', () => {
   it('raises its own error in addition to those of polling nodes', async () => {
     const { flow } = await strandText({ id: 'in', type: 'sms-in', account: 'account', wires: [[]] });
     await until(() => errors(flow).length > 1);
-    await sleep(100);
+    await sleep(50);
     assert.deepEqual(
       errors(flow)
         .map(([id, code]) => [id, code])

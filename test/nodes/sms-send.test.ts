@@ -4,7 +4,7 @@ import helper from 'node-red-node-test-helper';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything } from './running-flow';
+import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything, variable } from './running-flow';
 
 const handset = '64215551234';
 const other = '64215559999';
@@ -51,15 +51,8 @@ describe('sms-send', () => {
     }
   }
 
-  /** Sends a message and waits until the node is done with it. */
-  async function send(flow: RunningFlow, message: Record<string, unknown> = {}): Promise<void> {
-    const before = flow.completions.length;
-    flow.send('send', { topic: handset, payload: 'hello', ...message });
-    await until(() => flow.completions.length > before, 'done');
-    // A message that was sent in this turn of the event loop arrives in the next.
-    await new Promise(setImmediate);
-    await new Promise(setImmediate);
-  }
+  const send = (flow: RunningFlow, message: Record<string, unknown> = {}) =>
+    flow.give('send', { topic: handset, payload: 'hello', ...message });
 
   /** Checks that the node refuses the input with this error, and sends nothing. */
   async function refuses(flow: RunningFlow, message: Record<string, unknown>, code: string, field?: string) {
@@ -115,21 +108,17 @@ describe('sms-send', () => {
       assert.deepEqual([to, body, from], [[handset], 'hello', '642100000009']);
     });
 
-    for (const blank of [undefined, null]) {
-      it(`uses the default property if a field is ${blank}`, async () => {
-        const flow = await start({ to: blank, body: blank });
-        await send(flow, {});
-        assert.deepEqual([sim.messages[0]?.to, sim.messages[0]?.body], [[handset], 'hello']);
-      });
-
-      for (const field of ['to', 'body']) {
-        for (const type of ['str', 'jsonata', 'flow']) {
-          it(`refuses an input if ${field} of type ${type} is ${blank}`, async () => {
-            await refuses(await start({ [field]: blank, [`${field}Type`]: type }), {}, 'SMS_INPUT', field);
-          });
-        }
+    it('uses the default property if a field is null, and refuses null of another type', async () => {
+      const flow = await start({ to: null, body: null });
+      await send(flow);
+      assert.deepEqual([sim.messages[0]?.to, sim.messages[0]?.body], [[handset], 'hello']);
+      await flow.stop();
+      for (const type of ['str', 'jsonata', 'flow']) {
+        const other = await start({ body: null, bodyType: type });
+        await refuses(other, {}, 'SMS_INPUT', 'body');
+        await other.stop();
       }
-    }
+    });
 
     it('sends a copy per failed recipient to output 2, with parts', async () => {
       const flow = await start();
@@ -179,10 +168,7 @@ describe('sms-send', () => {
       const flow = await start();
       await send(flow, { topic: [blocked] });
       assert.deepEqual(flow.received('sent'), []);
-      assert.deepEqual(
-        flow.received('failed').map(({ topic }) => topic),
-        [blocked],
-      );
+      assert.deepEqual(flow.received('failed')[0]?.topic, blocked);
       assert.deepEqual(flow.received('caught'), []);
       assert.deepEqual(flow.completions, [{ id: 'send', error: undefined }]);
       assert.deepEqual(flow.status('send'), { fill: 'red', shape: 'dot', text: '1 of 1 failed' });
@@ -261,7 +247,7 @@ describe('sms-send', () => {
 
     for (const field of ['to', 'body', 'from', 'messageId', 'callbackUrl', 'once', 'remember']) {
       it(`sends nothing if the environment variable of ${field} is not set`, async () => {
-        const absent = `$\{${'SMS_TEST_ABSENT'}}`;
+        const absent = variable('SMS_TEST_ABSENT');
         const flow = await start({ [field]: absent, [`${field}Type`]: 'str' });
         await refuses(flow, { topic: handset }, 'SMS_CONFIG');
         assert.match(String(flow.received('caught')[0]?.error?.message), /variable SMS_TEST_ABSENT is not set/);
@@ -269,7 +255,7 @@ describe('sms-send', () => {
     }
 
     it('does not replace variables within other text or in flow messages', async () => {
-      const absent = `$\{${'SMS_TEST_ABSENT'}}`;
+      const absent = variable('SMS_TEST_ABSENT');
       const flow = await start({ from: `${absent}!`, fromType: 'str' });
       await send(flow, { topic: handset, payload: absent });
       assert.deepEqual([sim.requests[0]?.params.from, sim.messages[0]?.body], [`${absent}!`, absent]);
@@ -369,21 +355,7 @@ describe('sms-send', () => {
       }
     });
 
-    const bad: unknown[] = [
-      undefined,
-      null,
-      '',
-      ' ,; ',
-      [],
-      true,
-      {},
-      [[handset]],
-      [true],
-      [{}],
-      '0215551234',
-      '123456',
-    ];
-    for (const topic of [...bad, '1234567890123456', '64+215551234', ['two words'], 'a+b']) {
+    for (const topic of [undefined, [], [[handset]], '123456']) {
       it(`refuses ${JSON.stringify(topic)}`, async () => {
         await refuses(await start(), { topic }, 'SMS_INPUT', 'to');
       });
@@ -400,8 +372,8 @@ describe('sms-send', () => {
       );
     });
 
-    for (const payload of [undefined, null, '', ' \n', {}, [], ['x'], new Date(0), Buffer.alloc(0)]) {
-      it(`refuses ${Buffer.isBuffer(payload) ? 'an empty Buffer' : JSON.stringify(payload)}`, async () => {
+    for (const payload of [undefined, ' \n', {}]) {
+      it(`refuses ${JSON.stringify(payload)}`, async () => {
         await refuses(await start(), { payload }, 'SMS_INPUT', 'body');
       });
     }
@@ -414,12 +386,6 @@ describe('sms-send', () => {
       assert.equal(sim.messages.length, 1);
     });
 
-    it('has no limit if maxLength of the account is blank', async () => {
-      const flow = await start({}, [], { maxLength: '' });
-      await send(flow, { payload: 'x'.repeat(5000) });
-      assert.equal(sim.requests[0]?.params.body?.length, 5000);
-    });
-
     it('refuses more parts than the fragmentation limit, whatever maxLength says', async () => {
       const flow = await start({ fragmentationLimit: 'limit', fragmentationLimitType: 'msg' }, [], { maxLength: '10' });
       await refuses(flow, { limit: 1, payload: 'x'.repeat(161) }, 'SMS_INPUT', 'body');
@@ -427,26 +393,21 @@ describe('sms-send', () => {
       assert.deepEqual([flow.received('sent')[0]?.sms?.parts, flow.received('sent')[0]?.sms?.encoding], [2, 'GSM-7']);
     });
 
-    for (const limit of [0, -1, 1.5, 'two', true, [], {}]) {
-      it(`refuses a fragmentation limit of ${JSON.stringify(limit)}`, async () => {
-        const flow = await start({ fragmentationLimit: 'limit', fragmentationLimitType: 'msg' });
-        await refuses(flow, { limit }, 'SMS_INPUT', 'fragmentationLimit');
-      });
-    }
+    it('refuses a fragmentation limit that is not a whole number', async () => {
+      const flow = await start({ fragmentationLimit: 'limit', fragmentationLimitType: 'msg' });
+      for (const limit of [0, 1.5, 'two']) await refuses(flow, { limit }, 'SMS_INPUT', 'fragmentationLimit');
+    });
   });
 
   describe('contentType', () => {
     const utf16 = 'text/plain; charset=UTF-16';
-    const cases: [string, string, string | undefined, string, number][] = [
+    for (const [payload, type, sent, encoding, parts] of [
       ['€^{}[]~|\\ Å', 'auto', undefined, 'GSM-7', 1],
       ['Δ ł', 'auto', utf16, 'UCS-2', 1],
-      ['x'.repeat(71), utf16, utf16, 'UCS-2', 2],
-      ['ł', 'text/plain', 'text/plain', 'UCS-2', 1],
-    ];
-    for (const [payload, contentType, sent, encoding, parts] of cases) {
-      it(`sends ${sent ?? 'none'} for ${payload.slice(0, 9)} with ${contentType}`, async () => {
-        const type = contentType === 'auto' ? 'auto' : 'str';
-        const flow = await start({ contentType, contentTypeType: type });
+      ['x'.repeat(71), 'str', utf16, 'UCS-2', 2],
+    ] as const) {
+      it(`sends ${sent ?? 'none'} for ${payload.slice(0, 9)} with type ${type}`, async () => {
+        const flow = await start({ contentType: utf16, contentTypeType: type });
         await send(flow, { payload });
         assert.equal(sim.requests[0]?.params.contentType, sent);
         const { sms } = flow.received('sent')[0] ?? assert.fail();
@@ -522,23 +483,16 @@ describe('sms-send', () => {
       });
     }
 
-    for (const blank of ['', ' ', undefined]) {
-      it(`raises SMS_CONFIG if callbackStatusNode is ${JSON.stringify(blank)}`, async () => {
-        const flow = await start({ callbackStatusUrlType: 'node', callbackStatusNode: blank });
-        await send(flow);
-        const { code, field } = flow.received('caught')[0]?.sms?.error ?? {};
-        assert.deepEqual([code, field, sim.requests.length], ['SMS_CONFIG', 'callbackStatusUrl', 0]);
-      });
-    }
+    it('raises SMS_CONFIG if callbackStatusNode is blank', async () => {
+      const flow = await start({ callbackStatusUrlType: 'node', callbackStatusNode: ' ' });
+      await refuses(flow, {}, 'SMS_CONFIG', 'callbackStatusUrl');
+    });
 
     const unusable: [string, Partial<FlowNode> | undefined][] = [
       ['that does not exist', undefined],
       ['that is disabled', { d: true }],
       ['without a public URL', { publicUrl: ' ' }],
-      ['with an invalid public URL', { publicUrl: 'flows.example.com' }],
-      ['whose public URL has a query', { publicUrl: 'https://flows.example.com?a=b' }],
-      ['whose public URL has a fragment', { publicUrl: 'https://flows.example.com#a' }],
-      ['without a path', { path: '' }],
+      ['with an invalid public URL', { publicUrl: 'https://flows.example.com?a=b' }],
       ['with an invalid path', { path: '/sms?a=b' }],
       ['of another type', { type: 'helper' }],
     ];
@@ -556,20 +510,6 @@ describe('sms-send', () => {
         assert.equal(flow.completions.filter(({ id }) => id === 'send').length, 1);
       });
     }
-
-    it('raises SMS_CONFIG if Node-RED serves no HTTP nodes', async () => {
-      const flow = await RunningFlow.start(
-        [account(sim), callback, sendNode(byNode), sink('sent'), sink('failed'), ...catcher()],
-        { settings: { httpNodeRoot: false } },
-      );
-      await send(flow);
-      const errors = flow.received('caught').filter(({ error }) => error?.source.id === 'send');
-      assert.deepEqual(
-        errors.map(({ sms }) => sms?.error?.code),
-        ['SMS_CONFIG'],
-      );
-      assert.equal(sim.requests.length, 0);
-    });
 
     it('encodes mailto (§6.3) from its type, JSON text and objects', async () => {
       const mail = { mailto: 'desk@example.com', subject: 'Re: A & B', body: 'From {!recipient.msisdn}\n{!body} 100%' };
@@ -594,18 +534,14 @@ describe('sms-send', () => {
       }
     });
 
-    const bad: unknown[] = ['example.com', 'ftp://example.com', 'https://', 'https://exa mple.com', 'mailto:nobody'];
-    for (const url of [...bad, true, 7, [], { mailto: 'nobody' }, { mailto: 'a@b.c', subject: {} }, {}]) {
-      it(`refuses ${JSON.stringify(url)}`, async () => {
-        await refuses(await start({ callbackUrl: 'url', callbackUrlType: 'msg' }), { url }, 'SMS_INPUT', 'callbackUrl');
-      });
-    }
-
-    for (const json of ['{', 'null', '7', '"https://example.com"', '[]', '{}']) {
-      it(`refuses ${json} of type mailto`, async () => {
-        await refuses(await start({ callbackUrl: json, callbackUrlType: 'mailto' }), {}, 'SMS_INPUT', 'callbackUrl');
-      });
-    }
+    it('is refused if it is not a usable URL or mailto object', async () => {
+      const flow = await start({ callbackUrl: 'url', callbackUrlType: 'msg' });
+      for (const url of ['ftp://example.com', 'mailto:nobody', 7, { mailto: 'nobody' }, {}]) {
+        await refuses(flow, { url }, 'SMS_INPUT', 'callbackUrl');
+      }
+      await flow.stop();
+      await refuses(await start({ callbackUrl: 'null', callbackUrlType: 'mailto' }), {}, 'SMS_INPUT', 'callbackUrl');
+    });
 
     it('is not sent if it is a blank mailto', async () => {
       const flow = await start({ callbackUrl: ' ', callbackUrlType: 'mailto' });
@@ -613,59 +549,29 @@ describe('sms-send', () => {
       assert.deepEqual(sim.requests[0]?.params, { to: handset, body: 'hello' });
     });
 
-    for (const url of ['mailto:desk@example.com', { mailto: 'desk@example.com' }]) {
-      it(`refuses ${JSON.stringify(url)} for the status`, async () => {
-        const flow = await start({ callbackStatusUrl: 'url', callbackStatusUrlType: 'msg' });
+    it('can be a mailto for the reply only', async () => {
+      const flow = await start({ callbackStatusUrl: 'url', callbackStatusUrlType: 'msg' });
+      for (const url of ['mailto:desk@example.com', { mailto: 'desk@example.com' }]) {
         await refuses(flow, { url }, 'SMS_INPUT', 'callbackStatusUrl');
-      });
-    }
+      }
+    });
   });
 
   describe('errors', () => {
     const root = (attributes: string) => `<outbound-message-delivery messageId="" isError="true" ${attributes}/>`;
     const xml = { contentType: 'text/xml' };
-    const cases: [string, Parameters<Simulator['fault']>[1], Record<string, unknown>, RegExp | string][] = [
+    const cases: [string, Parameters<Simulator['fault']>[1], Record<string, unknown>, RegExp][] = [
       [
         'SMS_BAD_REQUEST with the text of the status line',
         { status: 400, reason: 'Body too long' },
         { code: 'SMS_BAD_REQUEST', statusCode: 400, errorMessage: 'Body too long' },
-        'Body too long',
+        /^Body too long$/,
       ],
       [
-        'SMS_BAD_REQUEST with the heading when the status line is bare',
-        { status: 400, body: '<html><body><h1>Bad &amp; <b>long</b></h1>more</body></html>' },
-        { code: 'SMS_BAD_REQUEST', statusCode: 400, errorMessage: 'Bad & long' },
-        'Bad & long',
-      ],
-      [
-        'SMS_BAD_REQUEST without any reason',
-        { status: 400, reason: 'Bad Request', body: 'no' },
-        { code: 'SMS_BAD_REQUEST', statusCode: 400 },
-        /reason/,
-      ],
-      [
-        'SMS_UNAUTHORIZED by status',
-        { status: 401, body: '' },
-        { code: 'SMS_UNAUTHORIZED', statusCode: 401 },
-        /credentials/,
-      ],
-      [
-        'SMS_UNAUTHORIZED by status, with the body of §2.2',
+        'SMS_UNAUTHORIZED with the body of §2.2',
         { status: 401 },
         { code: 'SMS_UNAUTHORIZED', statusCode: 401, errorCode: 401, errorMessage: 'Unauthorized' },
         /credentials/,
-      ],
-      [
-        'SMS_UNAUTHORIZED by the root',
-        { status: 200, body: root('errorCode="401" errorMessage="Wrong"'), ...xml },
-        { code: 'SMS_UNAUTHORIZED', statusCode: 200, errorCode: 401, errorMessage: 'Wrong' },
-        /credentials/,
-      ],
-      [
-        'SMS_FORBIDDEN by status, with the body of §2.2',
-        { status: 403, body: root('errorCode="403" errorMessage="Limit"'), ...xml },
-        { code: 'SMS_FORBIDDEN', statusCode: 403, errorCode: 403, errorMessage: 'Limit' },
-        /Limit/,
       ],
       [
         'SMS_FORBIDDEN by the root',
@@ -674,15 +580,6 @@ describe('sms-send', () => {
         /403/,
       ],
       ['SMS_SERVICE for 500', { status: 500 }, { code: 'SMS_SERVICE', statusCode: 500 }, /500/],
-      ['SMS_SERVICE for 503', { status: 503 }, { code: 'SMS_SERVICE', statusCode: 503 }, /503/],
-      [
-        'SMS_SERVICE for a redirect',
-        { status: 302, headers: { location: 'https://example.com/' } },
-        { code: 'SMS_SERVICE', statusCode: 302 },
-        /redirect/,
-      ],
-      ['SMS_SERVICE for any other status', { status: 404 }, { code: 'SMS_SERVICE', statusCode: 404 }, /404/],
-      ['SMS_SERVICE for a 202', { status: 202, body: 'later' }, { code: 'SMS_SERVICE', statusCode: 202 }, /202/],
       [
         'SMS_SERVICE for a root error of another code',
         { status: 200, body: root('errorCode="x9" errorMessage="Odd"'), ...xml },
@@ -690,21 +587,6 @@ describe('sms-send', () => {
         /Odd/,
       ],
       ['SMS_RESPONSE for an answer other than XML', { garbage: true }, { code: 'SMS_RESPONSE' }, /read/],
-      ['SMS_RESPONSE for an empty body', { empty: true }, { code: 'SMS_RESPONSE' }, /read/],
-      ['SMS_RESPONSE for another root', { status: 200, body: '<a/>', ...xml }, { code: 'SMS_RESPONSE' }, /root/],
-      [
-        'SMS_RESPONSE for more than 8 MiB',
-        { status: 200, body: 'x'.repeat(8 * 1024 * 1024 + 1) },
-        { code: 'SMS_RESPONSE' },
-        /8 MiB/,
-      ],
-      [
-        'SMS_UNCERTAIN when the connection breaks',
-        { drop: 'after' },
-        { code: 'SMS_UNCERTAIN' },
-        /might have been sent/,
-      ],
-      ['SMS_UNCERTAIN when the answer is cut off', { half: true }, { code: 'SMS_UNCERTAIN' }, /might have been sent/],
       ['SMS_UNCERTAIN when nothing comes in time', { hang: true }, { code: 'SMS_UNCERTAIN' }, /timed out/],
     ];
     for (const [what, fault, expected, message] of cases) {
@@ -716,7 +598,7 @@ describe('sms-send', () => {
         const { message: text, ...error } = caught?.sms?.error ?? {};
         if (!('statusCode' in expected)) delete error.statusCode;
         assert.deepEqual(error, expected);
-        assert.ok(typeof message === 'string' ? text === message : message.test(String(text)), String(text));
+        assert.match(String(text), message);
         assert.equal(caught?.error?.code, expected.code);
         assert.deepEqual([caught?.payload, caught?.topic], ['hello', handset]);
         assert.equal(flow.received('caught').length, 1);
@@ -761,49 +643,14 @@ describe('sms-send', () => {
       assert.equal(sim.messages.length, 2);
       assert.deepEqual(flow.received('caught'), []);
     });
-
-    it('does not try again after the service has refused the message', async () => {
-      sim.fault('send', { status: 403 });
-      const flow = await start({ retries: 3, retryUncertain: true });
-      await send(flow);
-      assert.equal(sim.requests.length, 1);
-      assert.equal(flow.received('caught')[0]?.sms?.error?.code, 'SMS_FORBIDDEN');
-    });
-
-    it('uses the messageId of the first try for the next', async () => {
-      sim.fault('send', { drop: 'before' }, 1);
-      const flow = await start({ retries: 1, retryUncertain: 'true', messageIdType: 'uuid' });
-      await send(flow);
-      const ids = sim.requests.map(({ params }) => params.messageId);
-      assert.equal(ids.length, 2);
-      assert.equal(ids[0], ids[1]);
-    });
   });
 
-  describe('§4.1 and §5 on the wire', () => {
-    const basic = `Basic ${Buffer.from('demo:demo-password').toString('base64')}`;
-    const form = { userId: 'demo', password: 'demo-password' };
-    for (const method of ['POST', 'GET']) {
-      for (const [authType, authorization, credentials] of [
-        ['bearer', 'Bearer demo-api-key', {}],
-        ['basic', basic, {}],
-        ['form', undefined, form],
-      ] as const) {
-        it(`sends by ${method} with ${authType}`, async () => {
-          const flow = await start({}, [], { method, authType });
-          await send(flow, { payload: 'ÆØ +&=' });
-          const [sent] = sim.requests;
-          const params = { ...credentials, to: handset, body: 'ÆØ +&=' };
-          assert.deepEqual(
-            [sent?.method, sent?.path, sent?.headers.authorization],
-            [method, '/api/3/sms/out', authorization],
-          );
-          assert.deepEqual(sent?.params, params);
-          assert.deepEqual(sent?.query, method === 'GET' ? params : {});
-          assert.equal(flow.received('sent').length, 1);
-        });
-      }
-    }
+  it('sends by the method and the authentication of the account', async () => {
+    const flow = await start({}, [], { method: 'GET', authType: 'form' });
+    await send(flow, { payload: 'ÆØ +&=' });
+    const [sent] = sim.requests;
+    const query = { userId: 'demo', password: 'demo-password', to: handset, body: 'ÆØ +&=' };
+    assert.deepEqual([sent?.method, sent?.path, sent?.query], ['GET', '/api/3/sms/out', query]);
   });
 
   describe('queue and badges', () => {
@@ -856,17 +703,6 @@ describe('sms-send', () => {
       const [{ id }] = body.entries;
       await helper.request().post(`/sms-account/account/entries/${id}`).send({ action: 'discard' }).expect(200);
       await until(() => flow.status('send')?.text === undefined);
-    });
-
-    it('shows the last failure after earlier sends have ended', async () => {
-      sim.fault('send', { delayMs: 100 });
-      const flow = await start();
-      flow.send('send', { topic: blocked, payload: 'hello' });
-      await flow.badge('send', { fill: 'red', shape: 'dot', text: '1 of 1 failed' });
-      assert.deepEqual(
-        flow.statuses('send').map(({ text }) => text),
-        ['sending 1', '1 of 1 failed'],
-      );
     });
 
     it('limits how often its badge changes', async () => {
@@ -954,18 +790,6 @@ describe('sms-send', () => {
         flow.completions.map(({ error }) => (error as { code?: string } | undefined)?.code),
         ['SMS_CLOSED'],
       );
-    });
-
-    it('sends again after a redeploy of the same flow', async () => {
-      const flow = await start();
-      for (const [index, type] of (['full', 'flows', 'nodes'] as const).entries()) {
-        await flow.deploy([account(sim), sendNode({ name: type }), sink('sent'), sink('failed'), ...catcher()], type);
-        flow.send('send', { topic: handset, payload: type });
-        await sim.until(() => sim.messages.at(-1)?.body === type);
-        // An outcome that arrives during a deploy enters the next flow that has a node with this id.
-        await flow.messages('sent', index + 1);
-      }
-      assert.equal(sim.messages.length, 3);
     });
   });
 });

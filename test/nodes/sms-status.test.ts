@@ -99,38 +99,6 @@ describe('sms-status', () => {
     });
   });
 
-  describe('several records in one answer (§4.4)', () => {
-    it('makes the n-th record of the n-th values', async () => {
-      const service = await startService({ statusBatch: 3 });
-      for (const statusCode of ['SNT', 'RCV', 'EXP']) {
-        service.status({ messageId: 'order-7', msisdn: handset, statusCode });
-      }
-      const flow = await start({}, [], service);
-      const got = await flow.messages('got', 3);
-      assert.deepEqual(
-        got.map(({ payload, sms }) => [payload, sms?.messageId, sms?.inReplyToId, sms?.error]),
-        service.statuses.map(({ statusCode, messageId, error }) => [statusCode, messageId, 'order-7', error]),
-      );
-      assert.equal(service.requests.filter(({ status }) => status === 200).length, 1);
-    });
-
-    it('delivers only the new records of an answer', async () => {
-      const flow = await start();
-      const bodies = ['1&messageId=2', '2&messageId=3'].map(
-        (ids) => `messageId=${ids}&from=${handset}&from=${handset}&statusCode=SNT&statusCode=RCV`,
-      );
-      for (const body of bodies) {
-        sim.fault('status', { status: 200, body, contentType: formType }, 1);
-        await sim.until(() => sim.requests.some(({ status, ended }) => status === 200 && ended));
-        await flow.messages('got', bodies.indexOf(body) + 2);
-      }
-      assert.deepEqual(
-        flow.received('got').map(({ sms }) => sms?.messageId),
-        ['1', '2', '3'],
-      );
-    });
-  });
-
   describe('filter', () => {
     it('sends final and unknown codes with final', async () => {
       const flow = await start({ filter: 'final' });
@@ -176,16 +144,6 @@ describe('sms-status', () => {
         flow.received('caught').map(({ sms, error }) => [sms?.error?.code, error?.source.id]),
         [['SMS_SERVICE', 'status']],
       );
-    });
-
-    it('keeps a poll in flight at a redeploy', async () => {
-      const service = await startService({ waitMs: 30_000 });
-      const flow = await start({}, [], service);
-      await service.until(() => service.polling('status') === 1);
-      await flow.deploy([account(service), statusNode({ name: 'new' }), sink('got')]);
-      service.status({ messageId: 'm', msisdn: handset, statusCode: 'RCV' });
-      assert.equal((await flow.messages('got', 1))[0]?.payload, 'RCV');
-      assert.equal(service.requests[0]?.aborted, undefined);
     });
   });
 

@@ -25,7 +25,7 @@ describe('a flow message that several answers share', () => {
 describe('a flow message stored as JSON, at any depth', () => {
   const bottom = () => ({ at: new Date(5), own: { $sms: 'Date', value: 'mine' }, photo: Buffer.from('x') });
 
-  for (const depth of [500, 1_000, 2_000, 2_500, 3_000, 3_500, 4_000, 5_000, 20_000]) {
+  for (const depth of [500, 2_500, 20_000]) {
     it(`returns with ${depth} levels, or without only the deep property`, () => {
       let deep: object = bottom();
       for (let level = 0; level < depth; level++) deep = { deep };

@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import helper from 'node-red-node-test-helper';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { askNode, RunningFlow, sendNode, sink, startService, stopEverything, stopLater } from './running-flow';
+import { askNode, createUserDir, RunningFlow, sendNode, sink, startService, stopEverything } from './running-flow';
 
 const [asked, other] = ['6421555001', '6421555002'] as const;
 const warning = 30;
@@ -36,17 +33,11 @@ describe('an incoming message that no node receives', () => {
   /** Starts a flow with an open reply request. */
   async function ask(of: Record<string, unknown> = {}): Promise<RunningFlow> {
     const running = await RunningFlow.start(flow([], of), {
-      settings: of.store === 'disk' ? { userDir: createFolder() } : {},
+      settings: of.store === 'disk' ? { userDir: createUserDir() } : {},
     });
     running.send('ask', { topic: asked, payload: 'Come?' });
     await running.done('ask', 1);
     return running;
-  }
-
-  function createFolder(): string {
-    const folder = mkdtempSync(join(tmpdir(), 'sms-aside-'));
-    stopLater(async () => rmSync(folder, { recursive: true, force: true }));
-    return folder;
   }
 
   const write = (body: string, from: string = other) => sim.receive({ from, to: '642100000001', body });
@@ -142,23 +133,6 @@ describe('an incoming message that no node receives', () => {
     assert.deepEqual(warnings(running), []);
   });
 
-  it('is still unhandled after a restart, and goes to the next deployed node', async () => {
-    const userDir = createFolder();
-    const of = { store: 'disk' };
-    const running = await RunningFlow.start(flow([], of), { settings: { userDir } });
-    running.send('ask', { topic: asked, payload: 'Come?' });
-    await running.done('ask', 1);
-    write('first');
-    await untilUnhandled(1);
-    await running.stop();
-    const next = await RunningFlow.start(flow([], of), { settings: { userDir } });
-    await untilUnhandled(1);
-    await next.deploy(flow([receiver], of));
-    const [message] = await next.messages('received', 1);
-    assert.deepEqual([message?.payload, message?.sms?.redelivered], ['first', undefined]);
-    assert.equal((await state()).inbox.unhandled, 0);
-  });
-
   it('becomes unhandled if its poll was waiting when the last request ended', async () => {
     sim = await startService({ waitMs: 60_000 });
     const running = await RunningFlow.start(askNode(sim, { wait: '0.005', waitType: 'num' }));
@@ -217,17 +191,5 @@ describe('an incoming message that no node receives', () => {
     );
     assert.equal((await running.messages('status', 1))[0]?.payload, 'RCV');
     assert.equal((await state()).inbox.unhandled, 0);
-  });
-
-  it('is imported if the login changes', async () => {
-    const running = await ask();
-    write('first');
-    await untilUnhandled(1);
-    const later = await startService();
-    const of = { baseUrl: later.baseUrl, credentials: { ...later.credentials } };
-    await running.deploy(flow([], of));
-    await untilUnhandled(1);
-    await running.deploy(flow([receiver], of));
-    assert.equal((await running.messages('received', 1))[0]?.payload, 'first');
   });
 });
