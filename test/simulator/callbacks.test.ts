@@ -111,15 +111,6 @@ describe('simulator: §6 callbacks', () => {
         statusCode: 'RCV',
       });
     });
-
-    it('reports every status change', async () => {
-      await send({ callbackStatusUrl: client.url('/status?code={!status}') });
-      await clock.advance(2000);
-      assert.deepEqual(
-        client.received.map(({ query }) => query.code),
-        ['SNT', 'RCV'],
-      );
-    });
   });
 
   describe('§6 which URL', () => {
@@ -166,13 +157,6 @@ describe('simulator: §6 callbacks', () => {
         u: '{!unknown}',
       });
     });
-  });
-
-  it('§6.2 fills in variables in any case, such as {!messageid}', async () => {
-    await send({ callbackUrl: client.url('/in?m={!messageid}&r={!Recipient.MSISDN}&b={!BODY}') });
-    simulator.reply({ from: handset, body: 'yes' });
-    await simulator.whenIdle();
-    assert.deepEqual(client.received[0]?.query, { m: 'mine', r: handset, b: 'yes' });
   });
 
   describe('§6.3 mailto', () => {
@@ -223,14 +207,6 @@ describe('simulator: §6 callbacks', () => {
       assert.deepEqual(simulator.log({ limit: 1 }).entries[0]?.text, { key: text()?.key, msisdn: handset });
     });
 
-    it('accepts a redirect as an acknowledgement', async () => {
-      client.statuses.push(302);
-      await send({ callbackUrl: client.url('/in') });
-      simulator.reply({ from: handset, body: 'x' });
-      await clock.advance(hourMs);
-      assert.equal(client.received.length, 1);
-    });
-
     it('retries without a connection for 48 hours (§8)', async () => {
       await send({ callbackUrl: client.url('/in') });
       await client.close();
@@ -247,21 +223,6 @@ describe('simulator: §6 callbacks', () => {
       await clock.advance(48 * hourMs);
       assert.equal(simulator.callbackLog.length, lost?.attempts);
       client = await CallbackReceiver.start();
-    });
-
-    it('keeps the retry pauses and window of its options', async () => {
-      await simulator.close();
-      const retryCallbacksMs = { firstMs: 10, maxMs: 20, windowMs: 50 };
-      simulator = await startSimulator({ clock, retryCallbacksMs });
-      simulator.setOrganisation({ callbackUrl: client.url('/in') });
-      client.statuses.push(500, 500, 500, 500);
-      simulator.receive({ from: handset, to: number, body: 'x' });
-      await clock.advance(hourMs);
-      assert.deepEqual(
-        simulator.callbackLog.map(({ at }) => at - Date.parse(start)),
-        [0, 10, 30, 50],
-      );
-      assert.equal(simulator.undelivered.length, 1);
     });
   });
 });

@@ -30,61 +30,6 @@ describe('simulator: control API', () => {
     return (await answer.body.json()) as Record<string, unknown>;
   };
 
-  it('plays the handset: a reply, a new message, a status', async () => {
-    await calls.send({ to: handset, body: 'x', messageId: 'mine' });
-    const reply = await control('reply', { from: handset, body: 'yes', extra: { network: 'N1' } });
-    const fresh = await control('receive', { from: handset, to: number, body: 'hello' });
-    const status = await control('status', { messageId: 'mine', msisdn: handset, statusCode: 'NUR' });
-    assert.equal(reply.inReplyToId, 'mine');
-    assert.deepEqual(
-      simulator.incoming.map(({ messageId }) => messageId),
-      [reply.messageId, fresh.messageId],
-    );
-    assert.equal(simulator.incoming[0]?.extra.network, 'N1');
-    assert.equal(simulator.statuses[0]?.messageId, status.messageId);
-  });
-
-  it('changes balance, limit, results, contacts, groups and blocked numbers', async () => {
-    await control('balance', { balance: 12.5 });
-    await control('daily-limit', { dailyLimit: 3 });
-    await control('outcome', { statusCode: 'EXP' });
-    await control('outcome', { msisdn: handset, statusCode: 'NUR' });
-    await control('contacts', { name: 'Anna', msisdn: handset });
-    await control('groups', { name: 'Team', contacts: ['Anna', '6421555124'] });
-    await control('block', { msisdn: '6421555125' });
-    assert.deepEqual((await state()).account, {
-      balance: 12.5,
-      type: 'Prepaid',
-      currency: 'EUR',
-      dailyLimit: 3,
-      defaultSender: number,
-      organisation: { callbackFormat: 'XMLv3' },
-      contacts: { Anna: handset },
-      groups: { Team: ['Anna', '6421555124'] },
-      blocked: ['6421555125'],
-      outcomes: { [handset]: 'NUR' },
-      nextOutcome: 'EXP',
-    });
-    await control('daily-limit', { dailyLimit: null });
-    await control('outcome', { statusCode: null });
-    await control('outcome', { msisdn: handset, statusCode: null });
-    await control('block', { msisdn: '6421555125', blocked: false });
-    const account = (await state()).account as Record<string, unknown>;
-    assert.deepEqual(
-      [account.dailyLimit, account.nextOutcome, account.outcomes, account.blocked],
-      [null, null, {}, []],
-    );
-  });
-
-  it('switches callbacks on and off, and chooses their format', async () => {
-    const callbackUrl = 'https://client.example/in';
-    await control('organisation', { callbackUrl, callbackFormat: 'FORMv1' });
-    const account = (await state()).account as Record<string, unknown>;
-    assert.deepEqual(account.organisation, { callbackFormat: 'FORMv1', callbackUrl });
-    await control('organisation', { callbackUrl: null });
-    assert.deepEqual(((await state()).account as Record<string, unknown>).organisation, { callbackFormat: 'FORMv1' });
-  });
-
   it('switches a fault on and off', async () => {
     await control('fault', { endpoint: 'send', fault: { status: 500, reason: 'No' }, times: 2 });
     assert.deepEqual((await state()).faults, { send: { fault: { status: 500, reason: 'No' }, left: 2 } });
@@ -106,8 +51,6 @@ describe('simulator: control API', () => {
       assert.deepEqual((await state()).faults, { feed: { fault, left: null } });
     }
   });
-
-  it('names messages in outbox and feed by the chosen id', async () => {});
 
   it('marks a message as deleted', async () => {
     await calls.send({ to: handset, body: 'x', messageId: 'mine' });
@@ -132,8 +75,6 @@ describe('simulator: control API', () => {
 
   const wrong: [string, unknown, RegExp][] = [
     ['reply', 'no json', /not JSON/],
-    ['reply', [], /not a JSON object/],
-    ['reply', { from: handset }, /^body must be/],
     ['reply', { from: '021', body: 'x' }, /^from must be a number in international format/],
     ['reply', { from: handset, body: 'x', form: 1 }, /^form is not known; known are: from, body/],
     ['receive', { from: handset, to: number, body: 'x', extra: { a: 1 } }, /^extra must be an object of texts/],
@@ -143,16 +84,10 @@ describe('simulator: control API', () => {
       { msisdn: handset, statusCode: 'BLOCKED' },
       /^statusCode must be one of: RCV, NRCV, NRC, NUR, EXP, INF, ERR$/,
     ],
-    ['outcome', { statusCode: 'rcv' }, /^statusCode must be one of: RCV, .*, BLOCKED$/],
-    ['balance', { balance: 'much' }, /^balance must be a number/],
     ['groups', { name: 'Team', contacts: 'Anna' }, /^contacts must be a list/],
-    ['block', { msisdn: handset, blocked: 'yes' }, /^blocked must be true or false/],
     ['organisation', { callbackFormat: 'XMLv2' }, /^callbackFormat must be one of: XMLv3, FORMv1/],
     ['organisation', { callbackStatusUrl: 'mailto:a@b.example' }, /^callbackStatusUrl must be a URL/],
     ['fault', { endpoint: 'sned', fault: null }, /^endpoint must be one of: send/],
-    ['fault', { endpoint: 'send', fault: {} }, /^fault must have one of/],
-    ['fault', { endpoint: 'send', fault: { half: true, hang: true } }, /^fault must have one of/],
-    ['fault', { endpoint: 'send', fault: { half: false } }, /^fault.half must be true/],
     ['fault', { endpoint: 'send', fault: { drop: 'later' } }, /^fault.drop must be one of: before, after, during/],
     ['fault', { endpoint: 'send', fault: { status: 99 } }, /^fault.status must be a whole number/],
     ['fault', { endpoint: 'send', fault: { hang: true, reason: 'x' } }, /go with fault.status only/],

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +12,6 @@ import {
   type SimulatorOptions,
   startSimulator,
 } from '../../simulator';
-import { skip } from '../skip';
 import { until } from '../until';
 import { readForm, ServiceCalls } from './service-calls';
 
@@ -162,19 +160,6 @@ describe('simulator: --data', () => {
       await kill();
       assert.equal(readForm(await calls.pollIncoming()).body, 'kept');
       assert.equal(simulator.receive({ from: other, to: number, body: 'x' }).displayName, 'Anna');
-    });
-
-    it('reports that the folder cannot be written, and continues', async function () {
-      if (process.platform === 'win32') skip(this, 'Windows has no ulimit');
-      const client = await startCommand('sh', '-c', 'ulimit -f 40; trap "" XFSZ; exec "$0" "$@"');
-      assert.equal((await client.state(1)).dataProblem, null);
-      for (let index = 0; index < 20; index += 1) {
-        await client.receive({ from: handset, to: number, body: randomBytes(3000).toString('base64') });
-      }
-      const problem = await client.until(async () => (await client.state(1)).dataProblem);
-      assert.match(problem, /file too large/i);
-      await client.receive({ from: handset, to: number, body: 'goes on' });
-      assert.equal((await client.texts(handset, 1)).texts[0]?.body, 'goes on');
     });
   });
 

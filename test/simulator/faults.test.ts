@@ -110,17 +110,6 @@ describe('simulator: faults', () => {
     assert.equal((await send()).status, 200);
   });
 
-  for (const status of [429, 503]) {
-    for (const wait of ['7', 'Sun, 01 Mar 2026 00:00:00 GMT']) {
-      it(`answers ${status} with Retry-After: ${wait}`, async () => {
-        simulator.fault('send', { status, headers: { 'retry-after': wait } }, 1);
-        const answer = await send();
-        assert.deepEqual([answer.status, answer.headers['retry-after']], [status, wait]);
-        assert.equal(simulator.messages.length, 0);
-      });
-    }
-  }
-
   it('sends the headers and half of the body, after the work', async () => {
     const message = simulator.receive({ from: handset, to: number, body: 'half of this' });
     simulator.fault('incoming', { half: true }, 1);

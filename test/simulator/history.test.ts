@@ -153,14 +153,6 @@ describe('simulator: messages, handsets and log', () => {
       assert.match(answer.text, /msisdn="nurses" isError="true" errorCode="403" errorMessage="Contact is not in/);
       assert.equal((await calls.send({ to: 'nurses', body: 'x' })).status, 403);
     });
-
-    it('gives a name only to the number that had it last', async () => {
-      await start();
-      simulator.addContact('Anna', handset);
-      simulator.addContact('Anna', other);
-      assert.equal(simulator.receive({ from: handset, to: number, body: 'x' }).displayName, undefined);
-      assert.equal(simulator.receive({ from: other, to: number, body: 'x' }).displayName, 'Anna');
-    });
   });
 
   describe('the log', () => {
@@ -232,25 +224,6 @@ describe('simulator: messages, handsets and log', () => {
         (await calls.pollOutbox()).map(({ messageId }) => messageId),
         ['last'],
       );
-    });
-
-    it('counts a message to several handsets for each of them', async () => {
-      await start({ keepTexts: 10 });
-      await calls.send({ to: Array.from({ length: 8 }, (_, index) => `642155500${index}`).join(' '), body: 'many' });
-      receive(2);
-      assert.equal(simulator.messages.length, 1);
-      receive(1);
-      assert.equal(simulator.messages.length, 0);
-      assert.equal(simulator.incoming.length, 3);
-    });
-
-    it('keeps the same number of statuses', async () => {
-      await start({ keepTexts: 10 });
-      for (let index = 0; index < 30; index += 1) {
-        simulator.status({ messageId: `${index}`, msisdn: handset, statusCode: 'RCV' });
-      }
-      assert.ok(simulator.statuses.length <= 10);
-      assert.equal(simulator.statuses.at(-1)?.inReplyToId, '29');
     });
   });
 
