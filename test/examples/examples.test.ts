@@ -4,7 +4,6 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser } from 'playwright-core';
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
@@ -104,28 +103,6 @@ return { payload: { name: ${JSON.stringify(name)}, payload, topic, sms, error: e
       },
     ];
   }
-}
-
-/** Starts a service that forwards each request to `baseUrl`, but always answers 500. */
-async function startFailingBehind(baseUrl: () => string): Promise<{ baseUrl: string; close(): Promise<void> }> {
-  const server = createServer(async (request, response) => {
-    const { method = 'GET', url, headers } = request;
-    const { authorization = '', 'content-type': contentType = '' } = headers;
-    const body = await text(request);
-    await fetch(baseUrl() + url, { method, headers: { authorization, 'content-type': contentType }, body });
-    response.writeHead(500).end();
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  return {
-    baseUrl: `http://127.0.0.1:${port}`,
-    close: async () => {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
-  };
 }
 
 /** Handsets of an example. Each example has other handsets, so that no two flows answer the same handset. */
@@ -338,15 +315,6 @@ describe('the examples, deployed against the simulator', function () {
       await untilShown('answered', 3);
       assert.equal(simulator.messages.length, 3);
     });
-
-    it('answers a number only as often as the account allows', async () => {
-      await deploy('Answer by keyword', {}, ({ type }) => (type === 'sms-account' ? { perHandset: 1 } : {}));
-      await write(number, '...');
-      await write(number, '...');
-      const [error] = await untilShown('error');
-      assert.equal(codeOf(error), 'SMS_LIMIT');
-      assert.deepEqual(sent(), [`${number}: Please write HOURS or ADDRESS.`]);
-    });
   });
 
   describe('Opt-out that is remembered', () => {
@@ -376,21 +344,6 @@ describe('the examples, deployed against the simulator', function () {
         () => sent().filter((text) => text === toBoth).length === 2,
         () => JSON.stringify(sent()),
       );
-    });
-
-    it('keeps opted-out numbers across a kill', async () => {
-      await deploy('Opt-out that is remembered');
-      await write(number, 'STOP');
-      await untilListed('optouts', 1);
-      await press('News');
-      await untilSent(`${other}: ${news}`);
-      await restart();
-      await press('News');
-      await until(
-        () => sent().length === 2,
-        () => JSON.stringify(sent()),
-      );
-      assert.deepEqual(sent(), [`${other}: ${news}`, `${other}: ${news}`]);
     });
   });
 
@@ -433,52 +386,42 @@ describe('the examples, deployed against the simulator', function () {
       await untilSent(alarm('The service failed with status 503. Try again later.'));
     });
 
-    for (const [fault, reason] of [
-      [{ drop: 'after' }, /^The connection failed/],
-      [{ half: true }, /^The connection failed/],
-      [{ garbage: true }, /^The answer of the service could not be read/],
-      [{ status: 500 }, /^The service failed with status 500/],
-    ] as const) {
-      it(`raises no alarm for an unknown outcome: ${Object.keys(fault)}`, async () => {
-        await deploy('Track delivery and raise an alarm');
-        simulator.fault('send', fault, 1);
-        await press('Send an order');
-        const said = `${duty}: The message to ${number} may not have arrived: `;
-        await until(
-          () => sent().some((text) => text.startsWith(said) && reason.test(text.slice(said.length))),
-          () => JSON.stringify(sent()),
-        );
-      });
-    }
+    it('raises no alarm for an unknown outcome, but says so', async () => {
+      await deploy('Track delivery and raise an alarm');
+      simulator.fault('send', { drop: 'after' }, 1);
+      await press('Send an order');
+      const said = `${duty}: The message to ${number} may not have arrived: The connection failed`;
+      await until(
+        () => sent().some((text) => text.startsWith(said)),
+        () => JSON.stringify(sent()),
+      );
+    });
   });
 
   describe('Callbacks instead of polling', () => {
     const { number } = handsetsOf('Callbacks instead of polling');
-    for (const callbackFormat of ['XMLv3', 'FORMv1'] as const) {
-      it(`receives status and reply as ${callbackFormat}, and confirms the reply`, async () => {
-        const token = 'a token of the tests';
-        await deploy('Callbacks instead of polling', {}, ({ type }) =>
-          type === 'sms-callback-in' ? { publicUrl: nodeRed.url, credentials: { token } } : {},
-        );
-        simulator.setOrganisation({ callbackFormat });
-        await press('Ask');
-        const statuses = await untilShown('status', 2);
-        const messageId = simulator.messages[0]?.messageId;
-        assert.deepEqual(
-          statuses.map(({ payload, sms }) => [payload, sms?.inReplyToId, sms?.via]),
-          [
-            ['SNT', messageId, 'callback'],
-            ['RCV', messageId, 'callback'],
-          ],
-        );
-        simulator.reply({ from: number, body: 'YES' });
-        const [reply] = await untilShown('reply');
-        assert.deepEqual([reply?.payload, reply?.topic, reply?.sms?.inReplyToId], ['YES', number, messageId]);
-        await untilSent(`${number}: We have noted: YES`);
-        assert.deepEqual([...new Set(simulator.callbackLog.map(({ status }) => status))], [200]);
-        assert.ok(simulator.requests.every(({ endpoint }) => endpoint === 'send'));
-      });
-    }
+    it('receives status and reply, and confirms the reply', async () => {
+      const token = 'a token of the tests';
+      await deploy('Callbacks instead of polling', {}, ({ type }) =>
+        type === 'sms-callback-in' ? { publicUrl: nodeRed.url, credentials: { token } } : {},
+      );
+      await press('Ask');
+      const statuses = await untilShown('status', 2);
+      const messageId = simulator.messages[0]?.messageId;
+      assert.deepEqual(
+        statuses.map(({ payload, sms }) => [payload, sms?.inReplyToId, sms?.via]),
+        [
+          ['SNT', messageId, 'callback'],
+          ['RCV', messageId, 'callback'],
+        ],
+      );
+      simulator.reply({ from: number, body: 'YES' });
+      const [reply] = await untilShown('reply');
+      assert.deepEqual([reply?.payload, reply?.topic, reply?.sms?.inReplyToId], ['YES', number, messageId]);
+      await untilSent(`${number}: We have noted: YES`);
+      assert.deepEqual([...new Set(simulator.callbackLog.map(({ status }) => status))], [200]);
+      assert.ok(simulator.requests.every(({ endpoint }) => endpoint === 'send'));
+    });
   });
 
   describe('Store every message before acknowledging it', () => {
@@ -524,21 +467,6 @@ describe('the examples, deployed against the simulator', function () {
       assert.deepEqual(
         readStored().map(({ text }) => text),
         ['patience'],
-      );
-    });
-
-    it('redelivers a message after a restart during its delivery', async () => {
-      writeFileSync(storeFolder(), 'in the way');
-      await deploy('Store every message before acknowledging it', {}, edit);
-      await write(number, 'survivor');
-      await untilShown('storing failed');
-      await nodeRed.kill();
-      rmSync(storeFolder());
-      await restart();
-      await untilShown('stored');
-      assert.deepEqual(
-        readStored().map(({ text }) => text),
-        ['survivor'],
       );
     });
 
@@ -662,21 +590,6 @@ describe('the examples, deployed against the simulator', function () {
       await untilShown('sent', 2);
     });
 
-    it('sends to a recipient that failed at first, with the body of its row', async () => {
-      await deploy('Send to a list from a CSV', {}, edit);
-      simulator.block(third);
-      await press('Send to all');
-      await simulator.until(() => simulator.requests.filter(({ params }) => params.to === third).length === 2);
-      simulator.block(third, false);
-      const shown = await untilShown('sent', 3);
-      assert.deepEqual(shown.at(-1)?.sms?.accepted, [third]);
-      assert.ok(
-        sent()
-          .slice(1)
-          .includes(texts[2] ?? ''),
-      );
-    });
-
     const oneRow = (node: FlowNode): object =>
       node.type === 'template' ? { template: `number,name,text\n${number},Anna,Hi\n` } : edit(node);
 
@@ -694,18 +607,6 @@ describe('the examples, deployed against the simulator', function () {
       await press('Send to all');
       const [, unauthorized] = await untilShown('last try failed', 2);
       assert.equal(codeOf(unauthorized), 'SMS_UNAUTHORIZED');
-    });
-
-    it('sends a message once if the service accepts it and answers 500', async () => {
-      const failing = await startFailingBehind(() => simulator.baseUrl);
-      opened.push(failing);
-      await deploy('Send to a list from a CSV', {}, (node) =>
-        node.type === 'sms-account' ? { baseUrl: failing.baseUrl } : oneRow(node),
-      );
-      await press('Send to all');
-      const [given] = await untilShown('last try failed');
-      assert.equal(codeOf(given), 'SMS_SERVICE');
-      assert.deepEqual(sent(), [`${number}: Dear Anna, Hi`]);
     });
   });
 
@@ -740,15 +641,6 @@ describe('the examples, deployed against the simulator', function () {
       simulator.fault('send', null);
       const [shown] = await untilShown('sent');
       assert.deepEqual([shown?.topic, shown?.payload], [number, 'Pump 3 has stopped.']);
-      assert.deepEqual(sent(), [text]);
-    });
-
-    it('finds evidence of an accepted alarm after a broken connection', async () => {
-      await deploy(name);
-      simulator.fault('send', { drop: 'after' }, 1);
-      await press('Alarm');
-      const [shown] = await untilShown('sent');
-      assert.equal(shown?.sms?.resolvedBy, 'feed');
       assert.deepEqual(sent(), [text]);
     });
 
@@ -844,13 +736,12 @@ describe('the examples, deployed against the simulator', function () {
       assert.equal(confirmed?.topic, number);
     });
 
-    it('asks again after an unclear reply, and confirms a NO after a kill', async () => {
+    it('asks again after an unclear reply, and confirms a NO', async () => {
       await deploy(name);
       await press('Remind');
       await untilAsked(1);
       simulator.reply({ from: number, body: 'Nobody told me' });
       await untilSent(`${number}: Please answer YES or NO: do you come on Monday at 10?`);
-      await restart();
       simulator.reply({ from: number, body: 'No!' });
       await untilSent(`${number}: Thank you, Anna. The appointment on Monday at 10 is cancelled.`);
     });
@@ -935,28 +826,6 @@ describe('the examples, deployed against the simulator', function () {
       await untilSent(`${second}: ${second} has taken the alarm: Pump 3 has stopped.`);
     });
 
-    it('asks the next person immediately if a message does not arrive', async () => {
-      await deploy(name);
-      const statuses = { id: 'statuses', type: 'sms-status', filter: 'final', wires: [] };
-      const flows = await nodeRed.readFlows();
-      const [send] = flows.filter(({ type }) => type === 'sms-send');
-      await nodeRed.deploy([...flows, { ...statuses, z: send?.z, account: send?.account }], 'nodes');
-      simulator.setOutcome(first, 'NUR');
-      await press('Alarm');
-      await untilSent(`${second}: ${asks}`);
-      simulator.reply({ from: second, body: 'OK' });
-      await untilSent(`${first} ${second}: ${second} has taken the alarm: Pump 3 has stopped.`);
-    });
-
-    it('asks the next person if a number is refused, and informs those asked', async () => {
-      await deploy(name);
-      simulator.block(first);
-      await press('Alarm');
-      await untilSent(`${second}: ${asks}`);
-      simulator.reply({ from: second, body: 'OK' });
-      await untilSent(`${second}: ${second} has taken the alarm: Pump 3 has stopped.`);
-    });
-
     it('does not ask the next person because of an outage', async () => {
       await deploy(name);
       simulator.fault('send', { status: 503 });
@@ -1027,15 +896,13 @@ describe('the examples, deployed against the simulator', function () {
       simulator.reply({ from, body });
     }
 
-    it('asks each number all questions and gathers the answers across a kill', async () => {
+    it('asks each number all questions and gathers the answers', async () => {
       await deploy(name);
       await press('Start');
       await answer(number, one, '5');
       await answer(other, one, '1');
       await answer(number, two, 'The breakfast');
       await untilSent(`${number}: ${three}`, `${other}: ${two}`);
-      await untilAsked(2);
-      await restart();
       await answer(number, three, 'Yes');
       await answer(other, two, 'The end');
       await answer(other, three, 'No');
@@ -1166,7 +1033,7 @@ describe('the examples, deployed against the simulator', function () {
       await untilSent(`${number}: Water in the cellar.`, `${number}: The filter is to be cleaned.`);
     });
 
-    it('sends only urgent alarms in quiet hours, the rest after a kill', async () => {
+    it('sends only urgent alarms in quiet hours, and the rest afterwards', async () => {
       await deployQuiet(true);
       await press('Alarm');
       await broker.publish('alarms/door', 'The door is open.');
@@ -1176,7 +1043,6 @@ describe('the examples, deployed against the simulator', function () {
       assert.match(String(replaced?.error?.message), /replaced/);
       await press('Urgent alarm');
       await untilSent(`${number}: Water in the cellar.`);
-      await restart();
       await untilListed('entries?state=kept', 2);
       assert.deepEqual(sent(), [`${number}: Water in the cellar.`]);
       const flows = await nodeRed.readFlows();
@@ -1252,15 +1118,6 @@ describe('the examples, deployed against the simulator', function () {
       const [withdrawn] = await untilShown('not sent');
       assert.match(String(withdrawn?.error?.message), /withdr/);
       await untilListed('entries?state=kept', 0);
-      assert.deepEqual(sent(), []);
-    });
-
-    it('keeps the reminder across a kill', async () => {
-      await deployWith(86_400_000);
-      await press('Appointment');
-      await untilListed('entries?state=kept', 1);
-      await restart();
-      await untilListed('entries?state=kept', 1);
       assert.deepEqual(sent(), []);
     });
   });
@@ -1356,11 +1213,6 @@ describe('the examples, deployed against the simulator', function () {
     const name = 'Send from a spreadsheet and report deliveries';
     const { number, other, third } = handsetsOf(name);
     const reportFile = (): string => join(nodeRed.userDir, 'sms-report.csv');
-    const texts = [
-      `${number}: Dear Anna, Your parcel is here.`,
-      `${other}: Dear Ben, Your parcel is here, too.`,
-      `${third}: Dear Carl, Your parcel comes tomorrow.`,
-    ];
 
     afterEach(() => rmSync(reportFile(), { force: true }));
 
@@ -1387,26 +1239,6 @@ describe('the examples, deployed against the simulator', function () {
       simulator.block(third, false);
       await press('Send');
       await untilReported('received', 'received', 'received');
-    });
-
-    it('reports deliveries after an outage and a kill', async () => {
-      await deploy(name);
-      simulator.fault('send', { status: 503 });
-      await press('Send');
-      // If a kill interrupts a send, the outcome is unknown, and the account searches for evidence first.
-      await until(async () => {
-        const response = await fetch(`${nodeRed.editorUrl}/sms-account/state`);
-        const states = (await response.json()) as Record<
-          string,
-          { sends: { kept: number; inFlight: number; failing?: { nextTryAt?: string } } }
-        >;
-        const { kept, inFlight, failing } = Object.values(states)[0]?.sends ?? assert.fail('there is no account');
-        return kept === texts.length && inFlight === 0 && Date.parse(failing?.nextTryAt ?? '') > Date.now() + 500;
-      });
-      await restart();
-      simulator.fault('send', null);
-      await untilReported('received', 'received', 'received');
-      assert.deepEqual(sent().sort(), texts);
     });
 
     it('reports a message that failed as a whole', async () => {

@@ -135,15 +135,6 @@ describe('npm start', function () {
     await pressNode(button.id);
   }
 
-  /** The number of reply requests that wait for an answer, over all accounts. */
-  async function readOpenRequests(): Promise<number> {
-    const states = (await (await fetch(`http://127.0.0.1:${port}/sms-account/state`)).json()) as Record<
-      string,
-      { sends: { awaitingReply: number } }
-    >;
-    return Object.values(states).reduce((total, { sends }) => total + sends.awaitingReply, 0);
-  }
-
   async function pressNode(id: string): Promise<void> {
     // 404 until the flows have started.
     await waitUntil(
@@ -187,23 +178,6 @@ describe('npm start', function () {
     await untilSent('6421555002: Thank you. You wrote: Are you open today?');
   });
 
-  it('links the demo flow to the page of the simulator', async () => {
-    await start().ready();
-    const [comment] = (await readFlows()).filter(({ type }) => type === 'comment');
-    assert.ok(String(comment?.info).includes(`(http://127.0.0.1:${simulatorPort}/)`));
-  });
-
-  it('repeats the question of Ask once after an unclear reply', async () => {
-    const running = await start().ready();
-    await press('Ask');
-    await untilSent('6421555011: Dear Anna, your appointment is on Monday at 10:00. Do you come? Answer YES or NO.');
-    await press('Answer something else');
-    await untilSent('6421555011: Please answer YES or NO.');
-    await press('Answer YES');
-    await waitUntil(async () => (await readOpenRequests()) === 0, 'the question is answered');
-    assert.doesNotMatch(running.output, /\[(warn|error)\]/);
-  });
-
   it('opens the editor on the demo flow with the debug sidebar', async () => {
     await start().ready();
     const browser = await startBrowser();
@@ -224,28 +198,6 @@ describe('npm start', function () {
     running.interrupt();
     assert.equal(await running.ended, 0);
     assert.deepEqual([await isListening(port), await isListening(simulatorPort)], [false, false]);
-  });
-
-  it('stops the simulator if Node-RED is killed, and says so', async () => {
-    const running = await start().ready();
-    await deploy([
-      { id: 'tab', type: 'tab', label: 'end' },
-      { id: 'now', type: 'inject', z: 'tab', name: 'end', props: [], wires: [['kill']] },
-      {
-        id: 'kill',
-        type: 'exec',
-        z: 'tab',
-        command: 'kill -9 $PPID',
-        addpay: '',
-        append: '',
-        useSpawn: 'false',
-        wires: [],
-      },
-    ]);
-    await press('end');
-    assert.equal(await running.ended, 1);
-    assert.match(running.output, /Node-RED ended, so the simulator was stopped too/);
-    assert.equal(await isListening(simulatorPort), false);
   });
 
   it('keeps changed flows, credentials and messages on other ports', async () => {
