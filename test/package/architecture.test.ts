@@ -159,12 +159,6 @@ describe('the folders of src/ and nodes/', () => {
     assert.deepEqual(needy, []);
   });
 
-  it('do not export the inbox from src/index.ts', () => {
-    const door = files.get('src/index.ts')?.text ?? '';
-    for (const name of ['Inbox', 'Taker', 'Entry', 'Journal', 'Ledger'])
-      assert.doesNotMatch(door, RegExp(`\\b${name}\\b`));
-  });
-
   it('have no import cycle, not even of types', () => {
     assert.deepEqual(findCircles(files), []);
   });
@@ -175,29 +169,5 @@ describe('the folders of src/ and nodes/', () => {
       long.filter(({ lines }) => lines > 500),
       [],
     );
-  });
-
-  describe('the search for imports', () => {
-    it('finds every kind of import', () => {
-      const text = [
-        "import 'a';",
-        "import type { B } from 'b';",
-        "import {\n  C,\n} from 'c';",
-        "export * from 'd';",
-        "const e = await import('e');",
-        "const f = require('f') as typeof import('g');",
-        "// import 'none';",
-      ];
-      assert.deepEqual(importsOf(text.join('\n')).sort(), ['a', 'b', 'c', 'd', 'e', 'f', 'g']);
-    });
-
-    it('finds an import cycle', () => {
-      const file = (path: string, ...others: string[]): [string, SourceFile] => [
-        path,
-        { path, text: '', files: others, packages: [] },
-      ];
-      const circular = new Map([file('a', 'b'), file('b', 'c', 'd'), file('c'), file('d', 'b')]);
-      assert.deepEqual(findCircles(circular), ['b → d → b']);
-    });
   });
 });

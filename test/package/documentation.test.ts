@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parse as parseYaml } from 'yaml';
@@ -116,10 +116,6 @@ describe('the documentation', () => {
     assert.deepEqual(relative, [], `write ${repository}/blob/main/…`);
   });
 
-  it('has a README of at most 8 kB', () => {
-    assert.ok(statSync(join(root, 'README.md')).size <= 8_000);
-  });
-
   it('reaches every page from docs/README.md', () => {
     const linked = links(read('docs/README.md')).map((target) => join('docs', target).replace(/#.*/, ''));
     const own = pages.filter((page) => /^docs\/(reference\/)?[\w-]+\.md$/.test(page) && page !== 'docs/README.md');
@@ -146,14 +142,6 @@ describe('the documentation', () => {
       named.filter((title) => !titles.includes(title)),
       [],
     );
-  });
-
-  it('shows pictures with content', () => {
-    const pictures = [...readme.matchAll(/!\[[^\]]+\]\(([^)]+)\)/g)].flatMap(
-      ([, address = '']) => ownFile(address) ?? [],
-    );
-    assert.ok(pictures.length >= 4);
-    for (const path of pictures) assert.ok(statSync(join(root, path)).size > 10_000, path);
   });
 
   it('explains every error code', () => {

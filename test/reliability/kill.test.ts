@@ -49,7 +49,7 @@ describe('kill -9 of Node-RED while messages flow', function () {
         for (; sent < target; sent++) simulator.receive({ from: '64215550001', to: '64215559999', body: `m${sent}` });
         await sleep(50 + random() * 400);
         await nodeRed.kill();
-        await sleep(20);
+        await simulator.until(() => simulator.polling('incoming') === 0);
         const read = simulator.incoming.filter((message) => message.read).length;
         for (let index = Math.max(0, read - parallelPolls); index < read; index++) inTransit.add(`m${index}`);
         nodeRed = await startNodeRed({ userDir, port });

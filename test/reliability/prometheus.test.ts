@@ -4,15 +4,13 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Simulator, startSimulator } from '../../simulator';
 import { findFreePort } from '../free-port';
 import { requireProgram } from '../installed-program';
 import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { until } from '../until';
 
 const docs = join(__dirname, '..', '..', 'docs');
-const waitLimitMs = 30_000;
-const stepMs = 200;
 
 interface Dashboard {
   panels: { title: string; targets: { expr: string }[] }[];
@@ -87,13 +85,15 @@ describe('a Prometheus that scrapes a running Node-RED', function () {
 
   /** Waits until a query has a result. */
   async function untilKnown(query: string): Promise<void> {
-    const endsAt = Date.now() + waitLimitMs;
-    for (;;) {
-      const { error, data } = await ask(query).catch((cause: unknown) => ({ error: String(cause), data: undefined }));
-      if (data && data.result.length > 0) return;
-      if (Date.now() > endsAt) throw new Error(`${query} has no result: ${error ?? 'none came in time'}`);
-      await sleep(stepMs);
-    }
+    let problem: string | undefined;
+    await until(
+      async () => {
+        const { error, data } = await ask(query).catch((cause: unknown) => ({ error: String(cause), data: undefined }));
+        problem = error;
+        return data !== undefined && data.result.length > 0;
+      },
+      () => `${query} has a result: ${problem ?? 'none came'}`,
+    );
   }
 
   before(async () => {
