@@ -6,8 +6,8 @@ import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { dirname, join, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { type Simulator, startSimulator } from '../simulator';
+import { readCommand, refuse } from './command-line';
 
 const root = dirname(__dirname);
 const packageName = '@messaging-service/node-red-sms';
@@ -26,15 +26,13 @@ const firstPreferences = {
   },
 };
 
-const help = `Usage: npm start -- [options]
+const usage = `Usage: npm start -- [--port 1880] [--simulator-port 8025] [--user-dir .node-red]
 
 Builds the package, and runs the simulator of the SMS service and Node-RED with flows to try, both on this machine only.
 
-  --port <number>            port of Node-RED (default 1880)
-  --simulator-port <number>  port of the simulator (default 8025)
-  --user-dir <folder>        user directory of Node-RED (default .node-red)
-  --help                     shows this text
-`;
+  --port            port of Node-RED
+  --simulator-port  port of the simulator
+  --user-dir        user directory of Node-RED`;
 
 /** An error that the user can fix. It is printed without a stack. */
 class StartError extends Error {}
@@ -46,31 +44,22 @@ interface Options {
   userDir: string;
 }
 
-function readOptions(): Options | undefined {
-  const { values } = parseArgs({
+function readOptions(): Options {
+  const { values } = readCommand(usage, {
     options: {
       port: { type: 'string', default: '1880' },
       'simulator-port': { type: 'string', default: '8025' },
       'user-dir': { type: 'string', default: join(root, '.node-red') },
       build: { type: 'boolean', default: false },
-      help: { type: 'boolean', default: false },
     },
   });
-  if (values.help) return undefined;
-  return {
-    build: values.build,
-    port: readPort('port', values.port),
-    simulatorPort: readPort('simulator-port', values['simulator-port']),
-    userDir: resolve(values['user-dir']),
+  const readPort = (name: 'port' | 'simulator-port') => {
+    const port = Number(values[name]);
+    if (Number.isInteger(port) && port >= 1 && port <= 65_535) return port;
+    return refuse(usage, `--${name} must be a port from 1 to 65535, not "${values[name]}".`);
   };
-}
-
-function readPort(name: string, text: string): number {
-  const port = Number(text);
-  if (!/^\d+$/.test(text) || port < 1 || port > 65_535) {
-    throw new StartError(`--${name} must be a port from 1 to 65535, not "${text}".`);
-  }
-  return port;
+  const { build, 'user-dir': userDir } = values;
+  return { build, port: readPort('port'), simulatorPort: readPort('simulator-port'), userDir: resolve(userDir) };
 }
 
 async function requireFree(port: number, user: string, option: string): Promise<void> {
@@ -239,21 +228,10 @@ function printAddresses({ userDir }: Options, url: string, simulator: Simulator,
   );
 }
 
-function isWrongOption(error: unknown): error is Error {
-  return error instanceof Error && String((error as NodeJS.ErrnoException).code).startsWith('ERR_PARSE_ARGS');
-}
-
-async function main(): Promise<void> {
-  const options = readOptions();
-  if (options) await run(options);
-  else process.stdout.write(help);
-}
-
-main().then(
+run(readOptions()).then(
   () => process.exit(),
   (error: unknown) => {
-    const isExpected = error instanceof StartError || isWrongOption(error);
-    process.stderr.write(`\n${isExpected ? error.message : String((error as Error).stack)}\n`);
+    process.stderr.write(`\n${error instanceof StartError ? error.message : String((error as Error).stack)}\n`);
     process.exit(1);
   },
 );

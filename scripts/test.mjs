@@ -172,6 +172,9 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   });
 }
 
+/** The result of a process that did not report any. */
+const nothing = () => ({ passed: 0, failed: 0, failures: [], skips: [], secondsOf: {} });
+
 /** Runs a command until it ends, writes its output to a file, and returns its exit code or signal. */
 async function runGroup(name, command, args, env, outputFile) {
   const output = openSync(outputFile, 'w');
@@ -196,9 +199,7 @@ async function runTests({ name, files: testFiles, generation }, folder) {
   const env = { ...generation.env, TEST_RESULT: resultFile, ...(options.long && { TEST_LONG: '1' }) };
   const began = performance.now();
   const status = await runGroup(name, generation.node, [mocha, ...testFiles], env, outputFile);
-  const result = existsSync(resultFile)
-    ? JSON.parse(readFileSync(resultFile, 'utf8'))
-    : { passed: 0, failed: 0, failures: [], skips: [], secondsOf: {}, processorSeconds: 0 };
+  const result = existsSync(resultFile) ? JSON.parse(readFileSync(resultFile, 'utf8')) : nothing();
   // A process can fail outside of its tests, for example if it is killed or does not end.
   if ((status !== 0 || result.passed + result.skips.length === 0) && result.failed === 0) {
     const runningFile = `${resultFile}.running`;
@@ -206,15 +207,8 @@ async function runTests({ name, files: testFiles, generation }, folder) {
     result.failed = 1;
     result.failures.push(`${name}: the process ended with ${status}.${during}`);
   }
-  const seconds = (performance.now() - began) / 1_000;
-  print(`${name} on ${generation.name}`, result, seconds, outputFile);
-  return {
-    ...result,
-    part: parts.find((part) => isIn(testFiles[0], part)),
-    name,
-    generation: generation.name,
-    seconds,
-  };
+  print(`${name} on ${generation.name}`, result, began, outputFile);
+  return { ...result, generation: generation.name };
 }
 
 /** Runs the linter and the type checks as if they were one test. */
@@ -223,16 +217,14 @@ async function runLint(folder) {
   const began = performance.now();
   const status = await runGroup('lint', 'npm', ['run', 'lint', '--silent'], {}, outputFile);
   const failures = status === 0 ? [] : [`npm run lint ended with ${status}.`];
-  const result = { passed: 1 - failures.length, failed: failures.length, failures, skips: [] };
-  const seconds = (performance.now() - began) / 1_000;
-  print('Lint and types', result, seconds, outputFile);
-  return { ...result, secondsOf: {}, processorSeconds: 0, part: 'lint', name: 'lint', generation: '', seconds };
+  const result = { ...nothing(), passed: 1 - failures.length, failed: failures.length, failures };
+  print('Lint and types', result, began, outputFile);
+  return { ...result, generation: '' };
 }
 
-function print(name, result, seconds, outputFile) {
-  console.log(
-    `${result.failed === 0 ? '✔' : '✘'} ${name}: ${formatCounts(countTests([result]))}, ${seconds.toFixed(1)} s`,
-  );
+function print(name, result, began, outputFile) {
+  const seconds = ((performance.now() - began) / 1_000).toFixed(1);
+  console.log(`${result.failed === 0 ? '✔' : '✘'} ${name}: ${formatCounts(countTests([result]))}, ${seconds} s`);
   process.stdout.write(readFileSync(outputFile));
   for (const failure of result.failures) console.log(`\n${failure}\n`);
 }
@@ -260,16 +252,7 @@ async function runAll(queue) {
   rmSync(folder, { recursive: true });
   if (isLate && queue.length > 0) {
     const failures = [`${queue.length} processes did not start within ${limitMinutes} minutes.`];
-    results.push({
-      passed: 0,
-      failed: 1,
-      failures,
-      skips: [],
-      secondsOf: {},
-      processorSeconds: 0,
-      generation: '',
-      seconds: 0,
-    });
+    results.push({ ...nothing(), failed: 1, failures, generation: '' });
   }
   return results;
 }
@@ -278,45 +261,22 @@ function formatCounts({ passed, failed, skipped }) {
   return `${passed} passed, ${failed} failed, ${skipped} skipped`;
 }
 
-function sumOf(results, read) {
-  return results.reduce((total, result) => total + read(result), 0);
-}
-
 function countTests(results) {
+  const sum = (read) => results.reduce((total, result) => total + read(result), 0);
   return {
-    passed: sumOf(results, ({ passed }) => passed),
-    failed: sumOf(results, ({ failed }) => failed),
-    skipped: sumOf(results, ({ skips }) => skips.length),
+    passed: sum(({ passed }) => passed),
+    failed: sum(({ failed }) => failed),
+    skipped: sum(({ skips }) => skips.length),
   };
 }
 
-function printTimes(results) {
-  heading('Seconds, and seconds on a processor');
-  const row = (title, seconds, processorSeconds) =>
-    console.log(`${seconds.toFixed(0).padStart(5)} ${processorSeconds.toFixed(0).padStart(5)}  ${title}`);
-  for (const part of parts) {
-    for (const generation of new Set(results.map((result) => result.generation))) {
-      const members = results.filter((result) => result.part === part && result.generation === generation);
-      if (members.length === 0) continue;
-      const processorSeconds = sumOf(members, (result) => result.processorSeconds);
-      const title = `${part} on ${generation}: ${formatCounts(countTests(members))}`;
-      row(
-        title,
-        sumOf(members, ({ seconds }) => seconds),
-        processorSeconds,
-      );
-    }
-  }
-  console.log('\nThe slowest files:\n');
-  results
-    .flatMap(({ secondsOf, generation }) =>
-      Object.entries(secondsOf).map(([file, seconds]) => ({ file, seconds, generation })),
-    )
-    .toSorted((one, other) => other.seconds - one.seconds)
-    .slice(0, 20)
-    .forEach(({ file, seconds, generation }) => {
-      console.log(`${seconds.toFixed(0).padStart(5)}  ${file} on ${generation}`);
-    });
+function printSlowestFiles(results) {
+  heading('Seconds of the slowest files');
+  const times = results.flatMap(({ secondsOf, generation }) =>
+    Object.entries(secondsOf).map(([file, seconds]) => ({ seconds, title: `${file} on ${generation}` })),
+  );
+  for (const { seconds, title } of times.toSorted((one, other) => other.seconds - one.seconds).slice(0, 20))
+    console.log(`${seconds.toFixed(0).padStart(5)}  ${title}`);
 }
 
 /** Writes the seconds of each file that took more than one second on the first generation. */
@@ -345,9 +305,9 @@ if (isWhole) tasks.unshift(runLint);
 heading(`Tests: ${files.length} files, ${maxProcesses} processes at the same time`);
 const began = performance.now();
 const results = await runAll(tasks);
-printTimes(results);
+printSlowestFiles(results);
 console.log(`\nAll tests took ${((performance.now() - began) / 60_000).toFixed(1)} minutes.`);
-if (options.record) recordSeconds(results.filter(({ part }) => part !== 'lint'));
+if (options.record) recordSeconds(results.filter(({ generation }) => generation !== ''));
 
 const skips = results.flatMap(({ generation, skips: own }) => own.map((skip) => `${generation}: ${skip}`));
 if (skips.length > 0) {

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { inspect } from 'node:util';
 import { type MochaOptions, type Runner, reporters, type Suite, type Test } from 'mocha';
@@ -14,8 +14,6 @@ interface TestResult {
   skips: string[];
   /** Seconds of each file, hooks included. */
   secondsOf: Record<string, number>;
-  /** Processor time of this process and of the processes that it has started and that have ended. */
-  processorSeconds: number;
 }
 
 /** `scripts/test.mjs` sets this to the file that it reads the result from. */
@@ -60,7 +58,6 @@ class PlainReporter extends (resultFile ? reporters.Base : reporters.Spec) {
         failures,
         skips,
         secondsOf,
-        processorSeconds: readProcessorSeconds(),
       };
       if (resultFile) return writeFileSync(resultFile, JSON.stringify(result));
       for (const skip of skips) console.log(`Skipped: ${skip}`);
@@ -71,17 +68,6 @@ class PlainReporter extends (resultFile ? reporters.Base : reporters.Spec) {
 
 function describeTest(test: Test): string {
   return `${relative(process.cwd(), test.file ?? '')}: ${test.fullTitle()}`;
-}
-
-function readProcessorSeconds(): number {
-  const { user, system } = process.cpuUsage();
-  const ownSeconds = (user + system) / 1_000_000;
-  if (process.platform !== 'linux') return ownSeconds;
-  // Time of the children, in hundredths of a second. It follows the name of the program, which can contain spaces.
-  const fields = readFileSync('/proc/self/stat', 'utf8')
-    .replace(/^.*\) /s, '')
-    .split(' ');
-  return ownSeconds + (Number(fields[13]) + Number(fields[14])) / 100;
 }
 
 export = PlainReporter;

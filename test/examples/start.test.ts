@@ -243,13 +243,13 @@ describe('npm start', function () {
     }
   });
 
-  it('refuses an unknown option or an invalid port in one line', async () => {
+  it('refuses an unknown option or an invalid port, and shows its usage', async () => {
     const wrongPort = start({ port: 70_000 });
-    assert.equal(await wrongPort.ended, 1);
-    assert.match(wrongPort.output, /^\n--port must be a port from 1 to 65535, not "70000"\.\n$/);
+    assert.equal(await wrongPort.ended, 2);
+    assert.match(wrongPort.output, /^--port must be a port from 1 to 65535, not "70000"\.\nUsage: npm start/);
     const wrongOption = new Start('--colour', 'red');
-    assert.equal(await wrongOption.ended, 1);
-    assert.match(wrongOption.output, /^\nUnknown option '--colour'.*\n$/);
+    assert.equal(await wrongOption.ended, 2);
+    assert.match(wrongOption.output, /^Unknown option '--colour'.*\nUsage: npm start/);
   });
 });
 

@@ -96,7 +96,7 @@ describe('consent', () => {
     assert.deepEqual(flow.received('caught'), []);
   });
 
-  it('raises the reason checked first if all recipients are refused, and counts none', async () => {
+  it('raises the first reason if all recipients are refused, and counts none', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '64', perDay: '1' }, receiver));
     await say(flow, 'STOP', two);
     await send(flow, ['16421123456', two]);
@@ -234,7 +234,7 @@ describe('consent', () => {
   });
 
   for (const store of ['memory', 'disk']) {
-    it(`shows and changes the list in a ${store} store that no node uses after a deployment`, async () => {
+    it(`shows and changes the list in a ${store} store that no node uses`, async () => {
       const userDir = createUserDir();
       const flow = await RunningFlow.start(nodes({ store }), { settings: { userDir } });
       const route = '/sms-account/account/optouts';
@@ -299,7 +299,7 @@ describe('consent', () => {
     assert.deepEqual([caught?.sms?.error?.code, caught?.sms?.error?.field], ['SMS_CONFIG', 'prefixes']);
   });
 
-  describe('with several account nodes of one login', () => {
+  describe('consent of several account nodes of one login', () => {
     const second = (settings: Record<string, unknown>) => ({
       ...account(sim, { pause: '0', ...settings }),
       id: 'second',

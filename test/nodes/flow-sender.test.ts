@@ -37,7 +37,7 @@ async function deploySlowly(flow: RunningFlow, nodes: FlowNode[], during: () => 
 
 const slowNode = (name: string): FlowNode => ({ id: 'slow', type: 'slow', name, wires: [] });
 
-describe('while flows are deployed', () => {
+describe('a node, while flows are deployed,', () => {
   let sim: Simulator;
 
   beforeEach(async () => {
@@ -51,7 +51,7 @@ describe('while flows are deployed', () => {
   for (const inSubflow of [false, true]) {
     const where = inSubflow ? 'in a subflow' : 'on a tab';
 
-    it(`a message is not lost if its next node is being replaced, ${where}`, async () => {
+    it(`loses no message if its next node is being replaced, ${where}`, async () => {
       const receiver = { id: 'in', type: 'sms-in', account: 'account', wires: inSubflow ? [] : [['got', 'other']] };
       const out = { x: 1, y: 1, wires: [{ id: 'in', port: 0 }] };
       const nodes = (name: string) => [

@@ -229,7 +229,7 @@ describe('sms-account', () => {
       }
     });
 
-    describe('in a subflow', () => {
+    describe('of an account in a subflow', () => {
       const nodes = [coreNode('common/91-global-config')];
 
       function start(env: Record<string, unknown>[], credentials: Record<string, string> = {}): Promise<RunningFlow> {
@@ -482,7 +482,7 @@ describe('sms-account', () => {
       assert.equal(caught.filter(({ error }) => error?.message?.endsWith(text)).length, 3);
     });
 
-    it('is raised for a misspelt flag, but not for a blank flag or one in capitals', async () => {
+    it('is raised for a misspelt flag only, not for a blank flag or capitals', async () => {
       const flags = ['keep', 'retryUncertain', 'unlimited'];
       const nodeOf = (property: string, value: unknown) => ({
         id: `${property} ${value}`,

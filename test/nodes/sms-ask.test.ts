@@ -244,7 +244,7 @@ describe('sms-ask', () => {
     await until(() => sim.polling('incoming') === 0);
   });
 
-  it('raises one error if replies cannot be polled, also over redeploys, and logs the recovery', async () => {
+  it('raises one error if replies cannot be polled, over redeploys too', async () => {
     sim.fault('incoming', { status: 500 });
     const flow = await start();
     const failedPolls = () => sim.requests.filter(({ path, status }) => path.endsWith('/sms/in') && status === 500);
@@ -269,7 +269,7 @@ describe('sms-ask', () => {
     );
   });
 
-  it('sends the answer with the input itself after a redeploy of an account on disk', async () => {
+  it('sends the answer with the input itself after a redeploy on disk', async () => {
     const userDir = createUserDir();
     const onDisk = (name: string) => nodes({}, { store: 'disk', name });
     const flow = await RunningFlow.start(onDisk('before'), { settings: { userDir } });

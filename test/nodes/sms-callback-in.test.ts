@@ -127,7 +127,7 @@ describe('sms-callback-in', () => {
     return { flow, url: `${await flow.serve()}/sms/callback` };
   }
 
-  describe('a POST of a reply or a status gets 200 OK', () => {
+  describe('a POST of a reply or a status', () => {
     const reply = {
       from: handset,
       inReplyToId: 'order-7',
@@ -157,7 +157,7 @@ describe('sms-callback-in', () => {
     for (const [what, body, output, sms, usualType] of events) {
       const swapped = usualType === formType ? 'text/xml' : formType;
       for (const type of [usualType, swapped]) {
-        it(`${what} (§6.4, §6.5) labelled ${type || 'not at all'}`, async () => {
+        it(`gets 200 OK as ${what} (§6.4, §6.5) labelled ${type}`, async () => {
           const { flow, url } = await start();
           const { status: code, text } = await post(url, body, { 'content-type': type });
           assert.deepEqual([code, text], [200, 'OK']);
@@ -185,14 +185,14 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('a repetition gets 200 OK and is not delivered', () => {
+  describe('a repeated request', () => {
     for (const [what, one, another] of [
       ['XMLv3 reply', xmlReply(), xmlReply('another')],
       ['FORMv1 reply', formReply(), formReply('in2')],
       ['XMLv3 status', xmlStatus(), xmlStatus('s2')],
       ['FORMv1 status', formStatus(), formStatus('s2')],
     ] as const) {
-      it(`for a retried ${what}`, async () => {
+      it(`gets 200 OK and is not delivered for a retried ${what}`, async () => {
         const { flow, url } = await start();
         for (const body of [one, one, another, one]) {
           const { status, text } = await post(url, body);
@@ -205,7 +205,7 @@ describe('sms-callback-in', () => {
     }
 
     for (const callbackFormat of ['XMLv3', 'FORMv1'] as const) {
-      it(`for a message that is also polled, with ${callbackFormat}`, async () => {
+      it(`is not delivered if the message is also polled, with ${callbackFormat}`, async () => {
         const { flow, url } = await start({}, [
           { id: 'in', type: 'sms-in', account: 'account', wires: [['polled']] },
           { id: 'status', type: 'sms-status', account: 'account', wires: [['polled']] },
@@ -317,9 +317,9 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('a request of another method gets 405 with Allow: POST', () => {
+  describe('a request of another method', () => {
     for (const method of ['GET', 'PUT', 'OPTIONS']) {
-      it(`for ${method}`, async () => {
+      it(`gets 405 with Allow: POST for ${method}`, async () => {
         const { flow, url } = await start();
         const { status, headers } = await post(url, undefined, {}, method);
         assert.deepEqual([status, headers.get('allow')], [405, 'POST']);
@@ -328,7 +328,7 @@ describe('sms-callback-in', () => {
     }
   });
 
-  describe('a request without a reply or a status gets 400 with the reason', () => {
+  describe('a request without a reply or a status', () => {
     const bad: [string, string | Uint8Array | undefined][] = [
       ['no body', undefined],
       ['white space', ' \r\n\t '],
@@ -340,7 +340,7 @@ describe('sms-callback-in', () => {
       ['bytes', Buffer.from([0, 1, 2, 255, 254])],
     ];
     for (const [what, body] of bad) {
-      it(`for ${what}`, async () => {
+      it(`gets 400 with the reason in one line for ${what}`, async () => {
         const { flow, url } = await start();
         for (const type of ['', 'text/xml', formType]) {
           const { status, text } = await post(url, body, { 'content-type': type });
@@ -368,15 +368,15 @@ describe('sms-callback-in', () => {
     assert.equal((await flow.messages('replies', 1))[0]?.payload, 'Grüße');
   });
 
-  describe('a body of more than 256 KiB gets 413', () => {
+  describe('a body', () => {
     const filled = (bytes: number) => `${formReply()}&pad=`.padEnd(bytes, 'x');
 
-    it('while exactly 256 KiB gets 200', async () => {
+    it('of exactly 256 KiB gets 200', async () => {
       const { url } = await start();
       assert.equal((await post(url, filled(maxBytes))).status, 200);
     });
 
-    it('with and without a content length', async () => {
+    it('of more than 256 KiB gets 413, with and without a content length', async () => {
       const { flow, url } = await start();
       assert.equal((await post(url, filled(maxBytes + 1))).status, 413);
       // The body has no end, so the client still reads when the answer comes.
@@ -439,8 +439,8 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('a request that cannot be stored gets 503', () => {
-    it('if the store fails, and 200 after the cause is gone', async function () {
+  describe('a request and the store', () => {
+    it('gets 503 if the store fails, and 200 after the cause is gone', async function () {
       this.timeout(40_000);
       const userDir = createUserDir();
       writeFileSync(join(userDir, 'sms-inbox'), 'in the way');
@@ -463,12 +463,12 @@ describe('sms-callback-in', () => {
       assert.equal(flow.statuses('callback').length, length, 'a badge was shown again that stood there already');
     });
 
-    it('if there is no usable account', async () => {
+    it('gets 503 if there is no usable account', async () => {
       const { url } = await start({}, [], {}, { baseUrl: '' });
       assert.equal((await post(url, formReply())).status, 503);
     });
 
-    it('keeps an unacknowledged callback on disk for the next start', async () => {
+    it('is redelivered at the next start if the flow has not acknowledged it', async () => {
       const userDir = createUserDir();
       const byFlow = { acknowledge: 'flow', inputs: 1 };
       const first = await start(byFlow, [], { userDir }, { store: 'disk' });
@@ -832,7 +832,7 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('in a separate Node-RED process', () => {
+  describe('the node in a separate Node-RED process', () => {
     let nodeRed: NodeRedProcess;
 
     /** Like {@link nodes}, but for a separate process: sends each received message on. */

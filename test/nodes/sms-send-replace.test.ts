@@ -35,7 +35,7 @@ describe('sms-send with a key of replace', () => {
     );
   });
 
-  it('withdraws a message if msg.reset follows, without a recipient or an output', async () => {
+  it('withdraws a message if msg.reset follows, without an output', async () => {
     const flow = await start();
     flow.send('send', { topic, payload: 'at nine', order: 'a', at: Date.now() + hourMs });
     flow.send('send', { order: 'a', reset: undefined });

@@ -108,7 +108,7 @@ describe('sms-send', () => {
       assert.deepEqual([to, body, from], [[handset], 'hello', '642100000009']);
     });
 
-    it('uses the default property if a field is null, and refuses null of another type', async () => {
+    it('uses the default property for null, and refuses null of another type', async () => {
       const flow = await start({ to: null, body: null });
       await send(flow);
       assert.deepEqual([sim.messages[0]?.to, sim.messages[0]?.body], [[handset], 'hello']);
@@ -339,7 +339,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('to', () => {
+  describe('the recipients', () => {
     it('reads strings and lists, drops formatting, and sends an item once', async () => {
       const flow = await start();
       const cases: [unknown, string][] = [
@@ -378,7 +378,7 @@ describe('sms-send', () => {
       });
     }
 
-    it('refuses more than maxLength code points, and counts a surrogate pair as one', async () => {
+    it('refuses more than maxLength code points (a surrogate pair is one)', async () => {
       const flow = await start();
       await refuses(flow, { payload: 'x'.repeat(481) }, 'SMS_INPUT', 'body');
       await refuses(flow, { payload: '😀'.repeat(481) }, 'SMS_INPUT', 'body');

@@ -62,7 +62,7 @@ describe('a flow with all six nodes', () => {
   }
 
   for (const callbackFormat of ['XMLv3', 'FORMv1'] as const) {
-    it(`sends, gets statuses and reply once by ${callbackFormat} and polling, and reads outbox and feed`, async () => {
+    it(`sends, gets statuses and reply once (${callbackFormat}, polled), and reads`, async () => {
       sim.setOrganisation({ callbackFormat });
       const flow = await RunningFlow.start(nodes(''));
       await flow.deploy(nodes(await flow.serve()));

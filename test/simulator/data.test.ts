@@ -121,7 +121,7 @@ describe('simulator: --data', () => {
     assert.equal(simulator.incoming.at(-1)?.body, '29');
   });
 
-  describe('as an option of the command', () => {
+  describe('simulator: --data of the command', () => {
     let child: ChildProcess | undefined;
     /** @param wrap a command that runs the simulator's command, with its arguments */
     const startCommand = async (...wrap: string[]): Promise<SimulatorClient> => {
