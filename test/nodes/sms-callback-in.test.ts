@@ -907,7 +907,18 @@ describe('sms-callback-in', () => {
       assert.deepEqual(compressed.status, 400, compressed.text);
       assert.equal((await post(url, undefined, {}, 'GET')).status, 405);
       const usual = Array<string>(4).fill('yes <&> "ok"');
-      const texts = ['a form + ä', 'XML + ä', 'NUR', 'Grüße', 'as a form', 'unlabelled', 'plain', 'raw', '20%ab €!', ...usual];
+      const texts = [
+        'a form + ä',
+        'XML + ä',
+        'NUR',
+        'Grüße',
+        'as a form',
+        'unlabelled',
+        'plain',
+        'raw',
+        '20%ab €!',
+        ...usual,
+      ];
       assert.deepEqual(await sent(texts.length), texts);
     });
 
