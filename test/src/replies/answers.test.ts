@@ -118,12 +118,11 @@ describe('a reply request with answers', () => {
   });
 
   it('survives a restart with an unclear reply', async () => {
-    const { side, node, store } = beginReceiving();
+    const { side, node } = beginReceiving();
     ask(node);
     await side.pass(100);
     await side.incoming(handset, 'who?', { inReplyToId: 'q1' });
-    const next = side.restart(copyDisk(store.disk));
-    const nextNode = next.attach();
+    const { next, back: nextNode } = side.crash();
     await next.pass(2 * hour);
     assert.deepEqual(resultsOf(nextNode), [{ reason: 'unclear', reply: 'who?' }]);
   });
@@ -151,8 +150,7 @@ describe('a reply request with answers', () => {
       it(`takes a reply to it as a reply to the request, ${messageId ? 'with' : 'without'} a messageId set by the flow`, async () => {
         const { side, node } = beginReceiving();
         const messages = messageId === undefined ? {} : { messageId };
-        sendText(node, 'Come?', { waitMs: hour, answers, again, remember: { value: 7 }, ...messages });
-        await side.pass(100);
+        await side.send(node, 'Come?', { waitMs: hour, answers, again, remember: { value: 7 }, ...messages });
         await side.incoming(handset, 'who?');
         const inReplyToId = side.service.taken[1]?.messageId ?? 'made-2';
         await side.incoming(handset, 'yes', { inReplyToId });

@@ -6,7 +6,15 @@ import { createRequests } from '../../../src/replies/reply-steps';
 import { sentKeysOf } from '../../../src/replies/sent-index';
 import { MemoryStore } from '../../../src/store/memory';
 import { unsweptPrefix } from '../../../src/store/store';
-import { answersOf, beginReceiving, copyDisk, forever, SendingSide, sendText } from '../sending/sending-side';
+import {
+  answersOf,
+  beginReceiving,
+  beginSending,
+  copyDisk,
+  forever,
+  SendingSide,
+  sendText,
+} from '../sending/sending-side';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
 
@@ -19,8 +27,7 @@ describe('conversations', () => {
   it('use the first reply, although the message is sent again', async () => {
     const { side, node } = beginReceiving();
     side.service.script.push({ takes: true, error: createError('uncertain') });
-    sendText(node, 'well?', { messageId: 'asked', waitMs: 60_000, keep: forever, retryUncertain: true });
-    await side.pass(10);
+    await side.send(node, 'well?', { messageId: 'asked', waitMs: 60_000, keep: forever, retryUncertain: true }, 10);
     await side.incoming('6421555123', 'first', { inReplyToId: 'asked' });
     const accept = side.service.holdNext();
     await side.pass(2_000);
@@ -38,8 +45,7 @@ describe('conversations', () => {
   it('use the first reply if one commit stores it and marks a retry', async () => {
     const { side, node, store } = beginReceiving();
     side.service.script.push({ takes: true, error: createError('uncertain') });
-    sendText(node, 'well?', { messageId: 'asked', waitMs: 60_000, keep: forever, retryUncertain: true });
-    await side.pass(10);
+    await side.send(node, 'well?', { messageId: 'asked', waitMs: 60_000, keep: forever, retryUncertain: true }, 10);
     const accept = side.service.holdNext();
     store.turns = 20;
     const arriving = [side.incoming('6421555777', 'occupies the store')];
@@ -69,8 +75,7 @@ describe('conversations', () => {
   it('end both requests of two messages with one messageId', async () => {
     const { side, node } = beginReceiving();
     for (const body of ['well?', 'so?']) {
-      sendText(node, body, { messageId: 'asked', waitMs: 60_000 });
-      await side.pass(100);
+      await side.send(node, body, { messageId: 'asked', waitMs: 60_000 });
     }
     await side.incoming('6421555123', 'yes', { inReplyToId: 'asked' });
     await side.pass(120_000);
@@ -107,8 +112,7 @@ describe('conversations', () => {
 
     it('is found by messageId only for a status', async () => {
       const { side, node } = beginReceiving();
-      sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
-      await side.pass(100);
+      await side.send(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
       await side.status('6421555123', 'RCV', 'q1');
       assert.deepEqual(
         side.received.map(({ sent }) => (sent as SentText | undefined)?.remembered),
@@ -122,8 +126,7 @@ describe('conversations', () => {
       it(`is the latest to the handset, with ${inReplyToId === undefined ? 'no' : `the`} inReplyToId ${inReplyToId ?? ''}`, async () => {
         const { side, node } = beginReceiving();
         for (const value of [1, 2]) {
-          sendText(node, `text ${value}`, { remember: { value } });
-          await side.pass(1_000);
+          await side.send(node, `text ${value}`, { remember: { value } }, 1_000);
         }
         await side.incoming('+6421555123', 'yes', inReplyToId === undefined ? {} : { inReplyToId });
         const { sent } = lastReceived(side);
@@ -133,10 +136,8 @@ describe('conversations', () => {
 
     it('is the latest open reply request, if there is one', async () => {
       const { side, node } = beginReceiving();
-      sendText(node, 'replyRequest', { remember: { value: 'q' }, waitMs: hour });
-      await side.pass(1_000);
-      sendText(node, 'news', { remember: { value: 'n' } });
-      await side.pass(1_000);
+      await side.send(node, 'replyRequest', { remember: { value: 'q' }, waitMs: hour }, 1_000);
+      await side.send(node, 'news', { remember: { value: 'n' } }, 1_000);
       await side.incoming('6421555123', 'yes');
       assert.equal(lastReceived(side).sent?.remembered, 'q');
       assert.equal(lastReceived(side).awaited, true);
@@ -147,8 +148,7 @@ describe('conversations', () => {
 
     it('is not found by another id, another handset, or too late', async () => {
       const { side, node } = beginReceiving();
-      sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
-      await side.pass(100);
+      await side.send(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
       await side.incoming('6421555123', 'yes', { inReplyToId: 'other' });
       assert.equal(lastReceived(side).sent, undefined);
       await side.incoming('6421555999', 'yes');
@@ -160,8 +160,7 @@ describe('conversations', () => {
 
     it('survives a restart', async () => {
       const { side, node, store } = beginReceiving();
-      sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
-      await side.pass(1_000);
+      await side.send(node, 'Hi', { messageId: 'q1', remember: { value: 1 } }, 1_000);
       const next = side.restart(copyDisk(store.disk));
       next.receive();
       await next.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
@@ -171,16 +170,14 @@ describe('conversations', () => {
     it('is known as soon as a message with a messageId set by the flow leaves', async () => {
       const { side, node } = beginReceiving();
       side.service.script.push({ takes: true, after: new Promise(() => {}) });
-      sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
-      await side.pass(100);
+      await side.send(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
       await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       assert.equal(lastReceived(side).sent?.remembered, 1);
     });
 
     it('is not overridden by a parameter of the service', async () => {
       const { side, node } = beginReceiving();
-      sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
-      await side.pass(100);
+      await side.send(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
       await side.incoming('6421555123', 'yes', { inReplyToId: 'q1', sent: 'forged' } as never);
       assert.equal(lastReceived(side).sent?.remembered, 1);
     });
@@ -190,13 +187,11 @@ describe('conversations', () => {
     it('report failing polls, unless stored messages report the outage', async () => {
       const { side, node } = beginReceiving();
       const other = side.attach('other');
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
       const fail = () => side.outbox.registrations.onPollFailing('send', createError('serverError'));
       assert.equal(fail(), true);
       side.service.otherwise = { unreachable: true };
-      sendText(node, 'hello', { keep: { expireMs: hour } });
-      await side.pass(1_000);
+      await side.send(node, 'hello', { keep: { expireMs: hour } }, 1_000);
       assert.equal(fail(), false);
       assert.deepEqual(
         node.outages.map(({ code, waiting }) => [code, waiting]),
@@ -212,8 +207,7 @@ describe('conversations', () => {
 
     it('end with the first reply of each recipient, or when the time is up', async () => {
       const { side, node } = beginReceiving();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
       assert.deepEqual([node.state?.awaitingReply, side.asking], [2, true]);
       await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       await side.incoming('6421555123', 'or no', { inReplyToId: 'q1' });
@@ -234,8 +228,7 @@ describe('conversations', () => {
         { error: createError('forbidden') },
       );
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
-      sendText(node, 'Come?', { messageId: 'q2', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q2', waitMs: hour });
       assert.equal(node.state?.awaitingReply, 1);
       await side.pass(hour);
       assert.deepEqual(answersOf(node), ['6421555124: failed', '6421555123: timeout']);
@@ -267,8 +260,7 @@ describe('conversations', () => {
 
     it('end if the first final status of the handset is not RCV', async () => {
       const { side, node } = beginReceiving();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await side.status('6421555123', 'SNT', 'q1');
       await side.status('6421555123', 'XYZ', 'q1');
       assert.deepEqual(answersOf(node), []);
@@ -277,13 +269,11 @@ describe('conversations', () => {
     });
 
     it('do not end by a later status after RCV, also across a restart', async () => {
-      const { side, node, store } = beginReceiving();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      const { side, node } = beginReceiving();
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await side.status('6421555123', 'RCV', 'q1');
       await side.status('6421555123', 'NRCV', 'q1');
-      const next = side.restart(copyDisk(store.disk));
-      const nextNode = next.attach();
+      const { next, back: nextNode } = side.crash();
       next.receive();
       await next.pass(100);
       await next.status('6421555123', 'NRCV', 'q1');
@@ -293,8 +283,7 @@ describe('conversations', () => {
 
     it('to a contact or group end with any reply with the messageId', async () => {
       const { side, node } = beginReceiving();
-      sendText(node, 'Who can?', { messageId: 'q1', waitMs: hour, to: ['nurses'] });
-      await side.pass(100);
+      await side.send(node, 'Who can?', { messageId: 'q1', waitMs: hour, to: ['nurses'] });
       await side.incoming('6421555777', 'me', { inReplyToId: 'q1' });
       await side.incoming('6421555778', 'me too', { inReplyToId: 'q1' });
       assert.deepEqual(answersOf(node), ['nurses: me']);
@@ -303,8 +292,7 @@ describe('conversations', () => {
     it('match by the messageId of the service and by handset', async () => {
       for (const more of [{ inReplyToId: 'made-1' }, {}]) {
         const { side, node } = beginReceiving();
-        sendText(node, 'Come?', { waitMs: hour });
-        await side.pass(100);
+        await side.send(node, 'Come?', { waitMs: hour });
         await side.incoming('6421555123', 'yes', more);
         assert.deepEqual(answersOf(node), ['6421555123: yes']);
       }
@@ -315,12 +303,10 @@ describe('conversations', () => {
       ['Redis', new FailingServer()],
     ] as const) {
       it(`use a reply that no node receives, even if the store failed (${name})`, async () => {
-        const side = new SendingSide({ store });
-        const node = side.attach();
+        const { side, node } = beginSending({ store });
         const subscriber: InboxSubscriber = { id: 'in', wants: () => false, take: () => assert.fail() };
         side.inbox.attach('incoming', subscriber);
-        sendText(node, 'Come?', { messageId: 'asked', waitMs: hour });
-        await side.pass(100);
+        await side.send(node, 'Come?', { messageId: 'asked', waitMs: hour });
         store.failing.add('commit').add('open').add('recall');
         const arriving = side.incoming('6421555123', 'yes', { inReplyToId: 'asked' });
         await side.pass(90_000);
@@ -337,8 +323,7 @@ describe('conversations', () => {
         const surroundings = beginReceiving(used);
         const { side, node } = surroundings;
         const accept = side.service.holdNext();
-        sendText(node, 'Come?', { waitMs: hour, ...(messageId === undefined ? undefined : { messageId }) });
-        await side.pass(100);
+        await side.send(node, 'Come?', { waitMs: hour, ...(messageId === undefined ? undefined : { messageId }) });
         const arriving = side.incoming('6421555123', 'yes');
         await side.pass(10_000);
         assert.equal(side.received.length, 0);
@@ -374,8 +359,7 @@ describe('conversations', () => {
         it(`does not stop other polls (store: ${name})`, async () => {
           const side = new SendingSide({ store });
           const accept = side.service.holdNext();
-          sendText(side.attach(), 'Come?', { waitMs: hour });
-          await side.pass(100);
+          await side.send(side.attach(), 'Come?', { waitMs: hour });
           const records = [
             { messageId: 'early', from: '6421555123', body: 'yes', isReply: false, via: 'poll' } as const,
           ];
@@ -417,8 +401,7 @@ describe('conversations', () => {
         const { side, node } = beginReceiving();
         const fail = side.service.holdNext({ error: createError('uncertain') });
         const accept = side.service.holdNext();
-        sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, retries: 3, retryUncertain: true });
-        await side.pass(61_000);
+        await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, retries: 3, retryUncertain: true }, 61_000);
         fail();
         await side.pass(1_000);
         const arriving = side.incoming('6421555123', 'yes');
@@ -455,8 +438,7 @@ describe('conversations', () => {
     it('keeps a reply that is written while the acceptance arrives', async () => {
       const { side, node, store } = beginReceiving();
       const accept = side.service.holdNext();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
       store.turns = 10;
       const arriving = side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       await new Promise(setImmediate);
@@ -471,8 +453,7 @@ describe('conversations', () => {
     it('delivers a reply after the acceptance of the same commit', async () => {
       const { side, node, store } = beginReceiving();
       const accept = side.service.holdNext();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
       store.turns = 20;
       const arriving = [side.incoming('6421555777', 'occupies the store')];
       await new Promise(setImmediate);
@@ -491,8 +472,7 @@ describe('conversations', () => {
       const { side, node } = beginReceiving(store);
       await side.pass(100);
       store.failing.add('commit').add('open').add('recall');
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
       assert.deepEqual([node.ends, node.state?.awaitingReply], [['to 6421555123'], 1]);
       store.failing.clear();
       await side.pass(60_000);
@@ -503,8 +483,7 @@ describe('conversations', () => {
 
     it('ends a reply request only when its end is written', async () => {
       const { side, node, store } = beginReceiving();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000 });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: 20_000 });
       store.failing.add('commit').add('open');
       await side.pass(60_000);
       assert.deepEqual(answersOf(node), []);
@@ -520,8 +499,7 @@ describe('conversations', () => {
         connect = resolve;
       });
       side.service.script.push({ connects });
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000, keep: { expireMs: 4_990 } });
-      await side.pass(0);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: 20_000, keep: { expireMs: 4_990 } }, 0);
       store.failing.add('commit');
       store.failsAfterwards = true;
       connect();
@@ -536,8 +514,7 @@ describe('conversations', () => {
     it('opens no reply request for an outcome that became unknown', async () => {
       const { side, node, store } = beginReceiving();
       const fail = side.service.holdNext({ error: createError('uncertain') });
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000, once: 'key' });
-      await side.pass(10);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: 20_000, once: 'key' }, 10);
       const closed = node.node.close();
       void side.outbox.close();
       await Promise.all([side.journal.close(), side.pass(10)]);
@@ -559,8 +536,7 @@ describe('conversations', () => {
     it('keeps the reply request of a message in flight over a redeploy', async () => {
       const { side, node, store } = beginReceiving();
       const accept = side.service.holdNext();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
       void side.outbox.close();
       await side.pass(100);
       const second = side.attach();
@@ -582,8 +558,7 @@ describe('conversations', () => {
     it('delivers an early reply after the outcome', async () => {
       const { side, node } = beginReceiving();
       const answer = side.service.holdNext();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       assert.deepEqual([node.ends, answersOf(node)], [[], []]);
       answer();
@@ -604,8 +579,7 @@ describe('conversations', () => {
         });
         const take = node.onOutcome.bind(node);
         node.onOutcome = (news) => flowing.then(() => take(news));
-        sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, ...options });
-        await side.pass(100);
+        await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, ...options });
         await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
         await side.pass(1_000);
         assert.deepEqual([node.ends, answersOf(node)], [[], []]);
@@ -620,8 +594,7 @@ describe('conversations', () => {
     async function restartBeforeOutcome(): Promise<SendingSide> {
       const { side, node, store } = beginReceiving();
       node.isFlowing = false;
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, keep: forever });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep: forever });
       await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       return side.restart(copyDisk(store.disk));
     }
@@ -652,8 +625,7 @@ describe('conversations', () => {
 
     it('sends a reply or a timeout if both come at the same moment', async () => {
       const { side, node } = beginReceiving();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
       const record = {
         messageId: 'in',
         from: '6421555123',
@@ -673,8 +645,7 @@ describe('conversations', () => {
 
     it('waits across a redeploy', async () => {
       const { side, node } = beginReceiving();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await Promise.all([node.node.close(), side.pass(0)]);
       await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       const back = side.attach();
@@ -685,8 +656,7 @@ describe('conversations', () => {
     it('delivers the flow message although the store was closed at the outcome', async () => {
       const { side, node } = beginReceiving();
       const answer = side.service.holdNext();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(10);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour }, 10);
       const closed = node.node.close();
       void side.outbox.close();
       await side.journal.close();
@@ -705,8 +675,7 @@ describe('conversations', () => {
     it('closes the store after the last outcome in flight', async () => {
       const { side, node } = beginReceiving();
       const answer = side.service.holdNext();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(10);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour }, 10);
       const closed = Promise.all([node.node.close(), side.outbox.close().then(() => side.journal.close())]);
       await side.pass(1_000);
       assert.equal(side.journal.mode, 'open');
@@ -718,8 +687,7 @@ describe('conversations', () => {
 
     it('delivers a reply that came during the close after the next open', async () => {
       const { side, node } = beginReceiving();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await Promise.all([node.node.close(), side.outbox.close()]);
       await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       await side.journal.close();
@@ -733,8 +701,7 @@ describe('conversations', () => {
 
     it('does not poll for an ended request without its node', async () => {
       const { side, node, store } = beginReceiving();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
       side.attach('other');
       await Promise.all([node.node.close(), side.pass(0)]);
       await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
@@ -754,8 +721,7 @@ describe('conversations', () => {
 
     it('drops a result 7 days after its time if its node is missing', async () => {
       const { side, node, store } = beginReceiving();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await Promise.all([node.node.close(), side.pass(0)]);
       side.attach('other');
       await side.pass(2 * hour);
@@ -774,11 +740,9 @@ describe('conversations', () => {
     });
 
     it('continues after a crash, with the flow message', async () => {
-      const { side, node, store } = beginReceiving();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
-      await side.pass(100);
-      const next = side.restart(copyDisk(store.disk));
-      const back = next.attach();
+      const { side, node } = beginReceiving();
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
+      const { next, back } = side.crash();
       next.receive();
       await next.pass(100);
       assert.equal(next.asking, true);
@@ -798,8 +762,7 @@ describe('conversations', () => {
     ] as const) {
       it(`continues after any time: a request and a report of ${kind}`, async () => {
         const { side, node, store } = beginReceiving();
-        sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, reportMs: hour, ...more });
-        await side.pass(100);
+        await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, reportMs: hour, ...more });
         const disk = copyDisk(store.disk);
         await side.clock.advance(400 * 24 * hour);
         const next = side.restart(disk);
@@ -825,8 +788,7 @@ describe('conversations', () => {
         ]) {
           const { side, node, store } = beginReceiving();
           side.service.script.push(turn);
-          sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, ...(keep && { keep }) });
-          await side.pass(8 * 24 * hour);
+          await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, ...(keep && { keep }) }, 8 * 24 * hour);
           const left = [...store.disk.remembered.keys()].filter((key) => key.startsWith(unsweptPrefix));
           assert.deepEqual(left, []);
         }
@@ -834,21 +796,18 @@ describe('conversations', () => {
     });
 
     it('repeats a result after a crash, marked as redelivered', async () => {
-      const { side, node, store } = beginReceiving();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      const { side, node } = beginReceiving();
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
       node.isFlowing = false;
       await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      const next = side.restart(copyDisk(store.disk));
-      const back = next.attach();
+      const { next, back } = side.crash();
       await next.pass(100);
       assert.deepEqual(answersOf(back), ['6421555123: yes again']);
     });
 
     it('reads waiting replies before it ends overdue requests at the start', async () => {
       const { side, node, store } = beginReceiving();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
       const disk = copyDisk(store.disk);
       await side.clock.advance(2 * hour);
       const next = side.restart(disk);
@@ -864,15 +823,13 @@ describe('conversations', () => {
 
     it('reads waiting replies also before it ends requests after the start', async () => {
       const { side, node, store } = beginReceiving();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000, to: ['6421555123', '6421555124'] });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: 20_000, to: ['6421555123', '6421555124'] });
       const disk = copyDisk(store.disk);
       await side.clock.advance(15_000);
       const next = side.restart(disk);
       const back = next.attach();
       next.receive();
-      sendText(back, 'And now?', { messageId: 'q2', waitMs: 8_000, to: ['6421555125'] });
-      await next.pass(10_000);
+      await next.send(back, 'And now?', { messageId: 'q2', waitMs: 8_000, to: ['6421555125'] }, 10_000);
       // A reply from before the restart does not answer a reply request from after it.
       assert.deepEqual([answersOf(back), next.asking], [['6421555125: timeout'], true]);
       await next.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
@@ -880,15 +837,13 @@ describe('conversations', () => {
       await next.pass(100);
       const ends = ['6421555123: yes', '6421555124: timeout', '6421555125: timeout'];
       assert.deepEqual(answersOf(back).sort(), ends);
-      sendText(back, 'Now?', { messageId: 'q3', waitMs: 5_000, to: ['6421555126'] });
-      await next.pass(6_000);
+      await next.send(back, 'Now?', { messageId: 'q3', waitMs: 5_000, to: ['6421555126'] }, 6_000);
       assert.deepEqual(answersOf(back).slice(3), ['6421555126: timeout']);
     });
 
     it('ends overdue requests after 60 s at the latest', async () => {
       const { side, node, store } = beginReceiving();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
       const disk = copyDisk(store.disk);
       await side.clock.advance(2 * hour);
       const next = side.restart(disk);
@@ -899,8 +854,7 @@ describe('conversations', () => {
 
     it('does not end early if the clock is set forward by hours', async () => {
       const { side, node } = beginReceiving();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
       side.clock.set(5 * hour);
       await side.pass(hour / 2);
       assert.deepEqual(answersOf(node), []);
@@ -910,11 +864,9 @@ describe('conversations', () => {
 
     it('matches the latest request even if the clock is set back', async () => {
       const { side, node } = beginReceiving();
-      sendText(node, 'Open the gate?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Open the gate?', { messageId: 'q1', waitMs: hour });
       side.clock.set(-hour);
-      sendText(node, 'Stop the pump?', { messageId: 'q2', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Stop the pump?', { messageId: 'q2', waitMs: hour });
       for (const body of ['yes', 'no']) await side.incoming('6421555123', body);
       assert.deepEqual(
         node.answers.map(({ messageId }, index) => [messageId, node.replies[index]]),
@@ -927,8 +879,7 @@ describe('conversations', () => {
 
     it('matches a reply if the clock is set forward by days', async () => {
       const { side, node } = beginReceiving();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
       side.clock.set(30 * 24 * hour);
       await side.incoming('6421555123', 'yes');
       await side.incoming('6421555123', 'yes, indeed', { inReplyToId: 'q1' });
@@ -942,8 +893,7 @@ describe('conversations', () => {
     it('matches a reply if the clock is set forward twice', async () => {
       const { side, node } = beginReceiving();
       for (const id of ['q1', 'q2', 'q3']) {
-        sendText(node, 'Come?', { messageId: id, waitMs: hour });
-        await side.pass(100);
+        await side.send(node, 'Come?', { messageId: id, waitMs: hour });
       }
       for (const [days, id] of [
         [1, 'q1'],
@@ -960,8 +910,7 @@ describe('conversations', () => {
     it('opens no second request for a duplicate', async () => {
       const { side, node } = beginReceiving();
       for (let time = 0; time < 2; time++) {
-        sendText(node, 'Come?', { once: 'a', messageId: 'q1', waitMs: hour });
-        await side.pass(100);
+        await side.send(node, 'Come?', { once: 'a', messageId: 'q1', waitMs: hour });
       }
       assert.equal(node.state?.awaitingReply, 1);
       await side.pass(hour);
@@ -971,12 +920,10 @@ describe('conversations', () => {
     it('opens after the acceptance or resolution of a stored message', async () => {
       const { side, node } = beginReceiving();
       side.service.script.push({ unreachable: true });
-      sendText(node, 'Come?', { keep: forever, messageId: 'q1', waitMs: hour });
-      await side.pass(5_000);
+      await side.send(node, 'Come?', { keep: forever, messageId: 'q1', waitMs: hour }, 5_000);
       await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       side.service.script.push({ takes: true, error: createError('uncertain') });
-      sendText(node, 'Really?', { keep: forever, messageId: 'q2', waitMs: hour, resolveMs: 60_000 });
-      await side.pass(1_000);
+      await side.send(node, 'Really?', { keep: forever, messageId: 'q2', waitMs: hour, resolveMs: 60_000 }, 1_000);
       await side.incoming('6421555123', 'sure', { inReplyToId: 'q2' });
       await side.pass(100);
       assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123']);
@@ -989,8 +936,7 @@ describe('conversations', () => {
       async function begin(isShared = false) {
         const { side, node, store } = beginReceiving(isShared ? new FailingServer() : new FailingStore());
         const fail = side.service.holdNext({ error: createError('uncertain') });
-        sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: [first, second], keep: forever });
-        await side.pass(100);
+        await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, to: [first, second], keep: forever });
         const decide = async (from: SendingSide, action: 'markSent' | 'send' | 'discard') => {
           const [entry] = from.outbox.admin.entries('uncertain', 1).entries;
           await Promise.all([from.outbox.admin.act(entry?.id ?? '', action), from.pass(100)]);
@@ -1042,11 +988,10 @@ describe('conversations', () => {
       }
 
       it('survives a restart', async () => {
-        const { side, store, decide, fail } = await begin();
+        const { side, decide, fail } = await begin();
         await fail();
         await side.incoming(first, 'yes', { inReplyToId: 'q1' });
-        const next = side.restart(copyDisk(store.disk));
-        const back = next.attach();
+        const { next, back } = side.crash();
         await next.pass(100);
         await decide(next, 'markSent');
         await next.pass(2 * hour);
@@ -1076,11 +1021,9 @@ describe('conversations', () => {
     describe('a reply by callback', () => {
       /** Creates two open reply requests to one handset, and a node that receives callbacks. */
       async function ask() {
-        const side = new SendingSide();
-        const node = side.attach();
+        const { side, node } = beginSending();
         for (const messageId of ['q1', 'q2']) {
-          sendText(node, 'Come?', { messageId, waitMs: hour });
-          await side.pass(1_000);
+          await side.send(node, 'Come?', { messageId, waitMs: hour }, 1_000);
         }
         const called: IncomingRecord[] = [];
         const taker: InboxSubscriber = {
@@ -1140,10 +1083,8 @@ describe('conversations', () => {
     });
 
     it('does not wait for nodes if none receives messages', async () => {
-      const side = new SendingSide();
-      const node = side.attach();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      const { side, node } = beginSending();
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       assert.deepEqual(answersOf(node), ['6421555123: yes']);
       assert.equal(side.inbox.isSettled, true);
@@ -1167,8 +1108,7 @@ describe('conversations', () => {
     it('resumes thousands of requests in several turns of the event loop', async () => {
       const { side, node, store } = beginReceiving();
       const to = Array.from({ length: 3_000 }, (_, index) => `64215${String(index).padStart(6, '0')}`);
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, to });
       const next = side.restart(copyDisk(store.disk));
       const seen = new Set<number>();
       const nextTurn = next.clock.nextTurn.bind(next.clock);
@@ -1188,8 +1128,7 @@ describe('conversations', () => {
     it('opens one request for each of a thousand recipients', async () => {
       const { side, node } = beginReceiving();
       const to = Array.from({ length: 1_000 }, (_, index) => `64215${String(index).padStart(6, '0')}`);
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, to });
       for (const msisdn of to.slice(0, 100)) await side.incoming(msisdn, 'yes', { inReplyToId: 'q1' });
       await side.pass(hour);
       assert.equal(answersOf(node).filter((answer) => answer.endsWith('yes')).length, 100);

@@ -3,6 +3,7 @@ import type { IncomingRecord } from '../../../src/model';
 import {
   answersOf,
   beginReceiving,
+  beginSending,
   copyDisk,
   type FakeNode,
   forever,
@@ -60,8 +61,7 @@ describe('a report', () => {
 
   it('is undelivered or partly, with code and description', async () => {
     const { side, node } = await begin();
-    sendText(node, 'hello', { messageId: 'm2', to: [first, second], reportMs: hour });
-    await side.pass(100);
+    await side.send(node, 'hello', { messageId: 'm2', to: [first, second], reportMs: hour });
     for (const id of ['m1', 'm2']) await side.status(first, 'EXP', id);
     await side.status(second, 'NUR', 'm1');
     await side.status(second, 'RCV', 'm2');
@@ -100,8 +100,7 @@ describe('a report', () => {
   it('covers the accepted recipients', async () => {
     const { side, node } = beginReceiving();
     side.service.script.push({ takes: true, failed: [{ msisdn: second }] });
-    sendText(node, 'hello', { messageId: 'm1', to: [first, second], reportMs: hour });
-    await side.pass(100);
+    await side.send(node, 'hello', { messageId: 'm1', to: [first, second], reportMs: hour });
     await side.status(second, 'RCV', 'm1');
     await side.status(third, 'RCV', 'm1');
     await side.status(first, 'RCV', 'm1');
@@ -112,8 +111,7 @@ describe('a report', () => {
     it(`does not come without an accepted recipient: ${error}`, async () => {
       const { side, node } = beginReceiving();
       side.service.script.push({ takes: true, error: createError(error) });
-      sendText(node, 'hello', { messageId: 'm1', reportMs: hour });
-      await side.pass(100);
+      await side.send(node, 'hello', { messageId: 'm1', reportMs: hour });
       assert.deepEqual([node.ends.length, side.outbox.admin.state.awaitingReport, side.reporting], [1, 0, false]);
       await side.status('6421555123', 'RCV', 'm1');
       await side.pass(hour);
@@ -125,8 +123,7 @@ describe('a report', () => {
     it('from the moment that a message with a messageId set by the flow leaves', async () => {
       const { side, node } = beginReceiving();
       const accept = side.service.holdNext();
-      sendText(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour });
-      await side.pass(100);
+      await side.send(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour });
       await side.status(first, 'RCV', 'm1');
       assert.deepEqual([node.ends, reportsOf(node)], [[], []]);
       accept();
@@ -136,8 +133,7 @@ describe('a report', () => {
 
     it('from its acceptance if the service makes the messageId', async () => {
       const { side, node } = beginReceiving();
-      sendText(node, 'hello', { to: [first], reportMs: hour });
-      await side.pass(100);
+      await side.send(node, 'hello', { to: [first], reportMs: hour });
       await side.status(first, 'RCV', 'made-1');
       assert.deepEqual(reportsOf(node), [`delivered: ${first} |  | `]);
       assert.equal(node.reports[0]?.messageId, 'made-1');
@@ -145,8 +141,7 @@ describe('a report', () => {
 
     it('only of its handset, if messages share a messageId', async () => {
       const { side, node } = await begin({ to: [first] });
-      sendText(node, 'hello', { messageId: 'm1', to: [second], reportMs: hour });
-      await side.pass(100);
+      await side.send(node, 'hello', { messageId: 'm1', to: [second], reportMs: hour });
       await side.status(first, 'RCV', 'm1');
       await side.status(second, 'EXP', 'm1');
       assert.deepEqual(reportsOf(node), [`delivered: ${first} |  | `, `undelivered:  | EXP ${second} | `]);
@@ -155,8 +150,7 @@ describe('a report', () => {
     it('except those of an earlier message with the same messageId', async () => {
       const { side, node } = await begin({ to: [first] });
       await side.status(first, 'EXP', 'm1');
-      sendText(node, 'hello again', { messageId: 'm1', to: [first], reportMs: hour });
-      await side.pass(100);
+      await side.send(node, 'hello again', { messageId: 'm1', to: [first], reportMs: hour });
       assert.equal(node.reports.length, 1);
       await side.status(first, 'RCV', 'm1');
       assert.deepEqual(reportsOf(node), [`undelivered:  | EXP ${first} | `, `delivered: ${first} |  | `]);
@@ -190,10 +184,8 @@ describe('a report', () => {
     });
 
     it('while statuses of other messages become unhandled without a node', async () => {
-      const side = new SendingSide();
-      const node = side.attach();
-      sendText(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour });
-      await side.pass(100);
+      const { side, node } = beginSending();
+      await side.send(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour });
       await side.status(first, 'SNT', 'm1');
       await side.status(first, 'RCV', 'm1');
       assert.deepEqual([node.reports.length, side.inbox.state], [1, { undelivered: 0, unhandled: 0 }]);
@@ -203,8 +195,7 @@ describe('a report', () => {
 
     it('while repeated statuses still slow polling down', async () => {
       const side = new SendingSide();
-      sendText(side.attach(), 'hello', { messageId: 'm1', to: [first], reportMs: hour });
-      await side.pass(100);
+      await side.send(side.attach(), 'hello', { messageId: 'm1', to: [first], reportMs: hour });
       const statuses = { kind: 'status', via: 'poll', records: [createSnt(first)] } as const;
       const outcomes: string[] = [];
       for (let times = 0; times < 2; times++) {
@@ -244,8 +235,7 @@ describe('a report', () => {
       const { side, node } = await begin({ to: ['nurses'] });
       await side.status('6421555777', 'RCV', 'm1');
       await side.pass(hour);
-      sendText(node, 'hello again', { messageId: 'm1', to: ['nurses'], reportMs: hour });
-      await side.pass(100);
+      await side.send(node, 'hello again', { messageId: 'm1', to: ['nurses'], reportMs: hour });
       await side.status('6421555777', 'EXP', 'm1');
       await side.pass(hour);
       assert.deepEqual(reportsOf(node), ['unknown: 6421555777 |  | nurses', 'unknown:  | EXP 6421555777 | nurses']);
@@ -254,8 +244,7 @@ describe('a report', () => {
     it('leaves statuses to an earlier message with its messageId', async () => {
       const { side, node } = await begin({ to: [first, second] });
       await side.status(first, 'RCV', 'm1');
-      sendText(node, 'hello again', { messageId: 'm1', to: ['nurses'], reportMs: hour });
-      await side.pass(100);
+      await side.send(node, 'hello again', { messageId: 'm1', to: ['nurses'], reportMs: hour });
       await side.status(second, 'RCV', 'm1');
       assert.deepEqual(reportsOf(node), [`delivered: ${first} ${second} |  | `]);
     });
@@ -263,10 +252,9 @@ describe('a report', () => {
 
   describe('survives', () => {
     it('a restart, with statuses from before and after', async () => {
-      const { side, node, store } = await begin();
+      const { side, node } = await begin();
       await side.status(first, 'RCV', 'm1');
-      const next = side.restart(copyDisk(store.disk));
-      const back = next.attach();
+      const { next, back } = side.crash();
       next.receive();
       await next.pass(100);
       assert.equal(next.reporting, true);
@@ -278,19 +266,17 @@ describe('a report', () => {
 
     it('a restart with a large flow message', async () => {
       const flowMessage = 'x'.repeat(5_000);
-      const { side, store } = await begin({ keep: forever, flowMessage });
-      const next = side.restart(copyDisk(store.disk));
-      const back = next.attach();
+      const { side } = await begin({ keep: forever, flowMessage });
+      const { next, back } = side.crash();
       await next.pass(hour + 60_000);
       assert.equal(back.reports[0]?.flowMessage, flowMessage);
     });
 
     it('a restart before it entered the flow, and is then marked', async () => {
-      const { side, node, store } = await begin({ to: [first] });
+      const { side, node } = await begin({ to: [first] });
       node.isFlowing = false;
       await side.status(first, 'RCV', 'm1');
-      const next = side.restart(copyDisk(store.disk));
-      const back = next.attach();
+      const { next, back } = side.crash();
       await next.pass(100);
       assert.deepEqual(reportsOf(back), [`delivered: ${first} |  |  again`]);
     });
@@ -368,8 +354,7 @@ describe('a report', () => {
 
   it('does not come again for a duplicate of `once`', async () => {
     const { side, node } = await begin({ to: [first], once: 'key' });
-    sendText(node, 'hello', { to: [first], once: 'key', reportMs: hour });
-    await side.pass(100);
+    await side.send(node, 'hello', { to: [first], once: 'key', reportMs: hour });
     assert.deepEqual([node.ends.length, side.outbox.admin.state.awaitingReport], [2, 1]);
     await side.status(first, 'RCV', 'm1');
     await side.pass(2 * hour);
@@ -379,8 +364,7 @@ describe('a report', () => {
   it('counts the status that resolves an unknown outcome', async () => {
     const { side, node } = beginReceiving();
     side.service.script.push({ takes: true, error: createError('uncertain') });
-    sendText(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour, resolveMs: 20_000 });
-    await side.pass(100);
+    await side.send(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour, resolveMs: 20_000 });
     await side.status(first, 'RCV', 'm1');
     await side.pass(20_000);
     assert.deepEqual([node.ends, reportsOf(node)], [[`to ${first}`], [`delivered: ${first} |  | `]]);
@@ -389,8 +373,7 @@ describe('a report', () => {
   it('counts earlier statuses after markSent', async () => {
     const { side, node } = beginReceiving();
     side.service.script.push({ takes: true, error: createError('uncertain') });
-    sendText(node, 'hello', { messageId: 'm1', to: [first, second], reportMs: hour, keep: forever });
-    await side.pass(100);
+    await side.send(node, 'hello', { messageId: 'm1', to: [first, second], reportMs: hour, keep: forever });
     await side.status(first, 'RCV', 'm1');
     const [uncertain] = side.outbox.admin.entries('uncertain', 10).entries;
     assert.equal(

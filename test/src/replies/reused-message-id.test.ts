@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { answersOf, beginReceiving, sendText } from '../sending/sending-side';
+import { answersOf, beginReceiving } from '../sending/sending-side';
 import { createError } from '../some-error';
 
 const hour = 3_600_000;
@@ -8,11 +8,9 @@ describe('a messageId that is used again', () => {
   for (const inReplyToId of ['q1', undefined]) {
     it(`leaves the open request alone if refused (reply ${inReplyToId ? 'with' : 'without'} the id)`, async () => {
       const { side, node } = beginReceiving();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, remember: { value: 1 } });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, remember: { value: 1 } });
       side.service.script.push({ error: createError('forbidden') });
-      sendText(node, 'News', { messageId: 'q1', waitMs: hour, remember: { value: 2 } });
-      await side.pass(100);
+      await side.send(node, 'News', { messageId: 'q1', waitMs: hour, remember: { value: 2 } });
       await side.incoming('6421555123', 'yes', inReplyToId === undefined ? {} : { inReplyToId });
       assert.deepEqual(answersOf(node), ['6421555123: yes']);
       const [{ result } = assert.fail()] = node.answers;
@@ -24,8 +22,7 @@ describe('a messageId that is used again', () => {
   it('answers the latest accepted message first, then the one before', async () => {
     const { side, node } = beginReceiving();
     for (const body of ['well?', 'so?']) {
-      sendText(node, body, { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, body, { messageId: 'q1', waitMs: hour });
     }
     for (const body of ['yes', 'no']) await side.incoming('6421555123', body, { inReplyToId: 'q1' });
     assert.deepEqual(

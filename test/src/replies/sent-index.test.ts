@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Remembered } from '../../../src/store/store';
-import { copyDisk, forever, SendingSide, sendText } from '../sending/sending-side';
+import { beginSending, copyDisk, forever, type SendingSide, sendText } from '../sending/sending-side';
 import { FailingStore } from '../store/failing-store';
 
 const hourMs = 3_600_000;
@@ -22,8 +22,7 @@ class ReadStore extends FailingStore {
 
 describe('the lookup of remembered messages', () => {
   function begin(store = new ReadStore()) {
-    const side = new SendingSide({ store, sentMs: hourMs });
-    const node = side.attach();
+    const { side, node } = beginSending({ store, sentMs: hourMs });
     side.receive();
     return { side, node, store };
   }
@@ -33,8 +32,7 @@ describe('the lookup of remembered messages', () => {
 
   it('reads the value of a named message in one step', async () => {
     const { side, store, node } = begin();
-    sendText(node, 'well?', { messageId: 'q1', remember: { value: 7 } });
-    await side.pass(100);
+    await side.send(node, 'well?', { messageId: 'q1', remember: { value: 7 } });
     store.takeReadings();
     await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
     assert.equal(sentWith(side), 7);
@@ -73,8 +71,7 @@ describe('the lookup of remembered messages', () => {
     const { side, store, node } = begin();
     await side.pass(100);
     store.failing.add('commit').add('open');
-    sendText(node, 'well?', { messageId: 'q1', remember: { value: 7 } });
-    await side.pass(100);
+    await side.send(node, 'well?', { messageId: 'q1', remember: { value: 7 } });
     const coming = side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
     await side.pass(100);
     store.failing.clear();

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import type { IncomingRecord } from '../../../src/model';
-import { answersOf, beginReceiving, copyDisk, forever, SendingSide, sendText } from '../sending/sending-side';
+import {
+  answersOf,
+  beginReceiving,
+  beginSending,
+  copyDisk,
+  forever,
+  SendingSide,
+  sendText,
+} from '../sending/sending-side';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
 
@@ -28,11 +36,9 @@ describe('handsets without an open reply request', () => {
       async function wait() {
         const surroundings = beginReceiving();
         const { side, node } = surroundings;
-        sendText(node, 'Q1?', { messageId: 'q1', waitMs: hour, keep });
-        await side.pass(100);
+        await side.send(node, 'Q1?', { messageId: 'q1', waitMs: hour, keep });
         side.service.otherwise = create ? { error: create() } : { unreachable: true };
-        sendText(node, 'Q2?', { messageId: 'q2', waitMs: hour, keep: { expireMs: 600_000 } });
-        await side.pass(100);
+        await side.send(node, 'Q2?', { messageId: 'q2', waitMs: hour, keep: { expireMs: 600_000 } });
         return surroundings;
       }
 
@@ -65,10 +71,8 @@ describe('handsets without an open reply request', () => {
     it(`open no request if a message is discarded that ${name}`, async () => {
       const { side, node, store } = beginReceiving();
       side.service.otherwise = { error };
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, keep, retryUncertain });
-      await side.pass(100);
-      const [entry] = side.outbox.admin.entries('kept', 10).entries;
-      assert.equal(await side.outbox.admin.act(entry?.id ?? '', 'discard'), 'done');
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep, retryUncertain });
+      assert.equal(await side.act('kept', 'discard'), 'done');
       await side.pass(100);
       assert.deepEqual([side.outbox.admin.state.awaitingReply, side.asking, requestsIn(store)], [0, false, 0]);
       await side.incoming(a, 'something else');
@@ -79,11 +83,9 @@ describe('handsets without an open reply request', () => {
   it('delivers an early reply if its message is discarded', async () => {
     const { side, node } = beginReceiving();
     side.service.otherwise = { error: createError('uncertain') };
-    sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, keep, retryUncertain: true });
-    await side.pass(100);
+    await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep, retryUncertain: true });
     await side.incoming(a, 'yes', { inReplyToId: 'q1' });
-    const [entry] = side.outbox.admin.entries('kept', 10).entries;
-    assert.equal(await side.outbox.admin.act(entry?.id ?? '', 'discard'), 'done');
+    assert.equal(await side.act('kept', 'discard'), 'done');
     await side.pass(100);
     assert.deepEqual(answersOf(node), [`${a}: yes`]);
   });
@@ -92,8 +94,7 @@ describe('handsets without an open reply request', () => {
     const { side, node, store } = beginReceiving();
     side.attach('other');
     side.service.otherwise = { error: unavailable() };
-    sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, keep: { expireMs: 60_000 } });
-    await side.pass(100);
+    await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep: { expireMs: 60_000 } });
     await node.node.close();
     await side.pass(48 * hour);
     assert.deepEqual([side.abandoned, side.outbox.admin.state.awaitingReply, requestsIn(store)], [['send'], 0, 0]);
@@ -103,8 +104,7 @@ describe('handsets without an open reply request', () => {
     it(`take no reply from before an unknown outcome (${name})`, async () => {
       const { side, node, store } = beginReceiving();
       const fail = side.service.holdNext({ error: createError('uncertain') });
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, ...options });
-      await side.pass(100);
+      await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, ...options });
       await side.incoming(a, 'yes', { inReplyToId: 'q1' });
       fail();
       await side.pass(100);
@@ -115,13 +115,11 @@ describe('handsets without an open reply request', () => {
   }
 
   it('take no reply from before an unknown outcome after a crash', async () => {
-    const { side, node, store } = beginReceiving();
+    const { side, node } = beginReceiving();
     side.service.holdNext();
-    sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, keep });
-    await side.pass(100);
+    await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep });
     await side.incoming(a, 'yes', { inReplyToId: 'q1' });
-    const next = side.restart(copyDisk(store.disk));
-    const back = next.attach();
+    const { next, back } = side.crash();
     await next.pass(1_000);
     assert.deepEqual([back.ends, answersOf(back)], [['SMS_UNCERTAIN'], []]);
   });
@@ -129,11 +127,9 @@ describe('handsets without an open reply request', () => {
   for (const Store of [FailingStore, FailingServer]) {
     it(`are known after a crash, in a ${Store.name}`, async () => {
       const { side, node, store } = beginReceiving(new Store());
-      sendText(node, 'Q1?', { messageId: 'q1', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Q1?', { messageId: 'q1', waitMs: hour });
       side.service.holdNext();
-      sendText(node, 'Q2?', { messageId: 'q2', waitMs: hour });
-      await side.pass(100);
+      await side.send(node, 'Q2?', { messageId: 'q2', waitMs: hour });
       const next = new SendingSide({ ...side.options, clock: side.clock, store: new Store(copyDisk(store.disk)) });
       next.receive();
       const back = next.attach();
@@ -147,11 +143,9 @@ describe('handsets without an open reply request', () => {
 
   it('match the earlier request if the message was refused', async () => {
     const { side, node } = beginReceiving();
-    sendText(node, 'Q1?', { messageId: 'q1', waitMs: hour });
-    await side.pass(100);
+    await side.send(node, 'Q1?', { messageId: 'q1', waitMs: hour });
     const fail = side.service.holdNext({ error: createError('forbidden') });
-    sendText(node, 'Q2?', { messageId: 'q2', waitMs: hour });
-    await side.pass(100);
+    await side.send(node, 'Q2?', { messageId: 'q2', waitMs: hour });
     const arriving = side.incoming(a, 'yes');
     await side.pass(1_000);
     fail();
@@ -164,16 +158,13 @@ describe('handsets without an open reply request', () => {
     for (const messageId of [undefined, 'm2']) {
       const { side, node } = beginReceiving();
       const own = messageId === undefined ? {} : { messageId };
-      sendText(node, 'first', { messageId: 'm1', remember: { value: 1 }, to: [b] });
-      await side.pass(100);
+      await side.send(node, 'first', { messageId: 'm1', remember: { value: 1 }, to: [b] });
       side.service.script.push({ takes: true, failed: [{ msisdn: b }] });
-      sendText(node, 'second', { remember: { value: 2 }, to: [a, b], ...own });
-      await side.pass(100);
+      await side.send(node, 'second', { remember: { value: 2 }, to: [a, b], ...own });
       await side.incoming(b, 'hi');
       assert.equal(lastOf(side)[0], 'm1');
       side.service.script.push({ error: createError('forbidden') });
-      sendText(node, 'third', { remember: { value: 3 }, to: [a], ...(messageId && { messageId: 'm3' }) });
-      await side.pass(100);
+      await side.send(node, 'third', { remember: { value: 3 }, to: [a], ...(messageId && { messageId: 'm3' }) });
       await side.incoming(a, 'hi');
       assert.equal(lastOf(side)[0], messageId ?? 'made-2');
     }
@@ -182,19 +173,16 @@ describe('handsets without an open reply request', () => {
   it('match by handset if the message might have arrived', async () => {
     const { side, node } = beginReceiving();
     side.service.script.push({ error: createError('uncertain') });
-    sendText(node, 'first', { messageId: 'm1', remember: { value: 1 } });
-    await side.pass(100);
+    await side.send(node, 'first', { messageId: 'm1', remember: { value: 1 } });
     await side.incoming(a, 'hi');
     assert.deepEqual(lastOf(side), ['m1', undefined]);
   });
 
   it('forget a message after the usual time, except open requests', async () => {
-    const side = new SendingSide({ sentMs: hour });
-    const node = side.attach();
+    const { side, node } = beginSending({ sentMs: hour });
     side.receive();
     sendText(node, 'Q1?', { messageId: 'q1', waitMs: 60_000 });
-    sendText(node, 'Q2?', { messageId: 'q2', waitMs: 3 * hour, to: [b] });
-    await side.pass(2 * hour);
+    await side.send(node, 'Q2?', { messageId: 'q2', waitMs: 3 * hour, to: [b] }, 2 * hour);
     await side.incoming(a, 'late', { inReplyToId: 'q1' });
     assert.deepEqual(lastOf(side), [undefined, undefined]);
     await side.incoming(a, 'late');
@@ -207,15 +195,13 @@ describe('handsets without an open reply request', () => {
 
   it('ignore white space around RCV and messageIds', async () => {
     const { side, node } = beginReceiving();
-    sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
-    await side.pass(100);
+    await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
     await side.status(a, 'RCV ', 'q1');
     await side.incoming(a, 'yes');
     assert.deepEqual(answersOf(node), [`${a}: yes`]);
     const send = node.client.send.bind(node.client);
     node.client.send = async (...given) => ({ ...(await send(...given)), messageId: ' made ' });
-    sendText(node, 'And now?', { waitMs: hour });
-    await side.pass(100);
+    await side.send(node, 'And now?', { waitMs: hour });
     await side.incoming(a, 'no', { inReplyToId: 'made' });
     assert.deepEqual(answersOf(node), [`${a}: yes`, `${a}: no`]);
   });

@@ -4,7 +4,7 @@ import { MemoryStore } from '../../../src/store/memory';
 import { isFlushed, type Store } from '../../../src/store/store';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
-import { copyDisk, type FakeNode, forever, SendingSide, sendText } from './sending-side';
+import { beginSending, copyDisk, type FakeNode, forever, SendingSide, sendText } from './sending-side';
 
 const never = new Promise<never>(() => {});
 const minuteMs = 60_000;
@@ -13,32 +13,25 @@ describe('sending, when several events coincide', () => {
   const keep = forever;
 
   it('continues an outage after the message that tests the service has expired', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.script.push({ unreachable: true }, { connects: never });
-    sendText(node, 'first', { keep: { expireMs: minuteMs } });
-    await side.pass(10);
-    sendText(node, 'second', { keep });
-    await side.pass(2 * minuteMs);
+    await side.send(node, 'first', { keep: { expireMs: minuteMs } }, 10);
+    await side.send(node, 'second', { keep }, 2 * minuteMs);
     assert.deepEqual(node.ends, ['SMS_EXPIRED', 'to 6421555123']);
     assert.equal(node.state?.outage, undefined);
   });
 
   it('does not expire a message that a user sends again', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.script.push({ takes: true, error: createError('uncertain') });
-    sendText(node, 'hello', { keep: { expireMs: minuteMs } });
-    await side.pass(10 * minuteMs);
-    const [entry] = side.outbox.admin.entries('uncertain', 10).entries;
-    assert.equal(await side.outbox.admin.act(entry?.id ?? '', 'send'), 'done');
+    await side.send(node, 'hello', { keep: { expireMs: minuteMs } }, 10 * minuteMs);
+    assert.equal(await side.act('uncertain', 'send'), 'done');
     await side.pass(100);
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'to 6421555123 again']);
   });
 
   it('does not report a possibly sent message as expired', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.script.push({ takes: true, error: createError('uncertain') });
     side.service.otherwise = { unreachable: true };
     sendText(node, 'hello', { keep: { expireMs: minuteMs }, retryUncertain: true, messageId: 'm1', once: 'key' });
@@ -63,8 +56,7 @@ describe('sending, when several events coincide', () => {
         side.service.otherwise = { unreachable: true };
         const options = { keep: { expireMs: minuteMs }, retryUncertain: true, resolveMs, messageId: 'message-1' };
         const node = side.attach();
-        sendText(node, 'hello', options);
-        await side.pass(10_000);
+        await side.send(node, 'hello', options, 10_000);
         const disk = copyDisk(store.disk);
         await side.pass(minuteMs);
         const back = side.restart(disk).attach();
@@ -77,15 +69,12 @@ describe('sending, when several events coincide', () => {
     }
 
     it('has its former error after a resend by a user', async () => {
-      const side = new SendingSide();
-      const node = side.attach();
+      const { side, node } = beginSending();
       side.service.script.push({ takes: true, error: failed });
       side.service.otherwise = { unreachable: true };
-      sendText(node, 'hello', { keep: { expireMs: minuteMs } });
-      await side.pass(100);
+      await side.send(node, 'hello', { keep: { expireMs: minuteMs } });
       const before = errorOf(node);
-      const [entry] = side.outbox.admin.entries('uncertain', 10).entries;
-      assert.equal(await side.outbox.admin.act(entry?.id ?? '', 'send'), 'done');
+      assert.equal(await side.act('uncertain', 'send'), 'done');
       await side.pass(2 * minuteMs);
       assert.deepEqual(node.ends, ['SMS_SERVICE', 'SMS_SERVICE again']);
       assert.deepEqual(errorOf(node), before);
@@ -93,12 +82,10 @@ describe('sending, when several events coincide', () => {
   });
 
   it('does not expire it after a search and an unsent retry', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.script.push({ takes: true, error: createError('uncertain') });
     side.service.otherwise = { unreachable: true };
-    sendText(node, 'hello', { retries: 1, retryUncertain: true, resolveMs: 1_000, messageId: 'm1' });
-    await side.pass(minuteMs);
+    await side.send(node, 'hello', { retries: 1, retryUncertain: true, resolveMs: 1_000, messageId: 'm1' }, minuteMs);
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
   });
 
@@ -109,8 +96,7 @@ describe('sending, when several events coincide', () => {
     sendText(bad, 'kept', { keep });
     sendText(bad, 'plain');
     sendText(bad, 'asked', { keep, waitMs: minuteMs, messageId: 'm1' });
-    sendText(good, 'good', { keep });
-    await side.pass(1_000);
+    await side.send(good, 'good', { keep }, 1_000);
     assert.deepEqual(good.ends, ['to 6421555123']);
     assert.deepEqual(side.faults, Array(3).fill(bad.fault));
     const next = side.attach('bad');
@@ -125,10 +111,8 @@ describe('sending, when several events coincide', () => {
   });
 
   it('does not poll for reply requests without their node', async () => {
-    const side = new SendingSide({ store: new MemoryStore() });
-    const node = side.attach();
-    sendText(node, 'well?', { keep, waitMs: minuteMs });
-    await side.pass(100);
+    const { side, node } = beginSending({ store: new MemoryStore() });
+    await side.send(node, 'well?', { keep, waitMs: minuteMs });
     assert.equal(side.asking, true);
     const closed = side.close();
     await side.pass(100);
@@ -142,17 +126,14 @@ describe('sending, when several events coincide', () => {
   });
 
   it('sends waiting messages once if the store fails and recovers', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store, concurrency: 2 });
-    const node = side.attach();
+    const { store, side, node } = beginSending({ concurrency: 2 });
     side.service.otherwise = { unreachable: true };
     for (let n = 0; n < 20; n++) sendText(node, String(n), { keep, once: String(n) });
     await side.pass(1_000);
     store.failing.add('commit').add('recall').add('open');
     side.service.otherwise = { takes: true };
     await side.pass(minuteMs);
-    sendText(node, 'new', { keep });
-    await side.pass(minuteMs);
+    await side.send(node, 'new', { keep }, minuteMs);
     assert.deepEqual([side.service.taken.length, node.ends], [0, ['SMS_STORE']]);
     store.failing.clear();
     await side.pass(2 * minuteMs);
@@ -164,13 +145,10 @@ describe('sending, when several events coincide', () => {
   });
 
   it('delivers an outcome once while the store fails', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store });
-    const node = side.attach();
+    const { store, side, node } = beginSending();
     let answer = () => {};
     side.service.script.push({ takes: true, after: new Promise<void>((resolve) => (answer = resolve)) });
-    sendText(node, 'hello', { keep, waitMs: minuteMs, messageId: 'm1' });
-    await side.pass(100);
+    await side.send(node, 'hello', { keep, waitMs: minuteMs, messageId: 'm1' });
     store.failing.add('commit').add('open');
     answer();
     await side.pass(minuteMs / 2);
@@ -187,12 +165,10 @@ describe('sending, when several events coincide', () => {
 
   for (const kept of [{}, { keep }]) {
     it(`does not wait for the feed when a node closes${kept.keep ? ', nor does the account' : ''}`, async () => {
-      const side = new SendingSide();
-      const node = side.attach();
+      const { side, node } = beginSending();
       side.service.feedAfter = never;
       side.service.script.push({ takes: true, error: createError('uncertain') });
-      sendText(node, 'hello', { ...kept, resolveMs: minuteMs, messageId: 'message-1' });
-      await side.pass(5_000);
+      await side.send(node, 'hello', { ...kept, resolveMs: minuteMs, messageId: 'message-1' }, 5_000);
       assert.equal(side.service.feedReads, 1);
       let isClosed = false;
       void side.close().then(() => {
@@ -210,12 +186,9 @@ describe('sending, when several events coincide', () => {
     };
 
     it('cannot send a message in flight again', async () => {
-      const side = new SendingSide();
-      const node = side.attach();
-      let connect = () => {};
-      side.service.script.push({ takes: true, connects: new Promise<void>((resolve) => (connect = resolve)) });
-      sendText(node, 'hello', { keep });
-      await side.pass(100);
+      const { side, node } = beginSending();
+      const connect = side.service.holdConnection();
+      await side.send(node, 'hello', { keep });
       assert.equal(await actOnFirst(side, 'kept', 'send'), 'unfit');
       await side.pass(100);
       connect();
@@ -228,13 +201,11 @@ describe('sending, when several events coincide', () => {
       ['a free place', { concurrency: 1 }],
     ] as const) {
       it(`sends a message that waits for ${what} before all others`, async () => {
-        const side = new SendingSide(waits);
-        const node = side.attach();
+        const { side, node } = beginSending(waits);
         const answer = side.service.holdNext();
         sendText(node, 'first');
         for (const body of ['1', '2']) sendText(node, body, { keep });
-        sendText(node, 'alarm', { keep, priority: 10 });
-        await side.pass(100);
+        await side.send(node, 'alarm', { keep, priority: 10 });
         const [, second] = side.outbox.admin.entries('kept', 2).entries;
         assert.equal(second?.body, '2');
         assert.equal(await side.outbox.admin.act(second.id, 'send'), 'done');
@@ -245,11 +216,9 @@ describe('sending, when several events coincide', () => {
     }
 
     it('sends a paused message before all others', async () => {
-      const side = new SendingSide({ concurrency: 1 });
-      const node = side.attach();
+      const { side, node } = beginSending({ concurrency: 1 });
       side.service.script.push({ takes: true, error: createError('uncertain') });
-      sendText(node, 'unknown', { keep, retryUncertain: true });
-      await side.pass(100);
+      await side.send(node, 'unknown', { keep, retryUncertain: true });
       const answer = side.service.holdNext();
       for (const body of ['1', '2']) sendText(node, body, { keep, priority: 5 });
       await side.pass(100);
@@ -260,8 +229,7 @@ describe('sending, when several events coincide', () => {
     });
 
     it('cannot send a message in flight during an outage', async () => {
-      const side = new SendingSide();
-      const node = side.attach();
+      const { side, node } = beginSending();
       let give = () => {};
       const connects = new Promise<void>((resolve) => (give = resolve));
       side.service.script.push({ unreachable: true, connects }, { unreachable: true });
@@ -278,11 +246,9 @@ describe('sending, when several events coincide', () => {
     });
 
     it('cannot send it while evidence is searched', async () => {
-      const side = new SendingSide();
-      const node = side.attach();
+      const { side, node } = beginSending();
       const answer = side.service.holdNext({ takes: false, error: createError('uncertain') });
-      sendText(node, 'hello', { keep, messageId: 'id', resolveMs: minuteMs, retryUncertain: true });
-      await side.pass(100);
+      await side.send(node, 'hello', { keep, messageId: 'id', resolveMs: minuteMs, retryUncertain: true });
       const [entry] = side.outbox.admin.entries('kept', 1).entries;
       answer();
       await side.pass(10_000);
@@ -298,12 +264,9 @@ describe('sending, when several events coincide', () => {
     describe('resends an unknown message that has only a key', () => {
       /** Lets a user resend an unknown message while the service is unreachable, so that the message waits. */
       async function release() {
-        const store = new FailingStore();
-        const side = new SendingSide({ store });
-        const node = side.attach();
+        const { store, side, node } = beginSending();
         side.service.script.push({ takes: true, error: createError('uncertain') });
-        sendText(node, 'hello', { once: 'key' });
-        await side.pass(100);
+        await side.send(node, 'hello', { once: 'key' });
         side.service.otherwise = { unreachable: true };
         assert.equal(await actOnFirst(side, 'uncertain', 'send'), 'done');
         await side.pass(100);
@@ -339,16 +302,14 @@ describe('sending, when several events coincide', () => {
         await side.pass(100);
         assert.equal(await discarded, 'done');
         side.service.otherwise = { takes: true };
-        sendText(node, 'hello', { once: 'key' });
-        await side.pass(2 * minuteMs);
+        await side.send(node, 'hello', { once: 'key' }, 2 * minuteMs);
         assert.equal(side.service.taken.length, 1);
         assert.match(node.ends.at(-1) ?? '', /^SMS_UNCERTAIN/);
       });
     });
 
     it('counts and discards waiting messages without a sending node', async () => {
-      const side = new SendingSide({ store: new FailingStore() });
-      const node = side.attach();
+      const { side, node } = beginSending({ store: new FailingStore() });
       side.service.otherwise = { unreachable: true };
       for (const body of ['1', '2']) sendText(node, body, { keep });
       await side.pass(100);
@@ -369,11 +330,9 @@ describe('sending, when several events coincide', () => {
     });
 
     it('cannot resend an unknown message without its node', async () => {
-      const side = new SendingSide({ store: new FailingStore() });
-      const node = side.attach();
+      const { side, node } = beginSending({ store: new FailingStore() });
       side.service.script.push({ takes: true, error: createError('uncertain') });
-      sendText(node, 'hello', { keep });
-      await side.pass(100);
+      await side.send(node, 'hello', { keep });
       await Promise.all([node.node.close(), side.pass(100)]);
       assert.equal(await actOnFirst(side, 'uncertain', 'send'), 'unfit');
       assert.equal(side.outbox.admin.state.uncertain, 1);
@@ -385,16 +344,14 @@ describe('sending, when several events coincide', () => {
         store: Store = new FailingStore(),
         onHeard = () => {},
       ) {
-        const side = new SendingSide({ store });
-        const node = side.attach();
+        const { side, node } = beginSending({ store });
         const onOutcome = node.onOutcome.bind(node);
         node.onOutcome = (news) => {
           onHeard();
           return onOutcome(news);
         };
         const answer = side.service.holdNext({ error: createError('uncertain') });
-        sendText(node, 'hello', options);
-        await side.pass(100);
+        await side.send(node, 'hello', options);
         answer();
         await side.pass(0);
         assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
@@ -432,8 +389,7 @@ describe('sending, when several events coincide', () => {
         const done = actOnFirst(side, 'uncertain', 'discard');
         await side.pass(100);
         assert.equal(await done, 'done');
-        const next = side.restart(copyDisk(store.disk));
-        const heir = next.attach();
+        const { next, back: heir } = side.crash();
         await next.pass(100);
         assert.deepEqual(
           [total(side), total(next)],
@@ -459,17 +415,14 @@ describe('sending, when several events coincide', () => {
 
       it('sees it in the list while the server reconnects', async () => {
         const server = new FailingServer();
-        const side = new SendingSide({ store: server });
-        const node = side.attach();
+        const { side, node } = beginSending({ store: server });
         let hear = () => {};
         const heard = new Promise<void>((resolve) => (hear = resolve));
         node.onOutcome = () => heard.then(() => true);
         side.service.script.push({ error: createError('uncertain') });
-        sendText(node, 'hello', { keep });
-        await side.pass(100);
+        await side.send(node, 'hello', { keep });
         server.failing.add('commit');
-        sendText(node, 'refused', { keep });
-        await side.pass(100);
+        await side.send(node, 'refused', { keep });
         server.failing.clear();
         server.turns = 500;
         await side.pass(minuteMs);
@@ -483,12 +436,9 @@ describe('sending, when several events coincide', () => {
     });
 
     it('sends an unknown message once if two users decide', async () => {
-      const store = new FailingStore();
-      const side = new SendingSide({ store });
-      const node = side.attach();
+      const { store, side, node } = beginSending();
       side.service.script.push({ error: createError('uncertain') });
-      sendText(node, 'hello', { keep });
-      await side.pass(100);
+      await side.send(node, 'hello', { keep });
       store.turns = 2;
       const first = actOnFirst(side, 'uncertain', 'send');
       await new Promise(setImmediate);
@@ -501,12 +451,9 @@ describe('sending, when several events coincide', () => {
     });
 
     it('discards it flushed, or not at all', async () => {
-      const store = new FailingStore();
-      const side = new SendingSide({ store });
-      const node = side.attach();
+      const { store, side, node } = beginSending();
       side.service.otherwise = { unreachable: true };
-      sendText(node, 'hello', { keep, once: 'key' });
-      await side.pass(100);
+      await side.send(node, 'hello', { keep, once: 'key' });
       store.failing.add('commit').add('open');
       await assert.rejects(Promise.all([actOnFirst(side, 'kept', 'discard'), side.pass(100)]), { code: 'SMS_STORE' });
       store.failing.clear();
@@ -522,15 +469,12 @@ describe('sending, when several events coincide', () => {
       await side.pass(100);
       assert.deepEqual([await discarded, flushed, store.disk.entries.size], ['done', [true], 0]);
       side.service.otherwise = { takes: true };
-      sendText(node, 'hello', { keep, once: 'key' });
-      await side.pass(2 * minuteMs);
+      await side.send(node, 'hello', { keep, once: 'key' }, 2 * minuteMs);
       assert.deepEqual(node.ends, ['to 6421555123']);
     });
 
     it('cannot stop a message while it is being marked as leaving', async () => {
-      const store = new FailingStore();
-      const side = new SendingSide({ store });
-      const node = side.attach();
+      const { store, side, node } = beginSending();
       await side.pass(100);
       const commit = store.commit.bind(store);
       const marks: Promise<unknown>[] = [];
@@ -539,17 +483,14 @@ describe('sending, when several events coincide', () => {
         if (marked) marks.push(actOnFirst(side, 'kept', 'discard'));
         await commit(changes);
       };
-      sendText(node, 'hello', { keep });
-      await side.pass(100);
+      await side.send(node, 'hello', { keep });
       assert.deepEqual([await Promise.all(marks), node.ends], [['unfit'], ['to 6421555123']]);
       assert.deepEqual([node.discarded, store.disk.entries.size], [[], 0]);
     });
   });
 
   it('sends a message that expires while it is being marked as leaving', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store });
-    const node = side.attach();
+    const { store, side, node } = beginSending();
     await side.pass(100);
     const commit = store.commit.bind(store);
     store.commit = async (changes) => {
@@ -557,8 +498,7 @@ describe('sending, when several events coincide', () => {
       if (marked) await side.clock.advance(minuteMs);
       await commit(changes);
     };
-    sendText(node, 'hello', { keep: { expireMs: minuteMs } });
-    await side.pass(100);
+    await side.send(node, 'hello', { keep: { expireMs: minuteMs } });
     await side.pass(2 * minuteMs);
     assert.deepEqual([node.ends, side.service.bodies], [['to 6421555123'], ['hello']]);
     assert.equal(store.disk.entries.size, 0);
@@ -567,13 +507,10 @@ describe('sending, when several events coincide', () => {
   it('expires a message in flight when it is known to be unsent', async () => {
     const side = new SendingSide();
     const [node, other] = [side.attach(), side.attach('other')];
-    let answer = () => {};
-    const after = new Promise<void>((resolve) => (answer = resolve));
-    side.service.script.push({ error: createError('serverError').with({ statusCode: 503 }), after });
+    const answer = side.service.holdNext({ takes: false, error: createError('serverError').with({ statusCode: 503 }) });
     side.service.otherwise = { connects: never };
     sendText(node, 'hello', { keep: { expireMs: minuteMs } });
-    sendText(other, 'tries', { keep });
-    await side.pass(2 * minuteMs);
+    await side.send(other, 'tries', { keep }, 2 * minuteMs);
     answer();
     await side.pass(10);
     assert.deepEqual([node.ends, node.state?.waiting], [['SMS_EXPIRED'], 0]);
@@ -598,11 +535,9 @@ describe('sending, when several events coincide', () => {
     const side = new SendingSide({ store });
     side.receive();
     const node = side.attach();
-    sendText(node, 'Come?', { messageId: 'q1', waitMs: 60 * minuteMs });
-    await side.pass(100);
+    await side.send(node, 'Come?', { messageId: 'q1', waitMs: 60 * minuteMs });
     side.service.otherwise = { unreachable: true };
-    sendText(node, 'kept', { keep });
-    await side.pass(100);
+    await side.send(node, 'kept', { keep });
     store.disk.entries.clear();
     store.disk.remembered.clear();
     // The store has lost its connection too, so the next commits fail.

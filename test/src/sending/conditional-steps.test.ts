@@ -1,17 +1,14 @@
 import assert from 'node:assert/strict';
-import { forever, SendingSide, sendText } from './sending-side';
+import { beginSending, forever, sendText } from './sending-side';
 
 describe('a stored message that several parties act on at the same time', () => {
   /** A service that holds two plain requests, so that a stored message has to wait for its turn. */
   async function createBusySide() {
-    const side = new SendingSide({ concurrency: 2 });
-    const node = side.attach();
+    const { side, node } = beginSending({ concurrency: 2 });
     const answers = [side.service.holdNext(), side.service.holdNext()];
     sendText(node, 'plain 1');
-    sendText(node, 'plain 2');
-    await side.pass(10);
-    sendText(node, 'stored', { keep: forever });
-    await side.pass(10);
+    await side.send(node, 'plain 2', {}, 10);
+    await side.send(node, 'stored', { keep: forever }, 10);
     const [entry] = side.outbox.admin.entries('kept', 1).entries;
     return { side, node, id: entry?.id ?? '', release: () => answers.map((answer) => answer()) };
   }
@@ -29,11 +26,9 @@ describe('a stored message that several parties act on at the same time', () => 
   });
 
   it('is dropped from memory with its input if another instance claims it', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.otherwise = { unreachable: true };
-    sendText(node, 'stored', { keep: forever });
-    await side.pass(1_000);
+    await side.send(node, 'stored', { keep: forever }, 1_000);
     const [entry] = side.outbox.admin.entries('kept', 1).entries;
     assert.equal(side.outbox.hasMessages, true);
     side.outbox.forget(entry?.id ?? '');

@@ -6,28 +6,22 @@ import { MemoryStore } from '../../../src/store/memory';
 import { settle } from '../../virtual-clock';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
-import { copyDisk, forever, SendingSide, sendText } from './sending-side';
+import { beginSending, copyDisk, forever, SendingSide, sendText } from './sending-side';
 
 describe('stored messages', () => {
   const keep = forever;
 
   /** Leaves a stored message that waits because the service is unreachable. */
   async function strand() {
-    const store = new FailingStore();
-    const side = new SendingSide({ store });
-    const node = side.attach();
+    const { store, side, node } = beginSending();
     side.service.otherwise = { unreachable: true };
-    sendText(node, 'hello', { keep });
-    await side.pass(1_000);
+    await side.send(node, 'hello', { keep }, 1_000);
     return { store, side, node };
   }
 
   it('are stored before they are sent, and dropped after their outcome', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store });
-    const node = side.attach();
-    sendText(node, 'hello', { keep });
-    await side.pass(100);
+    const { store, side, node } = beginSending();
+    await side.send(node, 'hello', { keep });
     assert.deepEqual(node.ends, ['to 6421555123']);
     assert.deepEqual(node.outcomes[0]?.origin, { body: 'hello' });
     assert.equal(store.disk.entries.size, 0);
@@ -35,42 +29,32 @@ describe('stored messages', () => {
   });
 
   it('write nothing without keep and once', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store });
-    const node = side.attach();
-    sendText(node, 'hello');
-    await side.pass(100);
+    const { store, side, node } = beginSending();
+    await side.send(node, 'hello');
     assert.deepEqual(node.ends, ['to 6421555123']);
     assert.equal(store.commits, 0);
   });
 
   it('refuse a message that cannot be stored, and send nothing', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store });
-    const node = side.attach();
+    const { store, side, node } = beginSending();
     await side.pass(10);
     store.failing.add('commit').add('open');
-    sendText(node, 'hello', { keep });
-    await side.pass(1_000);
+    await side.send(node, 'hello', { keep }, 1_000);
     assert.deepEqual(node.ends, ['SMS_STORE']);
     assert.equal(side.service.tries, 0);
   });
 
   it('have the messageId set by the flow in the error if they are not stored', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store, concurrency: 1, queueLimit: 1 });
-    const node = side.attach();
+    const { store, side, node } = beginSending({ concurrency: 1, queueLimit: 1 });
     await side.pass(10);
     side.service.holdNext();
     for (const messageId of ['taken', 'waits']) sendText(node, messageId, { keep, messageId, once: messageId });
     await side.pass(10);
     sendText(node, 'kept', { keep, messageId: 'kept' });
     sendText(node, 'plain', { messageId: 'plain' });
-    sendText(node, 'another text', { messageId: 'guarded', once: 'taken' });
-    await side.pass(10);
+    await side.send(node, 'another text', { messageId: 'guarded', once: 'taken' }, 10);
     store.failing.add('commit').add('open');
-    sendText(node, 'unwritten', { messageId: 'unwritten', once: 'unwritten' });
-    await side.pass(1_000);
+    await side.send(node, 'unwritten', { messageId: 'unwritten', once: 'unwritten' }, 1_000);
     const errors = node.outcomes.map(({ outcome }) => outcome instanceof SmsError && [outcome.code, outcome.messageId]);
     assert.deepEqual(errors, [
       ['SMS_BUSY', 'kept'],
@@ -81,14 +65,11 @@ describe('stored messages', () => {
   });
 
   it('are not sent if they were refused although the store wrote them', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store });
-    const node = side.attach();
+    const { store, side, node } = beginSending();
     await side.pass(10);
     store.failing.add('commit');
     store.failsAfterwards = true;
-    sendText(node, 'hello', { keep, once: 'key' });
-    await side.pass(100);
+    await side.send(node, 'hello', { keep, once: 'key' });
     assert.deepEqual(node.ends, ['SMS_STORE']);
     assert.equal(store.disk.entries.size, 1);
     assert.equal(side.outbox.isSettled, false, 'a redeploy would forget that it was refused');
@@ -97,15 +78,12 @@ describe('stored messages', () => {
     assert.equal(side.outbox.isSettled, true);
     assert.equal(side.service.tries, 0);
     assert.equal(store.disk.entries.size, 0);
-    sendText(node, 'hello', { keep, once: 'key' });
-    await side.pass(1_000);
+    await side.send(node, 'hello', { keep, once: 'key' }, 1_000);
     assert.deepEqual(side.service.bodies, ['hello']);
   });
 
   it('leave no trace if they are refused before the store is used', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store });
-    const node = side.attach();
+    const { store, side, node } = beginSending();
     store.failing.add('open');
     for (let number = 0; number < 1_000; number++) sendText(node, `text ${number}`, { keep, once: `key ${number}` });
     await side.pass(1_000);
@@ -115,12 +93,10 @@ describe('stored messages', () => {
   });
 
   it('wait in an outage, report it once, and then leave in order', async () => {
-    const side = new SendingSide({ concurrency: 1 });
-    const node = side.attach();
+    const { side, node } = beginSending({ concurrency: 1 });
     side.service.otherwise = { unreachable: true };
     for (const body of ['1', '2', '3']) sendText(node, body, { keep });
-    sendText(node, 'urgent', { keep, priority: 5 });
-    await side.pass(600_000);
+    await side.send(node, 'urgent', { keep, priority: 5 }, 600_000);
     assert.deepEqual(node.ends, []);
     assert.equal(node.outages.length, 1);
     assert.equal(node.outages[0]?.code, 'SMS_UNREACHABLE');
@@ -136,18 +112,15 @@ describe('stored messages', () => {
     assert.equal(node.ends.length, 4);
     assert.equal(node.state?.outage, undefined);
     side.service.otherwise = { unreachable: true };
-    sendText(node, 'again', { keep });
-    await side.pass(1_000);
+    await side.send(node, 'again', { keep }, 1_000);
     assert.equal(node.outages.length, 2);
   });
 
   it('report each outage, even if the clock was set back in between', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     for (const body of ['1', '2']) {
       side.service.otherwise = { unreachable: true };
-      sendText(node, body, { keep });
-      await side.pass(5_000);
+      await side.send(node, body, { keep }, 5_000);
       side.service.otherwise = { takes: true };
       await side.pass(120_000);
       side.clock.set(-5 * 3_600_000);
@@ -160,8 +133,7 @@ describe('stored messages', () => {
     const [one, two] = [side.attach('one'), side.attach('two')];
     const fail = side.service.holdNext({ takes: false, error: createError('unreachable') });
     sendText(one, '1', { keep });
-    sendText(two, '2', { keep });
-    await side.pass(1_000);
+    await side.send(two, '2', { keep }, 1_000);
     side.service.otherwise = { unreachable: true };
     fail();
     await side.pass(600_000);
@@ -174,8 +146,7 @@ describe('stored messages', () => {
     side.service.otherwise = { unreachable: true };
     sendText(one, '1', { keep });
     sendText(one, '2', { keep });
-    sendText(two, '3', { keep });
-    await side.pass(1_000);
+    await side.send(two, '3', { keep }, 1_000);
     assert.deepEqual([one.outages[0]?.waiting, two.outages[0]?.waiting], [2, 1]);
   });
 
@@ -185,11 +156,9 @@ describe('stored messages', () => {
     ['503', new SmsError('serverError', { params: { status: 503 }, statusCode: 503 })],
   ] as const) {
     it(`continue to wait after ${what}, although the request had left`, async () => {
-      const side = new SendingSide();
-      const node = side.attach();
+      const { side, node } = beginSending();
       side.service.script.push({ error });
-      sendText(node, 'hello', { keep });
-      await side.pass(45_000);
+      await side.send(node, 'hello', { keep }, 45_000);
       assert.deepEqual(node.ends, ['to 6421555123']);
       assert.deepEqual(side.service.bodies, ['hello']);
       assert.equal(node.outages.length, 1);
@@ -198,15 +167,12 @@ describe('stored messages', () => {
 
   it('honour Retry-After, in seconds and as a date', async () => {
     for (const asDate of [false, true]) {
-      const side = new SendingSide();
-      const node = side.attach();
+      const { side, node } = beginSending();
       const retryAfter = asDate ? new Date(side.clock.now() + 120_000).toUTCString() : '120';
       side.service.script.push({ error: createError('serverError').with({ statusCode: 503, retryAfter }) });
-      sendText(node, 'hello', { keep });
-      await side.pass(118_000);
+      await side.send(node, 'hello', { keep }, 118_000);
       assert.equal(side.service.tries, 1);
-      sendText(node, 'another', { keep });
-      await side.pass(500);
+      await side.send(node, 'another', { keep }, 500);
       assert.equal(side.service.tries, 1);
       await side.pass(3_000);
       assert.deepEqual(side.service.bodies, ['hello', 'another']);
@@ -214,41 +180,33 @@ describe('stored messages', () => {
   });
 
   it('end with 403 as an outcome', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.script.push({ error: createError('forbidden') });
-    sendText(node, 'hello', { keep });
-    await side.pass(100);
+    await side.send(node, 'hello', { keep });
     assert.deepEqual(node.ends, ['SMS_FORBIDDEN']);
     assert.equal(side.outbox.isSettled, true);
   });
 
   it('expire if their time ends while they are being written', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store });
-    const node = side.attach();
+    const { store, side, node } = beginSending();
     side.service.otherwise = { error: createError('serverError').with({ statusCode: 503, retryAfter: '3600' }) };
-    sendText(node, 'first', { keep });
-    await side.pass(100);
+    await side.send(node, 'first', { keep });
     const commit = store.commit.bind(store);
     store.commit = async (...changes) => {
       await wait(side.clock, 1_500);
       return commit(...changes);
     };
-    sendText(node, 'second', { keep: { expireMs: 1_000 } });
-    await side.pass(10_000);
+    await side.send(node, 'second', { keep: { expireMs: 1_000 } }, 10_000);
     assert.deepEqual(node.ends, ['SMS_EXPIRED']);
     await Promise.all([side.close(), side.pass(10_000)]);
   });
 
   it('expire during an outage and during Retry-After', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.otherwise = {
       error: createError('serverError').with({ statusCode: 503, retryAfter: '99999' }),
     };
-    sendText(node, 'hello', { keep: { expireMs: 60_000 } });
-    await side.pass(59_000);
+    await side.send(node, 'hello', { keep: { expireMs: 60_000 } }, 59_000);
     assert.deepEqual(node.ends, []);
     await side.pass(2_000);
     assert.deepEqual(node.ends, ['SMS_EXPIRED']);
@@ -265,11 +223,9 @@ describe('stored messages', () => {
       [1, '1 min'],
       [60, '60 min'],
     ] as const) {
-      const side = new SendingSide();
-      const node = side.attach();
+      const { side, node } = beginSending();
       side.service.otherwise = { unreachable: true };
-      sendText(node, 'hello', { keep: { expireMs: minutes * 60_000 } });
-      await side.pass(3_700_000);
+      await side.send(node, 'hello', { keep: { expireMs: minutes * 60_000 } }, 3_700_000);
       const { outcome } = node.outcomes[0] ?? {};
       assert.match(String(outcome), new RegExp(`could not leave within ${time} and has expired`));
     }
@@ -277,11 +233,9 @@ describe('stored messages', () => {
 
   it('expire after their time even if the clock is set by hours', async () => {
     for (const hours of [-10, 10]) {
-      const side = new SendingSide();
-      const node = side.attach();
+      const { side, node } = beginSending();
       side.service.otherwise = { unreachable: true };
-      sendText(node, 'hello', { keep: { expireMs: 60_000 } });
-      await side.pass(30_000);
+      await side.send(node, 'hello', { keep: { expireMs: 60_000 } }, 30_000);
       side.clock.set(hours * 3_600_000);
       await side.pass(29_000);
       assert.deepEqual(node.ends, []);
@@ -291,11 +245,9 @@ describe('stored messages', () => {
   });
 
   it('are refused beyond the queue limit', async () => {
-    const side = new SendingSide({ queueLimit: 3 });
-    const node = side.attach();
+    const { side, node } = beginSending({ queueLimit: 3 });
     side.service.otherwise = { unreachable: true };
-    sendText(node, 'first', { keep });
-    await side.pass(100);
+    await side.send(node, 'first', { keep });
     for (let index = 0; index < 4; index++) sendText(node, String(index), { keep });
     await side.pass(1_000);
     assert.deepEqual(node.ends, ['SMS_BUSY', 'SMS_BUSY']);
@@ -303,25 +255,21 @@ describe('stored messages', () => {
 
   for (const queueLimit of [0, 1]) {
     it(`do not count as waiting while they are sent, limit ${queueLimit}`, async () => {
-      const side = new SendingSide({ queueLimit, concurrency: 2 });
-      const node = side.attach();
+      const { side, node } = beginSending({ queueLimit, concurrency: 2 });
       const answers = [side.service.holdNext(), side.service.holdNext()];
       for (const body of ['1', '2', '3', '4']) {
-        sendText(node, body, { keep });
-        await side.pass(100);
+        await side.send(node, body, { keep });
       }
       assert.deepEqual(side.service.bodies, ['1', '2']);
       assert.deepEqual(node.ends, Array(2 - queueLimit).fill('SMS_BUSY'));
       for (const answer of answers) answer();
       await side.pass(100);
-      sendText(node, '5', { keep });
-      await side.pass(100);
+      await side.send(node, '5', { keep });
       assert.deepEqual(side.service.bodies, ['1', '2', '3', '4'].slice(0, 2 + queueLimit).concat('5'));
     });
 
     it(`are refused beyond free places and queue, limit ${queueLimit}`, async () => {
-      const side = new SendingSide({ queueLimit, concurrency: 2 });
-      const node = side.attach();
+      const { side, node } = beginSending({ queueLimit, concurrency: 2 });
       await side.pass(10);
       for (let index = 0; index < 100; index++) sendText(node, String(index), { keep });
       await side.pass(100);
@@ -331,17 +279,14 @@ describe('stored messages', () => {
   }
 
   it('are refused beyond one and the queue limit if the account has a pace', async () => {
-    const side = new SendingSide({ queueLimit: 2, perSecond: 1 });
-    const node = side.attach();
+    const { side, node } = beginSending({ queueLimit: 2, perSecond: 1 });
     for (let index = 0; index < 10; index++) sendText(node, String(index), { keep });
     await side.pass(5_000);
     assert.deepEqual(side.service.bodies, ['0', '1', '2']);
   });
 
   it('leave after a redeploy that came while they were written', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store });
-    const node = side.attach();
+    const { store, side, node } = beginSending();
     await side.pass(10);
     store.turns = 20;
     sendText(node, 'hello', { keep });
@@ -357,11 +302,8 @@ describe('stored messages', () => {
   });
 
   it('are not resumed if their end is being written at a redeploy', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store, limits: { perHandset: 1, perHandsetMs: 1_000 } });
-    const node = side.attach();
-    sendText(node, '1', { keep });
-    await side.pass(100);
+    const { store, side, node } = beginSending({ limits: { perHandset: 1, perHandsetMs: 1_000 } });
+    await side.send(node, '1', { keep });
     store.turns = 20;
     const before = store.commits;
     sendText(node, '2', { keep });
@@ -377,11 +319,9 @@ describe('stored messages', () => {
   });
 
   it('are sent once if a send continues over a redeploy', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     const answer = side.service.holdNext();
-    sendText(node, 'hello', { keep });
-    await side.pass(100);
+    await side.send(node, 'hello', { keep });
     const closed = side.outbox.close();
     await node.node.close();
     const again = side.attach();
@@ -393,8 +333,7 @@ describe('stored messages', () => {
   });
 
   it('are counted once if they wait behind a send over a redeploy', async () => {
-    const side = new SendingSide({ concurrency: 1 });
-    const node = side.attach();
+    const { side, node } = beginSending({ concurrency: 1 });
     const answer = side.service.holdNext();
     for (const body of ['leaving', 'waiting']) sendText(node, body, { keep });
     await side.pass(100);
@@ -410,15 +349,12 @@ describe('stored messages', () => {
   });
 
   it('are not sent after another instance has claimed them', async () => {
-    const store = new FailingServer();
-    const side = new SendingSide({ store, concurrency: 1 });
-    const node = side.attach();
+    const { store, side, node } = beginSending({ store: new FailingServer(), concurrency: 1 });
     const answer = side.service.holdNext();
     for (const body of ['taken', 'waiting']) sendText(node, body, { keep });
     await side.pass(100);
     store.failing.add('commit');
-    sendText(node, 'refused', { keep });
-    await side.pass(3_000);
+    await side.send(node, 'refused', { keep }, 3_000);
     const { entries } = store.disk;
     const [elsewhere] = [...entries].filter(([, text]) => text.includes('"body":"waiting"'));
     entries.delete(elsewhere?.[0] ?? '');
@@ -433,11 +369,9 @@ describe('stored messages', () => {
   });
 
   it('wait over a redeploy, and leave when their node is back', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.otherwise = { unreachable: true };
-    sendText(node, 'hello', { keep });
-    await side.pass(10_000);
+    await side.send(node, 'hello', { keep }, 10_000);
     await Promise.all([node.node.close(), side.pass(0)]);
     side.service.otherwise = { takes: true };
     await side.pass(300_000);
@@ -453,8 +387,7 @@ describe('stored messages', () => {
     it(`deliver an outcome of a closing account later, with ${Store.name}`, async () => {
       const side = new SendingSide({ store: new Store() });
       const answer = side.service.holdNext();
-      sendText(side.attach(), 'hello', { keep });
-      await side.pass(100);
+      await side.send(side.attach(), 'hello', { keep });
       await side.closeInFlight(answer);
       const back = side.attach();
       await side.pass(100);
@@ -464,11 +397,9 @@ describe('stored messages', () => {
   }
 
   it('deliver a missed outcome when the node is back', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     node.isFlowing = false;
-    sendText(node, 'hello', { keep });
-    await side.pass(100);
+    await side.send(node, 'hello', { keep });
     const back = side.attach();
     await side.pass(100);
     assert.deepEqual(back.ends, ['to 6421555123']);
@@ -479,8 +410,7 @@ describe('stored messages', () => {
     const side = new SendingSide();
     const [other, node] = [side.attach('other'), side.attach()];
     side.service.otherwise = { unreachable: true };
-    sendText(node, 'hello', { keep });
-    await side.pass(1_000);
+    await side.send(node, 'hello', { keep }, 1_000);
     await Promise.all([node.node.close(), side.pass(0)]);
     side.service.otherwise = { takes: true };
     await side.pass(6 * 24 * 3_600_000);
@@ -514,8 +444,7 @@ describe('stored messages', () => {
     });
 
     it('after an outage, however many may be sent at once', async () => {
-      const side = new SendingSide({ concurrency: 3 });
-      const node = side.attach();
+      const { side, node } = beginSending({ concurrency: 3 });
       side.service.otherwise = { unreachable: true };
       sendAll(node);
       await side.pass(1_000);
@@ -632,12 +561,9 @@ describe('stored messages', () => {
     const flowMessage = JSON.stringify({ payload: 'x'.repeat(250_000) });
 
     async function strandLong(options: Partial<SendOptions> = {}) {
-      const store = new FailingStore();
-      const side = new SendingSide({ store });
-      const node = side.attach();
+      const { store, side, node } = beginSending();
       side.service.otherwise = { unreachable: true };
-      sendText(node, 'hello', { keep: forever, flowMessage, ...options });
-      await side.pass(60_000);
+      await side.send(node, 'hello', { keep: forever, flowMessage, ...options }, 60_000);
       return { store, side, node };
     }
 
@@ -681,10 +607,9 @@ describe('stored messages', () => {
 
   describe('after a crash', () => {
     it('sends a waiting message once', async () => {
-      const { store, side } = await strand();
+      const { side } = await strand();
       side.service.otherwise = { takes: true };
-      const next = side.restart(copyDisk(store.disk));
-      const back = next.attach();
+      const { next, back } = side.crash();
       await next.pass(100);
       assert.deepEqual(back.ends, ['to 6421555123']);
       assert.equal(back.outcomes[0]?.origin, undefined);
@@ -693,14 +618,10 @@ describe('stored messages', () => {
     });
 
     it('ends a message that had left with SMS_UNCERTAIN, and does not resend it', async () => {
-      const store = new FailingStore();
-      const side = new SendingSide({ store });
-      const node = side.attach();
+      const { side, node } = beginSending();
       side.service.script.push({ takes: true, after: new Promise(() => {}) });
-      sendText(node, 'hello', { keep });
-      await side.pass(100);
-      const next = side.restart(copyDisk(store.disk));
-      const back = next.attach();
+      await side.send(node, 'hello', { keep });
+      const { next, back } = side.crash();
       await next.pass(1_000);
       assert.deepEqual(back.ends, ['SMS_UNCERTAIN']);
       assert.deepEqual(side.service.bodies, ['hello']);
@@ -721,14 +642,10 @@ describe('stored messages', () => {
     });
 
     it('delivers an outcome again, marked as redelivered', async () => {
-      const store = new FailingStore();
-      const side = new SendingSide({ store });
-      const node = side.attach();
+      const { side, node } = beginSending();
       node.isFlowing = false;
-      sendText(node, 'hello', { keep });
-      await side.pass(100);
-      const next = side.restart(copyDisk(store.disk));
-      const back = next.attach();
+      await side.send(node, 'hello', { keep });
+      const { next, back } = side.crash();
       await next.pass(100);
       assert.deepEqual(back.ends, ['to 6421555123 again']);
       assert.deepEqual(side.service.bodies, ['hello']);
@@ -738,8 +655,7 @@ describe('stored messages', () => {
       const store = new FailingStore();
       const side = new SendingSide({ store });
       side.service.otherwise = { unreachable: true };
-      sendText(side.attach(), 'hello', { keep: { expireMs: 60_000 } });
-      await side.pass(1_000);
+      await side.send(side.attach(), 'hello', { keep: { expireMs: 60_000 } }, 1_000);
       const disk = copyDisk(store.disk);
       await side.clock.advance(100_000);
       side.service.otherwise = { takes: true };
@@ -756,19 +672,15 @@ describe('stored messages', () => {
       [3, 'stored with its outcome, the outcome enters the flow again', 1, 'to 6421555123 again'],
     ] as const) {
       it(`if it comes as soon as the message is ${what}`, async () => {
-        const store = new FailingStore();
-        const side = new SendingSide({ store });
-        const node = side.attach();
+        const { store, side, node } = beginSending();
         const commit = store.commit.bind(store);
         let count = 0;
         store.commit = async (...step) => {
           await commit(...step);
           if (++count === commits) await new Promise(() => {});
         };
-        sendText(node, 'hello', { keep });
-        await side.pass(100);
-        const next = side.restart(copyDisk(store.disk));
-        const back = next.attach();
+        await side.send(node, 'hello', { keep });
+        const { next, back } = side.crash();
         await next.pass(1_000);
         assert.deepEqual([node.ends, back.ends], [[], [end]]);
         assert.equal(side.service.bodies.length, sent);
@@ -777,21 +689,17 @@ describe('stored messages', () => {
   });
 
   it('does not repeat a delivered outcome after a failure of the store', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store });
-    const node = side.attach();
+    const { store, side, node } = beginSending();
     const take = node.onOutcome.bind(node);
     node.onOutcome = (news) => {
       // The account can no longer write that the outcome has entered the flow.
       store.failing.add('commit').add('open');
       return take(news);
     };
-    sendText(node, 'hello', { keep });
-    await side.pass(3_000);
+    await side.send(node, 'hello', { keep }, 3_000);
     assert.equal(store.disk.entries.size, 1);
     node.onOutcome = take;
-    sendText(node, 'refused', { keep });
-    await side.pass(1_000);
+    await side.send(node, 'refused', { keep }, 1_000);
     store.failing.clear();
     await side.pass(20_000);
     assert.deepEqual(node.ends, ['to 6421555123', 'SMS_STORE']);
@@ -813,12 +721,9 @@ describe('stored messages', () => {
   });
 
   it('are followed to their outcome if the account ends', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store });
-    const node = side.attach();
+    const { side, node } = beginSending();
     const answer = side.service.holdNext();
-    sendText(node, 'hello', { keep });
-    await side.pass(100);
+    await side.send(node, 'hello', { keep });
     await side.closeInFlight(answer);
     const back = side.attach();
     await side.pass(100);
@@ -827,11 +732,9 @@ describe('stored messages', () => {
   });
 
   it('raise SMS_UNCERTAIN, and are listed for 7 days', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.script.push({ takes: true, error: createError('uncertain') });
-    sendText(node, 'hello', { keep, messageId: 'mine' });
-    await side.pass(100);
+    await side.send(node, 'hello', { keep, messageId: 'mine' });
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
     const [news] = node.outcomes;
     assert.ok(news?.outcome instanceof SmsError && news.outcome.messageId === 'mine');
@@ -842,12 +745,10 @@ describe('stored messages', () => {
   });
 
   it('with retryUncertain are sent again, after a growing delay', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     const error = createError('serverError').with({ statusCode: 500 });
     side.service.script.push({ takes: true, error }, { takes: true, error });
-    sendText(node, 'hello', { keep, retryUncertain: true });
-    await side.pass(900);
+    await side.send(node, 'hello', { keep, retryUncertain: true }, 900);
     assert.equal(side.service.tries, 1);
     await side.pass(10_000);
     assert.deepEqual(node.ends, ['to 6421555123']);
@@ -855,11 +756,9 @@ describe('stored messages', () => {
   });
 
   it('with retryUncertain are retried even if the clock is set back', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.script.push({ takes: true, error: createError('uncertain') });
-    sendText(node, 'hello', { keep, retryUncertain: true });
-    await side.pass(100);
+    await side.send(node, 'hello', { keep, retryUncertain: true });
     const { scheduled, waiting } = side.outbox.admin.state;
     assert.deepEqual([scheduled, waiting, node.state?.nextAt], [0, 1, undefined]);
     assert.equal(side.outbox.admin.entries('kept', 10).entries[0]?.dueAt, undefined);
@@ -874,8 +773,7 @@ describe('stored messages', () => {
     process.on('warning', onWarning);
     try {
       for (let count = 0; count < 12; count++) {
-        const side = new SendingSide({ concurrency: 1 });
-        const node = side.attach();
+        const { side, node } = beginSending({ concurrency: 1 });
         side.service.otherwise = { connects: new Promise(() => {}) };
         for (const body of ['1', '2']) sendText(node, body, { keep });
         await side.pass(100);
@@ -888,12 +786,10 @@ describe('stored messages', () => {
   });
 
   it('let a user resend or discard a message with an unknown outcome', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     for (const body of ['1', '2']) {
       side.service.script.push({ error: createError('uncertain') });
-      sendText(node, body, { keep });
-      await side.pass(100);
+      await side.send(node, body, { keep });
     }
     const { entries } = side.outbox.admin.entries('uncertain', 200);
     assert.deepEqual(
@@ -915,12 +811,10 @@ describe('stored messages', () => {
   });
 
   it('report a send by a user, and expire as before', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.otherwise = { unreachable: true };
     sendText(node, 'late', { keep: { expireMs: 60_000 } });
-    sendText(node, 'in time', { keep: { expireMs: 120_000 } });
-    await side.pass(40_000);
+    await side.send(node, 'in time', { keep: { expireMs: 120_000 } }, 40_000);
     for (const { id } of side.outbox.admin.entries('kept', 2).entries) {
       assert.equal(await side.outbox.admin.act(id, 'send'), 'done');
     }
@@ -931,12 +825,9 @@ describe('stored messages', () => {
   });
 
   it('let a user mark a message with an unknown outcome as sent', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store });
-    const node = side.attach();
+    const { store, side, node } = beginSending();
     side.service.script.push({ error: createError('uncertain') });
-    sendText(node, 'hello', { keep, once: 'k', to: ['6421555123', '6421555124'] });
-    await side.pass(100);
+    await side.send(node, 'hello', { keep, once: 'k', to: ['6421555123', '6421555124'] });
     const { admin } = side.outbox;
     const [entry] = admin.entries('uncertain', 1).entries;
     const confirmed = admin.act(entry?.id ?? '', 'markSent');
@@ -949,8 +840,7 @@ describe('stored messages', () => {
     assert.deepEqual([admin.state.uncertain, uncertain, resolved, sent], [0, 1, 1, 2]);
     assert.equal(store.disk.entries.size, 0, 'nothing is left in the store');
     // The deduplication key is known, so the node gets the same outcome again and sends nothing.
-    sendText(node, 'hello', { keep, once: 'k', to: ['6421555123', '6421555124'] });
-    await side.pass(100);
+    await side.send(node, 'hello', { keep, once: 'k', to: ['6421555123', '6421555124'] });
     assert.deepEqual(node.ends.slice(2), ['to 6421555123 6421555124 duplicate']);
     assert.equal(side.service.tries, 1);
     // A week later, the account has nothing to discard.
@@ -959,24 +849,20 @@ describe('stored messages', () => {
   });
 
   it('do not let a user mark a waiting message as sent', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.otherwise = { unreachable: true };
-    sendText(node, 'hello', { keep });
-    await side.pass(100);
+    await side.send(node, 'hello', { keep });
     const { admin } = side.outbox;
     assert.equal(await admin.act(admin.entries('kept', 1).entries[0]?.id ?? '', 'markSent'), 'unfit');
   });
 
   it('show why they wait, since when, and when the next one tries', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     const failing = () => side.outbox.admin.state.failing;
     assert.equal(failing(), undefined);
     side.service.otherwise = { unreachable: true };
     const before = side.clock.now();
-    sendText(node, 'hello', { keep });
-    await side.pass(100);
+    await side.send(node, 'hello', { keep });
     const { error, since = 0, nextTryAt = 0 } = failing() ?? {};
     assert.equal(error?.code, 'SMS_UNREACHABLE');
     assert.ok(since >= before && since <= before + 100);
@@ -989,8 +875,7 @@ describe('stored messages', () => {
   });
 
   it('let a user discard a waiting message, or send it now', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.otherwise = { unreachable: true };
     for (const body of ['1', '2', '3']) sendText(node, body, { keep });
     await side.pass(20_000);

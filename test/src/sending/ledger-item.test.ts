@@ -2,25 +2,19 @@ import assert from 'node:assert/strict';
 import { isLedgerItem } from '../../../src/outbox/ledger';
 import type { Item } from '../../../src/store/store';
 import { createError } from '../some-error';
-import { FailingStore } from '../store/failing-store';
-import { forever, SendingSide, sendText } from './sending-side';
+import { beginSending, forever } from './sending-side';
 
 type Stored = Item & Record<string, unknown>;
 
 /** Stored items: a waiting message, a message with an undelivered outcome, a reply request and a report. */
 async function createItems(): Promise<Stored[]> {
-  const store = new FailingStore();
-  const side = new SendingSide({ store });
-  const node = side.attach();
+  const { store, side, node } = beginSending();
   side.service.script.push({ takes: true }, { error: createError('forbidden') });
-  sendText(node, 'asks', { keep: forever, waitMs: 60_000, reportMs: 60_000 });
-  await side.pass(100);
+  await side.send(node, 'asks', { keep: forever, waitMs: 60_000, reportMs: 60_000 });
   node.isFlowing = false;
-  sendText(node, 'is refused', { keep: forever });
-  await side.pass(100);
+  await side.send(node, 'is refused', { keep: forever });
   side.service.otherwise = { unreachable: true };
-  sendText(node, 'waits', { keep: forever });
-  await side.pass(100);
+  await side.send(node, 'waits', { keep: forever });
   return [...store.disk.entries.values()].map((text) => JSON.parse(text) as Stored);
 }
 

@@ -17,7 +17,7 @@ import { RedisServer } from '../../redis-server';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { FailingStore } from '../store/failing-store';
-import { copyDisk, SendingSide, sendText } from './sending-side';
+import { beginSending, copyDisk, SendingSide } from './sending-side';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -356,15 +356,13 @@ describe('limits of the account (perHandset, perDay)', () => {
       const limits = { perDay: 1, perHandsetMs: hourMs };
       const store = new FailingStore();
       const first = new SendingSide({ store, limits });
-      sendText(first.attach(), 'one');
-      await first.pass(100);
+      await first.send(first.attach(), 'one');
       const clock = new OtherClock(first.clock.now() - 365 * dayMs);
       const second = new SendingSide({ clock, store: new FailingStore(copyDisk(store.disk)), limits });
       const node = second.attach();
       for (const ms of [0, 1.1 * dayMs]) {
         await second.pass(ms);
-        sendText(node, 'two');
-        await second.pass(100);
+        await second.send(node, 'two');
       }
       assert.deepEqual(node.ends, ['SMS_LIMIT', 'to 6421555123']);
     });
@@ -484,12 +482,10 @@ describe('limits of the account (perHandset, perDay)', () => {
 
   it('count by the elapsed time, and after a restart by the clock', async () => {
     const start = (store: FailingStore, clock: VirtualClock) => {
-      const side = new SendingSide({ store, clock, limits: { perHandset: 1, perHandsetMs: hourMs } });
-      const node = side.attach();
+      const { side, node } = beginSending({ store, clock, limits: { perHandset: 1, perHandsetMs: hourMs } });
       const sendAfter = async (ms: number) => {
         await side.pass(ms);
-        sendText(node, 'hello');
-        await side.pass(0);
+        await side.send(node, 'hello', {}, 0);
         return node.ends.at(-1);
       };
       return { clock, sendAfter };

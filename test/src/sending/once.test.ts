@@ -3,24 +3,20 @@ import { SmsError } from '../../../src/errors';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
-import { copyDisk, type FakeNode, forever, SendingSide, sendText } from './sending-side';
+import { beginSending, copyDisk, type FakeNode, forever, SendingSide, sendText } from './sending-side';
 
 describe('once', () => {
   it('sends a message once per key, and repeats its outcome', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
-    sendText(node, 'hello', { once: 'a', to: ['6421555123', '6421555124'] });
-    await side.pass(100);
-    sendText(node, 'hello', { once: 'a', to: ['6421555124', '6421555123'] });
-    await side.pass(100);
+    const { side, node } = beginSending();
+    await side.send(node, 'hello', { once: 'a', to: ['6421555123', '6421555124'] });
+    await side.send(node, 'hello', { once: 'a', to: ['6421555124', '6421555123'] });
     assert.deepEqual(node.ends, ['to 6421555123 6421555124', 'to 6421555123 6421555124 duplicate']);
     assert.deepEqual(node.outcomes[1]?.outcome, node.outcomes[0]?.outcome);
     assert.equal(side.service.bodies.length, 1);
   });
 
   it('does not count a duplicate as waiting after its outcome', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     const answer = side.service.holdNext();
     for (let time = 0; time < 2; time++) sendText(node, 'hello', { once: 'a', keep: forever });
     await side.pass(100);
@@ -31,25 +27,20 @@ describe('once', () => {
   });
 
   it('ends a stored duplicate although the queue is full', async () => {
-    const side = new SendingSide({ queueLimit: 1 });
-    const node = side.attach();
-    sendText(node, 'hello', { once: 'a', keep: forever });
-    await side.pass(100);
+    const { side, node } = beginSending({ queueLimit: 1 });
+    await side.send(node, 'hello', { once: 'a', keep: forever });
     side.service.otherwise = { unreachable: true };
-    sendText(node, 'waits', { once: 'b', keep: forever });
-    await side.pass(100);
+    await side.send(node, 'waits', { once: 'b', keep: forever });
     for (const [body, once] of [
       ['hello', 'a'],
       ['too many', 'c'],
     ] as const) {
-      sendText(node, body, { once, keep: forever });
-      await side.pass(100);
+      await side.send(node, body, { once, keep: forever });
     }
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate', 'SMS_BUSY']);
     side.service.otherwise = { takes: true };
     await side.pass(60_000);
-    sendText(node, 'too many', { once: 'c', keep: forever });
-    await side.pass(100);
+    await side.send(node, 'too many', { once: 'c', keep: forever });
     assert.deepEqual(node.ends.slice(3), ['to 6421555123', 'to 6421555123']);
     assert.deepEqual(side.service.bodies, ['hello', 'waits', 'too many']);
     await side.close();
@@ -57,13 +48,10 @@ describe('once', () => {
   });
 
   it('refuses another body and other recipients under the same key', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
-    sendText(node, 'hello', { once: 'a' });
-    await side.pass(100);
+    const { side, node } = beginSending();
+    await side.send(node, 'hello', { once: 'a' });
     sendText(node, 'other', { once: 'a' });
-    sendText(node, 'hello', { once: 'a', to: ['6421555999'] });
-    await side.pass(100);
+    await side.send(node, 'hello', { once: 'a', to: ['6421555999'] });
     assert.deepEqual(node.ends, ['to 6421555123', 'SMS_INPUT', 'SMS_INPUT']);
     const [, refused] = node.outcomes;
     assert.ok(refused?.outcome instanceof Error && refused.outcome.field === 'once');
@@ -74,11 +62,9 @@ describe('once', () => {
     [', stored', forever],
   ] as const) {
     it(`omits the messageId from the error for a key of another message${what}`, async () => {
-      const side = new SendingSide();
-      const node = side.attach();
+      const { side, node } = beginSending();
       for (const [index, body] of ['hello', 'other'].entries()) {
-        sendText(node, body, { once: 'a', messageId: `m${index}`, ...(keep && { keep }) });
-        await side.pass(100);
+        await side.send(node, body, { once: 'a', messageId: `m${index}`, ...(keep && { keep }) });
       }
       const refused = node.outcomes[1]?.outcome;
       assert.ok(refused instanceof SmsError);
@@ -87,8 +73,7 @@ describe('once', () => {
   }
 
   it('does not block the event loop with thousands of duplicates', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     const answer = side.service.holdNext({ takes: true });
     for (let index = 0; index < 100; index++) sendText(node, 'hello', { once: 'a' });
     await side.pass(100);
@@ -107,15 +92,11 @@ describe('once', () => {
 
   for (const at of ['when the input arrives', 'when the message leaves']) {
     it(`raises SMS_STORE if the store cannot be written ${at}`, async () => {
-      const store = new FailingStore();
-      const side = new SendingSide({ store });
-      const node = side.attach();
+      const { store, side, node } = beginSending();
       await side.pass(10);
-      let connect = () => {};
-      side.service.script.push({ takes: true, connects: new Promise<void>((resolve) => (connect = resolve)) });
+      const connect = side.service.holdConnection();
       if (at === 'when the input arrives') store.failing.add('commit');
-      sendText(node, 'hello', { once: 'a' });
-      await side.pass(100);
+      await side.send(node, 'hello', { once: 'a' });
       store.failing.add('commit');
       connect();
       await side.pass(100);
@@ -130,14 +111,12 @@ describe('once', () => {
     const side = new SendingSide();
     const [one, two] = [side.attach('one'), side.attach('two')];
     sendText(one, 'hello', { once: 'a' });
-    sendText(two, 'other', { once: 'a' });
-    await side.pass(100);
+    await side.send(two, 'other', { once: 'a' });
     assert.equal(side.service.bodies.length, 2);
   });
 
   it('sends one message for a hundred equal inputs at the same time', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     for (let index = 0; index < 100; index++) sendText(node, 'hello', { once: 'a' });
     await side.pass(1_000);
     assert.equal(side.service.bodies.length, 1);
@@ -145,8 +124,7 @@ describe('once', () => {
   });
 
   it('sends a duplicate if nothing of the first message was sent', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.script.push({ error: createError('forbidden') }, { failed: [{ msisdn: '6421555123' }] });
     for (let index = 0; index < 3; index++) sendText(node, 'hello', { once: 'a' });
     await side.pass(1_000);
@@ -157,8 +135,7 @@ describe('once', () => {
   for (const options of [{}, { keep: forever }]) {
     const what = options.keep ? 'stored messages' : 'messages';
     it(`compares hundreds of waiting ${what} a few times each`, async () => {
-      const side = new SendingSide();
-      const node = side.attach();
+      const { side, node } = beginSending();
       side.service.otherwise = { error: createError('forbidden') };
       let steps = 0;
       const run = side.journal.run.bind(side.journal);
@@ -173,9 +150,7 @@ describe('once', () => {
     });
 
     it(`ends waiting ${what} if the next one cannot be compared`, async () => {
-      const store = new FailingStore();
-      const side = new SendingSide({ store });
-      const node = side.attach();
+      const { store, side, node } = beginSending();
       const answer = side.service.holdNext({ error: createError('forbidden') });
       for (let index = 0; index < 10; index++) sendText(node, 'hello', { once: 'a', ...options });
       await side.pass(100);
@@ -194,8 +169,7 @@ describe('once', () => {
         [{ takes: true }, 'to 6421555123'],
         [{ takes: true, error: createError('uncertain') }, 'SMS_UNCERTAIN'],
       ] as const) {
-        const side = new SendingSide();
-        const node = side.attach();
+        const { side, node } = beginSending();
         side.service.script.push({ error: createError('forbidden') }, { error: createError('forbidden') }, turn);
         for (let index = 0; index < 10; index++) sendText(node, 'hello', { once: 'a', ...options });
         await side.pass(1_000);
@@ -214,14 +188,11 @@ describe('once', () => {
         createError('serverErrorUncertain').with({ statusCode: 500 }),
         createError('responseUncertain').with({ statusCode: 200 }),
       ]) {
-        const side = new SendingSide();
-        const node = side.attach();
+        const { side, node } = beginSending();
         side.service.script.push({ takes: true, error: first });
         sendText(node, 'hello', options);
-        sendText(node, 'hello', options);
-        await side.pass(1_000);
-        sendText(node, 'hello', options);
-        await side.pass(1_000);
+        await side.send(node, 'hello', options, 1_000);
+        await side.send(node, 'hello', options, 1_000);
         assert.deepEqual(node.ends, [first.code, 'SMS_UNCERTAIN duplicate', 'SMS_UNCERTAIN duplicate']);
         const { outcome } = node.outcomes[2] ?? {};
         assert.ok(outcome instanceof SmsError);
@@ -233,16 +204,12 @@ describe('once', () => {
   }
 
   it('repeats an unknown outcome, and sends with retryUncertain', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.script.push({ takes: true, error: createError('uncertain') });
-    sendText(node, 'hello', { once: 'a' });
-    await side.pass(100);
-    sendText(node, 'hello', { once: 'a' });
-    await side.pass(100);
+    await side.send(node, 'hello', { once: 'a' });
+    await side.send(node, 'hello', { once: 'a' });
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'SMS_UNCERTAIN duplicate']);
-    sendText(node, 'hello', { once: 'a', retryUncertain: true });
-    await side.pass(100);
+    await side.send(node, 'hello', { once: 'a', retryUncertain: true });
     assert.deepEqual(node.ends.slice(2), ['to 6421555123']);
     assert.equal(side.service.bodies.length, 2);
   });
@@ -250,52 +217,39 @@ describe('once', () => {
   it('applies across restarts while the key is remembered', async () => {
     const store = new FailingStore();
     const side = new SendingSide({ store, dedupeMs: 3_600_000 });
-    sendText(side.attach(), 'hello', { once: 'a' });
-    await side.pass(100);
-    const next = side.restart(copyDisk(store.disk));
-    const back = next.attach();
-    sendText(back, 'hello', { once: 'a' });
-    await next.pass(100);
+    await side.send(side.attach(), 'hello', { once: 'a' });
+    const { next, back } = side.crash();
+    await next.send(back, 'hello', { once: 'a' });
     assert.deepEqual(back.ends, ['to 6421555123 duplicate']);
     await next.pass(3_600_000);
-    sendText(back, 'hello', { once: 'a' });
-    await next.pass(100);
+    await next.send(back, 'hello', { once: 'a' });
     assert.equal(side.service.bodies.length, 2);
   });
 
   it('holds for its whole time although the clock is set forward', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store, dedupeMs: 3_600_000 });
-    const node = side.attach();
+    const { store, side, node } = beginSending({ dedupeMs: 3_600_000 });
     const other = side.attach('other');
     for (const one of [node, other]) sendText(one, 'hello', { once: 'a' });
     await side.pass(1_800_000);
     side.clock.set(10 * 24 * 3_600_000);
-    sendText(node, 'hello', { once: 'a' });
-    await side.pass(1_799_000);
-    sendText(other, 'hello', { once: 'a' });
-    await side.pass(100);
+    await side.send(node, 'hello', { once: 'a' }, 1_799_000);
+    await side.send(other, 'hello', { once: 'a' });
     for (const { ends } of [node, other]) assert.deepEqual(ends, ['to 6421555123', 'to 6421555123 duplicate']);
     // Another process knows only the written data.
     const clock = new VirtualClock(side.clock.now());
     const next = new SendingSide({ ...side.options, clock, store: new FailingStore(copyDisk(store.disk)) });
     const back = next.attach();
-    sendText(back, 'hello', { once: 'a' });
-    await next.pass(1_000);
+    await next.send(back, 'hello', { once: 'a' }, 1_000);
     assert.deepEqual(back.ends, ['to 6421555123 duplicate']);
     await side.pass(1_000);
-    sendText(node, 'hello', { once: 'a' });
-    await side.pass(100);
+    await side.send(node, 'hello', { once: 'a' });
     assert.equal(node.ends.at(-1), 'to 6421555123');
   });
 
   it('applies although the clock is set back during the lookup', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store, dedupeMs: 3_600_000 });
-    const node = side.attach();
+    const { store, side, node } = beginSending({ dedupeMs: 3_600_000 });
     side.clock.set(10 * 3_600_000);
-    sendText(node, 'hello', { once: 'a', keep: forever });
-    await side.pass(100);
+    await side.send(node, 'hello', { once: 'a', keep: forever });
     store.turns = 1;
     sendText(node, 'hello', { once: 'a', keep: forever });
     side.clock.set(-5 * 3_600_000);
@@ -307,8 +261,7 @@ describe('once', () => {
     it(`applies after an outcome between two clock changes${isBack ? ' back' : ''}`, async () => {
       const { store, side, node, answer } = await leaveOneUnanswered();
       store.failing.add('commit');
-      sendText(node, 'other', { keep: forever });
-      await side.pass(100);
+      await side.send(node, 'other', { keep: forever });
       side.clock.set(96 * 3_600_000);
       answer();
       await side.pass(600);
@@ -316,8 +269,7 @@ describe('once', () => {
       store.failing.clear();
       await side.pass(10_000);
       if (isBack) side.clock.set(-96 * 3_600_000);
-      sendText(node, 'hello', { once: 'a', keep: forever });
-      await side.pass(1_000);
+      await side.send(node, 'hello', { once: 'a', keep: forever }, 1_000);
       assert.deepEqual([side.service.bodies, side.faults], [['hello'], []]);
     });
 
@@ -335,20 +287,16 @@ describe('once', () => {
       answer();
       await side.pass(1_600);
       if (isBack) side.clock.set(-96 * 3_600_000);
-      sendText(node, 'hello', { once: 'a', keep: forever });
-      await side.pass(1_000);
+      await side.send(node, 'hello', { once: 'a', keep: forever }, 1_000);
       assert.deepEqual(side.service.bodies, ['hello']);
     });
 
   it('holds for its whole time though the clock is set forward twice', async () => {
-    const side = new SendingSide({ store: new FailingStore(), dedupeMs: 3_600_000 });
-    const node = side.attach();
-    sendText(node, 'hello', { once: 'a' });
-    await side.pass(1_000_000);
+    const { side, node } = beginSending({ store: new FailingStore(), dedupeMs: 3_600_000 });
+    await side.send(node, 'hello', { once: 'a' }, 1_000_000);
     for (const days of [1, 5]) {
       side.clock.set(days * 24 * 3_600_000);
-      sendText(node, 'hello', { once: 'a' });
-      await side.pass(1_000_000);
+      await side.send(node, 'hello', { once: 'a' }, 1_000_000);
     }
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate', 'to 6421555123 duplicate']);
   });
@@ -358,19 +306,16 @@ describe('once', () => {
       const store = new FailingStore();
       const side = new SendingSide({ store, dedupeMs: 3_600_000 });
       side.clock.set(5 * 365 * 24 * 3_600_000);
-      sendText(side.attach(), 'hello', { once: 'a' });
-      await side.pass(100);
+      await side.send(side.attach(), 'hello', { once: 'a' });
       if (!isRestarted) side.clock.set(-5 * 365 * 24 * 3_600_000);
       const next = isRestarted
         ? new SendingSide({ ...side.options, store: new FailingStore(copyDisk(store.disk)) })
         : side;
       const node = next.attach('send');
-      sendText(node, 'hello', { once: 'a' });
-      await next.pass(3_599_000);
+      await next.send(node, 'hello', { once: 'a' }, 3_599_000);
       assert.deepEqual(node.ends, ['to 6421555123 duplicate']);
       await next.pass(1_000);
-      sendText(node, 'hello', { once: 'a' });
-      await next.pass(100);
+      await next.send(node, 'hello', { once: 'a' });
       assert.deepEqual(node.ends, ['to 6421555123 duplicate', 'to 6421555123']);
     });
   }
@@ -381,14 +326,11 @@ describe('once', () => {
     const once = { once: 'a', keep: forever };
 
     it('lets duplicates wait for its outcome', async () => {
-      const side = new SendingSide({ dedupeMs });
-      const node = side.attach();
+      const { side, node } = beginSending({ dedupeMs });
       side.service.otherwise = { unreachable: true };
+      await side.send(node, 'hello', once, longMs);
       sendText(node, 'hello', once);
-      await side.pass(longMs);
-      sendText(node, 'hello', once);
-      sendText(node, 'hello', { once: 'a' });
-      await side.pass(1_000);
+      await side.send(node, 'hello', { once: 'a' }, 1_000);
       assert.equal(side.outbox.admin.state.kept, 1);
       side.service.otherwise = { takes: true };
       await side.pass(120_000);
@@ -400,16 +342,14 @@ describe('once', () => {
       const store = new FailingStore();
       const side = new SendingSide({ store, dedupeMs });
       side.service.otherwise = { unreachable: true };
-      sendText(side.attach(), 'hello', once);
-      await side.pass(1_000);
+      await side.send(side.attach(), 'hello', once, 1_000);
       const disk = copyDisk(store.disk);
       await Promise.all([side.close(), side.pass(100)]);
       await side.clock.advance(longMs);
       const next = side.restart(disk);
       const node = next.attach();
       sendText(node, 'something else', once);
-      sendText(node, 'hello', once);
-      await next.pass(1_000);
+      await next.send(node, 'hello', once, 1_000);
       assert.deepEqual(node.ends, ['SMS_INPUT']);
       next.service.otherwise = { takes: true };
       await next.pass(120_000);
@@ -418,17 +358,14 @@ describe('once', () => {
     });
 
     it('lets them wait even if a user sends it again', async () => {
-      const side = new SendingSide({ dedupeMs });
-      const node = side.attach();
+      const { side, node } = beginSending({ dedupeMs });
       side.service.script.push({ error: createError('uncertain') });
-      sendText(node, 'hello', { once: 'a' });
-      await side.pass(1_000);
+      await side.send(node, 'hello', { once: 'a' }, 1_000);
       side.service.otherwise = { unreachable: true };
       const { entries } = side.outbox.admin.entries('uncertain', 1);
       void side.outbox.admin.act(entries[0]?.id ?? '', 'send');
       await side.pass(longMs);
-      sendText(node, 'hello', { once: 'a' });
-      await side.pass(1_000);
+      await side.send(node, 'hello', { once: 'a' }, 1_000);
       side.service.otherwise = { takes: true };
       await side.pass(120_000);
       assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'to 6421555123 again', 'to 6421555123 duplicate']);
@@ -437,23 +374,19 @@ describe('once', () => {
 
     for (const had of ['left', 'not left']) {
       it(`forgets the key of a discarded message in its time, if it had ${had}`, async () => {
-        const side = new SendingSide({ dedupeMs });
-        const node = side.attach();
+        const { side, node } = beginSending({ dedupeMs });
         if (had === 'left') side.service.script.push({ error: createError('uncertain') });
         side.service.otherwise = { unreachable: true };
-        sendText(node, 'hello', { ...once, retryUncertain: true });
-        await side.pass(longMs);
+        await side.send(node, 'hello', { ...once, retryUncertain: true }, longMs);
         const { entries } = side.outbox.admin.entries('kept', 1);
         const discarded = side.outbox.admin.act(entries[0]?.id ?? '', 'discard');
         await side.pass(0);
         assert.equal(await discarded, 'done');
         side.service.otherwise = { takes: true };
-        sendText(node, 'hello', { once: 'a' });
-        await side.pass(1_000);
+        await side.send(node, 'hello', { once: 'a' }, 1_000);
         assert.deepEqual(node.ends, had === 'left' ? ['SMS_UNCERTAIN duplicate'] : ['to 6421555123']);
         await side.pass(dedupeMs);
-        sendText(node, 'hello', { once: 'a' });
-        await side.pass(1_000);
+        await side.send(node, 'hello', { once: 'a' }, 1_000);
         assert.equal(node.ends[1], 'to 6421555123');
       });
     }
@@ -472,25 +405,20 @@ describe('once', () => {
         await commit(...step);
         if (++count === commits) await new Promise(() => {});
       };
-      sendText(side.attach(), 'hello', { once: 'a' });
-      await side.pass(100);
-      const next = side.restart(copyDisk(store.disk));
-      const back = next.attach();
+      await side.send(side.attach(), 'hello', { once: 'a' });
+      const { next, back } = side.crash();
       await next.pass(100);
       const before = back.ends.length;
-      sendText(back, 'hello', { once: 'a' });
-      await next.pass(100);
+      await next.send(back, 'hello', { once: 'a' });
       assert.deepEqual(back.ends.slice(before), [end]);
     }
   });
 
   it('lets a duplicate wait for the first message across an outage', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.otherwise = { unreachable: true };
     sendText(node, 'hello', { once: 'a', keep: forever });
-    sendText(node, 'hello', { once: 'a', keep: forever });
-    await side.pass(10_000);
+    await side.send(node, 'hello', { once: 'a', keep: forever }, 10_000);
     side.service.otherwise = { takes: true };
     await side.pass(60_000);
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
@@ -498,26 +426,19 @@ describe('once', () => {
   });
 
   it('ends waiting duplicates when their node closes', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     side.service.otherwise = { connects: new Promise(() => {}) };
     sendText(node, 'hello', { once: 'a' });
-    sendText(node, 'hello', { once: 'a' });
-    await side.pass(1_000);
+    await side.send(node, 'hello', { once: 'a' }, 1_000);
     await Promise.all([node.node.close(), side.pass(11_000)]);
     assert.deepEqual(node.ends, ['SMS_CLOSED']);
   });
 
   for (const keep of [undefined, { expireMs: 60_000 }]) {
     it(`ends a ${keep ? 'stored' : 'plain'} duplicate in the commit of the first`, async () => {
-      const store = new FailingStore();
-      const side = new SendingSide({ store });
-      const node = side.attach();
-      let answer = () => {};
-      const after = new Promise<void>((resolve) => (answer = resolve));
-      side.service.script.push({ takes: true, after });
-      sendText(node, 'hello', { once: 'a', keep });
-      await side.pass(100);
+      const { store, side, node } = beginSending();
+      const answer = side.service.holdNext();
+      await side.send(node, 'hello', { once: 'a', keep });
       const tell = node.onOutcome.bind(node);
       node.onOutcome = async (news) => {
         await new Promise(setImmediate);
@@ -539,9 +460,7 @@ describe('once', () => {
 
   describe('with a duplicate of a stored message that has no outcome yet', () => {
     const twins = () => {
-      const store = new FailingStore();
-      const side = new SendingSide({ store });
-      const node = side.attach();
+      const { store, side, node } = beginSending();
       side.service.otherwise = { unreachable: true };
       for (let count = 0; count < 2; count++) sendText(node, 'hello', { once: 'a', keep: forever });
       return { store, side, node };
@@ -611,12 +530,10 @@ describe('once', () => {
     });
 
     it('counts waiting duplicates for the limit of the queue', async () => {
-      const side = new SendingSide({ queueLimit: 3 });
-      const node = side.attach();
+      const { side, node } = beginSending({ queueLimit: 3 });
       side.service.otherwise = { unreachable: true };
       for (let count = 0; count < 4; count++) {
-        sendText(node, 'hello', { once: 'a', keep: forever });
-        await side.pass(100);
+        await side.send(node, 'hello', { once: 'a', keep: forever });
       }
       assert.deepEqual(node.ends, ['SMS_BUSY']);
     });
@@ -626,8 +543,7 @@ describe('once', () => {
     async function redeploy(
       prepare: (side: SendingSide, node: FakeNode, until: Promise<void>) => void,
     ): Promise<string[]> {
-      const side = new SendingSide();
-      const node = side.attach();
+      const { side, node } = beginSending();
       let goOn = () => {};
       prepare(
         side,
@@ -636,8 +552,7 @@ describe('once', () => {
           goOn = resolve;
         }),
       );
-      sendText(node, 'hello', { once: 'a' });
-      await side.pass(10);
+      await side.send(node, 'hello', { once: 'a' }, 10);
       const closed = node.node.close();
       void side.outbox.close();
       await side.journal.close();
@@ -665,12 +580,9 @@ describe('once', () => {
 
 /** Sends a message with the deduplication key `a`, which the service has not answered yet. */
 async function leaveOneUnanswered() {
-  const store = new FailingStore();
-  const side = new SendingSide({ store });
-  const node = side.attach();
+  const { store, side, node } = beginSending();
   await side.pass(100);
   const answer = side.service.holdNext();
-  sendText(node, 'hello', { once: 'a', keep: forever });
-  await side.pass(100);
+  await side.send(node, 'hello', { once: 'a', keep: forever });
   return { store, side, node, answer };
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
-import { copyDisk, type FakeNode, forever, SendingSide, sendText, type Turn } from './sending-side';
+import { copyDisk, type FakeNode, forever, SendingSide, type Turn } from './sending-side';
 
 const dayMs = 24 * 3_600_000;
 
@@ -18,8 +18,7 @@ describe('an outcome or an answer', () => {
       });
       if (what === 'outcome') old.onOutcome = () => told;
       else old.onAnswer = () => told;
-      sendText(old, 'hello', { keep: forever, ...(what === 'answer' && { waitMs: 60_000, messageId: 'm1' }) });
-      await side.pass(100);
+      await side.send(old, 'hello', { keep: forever, ...(what === 'answer' && { waitMs: 60_000, messageId: 'm1' }) });
       if (what === 'answer') await side.incoming('6421555123', 'yes', { inReplyToId: 'm1' });
       void old.node.close();
       await side.pass(10);
@@ -58,8 +57,7 @@ describe('an outcome or an answer', () => {
     const node = side.attach();
     let fail = () => {};
     node.onAnswer = () => new Promise<boolean>((resolve) => (fail = () => resolve(false)));
-    sendText(node, 'hello', { keep: forever, waitMs: 60_000, messageId: 'm1' });
-    await side.pass(100);
+    await side.send(node, 'hello', { keep: forever, waitMs: 60_000, messageId: 'm1' });
     await side.incoming('6421555123', 'yes', { inReplyToId: 'm1' });
     await side.outbox.close(0);
     fail();
@@ -75,8 +73,7 @@ describe('the outcome of a message whose node was removed', () => {
     const side = new SendingSide({ store });
     const [node] = [side.attach(), side.attach('stays')];
     const answer = side.service.holdNext(turn);
-    sendText(node, 'hello', { keep: forever });
-    await side.pass(100);
+    await side.send(node, 'hello', { keep: forever });
     void node.node.close();
     await side.pass(10);
     answer();
@@ -123,8 +120,7 @@ describe('the outcome of a message whose node was removed', () => {
     const side = new SendingSide();
     const [node] = [side.attach(), side.attach('stays')];
     node.isFlowing = false;
-    sendText(node, 'hello', { keep: forever });
-    await side.pass(10 * dayMs);
+    await side.send(node, 'hello', { keep: forever }, 10 * dayMs);
     void node.node.close();
     await side.pass(6 * dayMs);
     const back = side.attach();
@@ -160,8 +156,7 @@ describe('the outcome of a message whose node was removed', () => {
     const side = new SendingSide({ store });
     const [node] = [side.attach(), side.attach('stays')];
     const answer = side.service.holdNext({});
-    sendText(node, 'hello', { keep: forever, waitMs: 60_000 });
-    await side.pass(100);
+    await side.send(node, 'hello', { keep: forever, waitMs: 60_000 });
     void node.node.close();
     await side.pass(10);
     answer();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
-import { copyDisk, FakeService, forever, SendingSide, sendText } from './sending-side';
+import { beginSending, copyDisk, FakeService, forever, SendingSide, sendText } from './sending-side';
 
 const replaceKey = 'booking 1';
 const order = { keep: forever, replaceKey };
@@ -9,8 +9,7 @@ const hourMs = 3_600_000;
 
 /** Creates a sending side whose service is unreachable, so that messages wait. */
 function createOutage(options: ConstructorParameters<typeof SendingSide>[0] = {}) {
-  const side = new SendingSide(options);
-  const node = side.attach();
+  const { side, node } = beginSending(options);
   side.service.otherwise = { unreachable: true };
   return { side, node };
 }
@@ -18,10 +17,8 @@ function createOutage(options: ConstructorParameters<typeof SendingSide>[0] = {}
 describe('replacing a stored message', () => {
   it('ends the older message with SMS_REPLACED and sends the newer one', async () => {
     const { side, node } = createOutage();
-    sendText(node, 'at nine', order);
-    await side.pass(1_000);
-    sendText(node, 'at ten', { ...order, messageId: 'm2' });
-    await side.pass(1_000);
+    await side.send(node, 'at nine', order, 1_000);
+    await side.send(node, 'at ten', { ...order, messageId: 'm2' }, 1_000);
     assert.deepEqual([node.ends, node.outcomes[0]?.message.body], [['SMS_REPLACED'], 'at nine']);
     assert.deepEqual(
       side.outbox.admin.entries('kept', 5).entries.map(({ body, key }) => [body, key]),
@@ -40,30 +37,23 @@ describe('replacing a stored message', () => {
     const other = side.attach('other');
     sendText(node, 'one', order);
     sendText(node, 'two', { ...order, replaceKey: 'booking 2' });
-    sendText(other, 'three', order);
-    await side.pass(1_000);
+    await side.send(other, 'three', order, 1_000);
     assert.deepEqual([node.ends, other.ends, side.outbox.admin.state.kept], [[], [], 3]);
   });
 
   it('replaces a scheduled message by one with a past time, which leaves now', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     const at = (time: number) => ({ at: { time, keep: forever }, replaceKey });
-    sendText(node, 'later', at(side.clock.now() + hourMs));
-    await side.pass(1_000);
-    sendText(node, 'now', at(side.clock.now() - hourMs));
-    await side.pass(1_000);
+    await side.send(node, 'later', at(side.clock.now() + hourMs), 1_000);
+    await side.send(node, 'now', at(side.clock.now() - hourMs), 1_000);
     assert.deepEqual([node.ends, side.service.bodies], [['SMS_REPLACED', 'to 6421555123'], ['now']]);
   });
 
   it('sends both messages if the older one has started to leave', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     const answer = side.service.holdNext();
-    sendText(node, 'first', order);
-    await side.pass(100);
-    sendText(node, 'second', order);
-    await side.pass(100);
+    await side.send(node, 'first', order);
+    await side.send(node, 'second', order);
     answer();
     await side.pass(100);
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123']);
@@ -71,13 +61,11 @@ describe('replacing a stored message', () => {
   });
 
   it('ends a message that waits again after its replacement has come', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     let refuse = () => {};
     const after = new Promise<void>((resolve) => (refuse = resolve));
-    side.service.script.push({ after, error: createError('serverError').with({ statusCode: 503 }) });
-    sendText(node, 'first', order);
-    await side.pass(100);
+    side.service.script.push({ error: createError('serverError').with({ statusCode: 503 }), after });
+    await side.send(node, 'first', order);
     sendText(node, 'second', order);
     refuse();
     await side.pass(120_000);
@@ -87,10 +75,8 @@ describe('replacing a stored message', () => {
   it('gives the replacement its own place in the order of arrival', async () => {
     const { side, node } = createOutage({ concurrency: 1 });
     sendText(node, 'a1', order);
-    sendText(node, 'b', { keep: forever });
-    await side.pass(1_000);
-    sendText(node, 'a2', order);
-    await side.pass(1_000);
+    await side.send(node, 'b', { keep: forever }, 1_000);
+    await side.send(node, 'a2', order, 1_000);
     side.service.otherwise = { takes: true };
     await side.pass(120_000);
     assert.deepEqual(side.service.bodies, ['b', 'a2']);
@@ -98,20 +84,16 @@ describe('replacing a stored message', () => {
 
   it('does not refuse a replacement because the queue is full', async () => {
     const { side, node } = createOutage({ queueLimit: 1 });
-    sendText(node, 'one', order);
-    await side.pass(1_000);
+    await side.send(node, 'one', order, 1_000);
     sendText(node, 'two', order);
-    sendText(node, 'other', { keep: forever });
-    await side.pass(1_000);
+    await side.send(node, 'other', { keep: forever }, 1_000);
     assert.deepEqual(node.ends.sort(), ['SMS_BUSY', 'SMS_REPLACED']);
   });
 
   it('refuses the key on a plain message, and keeps the older message', async () => {
     const { side, node } = createOutage();
-    sendText(node, 'one', order);
-    await side.pass(1_000);
-    sendText(node, 'two', { replaceKey });
-    await side.pass(1_000);
+    await side.send(node, 'one', order, 1_000);
+    await side.send(node, 'two', { replaceKey }, 1_000);
     const [{ outcome } = {}] = node.outcomes;
     assert.deepEqual([node.ends, outcome && 'code' in outcome && outcome.field], [['SMS_INPUT'], 'replace']);
     assert.equal(side.outbox.admin.state.kept, 1);
@@ -120,11 +102,9 @@ describe('replacing a stored message', () => {
   it('leaves the older message waiting if the newer one cannot be stored', async () => {
     const store = new FailingStore();
     const { side, node } = createOutage({ store });
-    sendText(node, 'one', order);
-    await side.pass(1_000);
+    await side.send(node, 'one', order, 1_000);
     store.failing.add('commit').add('open');
-    sendText(node, 'two', order);
-    await side.pass(1_000);
+    await side.send(node, 'two', order, 1_000);
     store.failing.clear();
     side.service.otherwise = { takes: true };
     await side.pass(120_000);
@@ -134,16 +114,14 @@ describe('replacing a stored message', () => {
   it('works across a restart', async () => {
     const store = new FailingStore();
     const { side, node } = createOutage({ store });
-    sendText(node, 'one', order);
-    await side.pass(1_000);
+    await side.send(node, 'one', order, 1_000);
     const { clock } = side;
     const service = new FakeService();
     const next = new SendingSide({ clock, service, store: new FailingStore(copyDisk(store.disk)) });
     const back = next.attach();
     service.otherwise = { unreachable: true };
     await next.pass(100);
-    sendText(back, 'two', order);
-    await next.pass(1_000);
+    await next.send(back, 'two', order, 1_000);
     service.otherwise = { takes: true };
     await next.pass(120_000);
     assert.deepEqual(back.ends, ['SMS_REPLACED', 'to 6421555123']);
@@ -153,10 +131,8 @@ describe('replacing a stored message', () => {
   it('reports an unknown earlier try as SMS_UNCERTAIN, not as replaced', async () => {
     const { side, node } = createOutage();
     side.service.script.push({ takes: true, error: createError('uncertain') });
-    sendText(node, 'one', { ...order, retryUncertain: true });
-    await side.pass(1_000);
-    sendText(node, 'two', order);
-    await side.pass(1_000);
+    await side.send(node, 'one', { ...order, retryUncertain: true }, 1_000);
+    await side.send(node, 'two', order, 1_000);
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
   });
 
@@ -166,13 +142,11 @@ describe('replacing a stored message', () => {
     for (let count = 0; count < 3; count++) sendText(node, 'one', once);
     await side.pass(1_000);
     assert.deepEqual(node.ends, []);
-    sendText(node, 'two', { ...order, once: 'b' });
-    await side.pass(1_000);
+    await side.send(node, 'two', { ...order, once: 'b' }, 1_000);
     assert.deepEqual(node.ends, ['SMS_REPLACED', 'SMS_REPLACED duplicate', 'SMS_REPLACED duplicate']);
     side.service.otherwise = { takes: true };
     await side.pass(120_000);
-    sendText(node, 'one', once);
-    await side.pass(1_000);
+    await side.send(node, 'one', once, 1_000);
     assert.deepEqual(
       [node.ends.slice(3), side.service.bodies],
       [
@@ -200,33 +174,28 @@ describe('withdrawing a stored message', () => {
   });
 
   it('does nothing if no message waits, or if it has started to leave', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     const answer = side.service.holdNext();
     const none = node.node.withdraw(replaceKey);
     await side.pass(100);
     await none;
-    sendText(node, 'one', order);
-    await side.pass(100);
+    await side.send(node, 'one', order);
     const late = node.node.withdraw(replaceKey);
     await side.pass(100);
     await late;
     answer();
     await side.pass(100);
     assert.deepEqual(node.ends, ['to 6421555123']);
-    sendText(node, 'two', order);
-    await side.pass(100);
+    await side.send(node, 'two', order);
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123']);
   });
 
   it('ends a message that has started to leave and waits again', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     let refuse = () => {};
     const after = new Promise<void>((resolve) => (refuse = resolve));
-    side.service.script.push({ after, error: createError('serverError').with({ statusCode: 503 }) });
-    sendText(node, 'one', order);
-    await side.pass(100);
+    side.service.script.push({ error: createError('serverError').with({ statusCode: 503 }), after });
+    await side.send(node, 'one', order);
     const withdrawn = node.node.withdraw(replaceKey);
     await side.pass(10);
     refuse();
@@ -238,8 +207,7 @@ describe('withdrawing a stored message', () => {
   it('fails if the store cannot be written, and the message continues to wait', async () => {
     const store = new FailingStore();
     const { side, node } = createOutage({ store });
-    sendText(node, 'one', order);
-    await side.pass(1_000);
+    await side.send(node, 'one', order, 1_000);
     store.failing.add('commit').add('open');
     const failed = assert.rejects(node.node.withdraw(replaceKey), { code: 'SMS_STORE' });
     await side.pass(1_000);

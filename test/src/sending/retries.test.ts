@@ -215,10 +215,8 @@ describe('send (retries, retryUncertain)', () => {
       const answer = side.service.holdNext();
       sendText(node, 'again', { retries: 3, retryUncertain: true });
       sendText(node, 'one');
-      sendText(node, 'two');
-      await side.pass(0);
-      sendText(node, 'three');
-      await side.pass(1_000);
+      await side.send(node, 'two', {}, 0);
+      await side.send(node, 'three', {}, 1_000);
       assert.deepEqual([side.service.bodies, side.outbox.admin.state.waiting], [['again', 'one'], 3]);
       answer();
       await side.pass(0);

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
-import { copyDisk, forever, SendingSide, type SendingSideOptions, sendText, type Turn } from './sending-side';
+import {
+  beginSending,
+  copyDisk,
+  forever,
+  SendingSide,
+  type SendingSideOptions,
+  sendText,
+  type Turn,
+} from './sending-side';
 
 describe('Retry-After for all stored messages of an account', () => {
   const keep = forever;
@@ -10,8 +18,7 @@ describe('Retry-After for all stored messages of an account', () => {
 
   /** Sends one message per turn at the same time. The service answers each after `delayMs`. */
   async function underWay(turns: readonly [delayMs: number, turn: Turn][], options: SendingSideOptions = {}) {
-    const side = new SendingSide(options);
-    const node = side.attach();
+    const { side, node } = beginSending(options);
     for (const [delayMs, turn] of turns) {
       side.service.script.push({
         ...turn,
@@ -58,8 +65,7 @@ describe('Retry-After for all stored messages of an account', () => {
   });
 
   it('counts as one outage if the service accepts one message at a time', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     let freeAt = 0;
     const { client } = node;
     const send = client.send.bind(client);
@@ -75,8 +81,7 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.equal(node.state?.outage, undefined);
     await side.pass(600_000);
     side.service.script.push({ unreachable: true });
-    sendText(node, 'later', { keep });
-    await side.pass(10_000);
+    await side.send(node, 'later', { keep }, 10_000);
     assert.equal(node.outages.length, 2);
   });
 
@@ -117,8 +122,7 @@ describe('Retry-After for all stored messages of an account', () => {
     const back = side.attach();
     await side.pass(1_000);
     assert.equal(back.state?.outage?.statusCode, 503);
-    sendText(back, 'another', { keep });
-    await side.pass(56_000);
+    await side.send(back, 'another', { keep }, 56_000);
     assert.equal(side.service.tries, 1);
     await side.pass(1_100);
     assert.deepEqual(side.service.bodies, ['0', 'another']);
@@ -127,11 +131,9 @@ describe('Retry-After for all stored messages of an account', () => {
   });
 
   it('applies if it comes during a redeploy', async () => {
-    const side = new SendingSide();
-    const node = side.attach();
+    const { side, node } = beginSending();
     const answer = side.service.holdNext({ takes: false, error: unavailable('60') });
-    sendText(node, 'hello', { keep });
-    await side.pass(100);
+    await side.send(node, 'hello', { keep });
     await side.closeInFlight(answer);
     side.attach();
     await side.pass(59_000);
@@ -171,8 +173,7 @@ describe('Retry-After for all stored messages of an account', () => {
       const next = await restart();
       const node = next.attach();
       await next.pass(100);
-      sendText(node, 'another', { keep });
-      await next.pass(58_000);
+      await next.send(node, 'another', { keep }, 58_000);
       assert.equal(next.service.tries, 0);
       assert.equal(node.state?.outage?.statusCode, 503);
       assert.equal(node.outages.length, 1);

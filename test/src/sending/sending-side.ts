@@ -68,6 +68,16 @@ export class FakeService {
     return answer;
   }
 
+  /** Connects the client for the next message when the returned function is called, and then accepts the message. */
+  holdConnection(turn: Turn = {}): () => void {
+    let connect = () => {};
+    const connects = new Promise<void>((resolve) => {
+      connect = resolve;
+    });
+    this.script.push({ takes: true, connects, ...turn });
+    return connect;
+  }
+
   get bodies(): string[] {
     return this.taken.map(({ body }) => body);
   }
@@ -215,6 +225,7 @@ let lastMessage = 0;
 export class SendingSide {
   readonly clock: VirtualClock;
   readonly service: FakeService;
+  readonly store: Store;
   readonly journal: Journal;
   readonly queue: SendQueue;
   readonly outbox: Outbox;
@@ -230,8 +241,9 @@ export class SendingSide {
   constructor(readonly options: SendingSideOptions = {}) {
     this.clock = options.clock ?? new VirtualClock();
     this.service = options.service ?? new FakeService();
+    this.store = options.store ?? new FailingStore();
     this.journal = new Journal({
-      store: options.store ?? new FailingStore(),
+      store: this.store,
       clock: this.clock,
       onStore: () => this.outbox.registrations.onStore(),
     });
@@ -287,7 +299,7 @@ export class SendingSide {
     return this.#asking.status.size > 0;
   }
 
-  attach(id = 'send', usesStore = true): FakeNode & { node: SendingNode } {
+  attach(id = 'send', usesStore = true): AttachedNode {
     const handler = new FakeNode(id, this.service.createClient(), usesStore);
     const node = this.outbox.attach(handler);
     this.#attached.push(node);
@@ -360,6 +372,31 @@ export class SendingSide {
     return new SendingSide({ ...this.options, clock, service, store: new FailingStore(disk) });
   }
 
+  /** Starts another process with the same node on a copy of the present disk, as after a crash. */
+  crash(): { next: SendingSide; back: AttachedNode } {
+    const next = this.restart(copyDisk((this.store as FailingStore).disk));
+    return { next, back: next.attach() };
+  }
+
+  /** Sends a message, and lets time pass. */
+  async send(node: AttachedNode, body: string, options: SendTextOptions = {}, passMs = 100): Promise<void> {
+    sendText(node, body, options);
+    await this.pass(passMs);
+  }
+
+  /** Lets a user decide about the first message of a list. */
+  async act(state: 'kept' | 'uncertain', action: 'send' | 'discard' | 'markSent'): Promise<ActResult> {
+    const [entry] = this.outbox.admin.entries(state, 1).entries;
+    const acted = this.outbox.admin.act(entry?.id ?? '', action);
+    await Promise.all([acted, this.pass(0)]);
+    return acted;
+  }
+
+  /** Closes a node, as a redeploy does. */
+  async detach({ node }: AttachedNode, passMs = 0): Promise<void> {
+    await Promise.all([node.close(), this.pass(passMs)]);
+  }
+
   /** Lets time pass. */
   async pass(ms: number): Promise<void> {
     await settle();
@@ -371,15 +408,14 @@ export class SendingSide {
 const plain: SendOptions = { retries: 0, retryUncertain: false, resolveMs: 0, priority: 0, unlimited: false };
 export const forever: NonNullable<SendOptions['keep']> = { expireMs: undefined };
 
+export type AttachedNode = FakeNode & { node: SendingNode };
+type ActResult = Awaited<ReturnType<Outbox['admin']['act']>>;
+type SendTextOptions = Partial<SendOptions> & { to?: string[]; messageId?: string; flowMessage?: string };
+
 export function sendText(
   { node }: { node: SendingNode },
   body: string,
-  {
-    to = ['6421555123'],
-    messageId,
-    flowMessage = JSON.stringify({ payload: body }),
-    ...options
-  }: Partial<SendOptions> & { to?: string[]; messageId?: string; flowMessage?: string } = {},
+  { to = ['6421555123'], messageId, flowMessage = JSON.stringify({ payload: body }), ...options }: SendTextOptions = {},
 ): void {
   node.send({
     message: { to, body, ...(messageId === undefined ? undefined : { messageId }) },
@@ -399,10 +435,16 @@ export function copyDisk(disk: FakeDisk): FakeDisk {
   return copy;
 }
 
+/** Creates an account with a sending node. */
+export function beginSending<S extends Store = FailingStore>(options: SendingSideOptions & { store?: S } = {}) {
+  const store = (options.store ?? new FailingStore()) as S;
+  const side = new SendingSide({ ...options, store });
+  return { side, node: side.attach(), store };
+}
+
 /** Creates an account with a sending node and receiving nodes. */
 export function beginReceiving<S extends FailingStore>(store = new FailingStore() as S) {
-  const side = new SendingSide({ store });
-  const node = side.attach();
+  const { side, node } = beginSending({ store });
   const stopReceiving = side.receive();
   return { side, node, store, stopReceiving };
 }

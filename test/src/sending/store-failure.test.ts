@@ -44,8 +44,7 @@ describe('a failure of the store while sending', () => {
     const node = side.attach();
     await side.pass(minuteMs);
     assert.deepEqual([told(node), node.state?.outage?.code], [[], 'SMS_STORE']);
-    sendText(node, 'hello', { keep });
-    await side.pass(minuteMs);
+    await side.send(node, 'hello', { keep }, minuteMs);
     assert.deepEqual([node.ends, told(node)], [['SMS_STORE'], []]);
   });
 
@@ -53,8 +52,7 @@ describe('a failure of the store while sending', () => {
     const node = side.attach();
     await side.close();
     sendText(node, 'late', { keep });
-    sendText(node, 'late', { once: 'a' });
-    await side.pass(minuteMs);
+    await side.send(node, 'late', { once: 'a' }, minuteMs);
     assert.deepEqual([node.ends, told(node), side.service.bodies], [['SMS_CLOSED', 'SMS_CLOSED'], [], []]);
   });
 
@@ -66,8 +64,7 @@ describe('a failure of the store while sending', () => {
     await side.pass(minuteMs);
     store.failing.add('commit');
     side.service.otherwise = { takes: true };
-    sendText(plain, 'hello');
-    await side.pass(minuteMs);
+    await side.send(plain, 'hello', {}, minuteMs);
     assert.deepEqual([plain.ends, told(plain), plain.state?.outage], [['to 6421555123'], [], undefined]);
     assert.deepEqual(told(former), ['SMS_UNREACHABLE 1', 'SMS_STORE 1']);
     await recover();
@@ -88,8 +85,7 @@ describe('a failure of the store while sending', () => {
     await recover();
     assert.deepEqual([third.recoveries, third.state?.outage], [['store'], undefined]);
     fail();
-    sendText(third, 'refused', { once: 'x' });
-    await side.pass(minuteMs);
+    await side.send(third, 'refused', { once: 'x' }, minuteMs);
     assert.deepEqual([third.ends, told(third)], [['SMS_STORE'], []]);
     await recover();
     assert.deepEqual(third.recoveries, ['store', 'store']);
@@ -105,8 +101,7 @@ describe('a failure of the store while sending', () => {
     await side.pass(minuteMs);
     assert.deepEqual([told(first), told(second)], [['SMS_STORE 0'], []]);
     fail();
-    sendText(side.attach('other'), 'refused', { once: 'x' });
-    await side.pass(minuteMs);
+    await side.send(side.attach('other'), 'refused', { once: 'x' }, minuteMs);
     assert.deepEqual(told(second), ['SMS_STORE 0']);
   });
 
@@ -151,11 +146,9 @@ describe('a failure of the store while sending', () => {
 
   it('is reported once by a node with an open reply request', async () => {
     const node = side.attach();
-    sendText(node, 'well?', { waitMs: 60 * minuteMs, messageId: 'm1' });
-    await side.pass(1_000);
+    await side.send(node, 'well?', { waitMs: 60 * minuteMs, messageId: 'm1' }, 1_000);
     fail();
-    sendText(side.attach('other'), 'refused', { once: 'x' });
-    await side.pass(1_000);
+    await side.send(side.attach('other'), 'refused', { once: 'x' }, 1_000);
     const { failure } = side.journal;
     assert.ok(failure);
     assert.equal(side.outbox.registrations.onPollFailing('send', failure), false);

@@ -4,7 +4,7 @@ import { QuietHours } from '../../../src/message/times';
 import type { SendOptions } from '../../../src/outbox/text';
 import { VirtualClock } from '../../virtual-clock';
 import { FailingStore } from '../store/failing-store';
-import { copyDisk, forever, SendingSide, type SendingSideOptions, sendText } from './sending-side';
+import { beginSending, copyDisk, forever, type SendingSideOptions, sendText } from './sending-side';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -17,18 +17,15 @@ const quiet = (from: number, to: number) => new QuietHours({ from: from * 60, to
 
 function start(options: SendingSideOptions = {}) {
   const store = new FailingStore();
-  const side = new SendingSide({ clock: new VirtualClock(noon), store, ...options });
-  const node = side.attach();
+  const { side, node } = beginSending({ clock: new VirtualClock(noon), store, ...options });
   return { store, side, node };
 }
 
 describe('a message with a time', () => {
   it('leaves on time even if the clock is set back while it waits', async () => {
     const { side, node } = start();
-    let connect = () => {};
-    side.service.script.push({ takes: true, connects: new Promise<void>((resolve) => (connect = resolve)) });
-    sendText(node, 'hello', { ...at(noon + minuteMs) });
-    await side.pass(minuteMs);
+    const connect = side.service.holdConnection();
+    await side.send(node, 'hello', { ...at(noon + minuteMs) }, minuteMs);
     side.clock.set(-hourMs);
     connect();
     await side.pass(1_000);
@@ -38,8 +35,7 @@ describe('a message with a time', () => {
 
   it('is stored, is listed with its time, and leaves then', async () => {
     const { side, node, store } = start();
-    sendText(node, 'later', at(noon + 2 * hourMs));
-    await side.pass(100);
+    await side.send(node, 'later', at(noon + 2 * hourMs));
     assert.equal(store.disk.entries.size, 1);
     assert.deepEqual(side.outbox.admin.state.scheduled, 1);
     assert.deepEqual(side.outbox.admin.state.kept, 1);
@@ -60,8 +56,7 @@ describe('a message with a time', () => {
 
   it('leaves immediately if its time is past', async () => {
     const { side, node, store } = start();
-    sendText(node, 'now', at(noon));
-    await side.pass(100);
+    await side.send(node, 'now', at(noon));
     assert.deepEqual(node.ends, ['to 6421555123']);
     assert.equal(store.commits, 0);
     assert.equal(node.outcomes[0]?.isKept, false);
@@ -82,8 +77,7 @@ describe('a message with a time', () => {
 
   it('leaves within a minute after the clock is set past its time', async () => {
     const { side, node } = start();
-    sendText(node, 'in a month', at(noon + 30 * dayMs));
-    await side.pass(minuteMs);
+    await side.send(node, 'in a month', at(noon + 30 * dayMs), minuteMs);
     side.clock.set(30 * dayMs);
     await side.pass(minuteMs);
     assert.deepEqual(side.service.bodies, ['in a month']);
@@ -95,8 +89,7 @@ describe('a message with a time', () => {
     await side.pass(100);
     assert.deepEqual(node.ends, []);
     sendText(node, 'kept', { keep: forever });
-    sendText(node, 'plain');
-    await side.pass(100);
+    await side.send(node, 'plain');
     assert.deepEqual(side.service.bodies.sort(), ['kept', 'plain']);
     await side.pass(hourMs);
     assert.equal(side.service.taken.length, 22);
@@ -113,16 +106,14 @@ describe('a message with a time', () => {
     }
     assert.equal(side.outbox.admin.state.scheduled, most);
     sendText(node, 'one more', at(noon + hourMs));
-    sendText(node, 'now', { keep: forever });
-    await side.pass(100);
+    await side.send(node, 'now', { keep: forever });
     assert.deepEqual(node.ends, ['SMS_BUSY', 'to 6421555123']);
   });
 
   it('expires if it cannot leave soon enough after its due time', async () => {
     const { side, node } = start();
     side.service.otherwise = { unreachable: true };
-    sendText(node, 'later', at(noon + 2 * hourMs, { expireMs: 10 * minuteMs }));
-    await side.pass(2 * hourMs + 9 * minuteMs);
+    await side.send(node, 'later', at(noon + 2 * hourMs, { expireMs: 10 * minuteMs }), 2 * hourMs + 9 * minuteMs);
     assert.deepEqual(node.ends, []);
     await side.pass(minuteMs + 1_000);
     assert.deepEqual(node.ends, ['SMS_EXPIRED']);
@@ -132,8 +123,7 @@ describe('a message with a time', () => {
     const { side, node } = start();
     side.service.otherwise = { unreachable: true };
     sendText(node, 'later', { ...at(noon + 2 * dayMs), priority: 10 });
-    sendText(node, 'kept', { keep: forever });
-    await side.pass(1_000);
+    await side.send(node, 'kept', { keep: forever }, 1_000);
     assert.deepEqual(
       node.outages.map(({ waiting }) => waiting),
       [1],
@@ -168,8 +158,7 @@ describe('a message with a time', () => {
   it('leaves immediately if a user sends it, also after a restart', async () => {
     const { side, node, store } = start();
     side.service.otherwise = { unreachable: true };
-    sendText(node, 'later', at(noon + 20 * dayMs));
-    await side.pass(2 * hourMs);
+    await side.send(node, 'later', at(noon + 20 * dayMs), 2 * hourMs);
     const [entry] = side.outbox.admin.entries('kept', 1).entries;
     const [done] = await Promise.all([side.outbox.admin.act(entry?.id ?? '', 'send'), side.pass(100)]);
     assert.equal(done, 'done');
@@ -184,8 +173,7 @@ describe('a message with a time', () => {
 
   it('cannot be sent by a user while the store fails', async () => {
     const { side, node, store } = start();
-    sendText(node, 'later', at(noon + dayMs));
-    await side.pass(100);
+    await side.send(node, 'later', at(noon + dayMs));
     const [entry] = side.outbox.admin.entries('kept', 1).entries;
     store.failing.add('commit').add('open');
     const acted = side.outbox.admin.act(entry?.id ?? '', 'send').catch((error: unknown) => error);
@@ -210,12 +198,10 @@ describe('a message with a time', () => {
 
   it('keeps its deduplication key until it has left', async () => {
     const { side, node } = start({ dedupeMs: hourMs });
-    sendText(node, 'once', { ...at(noon + 60 * dayMs), once: 'key' });
-    await side.pass(100);
+    await side.send(node, 'once', { ...at(noon + 60 * dayMs), once: 'key' });
     side.clock.set(59 * dayMs);
     await side.pass(minuteMs);
-    sendText(node, 'once', { ...at(noon + 60 * dayMs), once: 'key' });
-    await side.pass(minuteMs);
+    await side.send(node, 'once', { ...at(noon + 60 * dayMs), once: 'key' }, minuteMs);
     side.clock.set(dayMs);
     await side.pass(2 * minuteMs);
     assert.deepEqual(side.service.bodies, ['once']);
@@ -226,8 +212,7 @@ describe('a message with a time', () => {
 describe('quiet hours', () => {
   it('refuse a plain message, name their end, and count it', async () => {
     const { side, node } = start({ quietHours: [quiet(11, 13)] });
-    sendText(node, 'now');
-    await side.pass(100);
+    await side.send(node, 'now');
     const [news] = node.outcomes;
     assert.ok(news && isSmsError(news.outcome, 'SMS_QUIET'));
     assert.equal(news.outcome.until, '2026-01-01T13:00:00.000Z');
@@ -239,8 +224,7 @@ describe('quiet hours', () => {
   it('let stored messages and messages with a past time wait', async () => {
     const { side, node } = start({ quietHours: [quiet(11, 13)] });
     sendText(node, 'kept', { keep: { expireMs: minuteMs } });
-    sendText(node, 'at', at(noon - hourMs, { expireMs: minuteMs }));
-    await side.pass(hourMs - 1_000);
+    await side.send(node, 'at', at(noon - hourMs, { expireMs: minuteMs }), hourMs - 1_000);
     assert.equal(side.service.tries, 0);
     assert.equal(node.state?.nextAt, noon + hourMs);
     await side.pass(1_000);
@@ -249,8 +233,7 @@ describe('quiet hours', () => {
 
   it('delay a message with a time within them to their end', async () => {
     const { side, node } = start({ quietHours: [quiet(21, 7)] });
-    sendText(node, 'late', at(noon + 12 * hourMs));
-    await side.pass(100);
+    await side.send(node, 'late', at(noon + 12 * hourMs));
     assert.equal(node.state?.nextAt, noon + 19 * hourMs);
   });
 
@@ -261,8 +244,7 @@ describe('quiet hours', () => {
     sendText(node, 'first');
     sendText(node, 'plain');
     sendText(node, 'kept', { keep: forever });
-    sendText(node, 'at', at(noon, forever));
-    await side.pass(2_000);
+    await side.send(node, 'at', at(noon, forever), 2_000);
     answer();
     await side.pass(1_000);
     assert.deepEqual(side.service.bodies, ['first']);
@@ -280,8 +262,7 @@ describe('quiet hours', () => {
     side.service.script.push({ connects, takes: true }, { connects, takes: true });
     await side.pass(hourMs - 1_000);
     sendText(node, 'plain');
-    sendText(node, 'kept', { keep: forever });
-    await side.pass(2_000);
+    await side.send(node, 'kept', { keep: forever }, 2_000);
     connect();
     await side.pass(1_000);
     assert.deepEqual(side.service.bodies, []);
@@ -292,22 +273,19 @@ describe('quiet hours', () => {
 
   it('do not apply to an essential message', async () => {
     const { side, node } = start({ quietHours: [quiet(11, 13)] });
-    sendText(node, 'alarm', { essential: true });
-    await side.pass(100);
+    await side.send(node, 'alarm', { essential: true });
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
   it('apply from every account node', async () => {
     const { side, node } = start({ quietHours: [quiet(11, 13), quiet(13, 15)] });
-    sendText(node, 'kept', { keep: forever });
-    await side.pass(100);
+    await side.send(node, 'kept', { keep: forever });
     assert.equal(node.state?.nextAt, noon + 3 * hourMs);
   });
 
   it('do not apply to messages that a user sends', async () => {
     const { side, node } = start({ quietHours: [quiet(11, 13)] });
-    sendText(node, 'kept', { keep: forever });
-    await side.pass(100);
+    await side.send(node, 'kept', { keep: forever });
     const [entry] = side.outbox.admin.entries('kept', 1).entries;
     await Promise.all([side.outbox.admin.act(entry?.id ?? '', 'send'), side.pass(100)]);
     assert.deepEqual(node.ends, ['to 6421555123 again']);
@@ -317,16 +295,14 @@ describe('quiet hours', () => {
     const limits = { perHandset: 1, perHandsetMs: dayMs };
     const { side, node } = start({ quietHours: [quiet(11, 13)], limits });
     sendText(node, 'refused');
-    sendText(node, 'kept', { keep: forever });
-    await side.pass(2 * hourMs);
+    await side.send(node, 'kept', { keep: forever }, 2 * hourMs);
     assert.deepEqual(node.ends, ['SMS_QUIET', 'to 6421555123']);
   });
 
   it('apply to waiting messages with the current settings', async () => {
     const quietHours = [quiet(11, 13)];
     const { side, node } = start({ quietHours });
-    sendText(node, 'kept', { keep: forever });
-    await side.pass(100);
+    await side.send(node, 'kept', { keep: forever });
     quietHours.splice(0, 1, quiet(11, 14));
     side.outbox.quietHoursChanged();
     await side.pass(hourMs);
@@ -340,19 +316,15 @@ describe('quiet hours', () => {
 
   it('do not delay the outcome of a duplicate', async () => {
     const { side, node } = start({ quietHours: [quiet(13, 14)] });
-    sendText(node, 'once', { once: 'key' });
-    await side.pass(hourMs + 1_000);
-    sendText(node, 'once', { once: 'key' });
-    await side.pass(100);
+    await side.send(node, 'once', { once: 'key' }, hourMs + 1_000);
+    await side.send(node, 'once', { once: 'key' });
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
   });
 
   it('free the deduplication key of a refused message', async () => {
     const { side, node } = start({ quietHours: [quiet(11, 13)] });
-    sendText(node, 'once', { once: 'key' });
-    await side.pass(hourMs + 1_000);
-    sendText(node, 'once', { once: 'key' });
-    await side.pass(100);
+    await side.send(node, 'once', { once: 'key' }, hourMs + 1_000);
+    await side.send(node, 'once', { once: 'key' });
     assert.deepEqual(node.ends, ['SMS_QUIET', 'to 6421555123']);
   });
 });
