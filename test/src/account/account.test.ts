@@ -1,166 +1,67 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Dispatcher } from 'undici';
-import { type Simulator, startSimulator } from '../../../simulator';
-import { type Accounts, createAccounts } from '../../../src/account/accounts';
-import type { JoinedMembership, OutboxSubscriber, Subscriber, Subscription } from '../../../src/account/membership';
+import { createAccounts } from '../../../src/account/accounts';
+import type { JoinedMembership, OutboxSubscriber } from '../../../src/account/membership';
 import type { AccountSettings, ConnectionSettings } from '../../../src/account/settings';
 import { onceAborted } from '../../../src/clock';
-import type { FlowDelivery } from '../../../src/delivery/poll-subscription';
-import { maxOutstanding } from '../../../src/delivery/poll-subscription';
 import type { SmsError } from '../../../src/errors';
 import { type Connections, createConnections } from '../../../src/http/connections';
 import type { Entry } from '../../../src/inbox/entries';
-import { QuietHours } from '../../../src/message/times';
 import type { OutboxRecord } from '../../../src/model';
-import type { OutcomeEvent } from '../../../src/outbox/sender-registrations';
-import type { PollState } from '../../../src/polling/poll-loop';
-import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';
 import type { Changes, RecoveredState, StoreEvents } from '../../../src/store/store';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
-import { Closing } from '../closing';
 import { startRawService } from '../raw-service';
 import { forever, sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore, FakeDisk } from '../store/failing-store';
+import { attachSender, Joining, Listener } from './joining';
 
-/** A listening node that records its events. */
-class Listener implements Subscriber {
-  readonly deliveries: FlowDelivery[] = [];
-  readonly states: PollState[] = [];
-  readonly failures: SmsError[] = [];
-  recoveries = 0;
-  undelivered = 0;
-  acknowledge: 'auto' | 'flow' = 'auto';
-  ackTimeoutMs = 60_000;
-  maxAttempts = 5;
+const minuteMs = 60_000;
 
-  constructor(readonly id: string) {}
+describe('an account', () => {
+  const joining = new Joining();
+  const { closing } = joining;
+  const enter = joining.enter.bind(joining);
+  const receive = joining.receive.bind(joining);
+  const subscribe = joining.subscribe.bind(joining);
+  const isPolling = joining.isPolling.bind(joining);
+  const polls = () => joining.simulator.requests.filter(({ endpoint }) => endpoint === 'incoming').length;
 
-  get bodies(): unknown[] {
-    return this.deliveries.map(({ record }) => record.body);
-  }
-
-  get stateNames(): string[] {
-    return this.states.map(({ name }) => name);
-  }
-
-  wants(): boolean {
-    return true;
-  }
-
-  send(delivery: FlowDelivery): Promise<boolean> {
-    this.deliveries.push(delivery);
-    return Promise.resolve(true);
-  }
-
-  onUndelivered(): void {
-    this.undelivered++;
-  }
-
-  onState(state: PollState): void {
-    this.states.push(state);
-  }
-
-  onFailing(error: SmsError): void {
-    this.failures.push(error);
-  }
-
-  onRecovered(): void {
-    this.recoveries++;
-  }
-}
-
-describe('Account', () => {
-  const closing = new Closing();
-  const accounts = createAccounts();
-  let simulator: Simulator;
-  beforeEach(() => serve({ waitMs: 15_000 }));
+  beforeEach(() => joining.start(15_000));
   afterEach(() => closing.run());
 
-  async function serve({ waitMs }: { waitMs: number }): Promise<void> {
-    const options = { waitMs, statusDelayMs: Number.POSITIVE_INFINITY };
-    simulator = closing.add(await startSimulator(options), (it) => it.close());
-  }
-
-  function settings(changes: Partial<AccountSettings> = {}): AccountSettings {
-    return {
-      id: 'account',
-      baseUrl: simulator.baseUrl,
-      authentication: { type: 'bearer', apiKey: simulator.credentials.apiKey },
-      method: 'POST',
-      timeoutMs: 5_000,
-      concurrency: 8,
-      queueLimit: 100,
-      pauseMs: 0,
-      parallelPolls: 1,
-      dedupe: true,
-      dedupeMs: 1_000_000,
-      storeName: 'memory',
-      createStore: () => new MemoryStore(),
-      ...changes,
+  /** Settings with a store whose data outlives the account, and the stores that the account created. */
+  function onDisk(disk = new FakeDisk()) {
+    const stores: FailingStore[] = [];
+    const createStore = () => {
+      stores.push(new FailingStore(disk));
+      return stores.at(-1) as FailingStore;
     };
+    return { disk, stores, changes: { storeName: 'disk', createStore } };
   }
 
-  /** Joins an account. The test leaves it before the service stops, so that the service ends the poll. */
-  function enter(changes: Partial<AccountSettings> = {}): JoinedMembership {
-    return closing.add(accounts.join(settings(changes)), async (membership) => {
-      await membership.leave();
-    });
-  }
-
-  function subscribe(
-    membership: JoinedMembership,
-    listener: Listener,
-    kind: 'incoming' | 'status' = 'incoming',
-  ): Subscription {
-    return closing.add(membership.subscribe(kind, listener), (it) => it.close());
-  }
-
-  const receive = (body: string) => simulator.receive({ from: '6421555001', to: '642100000001', body });
-  const polls = () => simulator.requests.filter(({ endpoint }) => endpoint === 'incoming').length;
-  const isPolling = () => simulator.polling('incoming') === 1;
-
-  async function leaveWhilePolling(member: JoinedMembership): Promise<void> {
-    const subscription = subscribe(member, new Listener('a'));
-    await until(isPolling);
-    subscription.close();
-    await member.leave();
-  }
-
-  describe('members', () => {
-    it('share one poll loop per login, and all get every message', async () => {
+  describe('with several members', () => {
+    it('has one poll loop per login, and all members get every message', async () => {
       const [one, two] = [enter(), enter({ pauseMs: 60_000, concurrency: 1 })];
-      assert.equal(one.inbox, two.inbox);
+      const { apiKey } = joining.simulator.credentials;
+      const elsewhere = enter({ baseUrl: 'http://127.0.0.1:1', authentication: { type: 'bearer', apiKey } });
+      assert.deepEqual([one.inbox === two.inbox, one.inbox === elsewhere.inbox], [true, false]);
       const [a, b] = [new Listener('a'), new Listener('b')];
       subscribe(one, a);
       subscribe(two, b);
       await until(isPolling);
       for (const body of ['1', '2', '3']) receive(body);
       await until(() => b.deliveries.length === 3);
-      assert.deepEqual(a.bodies, ['1', '2', '3']);
-      assert.deepEqual(b.bodies, ['1', '2', '3']);
+      assert.deepEqual([a.bodies, b.bodies], [a.bodies, ['1', '2', '3']]);
       await until(isPolling);
       assert.equal(polls(), 4);
     });
 
-    it('are one login with basic and form of one user, but not with a key', () => {
-      const { userId, password, apiKey } = simulator.credentials;
-      const basic = enter({ authentication: { type: 'basic', userId, password } });
-      const form = enter({ authentication: { type: 'form', userId, password } });
-      const other = enter({ authentication: { type: 'form', userId: 'other', password } });
-      const bearer = enter({ authentication: { type: 'bearer', apiKey: userId } });
-      const elsewhere = enter({ baseUrl: 'http://127.0.0.1:1', authentication: { type: 'bearer', apiKey } });
-      assert.equal(basic.inbox, form.inbox);
-      assert.equal(new Set([basic, other, bearer, elsewhere].map(({ inbox }) => inbox)).size, 4);
-    });
-
-    it('use the settings of the member that started the poll loop, then of the next', async () => {
+    it('uses the settings of the member that started polling, then of the next', async () => {
       const [one, two] = [enter({ pauseMs: 600_000, method: 'GET' }), enter({ pauseMs: 0 })];
+      const { simulator } = joining;
       simulator.fault('incoming', { status: 204 });
       const [a, b] = [new Listener('a'), new Listener('b')];
       const first = subscribe(two, a);
@@ -182,7 +83,7 @@ describe('Account', () => {
       assert.deepEqual(b.states.at(-1), { name: 'waiting', seconds: 600 });
     });
 
-    it('use the store of the first member', async () => {
+    it('uses the store of the member that started', () => {
       const stores: string[] = [];
       const name = (storeName: string): Partial<AccountSettings> => ({
         storeName,
@@ -197,30 +98,43 @@ describe('Account', () => {
       assert.deepEqual(stores, ['two']);
     });
 
-    it('run a poll loop only while a node watches', async () => {
+    it('polls only while a node listens, and reports its state to later nodes', async () => {
       const one = enter();
       assert.equal(polls(), 0);
       const subscription = subscribe(one, new Listener('a'));
       await until(isPolling);
+      const late = new Listener('late');
+      subscribe(one, late).close();
+      assert.deepEqual(late.stateNames, ['listening']);
       subscription.close();
       receive('1');
-      await until(() => simulator.polling('incoming') === 0);
+      await until(() => joining.simulator.polling('incoming') === 0);
       const b = new Listener('b');
       subscribe(one, b);
       await until(() => b.deliveries.length === 1);
       assert.deepEqual(b.bodies, ['1']);
     });
 
-    it('report its state to a node that joins a running loop', async () => {
-      const one = enter();
-      subscribe(one, new Listener('a'));
-      await until(isPolling);
-      const b = new Listener('b');
-      subscribe(one, b);
-      assert.deepEqual(b.stateNames, ['listening']);
+    it('shares one queue among all sends', async () => {
+      const [one, two] = [enter({ concurrency: 1, queueLimit: 1 }), enter({ concurrency: 8, queueLimit: 8 })];
+      joining.simulator.fault('send', { delayMs: 50 });
+      const [first, second] = [attachSender(one, '1'), attachSender(two, '2')];
+      for (const [node, messageId] of [
+        [first, '1'],
+        [second, '2'],
+        [second, '3'],
+      ] as const) {
+        sendText(node, 'x', { messageId });
+      }
+      await until(() => first.ends.length + second.ends.length === 3);
+      assert.deepEqual([first.ends, second.ends], [['to 6421555123'], ['SMS_BUSY', 'to 6421555123']]);
+      assert.deepEqual(
+        joining.simulator.messages.map(({ messageId }) => messageId),
+        ['1', '2'],
+      );
     });
 
-    describe('connections', () => {
+    describe('and their connections', () => {
       /** Creates connections by name. Records the open ones, and the connections that each request used. */
       function openers() {
         const [open, used]: [Set<string>, string[]] = [new Set(), []];
@@ -238,7 +152,7 @@ describe('Account', () => {
         return { open, used, opener };
       }
 
-      it('are those of the first member, and close when the last request ends', async () => {
+      it('uses those of the first member, and closes them after their last request', async () => {
         const { open, used, opener } = openers();
         const one = enter({ id: 'one', createConnections: opener('one') });
         const two = enter({ id: 'two', createConnections: opener('two') });
@@ -255,10 +169,10 @@ describe('Account', () => {
         await until(() => !open.has('one'));
         await until(isPolling);
         assert.deepEqual(used, ['one', 'one', 'two', 'two']);
-        assert.equal(simulator.requests.filter(({ aborted }) => aborted).length, 0);
+        assert.equal(joining.simulator.requests.filter(({ aborted }) => aborted).length, 0);
       });
 
-      it('stay open if the next member has the same settings', async () => {
+      it('keeps them open if the next member has the same settings', async () => {
         const { open, used, opener } = openers();
         const way = () => ({
           proxy: { url: 'http://proxy.test', noProxy: ['127.0.0.1'] },
@@ -273,150 +187,44 @@ describe('Account', () => {
         assert.deepEqual([[...open], used], [['both'], ['both', 'both']]);
       });
 
-      it('need usable settings of each member', () => {
+      it('refuses a member with unusable settings', () => {
         enter({ id: 'one' });
-        const isRefused = ({ code }: SmsError) => code === 'SMS_CONFIG';
-        assert.throws(() => enter({ id: 'two', proxy: { url: 'ftp://proxy.test' } }), isRefused);
+        assert.throws(() => enter({ id: 'two', proxy: { url: 'ftp://proxy.test' } }), { code: 'SMS_CONFIG' });
       });
     });
-
-    it('shares one queue among all sends', async () => {
-      const [one, two] = [enter({ concurrency: 1, queueLimit: 1 }), enter({ concurrency: 8, queueLimit: 8 })];
-      simulator.fault('send', { delayMs: 50 });
-      const send = (membership: JoinedMembership, messageId: string) =>
-        new Promise<void>((resolve, reject) => {
-          const node = membership.attachSender({
-            id: messageId,
-            usesStore: false,
-            onOutcome: ({ outcome }) => {
-              if (outcome instanceof Error) reject(outcome);
-              else resolve();
-              return Promise.resolve(true);
-            },
-            onAnswer: () => Promise.resolve(true),
-            onReport: () => Promise.resolve(true),
-            onDiscarded: () => {},
-            onOutage: () => {},
-            onRecovered: () => {},
-            onState: () => {},
-          });
-          node.send({
-            message: { to: ['6421555123'], body: 'x', messageId },
-            encoding: 'GSM-7',
-            parts: 1,
-            options: { retries: 0, retryUncertain: false, resolveMs: 0, priority: 0, unlimited: false },
-            origin: undefined,
-            flowMessage: () => '',
-          });
-        });
-      const [first, second] = [send(one, '1'), send(two, '2')];
-      await assert.rejects(send(two, '3'), { code: 'SMS_BUSY' });
-      await Promise.all([first, second]);
-      assert.deepEqual(
-        simulator.messages.map(({ messageId }) => messageId),
-        ['1', '2'],
-      );
-    });
-
-    it('runs separate loops for statuses and incoming messages', async () => {
-      const one = enter();
-      const [a, b] = [new Listener('a'), new Listener('a')];
-      subscribe(one, a);
-      subscribe(one, b, 'status');
-      simulator.status({ messageId: 'm', msisdn: '6421555001', statusCode: 'RCV' });
-      receive('1');
-      await until(() => a.deliveries.length + b.deliveries.length === 2);
-      assert.equal(b.deliveries[0]?.record.statusCode, 'RCV');
-    });
   });
 
-  describe('failures', () => {
-    it('are reported once to each node, and their end to the first', async () => {
-      simulator.fault('incoming', { status: 500 }, 2);
-      const one = enter();
-      const [a, b] = [new Listener('a'), new Listener('b')];
-      subscribe(one, a);
-      subscribe(one, b);
-      await until(() => a.failures.length === 1);
-      const late = new Listener('late');
-      subscribe(one, late);
-      assert.equal(late.failures.length, 1);
-      receive('1');
-      await until(() => a.deliveries.length === 1);
-      for (const { failures } of [a, b, late]) assert.equal(failures.length, 1);
-      assert.deepEqual([a.recoveries, b.recoveries, late.recoveries], [1, 0, 0]);
-      assert.deepEqual([a.bodies, b.bodies, late.bodies], [['1'], ['1'], ['1']]);
-    });
-
-    it('are reported as ended to the next node if the first has left', async () => {
-      simulator.fault('incoming', { status: 500 }, 2);
-      const one = enter();
-      const [a, b, c] = [new Listener('a'), new Listener('b'), new Listener('c')];
-      const subscription = subscribe(one, a);
-      subscribe(one, b);
-      subscribe(one, c);
-      await until(() => a.failures.length === 1);
-      subscription.close();
-      receive('1');
-      await until(() => b.deliveries.length === 1);
-      assert.deepEqual([a.recoveries, b.recoveries, c.recoveries], [0, 1, 0]);
-    });
-
-    it('are not followed by a state listening', async () => {
-      await simulator.setOnline(false);
-      const a = new Listener('a');
-      subscribe(enter(), a);
-      await until(() => a.failures.length === 1);
-      assert.deepEqual(a.stateNames, ['failing']);
-    });
-
-    it('are reported to new nodes after a redeploy, without a recovery', async () => {
-      simulator.fault('incoming', { status: 500 });
-      const one = enter();
-      const before = new Listener('a');
-      const subscription = subscribe(one, before);
-      await until(() => before.failures.length === 1);
-      subscription.close();
-      const after = new Listener('a');
-      subscribe(one, after);
-      await until(() => after.failures.length === 1);
-      assert.equal(after.recoveries, 0);
-    });
+  it('reports a failure once to each node, and its end to the first', async () => {
+    await joining.simulator.setOnline(false);
+    const clock = new VirtualClock();
+    const one = enter({ clock });
+    const [gone, a, b, late] = ['gone', 'a', 'b', 'late'].map((id) => new Listener(id)) as Listener[];
+    assert.ok(gone && a && b && late);
+    const subscription = subscribe(one, gone);
+    for (const node of [a, b]) subscribe(one, node);
+    await until(() => a.failures.length === 1);
+    assert.deepEqual(gone.stateNames, ['failing'], 'not listening before');
+    subscription.close();
+    subscribe(one, late);
+    assert.equal(late.failures.length, 1);
+    await joining.simulator.setOnline(true);
+    receive('1');
+    await clock.advance(2_000);
+    await until(() => a.deliveries.length === 1);
+    for (const { failures } of [gone, a, b, late]) assert.equal(failures.length, 1);
+    assert.deepEqual([gone.recoveries, a.recoveries, b.recoveries, late.recoveries], [0, 1, 0, 0]);
+    assert.deepEqual([b.bodies, late.bodies], [['1'], ['1']]);
   });
 
-  describe('a redeploy', () => {
-    it('gives a poll in flight to the next member of the login', async () => {
-      const one = enter();
-      await leaveWhilePolling(one);
-      const two = enter();
-      assert.equal(two.inbox, one.inbox);
-      const b = new Listener('a');
-      subscribe(two, b);
-      receive('1');
-      await until(() => b.deliveries.length === 1);
-      assert.deepEqual(b.bodies, ['1']);
-      assert.equal(simulator.requests.filter(({ aborted }) => aborted).length, 0);
-    });
-
-    it('keeps messages that arrive without members for the next member', async () => {
-      const one = enter();
-      await leaveWhilePolling(one);
-      receive('1');
-      await until(() => simulator.requests.some(({ ended }) => ended));
-      const b = new Listener('b');
-      subscribe(enter(), b);
-      await until(() => b.deliveries.length === 1);
-      assert.deepEqual(b.bodies, ['1']);
-    });
-
-    it('never causes two polls at the same time', async () => {
+  describe('at a redeploy', () => {
+    it('has one poll at a time, and loses no message', async () => {
       let most = 0;
-      simulator.on('change', () => {
-        most = Math.max(most, simulator.polling('incoming'));
+      joining.simulator.on('change', () => {
+        most = Math.max(most, joining.simulator.polling('incoming'));
       });
       const listeners: Listener[] = [];
       for (let index = 0; index < 10; index++) {
-        const member = accounts.join(settings());
+        const member = joining.accounts.join(joining.settings());
         const listener = new Listener('a');
         listeners.push(listener);
         const subscription = member.subscribe('incoming', listener);
@@ -424,13 +232,14 @@ describe('Account', () => {
         receive(String(index));
         if (index % 3) await new Promise(setImmediate);
         subscription.close();
-        await member.leave();
+        await Promise.all([member.leave(), member.leave()]);
       }
       const last = new Listener('a');
       listeners.push(last);
       subscribe(enter(), last);
       await until(() => new Set(listeners.flatMap(({ bodies }) => bodies)).size === 10);
       assert.equal(most, 1);
+      assert.equal(joining.simulator.requests.filter(({ aborted }) => aborted).length, 0);
     });
 
     it('waits for the rest of an answer that has begun to arrive', async () => {
@@ -441,9 +250,8 @@ describe('Account', () => {
         outgoing.write('messageId=1&from=6421555001&');
         finish = () => outgoing.end('body=whole');
       });
-      const disk = new FakeDisk();
-      const changes = { baseUrl, storeName: 'failing', createStore: () => new FailingStore(disk) };
-      const one = enter(changes);
+      const { disk, changes } = onDisk();
+      const one = enter({ baseUrl, ...changes });
       let isArriving = false;
       const poll = one.client.pollIncoming.bind(one.client);
       one.client.pollIncoming = (options) =>
@@ -466,134 +274,54 @@ describe('Account', () => {
       finish();
       await leaving;
       assert.deepEqual(
-        [...disk.entries.values()].map((text) => (JSON.parse(text) as Entry).record.body),
+        disk.items.map((item) => (item as Entry).record.body),
         ['whole'],
       );
       const b = new Listener('b');
-      subscribe(enter(changes), b);
+      subscribe(enter({ baseUrl, ...changes }), b);
       await until(() => b.deliveries.length === 1);
     });
+  });
 
-    it('ignores a second call of leave', async () => {
-      const [one, two] = [enter(), enter()];
-      await Promise.all([one.leave(), one.leave()]);
+  describe('with a store', () => {
+    it('reports the place of unreadable data, and continues', async () => {
+      const { disk, changes } = onDisk();
+      disk.hold('{"kind":"incoming","records":[{"mess');
+      const places: string[] = [];
+      const onDamaged = ({ params }: SmsError) => void places.push(String(params.place));
+      const member = enter({ ...changes, onDamaged });
       const a = new Listener('a');
-      subscribe(two, a);
+      subscribe(member, a);
       receive('1');
       await until(() => a.deliveries.length === 1);
+      assert.deepEqual([places, disk.quarantined.length], [['a place'], 1]);
+      const { store } = member.state();
+      assert.deepEqual([store.ok, store.error?.reason], [true, 'storeUnreadable']);
     });
-  });
 
-  it('reports the place of unreadable data, and continues', async () => {
-    const disk = new FakeDisk();
-    disk.hold('{"kind":"incoming","records":[{"mess');
-    const places: string[] = [];
-    const onDamaged = ({ params }: SmsError) => void places.push(String(params.place));
-    const member = enter({ storeName: 'failing', createStore: () => new FailingStore(disk), onDamaged });
-    const a = new Listener('a');
-    subscribe(member, a);
-    receive('1');
-    await until(() => a.deliveries.length === 1);
-    assert.deepEqual([places, disk.quarantined.length], [['a place'], 1]);
-    const { store } = member.state();
-    assert.deepEqual([store.ok, store.error?.reason], [true, 'storeUnreadable']);
-  });
-
-  describe('the store', () => {
-    const failing = (disk: FakeDisk) => {
-      const stores: FailingStore[] = [];
-      const createStore = () => {
-        const store = new FailingStore(disk);
-        stores.push(store);
-        return store;
-      };
-      return { stores, changes: { storeName: 'failing', createStore } };
-    };
-
-    it('stops polls without a loss while it fails, and recovers', async function () {
-      this.timeout(30_000);
-      const { stores, changes } = failing(new FakeDisk());
-      const one = enter(changes);
+    it('does not poll while the store fails, and loses nothing', async () => {
+      const [clock, { stores, changes }] = [new VirtualClock(), onDisk()];
+      const one = enter({ ...changes, clock });
       const a = new Listener('a');
       subscribe(one, a);
       await until(isPolling);
       stores[0]?.failing.add('commit');
       receive('1');
-      await until(() => a.failures.length === 1);
+      await until(() => a.failures.length === 1 && !isPolling());
       receive('2');
-      assert.deepEqual(a.bodies, ['1']);
-      assert.equal(a.failures[0]?.code, 'SMS_STORE');
-      assert.equal(a.stateNames.at(-1), 'failing');
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      assert.equal(simulator.polling('incoming'), 0);
+      assert.deepEqual([a.bodies, a.failures[0]?.code, a.stateNames.at(-1)], [['1'], 'SMS_STORE', 'failing']);
       const late = new Listener('late');
       subscribe(one, late);
       assert.equal(late.failures.length, 1);
+      assert.equal(isPolling(), false);
       stores[0]?.failing.clear();
+      await clock.advance(10_000);
       await until(() => a.deliveries.length === 2);
-      assert.deepEqual(a.bodies, ['1', '2']);
-      assert.deepEqual([a.failures.length, a.recoveries], [1, 1]);
+      assert.deepEqual([a.bodies, a.failures.length, a.recoveries], [['1', '2'], 1, 1]);
     });
 
-    const read = () => simulator.incoming.filter((message) => message.read).length;
-    /** `parallelPolls` + 2. */
-    const mostUnderWay = 3;
-
-    it('lets a few polls run ahead while it writes, in order', async () => {
-      const disk = new FakeDisk();
-      const { stores, changes } = failing(disk);
-      const a = new Listener('a');
-      subscribe(enter(changes), a);
-      await until(isPolling);
-      const [store] = stores;
-      assert.ok(store);
-      store.turns = Number.POSITIVE_INFINITY;
-      const bodies = Array.from({ length: 20 }, (_, index) => `${index}`);
-      bodies.forEach(receive);
-      await until(() => disk.held.size === mostUnderWay);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      assert.deepEqual([read(), simulator.polling('incoming'), a.bodies], [mostUnderWay, 0, []]);
-      store.turns = 0;
-      await until(() => a.deliveries.length === 20);
-      assert.deepEqual(a.bodies, bodies);
-    });
-
-    it('keeps messages that were being polled when it failed', async function () {
-      this.timeout(30_000);
-      const { stores, changes } = failing(new FakeDisk());
-      const a = new Listener('a');
-      subscribe(enter(changes), a);
-      await until(isPolling);
-      const [store] = stores;
-      assert.ok(store);
-      store.turns = Number.POSITIVE_INFINITY;
-      const bodies = Array.from({ length: 20 }, (_, index) => `${index}`);
-      bodies.forEach(receive);
-      await until(() => read() === mostUnderWay);
-      store.failing.add('commit');
-      store.turns = 0;
-      await until(() => a.failures.length === 1 && a.deliveries.length === mostUnderWay);
-      assert.equal(read(), mostUnderWay);
-      store.failing.clear();
-      await until(() => a.deliveries.length === 20);
-      assert.deepEqual(a.bodies, bodies);
-    });
-
-    it('does not poll ahead of the limit of unacknowledged messages', async () => {
-      const { stores, changes } = failing(new FakeDisk());
-      const a = new Listener('a');
-      a.acknowledge = 'flow';
-      subscribe(enter({ ...changes, parallelPolls: 4 }), a);
-      await until(isPolling);
-      for (const store of stores) store.turns = 20;
-      for (let index = 0; index < maxOutstanding + 20; index++) receive(`${index}`);
-      await until(() => a.deliveries.length === maxOutstanding && a.stateNames.at(-1) === 'paused');
-      assert.equal(read(), maxOutstanding);
-    });
-
-    it('prevents the first poll if it cannot be opened', async () => {
-      const disk = new FakeDisk();
-      const { stores, changes } = failing(disk);
+    it('does not poll if the store cannot be opened', async () => {
+      const { stores, changes } = onDisk();
       const one = enter(changes);
       // The first access to the inbox creates the store.
       assert.equal(one.inbox.journal.failure, undefined);
@@ -601,56 +329,14 @@ describe('Account', () => {
       const a = new Listener('a');
       subscribe(one, a);
       await until(() => a.failures.length === 1);
-      assert.equal(polls(), 0);
-      assert.equal(a.failures[0]?.code, 'SMS_STORE');
+      assert.deepEqual([polls(), a.failures[0]?.code], [0, 'SMS_STORE']);
     });
 
-    it('continues for a later account of the login, on disk', async () => {
-      const folder = closing.add(await mkdtemp(join(tmpdir(), 'account-')), (path) =>
-        rm(path, { recursive: true, force: true }),
-      );
-      const keys = new Set<string>();
-      const changes = {
-        storeName: 'disk',
-        createStore: (key: string) => {
-          keys.add(key);
-          return new DiskStore(join(folder, key));
-        },
-      };
-      const one = enter(changes);
-      const a = new Listener('a');
-      a.acknowledge = 'flow';
-      const subscription = subscribe(one, a);
-      receive('1');
-      await until(() => a.deliveries.length === 1 && isPolling());
-      subscription.close();
-      await one.leave();
-      receive('2');
-      let two = accounts.join(settings(changes));
-      while (two.inbox === one.inbox) {
-        await two.leave();
-        two = accounts.join(settings(changes));
-      }
-      closing.add(two, (it) => it.leave());
-      const b = new Listener('a');
-      subscribe(two, b);
-      await until(() => b.deliveries.length === 2);
-      assert.deepEqual(
-        b.deliveries.map(({ record, redelivered }) => [record.body, redelivered]),
-        [
-          ['1', true],
-          ['2', false],
-        ],
-      );
-      assert.equal(keys.size, 1);
-      assert.match([...keys].join(), /^[0-9a-f]{32}$/);
-    });
-
-    it('is released by an account without members if it is durable', async () => {
-      const { changes } = failing(new FakeDisk());
+    it('closes a durable store when its last member leaves', async () => {
+      const { changes } = onDisk();
       const seen = new Set<unknown>();
       for (let index = 0; index < 3; index++) {
-        const member = accounts.join(settings(changes));
+        const member = joining.accounts.join(joining.settings(changes));
         seen.add(member.inbox);
         await member.inbox.journal.ready();
         await member.leave();
@@ -658,45 +344,21 @@ describe('Account', () => {
       assert.equal(seen.size, 3);
     });
 
-    it('keeps its data in memory without members', async () => {
+    it('keeps data in memory without members, in its own process', async () => {
       const [clock, process] = [new VirtualClock(), createAccounts()];
-      const join = () => process.join(settings({ clock }));
+      const join = (from = process) => from.join(joining.settings({ clock }));
       const one = join();
       await one.changeOptOuts(['6421555001'], 'out');
       await Promise.all([one.leave(), clock.advance(3_600_000)]);
-      const two = join();
-      assert.equal((await two.optOuts()).total, 1);
-      await Promise.all([two.leave(), clock.advance(1_000)]);
+      const [two, other] = [join(), join(createAccounts())];
+      assert.deepEqual([(await two.optOuts()).total, (await other.optOuts()).total], [1, 0]);
+      await Promise.all([two.leave(), other.leave(), clock.advance(1_000)]);
     });
 
-    it('does not report a missing node while it has no members', async () => {
-      const [clock, process] = [new VirtualClock(), createAccounts()];
-      const untaken: string[] = [];
-      const join = () => process.join(settings({ clock, onUntaken: (kind) => untaken.push(kind) }));
-      const one = join();
-      const node = Object.assign(new Listener('a'), { acknowledge: 'flow' as const, path: '/sms' });
-      const subscription = one.subscribe('callback', node);
-      const record = { from: '6421555001', body: '1', isReply: false, via: 'callback' } as const;
-      const accepting = subscription.accept({ kind: 'incoming', records: [record] });
-      await Promise.all([accepting, clock.advance(100)]);
-      assert.equal(node.deliveries.length, 1);
-      subscription.close();
-      await Promise.all([one.leave(), clock.advance(100)]);
-      await clock.advance(60_000);
-      assert.deepEqual(untaken, []);
-      const two = join();
-      await two.inbox.journal.ready();
-      await clock.advance(60_000);
-      assert.deepEqual([untaken, two.state().inbox.unhandled], [['incoming'], 1]);
-      await Promise.all([two.leave(), clock.advance(100)]);
-    });
-
-    it('keeps unwritten data in memory if it cannot write', async () => {
-      const disk = new FakeDisk();
-      const { stores, changes } = failing(disk);
+    it('keeps data in memory that a durable store cannot write', async () => {
+      const { stores, changes } = onDisk();
       const one = enter(changes);
-      const a = new Listener('a');
-      a.acknowledge = 'flow';
+      const a = Object.assign(new Listener('a'), { acknowledge: 'flow' as const });
       const subscription = subscribe(one, a);
       await until(isPolling);
       stores[0]?.failing.add('commit');
@@ -712,44 +374,70 @@ describe('Account', () => {
       await until(() => b.deliveries.length === 1);
       assert.deepEqual([b.bodies, b.deliveries[0]?.redelivered], [['1'], true]);
     });
-  });
 
-  describe('acknowledge flow', () => {
-    it('pauses at 100 unacknowledged messages, and continues later', async () => {
-      const one = enter();
-      const a = new Listener('a');
-      a.acknowledge = 'flow';
-      const subscription = subscribe(one, a);
-      for (let index = 0; index < 105; index++) receive(String(index));
-      await until(() => a.states.at(-1)?.name === 'paused');
-      assert.deepEqual(a.states.at(-1), { name: 'paused', unacknowledged: 100 });
-      assert.equal(a.deliveries.length, 100);
-      assert.equal(simulator.polling('incoming'), 0);
-      assert.equal(subscription.acknowledge(a.deliveries[0]?.ackId ?? '', false), true);
-      await until(() => a.deliveries.length === 101);
-      await until(() => a.states.at(-1)?.name === 'paused');
-      for (const { ackId } of a.deliveries) subscription.acknowledge(ackId ?? '', false);
-      await until(() => a.deliveries.length === 105);
-      assert.deepEqual(
-        a.bodies,
-        Array.from({ length: 105 }, (_, index) => String(index)),
-      );
-    });
-
-    it('continues if their node is removed', async () => {
-      const one = enter();
-      const [a, b] = [new Listener('a'), new Listener('b')];
-      a.acknowledge = 'flow';
-      const subscription = subscribe(one, a);
-      subscribe(one, b);
-      for (let index = 0; index < 102; index++) receive(String(index));
-      await until(() => a.states.at(-1)?.name === 'paused');
+    it('does not report a missing node while it has no members', async () => {
+      const [clock, process] = [new VirtualClock(), createAccounts()];
+      const untaken: string[] = [];
+      const join = () => process.join(joining.settings({ clock, onUntaken: (kind) => untaken.push(kind) }));
+      const one = join();
+      const node = Object.assign(new Listener('a'), { acknowledge: 'flow' as const, path: '/sms' });
+      const subscription = one.subscribe('callback', node);
+      const record = { from: '6421555001', body: '1', isReply: false, via: 'callback' } as const;
+      await Promise.all([subscription.accept({ kind: 'incoming', records: [record] }), clock.advance(100)]);
+      assert.equal(node.deliveries.length, 1);
       subscription.close();
-      await until(() => b.deliveries.length === 102);
+      await Promise.all([one.leave(), clock.advance(100)]);
+      await clock.advance(minuteMs);
+      assert.deepEqual(untaken, []);
+      const two = join();
+      await two.inbox.journal.ready();
+      await clock.advance(minuteMs);
+      assert.deepEqual([untaken, two.state().inbox.unhandled], [['incoming'], 1]);
+      await Promise.all([two.leave(), clock.advance(100)]);
+    });
+
+    it('uses the time of the server for a shared store', async () => {
+      class Server extends FailingServer {
+        now(): number {
+          return 1_000_000;
+        }
+      }
+      const member = enter({ storeName: 'server', createStore: () => new Server() });
+      await member.changeOptOuts(['6421555001'], 'out');
+      assert.equal((await member.optOuts()).optouts[0]?.at, 1_000_000);
     });
   });
 
-  describe('its clock and connections', () => {
+  it('applies the limits of each member, also during its redeploy', async () => {
+    const limits = { perHandset: 1, perHandsetMs: 3_600_000 };
+    const node = attachSender(enter({ id: 'first' }));
+    const send = async () => {
+      const before = node.ends.length;
+      sendText(node, 'x', { to: ['6421555001'] });
+      await until(() => node.ends.length > before);
+      return node.ends.at(-1);
+    };
+    let settle = () => {};
+    const returning = () =>
+      new Promise<void>((resolve) => {
+        settle = resolve;
+      });
+    const second = enter({ id: 'second', limits });
+    assert.equal(await send(), 'to 6421555001');
+    void second.leave(returning());
+    assert.equal(await send(), 'SMS_LIMIT');
+    const back = enter({ id: 'second', limits: { ...limits, perHandset: 2 } });
+    assert.equal(await send(), 'to 6421555001');
+    settle();
+    assert.equal(await send(), 'SMS_LIMIT');
+    void back.leave(returning());
+    assert.equal(await send(), 'SMS_LIMIT');
+    settle();
+    assert.equal(await send(), 'to 6421555001');
+    await node.node.close();
+  });
+
+  describe('with a clock and connections of the test', () => {
     /** Refuses every connection. */
     class NoConnections extends Dispatcher {
       asked = 0;
@@ -767,412 +455,257 @@ describe('Account', () => {
       }
     }
 
-    it('are those passed as options', async () => {
-      const [clock, connections] = [new VirtualClock(), new NoConnections()];
-      const one = enter({ baseUrl: 'http://sms.test', clock, createConnections: () => connections, pauseMs: 600_000 });
+    /** Joins an account whose service is unreachable. */
+    function enterAlone(clock: VirtualClock, changes: Partial<AccountSettings> = {}, process = createAccounts()) {
+      const abandoned: string[] = [];
+      const connections = new NoConnections();
+      const membership = process.join(
+        joining.settings({
+          baseUrl: 'http://sms.test',
+          clock,
+          pauseMs: 600_000,
+          createConnections: () => connections,
+          onAbandoned: (node) => abandoned.push(node),
+          ...changes,
+        }),
+      );
+      const leave = () => Promise.all([membership.leave(), clock.advance(20_000)]);
+      const kept = () => membership.state().sends.kept;
+      return { membership, connections, abandoned, leave, kept };
+    }
+
+    it('polls an unreachable service once a minute, and closes its connections', async () => {
+      const clock = new VirtualClock();
+      const { membership, connections, leave } = enterAlone(clock);
       const a = new Listener('a');
-      const subscription = subscribe(one, a);
+      const subscription = subscribe(membership, a);
       await clock.advance(3_600_000);
       assert.ok(connections.asked > 60 && connections.asked < 80, `${connections.asked} polls in an hour`);
       assert.deepEqual(a.stateNames, ['failing']);
       subscription.close();
-      const leaving = one.leave();
-      await clock.advance(1);
-      await leaving;
+      await leave();
       assert.ok(connections.isClosed);
     });
 
-    /** Attaches a sending node that records its outcomes. */
-    function attachSender(membership: JoinedMembership, { id = 'send', usesStore = true } = {}) {
-      const outcomes: OutcomeEvent[] = [];
-      const node = membership.attachSender({
-        id,
-        usesStore,
-        onOutcome: (news) => {
-          outcomes.push(news);
-          return Promise.resolve(true);
-        },
-        onAnswer: () => Promise.resolve(true),
-        onReport: () => Promise.resolve(true),
-        onDiscarded: () => {},
-        onOutage: () => {},
-        onRecovered: () => {},
-        onState: () => {},
-      });
-      return { node, outcomes };
-    }
-
-    it('applies the limits of another member, also during its redeploy', async () => {
-      const limits = { perHandset: 1, perHandsetMs: 3_600_000 };
-      const { node, outcomes } = attachSender(enter({ id: 'first' }));
-      const send = async () => {
-        const before = outcomes.length;
-        sendText({ node }, 'x', { to: ['6421555001'] });
-        await until(() => outcomes.length > before);
-        return codeOf(outcomes.at(-1) as OutcomeEvent);
+    it('follows a stored message that has left for 7 s after a stop', async () => {
+      const clock = new VirtualClock();
+      const { membership } = enterAlone(clock);
+      const { client } = membership;
+      client.pollIncoming = ({ onAnswer } = {}) => {
+        onAnswer?.();
+        return new Promise(() => {});
       };
-      let settle = () => {};
-      const returning = () =>
-        new Promise<void>((resolve) => {
-          settle = resolve;
+      client.send = async (_message, { beforeLeaving, signal } = {}) => {
+        await beforeLeaving?.();
+        return new Promise((_, reject) => {
+          if (signal) onceAborted(signal, () => reject(createError('uncertain')));
         });
-      const second = enter({ id: 'second', limits });
-      assert.equal(await send(), undefined);
-      void second.leave(returning());
-      assert.equal(await send(), 'SMS_LIMIT');
-      const back = enter({ id: 'second', limits: { ...limits, perHandset: 2 } });
-      assert.equal(await send(), undefined);
-      settle();
-      assert.equal(await send(), 'SMS_LIMIT');
-      void back.leave(returning());
-      assert.equal(await send(), 'SMS_LIMIT');
-      settle();
-      assert.equal(await send(), undefined);
-      await node.close();
-    });
-
-    it('checks scheduled messages only if quiet hours change', async () => {
-      const quietHours = { from: 1_260, to: 420, timeZone: 'UTC' };
-      const { node } = attachSender(enter({ id: 'first', quietHours }));
-      const other = enter({ id: 'second', quietHours });
-      const tomorrow = { time: Date.now() + 24 * 3_600_000, keep: forever };
-      for (let count = 0; count < 10; count++) sendText({ node }, 'x', { at: tomorrow });
-      await until(() => other.state().sends.scheduled === 10);
-      const { endOf } = QuietHours.prototype;
-      let looks = 0;
-      closing.add(endOf, () => {
-        QuietHours.prototype.endOf = endOf;
+      };
+      const subscription = subscribe(membership, new Listener('a'));
+      const { node } = attachSender(membership);
+      sendText({ node }, 'x', { keep: forever });
+      await clock.advance(100);
+      subscription.close();
+      const stoppedAt = clock.elapsed();
+      let tookMs = 0;
+      const leaving = Promise.all([node.close(), membership.leave()]).then(() => {
+        tookMs = clock.elapsed() - stoppedAt;
       });
-      QuietHours.prototype.endOf = function (instant) {
-        looks++;
-        return endOf.call(this, instant);
-      };
-      await other.leave();
-      await enter({ id: 'third', quietHours }).leave();
-      assert.equal(looks, 0);
-      enter({ id: 'fourth', quietHours: { ...quietHours, to: 480 } });
-      assert.ok(looks >= 10);
-      await node.close();
+      await clock.advance(20_000);
+      await leaving;
+      assert.ok(tookMs >= 7_000 && tookMs < 7_100, `${tookMs} ms`);
     });
 
-    /** Settings with one store per login. Its data outlives the account. */
-    function onDisk(turns = 0): Pick<AccountSettings, 'storeName' | 'createStore'> {
-      const stores = new Map<string, FailingStore>();
-      const createStore = (key: string) => {
-        const store = new FailingStore(stores.get(key)?.disk);
-        store.turns = turns;
-        stores.set(key, store);
-        return store;
+    it('delivers the outcome of a request during which all members left', async () => {
+      const [clock, process, { changes }] = [new VirtualClock(), createAccounts(), onDisk()];
+      const one = enterAlone(clock, changes, process);
+      let endPoll = () => {};
+      one.membership.client.pollIncoming = () =>
+        new Promise((resolve) => {
+          endPoll = () => resolve([]);
+        });
+      const subscription = subscribe(one.membership, new Listener('a'));
+      await clock.advance(100);
+      subscription.close();
+      await Promise.all([one.membership.leave(), clock.advance(100)]);
+
+      const two = enterAlone(clock, changes, process);
+      let answer: (() => void) | undefined;
+      two.membership.client.send = async ({ to }, { beforeLeaving } = {}) => {
+        await beforeLeaving?.();
+        return new Promise((resolve) => {
+          answer = () => resolve({ statusCode: 200, recipients: [], accepted: [...to], failed: [] });
+        });
       };
-      return { storeName: 'disk', createStore };
-    }
+      const { node } = attachSender(two.membership);
+      sendText({ node }, 'x', { keep: forever });
+      await clock.advance(100);
+      await until(() => answer !== undefined);
+      const leaving = Promise.all([node.close(), two.membership.leave()]);
+      await clock.advance(10);
+      endPoll();
+      await clock.advance(100);
+      answer?.();
+      await clock.advance(100);
+      await leaving;
 
-    const codeOf = ({ outcome }: OutcomeEvent) => ('code' in outcome ? outcome.code : undefined);
+      const three = enterAlone(clock, changes, process);
+      const back = attachSender(three.membership);
+      await clock.advance(1_000);
+      assert.deepEqual(back.ends, ['to 6421555123']);
+      await three.leave();
+    });
 
-    describe('a stored message', () => {
-      const minute = 60_000;
+    it('waits for Retry-After although it had no members', async () => {
+      const [clock, process, { changes }] = [new VirtualClock(), createAccounts(), onDisk()];
+      const tries: number[] = [];
+      for (const isFirst of [true, false]) {
+        const { membership, leave } = enterAlone(clock, changes, process);
+        membership.client.send = async () => {
+          tries.push(clock.elapsed());
+          throw createError('serverError').with({ statusCode: 503, retryAfter: '60' });
+        };
+        const { node } = attachSender(membership);
+        if (isFirst) sendText({ node }, 'x', { keep: forever });
+        await clock.advance(isFirst ? 1_000 : minuteMs);
+        await Promise.all([node.close(), leave()]);
+      }
+      const [first = 0, second = 0] = tries;
+      assert.equal(tries.length, 2);
+      assert.ok(second - first >= 59_900, `after ${second - first} ms`);
+    });
 
-      /** Joins an account whose service is unreachable. */
-      function enterAlone(clock: VirtualClock, changes: Partial<AccountSettings> = {}, process = createAccounts()) {
-        const abandoned: string[] = [];
-        const membership = process.join(
-          settings({
-            baseUrl: 'http://sms.test',
-            clock,
-            createConnections: () => new NoConnections(),
-            onAbandoned: (node) => abandoned.push(node),
-            ...changes,
-          }),
-        );
-        const leave = () => Promise.all([membership.leave(), clock.advance(20_000)]);
-        return { membership, abandoned, leave };
+    describe('and a stored message whose node was removed', () => {
+      /** Leaves a message in a store, and closes its node and the account. */
+      async function leaveMessage(clock: VirtualClock, changes: Partial<AccountSettings>, process = createAccounts()) {
+        const { membership, leave } = enterAlone(clock, changes, process);
+        const { node } = attachSender(membership);
+        sendText({ node }, 'x', { keep: { expireMs: 8 * minuteMs } });
+        await clock.advance(1_000);
+        await Promise.all([node.close(), leave()]);
+        return process;
       }
 
-      it('expires in its time if its node was removed', async () => {
-        const [clock, process] = [new VirtualClock(), createAccounts()];
-        const one = enterAlone(clock, {}, process);
-        const { node, outcomes } = attachSender(one.membership);
-        sendText({ node }, 'x', { keep: { expireMs: 5 * minute } });
-        await clock.advance(1_000);
-        await Promise.all([node.close(), one.leave()]);
-        const two = enterAlone(clock, {}, process);
-        await clock.advance(4 * minute);
-        assert.deepEqual([two.membership.state().sends.kept, two.abandoned], [1, []]);
-        await clock.advance(2 * minute);
-        assert.deepEqual([two.membership.state().sends.kept, two.abandoned, outcomes], [0, ['send'], []]);
+      /** A member that has another sending node, or none. */
+      const others: [title: string, attach: (membership: JoinedMembership) => void][] = [
+        ['no sending node', () => {}],
+        ['a sending node that stores nothing', (membership) => attachSender(membership, 'other', false)],
+      ];
+      for (const [title, attach] of others) {
+        for (const isRestarted of [false, true]) {
+          it(`expires it with ${title}${isRestarted ? ', after a restart' : ''}`, async () => {
+            const [clock, { changes }] = [new VirtualClock(), onDisk()];
+            const process = await leaveMessage(clock, changes);
+            const two = enterAlone(clock, changes, isRestarted ? createAccounts() : process);
+            attach(two.membership);
+            await clock.advance(minuteMs);
+            assert.equal(two.kept(), 1);
+            await clock.advance(8 * minuteMs);
+            assert.deepEqual([two.kept(), two.abandoned], [0, ['send']]);
+            await two.leave();
+          });
+        }
+      }
+
+      it('finds it for its node after a restart, in a shared store', async () => {
+        const [clock, disk] = [new VirtualClock(), new FakeDisk()];
+        const changes = { storeName: 'server', createStore: () => new FailingServer(disk) };
+        await leaveMessage(clock, changes);
+        const two = enterAlone(clock, changes);
+        const back = attachSender(two.membership, 'send', false);
+        await clock.advance(minuteMs);
+        assert.equal(two.kept(), 1);
+        await clock.advance(8 * minuteMs);
+        assert.deepEqual(back.ends, ['SMS_EXPIRED']);
         await two.leave();
       });
 
-      it('is followed for 7 s after a stop if it has left', async () => {
-        const clock = new VirtualClock();
-        const { membership } = enterAlone(clock);
-        const { client } = membership;
-        client.pollIncoming = ({ onAnswer } = {}) => {
-          onAnswer?.();
-          return new Promise(() => {});
-        };
-        client.send = async (_message, { beforeLeaving, signal } = {}) => {
-          await beforeLeaving?.();
-          return new Promise((_, reject) => {
-            if (signal) onceAborted(signal, () => reject(createError('uncertain')));
-          });
-        };
-        const subscription = subscribe(membership, new Listener('a'));
-        const { node } = attachSender(membership);
-        sendText({ node }, 'x', { keep: forever });
-        await clock.advance(100);
-        subscription.close();
-        const stoppedAt = clock.elapsed();
-        let tookMs = 0;
-        const leaving = Promise.all([node.close(), membership.leave()]).then(() => {
-          tookMs = clock.elapsed() - stoppedAt;
-        });
-        await clock.advance(20_000);
-        await leaving;
-        assert.ok(tookMs >= 7_000 && tookMs < 7_100, `${tookMs} ms`);
-      });
-
-      it('gets its outcome if all members leave during its request', async () => {
-        const [clock, process, disk] = [new VirtualClock(), createAccounts(), onDisk()];
-        const one = enterAlone(clock, disk, process);
-        let endPoll = () => {};
-        one.membership.client.pollIncoming = () =>
-          new Promise((resolve) => {
-            endPoll = () => resolve([]);
-          });
-        const subscription = subscribe(one.membership, new Listener('a'));
-        await clock.advance(100);
-        subscription.close();
-        await Promise.all([one.membership.leave(), clock.advance(100)]);
-
-        const two = enterAlone(clock, disk, process);
-        let answer: (() => void) | undefined;
-        two.membership.client.send = async ({ to }, { beforeLeaving } = {}) => {
-          await beforeLeaving?.();
-          return new Promise((resolve) => {
-            answer = () => resolve({ statusCode: 200, recipients: [], accepted: [...to], failed: [] });
-          });
-        };
-        const { node } = attachSender(two.membership);
-        sendText({ node }, 'x', { keep: forever });
-        await clock.advance(100);
-        await until(() => answer !== undefined);
-        const leaving = Promise.all([node.close(), two.membership.leave()]);
-        await clock.advance(10);
-        endPoll();
-        await clock.advance(100);
-        answer?.();
-        await clock.advance(100);
-        await leaving;
-
-        const three = enterAlone(clock, disk, process);
-        const { outcomes } = attachSender(three.membership);
-        await clock.advance(1_000);
-        assert.deepEqual(
-          outcomes.map(({ outcome }) => ('code' in outcome ? outcome.code : outcome.accepted)),
-          [['6421555123']],
-        );
-        await three.leave();
-      });
-
-      describe('without its node', () => {
-        /** Leaves a stored message in a store, and closes the node and the account. */
-        async function leave(clock: VirtualClock, process: Accounts) {
-          const store = new FailingStore();
-          const changes = { storeName: 'disk', createStore: () => new FailingStore(store.disk) };
-          const one = enterAlone(clock, changes, process);
-          const { node } = attachSender(one.membership);
-          sendText({ node }, 'x', { keep: { expireMs: 5 * minute } });
-          await clock.advance(1_000);
+      it('does not open a store that was never used for a node without keep', async () => {
+        const [clock, process, store] = [new VirtualClock(), createAccounts(), new FailingStore()];
+        for (const usesStore of [false, true, false]) {
+          const one = enterAlone(clock, { storeName: 'a store', createStore: () => store }, process);
+          const { node } = attachSender(one.membership, 'send', usesStore);
+          await clock.advance(minuteMs);
+          assert.equal(store.isOpen, usesStore);
           await Promise.all([node.close(), one.leave()]);
-          assert.equal(store.disk.entries.size, 1);
-          return changes;
         }
+      });
 
-        for (const isRestarted of [false, true]) {
-          it(`expires if a node without keep is left${isRestarted ? ', after a restart' : ''}`, async () => {
-            const [clock, process] = [new VirtualClock(), createAccounts()];
-            const changes = await leave(clock, process);
-            const two = enterAlone(clock, changes, isRestarted ? createAccounts() : process);
-            attachSender(two.membership, { id: 'other', usesStore: false });
-            await clock.advance(1_000);
-            assert.equal(two.membership.state().sends.kept, 1);
-            await clock.advance(6 * minute);
-            assert.deepEqual([two.membership.state().sends.kept, two.abandoned], [0, ['send']]);
-            await two.leave();
-          });
-        }
-
-        it('is found after a restart in a shared store', async () => {
+      for (const isClaimed of [false, true]) {
+        it(`expires it at the process that ${isClaimed ? 'claimed' : 'stored'} it, in a shared store`, async () => {
           const [clock, disk] = [new VirtualClock(), new FakeDisk()];
-          const changes = { storeName: 'server', createStore: () => new FailingServer(disk) };
-          const one = enterAlone(clock, changes);
-          const { node } = attachSender(one.membership);
-          sendText({ node }, 'x', { keep: { expireMs: 5 * minute } });
-          await clock.advance(1_000);
-          await Promise.all([node.close(), one.leave()]);
-          const two = enterAlone(clock, changes);
-          const { outcomes } = attachSender(two.membership, { usesStore: false });
-          await clock.advance(minute);
-          assert.equal(two.membership.state().sends.kept, 1);
-          await clock.advance(6 * minute);
-          assert.deepEqual(outcomes.map(codeOf), ['SMS_EXPIRED']);
-          await two.leave();
-        });
+          /** A server that returns the items of this process, and the wanted items of other processes. */
+          class Server extends FailingServer {
+            readonly #own = new Set<string>();
 
-        it('does not open an empty store', async () => {
-          const [clock, process, store] = [new VirtualClock(), createAccounts(), new FailingStore()];
-          for (const usesStore of [false, true, false]) {
-            const one = enterAlone(clock, { storeName: 'a store', createStore: () => store }, process);
-            const { node } = attachSender(one.membership, { usesStore });
-            await clock.advance(minute);
-            assert.equal(store.isOpen, usesStore);
-            await Promise.all([node.close(), one.leave()]);
+            override async open(events: StoreEvents): Promise<RecoveredState> {
+              const { items, ...rest } = await super.open(events);
+              const wanted = new Set(events.wanted());
+              const found = items.filter(
+                ({ id, subscribers }) => this.#own.has(id) || subscribers.some((name) => wanted.has(name)),
+              );
+              for (const { id } of found) this.#own.add(id);
+              return { ...rest, items: found };
+            }
+
+            override commit(changes: Changes): Promise<void> {
+              for (const id of changes.keep.keys()) this.#own.add(id);
+              return super.commit(changes);
+            }
           }
-        });
-
-        for (const [isTakenOver, what] of [
-          [false, 'stored it'],
-          [true, 'claimed it'],
-        ] as const) {
-          it(`expires at the process that ${what}, in a shared store`, async () => {
-            const [clock, disk] = [new VirtualClock(), new FakeDisk()];
-            /** A server that returns the items of this process, and the wanted items of other processes. */
-            class Server extends FailingServer {
-              readonly #own = new Set<string>();
-
-              override async open(events: StoreEvents): Promise<RecoveredState> {
-                const { items, ...rest } = await super.open(events);
-                const wanted = new Set(events.wanted());
-                const found = items.filter(
-                  ({ id, subscribers }) => this.#own.has(id) || subscribers.some((name) => wanted.has(name)),
-                );
-                for (const { id } of found) this.#own.add(id);
-                return { ...rest, items: found };
-              }
-
-              override commit(changes: Changes): Promise<void> {
-                for (const id of changes.keep.keys()) this.#own.add(id);
-                return super.commit(changes);
-              }
-            }
-            const changes = { storeName: 'server', createStore: () => new Server(disk) };
-            let process = createAccounts();
-            const one = enterAlone(clock, changes, process);
-            const { node } = attachSender(one.membership);
-            sendText({ node }, 'x', { keep: { expireMs: 8 * minute } });
+          const changes = { storeName: 'server', createStore: () => new Server(disk) };
+          let process = await leaveMessage(clock, changes);
+          if (isClaimed) {
+            process = createAccounts();
+            const heir = enterAlone(clock, changes, process);
+            const { node } = attachSender(heir.membership);
             await clock.advance(1_000);
-            await Promise.all([node.close(), one.leave()]);
-            if (isTakenOver) {
-              process = createAccounts();
-              const heir = enterAlone(clock, changes, process);
-              const { node: same } = attachSender(heir.membership);
-              await clock.advance(1_000);
-              await Promise.all([same.close(), heir.leave()]);
-            }
-            const two = enterAlone(clock, changes, process);
-            attachSender(two.membership, { id: 'other', usesStore: false });
-            await clock.advance(1_000);
-            // At first the account leaves the message to a process that might have its node.
-            assert.equal(two.membership.state().sends.kept, 0);
-            await clock.advance(minute);
-            assert.equal(two.membership.state().sends.kept, 1);
-            await clock.advance(8 * minute);
-            assert.deepEqual([two.membership.state().sends.kept, two.abandoned], [0, ['send']]);
-            await two.leave();
-          });
-        }
-
-        it('expires if no sending node is left', async () => {
-          const [clock, process] = [new VirtualClock(), createAccounts()];
-          const two = enterAlone(clock, await leave(clock, process), process);
-          await clock.advance(minute);
-          assert.equal(two.membership.state().sends.kept, 1);
-          await clock.advance(6 * minute);
-          assert.deepEqual([two.membership.state().sends.kept, two.abandoned], [0, ['send']]);
+            await Promise.all([node.close(), heir.leave()]);
+          }
+          const two = enterAlone(clock, changes, process);
+          attachSender(two.membership, 'other', false);
+          await clock.advance(1_000);
+          // At first the account leaves the message to a process that might have its node.
+          assert.equal(two.kept(), 0);
+          await clock.advance(minuteMs);
+          assert.equal(two.kept(), 1);
+          await clock.advance(8 * minuteMs);
+          assert.deepEqual([two.kept(), two.abandoned], [0, ['send']]);
           await two.leave();
         });
-      });
-
-      it('waits for Retry-After although its account has no members', async () => {
-        const tries: number[] = [];
-        const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
-          tries.push(performance.now());
-          outgoing.writeHead(503, { 'Retry-After': '1' }).end();
-        });
-        const store = new FailingStore();
-        for (let deployed = 1; deployed <= 2; deployed++) {
-          const createStore = () => new FailingStore(store.disk);
-          const membership = enter({ baseUrl, storeName: 'disk', createStore });
-          const { node } = attachSender(membership);
-          if (deployed === 1) sendText({ node }, 'x', { keep: { expireMs: undefined } });
-          await until(() => tries.length === deployed);
-          await Promise.all([node.close(), membership.leave()]);
-        }
-        const [first = 0, second = 0] = tries;
-        assert.ok(second - first >= 990, `after ${second - first} ms`);
-      });
+      }
 
       for (const [awayMs, what] of [
-        [15_000, 'gets its outcome with the input in memory'],
-        [2 * minute, 'gets its outcome with the stored flow message'],
+        [15_000, 'the input in memory'],
+        [2 * minuteMs, 'the stored flow message'],
       ] as const) {
-        it(`${what} if its node returns after ${awayMs / 1_000} s`, async () => {
-          const [clock, process, store] = [new VirtualClock(), createAccounts(), new FailingStore()];
-          const changes = { storeName: 'disk', createStore: () => new FailingStore(store.disk) };
+        it(`ends it with ${what} if its node returns after ${awayMs / 1_000} s`, async () => {
+          const [clock, { changes }] = [new VirtualClock(), onDisk()];
+          const process = createAccounts();
           const one = enterAlone(clock, changes, process);
           const { node } = attachSender(one.membership);
-          sendText({ node }, 'x', { keep: { expireMs: 5 * minute } });
+          sendText({ node }, 'x', { keep: { expireMs: 5 * minuteMs } });
           await clock.advance(1_000);
           await Promise.all([node.close(), one.membership.leave(), clock.advance(100)]);
           await clock.advance(awayMs);
           const two = enterAlone(clock, changes, process);
-          const { outcomes } = attachSender(two.membership);
-          await clock.advance(5 * minute);
+          const back = attachSender(two.membership);
+          await clock.advance(5 * minuteMs);
+          const origin = awayMs < minuteMs ? { body: 'x' } : undefined;
           assert.deepEqual(
-            outcomes.map((news) => [codeOf(news), news.origin, news.flowMessage]),
-            [['SMS_EXPIRED', awayMs < minute ? { body: 'x' } : undefined, '{"payload":"x"}']],
+            back.outcomes.map((news, index) => [back.ends[index], news.origin, news.flowMessage]),
+            [['SMS_EXPIRED', origin, '{"payload":"x"}']],
           );
           await two.leave();
         });
       }
-
-      it('waits in memory for its node without members', async () => {
-        const [clock, process] = [new VirtualClock(), createAccounts()];
-        const one = enterAlone(clock, {}, process);
-        const { node } = attachSender(one.membership);
-        sendText({ node }, 'x', { keep: { expireMs: undefined } });
-        await clock.advance(1_000);
-        await Promise.all([node.close(), one.leave()]);
-        await clock.advance(10 * minute);
-        const two = enterAlone(clock, {}, process);
-        assert.equal(two.membership.state().sends.kept, 1);
-        await two.leave();
-      });
-    });
-
-    it('uses the time of the server for a shared store', async () => {
-      class Server extends FailingServer {
-        now(): number {
-          return 1_000_000;
-        }
-      }
-      const member = enter({ storeName: 'server', createStore: () => new Server() });
-      await member.changeOptOuts(['6421555001'], 'out');
-      assert.equal((await member.optOuts()).optouts[0]?.at, 1_000_000);
-    });
-
-    it('shares nothing between two processes', () => {
-      const members = [createAccounts(), createAccounts()].map((accounts) => accounts.join(settings()));
-      for (const member of members) closing.add(member, (it) => it.leave());
-      assert.notEqual(members[0]?.inbox, members[1]?.inbox);
     });
   });
 
-  describe('the outbox', () => {
+  describe('with subscribers of the outbox', () => {
     const message = { to: ['6421555123'], body: 'x' };
 
-    class Taken extends Listener {
+    class Taker extends Listener {
       readonly ids: unknown[] = [];
       readonly contexts: unknown[] = [];
 
@@ -1199,19 +732,27 @@ describe('Account', () => {
 
     it('gives the records of a poll on demand to its input, once', async () => {
       const one = enter();
-      const taker = new Taken('asker');
+      const taker = new Taker('asker');
       const outbox = closing.add(one.subscribe('outbox', taker.subscriber()), (it) => it.close());
       await one.client.send({ ...message, messageId: '1' });
       await one.client.send({ ...message, messageId: '2' });
       const found = await Promise.all([outbox.poll('first'), outbox.poll('second')]);
       assert.deepEqual(found, [2, 0]);
-      assert.deepEqual(taker.ids, ['1', '2']);
-      assert.deepEqual(taker.contexts, ['first', 'first']);
+      assert.deepEqual(
+        [taker.ids, taker.contexts],
+        [
+          ['1', '2'],
+          ['first', 'first'],
+        ],
+      );
+      joining.simulator.fault('outbox', { status: 500 }, 1);
+      await assert.rejects(outbox.poll(undefined), { code: 'SMS_SERVICE' });
+      assert.equal(await outbox.poll(undefined), 0);
     });
 
-    it('shares one poll at the shortest interval', async () => {
+    it('shares one poll at the shortest interval, also below a second', async () => {
       const one = enter();
-      const [a, b] = [new Taken('a'), new Taken('b')];
+      const [a, b] = [new Taker('a'), new Taker('b')];
       closing.add(one.subscribe('outbox', a.subscriber(600_000)), (it) => it.close());
       await until(() => a.stateNames.includes('waiting'));
       const quick = one.subscribe('outbox', b.subscriber(10));
@@ -1219,21 +760,6 @@ describe('Account', () => {
       await until(() => a.ids.length === 1);
       assert.deepEqual(b.ids, ['1']);
       quick.close();
-    });
-
-    it('waits an interval below a second', async () => {
-      const taken = new Taken('a');
-      closing.add(enter().subscribe('outbox', taken.subscriber(20)), (it) => it.close());
-      await until(() => taken.stateNames.filter((name) => name === 'waiting').length > 1);
-    });
-
-    it('rejects a failed poll on demand', async () => {
-      const one = enter();
-      const taker = new Taken('asker');
-      const outbox = closing.add(one.subscribe('outbox', taker.subscriber()), (it) => it.close());
-      simulator.fault('outbox', { status: 500 }, 1);
-      await assert.rejects(outbox.poll(undefined), { code: 'SMS_SERVICE' });
-      assert.equal(await outbox.poll(undefined), 0);
     });
   });
 });

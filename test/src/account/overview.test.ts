@@ -1,84 +1,46 @@
 import assert from 'node:assert/strict';
-import { type Simulator, startSimulator } from '../../../simulator';
 import { createAccounts } from '../../../src/account/accounts';
 import type { JoinedMembership, Subscriber, Subscription } from '../../../src/account/membership';
-import type { AccountSettings } from '../../../src/account/settings';
 import type { AccountState } from '../../../src/account/stats';
-import type { FlowDelivery } from '../../../src/delivery/poll-subscription';
-import type { SendRequest } from '../../../src/outbox/sender-registrations';
 import { MemoryStore } from '../../../src/store/memory';
 import { until } from '../../until';
-import { Closing } from '../closing';
+import { forever, sendText } from '../sending/sending-side';
 import { FailingStore, FakeDisk } from '../store/failing-store';
+import { attachSender, Joining, Listener } from './joining';
 
 describe('the state of an account', () => {
-  const closing = new Closing();
-  let accounts: ReturnType<typeof createAccounts>;
-  let simulator: Simulator;
   let disk: FakeDisk;
   let store: FailingStore;
   /** The last listener. */
   let subscription: Subscription;
   let discarded: string[];
 
+  const joining = new Joining(() => ({
+    storeName: 'disk /somewhere',
+    createStore: () => {
+      store = new FailingStore(disk);
+      return store;
+    },
+    onDiscarded: (node) => discarded.push(node),
+  }));
+  const { closing } = joining;
+  const enter = joining.enter.bind(joining);
+  const receive = joining.receive.bind(joining);
+
   beforeEach(async () => {
-    accounts = createAccounts();
     disk = new FakeDisk();
     discarded = [];
-    simulator = closing.add(await startSimulator({ waitMs: 50, statusDelayMs: Number.POSITIVE_INFINITY }), (it) =>
-      it.close(),
-    );
+    await joining.start(50);
   });
   afterEach(() => closing.run());
 
-  function enter(changes: Partial<AccountSettings> = {}): JoinedMembership {
-    const settings: AccountSettings = {
-      id: 'account',
-      baseUrl: simulator.baseUrl,
-      authentication: { type: 'bearer', apiKey: simulator.credentials.apiKey },
-      method: 'POST',
-      timeoutMs: 5_000,
-      concurrency: 8,
-      queueLimit: 100,
-      pauseMs: 0,
-      parallelPolls: 1,
-      dedupe: true,
-      dedupeMs: 1_000_000,
-      storeName: 'disk /somewhere',
-      createStore: () => {
-        store = new FailingStore(disk);
-        return store;
-      },
-      onDiscarded: (node) => discarded.push(node),
-      ...changes,
-    };
-    return closing.add(accounts.join(settings), (membership) => membership.leave());
-  }
-
   /** Subscribes a node whose flow does not acknowledge, so that its messages soon become unhandled. */
-  function listen(membership: JoinedMembership, changes: Partial<Subscriber> = {}): FlowDelivery[] {
-    const deliveries: FlowDelivery[] = [];
-    subscription = membership.subscribe('incoming', {
-      id: 'node',
-      wants: () => true,
-      acknowledge: 'flow',
-      ackTimeoutMs: 20,
-      maxAttempts: 2,
-      send: (delivery) => {
-        deliveries.push(delivery);
-        return Promise.resolve(true);
-      },
-      onUndelivered: () => {},
-      onState: () => {},
-      onFailing: () => {},
-      onRecovered: () => {},
-      ...changes,
-    });
-    closing.add(subscription, (it) => it.close());
-    return deliveries;
+  function listen(membership: JoinedMembership, changes: Partial<Subscriber> = {}) {
+    const usual = { acknowledge: 'flow', ackTimeoutMs: 20, maxAttempts: 2 } as const;
+    const listener = Object.assign(new Listener('node'), usual, changes);
+    subscription = joining.subscribe(membership, listener);
+    return listener.deliveries;
   }
-
-  const receive = (body: string) => simulator.receive({ from: '6421555001', to: '642100000001', body });
 
   it('is empty before a node uses the account', () => {
     const { counts, ...rest } = enter().state();
@@ -101,12 +63,12 @@ describe('the state of an account', () => {
     const { kind, state, since = 0, lastAnswerAt = 0 } = poll() ?? {};
     assert.deepEqual([kind, state], ['incoming', 'listening']);
     assert.ok(since >= startedAt && since <= lastAnswerAt && lastAnswerAt <= Date.now());
-    simulator.fault('incoming', { status: 500 });
+    joining.simulator.fault('incoming', { status: 500 });
     await until(() => poll()?.state === 'failing');
     const failingSince = poll()?.since ?? 0;
     assert.ok(failingSince >= since);
     const answeredAt = poll()?.lastAnswerAt;
-    await until(() => simulator.requests.filter(({ status }) => status === 500).length === 2);
+    await until(() => joining.simulator.requests.filter(({ status }) => status === 500).length === 2);
     assert.deepEqual([poll()?.since, poll()?.lastAnswerAt], [failingSince, answeredAt]);
   });
 
@@ -116,7 +78,7 @@ describe('the state of an account', () => {
     const { messageId } = receive('one');
     await until(() => deliveries.length === 1);
     const body = `messageId=${messageId}&from=6421555001&to=642100000001&body=one`;
-    simulator.fault('incoming', { status: 200, body, contentType: 'application/x-www-form-urlencoded' }, 1);
+    joining.simulator.fault('incoming', { status: 200, body, contentType: 'application/x-www-form-urlencoded' }, 1);
     await until(() => membership.state().counts.duplicates === 1);
     await membership.leave();
     const { received, statuses, duplicates, redelivered } = enter().state().counts;
@@ -150,7 +112,7 @@ describe('the state of an account', () => {
   });
 
   describe('an unhandled message', () => {
-    async function giveUp(): Promise<{ membership: JoinedMembership; deliveries: FlowDelivery[]; id: string }> {
+    async function giveUp() {
       const membership = enter();
       const deliveries = listen(membership);
       receive('hello');
@@ -219,52 +181,32 @@ describe('the state of an account', () => {
     assert.equal(await membership.act('none', 'send'), 'gone');
   });
 
-  const options: SendRequest['options'] = {
-    retries: 0,
-    retryUncertain: false,
-    resolveMs: 0,
-    priority: 0,
-    unlimited: false,
-  };
+  /** Attaches a sending node that closes after the test. */
+  function attach(membership: JoinedMembership) {
+    const sender = attachSender(membership);
+    closing.add(sender.node, (it) => it.close());
+    /** Sends a message, and waits for its outcome. */
+    const send = async (to: string[], options: Parameters<typeof sendText>[2] = {}): Promise<void> => {
+      const ended = sender.ends.length + 1;
+      sendText(sender, 'hello', { to, ...options });
+      await until(() => sender.ends.length === ended);
+    };
+    return { sender, send };
+  }
 
-  /** Attaches a sending node. Returns functions that send a message and wait for its outcome, or refuse a message. */
-  function attachSender(membership: JoinedMembership) {
-    let outcomes = 0;
-    const sender = membership.attachSender({
-      id: 'send',
-      usesStore: true,
-      onOutcome: () => {
-        outcomes++;
-        return Promise.resolve(true);
-      },
-      onAnswer: () => Promise.resolve(true),
-      onReport: () => Promise.resolve(true),
-      onDiscarded: () => {},
-      onOutage: () => {},
-      onRecovered: () => {},
-      onState: () => {},
-    });
-    closing.add(sender, (it) => it.close());
-    const submit = (to: string[], changes: object = {}): void => {
-      const message = { to, body: 'hello' };
-      const request = { message, encoding: 'GSM-7' as const, parts: 1, origin: undefined, flowMessage: () => '' };
-      sender.send({ ...request, options: { ...options, ...changes } });
-    };
-    const send = async (to: string[], changes: object = {}): Promise<void> => {
-      const ended = outcomes + 1;
-      submit(to, changes);
-      await until(() => outcomes === ended);
-    };
-    return Object.assign(send, { submit, refuse: () => sender.countRefused(), close: () => sender.close() });
+  /** Stores messages that wait, because the service is unavailable. */
+  async function keepWaiting(membership: JoinedMembership, count: number) {
+    const { sender } = attach(membership);
+    joining.simulator.fault('send', { status: 503, headers: { 'retry-after': '60' } });
+    for (let each = 0; each < count; each++) sendText(sender, 'hello', { keep: forever });
+    await until(() => membership.entries('kept', 1).total === count);
+    await until(() => membership.state().sends.failing !== undefined && membership.state().sends.inFlight === 0);
+    return sender;
   }
 
   it('applies an action to all entries of a state, and counts the rest', async () => {
     const membership = enter({ queueLimit: 1_000 });
-    const { submit } = attachSender(membership);
-    simulator.fault('send', { status: 503, headers: { 'retry-after': '60' } });
-    for (let count = 0; count < 401; count++) submit(['6421555001'], { keep: { expireMs: undefined } });
-    await until(() => membership.entries('kept', 1).total === 401);
-    await until(() => membership.state().sends.failing !== undefined && membership.state().sends.inFlight === 0);
+    await keepWaiting(membership, 401);
     assert.equal(await membership.actOnAll('kept', 'deliver'), 'unfit');
     assert.equal(await membership.actOnAll('kept', 'markSent'), 'unfit');
     assert.deepEqual(await membership.actOnAll('kept', 'discard'), { done: 401, left: 0 });
@@ -275,12 +217,12 @@ describe('the state of an account', () => {
 
   it('opens the store to list entries if no node uses it', async () => {
     const first = enter();
-    const send = attachSender(first);
-    simulator.fault('send', { status: 500 }, 1);
+    const { send } = attach(first);
+    joining.simulator.fault('send', { status: 500 }, 1);
     await send(['6421555001'], { once: 'key' });
     await until(() => first.state().sends.uncertain === 1);
     await first.leave();
-    accounts = createAccounts();
+    joining.accounts = createAccounts();
     const membership = enter();
     assert.equal(membership.knowsEntries(), false);
     await until(() => membership.knowsEntries());
@@ -294,12 +236,8 @@ describe('the state of an account', () => {
   it('accepts actions for entries in memory without nodes', async () => {
     const memory = { storeName: 'memory', createStore: () => new MemoryStore() };
     const first = enter(memory);
-    const { submit, close } = attachSender(first);
-    simulator.fault('send', { status: 503, headers: { 'retry-after': '60' } });
-    for (let count = 0; count < 3; count++) submit(['6421555001'], { keep: { expireMs: undefined } });
-    await until(() => first.entries('kept', 1).total === 3);
-    await until(() => first.state().sends.failing !== undefined && first.state().sends.inFlight === 0);
-    await Promise.all([close(), first.leave()]);
+    const { node } = await keepWaiting(first, 3);
+    await Promise.all([node.close(), first.leave()]);
     for (const left of [2, 1]) {
       const membership = enter(memory);
       await until(() => membership.knowsEntries());
@@ -313,7 +251,7 @@ describe('the state of an account', () => {
   it('keeps the counts of a login that is used again', async () => {
     const countOf = async (apiKey: string) => {
       const membership = enter({ authentication: { type: 'bearer', apiKey } });
-      attachSender(membership).refuse();
+      attach(membership).sender.node.countRefused();
       const { refused } = membership.state().counts;
       await membership.leave();
       return refused;
@@ -323,13 +261,13 @@ describe('the state of an account', () => {
 
   it('counts accepted and refused recipients, and unsent messages', async () => {
     const membership = enter();
-    const send = attachSender(membership);
+    const { sender, send } = attach(membership);
     await send(['6421555001', 'Nobody']);
-    simulator.fault('send', { status: 400 }, 1);
+    joining.simulator.fault('send', { status: 400 }, 1);
     await send(['6421555001']);
-    simulator.fault('send', { status: 500 }, 1);
+    joining.simulator.fault('send', { status: 500 }, 1);
     await send(['6421555001']);
-    send.refuse();
+    sender.node.countRefused();
     const { sent, failed, refused, uncertain } = membership.state().counts;
     assert.deepEqual({ sent, failed, refused, uncertain }, { sent: 1, failed: 1, refused: 2, uncertain: 1 });
     assert.deepEqual(membership.countsToday(), membership.state().counts);
@@ -354,11 +292,11 @@ describe('the state of an account', () => {
     receive('one');
     await until(() => seen?.inbox.undelivered === 1);
     await until(() => seen?.polls[0]?.state === 'waiting' && seen.polls[0].lastAnswerAt !== undefined);
-    const send = attachSender(membership);
+    const { send } = attach(membership);
     await send(['6421555001']);
     await until(() => seen?.counts.sent === 1);
-    simulator.fault('send', { status: 500 }, 1);
-    await send(['6421555001'], { keep: { expireMs: undefined } });
+    joining.simulator.fault('send', { status: 500 }, 1);
+    await send(['6421555001'], { keep: forever });
     await until(() => seen?.sends.uncertain === 1 && seen.sends.inFlight === 0);
     assert.equal(await membership.act(membership.entries('uncertain', 1).entries[0]?.id ?? '', 'discard'), 'done');
     await until(() => seen?.sends.uncertain === 0);
@@ -367,7 +305,7 @@ describe('the state of an account', () => {
     await new Promise((resolve) => setTimeout(resolve, 50));
     assert.equal(changes, before);
     store.failing.add('commit');
-    void send(['6421555001'], { keep: { expireMs: undefined } });
+    void send(['6421555001'], { keep: forever });
     await until(() => seen?.store.ok === false);
     store.failing.clear();
   });

@@ -1,0 +1,138 @@
+import { type Simulator, startSimulator } from '../../../simulator';
+import { type Accounts, createAccounts } from '../../../src/account/accounts';
+import type { JoinedMembership, Subscriber, Subscription } from '../../../src/account/membership';
+import type { AccountSettings } from '../../../src/account/settings';
+import type { FlowDelivery } from '../../../src/delivery/poll-subscription';
+import type { SmsError } from '../../../src/errors';
+import type { PollState } from '../../../src/polling/poll-loop';
+import { MemoryStore } from '../../../src/store/memory';
+import { VirtualClock } from '../../virtual-clock';
+import { Closing } from '../closing';
+import { type AttachedNode, FakeNode } from '../sending/sending-side';
+
+/** A listening node that records its events. */
+export class Listener implements Subscriber {
+  readonly deliveries: FlowDelivery[] = [];
+  readonly states: PollState[] = [];
+  readonly failures: SmsError[] = [];
+  recoveries = 0;
+  acknowledge: 'auto' | 'flow' = 'auto';
+  ackTimeoutMs = 60_000;
+  maxAttempts = 5;
+
+  constructor(readonly id: string) {}
+
+  get bodies(): unknown[] {
+    return this.deliveries.map(({ record }) => record.body);
+  }
+
+  get stateNames(): string[] {
+    return this.states.map(({ name }) => name);
+  }
+
+  wants(): boolean {
+    return true;
+  }
+
+  send(delivery: FlowDelivery): Promise<boolean> {
+    this.deliveries.push(delivery);
+    return Promise.resolve(true);
+  }
+
+  onUndelivered(): void {}
+
+  onState(state: PollState): void {
+    this.states.push(state);
+  }
+
+  onFailing(error: SmsError): void {
+    this.failures.push(error);
+  }
+
+  onRecovered(): void {
+    this.recoveries++;
+  }
+}
+
+export function createSettings(baseUrl: string, changes: Partial<AccountSettings> = {}): AccountSettings {
+  return {
+    id: 'account',
+    baseUrl,
+    authentication: { type: 'bearer', apiKey: 'key' },
+    method: 'POST',
+    timeoutMs: 5_000,
+    concurrency: 8,
+    queueLimit: 100,
+    pauseMs: 0,
+    parallelPolls: 1,
+    dedupe: true,
+    dedupeMs: 1_000_000,
+    storeName: 'memory',
+    createStore: () => new MemoryStore(),
+    ...changes,
+  };
+}
+
+/** Attaches a sending node that records its events. */
+export function attachSender(membership: JoinedMembership, id = 'send', usesStore = true): AttachedNode {
+  const handler = new FakeNode(id, membership.client, usesStore);
+  const node = membership.attachSender({
+    id,
+    usesStore,
+    onOutcome: (news) => handler.onOutcome(news),
+    onAnswer: (news) => handler.onAnswer(news),
+    onReport: (news) => handler.onReport(news),
+    onDiscarded: (origin) => handler.onDiscarded(origin),
+    onOutage: (error) => handler.onOutage(error),
+    onRecovered: (what) => handler.onRecovered(what),
+    onState: (state) => handler.onState(state),
+  });
+  return Object.assign(handler, { node });
+}
+
+/** Accounts of one process, and a simulator that they use. It undoes everything that a test sets up. */
+export class Joining {
+  readonly closing = new Closing();
+  accounts: Accounts = createAccounts();
+  simulator!: Simulator;
+
+  constructor(readonly defaults: () => Partial<AccountSettings> = () => ({})) {}
+
+  /** @param waitMs time after which the simulator ends a poll without a message */
+  async start(waitMs: number): Promise<void> {
+    this.accounts = createAccounts();
+    this.simulator = this.closing.add(await startSimulator({ waitMs, statusDelayMs: Number.POSITIVE_INFINITY }), (it) =>
+      it.close(),
+    );
+  }
+
+  settings(changes: Partial<AccountSettings> = {}): AccountSettings {
+    const { apiKey } = this.simulator.credentials;
+    const authentication = { type: 'bearer', apiKey } as const;
+    return createSettings(this.simulator.baseUrl, { authentication, ...this.defaults(), ...changes });
+  }
+
+  /** Joins an account. The test leaves it before the service stops, so that the service ends the poll. */
+  enter(changes: Partial<AccountSettings> = {}): JoinedMembership {
+    const { clock } = changes;
+    return this.closing.add(this.accounts.join(this.settings(changes)), (it) =>
+      Promise.all([it.leave(), clock instanceof VirtualClock && clock.advance(20_000)]),
+    );
+  }
+
+  subscribe(
+    membership: JoinedMembership,
+    listener: Subscriber,
+    kind: 'incoming' | 'status' = 'incoming',
+  ): Subscription {
+    return this.closing.add(membership.subscribe(kind, listener), (it) => it.close());
+  }
+
+  receive(body: string) {
+    return this.simulator.receive({ from: '6421555001', to: '642100000001', body });
+  }
+
+  isPolling(): boolean {
+    return this.simulator.polling('incoming') === 1;
+  }
+}
