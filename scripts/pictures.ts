@@ -1,6 +1,6 @@
 // Draws the pictures of the README and the documents: npm run pictures. The editor needs Arial or a font with the
-// same widths (Debian: fonts-liberation).
-import { readFileSync } from 'node:fs';
+// same widths (Debian: fonts-liberation). The pictures of the simulator are screenshots of its test.
+import { copyFileSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Simulator, startSimulator } from '../simulator';
 import { startBrowser } from '../test/editor/browser';
@@ -11,6 +11,12 @@ const root = dirname(__dirname);
 const folder = join(root, 'docs', 'images');
 
 async function main(): Promise<void> {
+  for (const [scheme, name] of [
+    ['light', 'simulator.png'],
+    ['dark', 'simulator-dark.png'],
+  ] as const) {
+    copyFileSync(join(root, '.cache', 'screenshots', `simulator-${scheme}.png`), join(folder, name));
+  }
   const simulator = await startSimulator({ waitMs: 1_000 });
   // This picture needs a simulator without the messages of the other pictures.
   const waterWorks = await startSimulator({ waitMs: 1_000 });
@@ -48,7 +54,7 @@ function readFlow(simulator: Simulator): FlowNode[] {
 
 async function drawFlow(editor: Editor, url: string): Promise<void> {
   const { page } = editor;
-  await page.setViewportSize({ width: 1700, height: 700 });
+  await page.setViewportSize({ width: 1400, height: 640 });
   await page.locator('.red-ui-palette-node[data-palette-type="sms-callback-in"]').scrollIntoViewIfNeeded();
   await page.keyboard.press('Control+g');
   await page.keyboard.press('d');

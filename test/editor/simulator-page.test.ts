@@ -919,11 +919,6 @@ describe("the simulator's page in a browser", function () {
       const folder = join(root, '.cache', 'screenshots');
       mkdirSync(folder, { recursive: true });
       await page.screenshot({ path: join(folder, `simulator-${name}.png`), animations: 'disabled' });
-      if (name === 'light' && process.env.UPDATE_IMAGES === '1') {
-        const images = join(root, 'docs', 'images');
-        mkdirSync(images, { recursive: true });
-        await page.screenshot({ path: join(images, 'simulator.png'), animations: 'disabled' });
-      }
       assert.deepEqual(problems, []);
     });
   }

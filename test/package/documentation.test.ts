@@ -27,7 +27,8 @@ const repository = 'https://github.com/messaging-service/node-red-sms';
 /** Targets of the links and pictures of a page. */
 function links(page: string): string[] {
   const text = withoutCode(page);
-  return [...text.matchAll(/\]\(([^)\s]+)\)|<(\w+:[^>\s]+)>/g)].map(([, target, address]) => target ?? address ?? '');
+  const found = text.matchAll(/\]\(([^)\s]+)\)|<(\w+:[^>\s]+)>|\b(?:src|srcset)="([^"]+)"/g);
+  return [...found].map(([, target, address, picture]) => target ?? address ?? picture ?? '');
 }
 
 /** File of this repository that an address points to, with its anchor. Otherwise undefined. */
