@@ -13,6 +13,9 @@ import * as accountReport from './runtime/account-report';
 import * as callbackPath from './runtime/callback-path';
 import * as tab from './sidebar/tab';
 
+/** Text of `forms/function-types.d.ts`. The build puts it here. */
+declare const functionTypes: string;
+
 /** The editor plugin, which loads once. Its keys are the names under which the forms import its modules. */
 RED.plugins.registerPlugin('sms-editor', {
   modules: {
@@ -30,5 +33,10 @@ RED.plugins.registerPlugin('sms-editor', {
     './runtime/callback-path': callbackPath,
     './sidebar/tab': tab,
   },
-  onadd: translateBadges,
+  onadd() {
+    translateBadges();
+    // Node-RED has no interface for types. Monaco has one, which moved in the version of Node-RED 5.
+    const typescript = window.monaco?.typescript ?? window.monaco?.languages.typescript;
+    typescript?.javascriptDefaults.addExtraLib(functionTypes, 'file://types/sms/index.d.ts');
+  },
 });

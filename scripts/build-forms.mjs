@@ -48,6 +48,7 @@ export async function bundlePlugin() {
     target,
     tsconfig: 'nodes/forms/tsconfig.json',
     plugins: [withoutErrorTexts],
+    define: { functionTypes: JSON.stringify(readFileSync(join(nodes, 'forms', 'function-types.d.ts'), 'utf8')) },
     charset: 'utf8',
     sourcemap: 'external',
     write: false,

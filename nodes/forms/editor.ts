@@ -172,8 +172,18 @@ interface EditableListOptions {
   sortable: boolean;
 }
 
+/** The part of the code editor Monaco that adds types to its completion. */
+interface MonacoTypeScript {
+  javascriptDefaults: { addExtraLib(content: string, path: string): void };
+}
+
 declare global {
   const RED: Editor;
+
+  interface Window {
+    /** Absent in browsers without Monaco. */
+    monaco?: { typescript?: MonacoTypeScript; languages: { typescript?: MonacoTypeScript } };
+  }
 
   interface JQuery {
     editableList(options: EditableListOptions): this;

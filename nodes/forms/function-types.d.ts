@@ -1,0 +1,132 @@
+// Types for the code completion of function nodes. The editor plugin contains the text of this file.
+
+/** A message, a status or an outcome. The node that sent the flow message decides which fields it has. */
+interface SmsRecord {
+  /** Identifier of the message or of the status update. */
+  messageId?: string;
+  /** The message that was answered, or that the status is about. */
+  inReplyToId?: string;
+  /** Number of the handset. */
+  from?: string;
+  to?: string;
+  body?: string;
+  isReply?: boolean;
+  /** ISO 8601, UTC. */
+  messageDate?: string;
+  contentType?: string;
+  displayName?: string;
+  /** Set if the body is an opt-out word or an opt-in word. */
+  optOut?: 'out' | 'in';
+  /** Whether the message answers an `sms-ask` node. */
+  awaited?: boolean;
+  /** How the record arrived. */
+  via?: 'poll' | 'callback';
+  /** Query parameters of a callback. */
+  query?: Record<string, string | string[]>;
+  /** The message that this record answers. */
+  sent?: {
+    messageId?: string;
+    to: string[];
+    body: string;
+    from?: string;
+    /** ISO 8601, UTC. */
+    sentAt: string;
+    /** Id of the sending node. */
+    node: string;
+    /** The value of *Remember*. */
+    // biome-ignore lint/suspicious/noExplicitAny: the flow chooses the value.
+    remembered?: any;
+    matchedBy: 'messageId' | 'handset';
+  };
+
+  /** Code of a status, or the HTTP status of a send. */
+  statusCode?: string | number;
+  /** Meaning of a known status code. */
+  description?: string;
+  /** Whether no further status follows. */
+  final?: boolean;
+  /** ISO 8601, UTC. */
+  statusDate?: string;
+
+  /** Results of a send, by recipient. */
+  recipients?: { msisdn: string; isError: boolean; errorCode?: number | string; errorMessage?: string }[] | string;
+  /** The accepted recipients. */
+  accepted?: string[];
+  /** The recipients that the service or a rule refused. */
+  failed?: { msisdn: string; errorCode?: number | string; errorMessage?: string }[];
+  isError?: boolean;
+  encoding?: 'GSM-7' | 'UCS-2';
+  /** Number of SMS parts. */
+  parts?: number;
+  /** Number of replaced characters. */
+  replacements?: number;
+  /** Whether an earlier message had the same key of *Send once per*. Nothing was sent. */
+  duplicate?: boolean;
+  /** The evidence for the outcome, if it was unknown. */
+  resolvedBy?: 'status' | 'reply' | 'outbox' | 'feed' | 'person';
+
+  /** The recipient that failed or did not answer. */
+  msisdn?: string;
+  errorCode?: number | string;
+  errorMessage?: string;
+  /** Value of the answer. */
+  answer?: string;
+  /** Why a recipient gave no answer. */
+  reason?: 'timeout' | 'unclear' | 'undelivered' | 'failed';
+  /** The last unclear reply. */
+  reply?: string;
+
+  /** Report: the numbers that received the message. */
+  delivered?: string[];
+  /** Report: the numbers that did not receive the message. */
+  undelivered?: { msisdn: string; statusCode: string; description?: string }[];
+  /** Report: the recipients without a final status. */
+  pending?: string[];
+
+  /** Outbox: number of recipients. */
+  recipientCount?: number;
+  /** Outbox: the recipients. */
+  recipientsList?: { from?: string; to?: string; name?: string; statusCode?: string; channel?: string }[];
+  /** Outbox: whether the message was deleted at the service. */
+  deleted?: boolean;
+
+  /** Feed: the account at the service. */
+  account?: { balance?: number | string; type?: string; currency?: string };
+  title?: string;
+  /** ISO 8601, UTC. */
+  updated?: string;
+  format?: 'ATOM' | 'RSS';
+
+  /** Error of a status, or the error that a Catch node gets. */
+  error?: string | SmsErrorRecord;
+  /** Whether the flow might have received this before. */
+  redelivered?: boolean;
+  /** Wire the flow message back to the input of the node to acknowledge it. */
+  ackId?: string;
+}
+
+/** An error of an sms node. */
+interface SmsErrorRecord {
+  /** For example `SMS_UNREACHABLE`. */
+  code: string;
+  message: string;
+  /** HTTP status. */
+  statusCode?: number;
+  errorCode?: number | string;
+  errorMessage?: string;
+  /** The property at fault. */
+  field?: string;
+  messageId?: string;
+  /** Number of stored messages that wait. With it, the error reports an outage, not an outcome. */
+  waiting?: number;
+  /** Sources without evidence for an unknown outcome. */
+  searched?: readonly string[];
+  /** End of the quiet hours, ISO 8601. */
+  until?: string;
+}
+
+/** Node-RED's own type of `msg` in a function node. */
+interface NodeMessage {
+  /** The record of an sms node. */
+  sms?: SmsRecord;
+}
