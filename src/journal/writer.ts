@@ -1,4 +1,5 @@
 import type { SmsError } from '../errors';
+import { addCount } from '../store/counts';
 import {
   addChanges,
   type Changes,
@@ -144,8 +145,9 @@ export class StepWriter {
     if (isNoChange(changes)) return;
     this.hasUnsaved = true;
     addChanges(this.#unsaved, changes);
-    // A step that was already taken stays valid, even if another process changes its keys.
+    // A step that was already taken stays valid, even if another process changes its keys or reaches its limits.
     this.#unsaved.compare.clear();
+    for (const [key, count] of this.#unsaved.count) this.#unsaved.count.set(key, { ...count, limits: [] });
   }
 
   /** Merges the unsaved changes with the values of other processes. */
@@ -172,7 +174,7 @@ export class StepWriter {
       for (const [index, key] of keys.entries()) recalled.set(key, values[index]);
       asked = new Set();
       const unsaved = this.hasUnsaved ? this.#mergeUnsaved(recalled) : undefined;
-      const { changes, effects } = this.#decide(tasks, recalled, unsaved?.remember, asked);
+      const { changes, effects } = this.#decide(tasks, recalled, unsaved, asked);
       if (asked.size > 0) continue;
       const all = unsaved ? createChanges(unsaved, changes) : changes;
       this.#correct(recalled, all);
@@ -186,22 +188,22 @@ export class StepWriter {
    *
    * @param asked receives the keys that are not read yet; absent: they cannot be read
    */
-  #decide(
-    tasks: readonly Task[],
-    recalled: Recalled,
-    unsaved: Recalled = this.#unsaved.remember,
-    asked?: Set<string>,
-  ): Decided {
+  #decide(tasks: readonly Task[], recalled: Recalled, unsaved: Changes = this.#unsaved, asked?: Set<string>): Decided {
     // Notes a clock change before steps remember times.
     this.#skew.look();
     for (let left = tasks; ; ) {
       const changes = createChanges();
       const look = (key: string) => {
         if (changes.remember.has(key)) return changes.remember.get(key);
-        const known = unsaved.has(key) ? unsaved : recalled;
+        const known = unsaved.remember.has(key) ? unsaved.remember : recalled;
         if (!known.has(key)) asked?.add(key);
-        const remembered = known.get(key);
-        return remembered && this.#skew.read(remembered, this.#store.shared);
+        let remembered = known.get(key);
+        remembered &&= this.#skew.read(remembered, this.#store.shared);
+        for (const { count } of [unsaved, changes]) {
+          const more = count.get(key);
+          if (more) remembered = addCount(remembered?.value, more);
+        }
+        return remembered;
       };
       const effects: ((isWritten: boolean) => void)[] = [];
       const faulty = left.find((task) => {
@@ -221,10 +223,10 @@ export class StepWriter {
   /**
    * Corrects the times of values from before a clock change, because the next process does not know about the change.
    */
-  #correct(recalled: Recalled, { remember }: Changes): void {
+  #correct(recalled: Recalled, { remember, count }: Changes): void {
     for (const [key, remembered] of recalled) {
       const corrected = remembered && this.#skew.correct(remembered, this.#store.shared);
-      if (corrected !== remembered && !remember.has(key)) remember.set(key, corrected);
+      if (corrected !== remembered && !remember.has(key) && !count.has(key)) remember.set(key, corrected);
     }
   }
 }

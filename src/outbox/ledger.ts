@@ -11,6 +11,7 @@ import type { Item } from '../store/store';
 import { type Arrival, collectSuperseded, type TakenIn, takeIn, withdraw } from './arrivals';
 import { Duplicates } from './duplicates';
 import { type EvidenceRecord, readEvidence } from './evidence';
+import { readCountTime } from './limits';
 import { Messages } from './messages';
 import type { Outage } from './outage';
 import type { SendQueue } from './queue';
@@ -110,14 +111,14 @@ export class Ledger {
   readonly duplicates: Duplicates;
   #watching: Timer | undefined;
   readonly #options: LedgerOptions;
-  /** See {@link Moment.origin}. */
-  readonly #origin: string;
+  /** See {@link CountTime.clock}. */
+  readonly #clockName: string;
 
   constructor(options: LedgerOptions) {
     this.#options = options;
     this.followUps = new FollowUpBook(options.onCount);
     this.inTransit = new MessagesInTransit(options.clock);
-    this.#origin = Math.floor(options.clock.random() * 2 ** 48).toString(36);
+    this.#clockName = Math.floor(options.clock.random() * 2 ** 48).toString(36);
     this.messages = new Messages(options.clock, (text) => void this.discard(text));
     this.journal = options.journal;
     this.duplicates = new Duplicates(options.clock, (id) => this.messages.isUnderWay(id));
@@ -330,10 +331,10 @@ export class Ledger {
   #memory(remembered?: Text): StepContext {
     const { clock, dedupeMs, sentMs, rules } = this.#options;
     const now = clock.now();
-    const moment = { now, lead: Math.round(now - clock.elapsed()), origin: this.#origin };
+    const time = readCountTime(clock, this.journal.isShared ? undefined : this.#clockName);
     // Set before the commit, because the same commit can contain the first reply.
     if (remembered && isFollowed(remembered)) this.remembers = true;
-    return { now, moment, rules, dedupeMs, sentMs: sentMs(), books: this };
+    return { now, time, rules, dedupeMs, sentMs: sentMs(), books: this };
   }
 
   /** Takes a step, and updates memory. The next step of the same commit sees the new state of the message. */

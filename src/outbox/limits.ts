@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
-import { type Changes, createChanges, type Look, type Remembered } from '../store/store';
+import type { Clock } from '../clock';
+import { type Counted, clockOfCounts, formatCounts, parseCounts, storedMs, sumAfter } from '../store/counts';
+import { type Changes, countMessages, type Look, type Remembered, rememberValue } from '../store/store';
 
 /** The limits of an account node. Absent: no limit. */
 export interface LimitSettings {
@@ -15,7 +17,7 @@ export interface Limited {
   msisdn: string;
   limit: 'handset' | 'day';
   /** Maximum number of messages in {@link lengthMs}. */
-  most: number;
+  max: number;
   lengthMs: number;
   /** Time from which one more message is within the limit, in ms since 1970. */
   until: number;
@@ -27,9 +29,23 @@ export interface Counting {
   recipients: readonly string[];
   /** All of these limits apply. */
   rules: { limits: readonly LimitSettings[] };
-  moment: Moment;
+  time: CountTime;
   /** With `unlimited`, the message counts, but no limit withholds its recipients. */
   text: { options: { unlimited: boolean } };
+}
+
+/**
+ * A time by the wall clock, with the state of that clock. Counts therefore stay right if the clock is set while the
+ * process runs.
+ */
+export interface CountTime {
+  /** Milliseconds since 1970. */
+  now: number;
+  /**
+   * Name of the clock, and how far it is ahead of the elapsed time, in ms. The second part changes only if the clock is
+   * set. If the processes share the clock of a server, the clock has a name only.
+   */
+  clock: string;
 }
 
 const dayMs = 24 * 3_600_000;
@@ -37,38 +53,43 @@ const dayMs = 24 * 3_600_000;
 export const limitPrefix = 'limit:';
 const dayKey = `${limitPrefix}day`;
 
-/** Extra storage time of a count beyond its window, so that the sweep does not drop it if the clock is set forward. */
-const spareMs = 24 * 3_600_000;
+/** Smaller differences between two clocks, in ms, do not mean that the clock was set. */
+const minSetMs = 1_000;
 
 /**
- * Counts a message for each recipient within the limits, and returns the other recipients. A recipient over several
- * limits is returned with the limit that ends last.
- *
- * Call this function in the step that marks the message as leaving. If some counted recipients are not sent to, call
- * {@link giveBack} for them.
+ * Clocks of different machines differ by less than this, in ms. A count further ahead dates from before the clock was
+ * set back.
  */
-export function takeWithinLimits(counting: Counting, look: Look, changes: Changes): Limited[] {
-  const windows = openWindows(counting, look);
-  const limited: Limited[] = [];
-  for (const msisdn of counting.recipients) {
-    const own = windows.of(msisdn);
-    const [first, ...others] = counting.text.options.unlimited ? [] : own.flatMap((window) => window.reached());
-    if (first) {
-      const last = others.reduce((last, one) => (last.until >= one.until ? last : one), first);
-      limited.push({ msisdn, ...last });
-    } else for (const window of own) window.add();
-  }
-  windows.write(changes);
-  return limited;
+const maxAheadMs = 60_000;
+
+/** Reads a clock. `name` distinguishes the clocks of several processes. Absent: they share the clock of a server. */
+export function readCountTime(clock: Clock, name?: string): CountTime {
+  const now = Math.round(clock.now());
+  return { now, clock: name === undefined ? 'server' : `${name}/${Math.round(now - clock.elapsed())}` };
 }
 
-/** Returns the recipients that the limits would withhold now. Counts nothing. */
-export function judgeLimits(counting: Counting, look: Look, changes: Changes): Limited[] {
-  const limited = takeWithinLimits(counting, look, createChanges());
-  // A count that is in the future, because the clock was set back, must not count forever.
+/**
+ * Returns the recipients over a limit, each with the limit that ends last.
+ *
+ * @param isLeaving true to count a message for each of the other recipients, in the step that marks the message as
+ * leaving. If the message is not sent to some of them, call {@link releaseCounts} for them
+ */
+export function applyLimits(counting: Counting, look: Look, changes: Changes, isLeaving: boolean): Limited[] {
+  const { recipients, text } = counting;
   const windows = openWindows(counting, look);
-  for (const { msisdn } of limited) windows.of(msisdn);
-  windows.write(changes);
+  const limited: Limited[] = [];
+  for (const msisdn of recipients) {
+    const concerned = windows.of(msisdn);
+    const [first, ...rest] = text.options.unlimited ? [] : concerned.flatMap((window) => window.reached());
+    if (first) {
+      const last = rest.reduce((last, one) => (last.until >= one.until ? last : one), first);
+      limited.push({ msisdn, ...last });
+    } else for (const window of concerned) window.added++;
+  }
+  for (const window of windows.all()) {
+    window.writeCorrection(changes);
+    if (isLeaving) window.writeAdded(changes, text.options.unlimited);
+  }
   return limited;
 }
 
@@ -76,23 +97,38 @@ export function judgeLimits(counting: Counting, look: Look, changes: Changes): L
  * Removes the counts of recipients that were not sent to. Accepted recipients, and recipients with an unknown outcome,
  * stay counted.
  *
- * @param takenAt the moment at which the recipients were counted
+ * @param countedAt the time at which the recipients were counted
  */
-export function giveBack(counting: Counting, takenAt: Moment, look: Look, changes: Changes): void {
+export function releaseCounts(counting: Counting, countedAt: CountTime, look: Look, changes: Changes): void {
   const windows = openWindows(counting, look);
-  for (const msisdn of counting.recipients) {
-    for (const window of windows.of(msisdn)) window.remove(takenAt);
+  for (const msisdn of counting.recipients) for (const window of windows.of(msisdn)) window.added--;
+  for (const window of windows.all()) {
+    window.writeCorrection(changes);
+    window.writeRemoved(changes, countedAt);
   }
-  windows.write(changes);
 }
 
-/** Merges the counts of two logins or stores. Counts of the same moment are the same message. */
+/** Merges the counts of two logins or stores. Counts of the same time are the same message. */
 export function mergeLimits(own: Remembered, former: Remembered): Remembered {
-  return { ...own, forMs: Math.max(own.forMs, former.forMs), value: mergeWindows(own.value, former.value) };
+  const counts = countByTime(own.value);
+  for (const [at, number] of countByTime(former.value)) counts.set(at, Math.max(number, counts.get(at) ?? 0));
+  const value = formatCounts(clockOfCounts(own.value), inOrder([...counts]));
+  return { ...own, forMs: Math.max(own.forMs, former.forMs), value };
+}
+
+/** Sums the counts of each time. If the clock was set back, several counts can have the same time. */
+function countByTime(value: string): Map<number, number> {
+  const counts = new Map<number, number>();
+  for (const [at, number] of parseCounts(value)) counts.set(at, number + (counts.get(at) ?? 0));
+  return counts;
+}
+
+function inOrder(counted: Counted[]): Counted[] {
+  return counted.sort(([a], [b]) => a - b);
 }
 
 /** A limit that applies to a recipient. */
-type LimitOn = Pick<Limited, 'limit' | 'most' | 'lengthMs'>;
+type LimitOn = Pick<Limited, 'limit' | 'max' | 'lengthMs'>;
 
 /**
  * Returns the limits that apply to a recipient, by the keys of their counts. The key of a number does not include the
@@ -105,183 +141,105 @@ function limitsOn(msisdn: string, limits: readonly LimitSettings[]): Map<string,
   const number = createHash('sha256').update(msisdn).digest('base64url');
   for (const { perHandset, perHandsetMs, perDay } of limits) {
     if (perHandset !== undefined) {
-      add(`${limitPrefix}handset:${number}`, { limit: 'handset', most: perHandset, lengthMs: perHandsetMs });
+      add(`${limitPrefix}handset:${number}`, { limit: 'handset', max: perHandset, lengthMs: perHandsetMs });
     }
-    if (perDay !== undefined) add(dayKey, { limit: 'day', most: perDay, lengthMs: dayMs });
+    if (perDay !== undefined) add(dayKey, { limit: 'day', max: perDay, lengthMs: dayMs });
   }
   return found;
 }
 
 /** Returns the windows that a step reads and writes, each loaded only once. */
-function openWindows({ rules, moment }: Counting, look: Look) {
-  const windows = new Map<string, SlidingWindow>();
+function openWindows({ rules, time }: Counting, look: Look) {
+  const windows = new Map<string, CountWindow>();
   const windowOf = ([key, limits]: [string, LimitOn[]]) => {
-    const window = windows.get(key) ?? new SlidingWindow(limits, look(key)?.value, moment);
+    const window = windows.get(key) ?? new CountWindow(key, limits, look(key)?.value, time);
     windows.set(key, window);
     return window;
   };
   return {
     of: (msisdn: string) => [...limitsOn(msisdn, rules.limits)].map(windowOf),
-    write(changes: Changes): void {
-      for (const [key, window] of windows) if (window.isChanged) changes.remember.set(key, window.format());
-    },
+    all: () => windows.values(),
   };
 }
 
 /**
- * A moment by two clocks: the wall clock, and a steady clock that never jumps. Counts therefore stay right if the
- * wall clock is set.
- */
-export interface Moment {
-  /** Milliseconds since 1970. */
-  now: number;
-  /** How far `now` is ahead of the steady clock, in ms. It changes only if the wall clock is set. */
-  lead: number;
-  /** Name of the steady clock. Each process has its own. */
-  origin: string;
-}
-
-/** Number of messages at one moment, or at several merged moments. */
-type Counted = [at: number, count: number];
-
-/** Maximum number of moments in a window. Beyond it, the window merges the moments of each 1/360 of its length. */
-const mostEntries = 400;
-const stepsOfWindow = 360;
-
-/** Smaller differences between the two clocks do not mean that the clock was set. */
-const leastSetMs = 1_000;
-
-/**
- * Clocks of different machines differ by less than this. A count further ahead dates from before the clock was set
- * back.
- */
-const toleratedAheadMs = 60_000;
-
-/**
- * The messages that count for one or more limits, over the longest window of these limits.
+ * The messages that the store has counted under a key for one or more limits, over the longest window of these limits.
  *
- * The window is exact for up to {@link mostEntries} moments. Beyond that, each message counts for up to 1/360 of the
- * window longer. If the clock is set while the process runs, the counts stay right. Counts of another process use the
- * wall clock. If they are ahead of it, they last for one window from the time at which this process first reads them.
+ * If the clock is set while the process runs, the counts stay right. Counts of another process use the wall clock. If
+ * they are ahead of it, they last for one window from the time at which this process first reads them.
  */
-class SlidingWindow {
+class CountWindow {
+  /** Number of messages that this step adds, or removes if it is negative. */
+  added = 0;
+  readonly #key: string;
   readonly #limits: readonly LimitOn[];
-  readonly #lengthMs: number;
-  /**
-   * Whether the window must be written. Also true if the clock was set back. Otherwise, counts from the future
-   * would last until the clock catches up.
-   */
-  isChanged = false;
-  readonly #moment: Moment;
-  readonly #texts: Counted[] = [];
+  readonly #time: CountTime;
+  readonly #windowMs: number;
+  readonly #counted: readonly Counted[];
+  /** Whether the times in the store are wrong, because the clock was set. */
+  readonly #isCorrected: boolean;
 
-  /** @param value result of {@link format}; if `undefined` or unreadable, the window starts empty */
-  constructor(limits: readonly LimitOn[], value: string | undefined, moment: Moment) {
-    const lengthMs = Math.max(...limits.map((limit) => limit.lengthMs));
+  constructor(key: string, limits: readonly LimitOn[], value: string | undefined, time: CountTime) {
+    this.#key = key;
     this.#limits = limits;
-    this.#lengthMs = lengthMs;
-    this.#moment = moment;
-    const { texts, lead, origin } = parse(value);
-    const byMs = origin === moment.origin ? setBy(moment.lead - lead) : 0;
-    const latest = moment.now + Math.min(lengthMs, toleratedAheadMs);
-    for (const counted of texts) {
-      counted[0] += byMs;
-      if (counted[0] > latest) {
-        counted[0] = moment.now;
-        this.isChanged = true;
-      }
-      if (moment.now - counted[0] >= lengthMs) continue;
-      this.#texts.push(counted);
-    }
-    this.#texts.sort(([a], [b]) => a - b);
+    this.#time = time;
+    this.#windowMs = Math.max(...limits.map(({ lengthMs }) => lengthMs));
+    const stored = parseCounts(value);
+    const byMs = changeBetween(clockOfCounts(value), time.clock);
+    const latest = time.now + Math.min(this.#windowMs, maxAheadMs);
+    this.#counted = inOrder(stored.map(([at, number]): Counted => [at + byMs > latest ? time.now : at + byMs, number]));
+    this.#isCorrected = stored.some(([at]) => byMs !== 0 || at > latest);
   }
 
   /** Returns the limits that one more message would exceed, each with the time at which it ends, in ms since 1970. */
   reached(): Omit<Limited, 'msisdn'>[] {
+    const { now } = this.#time;
+    const counted: Counted[] = [...this.#counted, [now, this.added]];
     return this.#limits.flatMap((limit) => {
-      const { most, lengthMs } = limit;
-      const counted = this.#texts.filter(([at]) => this.#moment.now - at < lengthMs);
-      let count = counted.reduce((sum, [, more]) => sum + more, 0);
-      if (count < most) return [];
-      for (const [at, leaving] of counted) {
-        count -= leaving;
-        if (count < most) return [{ ...limit, until: at + lengthMs }];
+      const { max, lengthMs } = limit;
+      const since = now - lengthMs;
+      let left = sumAfter(counted, since);
+      if (left < max) return [];
+      for (const [at, number] of counted) {
+        if (at <= since) continue;
+        left -= number;
+        if (left < max) return [{ ...limit, until: at + lengthMs }];
       }
-      return [{ ...limit, until: this.#moment.now }];
+      return [];
     });
   }
 
-  /** Counts a message that leaves now. */
-  add(): void {
-    const { now } = this.#moment;
-    this.isChanged = true;
-    const last = this.#texts.at(-1);
-    // The last count might be in the future, by the clock of another machine. Counting there makes this message count
-    // longer.
-    if (last && last[0] >= now) last[1]++;
-    else this.#texts.push([now, 1]);
-    if (this.#texts.length <= mostEntries) return;
-    const steps = new Map<number, Counted>();
-    for (const [at, count] of this.#texts) {
-      const step = Math.floor((at * stepsOfWindow) / this.#lengthMs);
-      steps.set(step, [at, count + (steps.get(step)?.[1] ?? 0)]);
-    }
-    this.#texts.splice(0, this.#texts.length, ...steps.values());
+  /** Writes the times by the current clock. Wrong counts would otherwise last until the clock catches up. */
+  writeCorrection(changes: Changes): void {
+    if (!this.#isCorrected) return;
+    const { now, clock } = this.#time;
+    const value = formatCounts(clock, this.#counted);
+    rememberValue(changes, this.#key, { at: now, forMs: storedMs(this.#windowMs), value });
   }
 
-  /** Removes one of the messages that left at `at`, if any of them still counts. */
-  remove(at: Moment): void {
-    const when = at.now + (at.origin === this.#moment.origin ? setBy(this.#moment.lead - at.lead) : 0);
-    if (this.#moment.now - when >= this.#lengthMs) return;
-    // Merged moments are stored under the latest of them.
-    const index = this.#texts.findIndex(([latest]) => latest >= when);
-    const counted = this.#texts[index];
-    if (!counted || counted[0] - when >= this.#lengthMs / stepsOfWindow) return;
-    this.isChanged = true;
-    counted[1]--;
-    if (counted[1] === 0) this.#texts.splice(index, 1);
+  /** Counts the added messages. The store checks the limits again, because other processes count there too. */
+  writeAdded(changes: Changes, isUnlimited: boolean): void {
+    const { now } = this.#time;
+    const limits = this.#limits.map(({ max, lengthMs }) => ({ since: now - lengthMs, max: max - this.added }));
+    if (this.added > 0) this.#write(changes, [now, this.added], isUnlimited ? [] : limits);
   }
 
-  /** The value to store; `undefined` if no message counts. */
-  format(): Remembered | undefined {
-    if (this.#texts.length === 0) return undefined;
-    const { now, lead, origin } = this.#moment;
-    const value = JSON.stringify({ origin, lead, texts: this.#texts });
-    return { at: now, forMs: Math.ceil(this.#lengthMs) + spareMs, value };
+  /** Removes messages that were counted at a time. Older messages than the window count no longer anyway. */
+  writeRemoved(changes: Changes, countedAt: CountTime): void {
+    const at = countedAt.now + changeBetween(countedAt.clock, this.#time.clock);
+    const isCounted = this.#counted.length > 0 && this.#time.now - at < this.#windowMs;
+    if (isCounted) this.#write(changes, [at, this.added], []);
+  }
+
+  #write(changes: Changes, change: Counted, limits: readonly { since: number; max: number }[]): void {
+    countMessages(changes, this.#key, { ...this.#time, windowMs: this.#windowMs, changes: [change], limits });
   }
 }
 
-/**
- * Merges the values of two windows. Counts of the same moment are the same message.
- *
- * @param value the window whose clock the result keeps
- */
-function mergeWindows(value: string, other: string): string {
-  const { origin, lead, texts } = parse(value);
-  const counts = countByMoment(texts);
-  for (const [at, count] of countByMoment(parse(other).texts)) counts.set(at, Math.max(count, counts.get(at) ?? 0));
-  return JSON.stringify({ origin, lead, texts: [...counts] });
-}
-
-/** Sums the counts of each moment. If the clock was set back, several entries can have the same moment. */
-function countByMoment(texts: readonly Counted[]): Map<number, number> {
-  const counts = new Map<number, number>();
-  for (const [at, count] of texts) counts.set(at, count + (counts.get(at) ?? 0));
-  return counts;
-}
-
-function setBy(ms: number): number {
-  return Math.abs(ms) < leastSetMs ? 0 : ms;
-}
-
-function parse(value: string | undefined): { origin?: string; lead: number; texts: Counted[] } {
-  try {
-    const { origin, lead, texts } = JSON.parse(value ?? '{}');
-    if (typeof lead === 'number' && Array.isArray(texts) && texts.every(isCounted)) return { origin, lead, texts };
-  } catch {}
-  return { lead: 0, texts: [] };
-}
-
-function isCounted(entry: unknown): entry is Counted {
-  return Array.isArray(entry) && Number.isFinite(entry[0]) && Number.isInteger(entry[1]) && entry[1] > 0;
+/** Returns by how many ms a clock was set. 0: it was not set, or its former state is not known. */
+function changeBetween(former: string, current: string): number {
+  const [formerName, formerLead] = former.split('/');
+  const [name, lead] = current.split('/');
+  const byMs = Number(lead) - Number(formerLead);
+  return name === formerName && Math.abs(byMs) >= minSetMs ? byMs : 0;
 }

@@ -3,7 +3,7 @@ import { isAllowed, isNumber } from '../consent/prefixes';
 import { isSmsError, SmsError, type SmsErrorDetails, type SmsErrorReason } from '../errors';
 import { nextAllowed, type QuietHours } from '../message/times';
 import { addChanges, type Changes, createChanges, type Look } from '../store/store';
-import { type Counting, judgeLimits, type Limited, type LimitSettings, takeWithinLimits } from './limits';
+import { applyLimits, type Counting, type Limited, type LimitSettings } from './limits';
 
 /** Options of a node that decide when a message can leave. */
 export interface TimeOptions {
@@ -103,7 +103,7 @@ export function keepUntilDue<Options extends TimeOptions>(options: Options, now:
 const prefixRule: Rule = (leaving) => ({ withheld: outsideOf(leaving) });
 
 /** Returns the recipients outside the allowed prefixes of the account node. Needs no store. */
-function outsideOf({ recipients, rules, text }: Omit<Leaving, 'moment'>): Withheld[] {
+function outsideOf({ recipients, rules, text }: Omit<Leaving, 'time'>): Withheld[] {
   const allowed = rules.prefixes.get(text.node);
   const outside = allowed ? recipients.filter((msisdn) => !isAllowed(msisdn, allowed)) : [];
   return outside.map((msisdn) => ({ msisdn, reason: 'notAllowed', params: {} }));
@@ -126,7 +126,7 @@ export function askedForConsent({ recipients, rules, text }: Leaving): string[] 
 }
 
 /** Delays a stored message until its time, and refuses a message that is not stored. */
-const timeRule: Rule = ({ text, moment: { now }, rules }) => {
+const timeRule: Rule = ({ text, time: { now }, rules }) => {
   const at = mayLeaveAt(text, now, rules.quietHours);
   return { withheld: [], ...(at > now && { notBefore: at }) };
 };
@@ -134,15 +134,14 @@ const timeRule: Rule = ({ text, moment: { now }, rules }) => {
 /** Withholds recipients over a limit of the account until the limit ends. */
 const limitRule: Rule = (leaving, look, changes, isLeaving) => {
   if (leaving.rules.limits.length === 0) return { withheld: [] };
-  const limited = (isLeaving ? takeWithinLimits : judgeLimits)(leaving, look, changes);
-  return { withheld: limited.map(explainLimited) };
+  return { withheld: applyLimits(leaving, look, changes, isLeaving).map(explainLimited) };
 };
 
 /** Describes which limit withholds a recipient, and when the limit ends. */
-export function explainLimited({ msisdn, limit, most, lengthMs, until }: Limited): Withheld {
+export function explainLimited({ msisdn, limit, max, lengthMs, until }: Limited): Withheld {
   const end = new Date(Math.ceil(until / 1_000) * 1_000).toISOString().replace('.000', '');
-  if (limit === 'day') return { msisdn, reason: 'limitDay', params: { limit: most, until: end }, until };
-  return { msisdn, reason: 'limitHandset', params: { limit: most, minutes: lengthMs / 60_000, until: end }, until };
+  if (limit === 'day') return { msisdn, reason: 'limitDay', params: { limit: max, until: end }, until };
+  return { msisdn, reason: 'limitHandset', params: { limit: max, minutes: lengthMs / 60_000, until: end }, until };
 }
 
 /** All rules, in the order in which they are asked. A rule does not see recipients that an earlier rule withholds. */
@@ -154,7 +153,7 @@ export function holdsAny({ prefixes, optOut, quietHours, limits }: RuleSettings)
 }
 
 /** @throws SmsError if the account node allows none of the recipients of a new message */
-export function assertAnyAllowed(leaving: Omit<Leaving, 'moment'>): void {
+export function assertAnyAllowed(leaving: Omit<Leaving, 'time'>): void {
   const [first, ...others] = outsideOf(leaving);
   if (first && others.length + 1 === leaving.recipients.length) throw explainWithheld(first);
 }

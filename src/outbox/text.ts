@@ -5,7 +5,7 @@ import type { Delivery } from '../model';
 import type { AnswerChoice } from '../replies/answers';
 import type { Item } from '../store/store';
 import { normaliseRecipient } from '../wire/fields';
-import type { Moment } from './limits';
+import type { CountTime } from './limits';
 import { explainWithheld, isWithheldError, type TimeOptions, type Withheld } from './rules';
 
 /** The stored state of a message. Only the steps of `transitions.ts` change it. */
@@ -91,8 +91,8 @@ export interface Text extends Item, CheckedDraft {
   leftAt?: number;
   /** Recipients that the rules withheld when they were last asked. */
   withheld?: readonly Withheld[] | undefined;
-  /** The moment at which the recipients that are not withheld were counted for limits. Absent: they are not counted. */
-  countedAt?: Moment;
+  /** The time at which the recipients that are not withheld were counted for limits. Absent: they are not counted. */
+  countedAt?: CountTime;
   outcome?: StoredOutcome;
   /** Time at which its outcome was written, or at which the flow learned that it is unknown, in ms. */
   settledAt?: number;

@@ -26,7 +26,7 @@ import {
 } from '../replies/sent-index';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { forgetEvidence } from './evidence';
-import { giveBack } from './limits';
+import { releaseCounts } from './limits';
 import type { Messages } from './messages';
 import { guardAgain, noteOutcome } from './once';
 import { createSuperseded, noteLeaving, readSuperseding, releaseKey, type Superseding } from './replace';
@@ -146,7 +146,7 @@ export function leave(text: Text, memory: StepContext): Step<Moved | Stale | und
       }
       if (!passRules(leaving, look, changes)) return () => undefined;
       noteLeaving(current, true, look, changes);
-      const countedAt = holdsAny(memory.rules) ? { countedAt: memory.moment } : undefined;
+      const countedAt = holdsAny(memory.rules) ? { countedAt: memory.time } : undefined;
       const mark = { state: 'leaving', leftAt: memory.now, withheld, ...countedAt } as const;
       const left = keepText({ ...current, ...mark }, memory.now, changes);
       const asked = keys ? createRequests(left, keys, submitted, requestsOf(text, followUps, changes)) : [];
@@ -220,7 +220,7 @@ export function sendAgain(
 /** Puts a message back, or ends it if it was replaced or withdrawn after it started to leave. */
 function returnToWaiting(text: Text, memory: StepContext, { look, changes }: Commit): Moved {
   const { outcome: _, settledAt: __, withheld: ___, countedAt, ...rest } = text;
-  if (countedAt) giveBack({ ...memory, text, recipients: submittedOf(text) }, countedAt, look, changes);
+  if (countedAt) releaseCounts({ ...memory, text, recipients: submittedOf(text) }, countedAt, look, changes);
   const why = readSuperseding(text, look);
   if (why) return supersede(rest, why, memory, { look, changes });
   noteLeaving(text, false, look, changes);
@@ -261,7 +261,7 @@ function end(text: Text, outcome: Outcome, memory: StepContext, { look, changes 
   const keys = isRemembered(text) ? sentKeysOf(text, messageId, isOwn ? [] : accepted) : undefined;
   const requests = requestsOf(text, memory.books.followUps, changes);
   if (text.countedAt)
-    giveBack({ ...memory, text, recipients: uncountedBy(text, outcome) }, text.countedAt, look, changes);
+    releaseCounts({ ...memory, text, recipients: uncountedBy(text, outcome) }, text.countedAt, look, changes);
   const started = keys && completed ? beginRequests(text, completed, { keys, requests, now: memory.now }) : undefined;
   const { failed = [] } = started ?? {};
   const begun = (started?.begun ?? []).map((request) =>

@@ -1,5 +1,5 @@
 import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model';
-import type { Moment } from '../outbox/limits';
+import type { CountTime } from '../outbox/limits';
 import type { KeyMemory } from '../outbox/once';
 import type { RuleSettings } from '../outbox/rules';
 import type { Text } from '../outbox/text';
@@ -216,7 +216,7 @@ export function forgetSent(
 
 /** The time and the settings of a step. Durations in ms. */
 export interface Memory extends KeyMemory {
-  moment: Moment;
+  time: CountTime;
   rules: RuleSettings;
   sentMs: number;
 }

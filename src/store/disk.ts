@@ -5,6 +5,7 @@ import { SmsError } from '../errors';
 import { levelDb } from './leveldb';
 import { sqlite } from './sqlite';
 import {
+  applyCounts,
   type Changes,
   type Database,
   describeStoreFailure,
@@ -189,13 +190,20 @@ export class DiskStore implements Store {
   }
 
   async commit(changes: Changes): Promise<void> {
-    const { keep, drop, remember } = changes;
+    const { keep, drop, remember, count } = changes;
     const operations: Operation[] = [];
     try {
       const database = this.#opened();
+      const keys = [...count.keys()];
+      const before = new Map(
+        (keys.length > 0 ? await this.recall(keys) : []).map((value, index) => [keys[index], value]),
+      );
+      const counted = applyCounts(changes, (key) => before.get(key));
       for (const item of keep.values()) operations.push([itemPrefix + item.id, formatItem(item)]);
       for (const id of drop.keys()) operations.push([itemPrefix + id, undefined]);
-      for (const [key, value] of remember) operations.push([rememberedPrefix + key, value && formatRemembered(value)]);
+      for (const [key, value] of [...remember, ...counted]) {
+        operations.push([rememberedPrefix + key, value && formatRemembered(value)]);
+      }
       // No other process can change the compared keys.
       if (operations.length === 0) return;
       const isToFlush = isFlushed(changes);

@@ -1,4 +1,12 @@
-import type { Changes, Item, RecoveredState, Remembered, Store, StorePage } from './store';
+import {
+  applyCounts,
+  type Changes,
+  type Item,
+  type RecoveredState,
+  type Remembered,
+  type Store,
+  type StorePage,
+} from './store';
 
 /**
  * Stores everything in this process.
@@ -34,10 +42,12 @@ export class MemoryStore implements Store {
     this.#remembered.set(key, mark);
   }
 
-  async commit({ keep, drop, remember }: Changes): Promise<void> {
+  async commit(changes: Changes): Promise<void> {
+    const { keep, drop, remember } = changes;
+    const counted = applyCounts(changes, (key) => this.#remembered.get(key));
     for (const [id, item] of keep) this.#items.set(id, item);
     for (const id of drop.keys()) this.#items.delete(id);
-    for (const [key, value] of remember) {
+    for (const [key, value] of [...remember, ...counted]) {
       if (value === undefined) this.#remembered.delete(key);
       else this.#remembered.set(key, value);
     }

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { maxTimes, partsOfWindow } from './counts';
 
 /** Heartbeat value of a closed instance, whose items other instances can claim immediately. */
 export const leftSign = 'left';
@@ -47,18 +48,71 @@ return sign
 `;
 
 /**
- * Commits one step, renews the heartbeat, and returns 1. If a value that the step depends on has changed, it commits
- * nothing and returns 0. It returns -1 if the heartbeat has expired, so that others might have claimed items, or if the
- * server has lost items. Keys: own items, heartbeat, all remembered values, then all values that are only compared.
+ * Counts messages, by the rules of `counts.ts`. `readCounts` returns nothing if a limit is reached. `addCounts` returns
+ * the new value, or nothing if no message counts any longer.
+ */
+const countFunctions = `
+local function readCounts(text, limits)
+  local counted = {}
+  for at, number in text:gmatch('(%d+):(%d+)') do counted[#counted + 1] = { tonumber(at), tonumber(number) } end
+  for _, limit in ipairs(limits) do
+    local sum = 0
+    for _, one in ipairs(counted) do if one[1] > limit.since then sum = sum + one[2] end end
+    if sum > limit.max then return nil end
+  end
+  return counted
+end
+local function removeCounted(counted, removedAt, number, partMs)
+  for _, one in ipairs(counted) do
+    if one[1] >= removedAt and one[1] - removedAt < partMs then
+      local less = math.min(number, one[2])
+      one[2] = one[2] - less
+      number = number - less
+    end
+  end
+end
+local function addCounts(counted, count)
+  for _, change in ipairs(count.changes) do
+    local at, number, last = change[1], change[2], counted[#counted]
+    if number < 0 then removeCounted(counted, at, -number, count.windowMs / ${partsOfWindow})
+    elseif last and last[1] >= at then last[2] = last[2] + number
+    else counted[#counted + 1] = { at, number } end
+  end
+  local current, merged = {}, {}
+  for _, one in ipairs(counted) do
+    if one[2] > 0 and count.now - one[1] < count.windowMs then current[#current + 1] = one end
+  end
+  for _, one in ipairs(current) do
+    local part, last = math.floor(one[1] * ${partsOfWindow} / count.windowMs), merged[#merged]
+    if last and last.part == part and #current > ${maxTimes} then last.at, last.number = one[1], last.number + one[2]
+    else merged[#merged + 1] = { at = one[1], number = one[2], part = part } end
+  end
+  local texts = { string.format('%.0f %.0f %s', count.now, count.forMs, count.clock) }
+  for index, one in ipairs(merged) do texts[index + 1] = string.format('%.0f:%.0f', one.at, one.number) end
+  return #merged > 0 and table.concat(texts, ' ') or nil
+end
+`;
+
+/**
+ * Commits one step, renews the heartbeat, and returns 1. If a value that the step depends on has changed, or a limit of
+ * a count is reached, it commits nothing and returns 0. It returns -1 if the heartbeat has expired, so that others might
+ * have claimed items, or if the server has lost items. Keys: own items, heartbeat, all remembered values, all values
+ * that are only compared, then all counts.
  *
  * If the server refuses writes, it refuses the first command. If it refuses a later command, nothing is lost, because
  * the script stores a message before its identifier, and drops the message after storing its outcome.
  */
 const commitScript = `
+${countFunctions}
 ${checkSign}
 if not isAlive then return -1 end
 for index, expected in ipairs(step.expected) do
   if expected.check and redis.call('GET', KEYS[index + 2]) ~= expected.value then return 0 end
+end
+local firstCount, counts = 2 + #step.expected, {}
+for index, count in ipairs(step.count) do
+  counts[index] = readCounts(redis.call('GET', KEYS[firstCount + index]) or '', count.limits)
+  if not counts[index] then return 0 end
 end
 redis.call('SET', KEYS[2], step.sign, 'PX', step.aliveMs)
 if step.isClearing then
@@ -69,6 +123,10 @@ for _, item in ipairs(step.keep) do redis.call('HSET', KEYS[1], item.id, item.te
 for index, remembered in ipairs(step.remember) do
   if remembered then redis.call('SET', KEYS[index + 2], remembered.text, 'PX', remembered.forMs)
   else redis.call('DEL', KEYS[index + 2]) end
+end
+for index, count in ipairs(step.count) do
+  local key, text = KEYS[firstCount + index], addCounts(counts[index], count)
+  if text then redis.call('SET', key, text, 'PX', count.forMs) else redis.call('DEL', key) end
 end
 for _, id in ipairs(step.drop) do redis.call('HDEL', KEYS[1], id) end
 return 1

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock, type Timer } from '../clock';
 import { createRedactor, type Redact } from '../http/redact';
 import { parseRedisUrl } from '../login';
+import { storedMs } from './counts';
 import { createKeys, type ListedItem, leftSign, type ScriptedRedis, scripts, signField } from './redis-scripts';
 import {
   type Changes,
@@ -211,18 +212,20 @@ export class RedisStore implements Store {
 
   async clear(key: string, mark: Remembered): Promise<void> {
     const expected = [{ check: false, value: false }];
-    const step = { expected, remember: [formatExpiring(mark)], keep: [], drop: [], isClearing: true };
+    const step = { expected, remember: [formatExpiring(mark)], keep: [], drop: [], count: [], isClearing: true };
     await this.#attempt(this.#commit(this.#opened(), [this.#keys.seen(key)], step));
   }
 
   async commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void> {
     const unchanged = [...changes.compare].filter((key) => !changes.remember.has(key));
-    const keys = [...changes.remember.keys(), ...unchanged];
+    const compared = [...changes.remember.keys(), ...unchanged];
+    const keys = [...compared, ...changes.count.keys()];
     const step = {
-      expected: keys.map((key) => ({ check: recalled.has(key), value: formerly(recalled.get(key)) })),
+      expected: compared.map((key) => ({ check: recalled.has(key), value: formerly(recalled.get(key)) })),
       remember: [...changes.remember.values()].map((value) => value !== undefined && formatExpiring(value)),
       keep: [...changes.keep.values()].map((item) => ({ id: item.id, text: formatItem(item) })),
       drop: [...changes.drop.keys()],
+      count: [...changes.count.values()].map((one) => ({ ...one, forMs: storedMs(one.windowMs) })),
     };
     const isCommitted = await this.#attempt(this.#commit(this.#opened(), keys.map(this.#keys.seen), step));
     if (!isCommitted) throw new StoreConflict();
@@ -324,8 +327,8 @@ export class RedisStore implements Store {
   /**
    * Commits a step, and renews the heartbeat.
    *
-   * @param names keys of the remembered values, then of the values that are only compared
-   * @returns false, without a commit, if any of these values has changed
+   * @param names keys of the remembered values, then of the values that are only compared, then of the counts
+   * @returns false, without a commit, if any of the compared values has changed or a limit is reached
    */
   async #commit({ redis, sign }: Session, names: readonly string[], step: object): Promise<boolean> {
     const all = [this.#keys.items(this.#consumer), this.#keys.alive(this.#consumer), ...names];
@@ -346,7 +349,7 @@ export class RedisStore implements Store {
     session.nextBeat = this.#clock.after(this.#timing.heartbeatMs, async () => {
       try {
         // Does not renew an expired heartbeat, because other instances might have claimed the items.
-        await this.#commit(session, [], { expected: [], keep: [], remember: [], drop: [] });
+        await this.#commit(session, [], { expected: [], keep: [], remember: [], drop: [], count: [] });
         await this.#readTime(session.redis);
         const { listed } = await this.#claim(session, events);
         const items = await this.#readItems(session, listed, events);

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { isSmsError, SmsError } from '../errors';
+import { addCount, areLimitsKept, type Count, joinCounts } from './counts';
 
 /** The part of the library that an item belongs to. `held`: an answer of the service that an import has brought. */
 export type ItemKind = 'inbox' | 'deadLetter' | 'ledger' | 'held';
@@ -121,14 +122,14 @@ export interface StoreEvents {
  */
 export class StoreConflict extends Error {
   constructor() {
-    super('based on what is not so');
+    super('another process has changed a value of this step');
   }
 }
 
 /** Error if other processes might have claimed items of this process. The store works, but must be opened again. */
 export class StoreLapse extends Error {}
 
-/** One atomic step. An id is in at most one of `keep` and `drop`. */
+/** One atomic step. An id is in at most one of `keep` and `drop`, and a key in at most one of `remember` and `count`. */
 export interface Changes {
   /** New or changed items, by id. */
   keep: Map<string, Item>;
@@ -138,6 +139,11 @@ export interface Changes {
   drop: Map<string, ItemKind>;
   /** Values to remember, by key. `undefined` forgets the key. */
   remember: Map<string, Remembered | undefined>;
+  /**
+   * Messages to count under a key, on top of the messages that the store has counted there. Other processes can count
+   * under the key at the same time. The step is a conflict only if one of its limits is reached.
+   */
+  count: Map<string, Count>;
   /** Keys that the step read. A shared store commits the step only if their values are unchanged. */
   compare: Set<string>;
   /** True if a power cut must not undo the step, even if it only drops and forgets. */
@@ -198,7 +204,7 @@ export interface Store {
    *
    * @param recalled values that the step depends on, as `recall` returned them. A shared store compares the values that
    * change
-   * @throws StoreConflict if another process has changed one of them
+   * @throws StoreConflict if another process has changed one of them, or has reached a limit of {@link Changes.count}
    */
   commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void>;
   /**
@@ -222,6 +228,7 @@ export function createChanges(...earlier: readonly Changes[]): Changes {
     loose: new Set(),
     drop: new Map(),
     remember: new Map(),
+    count: new Map(),
     compare: new Set(),
     firm: false,
   };
@@ -254,11 +261,41 @@ export function dropItem({ keep, drop }: Changes, id: string, part: ItemKind): v
   drop.set(id, part);
 }
 
+/** Remembers a value, instead of everything that was counted under its key. */
+export function rememberValue({ remember, count }: Changes, key: string, value: Remembered | undefined): void {
+  count.delete(key);
+  remember.set(key, value);
+}
+
+/** Counts messages on top of earlier changes. */
+export function countMessages({ remember, count }: Changes, key: string, later: Count): void {
+  if (remember.has(key)) remember.set(key, addCount(remember.get(key)?.value, later));
+  else count.set(key, joinCounts(count.get(key), later));
+}
+
+/**
+ * Returns the values after the messages of a commit are counted.
+ *
+ * @param storedUnder returns the value that the store has under a key
+ * @throws StoreConflict if a limit is reached
+ */
+export function applyCounts(
+  { count }: Changes,
+  storedUnder: (key: string) => Remembered | undefined,
+): [key: string, value: Remembered | undefined][] {
+  return [...count].map(([key, one]) => {
+    const value = storedUnder(key)?.value;
+    if (!areLimitsKept(value, one)) throw new StoreConflict();
+    return [key, addCount(value, one)];
+  });
+}
+
 /** Adds later changes, which take precedence. */
-export function addChanges(changes: Changes, { keep, loose, drop, remember, compare, firm }: Changes): void {
+export function addChanges(changes: Changes, { keep, loose, drop, remember, count, compare, firm }: Changes): void {
   for (const [id, item] of keep) keepItem(changes, item, loose.has(id));
   for (const [id, part] of drop) dropItem(changes, id, part);
-  for (const [key, value] of remember) changes.remember.set(key, value);
+  for (const [key, value] of remember) rememberValue(changes, key, value);
+  for (const [key, one] of count) countMessages(changes, key, one);
   for (const key of compare) changes.compare.add(key);
   changes.firm ||= firm;
 }
@@ -271,8 +308,8 @@ export function isFlushed({ keep, loose, firm }: Changes): boolean {
 }
 
 /** Returns whether the changes are empty. */
-export function isNoChange({ keep, drop, remember, compare }: Changes): boolean {
-  return keep.size === 0 && drop.size === 0 && remember.size === 0 && compare.size === 0;
+export function isNoChange({ keep, drop, remember, count, compare }: Changes): boolean {
+  return [keep, drop, remember, count, compare].every(({ size }) => size === 0);
 }
 
 /** Version of the format in which items are stored. */

@@ -1,4 +1,5 @@
 import {
+  applyCounts,
   type Changes,
   createChanges,
   dropItem,
@@ -152,12 +153,20 @@ class Folder {
     const undo: (() => void)[] = [];
     for (const [id, entry] of keep) undo.push(this.#set(id, JSON.stringify(entry)));
     for (const id of drop.keys()) undo.push(this.#set(id, undefined));
-    for (const [key, value] of remember) undo.push(this.#remember(key, value && JSON.stringify(value)));
+    const counted = applyCounts(changes, (key) => this.#lookUp(key));
+    for (const [key, value] of [...remember, ...counted]) {
+      undo.push(this.#remember(key, value && JSON.stringify(value)));
+    }
     if (isFlushed(changes)) this.unflushed.length = 0;
     else
       this.unflushed.push(() => {
         for (const take of undo.reverse()) take();
       });
+  }
+
+  #lookUp(key: string): Remembered | undefined {
+    const text = this.remembered.get(key);
+    return text === undefined ? undefined : (JSON.parse(text) as Remembered);
   }
 
   /** Simulates a power failure: the last unflushed commits may be undone, and each held file may be lost. */
@@ -338,6 +347,7 @@ class DiskModel implements Store, PlaceStore {
       loose: new Set(changes.loose),
       drop: new Map(changes.drop),
       remember: new Map(changes.remember),
+      count: new Map(changes.count),
       compare: new Set(changes.compare),
       firm: changes.firm,
     };

@@ -387,6 +387,12 @@ export const mutants: readonly Mutant[] = [
     'passRules(leaving, look, changes);',
   ),
   outward(
+    'the store counts without the limits',
+    'outbox/limits.ts',
+    'isUnlimited ? [] : limits',
+    'isUnlimited ? limits.slice(0, 0) : []',
+  ),
+  outward(
     'an outcome is dropped before it entered the flow',
     'outbox/settlement.ts',
     'return handler.onOutcome(news);',

@@ -1,4 +1,5 @@
 import {
+  applyCounts,
   type Changes,
   createChanges,
   dropItem,
@@ -320,11 +321,8 @@ class ServerModel implements Store, PlaceStore {
   commit(changes: Changes, recalled: Recalled): Promise<void> {
     const keep = [...changes.keep].map(([id, item]) => ({ id, text: JSON.stringify(item) }));
     const drop = [...changes.drop.keys()];
-    const remember = [...changes.remember].map(([key, value]) => ({
-      key,
-      forMs: value?.forMs ?? 0,
-      text: value === undefined ? undefined : JSON.stringify(value),
-    }));
+    const counting = { ...changes, count: new Map(changes.count) };
+    const remember = [...changes.remember];
     const compared = new Map(
       [...recalled]
         .filter(([key]) => changes.remember.has(key) || changes.compare.has(key))
@@ -337,13 +335,15 @@ class ServerModel implements Store, PlaceStore {
       if ([...compared].some(([key, expected]) => this.#space.lookUp(key) !== expected)) {
         throw this.#space.createConflict();
       }
-      for (const { key, text, forMs } of remember) {
-        if (text === undefined) this.#space.remember(key, undefined);
+      const counted = this.#applyCounts(counting);
+      for (const [key, value] of [...remember, ...counted]) {
+        if (value === undefined) this.#space.remember(key, undefined);
         else {
-          this.#space.remember(key, { text, untilMs: world.timeline.nowMs + forMs });
+          const text = JSON.stringify(value);
+          this.#space.remember(key, { text, untilMs: world.timeline.nowMs + value.forMs });
           // This instance leaves the reply to the instance with the reply request. A consent word in it applies from
           // now on.
-          if (key.startsWith('reply:')) this.#space.copies.commit(`{"answer":${JSON.parse(text).value}}`);
+          if (key.startsWith('reply:')) this.#space.copies.commit(`{"answer":${value.value}}`);
         }
       }
       for (const { id, text } of keep) this.#space.set(id, { text, holder: this.consumer });
@@ -351,6 +351,16 @@ class ServerModel implements Store, PlaceStore {
     };
     this.#writing = write;
     return this.#call('commit', write);
+  }
+
+  /** Counts messages on the server. Throws the library's error for a conflict if a limit is reached. */
+  #applyCounts(changes: Changes): [string, Remembered | undefined][] {
+    try {
+      const stored = this.#space.lookUpAll(changes.count.keys());
+      return applyCounts(changes, (key) => stored.get(key));
+    } catch {
+      throw this.#space.createConflict();
+    }
   }
 
   sweep(): Promise<void> {

@@ -42,8 +42,8 @@ describe('a step of a message that another step has moved', () => {
   const outcome = createError('uncertain');
   const books = { messages: new Map<string, Text>(), followUps: new FollowUpBook(() => {}) };
   const rules = { limits: [], quietHours: [], optOut: false, prefixes: new Map() };
-  const moment = { now: 1_000, lead: 0, origin: 'clock' };
-  const context: StepContext = { now: 1_000, moment, rules, dedupeMs: () => 0, sentMs: 0, books };
+  const time = { now: 1_000, clock: 'clock/0' };
+  const context: StepContext = { now: 1_000, time, rules, dedupeMs: () => 0, sentMs: 0, books };
   const steps: Record<string, (text: Text) => Step<unknown>> = {
     sendNow: (text) => sendNow(text, context),
     leave: (text) => leave(text, context),

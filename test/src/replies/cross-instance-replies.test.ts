@@ -24,7 +24,7 @@ const text = {
 } as unknown as Text;
 const memory: Omit<StepContext, 'books'> = {
   now: 3_000,
-  moment: { now: 3_000, lead: 0, origin: 'clock' },
+  time: { now: 3_000, clock: 'clock/0' },
   rules: { limits: [], quietHours: [], optOut: false, prefixes: new Map() },
   dedupeMs: () => 0,
   sentMs: 600_000,

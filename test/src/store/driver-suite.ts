@@ -1,11 +1,28 @@
 import assert from 'node:assert/strict';
-import { createChanges, dropItem, type Item, keepItem, type Remembered, type Store } from '../../../src/store/store';
+import fc from 'fast-check';
+import { addCount, areLimitsKept, type Count } from '../../../src/store/counts';
+import {
+  countMessages,
+  createChanges,
+  dropItem,
+  type Item,
+  keepItem,
+  type Remembered,
+  type Store,
+  StoreConflict,
+} from '../../../src/store/store';
 
 const events = { wanted: () => [], isReadable: () => true, onUnreadable() {}, onTakenOver() {}, onFailure() {} };
 const hourMs = 3_600_000;
+const startMs = Date.UTC(2026, 0, 1);
 
 function createItem(id: string, more: object = {}): Item {
   return { id, part: 'inbox', subscribers: ['incoming'], attempts: 0, ...more };
+}
+
+/** Counts messages at a time, within a window of an hour. */
+function createCount(at: number, number: number, limits: Count['limits'] = []): Count {
+  return { now: Math.max(at, startMs), windowMs: hourMs, clock: 'server', changes: [[at, number]], limits };
 }
 
 function createValue(value: string): Remembered {
@@ -47,6 +64,17 @@ function testDriverWith(createStore: () => Store): void {
     await store.commit(changes, new Map([[key, former]]));
   }
 
+  async function count(key: string, one: Count): Promise<void> {
+    const changes = createChanges();
+    countMessages(changes, key, one);
+    await store.commit(changes, new Map());
+  }
+
+  async function valueUnder(key: string): Promise<string | undefined> {
+    const [remembered] = await store.recall([key]);
+    return remembered?.value;
+  }
+
   async function reopen(): Promise<Item[]> {
     await store.close();
     return (await store.open(events)).items;
@@ -82,6 +110,91 @@ function testDriverWith(createStore: () => Store): void {
     await remember('a', undefined, a);
     await reopen();
     assert.deepEqual(await store.recall(['a', 'b']), [undefined, b]);
+  });
+
+  it('counts messages on top of each other, also after a reopening', async () => {
+    await count('day', createCount(startMs, 2));
+    await count('day', createCount(startMs + 5, 1));
+    await reopen();
+    await count('day', createCount(startMs + 5, 1));
+    assert.equal(await valueUnder('day'), `server ${startMs}:2 ${startMs + 5}:2`);
+    const [remembered] = await store.recall(['day']);
+    assert.ok(remembered && remembered.at === startMs + 5 && remembered.forMs > hourMs);
+  });
+
+  it('removes counted messages, and forgets a key without any', async () => {
+    await count('day', createCount(startMs, 2));
+    await count('day', createCount(startMs, -1));
+    assert.equal(await valueUnder('day'), `server ${startMs}:1`);
+    await count('day', createCount(startMs, -1));
+    assert.equal(await valueUnder('day'), undefined);
+    await count('day', createCount(startMs, -1));
+    assert.equal(await valueUnder('day'), undefined);
+  });
+
+  it('commits nothing if a limit of a count is reached', async () => {
+    await count('day', createCount(startMs, 2));
+    const changes = createChanges();
+    keepItem(changes, createItem('1'));
+    changes.remember.set('mark', createValue('mark'));
+    countMessages(changes, 'handset', createCount(startMs, 1));
+    countMessages(changes, 'day', createCount(startMs, 1, [{ since: startMs - hourMs, max: 1 }]));
+    await assert.rejects(store.commit(changes, new Map()), StoreConflict);
+    assert.deepEqual(await store.recall(['mark', 'handset']), [undefined, undefined]);
+    assert.equal(await valueUnder('day'), `server ${startMs}:2`);
+    assert.deepEqual(await reopen(), []);
+  });
+
+  it('counts for several steps of a commit, each within its limit', async () => {
+    await count('day', createCount(startMs, 1));
+    const within = (max: number) => createCount(startMs + 1, 1, [{ since: startMs - hourMs, max }]);
+    const changes = createChanges();
+    for (const max of [2, 2, 1]) countMessages(changes, 'day', within(max));
+    await assert.rejects(store.commit(changes, new Map()), StoreConflict);
+    const fewer = createChanges();
+    for (const max of [2, 2]) countMessages(fewer, 'day', within(max));
+    await store.commit(fewer, new Map());
+    assert.equal(await valueUnder('day'), `server ${startMs}:1 ${startMs + 1}:2`);
+  });
+
+  it('counts by the same rules as every other driver', async () => {
+    const change = fc.tuple(fc.integer({ min: 0, max: 2 * hourMs }), fc.integer({ min: -3, max: 9 }));
+    const limit = fc.record({ since: fc.integer({ min: -hourMs, max: hourMs }), max: fc.integer({ min: 0, max: 99 }) });
+    const step = fc.record({
+      afterMs: fc.integer({ min: 0, max: 900_000 }),
+      windowMs: fc.constantFrom(hourMs, 90_000.5, 6 * hourMs),
+      changes: fc.oneof(
+        { weight: 3, arbitrary: fc.array(change, { maxLength: 5 }) },
+        fc.array(change, { minLength: 420, maxLength: 500 }),
+      ),
+      limits: fc.oneof(
+        { weight: 2, arbitrary: fc.constant<{ since: number; max: number }[]>([]) },
+        fc.array(limit, { maxLength: 2 }),
+      ),
+    });
+    let key = 0;
+    const isEqual = async (steps: readonly (typeof step extends fc.Arbitrary<infer One> ? One : never)[]) => {
+      const name = `count ${key++}`;
+      let [now, expected]: [number, string | undefined] = [startMs, undefined];
+      for (const { afterMs, windowMs, changes, limits } of steps) {
+        now += afterMs;
+        const one: Count = {
+          now,
+          windowMs,
+          clock: 'server',
+          changes: changes.map(([agoMs, number]) => [now - agoMs, number]),
+          limits: limits.map(({ since, max }) => ({ since: now + since, max })),
+        };
+        const isKept = areLimitsKept(expected, one);
+        if (isKept) expected = addCount(expected, one)?.value;
+        await count(name, one).then(
+          () => assert.ok(isKept),
+          (error: unknown) => assert.ok(error instanceof StoreConflict && !isKept),
+        );
+        assert.equal(await valueUnder(name), expected);
+      }
+    };
+    await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 8 }), isEqual), { numRuns: 40, seed: 67 });
   });
 
   it('reads all items and values in pages', async () => {

@@ -1,4 +1,5 @@
 import {
+  applyCounts,
   type Changes,
   formatRemembered,
   type Item,
@@ -144,9 +145,20 @@ export class FailingStore implements Store {
     // The store writes the data as it was at the time of the call.
     const kept = [...changes.keep].map(([id, entry]) => [id, JSON.stringify(entry)] as const);
     const dropped = [...changes.drop.keys()].map((id) => [id, undefined] as const);
-    const remembered = [...changes.remember].map(([key, value]) => [key, value && formatRemembered(value)] as const);
+    const values = [...changes.remember];
+    const counting = { ...changes, count: new Map(changes.count) };
     const isFirm = isFlushed(changes);
-    const write = () => this.#opened().write([...kept, ...dropped], remembered, isFirm);
+    const write = () => {
+      const disk = this.#opened();
+      const counted = applyCounts(counting, (key) => {
+        const text = disk.remembered.get(key);
+        return text === undefined ? undefined : parseRemembered(text);
+      });
+      const remembered = [...values, ...counted].map(
+        ([key, value]) => [key, value && formatRemembered(value)] as const,
+      );
+      disk.write([...kept, ...dropped], remembered, isFirm);
+    };
     if (this.failsAfterwards && this.failing.has('commit')) write();
     return this.#call('commit', write);
   }
