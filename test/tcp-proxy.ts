@@ -44,6 +44,10 @@ export class TcpProxy {
     this.#muteFrom = from;
   }
 
+  get isMute(): boolean {
+    return this.#isMute;
+  }
+
   /** Delays the data of the server, until {@link restore}. */
   delay(delayMs: number): void {
     this.#delayMs = delayMs;

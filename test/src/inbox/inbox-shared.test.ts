@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { Channel, Entry } from '../../../src/inbox/entries';
 import type { Inbox } from '../../../src/inbox/inbox';
@@ -8,6 +7,7 @@ import { RedisStore, type RedisTiming } from '../../../src/store/redis';
 import { formatRemembered, parseRemembered } from '../../../src/store/store';
 import { RedisServer } from '../../redis-server';
 import { TcpProxy } from '../../tcp-proxy';
+import { until } from '../../until';
 import { Closing } from '../closing';
 import { createInboxOn } from './inbox-on';
 
@@ -155,15 +155,6 @@ describe('Inboxes of several processes on one Redis', () => {
     }
   }
 
-  /** Lets a closed process leave undelivered messages. Returns their names, in order. */
-  async function leave(count: number): Promise<string[]> {
-    const { holder } = await createHolder();
-    const names = Array.from({ length: count }, (_, index) => `m${index}`);
-    await holder.poll(...names.map((name) => incoming(name)));
-    await holder.inbox.journal.close();
-    return names;
-  }
-
   /** Number of entries of all processes. */
   async function countHeld(): Promise<number> {
     let count = 0;
@@ -271,7 +262,7 @@ describe('Inboxes of several processes on one Redis', () => {
       const { holder, proxy } = await createHolder();
       proxy.mute('HSET');
       const accepted = holder.poll(incoming('m'));
-      while ((await countHeld()) === 0) await sleep(5);
+      await until(async () => (await countHeld()) > 0);
       proxy.cut();
       await accepted;
       proxy.restore();
@@ -297,36 +288,6 @@ describe('Inboxes of several processes on one Redis', () => {
       assert.deepEqual(await holder.poll(incoming('late', late)), ['duplicate']);
       assert.deepEqual(await other.poll(incoming('early', early)), ['repeated']);
     });
-
-    it('still claims a message that resembles one received in the meantime', async () => {
-      const { holder, proxy } = await createHolder();
-      const leaver = await create({ isAcknowledgedAtOnce: false });
-      proxy.cut();
-      await holder.untilFailing(true);
-      await holder.poll(incoming('early', early));
-      const { messageId: _, ...anonymous } = incoming('late', late);
-      await leaver.callBack(anonymous as IncomingRecord);
-      await leaver.inbox.journal.close();
-      proxy.restore();
-      await holder.untilFailing(false);
-      await holder.untilGiven(2);
-      assert.equal(holder.last.entry.record.messageDate, late.messageDate);
-      await holder.acknowledge();
-      assert.ok(await isEmpty());
-    });
-  });
-
-  it('stores its entries again when Redis comes back empty', async () => {
-    const { holder } = await createHolder();
-    await holder.poll(incoming('m'));
-    await holder.callBack(incoming('n'));
-    await redis.kill();
-    await holder.untilFailing(true);
-    await redis.run();
-    await holder.untilFailing(false);
-    assert.equal(await countHeld(), 2);
-    await holder.acknowledge();
-    assert.ok(await isEmpty());
   });
 
   it('stores its entries again when Redis has lost them, and accepts more', async () => {
@@ -337,46 +298,10 @@ describe('Inboxes of several processes on one Redis', () => {
     await another.poll(incoming("another's"));
     for (const name of await redis.client.keys(inboxes)) await redis.client.del(name);
     assert.deepEqual(await holder.callBack(incoming('new')), ['new']);
-    while ((await countHeld()) < 4) await sleep(5);
+    await until(async () => (await countHeld()) === 4);
     for (const instance of [holder, another]) await instance.acknowledge();
     const given = [holder, another].map((it) => it.given.map(({ entry }) => entry.record.messageId));
     assert.deepEqual(given, [['polled', 'called back', 'new'], ["another's"]]);
-    while (!(await isEmpty())) await sleep(5);
-  });
-
-  it('stores the last entries again on a server that lacks them', async () => {
-    const { holder, proxy } = await createHolder();
-    await holder.poll(incoming('first'));
-    await holder.poll(incoming('last'));
-    proxy.cut();
-    await holder.untilFailing(true);
-    for (const name of await redis.client.keys(inboxes)) await redis.client.hdel(name, holder.last.entry.id);
-    proxy.restore();
-    await holder.untilFailing(false);
-    assert.equal(await countHeld(), 2);
-    await holder.acknowledge();
-    assert.equal(holder.given.length, 2);
-    assert.ok(await isEmpty());
-  });
-
-  it('claims all entries that another process left behind, in order', async () => {
-    const names = await leave(2_500);
-    const heir = await create({ isAcknowledgedAtOnce: false, heartbeatMs: 1e9 });
-    await heir.untilGiven(2_500);
-    await heir.acknowledge();
-    assert.deepEqual(
-      heir.given.map(({ entry }) => entry.record.messageId),
-      names,
-    );
-    assert.equal(await isEmpty(), true);
-  });
-
-  it('leaves its undelivered entries to another process when it is closed', async () => {
-    const { holder } = await createHolder();
-    await holder.poll(incoming('m'));
-    await holder.inbox.journal.close();
-    const heir = await create();
-    await heir.untilGiven(1);
-    assert.equal(heir.last.attempts, 2);
+    await until(isEmpty);
   });
 });

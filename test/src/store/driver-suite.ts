@@ -33,12 +33,13 @@ function createValue(value: string): Remembered {
  * Tests that every driver of a store must pass.
  *
  * @param createStore creates an empty store, which the caller closes
+ * @param isSwept false if the store itself drops outdated values
  */
-export function testDriver(createStore: () => Store): void {
-  describe('as every driver', () => testDriverWith(createStore));
+export function testDriver(createStore: () => Store, { isSwept }: { isSwept: boolean }): void {
+  describe('as every driver', () => testDriverWith(createStore, isSwept));
 }
 
-function testDriverWith(createStore: () => Store): void {
+function testDriverWith(createStore: () => Store, isSwept: boolean): void {
   let store: Store;
 
   beforeEach(async () => {
@@ -222,6 +223,24 @@ function testDriverWith(createStore: () => Store): void {
     await keep(createItem('3'));
     assert.deepEqual(await reopen(), [createItem('3')]);
   });
+
+  if (isSwept)
+    it('drops each outdated value in a few sweeps, and keeps the rest and the items', async () => {
+      const keys = Array.from({ length: 2_500 }, (_, index) => `id:${index}`);
+      const changes = createChanges();
+      keepItem(changes, createItem('1'));
+      for (const [index, key] of keys.entries()) changes.remember.set(key, { at: index % 2, forMs: 10, value: key });
+      await store.commit(changes, new Map());
+      await remember('id:0', { at: 5, forMs: 10, value: 'again' });
+      const sweep = async (now: number) => {
+        for (let round = 0; round < 4; round++) {
+          await store.sweep((value) => (value.at + value.forMs < now ? undefined : value));
+        }
+        return (await store.recall(keys)).filter((value) => value !== undefined).length;
+      };
+      assert.deepEqual([await sweep(10), await sweep(11), await sweep(12), await sweep(16)], [2_500, 1_251, 1, 0]);
+      assert.equal((await reopen()).length, 1);
+    });
 
   it('returns no items when it is opened for an import', async () => {
     await keep(createItem('1'));

@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { type Clock, systemClock } from '../../../src/clock';
 import type { Entry } from '../../../src/inbox/entries';
@@ -13,18 +12,20 @@ import { RedisStore, type RedisStoreOptions, type RedisTiming } from '../../../s
 import { createChanges, type Item, type Remembered, StoreConflict, type StoreEvents } from '../../../src/store/store';
 import { hasProgram, type RedisProgram, RedisServer } from '../../redis-server';
 import { TcpProxy } from '../../tcp-proxy';
+import { until } from '../../until';
 import { Closing } from '../closing';
 import { testDriver } from './driver-suite';
 
 const root = join(__dirname, '..', '..', '..');
 const key = '0123456789abcdef';
 const prefix = `sms:{${key}}:`;
+/** A pause of this process on a busy machine is shorter than `aliveMs`. Tests let signs of life expire instead. */
 const timing: RedisTiming = {
-  aliveMs: 2_000,
+  aliveMs: 30_000,
   heartbeatMs: 100,
   graceMs: 300,
   reservedMs: 1e9,
-  commandTimeoutMs: 2_000,
+  commandTimeoutMs: 15_000,
 };
 const everything = ['incoming', 'status', 'outbox', 'node node', 'path /path'];
 
@@ -196,21 +197,9 @@ for (const program of programs) {
       return server.url.replace('redis://', `redis://${name}:s3cret@`);
     }
 
-    testDriver(() => create().store);
+    testDriver(() => create().store, { isSwept: false });
 
     describe('stored items', () => {
-      it('are found in order with their attempts, without dropped ones', async () => {
-        const { instance, proxy } = await createBehindProxy();
-        await instance.open();
-        await instance.keep(entry('1'), entry('2', { attempts: 0 }), entry('3'));
-        await instance.keep(entry('3', { attempts: 4 }));
-        await instance.drop('1');
-        proxy.cut();
-        await instance.until(() => instance.failures.length > 0);
-        proxy.restore();
-        assert.deepEqual(await instance.open(), [entry('2', { attempts: 0 }), entry('3', { attempts: 4 })]);
-      });
-
       it('are listed and claimed in order, one mebibyte at a time', async () => {
         const names = Array.from({ length: 20 }, (_, index) => String(index).padStart(2, '0'));
         const { instance, proxy } = await createBehindProxy();
@@ -248,22 +237,6 @@ for (const program of programs) {
         } finally {
           await server.client.config('SET', 'client-output-buffer-limit', 'normal 0 0 0');
         }
-      });
-
-      it('leave nothing behind after they are dropped', async () => {
-        const instance = create();
-        await instance.open();
-        await instance.keep(entry('1'), entry('2'));
-        await instance.drop('1', '2', 'never kept');
-        assert.equal(await countHeld(), 0);
-      });
-
-      it('are reported as lost if the server comes back empty', async () => {
-        const instance = create();
-        await instance.open();
-        await instance.keep(entry('1'));
-        await server.client.flushall();
-        assert.deepEqual(await instance.store.open(instance), { items: [], held: [], isReset: true });
       });
     });
 
@@ -308,25 +281,18 @@ for (const program of programs) {
         // Otherwise, its heartbeat could claim the item first.
         living.wants = [];
         await living.open();
+        const signs = () => server.client.keys(`${prefix}alive:*`);
+        const livingSigns = await signs();
         const { instance: dead, proxy } = await createBehindProxy();
         await dead.open();
         await dead.keep(entry('1'));
         proxy.cut();
+        const deadSigns = (await signs()).filter((name) => !livingSigns.includes(name));
         await instance.open();
         assert.equal(await instance.store.awaitsClaims(), true);
-        while (await instance.store.awaitsClaims()) await sleep(timing.heartbeatMs / 2);
+        await server.client.del(...deadSigns);
+        await until(async () => !(await instance.store.awaitsClaims()));
         assert.deepEqual(await instance.open(), [entry('1')]);
-      });
-
-      it('are new to only one of several instances that add them at the same time', async () => {
-        const instances = [create(), create(), create()];
-        for (const instance of instances) await instance.open();
-        const results = await Promise.allSettled(
-          instances.map((instance, index) => instance.remember('a', `${index}`, undefined)),
-        );
-        const refused = results.filter((result) => result.status === 'rejected');
-        assert.equal(refused.length, 2);
-        for (const { reason } of refused) assert.ok(reason instanceof StoreConflict);
       });
 
       it('stop a commit if another instance changed the values it depends on', async () => {
@@ -359,7 +325,7 @@ for (const program of programs) {
         const changes = createChanges();
         changes.remember.set('b', remembered('B', 20));
         await hours.store.commit(changes, new Map());
-        while (await server.client.exists(`${prefix}seen:b`)) await sleep(5);
+        await until(async () => (await server.client.exists(`${prefix}seen:b`)) === 0);
         assert.deepEqual(await hours.store.recall(['a', 'b']), [remembered('A'), undefined]);
       });
     });
@@ -381,7 +347,11 @@ for (const program of programs) {
           changes.remember.set('a', remembered('A'));
           const recalled = new Map([['a', undefined]]);
           await refuse();
-          await assert.rejects(instance.store.commit(changes, recalled), /^Error: Redis\b/);
+          await assert.rejects(instance.store.commit(changes, recalled), (error) => {
+            assert.match(String(error), /^Error: Redis\b/);
+            assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /text 1/);
+            return true;
+          });
           assert.equal(await countHeld(), 0);
           assert.equal(await server.client.exists(`${prefix}seen:a`), 0);
           await createUser('gateway');
@@ -444,8 +414,10 @@ for (const program of programs) {
         await instance.keep(entry('1'));
         await lose();
         proxy.mute('hkeys');
-        await assert.rejects(instance.open());
+        const opening = assert.rejects(instance.open());
+        await until(() => proxy.isMute);
         proxy.cut();
+        await opening;
         proxy.restore();
         assert.equal((await instance.store.open(instance)).isReset, true);
       });
@@ -464,7 +436,7 @@ for (const program of programs) {
         const heir = create();
         heir.wants = wants;
         await heir.open();
-        while ((await server.client.keys(`${prefix}gone:*`)).length === 0) await sleep(5);
+        await until(async () => (await server.client.keys(`${prefix}gone:*`)).length > 0);
         return { instance, proxy };
       }
 
@@ -486,7 +458,7 @@ for (const program of programs) {
         for (const name of await inboxes()) await server.client.hdel(name, '1', '2');
         await forgetSigns();
         await create().open();
-        while ((await server.client.keys(`${prefix}gone:*`)).length === 0) await sleep(5);
+        await until(async () => (await server.client.keys(`${prefix}gone:*`)).length > 0);
         proxy.restore();
         assert.equal(await isLostFor(instance), true);
       });
@@ -499,8 +471,10 @@ for (const program of programs) {
           const { instance, proxy } = await createTaken([...wants]);
           proxy.restore();
           proxy.mute('hkeys');
-          await assert.rejects(instance.open());
+          const opening = assert.rejects(instance.open());
+          await until(() => proxy.isMute);
           proxy.cut();
+          await opening;
           proxy.restore();
           assert.equal(await isLostFor(instance), false);
           assert.equal(await isLostFor(instance), true);
@@ -522,27 +496,16 @@ for (const program of programs) {
         assert.equal(await countHeld(), 0);
       });
 
-      it('treat an instance as dead if its heartbeat has expired', async () => {
-        const { instance, proxy } = await createBehindProxy();
-        await instance.open();
-        await instance.keep(entry('1'));
-        const [name = ''] = await server.client.keys(`${prefix}alive:*`);
-        const left = await server.client.pttl(name);
-        assert.ok(left > 0 && left <= timing.aliveMs, `${left} ms`);
-        proxy.cut();
-        const heir = create();
-        await heir.open();
-        await heir.until(() => heir.takenOver.length > 0);
-        assert.deepEqual(heir.takenOver, [entry('1')]);
-      });
-
       it('leave its items to a live instance', async () => {
         const holder = create();
         await holder.open();
         await holder.keep(entry('1'));
         const other = create();
         await other.open();
-        await sleep(timing.aliveMs * 1.5);
+        for (const name of await server.client.keys(`${prefix}alive:*`)) {
+          await server.client.pexpire(name, 20_000);
+          await until(async () => (await server.client.pttl(name)) > 20_000);
+        }
         assert.deepEqual([other.takenOver, other.failures, holder.failures], [[], [], []]);
         await holder.drop('1');
         assert.equal(await countHeld(), 0);
@@ -555,19 +518,6 @@ for (const program of programs) {
         await left.store.close();
         const heir = create(server.url, { timing: { ...timing, graceMs: 1e9 } });
         assert.deepEqual(await heir.open(), [entry('1')]);
-      });
-
-      it('claim all items in order', async () => {
-        const left = create(server.url, { timing: { ...timing, aliveMs: 1e9 } });
-        await left.open();
-        const names = Array.from({ length: 2_500 }, (_, index) => String(index).padStart(4, '0'));
-        await left.keep(...names.map((name) => entry(name)));
-        await left.store.close();
-        const heir = create(server.url, { timing: { ...timing, graceMs: 1e9, heartbeatMs: 1e6, aliveMs: 1e7 } });
-        assert.deepEqual(
-          (await heir.open()).map(({ id }) => id),
-          names,
-        );
       });
 
       it('wait for each other to return after an outage of all instances', async () => {
@@ -616,20 +566,18 @@ for (const program of programs) {
         const ledger = (id: string, node: string) =>
           entry(id, { part: 'ledger' as 'inbox', subscribers: [`node ${node}`] });
         await createDead(ledger('1', 'gone'), entry('2', { subscribers: ['path /elsewhere'] }), ledger('3', 'late'));
-        const own = { ...timing, reservedMs: 1_000 };
-        const [one, other] = [create(server.url, { timing: own }), create(server.url, { timing: own })];
-        for (const instance of [one, other]) assert.deepEqual(await instance.open(), []);
-        await sleep(timing.graceMs + 3 * timing.heartbeatMs);
-        assert.deepEqual([...one.takenOver, ...other.takenOver], []);
-        const late = create(server.url, { timing: own });
+        const [one, other, late] = [create(), create(), create()];
         late.wants = ['node late'];
+        for (const instance of [one, other]) assert.deepEqual(await instance.open(), []);
+        const reservations = () => server.client.keys(`${prefix}reserved:*`);
+        await until(async () => (await reservations()).length > 0);
         await late.open();
         await late.until(() => late.takenOver.length > 0);
+        assert.deepEqual([one.takenOver, other.takenOver, late.takenOver], [[], [], [ledger('3', 'late')]]);
+        for (const name of await reservations()) await server.client.del(name);
         const all = [one, other, late];
         const idsOf = (...instances: Instance[]) => instances.flatMap(({ takenOver }) => takenOver.map(({ id }) => id));
         await Promise.race(all.map((instance) => instance.until(() => idsOf(instance).includes('1'))));
-        await sleep(3 * timing.heartbeatMs);
-        assert.ok(idsOf(late).includes('3'));
         assert.deepEqual(idsOf(...all).sort(), ['1', '3']);
       });
 
@@ -638,14 +586,15 @@ for (const program of programs) {
         await instance.open();
         await instance.keep(entry('1', { part: 'ledger' as 'inbox', subscribers: ['node elsewhere'] }));
         await forgetSigns();
-        const other = create(server.url, { timing: { ...timing, reservedMs: 1_000 } });
+        const other = create();
         await other.open();
-        await sleep(timing.graceMs + 3 * timing.heartbeatMs);
-        assert.equal((await server.client.keys(`${prefix}gone:*`)).length, 1);
+        const marks = async () => [
+          ...(await server.client.keys(`${prefix}gone:*`)),
+          ...(await server.client.keys(`${prefix}reserved:*`)),
+        ];
+        await until(async () => (await marks()).length === 2);
         await instance.open();
-        await sleep(1_000);
-        assert.deepEqual(other.takenOver, []);
-        assert.deepEqual(await server.client.keys(`${prefix}gone:*`), []);
+        assert.deepEqual([await marks(), other.takenOver], [[], []]);
       });
 
       it('find the items of their nodes behind any number of others', async () => {
@@ -664,30 +613,6 @@ for (const program of programs) {
           heir.takenOver.map(({ id }) => id),
           names,
         );
-      });
-
-      it('search the items of several dead instances', async () => {
-        for (const name of ['a', 'b', 'c']) {
-          const left = create();
-          await left.open();
-          const unwanted = Array.from({ length: 700 }, (_, index) =>
-            entry(name + index, { subscribers: ['path /elsewhere'] }),
-          );
-          await left.keep(...unwanted, entry(name));
-          await left.store.close();
-        }
-        const heir = create();
-        heir.wants = ['incoming'];
-        const found = await heir.open();
-        assert.deepEqual(found.map(({ id }) => id).sort(), ['a', 'b', 'c']);
-      });
-
-      it('forget instances without items', async () => {
-        await createDead(entry('1'));
-        const heir = create();
-        await heir.open();
-        await heir.until(() => heir.takenOver.length > 0);
-        assert.equal(await server.client.scard(`${prefix}instances`), 1);
       });
 
       it('do not commit after their heartbeat has expired', async () => {
@@ -739,25 +664,13 @@ for (const program of programs) {
         await instance.open();
         const { isHolding, letGo } = proxy.keepBack();
         const late = assert.rejects(instance.keep(entry('1')));
-        while (!isHolding()) await sleep(5);
+        await until(isHolding);
         proxy.cut();
         await late;
         proxy.restore();
         await instance.open();
         await letGo();
         assert.equal(await countHeld(), 0);
-      });
-
-      it('find the items of a commit whose reply was lost', async () => {
-        const { instance, proxy } = await createBehindProxy();
-        await instance.open();
-        proxy.mute();
-        const late = assert.rejects(instance.keep(entry('1')));
-        while ((await countHeld()) === 0) await sleep(5);
-        proxy.cut();
-        await late;
-        proxy.restore();
-        assert.deepEqual(await instance.open(), [entry('1')]);
       });
     });
 
@@ -823,40 +736,10 @@ for (const program of programs) {
         const lasting: string[] = [];
         for (const name of names) if ((await server.client.pttl(name)) < 0) lasting.push(name);
         assert.equal(names.length, 4);
+        for (const name of await server.client.keys(`${prefix}alive:*`)) {
+          assert.ok((await server.client.pttl(name)) <= timing.aliveMs);
+        }
         assert.deepEqual(lasting.sort(), [...(await inboxes()), `${prefix}instances`]);
-      });
-
-      it('are written again by a live instance after an eviction', async () => {
-        const evicting = closing.add(
-          await RedisServer.start(program, { config: ['--maxmemory', '4mb', '--maxmemory-policy', 'allkeys-lru'] }),
-          (it) => it.stop(),
-        );
-        const [stopped, living] = [create(evicting.url), create(evicting.url)];
-        await living.open();
-        living.wants = [];
-        await stopped.open();
-        await stopped.keep(entry('1'));
-        await stopped.store.close();
-        await living.keep(entry('2'));
-        for (let n = 0; (await evicting.client.keys(`${prefix}inbox:*`)).length > 0; n++)
-          await evicting.client.set(`${n}`, ' '.repeat(4_000));
-        await living.until(() => living.failures.length > 0);
-        await evicting.client.config('SET', 'maxmemory', '0');
-        living.wants = everything;
-        assert.deepEqual(await living.store.open(living), { items: [], held: [], isReset: true });
-        await living.keep(entry('2'));
-        assert.deepEqual(await living.open(), [entry('2')]);
-      });
-
-      it('separate the logins', async () => {
-        const one = create();
-        const other = create(server.url, { key: 'fedcba9876543210' });
-        await one.open();
-        await one.keep(entry('1'));
-        await one.remember('a', 'A', undefined);
-        await one.store.close();
-        assert.deepEqual(await other.open(), []);
-        assert.deepEqual(await other.store.recall(['a']), [undefined]);
       });
 
       it('need only the rights in docs/deploying.md', async () => {
@@ -879,24 +762,25 @@ for (const program of programs) {
         assert.deepEqual(log, []);
       });
 
-      for (const right of [
-        ...['+set', '+get', '+mget', '+del', '+eval', '+scan'],
-        ...['+hset', '+hget', '+hmget', '+hkeys', '+hlen', '+hdel', '+sadd', '+smembers', '+srem'],
-      ]) {
-        it(`cannot be opened by a user without ${right}`, async () => {
+      it('cannot be opened by a user without one of these rights', async () => {
+        for (const right of [
+          ...['+set', '+get', '+mget', '+del', '+eval', '+scan'],
+          ...['+hset', '+hget', '+hmget', '+hkeys', '+hlen', '+hdel', '+sadd', '+smembers', '+srem'],
+        ]) {
           const url = await createUser('gateway', right);
           await assert.rejects(
             create(url).open(),
             /^Error: Redis: (NOPERM|ERR) (the|this) user (has no permissions to run|executing the script can't run)/i,
+            right,
           );
           assert.equal(await countHeld(), 0);
-          const instance = create();
-          await instance.open();
-          await instance.keep(entry('1'));
-          assert.equal(await countHeld(), 1);
-          assert.equal(await server.client.scard(`${prefix}instances`), 1);
-        });
-      }
+        }
+        const instance = create();
+        await instance.open();
+        await instance.keep(entry('1'));
+        assert.equal(await countHeld(), 1);
+        assert.equal(await server.client.scard(`${prefix}instances`), 1);
+      });
 
       it('survive a server that has lost its scripts', async () => {
         const instance = create();
@@ -910,15 +794,6 @@ for (const program of programs) {
           ['1', '2'],
         );
         assert.deepEqual(instance.failures, []);
-      });
-
-      it('are in the database of the URL', async () => {
-        const instance = create(`${server.url}/3`);
-        await instance.open();
-        await instance.keep(entry('1'));
-        assert.equal(await server.client.dbsize(), 0);
-        await assert.rejects(create(`${server.url}/99`).open(), /^Error: Redis: ERR DB index is out of range$/);
-        assert.equal(await server.client.dbsize(), 0);
       });
     });
 
@@ -960,7 +835,7 @@ for (const program of programs) {
       });
 
       it('include a server that does not answer', async () => {
-        const { instance, proxy } = await createBehindProxy();
+        const { instance, proxy } = await createBehindProxy({ commandTimeoutMs: 2_000 });
         await instance.open();
         proxy.mute();
         await instance.until(() => instance.failures.length > 0);
@@ -995,7 +870,7 @@ for (const program of programs) {
         await server.client.set(`${prefix}instances`, 'no set');
         const before = await countClients();
         await assert.rejects(create().open(), /Redis: WRONGTYPE/);
-        while ((await countClients()) > before) await sleep(10);
+        await until(async () => (await countClients()) <= before);
       });
 
       async function countClients(): Promise<number> {
@@ -1014,26 +889,14 @@ for (const program of programs) {
       ] as const) {
         it(`name ${what} without quoting the URL`, async () => {
           const guarded = closing.add(await RedisServer.start(program, { password: 'right' }), (it) => it.stop());
-          await assert.rejects(create(url(guarded.port)).open(), (error: Error) => {
+          const own = { ...timing, commandTimeoutMs: 2_000 };
+          await assert.rejects(create(url(guarded.port), { timing: own }).open(), (error: Error) => {
             assert.match(error.message, expected);
             assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /s3cret/);
             return true;
           });
         });
       }
-
-      it('do not reveal bodies if the server refuses a commit', async () => {
-        const instance = create();
-        await instance.open();
-        const [memory = ''] = /\d+/.exec(String(await server.client.config('GET', 'maxmemory'))) ?? [];
-        closing.add(memory, () => server.client.config('SET', 'maxmemory', memory));
-        await server.client.config('SET', 'maxmemory', '1');
-        await assert.rejects(instance.keep(entry('1')), (error: Error) => {
-          assert.match(error.message, /Redis: OOM command not allowed/);
-          assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /text 1/);
-          return true;
-        });
-      });
     });
   });
 }
@@ -1043,6 +906,25 @@ describe('a server other than Redis', () => {
 
   afterEach(() => closing.run());
 
+  /** Opens a store on a server that answers in this way. Returns the error. */
+  async function openOn(scheme: string, answer: (received: string) => string): Promise<Error> {
+    const other = createServer((socket) => {
+      socket.on('error', () => {}).on('data', (data) => socket.write(answer(String(data)), 'latin1'));
+    });
+    closing.add(other, () => other.close());
+    other.listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    const url = `${scheme}://gateway:gateway%3C.%20s3cret@127.0.0.1:${port}`;
+    const instance = closing.add(new Instance(url), ({ store }) => store.close());
+    const error = await instance.open().then(
+      () => assert.fail('opened'),
+      (reason: Error) => reason,
+    );
+    assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /gateway|s3cret/);
+    return error;
+  }
+
   for (const [what, scheme, answer, expected] of [
     ['answers like a web server', 'redis', 'HTTP/1.1 400 Bad Request\r\n\r\n', 'the server does not speak Redis'],
     ['answers with random bytes', 'redis', '\0\u001b[31m\r\n', 'the server does not speak Redis'],
@@ -1051,54 +933,22 @@ describe('a server other than Redis', () => {
     ['does not speak TLS either', 'rediss', 'SSH-2.0-OpenSSH_9\r\n', '.*it may not speak TLS'],
   ] as const) {
     it(`is named if it ${what}, without quoting its answer`, async () => {
-      const other = createServer((socket) => {
-        socket.on('error', () => {}).on('data', () => socket.write(answer, 'latin1'));
-      });
-      closing.add(other, () => other.close());
-      other.listen(0, '127.0.0.1');
-      await once(other, 'listening');
-      const { port } = other.address() as AddressInfo;
-      const instance = closing.add(new Instance(`${scheme}://:s3cret@127.0.0.1:${port}`), ({ store }) => store.close());
-      await assert.rejects(instance.open(), (error: Error) => {
-        assert.match(error.message, RegExp(`^Redis: ${expected}`));
-        assert.doesNotMatch(error.message, /[^ -~]|RESP|report/);
-        return true;
-      });
+      const { message } = await openOn(scheme, () => answer);
+      assert.match(message, RegExp(`^Redis: ${expected}`));
+      assert.doesNotMatch(message, /[^ -~]|RESP|report/);
     });
   }
-});
 
-describe('a server that quotes the commands it received', () => {
-  const closing = new Closing();
-
-  afterEach(() => closing.run());
-
-  for (const quote of [
-    (sent: string) => `ERR bad input: ${sent}`,
-    (sent: string) => `ERR [${encodeURIComponent(sent)}]`,
-    (sent: string) => `ERR ${JSON.stringify(sent)} is none`,
-  ]) {
-    it(`shows neither the user nor the password in ${quote('')}`, async () => {
-      const other = createServer((socket) => {
-        socket
-          .on('error', () => {})
-          .on('data', (data) => {
-            socket.write(`-${quote(String(data).replace(/[\r\n]+/g, ' '))}\r\n`);
-          });
-      });
-      closing.add(other, () => other.close());
-      other.listen(0, '127.0.0.1');
-      await once(other, 'listening');
-      const { port } = other.address() as AddressInfo;
-      const url = `redis://gateway:gateway%3C.%20s3cret@127.0.0.1:${port}`;
-      const instance = closing.add(new Instance(url), ({ store }) => store.close());
-      await assert.rejects(instance.open(), (error: Error) => {
-        assert.match(error.message, /^Redis: (ERR|•••)/);
-        assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /gateway|s3cret/);
-        return true;
-      });
-    });
-  }
+  it('shows neither the user nor the password if it quotes the commands', async () => {
+    for (const quote of [
+      (sent: string) => `ERR bad input: ${sent}`,
+      (sent: string) => `ERR [${encodeURIComponent(sent)}]`,
+      (sent: string) => `ERR ${JSON.stringify(sent)} is none`,
+    ]) {
+      const { message } = await openOn('redis', (sent) => `-${quote(sent.replace(/[\r\n]+/g, ' '))}\r\n`);
+      assert.match(message, /^Redis: (ERR|•••)/);
+    }
+  });
 });
 
 describe('rediss://', () => {
