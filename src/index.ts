@@ -6,6 +6,7 @@
  */
 
 export { joinAccount, keyOfLogin } from './account/accounts';
+export { type EntryQuery, type WaitingEntry, type WaitingListName, waitingLists } from './account/entry-lists';
 export type { WaitingImport } from './account/import';
 export type {
   CallbackSubscriber,
@@ -77,6 +78,7 @@ export type {
   SendRequest,
 } from './outbox/sender-registrations';
 export type { Evidence, Outcome, SendOptions, Sent } from './outbox/text';
+export type { Page } from './page';
 export type { PollSummary, Watcher } from './polling/endpoint';
 export { type PollEvents, PollLoop, type PollOutcome, type PollSource, type PollState } from './polling/poll-loop';
 export { reasons } from './reasons';

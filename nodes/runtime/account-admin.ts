@@ -5,12 +5,15 @@ import {
   type AccountState,
   type ConsentChange,
   type EntryAction,
+  type EntryQuery,
   type EntryState,
   type Membership,
   type OptOut,
   type OptOutQuery,
   parseMsisdn,
   SmsError,
+  type WaitingEntry,
+  waitingLists,
 } from '../../src';
 import type { AccountNode, AccountNodes } from './account-node';
 import type {
@@ -24,12 +27,17 @@ import type {
   RunningAccount,
   StateReport,
   StatesReport,
+  WaitingEntryReport,
+  WaitingReport,
 } from './account-report';
 import { formatMetrics, metricsType } from './metrics';
 import { translateError } from './texts';
 
 /** Maximum and default number of entries in one answer. */
 const maxEntries = 200;
+
+/** Longer search texts are cut off. */
+const maxSearchLength = 200;
 
 /** Maximum number of phone numbers in one request. */
 const maxNumbers = 10_000;
@@ -112,12 +120,23 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     '/sms-account/:id/entries',
     mayWrite,
     answerOfEntries(async ({ membership }, { query }) => {
-      const { after } = query;
       const state = oneOf(entryStates, query.state);
       if (!state) return 400;
-      const place = typeof after === 'string' ? after : undefined;
-      const { entries, ...rest } = membership.entries(state, parseLimit(query.limit), place);
+      const { limit, after, search } = parseQuery(query);
+      const { entries, ...rest } = membership.entries(state, limit, after, search);
       return { entries: entries.map((entry) => formatEntry(RED, entry)), ...rest } satisfies EntriesReport;
+    }),
+  );
+
+  // For the sidebar: entries that no user has to decide about.
+  httpAdmin.get(
+    '/sms-account/:id/waiting',
+    mayWrite,
+    answerOfEntries(async ({ membership }, { query }) => {
+      const list = oneOf(waitingLists, query.list);
+      if (!list) return 400;
+      const { items, ...rest } = await membership.waiting(list, parseQuery(query));
+      return { entries: items.map(formatWaiting), ...rest } satisfies WaitingReport;
     }),
   );
 
@@ -248,10 +267,14 @@ function oneOf<T extends string>(choices: readonly T[], value: unknown): T | und
   return choices.find((choice) => choice === value);
 }
 
-/** Returns the requested number of entries, or the maximum for an invalid number. */
-function parseLimit(requested: unknown): number {
+/** Reads the page that a request asks for. An invalid limit means the maximum. */
+function parseQuery({ limit: requested, after, search }: Request['query']): EntryQuery & { limit: number } {
   const limit = Math.floor(Number(requested ?? maxEntries));
-  return limit >= 1 ? Math.min(limit, maxEntries) : maxEntries;
+  return {
+    limit: limit >= 1 ? Math.min(limit, maxEntries) : maxEntries,
+    after: typeof after === 'string' ? after : undefined,
+    search: typeof search === 'string' ? search.slice(0, maxSearchLength) : '',
+  };
 }
 
 function withoutCache(response: Response): Response {
@@ -383,6 +406,10 @@ function formatEntry(RED: NodeAPI, { error, ...entry }: AccountEntry): EntryRepo
     leftAt: formatTime(leftAt),
     ...(error && { error: formatError(RED, error) }),
   };
+}
+
+function formatWaiting({ at, endsAt, ...entry }: WaitingEntry): WaitingEntryReport {
+  return { ...entry, at: formatTime(at), endsAt: formatTime(endsAt) };
 }
 
 function formatError(RED: NodeAPI, error: unknown): ErrorReport {

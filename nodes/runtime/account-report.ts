@@ -105,6 +105,26 @@ export interface EntriesReport {
   next?: string;
 }
 
+/** Names of the lists of entries that wait: received records for a flow, and open reply requests. */
+export type WaitingName = 'undelivered' | 'awaitingReply';
+
+/** A page of the entries that wait. */
+export interface WaitingReport {
+  entries: WaitingEntryReport[];
+  total: number;
+  next?: string;
+}
+
+/** A received record that waits for a flow, or an open reply request. Times are ISO 8601. */
+export interface WaitingEntryReport extends Pick<EntryReport, 'id' | 'node' | 'to' | 'from' | 'body'> {
+  /** Absent: the wait of a reply request has not begun. */
+  at?: string | undefined;
+  /** End of the wait of a reply request. */
+  endsAt?: string | undefined;
+  /** Last reply that was not an answer. */
+  unclear?: string;
+}
+
 /** Result of an action on all entries of a state. */
 export interface DecidedReport {
   done: number;

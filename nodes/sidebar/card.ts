@@ -22,7 +22,7 @@ export interface ShownAccount {
   isDisabled: boolean;
 }
 
-const shelfNames = ['kept', 'uncertain', 'unhandled', 'optOuts'] as const;
+const shelfNames = ['kept', 'uncertain', 'unhandled', 'undelivered', 'awaitingReply', 'optOuts'] as const;
 type ShelfName = (typeof shelfNames)[number];
 
 interface Shelf {
@@ -87,9 +87,11 @@ export class Card {
       kept: this.#createShelf('kept'),
       uncertain: this.#createShelf('uncertain'),
       unhandled: this.#createShelf('unhandled'),
+      undelivered: this.#createShelf('undelivered'),
+      awaitingReply: this.#createShelf('awaitingReply'),
       optOuts: this.#createShelf('optOuts'),
     };
-    const { kept, uncertain, unhandled, optOuts } = this.#shelves;
+    const { kept, uncertain, unhandled, undelivered, awaitingReply, optOuts } = this.#shelves;
     const partsOf = ({ heading, panel }: Shelf) => [heading, panel];
     this.#details = element(
       'div',
@@ -99,7 +101,7 @@ export class Card {
       this.#refusal,
       ...[uncertain, unhandled].flatMap(partsOf),
       this.#lines,
-      ...partsOf(kept),
+      ...[kept, undelivered, awaitingReply].flatMap(partsOf),
       this.#facts,
       ...partsOf(optOuts),
       this.#counted,
@@ -156,6 +158,7 @@ export class Card {
     show(this.#former.element, state.store.former !== undefined);
     show(this.#refusal, state.store.former !== undefined && this.#refusal.textContent !== '');
     this.#showShelves(state);
+    for (const { list } of Object.values(this.#shelves)) list?.tick();
     this.#showFacts(state);
     const counts = countNames.flatMap((name) => countFact(`count.${name}`, running.today?.[name]));
     const { todaySince } = running;
@@ -240,17 +243,13 @@ export class Card {
     show(list, items.length > 0);
   }
 
-  #showFacts({ inbox, sends, store }: StateReport): void {
-    const { undelivered, oldestAt } = inbox;
-    const age = oldestAt ? ` · ${say('oldest', { age: keepTogether(formatAge(oldestAt, this.#now())) })}` : '';
+  #showFacts({ sends, store }: StateReport): void {
     const working: Fact = [say('store.label'), say('store.ok', { kind: say(`store.${store.kind}`) })];
     showFacts(this.#facts, [
       ...countFact('inFlight', sends.inFlight),
       ...countFact('waiting', sends.waiting),
       ...countFact('scheduled', sends.scheduled),
-      ...countFact('awaitingReply', sends.awaitingReply),
       ...countFact('awaitingReport', sends.awaitingReport),
-      ...countFact('undelivered', undelivered, age),
       ...(store.error ? [] : [working]),
     ]);
   }
@@ -260,9 +259,15 @@ export class Card {
       kept: sends.kept,
       uncertain: sends.uncertain,
       unhandled: inbox.unhandled,
+      undelivered: inbox.undelivered,
+      awaitingReply: sends.awaitingReply,
       optOuts: consent.optedOut,
     };
     const isAsked = this.#account.running?.optOut === true;
+    const oldest = new Map([
+      ['kept', sends.oldestKeptAt],
+      ['undelivered', inbox.oldestAt],
+    ]);
     for (const name of shelfNames) {
       const shelf = this.#shelves[name];
       const { count, age, heading, label } = shelf;
@@ -272,7 +277,7 @@ export class Card {
       heading.dataset.count = String(counts[name]);
       // An open list stays visible and shows that it is empty.
       show(heading, counts[name] > 0 || shelf.list !== undefined || (name === 'optOuts' && isAsked));
-      const oldestAt = name === 'kept' ? sends.oldestKeptAt : undefined;
+      const oldestAt = oldest.get(name);
       if (name === 'optOuts' && !isAsked) setText(age, say('optOuts.off'));
       else setText(age, oldestAt ? say('oldest', { age: keepTogether(formatAge(oldestAt, this.#now())) }) : '');
     }
@@ -331,8 +336,8 @@ function close(shelf: Shelf): void {
 type Fact = readonly [name: string, value: string];
 
 /** Returns a line for a count, or none for 0. */
-function countFact(key: string, count = 0, more = ''): Fact[] {
-  return count > 0 ? [[say(key), `${formatNumber(count)}${more}`]] : [];
+function countFact(key: string, count = 0): Fact[] {
+  return count > 0 ? [[say(key), formatNumber(count)]] : [];
 }
 
 function showFacts(list: HTMLElement, facts: readonly Fact[]): void {

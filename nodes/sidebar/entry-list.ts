@@ -1,42 +1,66 @@
-import type { EntriesReport, EntryActionName, EntryStateName } from '../runtime/account-report';
+import type { EntryActionName, EntryStateName } from '../runtime/account-report';
 import { Choices } from './choices';
-import { choicesFor, EntryRow } from './entry-row';
+import { element, show } from './element';
+import { choicesFor, EntryRow, type ListedEntry, type ListName } from './entry-row';
 import { PagedList } from './paged-list';
-import { decide, decideAll, readEntries, tell } from './server';
+import { SearchField } from './search-field';
+import { type Answer, decide, decideAll, type ListQuery, readEntries, readWaiting, tell } from './server';
 import { formatNumber, say } from './wording';
 
-const pageLength = 20;
+/** A page of any list of entries. */
+interface Entries {
+  entries: ListedEntry[];
+  total: number;
+  next?: string;
+}
+
+function readPage(account: string, list: ListName, query: ListQuery): Promise<Answer<Entries>> {
+  if (list === 'undelivered' || list === 'awaitingReply') return readWaiting(account, list, query);
+  return readEntries(account, list, query);
+}
 
 /**
- * Creates the list of the entries of an account in one state.
+ * Creates a list of entries of an account, with a search if there are several.
  *
  * @param account id of one of its nodes
  * @param now time of the server, in ms since 1970
  */
-export function listEntries(account: string, state: EntryStateName, now: () => number): PagedList<EntriesReport> {
+export function listEntries(account: string, name: ListName, now: () => number): PagedList<Entries> {
   let rows = new Map<string, EntryRow>();
+  // The questions of reply requests are not searched.
+  const label = say(name === 'awaitingReply' ? 'optOuts.number' : 'search');
+  const search = new SearchField(
+    label,
+    () => list.say(''),
+    () => void list.restart(),
+  );
+  const searchBar = element('div', { class: 'sms-search' }, search.element);
   const all = new Choices<EntryActionName>([], (action) => void takeAll(action));
-  const list = new PagedList<EntriesReport>({
-    length: pageLength,
+  const list = new PagedList<Entries>({
     denied: say('refusal.deniedEntries'),
-    empty: () => say(`empty.${state}`),
-    read: (after) => readEntries(account, state, { limit: pageLength, after }),
+    empty: () => say(search.value === '' ? `empty.${name}` : 'notFound'),
+    read: (after) => readPage(account, name, { after: after ?? '', search: search.value }),
     draw({ entries, total }) {
-      all.offer(total > 1 ? choicesFor(state, total) : []);
+      show(searchBar, total > 1 || search.value !== '');
+      // A search shows some entries, and these actions apply to all.
+      all.offer(total > 1 && search.value === '' ? choicesFor(name, total) : []);
       const known = rows;
       rows = new Map();
       for (const entry of entries) {
-        const row = known.get(entry.id) ?? new EntryRow(state, (action) => void take(entry.id, action));
+        const row = known.get(entry.id) ?? new EntryRow(name, (action) => void take(entry.id, action));
         row.update(entry, now());
         rows.set(entry.id, row);
       }
       return [...rows.values()].map((row) => row.element);
     },
+    tick() {
+      for (const row of rows.values()) row.tick(now());
+    },
   });
 
   async function takeAll(action: EntryActionName): Promise<void> {
     all.setBusy(true);
-    const answer = await decideAll(account, state, action);
+    const answer = await decideAll(account, name as EntryStateName, action);
     all.setBusy(false);
     if ('refusal' in answer) list.say(tell(answer, { denied: 'deniedEntries' }));
     else {
@@ -52,13 +76,14 @@ export function listEntries(account: string, state: EntryStateName, now: () => n
     choices?.setBusy(true);
     const answer = await decide(account, id, action);
     choices?.setBusy(false);
-    const unfit = state === 'unhandled' ? 'unfitUnhandled' : 'unfit';
+    const unfit = name === 'unhandled' ? 'unfitUnhandled' : 'unfit';
     list.say(
       'refusal' in answer ? tell(answer, { denied: 'deniedEntries', missing: 'gone', unfit }) : say(`done.${action}`),
     );
     await list.refresh();
   }
 
-  list.element.prepend(all.element);
+  show(searchBar, false);
+  list.element.prepend(searchBar, all.element);
   return list;
 }

@@ -1,13 +1,25 @@
-import type { EntryActionName, EntryReport, EntryStateName } from '../runtime/account-report';
+import type {
+  EntryActionName,
+  EntryReport,
+  EntryStateName,
+  WaitingEntryReport,
+  WaitingName,
+} from '../runtime/account-report';
 import { type Choice, Choices } from './choices';
 import { element, helpLink, setText } from './element';
-import { formatAge, formatMoment, formatNumber, say } from './wording';
+import { formatAge, formatAhead, formatMoment, formatNumber, keepTogether, say } from './wording';
+
+/** The lists of entries. The entries of some lists need a decision of a user. */
+export type ListName = EntryStateName | WaitingName;
+
+/** An entry of any list. */
+export type ListedEntry = Omit<EntryReport, 'state' | 'at'> & Partial<WaitingEntryReport>;
 
 /**
- * The actions on an entry by its state. The flag says whether the action needs confirmation, because it cannot be
+ * The actions on an entry by its list. The flag says whether the action needs confirmation, because it cannot be
  * undone.
  */
-const actions: Readonly<Record<EntryStateName, readonly (readonly [action: EntryActionName, isAsked: boolean])[]>> = {
+const actions: Readonly<Record<ListName, readonly (readonly [action: EntryActionName, isAsked: boolean])[]>> = {
   kept: [
     ['send', false],
     ['discard', true],
@@ -22,10 +34,12 @@ const actions: Readonly<Record<EntryStateName, readonly (readonly [action: Entry
     ['deliver', false],
     ['discard', true],
   ],
+  undelivered: [],
+  awaitingReply: [],
 };
 
-/** Returns the actions on one entry of a state, or on all entries. Actions on all entries always need confirmation. */
-export function choicesFor(state: EntryStateName, all?: number): Choice<EntryActionName>[] {
+/** Returns the actions on one entry of a list, or on all entries. Actions on all entries always need confirmation. */
+export function choicesFor(state: ListName, all?: number): Choice<EntryActionName>[] {
   return actions[state].map(([name, isAsked]) => {
     const key = state === 'uncertain' && name === 'send' ? 'sendAgain' : name;
     if (all === undefined) {
@@ -36,8 +50,8 @@ export function choicesFor(state: EntryStateName, all?: number): Choice<EntryAct
   });
 }
 
-const longestText = 1_000;
-const mostRecipients = 3;
+const maxBodyLength = 1_000;
+const maxRecipients = 3;
 
 /** Shows one entry with its actions. */
 export class EntryRow {
@@ -46,38 +60,47 @@ export class EntryRow {
   readonly #age = element('span', { class: 'sms-muted' });
   readonly #leaves = element('div', { class: 'sms-muted' });
   readonly #choices: readonly Choice<EntryActionName>[];
-  #shown = '';
+  readonly #list: ListName;
+  #entry: ListedEntry | undefined;
 
   /** @param onDecided called after the confirmation, if the action needs one */
-  constructor(state: EntryStateName, onDecided: (action: EntryActionName) => void) {
-    this.#choices = choicesFor(state);
+  constructor(list: ListName, onDecided: (action: EntryActionName) => void) {
+    this.#list = list;
+    this.#choices = choicesFor(list);
     this.choices = new Choices(this.#choices, onDecided);
   }
 
   /** @param now time of the server, in ms since 1970 */
-  update(entry: EntryReport, now: number): void {
-    const { at, dueAt, leftAt } = entry;
-    const shown = JSON.stringify(entry);
-    if (shown !== this.#shown) this.#draw(entry);
-    this.#shown = shown;
-    setText(this.#age, formatAge(at, now));
-    this.#age.title = formatMoment(at, now);
-    if (leftAt) setText(this.#leaves, say('left', { age: formatAge(leftAt, now) }));
-    else if (dueAt) setText(this.#leaves, say('due', { time: formatMoment(dueAt, now) }));
+  update(entry: ListedEntry, now: number): void {
+    if (JSON.stringify(entry) !== JSON.stringify(this.#entry)) this.#draw(entry);
+    this.#entry = entry;
+    this.tick(now);
   }
 
-  #draw(entry: EntryReport): void {
-    const { body, error, node, dueAt, leftAt, key } = entry;
-    const shown = body.length > longestText ? `${body.slice(0, longestText)}…` : body;
+  /** Updates the times. */
+  tick(now: number): void {
+    const { at, dueAt, leftAt, endsAt } = this.#entry ?? {};
+    setText(this.#age, at ? formatAge(at, now) : '');
+    this.#age.title = at ? formatMoment(at, now) : '';
+    if (leftAt) setText(this.#leaves, say('left', { age: formatAge(leftAt, now) }));
+    else if (dueAt) setText(this.#leaves, say('due', { time: formatMoment(dueAt, now) }));
+    else if (endsAt) setText(this.#leaves, describeEnd(endsAt, now));
+    else if (this.#list === 'awaitingReply') setText(this.#leaves, say('notBegun'));
+  }
+
+  #draw(entry: ListedEntry): void {
+    const { body, error, node, dueAt, leftAt, key, unclear } = entry;
+    const shown = body.length > maxBodyLength ? `${body.slice(0, maxBodyLength)}…` : body;
     const parts: HTMLElement[] = [
       element('div', { class: 'sms-entry-head' }, element('strong', {}, describeParties(entry)), this.#age),
       element('div', { class: 'sms-entry-text' }, shown),
     ];
-    if (dueAt || leftAt) parts.push(this.#leaves);
+    if (dueAt || leftAt || this.#list === 'awaitingReply') parts.push(this.#leaves);
+    if (unclear !== undefined) parts.push(element('div', { class: 'sms-muted' }, say('unclear', { body: unclear })));
     if (key !== undefined) parts.push(element('div', { class: 'sms-muted' }, say('key', { key })));
     if (error) parts.push(element('div', { class: 'sms-muted' }, error.message, ' ', helpLink(error.code)));
     // Explains that the account delivers this entry automatically to the first node that can receive it.
-    if (node === '') parts.push(element('div', { class: 'sms-muted' }, say('noNode')));
+    if (node === '' && this.#list === 'unhandled') parts.push(element('div', { class: 'sms-muted' }, say('noNode')));
     this.choices.describe(describeParties(entry));
     this.choices.offer(this.#choices.filter(({ name }) => node !== '' || name !== 'deliver'));
     const shownNode = RED.nodes.node(node);
@@ -94,9 +117,14 @@ export class EntryRow {
   }
 }
 
+/** Describes the end of a wait: *ends in 1 hr. · 4:12 PM*. */
+function describeEnd(endsAt: string, now: number): string {
+  return `${keepTogether(say('ends', { time: formatAhead(endsAt, now) }))} · ${formatMoment(endsAt, now)}`;
+}
+
 /** Names the sender or the recipients. */
-function describeParties({ to = [], from }: EntryReport): string {
-  const listed = to.slice(0, mostRecipients).join(', ');
-  const more = to.length > mostRecipients ? ` +${to.length - mostRecipients}` : '';
+function describeParties({ to = [], from }: ListedEntry): string {
+  const listed = to.slice(0, maxRecipients).join(', ');
+  const more = to.length > maxRecipients ? ` +${to.length - maxRecipients}` : '';
   return [from, `${listed}${more}`].filter((part) => part).join(' → ');
 }

@@ -3,13 +3,9 @@ import type { OptOutsReport } from '../runtime/account-report';
 import { Choices } from './choices';
 import { button, element } from './element';
 import { PagedList } from './paged-list';
+import { SearchField } from './search-field';
 import { changeOptOuts, readOptOuts, readOptOutsAsCsv, tell } from './server';
 import { formatMoment, formatNumber, say } from './wording';
-
-const pageLength = 200;
-
-/** Delay between typing and the search. */
-const typingMs = 300;
 
 /** Maximum of numbers in one request. */
 const mostNumbers = 10_000;
@@ -26,17 +22,22 @@ type OptOut = OptOutsReport['optouts'][number];
  * @param now time of the server, in ms since 1970
  */
 export function listOptOuts(account: string, now: () => number): PagedList<OptOutsReport> {
-  const name = say('optOuts.number');
-  const field = element('input', { type: 'search', inputmode: 'tel', placeholder: name, 'aria-label': name });
+  const search = new SearchField(
+    say('optOuts.number'),
+    // Clears the message now, because the delayed search could clear a newer message.
+    () => list.say(''),
+    () => void list.restart(),
+  );
+  const { element: field } = search;
+  field.inputMode = 'tel';
   const file = element('input', { type: 'file', accept: '.csv,.txt,text/csv,text/plain' });
   file.hidden = true;
   let rows = new Map<string, HTMLElement>();
 
   const list = new PagedList<OptOutsReport>({
-    length: pageLength,
     denied: say('refusal.deniedOptOuts'),
-    empty: () => say(field.value.trim() === '' ? 'optOuts.empty' : 'optOuts.notFound'),
-    read: (after) => readOptOuts(account, field.value, after),
+    empty: () => say(search.value === '' ? 'optOuts.empty' : 'optOuts.notFound'),
+    read: (after) => readOptOuts(account, search.value, after),
     draw({ optouts }) {
       const known = rows;
       rows = new Map(optouts.map((one) => [one.msisdn, known.get(one.msisdn) ?? createRow(one)]));
@@ -99,15 +100,8 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
     URL.revokeObjectURL(href);
   }
 
-  let timer: number | undefined;
-  field.addEventListener('input', () => {
-    clearTimeout(timer);
-    // Clears the message now, because the delayed search could clear a newer message.
-    list.say('');
-    timer = window.setTimeout(() => void list.restart(), typingMs);
-  });
   const addTyped = () => {
-    clearTimeout(timer);
+    search.cancel();
     void add(field.value.split(/[,;\n]/));
   };
   field.addEventListener('keydown', ({ key }) => key === 'Enter' && addTyped());

@@ -10,8 +10,6 @@ interface Page {
 
 /** The content of a list. */
 interface ListContent<Part extends Page> {
-  /** Number of entries on a page. */
-  length: number;
   /** @param after `next` of the page before; absent for the first page */
   read(after: string | undefined): Promise<Answer<Part>>;
   /** Creates the rows of a page. */
@@ -20,7 +18,12 @@ interface ListContent<Part extends Page> {
   empty(): string;
   /** Text for a user without permission. */
   denied: string;
+  /** Updates the times in the rows. */
+  tick?(): void;
 }
+
+/** Maximum number of entries on a page, which the server sets. */
+export const pageLength = 200;
 
 /** Delay between requests while the store is being opened. */
 const askAgainMs = 1_000;
@@ -52,6 +55,11 @@ export class PagedList<Part extends Page = Page> {
   /** Shows a message. No space follows a Chinese or Japanese sentence. */
   say(words: string): void {
     setText(this.#said, words.replaceAll('。 ', '。'));
+  }
+
+  /** Updates the times in the rows. */
+  tick(): void {
+    this.#content.tick?.();
   }
 
   /** Shows the first page. */
@@ -108,7 +116,7 @@ export class PagedList<Part extends Page = Page> {
     }
     arrange(this.#list, rows);
     this.#next = part.next;
-    const first = (this.#begins.length - 1) * this.#content.length + 1;
+    const first = (this.#begins.length - 1) * pageLength + 1;
     const params = {
       first: formatNumber(first),
       last: formatNumber(first + rows.length - 1),

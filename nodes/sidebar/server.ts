@@ -6,6 +6,8 @@ import type {
   EntryStateName,
   OptOutChangedReport,
   OptOutsReport,
+  WaitingName,
+  WaitingReport,
 } from '../runtime/account-report';
 import { say } from './wording';
 
@@ -27,13 +29,24 @@ export function readAccounts(): Promise<Answer<AccountsReport>> {
   return ask<AccountsReport>('sms-account/overview');
 }
 
-export async function readEntries(
-  account: string,
-  state: EntryStateName,
-  { limit, after }: { limit: number; after?: string | undefined },
-): Promise<Answer<EntriesReport>> {
-  const data = { state, limit, ...(after === undefined ? undefined : { after }) };
-  const answer = await ask<EntriesReport>(`${pathOf(account)}/entries`, { data });
+/** Selects a page of a list. */
+export interface ListQuery {
+  /** `next` of the page before; blank: the first page. */
+  after: string;
+  /** Blank: all entries. */
+  search: string;
+}
+
+export function readEntries(account: string, state: EntryStateName, query: ListQuery): Promise<Answer<EntriesReport>> {
+  return readList(`${pathOf(account)}/entries`, { state, ...query });
+}
+
+export function readWaiting(account: string, list: WaitingName, query: ListQuery): Promise<Answer<WaitingReport>> {
+  return readList(`${pathOf(account)}/waiting`, { list, ...query });
+}
+
+async function readList<Part>(url: string, data: object): Promise<Answer<Part>> {
+  const answer = await ask<Part>(url, { data });
   return 'status' in answer && answer.status === 503 ? { refusal: 'opening' } : answer;
 }
 

@@ -6,28 +6,19 @@ import { PollSubscription, type PollSubscriptionOptions } from '../delivery/poll
 import { SmsError } from '../errors';
 import type { Client } from '../http/client';
 import { createOptOutStep } from '../inbox/correlator';
-import type { Channel, DeadLetter } from '../inbox/entries';
+import type { Channel } from '../inbox/entries';
 import type { Inbox, InboxState } from '../inbox/inbox';
 import { createReading } from '../journal/step';
 import type { Kind, RecordsOfKind } from '../model';
 import { nothingSent } from '../outbox/admin';
 import type { SendHandler, SendingNode } from '../outbox/sender-registrations';
+import type { Page } from '../page';
 import type { Endpoints, Watcher } from '../polling/endpoint';
-import { statusCodes } from '../wire/status';
 import type { AccountData } from './account-data';
+import { type EntryQuery, listUnhandled, listWaiting, type WaitingEntry, type WaitingListName } from './entry-lists';
 import type { ReadQueue } from './read-queue';
 import type { AccountSettings, Member, StoreChoice } from './settings';
-import type {
-  AccountState,
-  Counts,
-  Decided,
-  Decision,
-  EntryAction,
-  EntryList,
-  EntryState,
-  Stats,
-  UnhandledEntry,
-} from './stats';
+import type { AccountState, Counts, Decided, Decision, EntryAction, EntryList, EntryState, Stats } from './stats';
 
 /** Options of a node that receives polled records and acknowledges them. */
 export type Subscriber<K extends Kind = Kind> = Watcher & Omit<PollSubscriptionOptions<K>, 'path'>;
@@ -147,11 +138,18 @@ export interface Membership {
    */
   knowsEntries(): boolean;
   /**
-   * Lists at most `most` entries of a state, the oldest first. Entries show private bodies.
+   * Lists at most `limit` entries of a state, the oldest first. Entries show private bodies.
    *
    * @param after `next` of an earlier list; absent: from the first entry
+   * @param search part of a number, a body or an id, without regard to case; blank: all entries
    */
-  entries(state: EntryState, most: number, after?: string): EntryList;
+  entries(state: EntryState, limit: number, after?: string, search?: string): EntryList;
+  /**
+   * Lists received records that wait for a flow, or open reply requests. Both show private bodies.
+   *
+   * @throws SmsError `SMS_STORE` if the store fails, which has the questions of reply requests
+   */
+  waiting(list: WaitingListName, query: EntryQuery): Promise<Page<WaitingEntry>>;
   /**
    * Performs an action on an entry.
    *
@@ -308,13 +306,17 @@ export class JoinedMembership implements Membership, Member {
     return this.inbox.journal.find();
   }
 
-  entries(state: EntryState, most: number, after?: string): EntryList {
+  entries(state: EntryState, limit: number, after?: string, search = ''): EntryList {
     const { data } = this.#host;
     if (!data) return { entries: [], total: 0 };
-    const { inbox, outbox } = data;
-    if (state !== 'unhandled') return outbox.admin.entries(state, most, after);
-    const { items, ...more } = inbox.deadLetters.page(most, after);
-    return { entries: items.map(createUnhandledEntry), total: inbox.deadLetters.size, ...more };
+    if (state !== 'unhandled') return data.outbox.admin.entries(state, limit, after, search);
+    const { items, ...more } = listUnhandled(data, { limit, after, search });
+    return { entries: items, ...more };
+  }
+
+  async waiting(list: WaitingListName, query: EntryQuery): Promise<Page<WaitingEntry>> {
+    const { data } = this.#host;
+    return data ? listWaiting(data, list, query) : { items: [], total: 0 };
   }
 
   async act(id: string, action: EntryAction): Promise<Decision> {
@@ -412,27 +414,4 @@ export class JoinedMembership implements Membership, Member {
       },
     };
   }
-}
-
-/**
- * Formats a status with its description, e.g. `RCV (received by the handset)`, so that it does not look like the body
- * of a message.
- */
-function describeStatus(code = ''): string {
-  const description = statusCodes.get(code)?.description;
-  return description ? `${code} (${description})` : code;
-}
-
-function createUnhandledEntry({ id, at, node, kind, record, attempts }: DeadLetter): UnhandledEntry {
-  const { to, from, body, statusCode } = record as Partial<Record<'to' | 'from' | 'body' | 'statusCode', string>>;
-  return {
-    id,
-    state: 'unhandled',
-    at,
-    node,
-    ...(to === undefined ? undefined : { to: [to] }),
-    ...(from === undefined ? undefined : { from }),
-    body: kind === 'status' ? describeStatus(statusCode) : String(body ?? ''),
-    ...(node === '' ? undefined : { error: new SmsError('undelivered', { params: { attempts } }) }),
-  };
 }

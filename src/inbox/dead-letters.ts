@@ -4,6 +4,7 @@ import { ClockSkew } from '../journal/clock-skew';
 import type { Step } from '../journal/journal';
 import { createChange, type Participant } from '../journal/step';
 import type { Kind, RecordOfKind } from '../model';
+import { type Page, pageOf } from '../page';
 import { type Changes, dropItem, keepItem } from '../store/store';
 import type { InboxParts } from './context';
 import { addressTo, type Channel, type DeadLetter, type Entry, isDeadLetter, Pending } from './entries';
@@ -49,18 +50,10 @@ export class DeadLetters {
     return this.#kept.get(id)?.item;
   }
 
-  /**
-   * Returns one page, in the order in which the records became unhandled. `next` requests the following page. Absent:
-   * this is the last page.
-   *
-   * @param after the `next` of an earlier page, even if its record is gone; absent: from the first
-   */
-  page(limit: number, after = ''): { items: DeadLetter[]; next?: string } {
-    const all = [...this.#kept.values()].map(({ item }) => ({ item, key: keyOf(item) }));
-    const rest = all.filter(({ key }) => key > after).sort((a, b) => (a.key < b.key ? -1 : 1));
-    const page = rest.slice(0, limit);
-    const next = rest.length > limit ? page.at(-1)?.key : undefined;
-    return { items: page.map(({ item }) => item), ...(next !== undefined && { next }) };
+  /** Returns a page, in the order in which the records became unhandled. See {@link pageOf}. */
+  page(limit: number, after?: string, matches?: (item: DeadLetter) => boolean): Page<DeadLetter> {
+    const items = [...this.#kept.values()].map(({ item }) => item);
+    return pageOf(items, keyOf, { limit, after, matches });
   }
 
   /**

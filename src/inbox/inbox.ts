@@ -4,6 +4,7 @@ import { isSmsError } from '../errors';
 import type { Journal, Step, WhileFailing } from '../journal/journal';
 import { createChange, type Participant } from '../journal/step';
 import type { Kind, RecordOfKind } from '../model';
+import { type Page, type PageQuery, pageOf } from '../page';
 import type { PollEvents } from '../polling/poll-loop';
 import { keepItem, latest, parseRememberedValue, type RecoveredWrite, timeOf } from '../store/store';
 import { type Arrival, createAccept, giveTogether, holdBack, type InboxContext } from './accept';
@@ -98,6 +99,11 @@ export class Inbox {
       ...(oldest ? { oldestAt: timeOf({ id: oldest }) } : undefined),
       unhandled: this.deadLetters.size,
     };
+  }
+
+  /** Returns a page of the undelivered entries, the oldest first. */
+  page(query: PageQuery<Pending>): Page<Pending> {
+    return pageOf(this.#context.entries.values(), ({ entry }) => entry.id, query);
   }
 
   /** Adds a node to a channel. It gets waiting entries in the next turn of the event loop. */

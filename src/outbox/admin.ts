@@ -1,4 +1,6 @@
 import type { SmsError } from '../errors';
+import { createSearch } from '../page';
+import type { ReplyRequest } from '../replies/reply-request';
 import { present } from '../wire/fields';
 import type { Dispatcher, DispatcherOptions } from './dispatcher';
 import type { TextEntryPlace, TextEntryState } from './messages';
@@ -99,12 +101,24 @@ export class Admin {
     };
   }
 
-  /** Returns a page of entries: the first page, or the page after the `next` of an earlier page. */
-  entries(state: TextEntryState, most: number, after?: string): TextEntryList {
-    const { messages } = this.#options.ledger;
-    const { page, ...more } = messages.page(state, most, after);
-    const entries = page.map(({ text, place }) => formatEntry(text, place, this.#options.dispatcher.dueAt(text.id)));
-    return { entries, ...more };
+  /**
+   * Returns a page of entries: the first page, or the page after the `next` of an earlier page.
+   *
+   * @param search part of a number, a body or an id, without regard to case; blank: all entries
+   */
+  entries(state: TextEntryState, limit: number, after?: string, search = ''): TextEntryList {
+    const { dispatcher, ledger } = this.#options;
+    const find = createSearch(search);
+    const matches = ({ message, options }: Text) =>
+      find?.([...message.to, message.from, message.body, message.messageId, options.replaceKey]) ?? true;
+    const { page, ...more } = ledger.messages.page(state, limit, after, find && matches);
+    return { entries: page.map(({ text, place }) => formatEntry(text, place, dispatcher.dueAt(text.id))), ...more };
+  }
+
+  /** The reply requests that have no result yet. */
+  get openRequests(): ReplyRequest[] {
+    const followUps = [...this.#options.ledger.followUps.values()];
+    return followUps.filter((followUp) => followUp.kind === 'replyRequest' && !followUp.result) as ReplyRequest[];
   }
 
   /**

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock';
 import { ClockSkew } from '../journal/clock-skew';
-import { present } from '../wire/fields';
+import { pageOf } from '../page';
 import { DueTimes } from './due-times';
 import type { End } from './expiry';
 import { formatOrder, OrderedMap } from './ordered-map';
@@ -216,22 +216,21 @@ export class Messages {
     return this.get(this.#listed.kept.get(first) ?? '')?.arrivedAt;
   }
 
-  /**
-   * Returns a page of the messages that a user can decide about, oldest first. `next` is the `after` of the next page,
-   * if there is another page.
-   *
-   * @param after `next` of the previous page, even if that message is gone; absent: the first page
-   */
-  page(state: TextEntryState, limit: number, after = '') {
-    const listed = [...this.#listed[state].keys()].filter((order) => order > after).sort();
-    const orders = listed.slice(0, limit);
-    const page = orders.flatMap((order) => {
-      const message = this.#messages.get(this.#listed[state].get(order) ?? '');
+  /** Returns a page of the messages that a user can decide about, oldest first. See {@link pageOf}. */
+  page(state: TextEntryState, limit: number, after?: string, matches?: (text: Text) => boolean) {
+    const listed = this.#listed[state];
+    const isListed = (order: string): boolean => {
+      const text = this.get(listed.get(order) ?? '');
+      return text !== undefined && matches?.(text) === true;
+    };
+    const query = { limit, after, matches: matches && isListed };
+    const { items, ...rest } = pageOf(listed.keys(), (order) => order, query);
+    const page = items.flatMap((order) => {
+      const message = this.#messages.get(listed.get(order) ?? '');
       const place = message && placeOfEntry(message);
       return place ? [{ text: message.text, place }] : [];
     });
-    const next = listed.length > limit ? orders.at(-1) : undefined;
-    return { page, total: this.countEntries(state), ...present({ next }) };
+    return { page, ...rest };
   }
 
   #count(message: OutgoingMessage): void {

@@ -1,3 +1,4 @@
+import type { Step } from '../journal/step';
 import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model';
 import type { CountTime } from '../outbox/limits';
 import type { KeyMemory } from '../outbox/once';
@@ -138,6 +139,22 @@ function readSent(reference: string, look: Look): KnownText | undefined {
   const sent = parseRememberedValue(remembered, isStoredText);
   if (!remembered || !sent) return undefined;
   return { ...sent, knownUntil: remembered.at + (sent.knownMs ?? remembered.forMs) };
+}
+
+/** Creates a step that reads the bodies of remembered messages, by reference. */
+export function createBodyReading(references: readonly string[]): Step<Map<string, string>> {
+  const different = [...new Set(references)];
+  return {
+    keys: different.map(sentKey),
+    whileFailing: 'refuse',
+    decide(look) {
+      const bodies = different.flatMap((reference): [string, string][] => {
+        const sent = readSent(reference, look);
+        return sent ? [[reference, sent.body]] : [];
+      });
+      return () => new Map(bodies);
+    },
+  };
 }
 
 function isStoredText(value: unknown): value is StoredText {

@@ -335,20 +335,33 @@ describe('the sidebar tab SMS', function () {
     assert.equal(simulator.requests.filter(({ endpoint }) => endpoint === 'send').length, 3);
   });
 
-  it('pages through a hundred messages, and discards them by keyboard', async () => {
-    await open([account({ store: 'disk' }), ...sending()]);
-    // This pauses all tries for half a minute, because a user cannot discard a message during a try.
-    simulator.fault('send', { status: 401 });
-    await Promise.all(Array.from({ length: 45 }, press));
-    await shelf('kept', 45).waitFor();
-    await shelf('kept', 45).focus();
+  it('pages through and searches 205 messages, and discards them by keyboard', async () => {
+    const [button, send] = sending();
+    const numbers = Array.from({ length: 205 }, (_, index) => ({ payload: `Pump ${1001 + index}` }));
+    const press205 = { ...button, payload: JSON.stringify(numbers), payloadType: 'json', wires: [['split']] };
+    const split = { id: 'split', type: 'split', z: 'tab', x: 300, y: 60, wires: [['change']] };
+    const rules = [{ t: 'move', p: 'payload.payload', pt: 'msg', to: 'payload', tot: 'msg' }];
+    const change = { id: 'change', type: 'change', z: 'tab', x: 350, y: 60, rules, wires: [['send']] };
+    // A user cannot discard a message during a try, and these messages are not tried before their time.
+    const scheduled = { ...send, at: new Date(Date.now() + 86_400_000).toISOString(), atType: 'str' };
+    await open([account({ store: 'disk' }), press205, split, change, scheduled]);
+    await press();
+    await shelf('kept', 205).waitFor();
+    await shelf('kept', 205).focus();
     await editor.page.keyboard.press('Enter');
-    await says(card(), '1–20 of 45');
-    assert.equal(await card().locator('.sms-entry').count(), 20);
+    await says(card(), '1–200 of 205');
+    assert.equal(await card().locator('.sms-entry').count(), 200);
+    const search = card().getByRole('searchbox', { name: 'Number or body' });
+    await search.fill('pump 1042');
+    await editor.page.waitForFunction(() => document.querySelectorAll('.sms-entry').length === 1);
+    await says(card().locator('.sms-entry'), 'Pump 1042');
+    assert.equal(await card().getByRole('button', { name: 'Discard all' }).count(), 0);
+    await search.fill('nothing like it');
+    await says(card(), 'The list has no such message.');
+    await search.fill('');
+    await says(card(), '1–200 of 205');
     await card().getByRole('button', { name: 'More' }).click();
-    await says(card(), '21–40 of 45');
-    await card().getByRole('button', { name: 'More' }).click();
-    await says(card(), '41–45 of 45');
+    await says(card(), '201–205 of 205');
     assert.equal(await card().getByRole('button', { name: 'More' }).isEnabled(), false);
     const entries = card().locator('.sms-entry');
     for (let left = 5; left > 1; left--) {
@@ -365,20 +378,44 @@ describe('the sidebar tab SMS', function () {
     await entries.first().getByRole('button', { name: 'Discard' }).click();
     await entries.first().locator('[data-sure]').click();
     // The last page disappears when its last entry is discarded.
-    await says(card(), '21–40 of 40');
-    await shelf('kept', 40).click();
+    await entries.nth(199).waitFor();
+    await card().locator('.sms-pages').waitFor({ state: 'hidden' });
+    await shelf('kept', 200).click();
     await entries.first().waitFor({ state: 'detached' });
-    await shelf('kept', 40).click();
-    await entries.first().waitFor();
-    // Removes the fault only at the request of the page, because otherwise the account would send the message itself.
-    await editor.page.route('**/sms-account/*/entries/*', (route) => {
-      simulator.fault('send', null);
-      return route.continue();
-    });
+    await shelf('kept', 200).click();
     await entries.first().getByRole('button', { name: 'Send now' }).click();
-    await shelf('kept', 0).waitFor();
-    await says(card(), 'No stored messages.');
-    await editor.page.unroute('**/sms-account/*/entries/*');
+    await simulator.until(() => simulator.messages.length === 1);
+    assert.equal(simulator.messages[0]?.body, 'Pump 1001');
+    await shelf('kept', 199).waitFor();
+  });
+
+  it('lists messages that wait for a flow, and open reply requests', async () => {
+    const patient = { ...receiving(), ackTimeout: '3600' };
+    const asking = {
+      ...sending()[1],
+      type: 'sms-ask',
+      name: 'Appointment',
+      wait: '90',
+      waitType: 'num',
+      answers: [{ value: 'YES', words: ['yes'] }],
+    };
+    await open([account(), sending()[0], asking, patient]);
+    receive('Anyone there?');
+    await shelf('undelivered', 1).click();
+    const entries = card().locator('.sms-entry');
+    await says(entries, /64215550000 → 642100000001.*Anyone there\?.*Node: Answers/s);
+    assert.deepEqual(await entries.getByRole('button').allInnerTexts(), ['Answers']);
+    await shelf('undelivered', 1).click();
+    await entries.waitFor({ state: 'detached' });
+    await press();
+    await shelf('awaitingReply', 1).click();
+    await says(entries, /64215551234.*\d.*ends\sin\s1\shr\..*Node: Appointment/s);
+    simulator.reply({ from: '64215551234', body: 'perhaps' });
+    await says(entries, 'Unclear reply: perhaps');
+    await resize(176);
+    assert.deepEqual([await findOverflow(), await findBrokenNames()], [[], []]);
+    simulator.reply({ from: '64215551234', body: 'yes' });
+    await says(card(), 'No open reply requests.');
   });
 
   it('searches, adds, removes, imports and exports opted-out numbers', async () => {

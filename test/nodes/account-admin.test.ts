@@ -81,6 +81,10 @@ function createNode(id: string, key: string, isStoreRead = () => true): AccountN
       const next = end < entries.length ? { next: String(end) } : undefined;
       return { entries: entries.slice(Number(after), end), total: entries.length, ...next };
     },
+    waiting: async (list: string, query: object) => ({
+      items: [{ id: 'w1', at: 5_000, endsAt: 6_000, node: 'ask', body: JSON.stringify([list, query]) }],
+      total: 1,
+    }),
     knowsEntries: isStoreRead,
     refresh: () => Promise.resolve(),
     actOnAll: async (state: EntryState, action: EntryAction) => {
@@ -242,6 +246,26 @@ describe('the admin routes of accounts', () => {
     assert.equal(accounts[1]?.state, undefined);
   });
 
+  it('answer the entries that wait, with a bounded page and search', async () => {
+    const ask = await serve(createNode('a', 'login'));
+    const { body } = await ask(`a/waiting?list=awaitingReply&limit=1000&after=x&search=${'y'.repeat(300)}`);
+    const query = ['awaitingReply', { limit: 200, after: 'x', search: 'y'.repeat(200) }];
+    assert.deepEqual(body, {
+      entries: [
+        {
+          id: 'w1',
+          at: '1970-01-01T00:00:05.000Z',
+          endsAt: '1970-01-01T00:00:06.000Z',
+          node: 'ask',
+          body: JSON.stringify(query),
+        },
+      ],
+      total: 1,
+    });
+    assert.equal((await ask('a/waiting?list=kept')).status, 400);
+    assert.equal((await ask('a/waiting')).status, 400);
+  });
+
   it('answer 400 for an unknown state or action', async () => {
     const ask = await serve(createNode('a', 'login'));
     for (const query of ['', '?state=', '?state=all', '?state=kept&state=unhandled']) {
@@ -283,6 +307,7 @@ describe('the admin routes of accounts', () => {
     for (const id of ['opening', 'starting']) {
       for (const [path, decision] of [
         ['entries?state=kept', undefined],
+        ['waiting?list=undelivered', undefined],
         ['entries', { state: 'kept', action: 'send' }],
         ['entries/k1', { action: 'send' }],
       ] as const) {
@@ -327,6 +352,7 @@ describe('the admin routes of accounts', () => {
       assert.equal(await ask('metrics'), told, label);
       assert.equal(await ask('state'), told, label);
       assert.equal(await ask('account/entries?state=unhandled'), private_, label);
+      assert.equal(await ask('account/waiting?list=undelivered'), private_, label);
       const headers = { 'content-type': 'application/json' };
       const decision = { method: 'POST', headers, body: JSON.stringify({ action: 'discard' }) };
       // A user with the permission gets 404 for the entry.

@@ -49,12 +49,13 @@ function roomOf(path: string): string {
   return first.replace(/\.ts$/, '');
 }
 
-const plain = ['clock', 'errors', 'login', 'model', 'reasons'];
+const plain = ['clock', 'errors', 'login', 'model', 'page', 'reasons'];
 
 /** Folders that the files of each folder can import, besides their own folder. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   clock: [],
   model: [],
+  page: [],
   reasons: [],
   errors: ['reasons'],
   login: ['errors'],

@@ -215,6 +215,74 @@ describe('the state of an account', () => {
     assert.equal(discarded.length, 401);
   });
 
+  it('finds entries by number, body and key', async () => {
+    const membership = enter({ queueLimit: 1_000 });
+    const { submit } = attachSender(membership);
+    simulator.fault('send', { status: 503, headers: { 'retry-after': '60' } });
+    submit(['6421555001'], { keep: { expireMs: undefined }, replaceKey: 'Pump 2' });
+    submit(['6421555002', '6421555003'], { keep: { expireMs: undefined } });
+    await until(() => membership.entries('kept', 1).total === 2);
+    const find = (search: string) => {
+      const { entries, total } = membership.entries('kept', 10, undefined, search);
+      return [total, entries.map((entry) => entry.to?.[0])];
+    };
+    assert.deepEqual(find('+64 21 555 003'), [1, ['6421555002']]);
+    assert.deepEqual(find('pump'), [1, ['6421555001']]);
+    assert.deepEqual(find('HELLO'), [2, ['6421555001', '6421555002']]);
+    assert.deepEqual(find('goodbye'), [0, []]);
+  });
+
+  it('lists and finds undelivered messages, and their nodes', async () => {
+    const membership = enter();
+    const deliveries = listen(membership, { ackTimeoutMs: 60_000 });
+    for (const body of ['one', 'two', 'x'.repeat(2_000)]) receive(body);
+    await until(() => deliveries.length === 3);
+    const { items, total, next } = await membership.waiting('undelivered', { limit: 2 });
+    assert.deepEqual(
+      items.map(({ node, from, to, body }) => [node, from, to, body]),
+      [
+        ['node', '6421555001', ['642100000001'], 'one'],
+        ['node', '6421555001', ['642100000001'], 'two'],
+      ],
+    );
+    assert.ok(Math.abs((items[0]?.at ?? 0) - Date.now()) < 60_000);
+    assert.equal(total, 3);
+    const rest = await membership.waiting('undelivered', { limit: 2, after: next });
+    assert.deepEqual([rest.items[0]?.body.length, rest.next], [1_000, undefined]);
+    assert.deepEqual((await membership.waiting('undelivered', { limit: 2, search: 'TWO' })).total, 1);
+    for (const { ackId = '' } of deliveries) subscription.acknowledge(ackId, false);
+    await until(() => membership.state().inbox.undelivered === 0);
+    assert.deepEqual(await membership.waiting('undelivered', { limit: 2 }), { items: [], total: 0 });
+  });
+
+  it('lists open reply requests with their question, end and unclear reply', async () => {
+    const membership = enter();
+    const send = attachSender(membership);
+    const answers = [{ value: 'YES', words: ['yes'] }];
+    await send(['6421555001', '6421555002'], { waitMs: 60_000, answers, remember: { value: undefined } });
+    await until(() => membership.state().sends.awaitingReply === 2);
+    simulator.reply({ from: '6421555002', body: 'perhaps' });
+    const list = () => membership.waiting('awaitingReply', { limit: 10 });
+    await until(async () => (await list()).items.some(({ unclear }) => unclear !== undefined));
+    const { items, total } = await list();
+    assert.deepEqual(
+      items.map(({ node, to, body, unclear }) => [node, to, body, unclear]),
+      [
+        ['send', ['6421555001'], 'hello', undefined],
+        ['send', ['6421555002'], 'hello', 'perhaps'],
+      ],
+    );
+    for (const { at = 0, endsAt = 0 } of items) assert.equal(endsAt - at, 60_000);
+    assert.equal(total, 2);
+    assert.equal((await membership.waiting('awaitingReply', { limit: 10, search: '555002' })).total, 1);
+    simulator.reply({ from: '6421555002', body: 'yes' });
+    await until(() => membership.state().sends.awaitingReply === 1);
+    assert.deepEqual(
+      (await list()).items.map(({ to }) => to),
+      [['6421555001']],
+    );
+  });
+
   it('opens the store to list entries if no node uses it', async () => {
     const first = enter();
     const { send } = attach(first);

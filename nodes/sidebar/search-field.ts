@@ -1,0 +1,33 @@
+import { element } from './element';
+
+/** Delay between typing and the search. */
+const typingMs = 300;
+
+/** A field that searches a list while a user types. */
+export class SearchField {
+  readonly element: HTMLInputElement;
+  #timer: number | undefined;
+
+  /**
+   * @param label the texts in which the field searches
+   * @param onTyped called at once
+   * @param search called after a delay, if the user has stopped typing
+   */
+  constructor(label: string, onTyped: () => void, search: () => void) {
+    this.element = element('input', { type: 'search', placeholder: label, 'aria-label': label });
+    this.element.addEventListener('input', () => {
+      this.cancel();
+      onTyped();
+      this.#timer = window.setTimeout(search, typingMs);
+    });
+  }
+
+  get value(): string {
+    return this.element.value.trim();
+  }
+
+  /** Drops a search that has not begun. */
+  cancel(): void {
+    clearTimeout(this.#timer);
+  }
+}

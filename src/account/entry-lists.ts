@@ -1,0 +1,126 @@
+import { SmsError } from '../errors';
+import type { DeadLetter, Pending } from '../inbox/entries';
+import { ClockSkew } from '../journal/clock-skew';
+import type { RecordOfKind } from '../model';
+import { createSearch, type Page, type PageQuery, pageOf } from '../page';
+import type { ReplyRequest } from '../replies/reply-request';
+import { createBodyReading } from '../replies/sent-index';
+import { timeOf } from '../store/store';
+import { present } from '../wire/fields';
+import { statusCodes } from '../wire/status';
+import type { AccountData } from './account-data';
+import type { UnhandledEntry } from './stats';
+
+/** A received record that waits for a flow, or an open reply request. No user has to decide about it. */
+export interface WaitingEntry {
+  id: string;
+  /** Time at which the record arrived, or at which the wait began, in ms. Absent: the wait has not begun. */
+  at?: number;
+  /** The node that has to receive it. Blank: no node yet. */
+  node: string;
+  to?: readonly string[];
+  from?: string;
+  /** At most 1,000 characters. Of a reply request, the question. */
+  body: string;
+  /** Time at which the wait of a reply request ends, in ms. */
+  endsAt?: number;
+  /** Last reply that was not an answer. */
+  unclear?: string;
+}
+
+/** The lists of entries that wait. */
+export const waitingLists = ['undelivered', 'awaitingReply'] as const;
+export type WaitingListName = (typeof waitingLists)[number];
+
+/** Selects a page of a list, the oldest entry first. */
+export interface EntryQuery {
+  /** Maximum number of entries. */
+  limit: number;
+  /** `next` of an earlier page; absent: the first page. */
+  after?: string | undefined;
+  /** Part of a number, a body or an id, without regard to case; blank: all entries. */
+  search?: string | undefined;
+}
+
+const maxShownBody = 1_000;
+
+/** Returns a page of unhandled records. */
+export function listUnhandled({ inbox }: AccountData, query: EntryQuery): Page<UnhandledEntry> {
+  const { limit, after, matches } = searchIn(query, textsOfRecord);
+  const { items, ...rest } = inbox.deadLetters.page(limit, after, matches);
+  return { items: items.map(createUnhandledEntry), ...rest };
+}
+
+/**
+ * Returns a page of the entries that wait.
+ *
+ * @throws SmsError `SMS_STORE` if the store fails, which has the questions of reply requests
+ */
+export async function listWaiting(
+  data: AccountData,
+  list: WaitingListName,
+  query: EntryQuery,
+): Promise<Page<WaitingEntry>> {
+  if (list === 'awaitingReply') return listRequests(data, query);
+  const { items, ...rest } = data.inbox.page(searchIn(query, ({ entry }: Pending) => textsOfRecord(entry)));
+  return { items: items.map(createUndeliveredEntry), ...rest };
+}
+
+/** Searches the recipients of requests, not their questions, which are only in the store. */
+async function listRequests({ outbox, journal }: AccountData, query: EntryQuery): Promise<Page<WaitingEntry>> {
+  const search = searchIn(query, ({ recipient, messageId }: ReplyRequest) => [recipient, messageId]);
+  const { items, ...rest } = pageOf(outbox.admin.openRequests, ({ id }) => id, search);
+  const questions = await journal.run(createBodyReading(items.map(({ reference }) => reference)));
+  const skew = ClockSkew.of(journal.clock);
+  const format = ({ id, node, recipient, reference, askedAt, waitMs, unclear }: ReplyRequest): WaitingEntry => {
+    const at = askedAt === undefined ? undefined : skew.timeOf(askedAt);
+    const body = (questions.get(reference) ?? '').slice(0, maxShownBody);
+    const endsAt = at === undefined ? undefined : at + waitMs;
+    return { id, node, to: [recipient], body, ...present({ at, endsAt, unclear: unclear?.slice(0, maxShownBody) }) };
+  };
+  return { items: items.map(format), ...rest };
+}
+
+function searchIn<Item>(
+  { search = '', ...page }: EntryQuery,
+  textsOf: (item: Item) => readonly unknown[],
+): PageQuery<Item> {
+  const find = createSearch(search);
+  return { ...page, matches: find && ((item) => find(textsOf(item))) };
+}
+
+/** The texts of a record in which a search looks. */
+function textsOfRecord({ record }: RecordOfKind): readonly unknown[] {
+  const { to, from, body, messageId, inReplyToId } = record as Partial<Record<string, unknown>>;
+  return [to, from, body, messageId, inReplyToId];
+}
+
+function createUndeliveredEntry({ entry, pendingFor }: Pending): WaitingEntry {
+  const [node = entry.address?.node ?? ''] = pendingFor.keys();
+  const { body, ...parties } = describeRecord(entry);
+  return { id: entry.id, at: timeOf(entry), node, ...parties, body: body.slice(0, maxShownBody) };
+}
+
+function createUnhandledEntry(item: DeadLetter): UnhandledEntry {
+  const { id, at, node, attempts } = item;
+  const error = node === '' ? undefined : new SmsError('undelivered', { params: { attempts } });
+  return { id, state: 'unhandled', at, node, ...describeRecord(item), ...(error && { error }) };
+}
+
+function describeRecord({ kind, record }: RecordOfKind): Pick<UnhandledEntry, 'to' | 'from' | 'body'> {
+  const { to, from, body, statusCode } = record as Partial<Record<'to' | 'from' | 'body' | 'statusCode', string>>;
+  return {
+    ...(to === undefined ? undefined : { to: [to] }),
+    ...(from === undefined ? undefined : { from }),
+    body: kind === 'status' ? describeStatus(statusCode) : String(body ?? ''),
+  };
+}
+
+/**
+ * Formats a status with its description, e.g. `RCV (received by the handset)`, so that it does not look like the body
+ * of a message.
+ */
+function describeStatus(code = ''): string {
+  const description = statusCodes.get(code)?.description;
+  return description ? `${code} (${description})` : code;
+}

@@ -1,0 +1,51 @@
+/** Selects a page of a list. */
+export interface PageQuery<Item> {
+  /** Maximum number of items. */
+  limit: number;
+  /** `next` of an earlier page, even if its item is gone; absent: the first page. */
+  after?: string | undefined;
+  /** Returns whether an item is listed; absent: all items are. */
+  matches?: ((item: Item) => boolean) | undefined;
+}
+
+/** A page of a list. */
+export interface Page<Item> {
+  items: Item[];
+  /** Number of items on all pages. */
+  total: number;
+  /** `after` of the next page; absent: this page is the last. */
+  next?: string;
+}
+
+/** Returns a page of items, in the order of their keys. Each item has another key. */
+export function pageOf<Item>(
+  all: Iterable<Item>,
+  keyOf: (item: Item) => string,
+  { limit, after = '', matches }: PageQuery<Item>,
+): Page<Item> {
+  const listed = new Map<string, Item>();
+  for (const item of all) if (!matches || matches(item)) listed.set(keyOf(item), item);
+  const rest = [...listed.keys()].filter((key) => key > after).sort();
+  const keys = rest.slice(0, limit);
+  const next = rest.length > limit ? keys.at(-1) : undefined;
+  return {
+    items: keys.map((key) => listed.get(key) as Item),
+    total: listed.size,
+    ...(next !== undefined && { next }),
+  };
+}
+
+/**
+ * Returns a function that finds a search text in other texts, without regard to case. A number is found without its
+ * formatting. Returns `undefined` for a blank search text, which finds everything.
+ */
+export function createSearch(search: string): ((texts: readonly unknown[]) => boolean) | undefined {
+  const wanted = search.trim().toLowerCase();
+  if (wanted === '') return undefined;
+  const digits = /^[\d\s()./+-]+$/.test(wanted) ? wanted.replace(/\D/g, '') : '';
+  return (texts) =>
+    texts.some((text) => {
+      if (typeof text !== 'string') return false;
+      return text.toLowerCase().includes(wanted) || (digits !== '' && text.includes(digits));
+    });
+}
