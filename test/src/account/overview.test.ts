@@ -217,10 +217,10 @@ describe('the state of an account', () => {
 
   it('finds entries by number, body and key', async () => {
     const membership = enter({ queueLimit: 1_000 });
-    const { submit } = attachSender(membership);
-    simulator.fault('send', { status: 503, headers: { 'retry-after': '60' } });
-    submit(['6421555001'], { keep: { expireMs: undefined }, replaceKey: 'Pump 2' });
-    submit(['6421555002', '6421555003'], { keep: { expireMs: undefined } });
+    const { sender } = attach(membership);
+    joining.simulator.fault('send', { status: 503, headers: { 'retry-after': '60' } });
+    sendText(sender, 'hello', { to: ['6421555001'], keep: forever, replaceKey: 'Pump 2' });
+    sendText(sender, 'hello', { to: ['6421555002', '6421555003'], keep: forever });
     await until(() => membership.entries('kept', 1).total === 2);
     const find = (search: string) => {
       const { entries, total } = membership.entries('kept', 10, undefined, search);
@@ -257,11 +257,11 @@ describe('the state of an account', () => {
 
   it('lists open reply requests with their question, end and unclear reply', async () => {
     const membership = enter();
-    const send = attachSender(membership);
+    const { send } = attach(membership);
     const answers = [{ value: 'YES', words: ['yes'] }];
     await send(['6421555001', '6421555002'], { waitMs: 60_000, answers, remember: { value: undefined } });
     await until(() => membership.state().sends.awaitingReply === 2);
-    simulator.reply({ from: '6421555002', body: 'perhaps' });
+    joining.simulator.reply({ from: '6421555002', body: 'perhaps' });
     const list = () => membership.waiting('awaitingReply', { limit: 10 });
     await until(async () => (await list()).items.some(({ unclear }) => unclear !== undefined));
     const { items, total } = await list();
@@ -275,7 +275,7 @@ describe('the state of an account', () => {
     for (const { at = 0, endsAt = 0 } of items) assert.equal(endsAt - at, 60_000);
     assert.equal(total, 2);
     assert.equal((await membership.waiting('awaitingReply', { limit: 10, search: '555002' })).total, 1);
-    simulator.reply({ from: '6421555002', body: 'yes' });
+    joining.simulator.reply({ from: '6421555002', body: 'yes' });
     await until(() => membership.state().sends.awaitingReply === 1);
     assert.deepEqual(
       (await list()).items.map(({ to }) => to),
