@@ -178,7 +178,7 @@ export function asSmsError(thrown: unknown): SmsError {
 }
 
 /** Remembers notified nodes or instances, so that each is notified once per failure. */
-export class Told<Who = string> extends Set<Who> {
+export class Notices<Who = string> extends Set<Who> {
   #of: unknown;
 
   /** Sets the current failure. Another failure clears the set. */
@@ -189,7 +189,7 @@ export class Told<Who = string> extends Set<Who> {
   }
 
   /** Adds a notified node. Returns false if it was notified before. */
-  tell(who: Who): boolean {
+  note(who: Who): boolean {
     const isNew = !this.has(who);
     this.add(who);
     return isNew;

@@ -258,7 +258,7 @@ export class Account implements EndpointHost, MembershipHost {
       queue: this.#queue,
       counts: stats.sends,
       outage: stats.outage,
-      toldOfStore: stats.toldOfStore.of(settings.storeName),
+      storeNotices: stats.storeNotices.of(settings.storeName),
       onStore,
       onSteps: onChanged,
       receives: stats.receives,

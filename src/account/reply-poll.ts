@@ -1,4 +1,4 @@
-import { type SmsError, Told } from '../errors';
+import { Notices, type SmsError } from '../errors';
 import type { Endpoint } from '../polling/endpoint';
 import type { Member } from './settings';
 
@@ -27,7 +27,7 @@ export class ReplyPoll {
    * Nodes that received an error about a failure. They receive it again only after polling has worked or failed
    * differently.
    */
-  readonly #told = new Told();
+  readonly #notices = new Notices();
   #error: SmsError | undefined;
   /** Whether the service itself has failed since polling last worked, and not only the store. */
   #hasServiceFailed = false;
@@ -58,7 +58,7 @@ export class ReplyPoll {
 
   /** Says whether a node received an error about the current failure. */
   hasTold(node: string, { code }: SmsError): boolean {
-    return this.#error?.code === code && this.#told.of(this.#host.endpoint.answers).has(node);
+    return this.#error?.code === code && this.#notices.of(this.#host.endpoint.answers).has(node);
   }
 
   get #nodes(): ReadonlySet<string> {
@@ -68,7 +68,7 @@ export class ReplyPoll {
   #watch(): void {
     if (this.#nodes.size === 0) {
       this.rest();
-      this.#told.clear();
+      this.#notices.clear();
       return;
     }
     const member = this.#host.member();
@@ -77,7 +77,7 @@ export class ReplyPoll {
       onState: (state) => {
         this.#error = state.name === 'failing' ? state.error : undefined;
         if (this.#error && this.#error.code !== 'SMS_STORE') this.#hasServiceFailed = true;
-        this.#tell();
+        this.#report();
       },
       // Failures are reported per node.
       onFailing() {},
@@ -86,7 +86,7 @@ export class ReplyPoll {
         this.#hasServiceFailed = false;
       },
     });
-    this.#tell();
+    this.#report();
   }
 
   /** Stops polling because no member is deployed. The next deployment does not report the same failure again. */
@@ -98,12 +98,12 @@ export class ReplyPoll {
     this.#error = undefined;
   }
 
-  #tell(): void {
+  #report(): void {
     const { endpoint, onFailing } = this.#host;
     if (!this.#error) return;
-    const told = this.#told.of(endpoint.answers);
+    const notices = this.#notices.of(endpoint.answers);
     for (const node of this.#nodes) {
-      if (!told.has(node) && onFailing(node, this.#error)) told.add(node);
+      if (!notices.has(node) && onFailing(node, this.#error)) notices.add(node);
     }
   }
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock';
-import { type SmsError, Told } from '../errors';
+import { Notices, type SmsError } from '../errors';
 import type { InboxState, ReceiveCounts } from '../inbox/inbox';
 import type { SendState, TextAction, TextEntry, TextEntryList } from '../outbox/admin';
 import { Outage } from '../outbox/outage';
@@ -86,7 +86,7 @@ export class Stats {
   /** Counts at the start of this day. */
   #before = this.counts;
   /** Nodes that received an error about a failing store. */
-  readonly toldOfStore = new Told();
+  readonly storeNotices = new Notices();
 
   constructor(clock: Clock) {
     this.#clock = clock;

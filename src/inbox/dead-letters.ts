@@ -1,5 +1,5 @@
 import type { Timer } from '../clock';
-import { Told } from '../errors';
+import { Notices } from '../errors';
 import { ClockSkew } from '../journal/clock-skew';
 import type { Step } from '../journal/journal';
 import { createChange, type Participant } from '../journal/step';
@@ -34,7 +34,7 @@ export class DeadLetters {
   #sweep: Timer | undefined;
   #hasBeenFull = false;
   /** Kinds that no node receives and that were already reported. */
-  readonly #reportedKinds = new Told<Kind>();
+  readonly #reportedKinds = new Notices<Kind>();
 
   /** @param onFull called the first time that a record must be dropped early */
   constructor(context: InboxParts, onFull: () => void) {
@@ -97,7 +97,7 @@ export class DeadLetters {
    */
   addUnreceived(entry: Entry): boolean {
     this.add(entry, '');
-    return this.#reportedKinds.tell(entry.kind);
+    return this.#reportedKinds.note(entry.kind);
   }
 
   /** Finds the polled copy of a message that no node receives, unless these changes drop it. */

@@ -1,13 +1,13 @@
 import type { SmsError } from '../errors';
 import type { Step } from '../journal/step';
-import { takeAgain } from '../replies/again';
+import { recordAgain } from '../replies/again';
 import { guard, judgeOnce, type OnceVerdict } from './once';
 import { noteWithdrawn, readHolder, readSuperseding, replaceKeyOf, takeKey } from './replace';
 import type { Text } from './text';
 import { keepText, type Moved, type StepContext, startFrom, supersede } from './transitions';
 
 /** The result of accepting a new message into the outbox. */
-export interface TakenIn {
+export interface Acceptance {
   verdict: OnceVerdict;
   /** The message as stored, if the store has it. */
   text: Text;
@@ -28,7 +28,7 @@ export interface Arrival {
  * has its deduplication key. The same commit ends the message that it replaces. If another instance has the replaced
  * message, that instance ends it: see {@link collectSuperseded}.
  */
-export function takeIn(text: Text, memory: StepContext, { busy, firstId }: Arrival): Step<TakenIn>['decide'] {
+export function accept(text: Text, memory: StepContext, { busy, firstId }: Arrival): Step<Acceptance>['decide'] {
   return (look, changes) => {
     const verdict = judgeOnce(text, { look, now: memory.now, firstId });
     const isNew = verdict.type === 'new';
@@ -43,7 +43,7 @@ export function takeIn(text: Text, memory: StepContext, { busy, firstId }: Arriv
     const replaced = older && supersede(older, 'replaced', memory, { look, changes });
     if (isNew) guard(text, changes, memory);
     const kept = isNew ? keepText(text, memory.now, changes) : text;
-    const onTaken = takeAgain(text, memory.books.followUps, changes);
+    const onTaken = recordAgain(text, memory.books.followUps, changes);
     return () => {
       onTaken();
       return { verdict, text: kept, ...(replaced && { replaced }) };

@@ -131,7 +131,7 @@ export class Dispatcher implements TurnSource {
       this.#reportOutage();
       for (const node of registrations.nodes) {
         const { queued, scheduled, paused } = ledger.messages.countsOf(node);
-        if (queued + scheduled + paused > 0) registrations.tellState(node);
+        if (queued + scheduled + paused > 0) registrations.reportState(node);
       }
     });
   }
@@ -228,7 +228,7 @@ export class Dispatcher implements TurnSource {
   }
 
   /** See {@link TurnSource}. */
-  async take(first: string, giveBack: () => void): Promise<void> {
+  async take(first: string, refund: () => void): Promise<void> {
     const message = this.#ready.get(first);
     if (!message || message.abort) return;
     const { ledger, outage, registrations, onFault } = this.#options;
@@ -237,10 +237,10 @@ export class Dispatcher implements TurnSource {
     this.#unready(message);
     if (outage.error) outage.probe = id;
     const isTried = await this.#tries.run(() => this.#takeTurn(message)).catch(onFault);
-    if (!isTried) giveBack();
+    if (!isTried) refund();
     if (outage.probe === id) outage.probe = undefined;
     if (ledger.messages.find(id) === message && message.place !== undefined) this.#queueUp(message);
-    registrations.tellState(node);
+    registrations.reportState(node);
   }
 
   /** Makes a try for a message. Resolves with `false` if the message could not leave, so that no request was sent. */
@@ -255,7 +255,7 @@ export class Dispatcher implements TurnSource {
     const abort = new AbortController();
     message.abort = abort;
     ledger.messages.move(message, 'connecting');
-    registrations.tellState(node);
+    registrations.reportState(node);
     try {
       const attempt = await settlement.attempt(message.text, handler.client, abort.signal);
       if (attempt === stale) return false;
@@ -284,7 +284,7 @@ export class Dispatcher implements TurnSource {
     const { ledger, outage } = this.#options;
     const { text } = message;
     if (isOutage(error)) outage.failed(text, error);
-    if (text.state === 'leaving') await ledger.putBack(text, { retryAfter: outage.stored });
+    if (text.state === 'leaving') await ledger.requeue(text, { retryAfter: outage.stored });
     // The message might have expired while it could not be stopped.
     if (!ledger.isClosed) this.#endIfOver(message);
   }
@@ -318,7 +318,7 @@ export class Dispatcher implements TurnSource {
     }
     if (!registrations.handlerOf(text.node)) void settlement.abandon(text);
     else void settlement.end(text, { by: 'expire', outcome: createExpired(text) }).catch(onFault);
-    registrations.tellState(text.node);
+    registrations.reportState(text.node);
     return true;
   }
 
@@ -332,7 +332,7 @@ export class Dispatcher implements TurnSource {
     this.#unready(message);
     this.#scheduledOf(text.node).set(id, dueAt);
     ledger.messages.move(message, 'scheduled');
-    registrations.tellState(text.node);
+    registrations.reportState(text.node);
     return true;
   }
 
@@ -374,12 +374,12 @@ export class Dispatcher implements TurnSource {
    */
   #reportOutage(): void {
     const { ledger, outage, registrations } = this.#options;
-    const { error, told } = outage;
+    const { error, notices } = outage;
     if (!error || error.code === 'SMS_STORE') return;
     for (const node of registrations.nodes) {
       const handler = registrations.handlerOf(node);
       const { queued, paused, connecting, sending } = ledger.messages.countsOf(node);
-      if (handler && queued + paused > 0 && told.tell(node)) {
+      if (handler && queued + paused > 0 && notices.note(node)) {
         handler.onOutage(createOutage(error, queued + paused + connecting + sending));
       }
     }

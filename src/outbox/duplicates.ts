@@ -1,5 +1,5 @@
 import { type Clock, nextTurn, wait } from '../clock';
-import type { TakenIn } from './arrivals';
+import type { Acceptance } from './arrivals';
 import { keysOfOnce } from './once';
 import { SendQueue } from './queue';
 import { isSuperseded, type StoredOutcome, type Text } from './text';
@@ -15,14 +15,14 @@ const otherInstanceMs = 1_000;
 const maxSilenceMs = 60_000;
 
 /** Accepts a duplicate, unless the first message still has no outcome. */
-type TakeIn = (firstId: string) => Promise<TakenIn>;
+type Accept = (firstId: string) => Promise<Acceptance>;
 
 /** A duplicate that waits for the first message. */
 interface Waiting {
   line: Line;
   firstId: string;
   signal: AbortSignal;
-  takeIn: TakeIn;
+  accept: Accept;
 }
 
 /** The duplicates that wait for one message. */
@@ -55,15 +55,15 @@ export class Duplicates {
    * Waits until the message with the key has an outcome, or no message has the key. Then accepts the duplicate.
    *
    * @param firstId id of the message that has the key
-   * @param takeIn asks the store again
-   * @throws the reason of `signal`, or SmsError `SMS_CLOSED`, if the wait is aborted; the error of `takeIn`
+   * @param accept asks the store again
+   * @throws the reason of `signal`, or SmsError `SMS_CLOSED`, if the wait is aborted; the error of `accept`
    */
-  wait(text: Text, firstId: string, signal: AbortSignal, takeIn: TakeIn): Promise<TakenIn> {
+  wait(text: Text, firstId: string, signal: AbortSignal, accept: Accept): Promise<Acceptance> {
     const [key = ''] = keysOfOnce(text);
     const line = this.#lines.get(key) ?? this.#createLine();
     this.#lines.set(key, line);
     return line.queue
-      .run(() => this.#ask(text, { line, firstId, signal, takeIn }), { signal })
+      .run(() => this.#ask(text, { line, firstId, signal, accept }), { signal })
       .finally(() => {
         if (line.queue.inFlight === 0) this.#lines.delete(key);
       });
@@ -84,14 +84,14 @@ export class Duplicates {
     return { queue: new SendQueue({ clock: this.#clock, settings }), superseded: undefined, wake() {} };
   }
 
-  async #ask(text: Text, { line, firstId, signal, takeIn }: Waiting): Promise<TakenIn> {
+  async #ask(text: Text, { line, firstId, signal, accept }: Waiting): Promise<Acceptance> {
     // Yields to the event loop, because thousands of duplicates might wait for one message.
     await nextTurn(this.#clock);
     for (let id = firstId; ; ) {
       signal.throwIfAborted();
       const { superseded } = line;
       if (superseded?.id === id) return { verdict: { type: 'ended', outcome: superseded.outcome }, text };
-      const taken = await takeIn(id);
+      const taken = await accept(id);
       const { verdict } = taken;
       if (verdict.type !== 'underway') return taken;
       id = verdict.id;

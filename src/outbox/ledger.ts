@@ -1,5 +1,5 @@
 import { type Clock, nextTurn, type Timer } from '../clock';
-import type { Told } from '../errors';
+import type { Notices } from '../errors';
 import type { Client } from '../http/client';
 import type { Journal } from '../journal/journal';
 import { createReading, type Step } from '../journal/step';
@@ -8,7 +8,7 @@ import { MessagesInTransit } from '../replies/in-transit';
 import { type AwaitedKind, type FollowUp, flowMessageKey } from '../replies/reply-request';
 import { hasSentIndex } from '../replies/sent-index';
 import type { Item } from '../store/store';
-import { type Arrival, collectSuperseded, type TakenIn, takeIn, withdraw } from './arrivals';
+import { type Acceptance, type Arrival, accept, collectSuperseded, withdraw } from './arrivals';
 import { Duplicates } from './duplicates';
 import { type EvidenceRecord, readEvidence } from './evidence';
 import { readCountTime } from './limits';
@@ -23,9 +23,9 @@ import {
   discard,
   type Ending,
   judge,
-  leave,
   type Moved,
-  putBack,
+  markLeaving,
+  requeue,
   type Stale,
   type StepContext,
   sendAgain,
@@ -48,7 +48,7 @@ export interface OutboxOptions {
    * Ids of nodes that know about the store failure. The set outlives the outbox, because a redeploy does not repair the
    * store.
    */
-  toldOfStore: Told;
+  storeNotices: Notices;
   /** Time for which a deduplication key is remembered, in ms. */
   dedupeMs(): number;
   /** Time for which replies and statuses are matched to a message, in ms. */
@@ -162,15 +162,15 @@ export class Ledger {
    * @throws SmsError `SMS_STORE` if the store fails, or the reason why the message cannot wait. The caller must not
    * send the message then, because the ledger does not have it
    */
-  async takeIn(text: Text, arrival: Arrival = {}): Promise<TakenIn> {
+  async accept(text: Text, arrival: Arrival = {}): Promise<Acceptance> {
     // Nothing is written before the step decides, and no step decides while the store fails.
     let mayBeWritten = false;
-    const decide: Step<TakenIn>['decide'] = (look, changes) => {
+    const decide: Step<Acceptance>['decide'] = (look, changes) => {
       mayBeWritten = true;
       // Reads the clock now, because it might have been set since the step was requested.
-      return takeIn(text, this.#memory(), arrival)(look, changes);
+      return accept(text, this.#memory(), arrival)(look, changes);
     };
-    const step: Step<TakenIn> = { whileFailing: 'refuse', decide, bytes: text.flowMessage?.length };
+    const step: Step<Acceptance> = { whileFailing: 'refuse', decide, bytes: text.flowMessage?.length };
     const added = withEffect(step, (taken) => {
       if (taken.replaced) this.#apply(taken.replaced);
       if (taken.verdict.type === 'new') this.messages.put(taken.text);
@@ -249,12 +249,12 @@ export class Ledger {
    * @throws SmsError `SMS_STORE` if the store cannot write the mark of a tracked message: the caller must not send it
    * then
    */
-  async leave(text: Text): Promise<Text | Stale | undefined> {
+  async markLeaving(text: Text): Promise<Text | Stale | undefined> {
     // A reply can arrive as soon as the first byte is sent.
     this.inTransit.add(text);
     let left: Text | Stale | undefined;
     try {
-      const step = leave(text, this.#memory(text));
+      const step = markLeaving(text, this.#memory(text));
       left = await this.messages.during(text.id, 'sending', () => this.#move(step));
     } finally {
       if (!left || left === stale) this.inTransit.delete(text.id);
@@ -263,8 +263,8 @@ export class Ledger {
   }
 
   /** Lets a message wait again after a try that sent nothing. */
-  putBack(text: Text, change: Partial<Text> = {}): Promise<Text | Stale> {
-    return this.#move(putBack(text, change, this.#memory()));
+  requeue(text: Text, change: Partial<Text> = {}): Promise<Text | Stale> {
+    return this.#move(requeue(text, change, this.#memory()));
   }
 
   /** Lets a message wait again after a try that might have sent it, as its outcome says. */

@@ -12,7 +12,7 @@ import { isKept, isTracked, type Text, type TextState } from './text';
  */
 export const phases = {
   /** Waits until the store has accepted it, or until the message with the same deduplication key has an outcome. */
-  takingIn: [],
+  accepting: [],
   /** Waits for its turn, for its node, or for the end of an outage. */
   queued: ['waiting'],
   /** Waits for its scheduled time, or for the end of quiet hours. */
@@ -281,7 +281,7 @@ function firstPhaseOf({ state }: Text): Phase {
 
 function placeOfEntry({ text, phase }: OutgoingMessage): TextEntryPlace | undefined {
   const { state, arrivedAt, settledAt } = text;
-  if (phase === 'takingIn' || phase === 'searching') return undefined;
+  if (phase === 'accepting' || phase === 'searching') return undefined;
   if (state === 'waiting' || state === 'leaving') return isKept(text) ? { state: 'kept', at: arrivedAt } : undefined;
   return state === 'uncertain' ? { state, at: settledAt ?? arrivedAt } : undefined;
 }

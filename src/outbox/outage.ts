@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../clock';
-import { isSmsError, SmsError, Told } from '../errors';
+import { isSmsError, Notices, SmsError } from '../errors';
 import { backOffMs } from '../polling/poll-loop';
 import { parseRetryAfter } from '../wire/retry-after';
 import { formatOutcome, parseOutcome, type StoredRetryAfter, type Text } from './text';
@@ -23,7 +23,7 @@ const relapseMs = 60_000;
  */
 export class Outage {
   /** Ids of nodes that know about the outage. */
-  readonly told = new Told();
+  readonly notices = new Notices();
   /** Id of the message that is trying. */
   probe: string | undefined;
   /** The error that caused the outage. `undefined`: there is no outage. */
@@ -113,7 +113,7 @@ export class Outage {
     this.#wish(parseRetryAfter(error.retryAfter ?? '', now));
     if (!this.error) {
       const cameAt = elapsed - (now - arrivedAt);
-      if (elapsed >= this.#endedAt + relapseMs || cameAt > this.#endedAt) this.told.clear();
+      if (elapsed >= this.#endedAt + relapseMs || cameAt > this.#endedAt) this.notices.clear();
       this.#begin(error);
     } else if (this.probe !== id) return;
     this.error = error;

@@ -19,7 +19,7 @@ import {
   type SendingNode,
   type SendRequest,
 } from './sender-registrations';
-import { type Given, Settlement } from './settlement';
+import { type MessageSource, Settlement } from './settlement';
 import {
   asks,
   formatOutcome,
@@ -73,8 +73,8 @@ export class Outbox implements Participant {
       },
       onFound: (texts, followUps) => this.#resume(texts, followUps),
       onCount: (node, kind) => {
-        this.#tellOpenRequests(node, kind);
-        registrations.tellState(node);
+        this.#reportOpenRequests(node, kind);
+        registrations.reportState(node);
       },
     });
     const registrations = new SenderRegistrations({ ...options, stateOf: (node) => dispatcher.stateOf(node) });
@@ -117,14 +117,14 @@ export class Outbox implements Participant {
     const { registrations } = this;
     const { clock, journal } = this.#parts;
     const { id } = handler;
-    const running = new UnderWay(() => registrations.tellState(id));
+    const running = new UnderWay(() => registrations.reportState(id));
     const [stop, giveUp] = [new AbortController(), new AbortController()];
     const registration = { handler, running, stopped: stop.signal, givenUp: giveUp.signal };
     registrations.add(registration);
     this.#running.add(running);
     this.#begin();
     this.#nodeChanged(id);
-    for (const kind of kinds) this.#tellOpenRequests(id, kind);
+    for (const kind of kinds) this.#reportOpenRequests(id, kind);
     // This process gives up messages of removed nodes. If the store is shared, instances that have the node claim them
     // first.
     if (handler.usesStore || (!journal.isShared && journal.mayHold)) journal.open();
@@ -227,18 +227,18 @@ export class Outbox implements Participant {
   /** Resumes the messages of an earlier process, or of a dead instance. */
   #resume(texts: readonly Text[], followUps: readonly FollowUp[]): void {
     if (texts.length > 0) this.#parts.dispatcher.gather();
-    for (const text of texts) void this.#takeUp(text).catch(this.#parts.onFault);
+    for (const text of texts) void this.#resumeMessage(text).catch(this.#parts.onFault);
     this.replies.resume(followUps);
     for (const node of new Set(followUps.map((followUp) => followUp.node))) {
-      for (const kind of kinds) this.#tellOpenRequests(node, kind);
+      for (const kind of kinds) this.#reportOpenRequests(node, kind);
     }
   }
 
-  #tellOpenRequests(node: string, kind: FollowUp['kind']): void {
+  #reportOpenRequests(node: string, kind: FollowUp['kind']): void {
     this.#parts.onOpenRequests(node, awaitedKindOf[kind], this.#parts.ledger.followUps.open[kind].of(node) > 0);
   }
 
-  async #takeUp(text: Text): Promise<void> {
+  async #resumeMessage(text: Text): Promise<void> {
     const { ledger, dispatcher, settlement } = this.#parts;
     const message = ledger.messages.find(text.id);
     if (!message || message.isOwned || message.abort) return;
@@ -246,7 +246,7 @@ export class Outbox implements Participant {
     // The store had the message only because of its deduplication key. Nothing was sent, so the key becomes free.
     else if (text.state === 'waiting' && !ledger.isClosed) await ledger.discard(text);
     // The message has left, and its outcome is unknown.
-    else if (text.state === 'leaving') dispatcher.sendAgain(await settlement.takeUp(text));
+    else if (text.state === 'leaving') dispatcher.sendAgain(await settlement.resume(text));
     else if (text.state === 'settled') await settlement.redelivery.deliver(text, true);
   }
 
@@ -289,24 +289,24 @@ export class Outbox implements Participant {
    * Processes a new message. Resolves when the message is stored or has ended, at the latest 10 s after its node is
    * closed. Never rejects, because each failure is an outcome.
    */
-  async #submitText(text: Text, given: Given): Promise<void> {
-    const message = isTracked(text) ? this.#parts.ledger.messages.begin(text, 'takingIn') : undefined;
+  async #submitText(text: Text, source: MessageSource): Promise<void> {
+    const message = isTracked(text) ? this.#parts.ledger.messages.begin(text, 'accepting') : undefined;
     try {
       const { keep, replaceKey } = text.options;
       if (replaceKey !== undefined && !keep) throw new SmsError('replaceNotStored', { field: 'replace' });
       assertAnyAllowed({ recipients: text.message.to, rules: this.#parts.rules, text });
-      if (isTracked(text)) await this.#takeIn(text, given);
-      else await this.#sendToEnd(text, given);
+      if (isTracked(text)) await this.#accept(text, source);
+      else await this.#sendToEnd(text, source);
     } catch (error) {
-      await this.#refuse(text, given, error);
+      await this.#refuse(text, source, error);
     } finally {
       if (message) message.isOwned = false;
-      if (message?.phase === 'takingIn') this.#parts.ledger.messages.delete(text.id);
+      if (message?.phase === 'accepting') this.#parts.ledger.messages.delete(text.id);
     }
   }
 
   /** Stores a message, or reserves its deduplication key, before anything else happens to it. */
-  async #takeIn(text: Text, given: Given): Promise<void> {
+  async #accept(text: Text, source: MessageSource): Promise<void> {
     const { clock, rules, ledger, dispatcher, settlement } = this.#parts;
     const now = clock.now();
     const isKept = text.options.keep !== undefined;
@@ -317,19 +317,19 @@ export class Outbox implements Participant {
     // The outcome of a duplicate needs no queue place, and a replacement uses the place of the older message.
     if (busy && isKept && once === undefined && replaceKey === undefined) throw busy;
     dispatcher.arriving[arriving]++;
-    const takeIn = async () => {
-      const taken = await ledger.takeIn(text, { busy });
+    const accept = async () => {
+      const taken = await ledger.accept(text, { busy });
       if (taken.verdict.type !== 'underway') return taken;
       const { id } = taken.verdict;
-      return ledger.duplicates.wait(text, id, given.from.stopped, (firstId) => ledger.takeIn(text, { firstId }));
+      return ledger.duplicates.wait(text, id, source.from.stopped, (firstId) => ledger.accept(text, { firstId }));
     };
-    const { verdict, text: taken } = await takeIn().finally(() => dispatcher.arriving[arriving]--);
+    const { verdict, text: taken } = await accept().finally(() => dispatcher.arriving[arriving]--);
     if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });
     if (verdict.type === 'ended') {
-      await settlement.tell(given, text, parseOutcome(verdict.outcome), true);
+      await settlement.report(source, text, parseOutcome(verdict.outcome), true);
       settlement.forget(text.id);
     } else if (isKept) dispatcher.admit(taken);
-    else await this.#sendToEnd(taken, given);
+    else await this.#sendToEnd(taken, source);
   }
 
   /** Returns `SMS_BUSY` if a message that must be stored would have to wait, but the queue is full. */
@@ -351,26 +351,26 @@ export class Outbox implements Participant {
    * The outcome is that of the last try. If the last try was not sent, an unknown outcome of an earlier try applies
    * instead. If the flow stopped between tries, the outcome is `SMS_CLOSED`.
    */
-  async #sendToEnd(text: Text, given: Given): Promise<void> {
+  async #sendToEnd(text: Text, source: MessageSource): Promise<void> {
     const { clock, queue, reconciliations, settlement } = this.#parts;
-    const { handler, stopped: signal, givenUp } = given.from;
+    const { handler, stopped: signal, givenUp } = source.from;
     const { client } = handler;
     const { retries, retryUncertain, resolveMs, priority } = text.options;
     let current = text;
     const end = (outcome: Outcome) =>
-      settlement.end(current, { by: 'settle', outcome: asUnsent(current, outcome) }, given);
+      settlement.end(current, { by: 'settle', outcome: asUnsent(current, outcome) }, source);
     let further = 0;
     /** Rejects if the flow stops before the delay is over. */
     const waitForNext = () => wait(clock, Math.min(longestDelayMs, firstDelayMs * 2 ** further++), signal);
     /** Tries until a request reaches the service. Unsent tries do not count towards the pace. */
-    const take = async (giveBack: () => void): Promise<Outcome | Stale> => {
+    const take = async (refund: () => void): Promise<Outcome | Stale> => {
       for (;;) {
         const attempt = await settlement.attempt(current, client, givenUp);
         if (attempt === stale) return stale;
         const { text, outcome } = attempt;
         current = text;
         if (!(outcome instanceof SmsError)) return outcome;
-        if (isWithheldError(outcome)) giveBack();
+        if (isWithheldError(outcome)) refund();
         if (!isSmsError(outcome, 'SMS_UNREACHABLE') || further >= retries) return outcome;
         await waitForNext().catch(() => {
           throw new SmsError('closed', { cause: outcome });
@@ -408,16 +408,16 @@ export class Outbox implements Participant {
   }
 
   /** Ends a message that the outbox did not accept. */
-  async #refuse(text: Text, given: Given, error: unknown): Promise<void> {
+  async #refuse(text: Text, source: MessageSource, error: unknown): Promise<void> {
     // If the store is closed but not failing, the reason is that the flow stopped.
     const isShut = isSmsError(error, 'SMS_STORE') && !this.#parts.journal.failure;
-    const isStopped = given.from.stopped.aborted && (isShut || !isSmsError(error));
+    const isStopped = source.from.stopped.aborted && (isShut || !isSmsError(error));
     const outcome = withMessageId(asUnsent(text, isStopped ? new SmsError('closed') : asSmsError(error)), text);
     // The error of this message already reports the store failure, unless stored messages wait.
     const { waiting } = this.#parts.dispatcher.stateOf(text.node);
-    if (isSmsError(outcome, 'SMS_STORE') && !isShut && waiting === 0) this.#parts.toldOfStore.add(text.node);
+    if (isSmsError(outcome, 'SMS_STORE') && !isShut && waiting === 0) this.#parts.storeNotices.add(text.node);
     this.#parts.counts.add(outcome, text.message.to.length);
-    await this.#parts.settlement.tell(given, text, outcome);
+    await this.#parts.settlement.report(source, text, outcome);
     this.#parts.settlement.forget(text.id);
   }
 

@@ -41,7 +41,7 @@ export interface TurnSource {
   /** Place of its first task that can start now. `undefined`: none can. See {@link placeOf}. */
   readonly first: string | undefined;
   /** Starts the task at a place. Never rejects. See {@link SendQueue.run}. */
-  take(first: string, giveBack: () => void): Promise<void>;
+  take(first: string, refund: () => void): Promise<void>;
 }
 
 /**
@@ -117,7 +117,7 @@ export class SendQueue {
    *
    * @throws SmsError `SMS_BUSY` immediately if too many tasks wait; `SMS_CLOSED` if `signal` aborts before the turn
    */
-  async run<T>(task: (giveBack: () => void) => Promise<T>, { signal, priority = 0, order }: TaskOptions): Promise<T> {
+  async run<T>(task: (refund: () => void) => Promise<T>, { signal, priority = 0, order }: TaskOptions): Promise<T> {
     if (signal.aborted) throw new SmsError('closed');
     if (this.free > 0) return this.#start(task);
     this.nudge();
@@ -175,7 +175,7 @@ export class SendQueue {
       const place = source.first;
       if (place === undefined || (first !== undefined && first < place)) continue;
       first = place;
-      start = () => void this.#start((giveBack) => source.take(place, giveBack));
+      start = () => void this.#start((refund) => source.take(place, refund));
     }
     return start;
   }
@@ -192,14 +192,14 @@ export class SendQueue {
     return perSecond === undefined || !this.#last ? undefined : this.#last.dueAt + 1_000 / perSecond;
   }
 
-  async #start<T>(task: (giveBack: () => void) => Promise<T>): Promise<T> {
+  async #start<T>(task: (refund: () => void) => Promise<T>): Promise<T> {
     const before = this.#last;
     const dueAt = this.#nextDueAt();
     const now = this.#options.clock.elapsed();
     const start = { dueAt: dueAt !== undefined && now - dueAt <= latenessMs ? dueAt : now };
     this.#last = start;
     let isGivenBack = false;
-    const giveBack = () => {
+    const refund = () => {
       isGivenBack = true;
       // Only the last start can be undone.
       if (this.#last !== start) return;
@@ -210,7 +210,7 @@ export class SendQueue {
     this.#options.onChanged?.();
     try {
       // Handles synchronous errors asynchronously, because 10,000 of them in a row would nest too deeply.
-      return await (async () => task(giveBack))();
+      return await (async () => task(refund))();
     } finally {
       // Yields to the event loop, because many waiting tasks might be unable to leave.
       if (isGivenBack) await nextTurn(this.#options.clock);

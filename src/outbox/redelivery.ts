@@ -21,7 +21,7 @@ export interface RedeliveryOptions<Item extends Ended> {
   /** Returns how long an item still waits for its node, in ms. Infinite: as long as its node is deployed. */
   patienceMs(item: Item): number;
   /** Sends an item into the flow. Resolves with whether the item entered the flow. */
-  tell(handler: SendHandler, item: Item, mayBeKnown: boolean): Promise<boolean>;
+  report(handler: SendHandler, item: Item, mayBeKnown: boolean): Promise<boolean>;
   /**
    * Called when the item entered the flow, or when it was given up (`isMissed`) because no node received it in time.
    */
@@ -41,7 +41,7 @@ export class Redelivery<Item extends Ended> {
   /** Times at which the account gives up items, by id. */
   readonly #deadlines: DueTimes;
   /** Ids of items that are being handed to a node now. */
-  readonly #told = new Set<string>();
+  readonly #reporting = new Set<string>();
 
   constructor(options: RedeliveryOptions<Item>) {
     const { clock } = options;
@@ -56,7 +56,7 @@ export class Redelivery<Item extends Ended> {
    * @param mayBeKnown whether an earlier process might have sent the item into the flow
    */
   async deliver(item: Item, mayBeKnown: boolean): Promise<void> {
-    const { items, ledger, handlerOf, tell, ended, onFault } = this.#options;
+    const { items, ledger, handlerOf, report, ended, onFault } = this.#options;
     const { id } = item;
     if (ledger.isClosed && ledger.journal.isShared) return;
     const isKnown = this.#waiting.get(id) ?? mayBeKnown;
@@ -64,17 +64,17 @@ export class Redelivery<Item extends Ended> {
     if (ledger.isClosed) return;
     const handler = handlerOf(item);
     if (!handler) this.#wait(item);
-    if (!handler || this.#told.has(id)) return;
-    this.#told.add(id);
+    if (!handler || this.#reporting.has(id)) return;
+    this.#reporting.add(id);
     try {
-      if (await tell(handler, item, isKnown)) {
+      if (await report(handler, item, isKnown)) {
         this.#forget(id);
         await ended(item, false);
       }
     } catch (error) {
       onFault(error);
     } finally {
-      this.#told.delete(id);
+      this.#reporting.delete(id);
     }
     const current = this.#waiting.has(id) && items.get(id);
     if (!current || ledger.isClosed) return;
@@ -111,7 +111,7 @@ export class Redelivery<Item extends Ended> {
     const { items, ended, onFault } = this.#options;
     const item = items.get(id);
     // The node is receiving the item now, so the result of that delivery decides.
-    if (this.#told.has(id)) return;
+    if (this.#reporting.has(id)) return;
     this.#forget(id);
     if (item) await ended(item, true).catch(onFault);
   }

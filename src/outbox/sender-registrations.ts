@@ -159,7 +159,7 @@ export class SenderRegistrations {
   }
 
   /** Reports its activity to a node. */
-  tellState(node: string): void {
+  reportState(node: string): void {
     const registration = this.#byNode.get(node);
     if (!registration) return;
     const { journal, stateOf } = this.#options;
@@ -177,23 +177,23 @@ export class SenderRegistrations {
    * message can wait, the error of the first refused message reports the failure instead: see `Outbox.#refuse`.
    */
   greet(registration: SenderRegistration): void {
-    const { journal, stateOf, toldOfStore } = this.#options;
+    const { journal, stateOf, storeNotices } = this.#options;
     const { handler } = registration;
-    this.tellState(handler.id);
-    if (!journal.failure || !this.#needsStore(registration, journal.mayHold) || !toldOfStore.tell(handler.id)) return;
+    this.reportState(handler.id);
+    if (!journal.failure || !this.#needsStore(registration, journal.mayHold) || !storeNotices.note(handler.id)) return;
     handler.onOutage(journal.failure.with({ waiting: stateOf(handler.id).waiting }));
   }
 
   /** Reports to the nodes that the store fails or works again. */
   async onStore(): Promise<void> {
-    const { clock, journal, toldOfStore: told } = this.#options;
+    const { clock, journal, storeNotices } = this.#options;
     // Waits one turn, so that a message that was about to leave already counts as waiting.
     await nextTurn(clock);
     for (const registration of this.#byNode.values()) this.greet(registration);
     // A closed store can still be failing.
     if (journal.failure || !journal.isOpen) return;
-    const [first] = [...told].flatMap((node) => this.handlerOf(node) ?? []);
-    told.clear();
+    const [first] = [...storeNotices].flatMap((node) => this.handlerOf(node) ?? []);
+    storeNotices.clear();
     first?.onRecovered('store');
   }
 

@@ -41,7 +41,7 @@ export interface SettlementOptions extends OutboxOptions {
 }
 
 /** The registration of the node that sent a message, and the input. */
-export interface Given {
+export interface MessageSource {
   from: SenderRegistration;
   origin: unknown;
 }
@@ -63,7 +63,7 @@ export class Settlement {
       items: ledger.messages,
       handlerOf: ({ node }) => registrations.handlerOf(node),
       patienceMs: (text) => absences.leftMs(text.node, endOfOutcome(text, clock)),
-      tell: async (handler, text, mayBeKnown) => {
+      report: async (handler, text, mayBeKnown) => {
         if (text.again) return true;
         const { id, outcome, isManuallyResent, sendNowAt } = text;
         if (!outcome) throw new Error('not settled');
@@ -124,7 +124,7 @@ export class Settlement {
         let isOvertaken = false;
         const beforeLeaving = async () => {
           reconciliations.open(judged, client);
-          marking = isWritten() ? ledger.leave(judged) : Promise.resolve(judged);
+          marking = isWritten() ? ledger.markLeaving(judged) : Promise.resolve(judged);
           const marked = await marking;
           isOvertaken = marked === undefined;
           if (!marked || marked === stale || marked.state === 'settled') throw new Error('overtaken');
@@ -139,7 +139,7 @@ export class Settlement {
           const marked = await marking?.catch(() => undefined);
           if (marked === stale || marked?.state === 'settled') return stale;
           if (marked && isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED')) {
-            const back = await ledger.putBack(marked);
+            const back = await ledger.requeue(marked);
             if (back === stale || back.state === 'settled') return stale;
             current = back;
           }
@@ -158,24 +158,27 @@ export class Settlement {
     if (text.outcome) counts.add(parseOutcome(text.outcome), text.message.to.length);
     ledger.duplicates.ended(text);
     void this.redelivery.deliver(text, false).catch(onFault);
-    registrations.tellState(text.node);
+    registrations.reportState(text.node);
   }
 
   /** Ends a message. Returns `false` if the state of the message does not allow this ending. */
-  async end(given: Text, ending: Ending, source?: Given): Promise<boolean> {
+  async end(former: Text, ending: Ending, source?: MessageSource): Promise<boolean> {
     const { ledger, reconciliations, counts } = this.#options;
-    const text = { ...given, ...ending.change };
-    const { outcome: told } = ending;
+    const text = { ...former, ...ending.change };
+    const { outcome: lastOutcome } = ending;
     // The service might have accepted an earlier try, so the outcome must not say that the message is unsent.
-    const known = text.previousAttempt && isUnsent(told) ? parseOutcome(text.previousAttempt.outcome) : told;
-    const outcome = withMessageId(known instanceof SmsError ? known : withWithheld(known, text), text);
+    const possible =
+      text.previousAttempt && isUnsent(lastOutcome) ? parseOutcome(text.previousAttempt.outcome) : lastOutcome;
+    const outcome = withMessageId(possible instanceof SmsError ? possible : withWithheld(possible, text), text);
     const isWritten = isTracked(text) || isFollowed(text) || uncountedBy(text, outcome).length > 0;
     // Replies to the message wait until its outcome has entered the flow.
     const untracked = !isTracked(text) && asks(text) ? ledger.messages.begin(text, 'settling') : undefined;
     let settled: Text | Stale = text;
     try {
       if (isWritten) {
-        settled = await ledger.messages.during(text.id, 'settling', () => ledger.settle(given, { ...ending, outcome }));
+        settled = await ledger.messages.during(text.id, 'settling', () =>
+          ledger.settle(former, { ...ending, outcome }),
+        );
       }
       if (settled === stale) return false;
       if (isReconciled(text)) reconciliations.close(text.id);
@@ -184,7 +187,7 @@ export class Settlement {
         await this.redelivery.deliver(settled, false);
         return true;
       }
-      if (source) await this.tell(source, settled, outcome);
+      if (source) await this.report(source, settled, outcome);
     } finally {
       if (untracked) ledger.messages.delete(text.id);
     }
@@ -196,7 +199,7 @@ export class Settlement {
    * Resumes a message that had left when its process ended, so that its outcome is unknown. If there is no client for
    * the search, the message waits.
    */
-  async takeUp(text: Text): Promise<Text | undefined> {
+  async resume(text: Text): Promise<Text | undefined> {
     const { ledger, reconciliations, registrations } = this.#options;
     const canLook = !isReconciled(text) || registrations.clientFor(text.node) !== undefined;
     if (ledger.isClosed || !canLook) return undefined;
@@ -221,7 +224,7 @@ export class Settlement {
       const message = ledger.messages.find(id);
       // A user cannot decide about the message during the search.
       if (message) ledger.messages.move(message, 'searching');
-      registrations.tellState(node);
+      registrations.reportState(node);
       try {
         const { sent, searched } = await evidence.look(resolveMs, ledger.closing.signal);
         outcome = sent ?? error.with({ searched });
@@ -233,7 +236,7 @@ export class Settlement {
         if (message?.phase === 'searching') {
           ledger.messages.move(message, evidence.interruptedWith === error ? 'sending' : 'settling');
         }
-        registrations.tellState(node);
+        registrations.reportState(node);
       }
     }
     if (outcome instanceof SmsError && retryUncertain && keep) {
@@ -269,7 +272,7 @@ export class Settlement {
     replies.begin(id);
     onDiscarded(node);
     if (origin !== undefined) registrations.handlerOf(node)?.onDiscarded(origin);
-    registrations.tellState(node);
+    registrations.reportState(node);
     return true;
   }
 
@@ -277,7 +280,7 @@ export class Settlement {
    * Reports an outcome that is not stored to its node. Never rejects, because an error in the node does not change the
    * outcome.
    */
-  async tell({ from, origin }: Given, text: Text, outcome: Outcome, duplicate = false): Promise<void> {
+  async report({ from, origin }: MessageSource, text: Text, outcome: Outcome, duplicate = false): Promise<void> {
     if (text.again) return;
     const news = createNews(text, { outcome, origin, flowMessage: text.flowMessage, redelivered: false, duplicate });
     try {
@@ -300,11 +303,11 @@ export class Settlement {
   }
 }
 
-function createNews(text: Text, told: Omit<OutcomeEvent, 'message' | 'encoding' | 'parts' | 'isKept'>): OutcomeEvent {
+function createNews(text: Text, event: Omit<OutcomeEvent, 'message' | 'encoding' | 'parts' | 'isKept'>): OutcomeEvent {
   const { message, encoding, parts, replacements } = text;
   // The unknown outcome of a duplicate is always `SMS_UNCERTAIN`, because nothing was sent for the duplicate itself.
-  if (told.duplicate && told.outcome instanceof SmsError && isUnknown(told.outcome)) {
-    told.outcome = new SmsError('uncertainBefore', { ...told.outcome, params: { detail: told.outcome.code } });
+  if (event.duplicate && event.outcome instanceof SmsError && isUnknown(event.outcome)) {
+    event.outcome = new SmsError('uncertainBefore', { ...event.outcome, params: { detail: event.outcome.code } });
   }
-  return { message, encoding, parts, ...(replacements && { replacements }), isKept: isKept(text), ...told };
+  return { message, encoding, parts, ...(replacements && { replacements }), isKept: isKept(text), ...event };
 }

@@ -1,6 +1,6 @@
 import { SmsError } from '../errors';
 import { createChange, type Step } from '../journal/step';
-import { keepAnswerRules, takeAgain } from '../replies/again';
+import { keepAnswerRules, recordAgain } from '../replies/again';
 import type { FollowUpBook } from '../replies/follow-up-book';
 import { closeRequest, openRequests } from '../replies/open-requests';
 import { type FollowUp, flowMessageKey, keepFlowMessage, type ReplyRequest } from '../replies/reply-request';
@@ -11,7 +11,7 @@ import {
   dropRequests,
   endUnaccepted,
   requestsOf,
-  takeLeft,
+  takeForwarded,
   unanswered,
 } from '../replies/reply-steps';
 import { expectStatuses } from '../replies/report';
@@ -57,12 +57,12 @@ const longestInline = 1_024;
  * {@link stale} and writes nothing.
  */
 export const startsFrom = {
-  takeIn: [],
+  accept: [],
   replace: ['waiting'],
   withdraw: ['waiting'],
   sendNow: ['waiting'],
-  leave: ['waiting'],
-  putBack: ['leaving'],
+  markLeaving: ['waiting'],
+  requeue: ['leaving'],
   sendAgain: ['leaving', 'uncertain'],
   settle: ['waiting', 'leaving'],
   expire: ['waiting'],
@@ -125,7 +125,7 @@ export function judge(text: Text, memory: Memory): Step<Verdict> {
  * withholds a recipient or makes the message wait, the step results in `undefined` and changes nothing. The caller must
  * then judge the message again.
  */
-export function leave(text: Text, memory: StepContext): Step<Moved | Stale | undefined> {
+export function markLeaving(text: Text, memory: StepContext): Step<Moved | Stale | undefined> {
   const { followUps } = memory.books;
   const { messageId } = text.message;
   const { withheld } = text;
@@ -137,7 +137,7 @@ export function leave(text: Text, memory: StepContext): Step<Moved | Stale | und
   return {
     whileFailing: isTracked(text) || askedForConsent(leaving).length > 0 ? 'refuse' : 'apply',
     decide(look, changes) {
-      const current = startFromOwn('leave', text, memory, changes);
+      const current = startFromOwn('markLeaving', text, memory, changes);
       if (!current) return () => stale;
       const why = readSuperseding(current, look);
       if (why) {
@@ -159,7 +159,7 @@ export function leave(text: Text, memory: StepContext): Step<Moved | Stale | und
         const reference = referenceOf(messageId, text);
         expectStatuses(text, { reference, askedAt: memory.now, known: followUps }, look, changes);
       }
-      const onLeft = takeAgain(text, followUps, changes);
+      const onLeft = recordAgain(text, followUps, changes);
       return () => {
         onLeft();
         return { text: left, asked, closedRequests: [] };
@@ -169,11 +169,11 @@ export function leave(text: Text, memory: StepContext): Step<Moved | Stale | und
 }
 
 /** leaving → waiting: nothing was sent. */
-export function putBack(text: Text, change: Partial<Text>, memory: StepContext): Step<Moved | Stale> {
+export function requeue(text: Text, change: Partial<Text>, memory: StepContext): Step<Moved | Stale> {
   return {
     whileFailing: 'apply',
     decide(look, changes) {
-      const current = startFromOwn('putBack', text, memory, changes);
+      const current = startFromOwn('requeue', text, memory, changes);
       if (!current) return () => stale;
       const moved = returnToWaiting({ ...current, ...change }, memory, { look, changes });
       // Recipients of an earlier try can still reply.
@@ -265,7 +265,7 @@ function end(text: Text, outcome: Outcome, memory: StepContext, { look, changes 
   const started = keys && completed ? beginRequests(text, completed, { keys, requests, now: memory.now }) : undefined;
   const { failed = [] } = started ?? {};
   const begun = (started?.begun ?? []).map((request) =>
-    text.isManuallyResent ? takeLeft(request, look, changes) : request,
+    text.isManuallyResent ? takeForwarded(request, look, changes) : request,
   );
   const idsOfBegun = new Set([...begun, ...failed].map(({ id }) => id));
   const rest = requests.filter(({ id }) => !idsOfBegun.has(id));

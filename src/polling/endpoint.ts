@@ -1,5 +1,5 @@
 import { type Clock, wait } from '../clock';
-import { type SmsError, Told } from '../errors';
+import { Notices, type SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { CallOptions } from '../http/exchange';
 import type { Verdict } from '../inbox/identity';
@@ -135,7 +135,7 @@ export class Endpoint {
   /** Watchers in the order in which they joined, with their members. */
   readonly #watchers = new Map<Watcher, { member: Poller; receiver: Receiving | undefined }>();
   /** Failures that the watchers were notified of. */
-  readonly #told = new Told<'service' | 'store'>();
+  readonly #notices = new Notices<'service' | 'store'>();
   #turn: Promise<unknown> = Promise.resolve();
   /** When the current state of the loop began, and when the service last answered, in ms since 1970. */
   #since = 0;
@@ -193,7 +193,7 @@ export class Endpoint {
     this.holdOrResume();
     if (isFirst) {
       // The next watcher that starts the loop has not been notified of its failure.
-      this.#told.clear();
+      this.#notices.clear();
       this.#since = this.#host.clock.now();
       this.#loop.start();
     } else {
@@ -271,9 +271,9 @@ export class Endpoint {
     const failing = state.name === 'failing' ? state.error : undefined;
     // The store can fail and recover while the service still fails.
     const what = failing?.code === 'SMS_STORE' ? 'store' : 'service';
-    const isNew = failing !== undefined && this.#told.tell(what);
-    const hasRecovered = !failing && state.name !== 'paused' && this.#told.size > 0;
-    if (hasRecovered) this.#told.clear();
+    const isNew = failing !== undefined && this.#notices.note(what);
+    const hasRecovered = !failing && state.name !== 'paused' && this.#notices.size > 0;
+    if (hasRecovered) this.#notices.clear();
     for (const watcher of this.#watchers.keys()) {
       watcher.onState(state);
       if (isNew) watcher.onFailing(failing);

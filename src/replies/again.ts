@@ -88,7 +88,7 @@ export function withoutDue(request: ReplyRequest, handset: string): ReplyRequest
  * Records, in the same commit, that a message `again` is stored or sent. So a crash neither loses nor repeats the
  * message. Returns the effect.
  */
-export function takeAgain({ again, message }: Text, followUps: FollowUpBook, changes: Changes): () => void {
+export function recordAgain({ again, message }: Text, followUps: FollowUpBook, changes: Changes): () => void {
   const [handset = ''] = message.to;
   const known = again && followUps.get(again.request);
   if (known?.kind !== 'replyRequest') return () => {};

@@ -13,7 +13,7 @@ import { normaliseRecipient, present } from '../wire/fields';
 import { type AgainTemplate, readAgainTemplate, readAnswer, withoutDue, withUnclear } from './again';
 import { type FoundRequest, noteReceived, removeRequest } from './open-requests';
 import { awaitedKindOf, type FollowUp, followUpGraceMs, type ReplyRequest, type ReplyResult } from './reply-request';
-import { endFollowUps, forgetFollowUp, leaveResult, leaveUnclear, textOfRequest } from './reply-steps';
+import { endFollowUps, forgetFollowUp, forwardResult, forwardUnclear, textOfRequest } from './reply-steps';
 import { describeReport, keysOfStatus, noteStatus } from './report';
 import { isHandset, keysOfMatch, match, type RecordKeys, recordKeysOf } from './sent-index';
 
@@ -68,7 +68,7 @@ export class Replies {
       handlerOf: ({ text, node }) => (ledger.messages.isOutcomeComing(text) ? undefined : handlerOf(node)),
       // The node might be deployed soon.
       patienceMs: (followUp) => Math.max(maxDeploymentMs, remainingMs(followUp, clock, followUpGraceMs)),
-      tell: async (handler, followUp, mayBeKnown) => {
+      report: async (handler, followUp, mayBeKnown) => {
         const { text, messageId } = followUp;
         const origin = origins.get(text);
         const flowMessage = origin === undefined ? await ledger.flowMessageOf(followUp) : undefined;
@@ -210,7 +210,7 @@ export class Replies {
     const msisdn = normaliseRecipient(record.from);
     const handset = isHandset(msisdn) ? msisdn : undefined;
     if (!own) {
-      leaveUnclear(request.id, { body: record.body, handset, at: clock.now() }, look, changes);
+      forwardUnclear(request.id, { body: record.body, handset, at: clock.now() }, look, changes);
       return { record: awaited };
     }
     const changed = withUnclear(own, record.body, handset === undefined ? [] : [handset]);
@@ -224,7 +224,7 @@ export class Replies {
     removeRequest(request, look, changes);
     const ended = own && { ...own, result };
     if (ended) keepItem(changes, ended);
-    else leaveResult(request.id, result, this.#options.clock.now(), changes);
+    else forwardResult(request.id, result, this.#options.clock.now(), changes);
     return ended;
   }
 

@@ -18,7 +18,7 @@ import { statusesOf } from './report';
 import { type Memory, referenceOf, type SentKeys } from './sent-index';
 
 /** A reply that another instance received for a reply request. */
-interface LeftReply {
+interface ForwardedReply {
   result?: ReplyResult;
   unclear?: { body: string; handsets: readonly string[] };
 }
@@ -30,39 +30,39 @@ export function replyKey(request: string): string {
   return replyPrefix + request;
 }
 
-export function readLeft(request: string, look: Look): LeftReply {
-  return parseRememberedValue(look(replyKey(request)), isLeftReply) ?? {};
+export function readForwarded(request: string, look: Look): ForwardedReply {
+  return parseRememberedValue(look(replyKey(request)), isForwardedReply) ?? {};
 }
 
 /** Stores a result for another instance. The same commit closes the request, so that no second result follows. */
-export function leaveResult(request: string, result: ReplyResult, at: number, changes: Changes): void {
-  leave(request, { result }, at, changes);
+export function forwardResult(request: string, result: ReplyResult, at: number, changes: Changes): void {
+  forward(request, { result }, at, changes);
 }
 
 /** Stores an unclear reply for another instance, unless a result is already stored. */
-export function leaveUnclear(
+export function forwardUnclear(
   request: string,
   { body, handset, at }: { body: string; handset: string | undefined; at: number },
   look: Look,
   changes: Changes,
 ): void {
-  const { result, unclear } = readLeft(request, look);
+  const { result, unclear } = readForwarded(request, look);
   if (result) return;
   const handsets = new Set([...(unclear?.handsets ?? []), ...(handset === undefined ? [] : [handset])]);
-  leave(request, { unclear: { body, handsets: [...handsets] } }, at, changes);
+  forward(request, { unclear: { body, handsets: [...handsets] } }, at, changes);
 }
 
-function leave(request: string, left: LeftReply, at: number, changes: Changes): void {
-  changes.remember.set(replyKey(request), { at, forMs: followUpGraceMs, value: JSON.stringify(left) });
+function forward(request: string, forwarded: ForwardedReply, at: number, changes: Changes): void {
+  changes.remember.set(replyKey(request), { at, forMs: followUpGraceMs, value: JSON.stringify(forwarded) });
 }
 
 /** Returns the reply requests that have no reply, here or on another instance, at the time of the commit. */
 export function unanswered(requests: readonly ReplyRequest[], look: Look, changes: Changes): ReplyRequest[] {
   for (const { id } of requests) changes.compare.add(replyKey(id));
-  return requests.filter(({ id, result }) => result === undefined && readLeft(id, look).result === undefined);
+  return requests.filter(({ id, result }) => result === undefined && readForwarded(id, look).result === undefined);
 }
 
-function isLeftReply(value: unknown): value is LeftReply {
+function isForwardedReply(value: unknown): value is ForwardedReply {
   const { result, unclear } = Object(value) as { result?: unknown; unclear?: { handsets?: unknown } };
   if (unclear !== undefined) return Array.isArray(unclear.handsets);
   const { reply, reason } = Object(result) as { reply?: unknown; reason?: unknown };
@@ -160,8 +160,8 @@ export function beginReport(text: Text, sent: Sent, memory: Memory, changes: Cha
 }
 
 /** Returns a reply request with the reply that another instance stored for it, and removes the stored reply. */
-export function takeLeft(request: ReplyRequest, look: Look, changes: Changes): ReplyRequest {
-  const { result, unclear } = readLeft(request.id, look);
+export function takeForwarded(request: ReplyRequest, look: Look, changes: Changes): ReplyRequest {
+  const { result, unclear } = readForwarded(request.id, look);
   if (!result && !unclear) return request;
   changes.remember.set(replyKey(request.id), undefined);
   if (request.result) return request;
@@ -180,7 +180,7 @@ export function endUnaccepted(
   look: Look,
   changes: Changes,
 ): { replied: ReplyRequest[]; closedRequests: string[] } {
-  const current = requests.map((request) => takeLeft(request, look, changes));
+  const current = requests.map((request) => takeForwarded(request, look, changes));
   const isReplied = ({ result }: ReplyRequest) => result !== undefined && !('reason' in result);
   const replied = current.filter(isReplied).map((request) => ({ ...request, askedAt: now }));
   const silent = current.filter((request) => !isReplied(request));
@@ -229,7 +229,7 @@ export function endFollowUps(
           continue;
         }
         // If the handset got many messages since then, only this key still leads to the reply.
-        const taken = takeLeft(current, look, changes);
+        const taken = takeForwarded(current, look, changes);
         if (current.result) continue;
         const ended = taken.result || !isOver ? taken : { ...taken, result: createTimeout(taken) };
         if (ended === current) continue;

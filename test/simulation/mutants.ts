@@ -407,8 +407,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'what is unknown is called unsent',
     'outbox/settlement.ts',
-    'text.previousAttempt && isUnsent(told) ?',
-    'text.previousAttempt === null && isUnsent(told) ?',
+    'text.previousAttempt && isUnsent(lastOutcome) ?',
+    'text.previousAttempt === null && isUnsent(lastOutcome) ?',
   ),
   outward(
     'a question is closed twice',

@@ -6,8 +6,8 @@ import { phases } from '../../../src/outbox/messages';
 import { formatOutcome, type Text } from '../../../src/outbox/text';
 import {
   discard,
-  leave,
-  putBack,
+  markLeaving,
+  requeue,
   type StepContext,
   sendAgain,
   sendNow,
@@ -46,8 +46,8 @@ describe('a step of a message that another step has moved', () => {
   const context: StepContext = { now: 1_000, time, rules, dedupeMs: () => 0, sentMs: 0, books };
   const steps: Record<string, (text: Text) => Step<unknown>> = {
     sendNow: (text) => sendNow(text, context),
-    leave: (text) => leave(text, context),
-    putBack: (text) => putBack(text, {}, context),
+    markLeaving: (text) => markLeaving(text, context),
+    requeue: (text) => requeue(text, {}, context),
     sendAgain: (text) => sendAgain(text, { outcome: formatOutcome(outcome), change: {} }, context),
     settle: (text) => settle(text, { by: 'settle', outcome }, context),
     expire: (text) => settle(text, { by: 'expire', outcome }, context),

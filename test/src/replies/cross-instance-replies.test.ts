@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
 import type { Sent, Text } from '../../../src/outbox/text';
-import { type StepContext, settle, leave as textLeaves } from '../../../src/outbox/transitions';
+import { type StepContext, settle, markLeaving as textLeaves } from '../../../src/outbox/transitions';
 import { FollowUpBook } from '../../../src/replies/follow-up-book';
 import { closeRequest } from '../../../src/replies/open-requests';
 import type { FollowUp, ReplyRequest } from '../../../src/replies/reply-request';
-import { endFollowUps, leaveResult, readLeft, replyKey } from '../../../src/replies/reply-steps';
+import { endFollowUps, forwardResult, readForwarded, replyKey } from '../../../src/replies/reply-steps';
 import {
   match,
   recordKeysOf,
@@ -73,7 +73,7 @@ describe('replies that other instances have read', () => {
   const leave = (body: string) =>
     write((changes) => {
       closeRequest(question, look, changes);
-      leaveResult(question.id, { reply: reply(body) }, 2_000, changes);
+      forwardResult(question.id, { reply: reply(body) }, 2_000, changes);
     });
   const known = (one = question) => {
     const book = new FollowUpBook(() => {});
@@ -114,7 +114,7 @@ describe('replies that other instances have read', () => {
     leave('too late');
     const step = endFollowUps([question], known({ ...question, result: { reply: reply('yes') } }));
     write((changes) => assert.deepEqual(step.decide(look, changes)(true), []));
-    assert.equal(readLeft(question.id, look).result, undefined);
+    assert.equal(readForwarded(question.id, look).result, undefined);
   });
 
   it('answer their reply request after earlier steps of the same commit', () => {
@@ -170,6 +170,6 @@ describe('replies that other instances have read', () => {
       const [ended] = step.decide(look, changes)(true);
       assert.deepEqual(ended?.result, { reply: reply('yes') });
     });
-    assert.equal(readLeft(question.id, look).result, undefined);
+    assert.equal(readForwarded(question.id, look).result, undefined);
   });
 });

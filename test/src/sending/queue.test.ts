@@ -330,10 +330,10 @@ describe('SendQueue (perSecond, priority)', () => {
     void add('first');
     const nothing = Array.from({ length: 100 }, () =>
       queue.run(
-        async (giveBack) => {
+        async (refund) => {
           await Promise.resolve();
-          giveBack();
-          giveBack();
+          refund();
+          refund();
         },
         { signal },
       ),
@@ -352,17 +352,17 @@ describe('SendQueue (perSecond, priority)', () => {
   it('counts a turn that is returned after another turn has begun', async () => {
     const { clock, queue, add, times } = createPacedQueue({ perSecond: 1 });
     const task = createTask();
-    let giveBack = () => {};
+    let refund = () => {};
     void queue.run(
       (giving) => {
-        giveBack = giving;
+        refund = giving;
         return task.run();
       },
       { signal },
     );
     for (let index = 0; index < 3; index++) void add(`${index}`);
     await clock.advance(1_500);
-    giveBack();
+    refund();
     await clock.advance(1_500);
     assert.deepEqual(times(), [1_000, 2_000, 3_000]);
     task.resolve('x');
@@ -437,9 +437,9 @@ describe('SendQueue (perSecond, priority)', () => {
     let given = 0;
     const runs = Array.from({ length: 1_000 }, () =>
       queue.run(
-        async (giveBack) => {
+        async (refund) => {
           given++;
-          giveBack();
+          refund();
         },
         { signal },
       ),

@@ -1,6 +1,6 @@
 import { onceAborted } from '../../../src/clock';
 import type { InboxSubscriber } from '../../../src/delivery/subscribers';
-import { type SmsError, Told } from '../../../src/errors';
+import { Notices, type SmsError } from '../../../src/errors';
 import { Client } from '../../../src/http/client';
 import { createConnections } from '../../../src/http/connections';
 import type { Arrival, Inbox } from '../../../src/inbox/inbox';
@@ -258,7 +258,7 @@ export class SendingSide {
       queue: this.queue,
       counts: new SendCounts(),
       outage: new Outage(this.clock),
-      toldOfStore: new Told(),
+      storeNotices: new Notices(),
       dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
       sentMs: () => options.sentMs ?? 168 * 3_600_000,
       rules: {
