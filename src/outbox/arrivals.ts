@@ -34,7 +34,7 @@ export function accept(text: Text, memory: StepContext, { busy, firstId }: Arriv
     const isNew = verdict.type === 'new';
     // A replacement uses the queue place of the older message.
     const mayReplace = isNew && text.options.replaceKey !== undefined;
-    const olderId = mayReplace ? takeKey(text, look, changes) : undefined;
+    const olderId = mayReplace ? takeKey(text, look, changes, (id) => memory.books.messages.has(id)) : undefined;
     if (busy && olderId === undefined && (isNew ? text.options.keep : verdict.type === 'underway')) {
       // The step is rejected as a whole, so that nothing changes.
       throw busy;

@@ -238,7 +238,9 @@ export class Messages {
     if (isCounted(message)) this.#add(text.node, phase, 1);
     const place = placeOfEntry(message);
     if (place) this.#listed[place.state].set(orderOf(place, id), id);
-    if (text.state === 'waiting' && text.options.replaceKey !== undefined) this.replaceable.add(id);
+    // A duplicate that waits for its first message is not stored, so nothing replaces it.
+    const isStored = phase !== 'takingIn' && text.state === 'waiting';
+    if (isStored && text.options.replaceKey !== undefined) this.replaceable.add(id);
     if (place?.state !== 'uncertain') return;
     const since = ClockSkew.of(this.#clock).timeOf(place.at);
     const leftMs = Math.min(undecidedMs, Math.max(0, since + undecidedMs - this.#clock.now()));

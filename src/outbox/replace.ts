@@ -9,7 +9,10 @@ interface Holder {
   isLeaving?: true;
   /** A reset came, or the message has ended. */
   isWithdrawn?: true;
-  /** The message replaced one that had started to leave. If the older message waits again, it ends as replaced. */
+  /**
+   * The message replaced one that might still wait: one that had started to leave, or one of another instance. The older
+   * message then ends as replaced, even if that is after the end of this message.
+   */
   hasOvertaken?: true;
 }
 
@@ -26,13 +29,16 @@ export function replaceKeyOf(node: string, key: string): string {
 
 /**
  * Gives the key to a new message. Returns the id of the message that it replaces, which another instance might have.
+ *
+ * @param isHere returns whether this process has a message, so that the same commit ends it
  */
-export function takeKey(text: Text, look: Look, changes: Changes): string | undefined {
+export function takeKey(text: Text, look: Look, changes: Changes, isHere: (id: string) => boolean): string | undefined {
   const key = keyOf(text);
   if (key === undefined) return undefined;
   const former = readHolder(key, look);
   const { isLeaving = false, isWithdrawn = false, hasOvertaken } = former ?? {};
-  const mayComeBack = isLeaving || hasOvertaken;
+  const isElsewhere = former !== undefined && !isHere(former.id);
+  const mayComeBack = isLeaving || hasOvertaken || isElsewhere;
   write(key, { id: text.id, ...(mayComeBack && { hasOvertaken: true }) }, text.arrivedAt, changes);
   return isLeaving || isWithdrawn ? undefined : former?.id;
 }
