@@ -19,7 +19,8 @@ const usage = `Usage: npm run schedules -- [options]
   --trace              print all events of one schedule
   --store <store>      use only this store: ${allStores.join(', ')}; can be repeated
   --way <way>          in (default): incoming messages; out: stored messages, deduplication keys, reply requests, reports and
-                       limits; consent: out with STOP, START and due times
+                       limits; consent: out with STOP, START and due times; replace: out with
+                       messages that are replaced and withdrawn; ask: out with questions of sms-ask
   --plain              leave out the scenes
   --mutants            print a table of the mutants of src/ that the schedules find
   --mutant <name>      search for one mutant

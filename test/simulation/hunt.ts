@@ -17,19 +17,22 @@ export interface Hunt {
   by: string;
 }
 
-/** Runs schedules on a mutant until one breaks a rule that it does not break without the mutation. */
-export async function hunt(mutant: Mutant, mostSchedules: number): Promise<Hunt> {
+/**
+ * Runs schedules on a mutant until one breaks a rule that it does not break without the mutation.
+ * @param from seed of the first schedule
+ */
+export async function hunt(mutant: Mutant, maxSchedules: number, from = 1): Promise<Hunt> {
   const { name, file, way = 'in' } = mutant;
   // Fails here if the mutant cannot be applied, so that only the mutation itself can be caught below.
   applyMutant(mutant);
   const limits = { way };
   const began = performance.now();
   const [library, broken] = [loadLibrary(), loadLibrary(mutant)];
-  for (let first = 1; ; ) {
-    const campaign = await runCampaign(broken, { seeds: seedsFrom(first, mostSchedules + 1 - first), limits });
+  for (let first = from; ; ) {
+    const campaign = await runCampaign(broken, { seeds: seedsFrom(first, from + maxSchedules - first), limits });
     const [failed] = campaign.failed;
     const seconds = secondsSince(began);
-    const found = { name, file, way, seconds, schedules: first - 1 + campaign.runs };
+    const found = { name, file, way, seconds, schedules: first - from + campaign.runs };
     if (!failed) return { ...found, isCaught: false, by: describeCampaign(campaign) };
     const { seed } = failed.plan;
     const anyway = await runCampaign(library, { seeds: [seed], limits });
@@ -47,6 +50,8 @@ const ways: readonly (readonly [way: Way, name: string])[] = [
   ['in', 'The way in'],
   ['out', 'The way out'],
   ['consent', 'Consent and times'],
+  ['replace', 'Replace and withdraw'],
+  ['ask', 'Questions and answers'],
 ];
 
 /** Formats the tables of `npm run schedules -- --mutants`. */

@@ -495,6 +495,86 @@ export const mutants: readonly Mutant[] = [
     'this.journal.open();\n    this.deadLetters.giveUnreceived();',
     'this.journal.open();',
   ),
+  // Stored messages that are replaced or withdrawn.
+  replace(
+    'a reset forgets a message that is leaving',
+    'outbox/arrivals.ts',
+    '        noteWithdrawn(key, memory.now, look, changes);\n',
+    '',
+  ),
+  replace(
+    'a newer message leaves the waiting one in place',
+    'outbox/arrivals.ts',
+    "const replaced = older && supersede(older, 'replaced', memory, { look, changes });",
+    "const replaced = older && look('') && supersede(older, 'replaced', memory, { look, changes });",
+  ),
+  replace(
+    'a message that was replaced while it left waits again',
+    'outbox/transitions.ts',
+    'if (why) return supersede(rest, why, memory, { look, changes });',
+    '',
+  ),
+  replace(
+    'a newer message of another instance frees the key when it ends',
+    'outbox/replace.ts',
+    'const isElsewhere = former !== undefined && !isHere(former.id);',
+    'const isElsewhere = former !== undefined && isHere("");',
+  ),
+  replace(
+    'a reset removes a message without an outcome',
+    'outbox/outbox.ts',
+    'settlement.superseded(text);',
+    "if (text.outcome && !JSON.stringify(text.outcome).includes('WITHDRAWN')) settlement.superseded(text);",
+  ),
+  replace(
+    'a reset withdraws a message that is leaving',
+    'outbox/arrivals.ts',
+    "const text = holder.isLeaving ? undefined : startFrom('withdraw', holder.id, memory, changes);",
+    "const text = startFrom('withdraw', holder.id, memory, changes) ?? startFrom('settle', holder.id, memory, changes);",
+  ),
+  replace(
+    'a full queue refuses a replacement',
+    'outbox/arrivals.ts',
+    'if (busy && olderId === undefined && (',
+    'if (busy && (',
+  ),
+  replace(
+    'a duplicate that waits can be replaced',
+    'outbox/messages.ts',
+    "const isStored = phase !== 'takingIn' && text.state === 'waiting';",
+    "const isStored = text.state === 'waiting';",
+  ),
+  // Questions, their answers and messages that ask again.
+  ask(
+    'an unclear reply counts as an answer',
+    'replies/replies.ts',
+    'if (!request.hasAnswers || answer !== undefined) {',
+    'if (!request.hasAnswers || answer !== null) {',
+  ),
+  ask(
+    'each unclear reply makes the node ask again',
+    'replies/again.ts',
+    'const added = handsets.filter((handset) => !againTo.includes(handset))',
+    'const added = handsets.filter((handset) => handset)',
+  ),
+  ask(
+    'a question is asked again after a crash although it was sent',
+    'replies/again.ts',
+    'keepItem(changes, withoutDue(current, handset));\n  return',
+    'return',
+  ),
+  ask(
+    'a timeout forgets the unclear replies',
+    'replies/reply-steps.ts',
+    "return unclear === undefined ? { reason: 'timeout' } : { reason: 'unclear', reply: unclear };",
+    "return unclear === undefined ? { reason: 'timeout' } : { reason: 'unclear', reply: '' };",
+  ),
+  ask(
+    'a recipient that the service refused gets no end',
+    'replies/reply-steps.ts',
+    'const failed = createRequests(text, keys, to.filter(hasFailed), requests)',
+    'const failed = createRequests(text, keys, [], requests)',
+  ),
   // Opt-outs, and times at which messages can leave.
   consent(
     'who wrote STOP is sent to',
@@ -540,6 +620,14 @@ function mutant(name: string, file: string, search: string, replace: string): Mu
 
 function outward(name: string, file: string, search: string, replace: string): Mutant {
   return { name, file, search, replace, way: 'out' };
+}
+
+function replace(name: string, file: string, search: string, replacement: string): Mutant {
+  return { name, file, search, replace: replacement, way: 'replace' };
+}
+
+function ask(name: string, file: string, search: string, replacement: string): Mutant {
+  return { name, file, search, replace: replacement, way: 'ask' };
 }
 
 function consent(name: string, file: string, search: string, replace: string): Mutant {

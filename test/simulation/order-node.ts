@@ -1,6 +1,8 @@
 import type { Membership, OutcomeEvent } from '../../src';
+import { answers } from './ask-plan';
 import type { Surrounding } from './flow';
 import type { Input } from './outward';
+import type { ResetPlan } from './outward-plan';
 
 /** A sending node that uses all options of the library. */
 export class OrderNode {
@@ -61,6 +63,9 @@ export class OrderNode {
     const { retries, retryUncertain, resolveMs, priority, unlimited, keep, expireMs, remember, waitMs, reportMs } =
       order;
     input.givenTo = this.#process;
+    const again = this.#process.world.outward?.asking.asked(input);
+    const encoding = { encoding: 'GSM-7', parts: 1 } as const;
+    const kept = keep ? { keep: { expireMs: expireMs === 0 ? undefined : expireMs } } : undefined;
     this.#process.world.say(() => `${this.#process.name}: ${this.#id} is given ${text.name} (input ${input.number})`);
     this.#node?.send({
       message: {
@@ -68,8 +73,7 @@ export class OrderNode {
         body: text.name,
         ...(text.messageId === undefined ? undefined : { messageId: text.messageId }),
       },
-      encoding: 'GSM-7',
-      parts: 1,
+      ...encoding,
       options: {
         retries,
         retryUncertain,
@@ -85,15 +89,27 @@ export class OrderNode {
                 keep: { expireMs: expireMs === 0 ? undefined : expireMs },
               },
             }),
-        ...(keep ? { keep: { expireMs: expireMs === 0 ? undefined : expireMs } } : undefined),
+        ...kept,
+        ...(order.replaceKey === undefined ? undefined : { replaceKey: `replace ${order.replaceKey}` }),
         ...(order.key === undefined ? undefined : { once: `key ${order.key}` }),
         ...(remember ? { remember: { value: input.number } } : undefined),
         ...(waitMs === 0 ? undefined : { waitMs }),
+        ...(order.ask && { answers }),
+        ...(again !== undefined && { again: { message: { to: [], body: again }, ...encoding, ...kept } }),
         ...(reportMs === undefined ? undefined : { reportMs }),
       },
       origin: input,
       flowMessage: () => String(input.number),
     });
+  }
+
+  /** Withdraws the stored message with the key of a reset. */
+  withdraw(reset: ResetPlan): void {
+    const { world, name } = this.#process;
+    const rules = world.outward?.replacing;
+    world.say(() => `${name}: ${this.#id} receives a reset of key ${reset.replaceKey}`);
+    const onDone = rules?.resetAsked(this.#id, reset);
+    this.#node?.withdraw(`replace ${reset.replaceKey}`).then(onDone, (error) => rules?.resetFailed(error.code));
   }
 
   /** The input of an event: `origin` while its process lives, and afterwards the stored flow message. */

@@ -11,6 +11,10 @@ export interface OrderPlan {
   to: number[];
   /** Messages of one node with the same key count as one message. */
   key?: number;
+  /** A newer stored message of the node with the same number replaces this one while it waits. */
+  replaceKey?: number;
+  /** Only some replies are answers. `again`: an unclear reply is followed by another message. */
+  ask?: { again: boolean };
   keep: boolean;
   /** Time until the message expires, in ms. 0: never. */
   expireMs: number;
@@ -34,6 +38,14 @@ export interface OrderPlan {
    * s.
    */
   replyMs?: number;
+}
+
+/** Withdraws the stored message of a node with a `replace` key. */
+export interface ResetPlan {
+  what: 'reset';
+  process: number;
+  sender: number;
+  replaceKey: number;
 }
 
 /** Part of a plan that sends messages with all options of the library. */

@@ -1,6 +1,8 @@
 import type { AnswerEvent, OutcomeEvent, ReportEvent } from '../../src';
+import { type AgainText, AskRules, type Reply } from './ask-rules';
 import type { OrderPlan, OutwardPlan } from './outward-plan';
 import { dedupeMs } from './plan';
+import { ReplaceRules } from './replace-rules';
 import type { Message, SentText, World } from './world';
 
 type Outcome = OutcomeEvent['outcome'];
@@ -19,6 +21,10 @@ export interface Input {
   readonly number: number;
   readonly text: OutwardText;
   readonly order: OrderPlan;
+  /** Time at which the node received it, in ms. */
+  readonly askedMs: number;
+  /** True if the account stores the message until it is sent, because of `keep` or `at`. */
+  readonly isStored: boolean;
   readonly outcomes: OutcomeEvent[];
   /** Time at which the latest outcome entered the flow, in ms. */
   endedMs?: number;
@@ -60,6 +66,8 @@ const unsent: ReadonlySet<string> = new Set([
   'SMS_EXPIRED',
   'SMS_OPTED_OUT',
   'SMS_QUIET',
+  'SMS_REPLACED',
+  'SMS_WITHDRAWN',
 ]);
 /** Errors of a message that was not compared with earlier messages. */
 const saysNothing: ReadonlySet<string> = new Set(['SMS_BUSY', 'SMS_STORE', 'SMS_CLOSED']);
@@ -72,6 +80,8 @@ const unknown: ReadonlySet<string> = new Set(['SMS_SERVICE', 'SMS_RESPONSE', 'SM
 export class Outward {
   readonly texts = new Map<string, OutwardText>();
   readonly inputs: Input[] = [];
+  readonly replacing: ReplaceRules;
+  readonly asking: AskRules;
   readonly #world: World;
   readonly #plan: OutwardPlan;
   /** Accepted recipients, which count towards the limits. */
@@ -81,7 +91,7 @@ export class Outward {
   readonly #repliesUsed = new Map<Message, string>();
   /** Replies that a process had read, but could not store before it died. */
   readonly #unwritten = new Set<Message>();
-  readonly #replies: { text: OutwardText; from: string; message: Message }[] = [];
+  readonly #replies: Reply[] = [];
   readonly #undelivered = new Set<string>();
   /** Statuses of messages with a report. */
   readonly #statuses: { text: OutwardText; from: string; code: string; message: Message }[] = [];
@@ -97,6 +107,8 @@ export class Outward {
   constructor(world: World, plan: OutwardPlan) {
     this.#world = world;
     this.#plan = plan;
+    this.replacing = new ReplaceRules(world);
+    this.asking = new AskRules(world, this.#replies, this.#reachedMs);
   }
 
   /** Notes that a flow message orders an outgoing message. */
@@ -109,7 +121,9 @@ export class Outward {
     const input: Input = {
       number,
       text,
-      order: { ...order, retryUncertain: order.retryUncertain },
+      order,
+      askedMs: this.#world.timeline.nowMs,
+      isStored: order.keep || (order.inMs !== undefined && (order.inMs > 0 || order.replaceKey !== undefined)),
       outcomes: [],
       answers: new Map(),
       reports: [],
@@ -123,6 +137,7 @@ export class Outward {
     };
     text.inputs.push(input);
     this.inputs.push(input);
+    this.replacing.asked(input);
     return input;
   }
 
@@ -133,7 +148,7 @@ export class Outward {
   }
 
   find(flowMessage: string | undefined): Input | undefined {
-    return flowMessage === undefined ? undefined : this.inputs[Number(flowMessage)];
+    return flowMessage ? this.inputs[Number(flowMessage)] : undefined;
   }
 
   /** Notes that a store added (1) or removed (-1) one copy of an item. */
@@ -144,12 +159,14 @@ export class Outward {
     if (by < 0) return;
     input.state = (JSON.parse(item) as { state?: string }).state;
     input.wasKept = true;
+    this.replacing.stored(input, input.state);
   }
 
   /** Notes that the first byte of a message leaves. */
   leave(name: string): void {
     const text = this.texts.get(name);
-    if (!text || this.#world.plan.store === 'memory' || !text.order.keep) return;
+    for (const input of text?.inputs ?? []) this.replacing.left(input);
+    if (!text || this.#world.plan.store === 'memory' || !text.inputs[0]?.isStored) return;
     if (!text.inputs.some(({ state }) => state === 'leaving')) this.#violate('left before it was marked', name);
   }
 
@@ -171,6 +188,7 @@ export class Outward {
 
   /** Notes that the service has received a message and accepted these recipients. */
   arrived(text: OutwardText, accepted: readonly string[], { startedMs, leftMs }: Leaving): void {
+    if (leftMs < Math.min(...text.inputs.map(({ dueMs }) => dueMs))) this.#violate('left before its time', text.name);
     if (this.#plan.consent) this.#examineConsent(text, accepted, startedMs, leftMs);
     const { inputs, order } = text;
     const isRepeated = inputs.some((input) => input.order.retryUncertain);
@@ -183,6 +201,13 @@ export class Outward {
     if (isCalledUnsent) this.#violate('sent after it was called unsent', text.name);
     if (accepted.length > 0) text.lastAcceptedMs = this.#world.timeline.nowMs;
     if (!order.unlimited && order.key === undefined) this.#examineLimits(accepted, leftMs);
+  }
+
+  /** Notes that the service has accepted a message `again` for a handset. It counts for limits. */
+  againArrived(again: AgainText, accepted: readonly string[], { leftMs }: Leaving): void {
+    for (const handset of accepted) this.asking.againAccepted(again, handset);
+    const { unlimited, key } = again.question.order;
+    if (!unlimited && key === undefined) this.#examineLimits(accepted, leftMs);
   }
 
   /** Notes that a handset replied to a message. */
@@ -241,6 +266,7 @@ export class Outward {
     if (redelivered && !this.#isDisturbed) this.#violate('called redelivered for no reason', name);
     input.outcomes.push(news);
     input.endedMs = this.#world.timeline.nowMs;
+    this.replacing.ended(input, news);
     if ('code' in outcome) this.#examineError(input, outcome, wasSent);
     else this.#examineSent(input, news, outcome);
   }
@@ -266,11 +292,12 @@ export class Outward {
     // the service then refuses.
     const hasArrived = input.order.retryUncertain && input.text.accepted.has(recipient);
     const isUnsure = 'reason' in result ? isUnknown && input.mayRepeat : isUnknown || isResolved || hasArrived;
+    if (input.order.ask) this.asking.ended(input, news, name);
     if ('reason' in result && result.reason === 'failed') return;
     if (!acceptedOf(input).includes(recipient) && !input.isAbandoned && !isUnsure && !isResolved)
       this.#violate('an answer before its outcome', name);
     if ('reason' in result) {
-      if (result.reason === 'timeout') this.#examineTimeout(input, recipient);
+      if (result.reason !== 'undelivered') this.#examineTimeout(input, recipient);
       else if (!this.#undelivered.has(`${input.text.name} ${recipient}`))
         this.#violate('called undelivered and was not', name);
       return;
@@ -331,7 +358,7 @@ export class Outward {
       for (const { message } of this.#replies) if (message.isUnkept) this.#unwritten.add(message);
     }
     for (const input of inputs) {
-      const isSafe = input.wasKept && input.order.keep && !isMemory;
+      const isSafe = input.wasKept && input.isStored && !isMemory;
       if (input.outcomes.length === 0 && !isSafe) input.isAbandoned = true;
       if (isMemory || isUnsure || (input.outcomes.length === 0 && !isSafe)) input.isUnasked = true;
     }
@@ -339,12 +366,13 @@ export class Outward {
 
   /** Reports stored messages that disappeared without an outcome. Runs after every event. */
   examine(): void {
+    this.replacing.examine();
     if (this.#world.plan.store === 'memory') return;
     for (const input of this.inputs) {
       if (!input.wasKept || input.copies > 0 || input.isAbandoned || input.outcomes.length > 0) continue;
       const { node } = input.text;
       const left = this.#givenUp.get(node) ?? 0;
-      if (left === 0 && input.order.keep) this.#violate('a kept text has gone in silence', nameOf(input));
+      if (left === 0 && input.isStored) this.#violate('a kept text has gone in silence', nameOf(input));
       else if (left === 0) continue;
       this.#givenUp.set(node, left - 1);
       input.isAbandoned = true;
@@ -391,10 +419,13 @@ export class Outward {
       if (input.order.reportMs !== undefined && acceptedOf(input).length > 0 && input.reports.length === 0)
         return `${nameOf(input)} has no report`;
       if (input.order.waitMs === 0) continue;
-      const lacking = acceptedOf(input).find((recipient) => !input.answers.has(recipient));
-      if (lacking !== undefined) return `${nameOf(input)} has no answer of ${lacking}`;
+      const isSent = input.outcomes.some(({ outcome, duplicate }) => !('code' in outcome) && !duplicate);
+      const lacking = isSent ? input.text.to.find((recipient) => !input.answers.has(recipient)) : undefined;
+      if (lacking !== undefined) return `${nameOf(input)} ends at no output for ${lacking}`;
     }
     if (this.#isForgotten) return undefined;
+    const missing = this.asking.missingAgain;
+    if (missing !== undefined) return missing;
     const unused = this.#replies.find((reply) => this.#awaited.has(reply.message) && this.#isUnused(reply));
     return unused && `${unused.message.name} was to answer a question, and has not`;
   }
@@ -424,8 +455,8 @@ export class Outward {
     const isSent = text.inputs.length > 1 ? wasSent : this.isSent(text.name);
     if (!unknown.has(code) && isSent && !mayRepeat && !isOnlyItself && !isAnother)
       this.#violate('called unsent and was sent', name);
-    if (order.keep && input.wasKept && waitsAfter.has(code)) this.#violate('a kept text did not wait', name);
-    const isLookedFor = order.keep && order.key === undefined && order.hasOwnId && order.resolveMs > 0;
+    if (input.isStored && input.wasKept && waitsAfter.has(code)) this.#violate('a kept text did not wait', name);
+    const isLookedFor = input.isStored && order.key === undefined && order.hasOwnId && order.resolveMs > 0;
     // Other errors always need a search. For `SMS_SERVICE`, the HTTP status decides whether the outcome is unknown.
     if (isLookedFor && code !== 'SMS_SERVICE' && unknown.has(code) && !searched)
       this.#violate('nobody looked for evidence', name);
@@ -460,7 +491,7 @@ export class Outward {
     if (this.#isDisturbed || text.inputs.length > 1) return;
     const untilMs = text.lastAcceptedMs + order.waitMs - slackMs;
     for (const { text: to, from, message } of this.#replies) {
-      if (to !== text || from !== recipient) continue;
+      if (to !== text || from !== recipient || this.asking.isUnclear({ text, message })) continue;
       const reachedMs = this.#reachedMs.get(message);
       // The account learns an id that the service makes only when the service accepts the message.
       if (!order.hasOwnId && reachedMs !== undefined && reachedMs <= (input.endedMs ?? 0)) continue;
@@ -470,11 +501,10 @@ export class Outward {
   }
 
   /**
-   * Checks that no message leaves before its time. Unless a message is essential, none may go to a number after the
-   * commit of its STOP, and none may leave in quiet hours.
+   * Checks that, unless a message is essential, none goes to a number after the
+   * commit of its STOP, and none leaves in quiet hours.
    */
   #examineConsent({ name, inputs }: OutwardText, accepted: readonly string[], startedMs: number, leftMs: number): void {
-    if (leftMs < Math.min(...inputs.map(({ dueMs }) => dueMs))) this.#violate('left before its time', name);
     if (inputs.some(({ order }) => order.essential)) return;
     for (const handset of accepted) {
       const last = this.#wishes.find((wish) => wish.handset === handset && wish.atMs < startedMs);
@@ -547,7 +577,8 @@ export class Outward {
    * Whether a reply answered no request although the account knew that its sender was asked. A reply can also come
    * before the account knows that.
    */
-  #isUnused({ text, from, message }: { text: OutwardText; from: string; message: Message }): boolean {
+  #isUnused({ text, from, message }: Reply): boolean {
+    if (this.asking.isUnclear({ text, message })) return false;
     const [input, ...others] = text.inputs;
     if (!input || others.length > 0 || input.isUnasked || input.isAbandoned || this.#repliesUsed.has(message))
       return false;

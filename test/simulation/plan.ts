@@ -1,5 +1,14 @@
-import { createOrder, createOutwardPlan, handsets, type OrderPlan, type OutwardPlan } from './outward-plan';
+import { addAsks } from './ask-plan';
+import {
+  createOrder,
+  createOutwardPlan,
+  handsets,
+  type OrderPlan,
+  type OutwardPlan,
+  type ResetPlan,
+} from './outward-plan';
 import { Random } from './random';
+import { addReplacements } from './replace-plan';
 import { addScene } from './scenes';
 
 /** How long keys and identifiers are remembered, in ms. */
@@ -38,6 +47,7 @@ export type Happening = { atMs: number } & (
   | { what: 'outgoing'; count: number }
   | { what: 'send'; process: number; count: number; recipients: number; retries: number; retryUncertain: boolean }
   | OrderPlan
+  | ResetPlan
   /** A handset, named by its last digit, revokes or gives consent. */
   | { what: 'word'; handset: number; word: 'STOP' | 'START'; callback?: Format; polled: boolean }
   | Fault
@@ -100,7 +110,7 @@ export interface PlanLimits {
   scenes?: number;
 }
 
-export const allWays = ['in', 'out', 'consent'] as const;
+export const allWays = ['in', 'out', 'consent', 'replace', 'ask'] as const;
 export type Way = (typeof allWays)[number];
 
 export const allStores: readonly Plan['store'][] = ['memory', 'disk', 'shared'];
@@ -122,6 +132,9 @@ const faultWeights: readonly (readonly [Fault['what'], number])[] = [
 export function createPlan(seed: number, { stores = allStores, way = 'in', scenes }: PlanLimits = {}): Plan {
   if (way === 'consent')
     return addConsent(createPlan(seed, { stores, way: 'out', scenes: 0 }), new Random(seed, 'consent'));
+  if (way === 'replace')
+    return addReplacements(createPlan(seed, { stores, way: 'out', scenes: 0 }), new Random(seed, 'replace'));
+  if (way === 'ask') return addAsks(createPlan(seed, { stores, way: 'out', scenes: 0 }), new Random(seed, 'ask'));
   const random = new Random(seed, way === 'in' ? 'plan' : 'plan of the way out');
   const store = random.weigh(
     (

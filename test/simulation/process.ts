@@ -7,7 +7,7 @@ import type { Library } from './library';
 import { OrderNode } from './order-node';
 import { OutboxNode } from './outbox-node';
 import type { Input } from './outward';
-import type { OrderPlan } from './outward-plan';
+import type { OrderPlan, ResetPlan } from './outward-plan';
 import type { Place, PlaceStore } from './place';
 import { dedupeMs, type FlowTrouble, type NodePlan } from './plan';
 import { PollingNode } from './polling-node';
@@ -195,6 +195,12 @@ export class Process implements Callee, Surrounding {
     const input = outward.order(order);
     this.#inputs.add(input);
     node.send(input);
+  }
+
+  /** Gives the node of a reset a flow message. Does nothing if the node is not deployed. */
+  reset(reset: ResetPlan): void {
+    const node = this.#orderNodes.get(this.world.plan.outward?.senders[reset.sender] ?? '');
+    if (this.isAlive && this.#membership && !this.#isDeploying) node?.withdraw(reset);
   }
 
   /** Notes that the server has lost these messages. */

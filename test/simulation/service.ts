@@ -1,3 +1,4 @@
+import { repliesOfHandsets } from './ask-plan';
 import type { Leaving, OutwardText } from './outward';
 import type { Random } from './random';
 import type { Kind, Message, SentText, World } from './world';
@@ -195,7 +196,9 @@ export class Service {
         ? `<recipient msisdn="${item}" isError="true" errorCode="403" errorMessage="blocked"/>`
         : `<recipient msisdn="${item}" isError="false"/>`,
     );
-    const messageId = text.messageId ?? `made-${text.name.replaceAll(/\W/g, '-')}`;
+    // The library gives each message `again` its own id.
+    const ownId = 'question' in text ? (parameters.get('messageId') ?? undefined) : text.messageId;
+    const messageId = ownId ?? `made-${[text.name, ...('question' in text ? to : [])].join().replaceAll(/\W/g, '-')}`;
     if (accepted.length > 0)
       this.#fed.push(this.#world.plan.outward?.feedKnows ? messageId : `out-${this.#fed.length}`);
     const body = `<outbound-message-delivery messageId="${messageId}" isError="false">${recipients.join('')}</outbound-message-delivery>`;
@@ -203,6 +206,9 @@ export class Service {
     if ('order' in text) {
       this.#world.outward?.arrived(text, accepted, request.leaving);
       this.#reply(text, messageId, accepted);
+    } else if ('question' in text) {
+      this.#world.outward?.againArrived(text, accepted, request.leaving);
+      for (const from of accepted) this.#answer(text.question, messageId, from);
     } else this.#follow(text, accepted);
   }
 
@@ -236,9 +242,22 @@ export class Service {
         const message = this.addIncoming({ inReplyToId: messageId, from, isPolled: true });
         this.#world.outward?.replied(text, from, message);
       };
-      const { replyMs } = text.order;
-      if (replyMs !== undefined) this.#after(replyMs, reply);
+      const { replyMs, ask } = text.order;
+      if (ask) this.#answer(text, messageId, from);
+      else if (replyMs !== undefined) this.#after(replyMs, reply);
       else for (let count = random.pick([0, 0, 1, 1, 2]); count > 0; count--) this.#later(20_000, reply);
+    }
+  }
+
+  /** Sends replies to a question. The messageId is that of the question or of the message `again`. */
+  #answer(question: OutwardText, messageId: string, from: string): void {
+    const random = this.#random;
+    for (let count = random.pick([0, 1, 1, 2, 3]); count > 0; count--) {
+      this.#later(random.pick([1_000, 20_000]), () => {
+        const [body] = random.pick(repliesOfHandsets);
+        const message = this.addIncoming({ inReplyToId: messageId, from, body, isPolled: true });
+        this.#world.outward?.replied(question, from, message);
+      });
     }
   }
 

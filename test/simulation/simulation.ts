@@ -290,6 +290,9 @@ class Run {
           this.#processes[happening.process]?.order(happening);
         }
         break;
+      case 'reset':
+        this.#processes[happening.process]?.reset(happening);
+        break;
       case 'network': {
         const { trouble, share, status, forMs } = happening;
         const { retryAfterS } = this.#plan.outward ?? {};

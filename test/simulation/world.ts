@@ -1,3 +1,4 @@
+import type { AgainText } from './ask-rules';
 import { Outward, type OutwardText } from './outward';
 import type { NodePlan, Plan } from './plan';
 import { Random } from './random';
@@ -223,8 +224,8 @@ export class World {
     this.#byText.set(text.name, text);
   }
 
-  findText(name: string): Text | OutwardText | undefined {
-    return this.#byText.get(name) ?? this.outward?.texts.get(name);
+  findText(name: string): Text | OutwardText | AgainText | undefined {
+    return this.#byText.get(name) ?? this.outward?.texts.get(name) ?? this.outward?.asking.find(name);
   }
 
   /** Notes that a message reached a process. Another login might not know its identifier. */

@@ -1,0 +1,116 @@
+import type { AnswerEvent } from '../../src';
+import { answerOf } from './ask-plan';
+import type { Input, OutwardText } from './outward';
+import type { Message, SentText, World } from './world';
+
+/** A message `again`, which follows an unclear reply. */
+export interface AgainText extends SentText {
+  readonly question: OutwardText;
+  /** Number of requests that the service accepted, by handset. */
+  readonly acceptancesOf: Map<string, number>;
+}
+
+/** A reply of a handset to an outgoing message. */
+export interface Reply {
+  text: OutwardText;
+  from: string;
+  message: Message;
+}
+
+/** Rules of `sms-ask` (contract §4b): what counts as an answer, and the message that follows an unclear reply. */
+export class AskRules {
+  readonly #world: World;
+  readonly #replies: readonly Reply[];
+  readonly #reachedMs: ReadonlyMap<Message, number>;
+  readonly #again = new Map<string, AgainText>();
+
+  constructor(world: World, replies: readonly Reply[], reachedMs: ReadonlyMap<Message, number>) {
+    this.#world = world;
+    this.#replies = replies;
+    this.#reachedMs = reachedMs;
+  }
+
+  /** Notes that a node asks a question. Returns the body of the message that follows an unclear reply, if any. */
+  asked({ text, order }: Input): string | undefined {
+    if (!order.ask?.again) return undefined;
+    const name = againTo(text);
+    if (!this.#again.has(name)) {
+      const again = { question: text, to: [], messageId: undefined, arrivals: 0, acceptances: 0 };
+      this.#again.set(name, { name, ...again, accepted: new Set(), acceptancesOf: new Map() });
+    }
+    return name;
+  }
+
+  find(name: string): AgainText | undefined {
+    return this.#again.get(name);
+  }
+
+  /** Whether a reply does not end its request. */
+  isUnclear({ text, message }: Pick<Reply, 'text' | 'message'>): boolean {
+    return text.order.ask !== undefined && answerOf(message.fields.body ?? '') === undefined;
+  }
+
+  /** Notes that the service has accepted a message `again`, and checks that it had a reason. */
+  againAccepted(again: AgainText, handset: string): void {
+    const { name, question, acceptancesOf } = again;
+    const count = (acceptancesOf.get(handset) ?? 0) + 1;
+    acceptancesOf.set(handset, count);
+    const which = `${name} to ${handset}`;
+    if (count > 1 && !this.#mayRepeat) this.#world.violate('asked again twice', which);
+    if (this.#unclearReplies(question, handset).length === 0) {
+      this.#world.violate('asked again although no unclear reply came', which);
+    }
+  }
+
+  /** Checks the end of a reply request whose question accepts only some replies. */
+  ended({ text }: Input, { recipient, result }: AnswerEvent, name: string): void {
+    if (!('reason' in result)) {
+      const expected = answerOf(result.reply.body);
+      if (expected === undefined)
+        this.#world.violate('an unclear reply counts as an answer', `${name}: ${result.reply.body}`);
+      else if (result.answer !== expected)
+        this.#world.violate('a reply counts as another answer', `${name}: ${result.reply.body} is ${result.answer}`);
+      return;
+    }
+    if (result.reason === 'failed' || result.reason === 'undelivered') return;
+    const unclear = this.#unclearReplies(text, recipient);
+    if (result.reason === 'unclear' && !unclear.some(({ message }) => message.fields.body === result.reply)) {
+      this.#world.violate('called unclear although no such reply came', `${name}: ${result.reply}`);
+    }
+  }
+
+  /** Unclear replies of a handset that have reached a process. */
+  #unclearReplies(text: OutwardText, from: string): Reply[] {
+    return this.#replies.filter(
+      (reply) =>
+        reply.text === text && reply.from === from && this.isUnclear(reply) && this.#reachedMs.has(reply.message),
+    );
+  }
+
+  /** Checks at the end that each unclear reply was followed by one message. Faults, rules and limits can prevent it. */
+  get missingAgain(): string | undefined {
+    const { plan } = this.#world;
+    const isCalm = plan.happenings.every(({ what }) => ['order', 'message', 'status', 'outgoing'].includes(what));
+    if (!isCalm || plan.outward?.limits) return undefined;
+    for (const { name, question, acceptancesOf } of this.#again.values()) {
+      const [input, ...others] = question.inputs;
+      if (!input || others.length > 0) continue;
+      for (const [recipient, [event]] of input.answers) {
+        const isEnded = event && 'reason' in event.result && event.result.reason === 'unclear';
+        if (isEnded && !acceptancesOf.has(recipient)) return `${name} was not sent to ${recipient}`;
+      }
+    }
+    return undefined;
+  }
+
+  /** Whether the library can have forgotten that it has sent a message `again`. */
+  get #mayRepeat(): boolean {
+    return this.#world.plan.happenings.some(({ what }) =>
+      ['store', 'power failure', 'emptied', 'clock'].includes(what),
+    );
+  }
+}
+
+function againTo({ name }: SentText): string {
+  return `Again: ${name}`;
+}

@@ -1,0 +1,58 @@
+import { createOrder } from './outward-plan';
+import type { Fault, Happening, Plan } from './plan';
+import type { Random } from './random';
+
+/**
+ * Gives `replace` keys to the messages of a plan, and adds newer messages and resets with these keys, some of them
+ * within milliseconds. Adds an outage, so that messages wait.
+ */
+export function addReplacements(plan: Plan, random: Random): Plan {
+  const keys = random.between(1, 2);
+  const instances = plan.store === 'shared' && random.chance(0.7) ? 2 : plan.instances;
+  const senders = plan.outward?.senders.length ?? 1;
+  // A message that another instance claims is due by the clock of that instance.
+  const events = plan.happenings
+    .filter(({ what }) => what !== 'clock')
+    .map((event): Happening => ('process' in event ? { ...event, process: random.below(instances) } : event));
+  const lastMs = events.at(-1)?.atMs ?? 0;
+  const soon = () => random.pick([...events.map(({ atMs }) => atMs), 0]) + random.pick([0, 0, 1, 2, 5, 20, 100, 1_000]);
+  for (let count = random.between(1, 4); count > 0; count--) {
+    events.push({ atMs: soon(), ...createOrder(random, instances, senders) });
+  }
+  for (const event of events) if (event.what === 'order') replaceable(event, random, keys);
+  for (let count = random.between(0, 4); count > 0; count--) {
+    const [process, sender, replaceKey] = [random.below(instances), random.below(senders), random.below(keys)];
+    events.push({ atMs: soon(), what: 'reset', process, sender, replaceKey });
+  }
+  if (random.chance(0.6)) events.push({ atMs: random.below(lastMs + 1), ...createOutage(random) });
+  // `out` has no store faults with two instances.
+  if (instances > 1 && random.chance(0.3)) {
+    const trouble = random.pick(['fails', 'fails afterwards', 'is full', 'is slow', 'fails now and then'] as const);
+    const [process, forMs] = [random.below(instances), random.pick([50, 1_000, 8_000, 40_000])];
+    events.push({ atMs: random.below(lastMs + 1), what: 'store', process, forMs, trouble });
+  }
+  // Two instances with different logins do not know each other's keys.
+  if (instances === 1 && random.chance(0.15)) {
+    const [atMs, forMs] = [random.below(lastMs + 1), random.pick([0, 300, 5_000])];
+    events.push({ atMs, what: 'redeploy', process: 0, forMs, isOtherLogin: true });
+  }
+  events.sort((a, b) => a.atMs - b.atMs);
+  return { ...plan, instances, happenings: events };
+}
+
+function replaceable(order: Happening & { what: 'order' }, random: Random, keys: number): void {
+  order.waitMs = 0;
+  order.count = random.pick([1, 1, 2]);
+  if (random.chance(0.8)) delete order.key;
+  if (random.chance(0.15)) return;
+  order.replaceKey = random.below(keys);
+  if (random.chance(0.3)) order.inMs = random.pick([0, 1_000, 20_000]);
+  order.keep = order.inMs === undefined || random.chance(0.7);
+}
+
+/** Creates a fault that makes messages wait, or wait again after they have left. */
+function createOutage(random: Random): Fault {
+  const trouble = random.pick(['refused', 'connection hangs', 'status', 'status', 'slow', 'anything'] as const);
+  const [forMs, share] = [random.pick([50, 1_000, 8_000, 40_000]), random.pick([0.5, 1])];
+  return { what: 'network', forMs, trouble, share, status: random.pick([503, 503, 429, 401]) };
+}

@@ -1,0 +1,236 @@
+import type { OutcomeEvent } from '../../src';
+import type { Input } from './outward';
+import type { ResetPlan } from './outward-plan';
+import type { World } from './world';
+
+/** A flow message with `reset`. The positions count orders, commits and resets, so that two of them can be compared. */
+interface Reset {
+  /** Position at which the node received it. */
+  readonly askedAs: number;
+  /** Position at which the library had carried it out. */
+  doneAs: number | undefined;
+}
+
+/** An input with a `replace` key. */
+interface Entry {
+  readonly input: Input;
+  readonly askedAs: number;
+  /** Position of the first commit with the message. */
+  storedAs: number | undefined;
+  state: string | undefined;
+  /** Position since which the store has had the message as waiting. */
+  waitsSince: number | undefined;
+}
+
+/** All inputs and resets of one node with one key. */
+interface Group {
+  readonly entries: Entry[];
+  readonly resets: Reset[];
+  /** Time since which two messages wait, in ms. */
+  twoWaitSinceMs?: number | undefined;
+}
+
+/** A fault if every one of `causes` turns out to have been refused, or if one of them was not. */
+interface Suspicion {
+  rule: string;
+  detail: string;
+  causes: readonly Input[];
+  isFault(areRefused: readonly boolean[]): boolean;
+}
+
+/** Outcomes of inputs that the library did not accept, so that they replaced nothing. */
+const refusals: ReadonlySet<string> = new Set(['SMS_STORE', 'SMS_BUSY', 'SMS_CLOSED', 'SMS_INPUT', 'SMS_NOT_ALLOWED']);
+/** Upper bound of the time in which an instance learns that another one has replaced its message. */
+const otherInstanceMs = 150_000;
+/** A message in memory that a newer one replaces can still be leaving for this long. */
+const inMemoryMs = 1_000;
+
+/** Rules of stored messages that a newer input replaces, or that a reset withdraws (contract §4, `replace`). */
+export class ReplaceRules {
+  readonly #world: World;
+  readonly #groups = new Map<string, Group>();
+  readonly #entries = new Map<Input, Entry>();
+  /** Groups that have changed since the last check. */
+  readonly #changed = new Set<Group>();
+  #suspicions: Suspicion[] = [];
+  #position = 0;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** Notes that a node has received an input. */
+  asked(input: Input): void {
+    const { order, text } = input;
+    if (order.replaceKey === undefined) return;
+    const entry: Entry = {
+      input,
+      askedAs: ++this.#position,
+      storedAs: undefined,
+      state: undefined,
+      waitsSince: undefined,
+    };
+    this.#entries.set(input, entry);
+    this.#groupOf(text.node, order.replaceKey).entries.push(entry);
+  }
+
+  /** Notes that a node has received a reset. Returns a function to call when the library has carried it out. */
+  resetAsked(node: string, { replaceKey }: ResetPlan): () => void {
+    const reset: Reset = { askedAs: ++this.#position, doneAs: undefined };
+    this.#groupOf(node, replaceKey).resets.push(reset);
+    return () => {
+      reset.doneAs = ++this.#position;
+    };
+  }
+
+  /** Notes that the library refused a reset because of its store. */
+  resetFailed(code: string): void {
+    const { happenings } = this.#world.plan;
+    const mayFail = happenings.some(({ what }) => ['store', 'emptied', 'redeploy', 'stop'].includes(what));
+    if (code !== 'SMS_STORE' || !mayFail) this.#world.violate('a reset fails although the store works', code);
+  }
+
+  /** Notes the state in which the store has a message. */
+  stored(input: Input, state: string | undefined): void {
+    const entry = this.#entries.get(input);
+    if (!entry) return;
+    entry.storedAs ??= ++this.#position;
+    if (entry.state === state) return;
+    const isLeaving = state === 'leaving' && entry.state === 'waiting';
+    entry.state = state;
+    entry.waitsSince = state === 'waiting' ? ++this.#position : undefined;
+    this.#changed.add(this.#groupOfEntry(entry));
+    if (isLeaving) this.#examineLeaving(entry, entry.storedAs);
+  }
+
+  /** Notes that the first byte of a message leaves. Without a store, only the time shows what came first. */
+  left(input: Input): void {
+    const entry = this.#entries.get(input);
+    if (!entry || this.#world.plan.store !== 'memory') return;
+    const { nowMs } = this.#world.timeline;
+    const newer = this.#groupOfEntry(entry).entries.filter(
+      (one) => one.askedAs > entry.askedAs && one.input.askedMs < nowMs - inMemoryMs,
+    );
+    this.#suspectNewer(entry, newer);
+  }
+
+  /** Checks an outcome that entered the flow. */
+  ended(input: Input, { outcome, duplicate }: OutcomeEvent): void {
+    if (!('code' in outcome)) return;
+    const { code } = outcome;
+    const name = `input ${input.number}`;
+    const entry = this.#entries.get(input);
+    const isSuperseded = code === 'SMS_REPLACED' || code === 'SMS_WITHDRAWN';
+    if (!entry) {
+      if (isSuperseded && !duplicate) this.#world.violate(`${code} without a replace key`, name);
+      return;
+    }
+    const group = this.#groupOfEntry(entry);
+    if (code === 'SMS_BUSY') this.#examineBusy(entry, group);
+    if (!isSuperseded || duplicate) return;
+    if (code === 'SMS_REPLACED') {
+      const newer = group.entries.filter((one) => one !== entry && isAfter(one, entry));
+      if (this.#mayBeUnknown) return;
+      this.#suspicions.push({
+        rule: 'replaced although no newer message was accepted',
+        detail: name,
+        causes: newer.map((one) => one.input),
+        isFault: (areRefused) => !areRefused.includes(false),
+      });
+      return;
+    }
+    const isWithdrawn = group.resets.some(
+      ({ doneAs = Number.POSITIVE_INFINITY }) => doneAs > (entry.storedAs ?? entry.askedAs),
+    );
+    if (!isWithdrawn) this.#world.violate('withdrawn although no reset came', name);
+  }
+
+  /** Runs after every event. */
+  examine(): void {
+    const { nowMs } = this.#world.timeline;
+    for (const group of this.#changed) {
+      const waiting = group.entries.filter(({ state, input }) => state === 'waiting' && input.copies > 0);
+      group.twoWaitSinceMs = waiting.length > 1 ? (group.twoWaitSinceMs ?? nowMs) : undefined;
+      if (group.twoWaitSinceMs === undefined) this.#changed.delete(group);
+      else if (!this.#mayBeUnknown && nowMs - group.twoWaitSinceMs >= this.#maxTwoMs) {
+        const names = waiting.map(({ input }) => `input ${input.number}`).join(', ');
+        this.#world.violate('two stored messages of a node have one replace key', names);
+      }
+    }
+    if (this.#suspicions.length === 0) return;
+    this.#suspicions = this.#suspicions.filter(({ rule, detail, causes, isFault }) => {
+      const outcomes = causes.map((cause) => cause.outcomes[0]?.outcome);
+      if (causes.some(({ isAbandoned }, index) => outcomes[index] === undefined && !isAbandoned)) return true;
+      const areRefused = outcomes.map((outcome) => !outcome || ('code' in outcome && refusals.has(outcome.code)));
+      if (isFault(areRefused)) this.#world.violate(rule, detail);
+      return false;
+    });
+  }
+
+  /** Checks that nothing had replaced or withdrawn a message before it began to leave. */
+  #examineLeaving(entry: Entry, storedAs: number): void {
+    const { entries, resets } = this.#groupOfEntry(entry);
+    const reset = resets.find(({ askedAs, doneAs }) => doneAs !== undefined && askedAs > storedAs);
+    if (reset && !this.#mayBeUnknown) {
+      this.#world.violate('sent although a reset had withdrawn it', `input ${entry.input.number}`);
+    }
+    this.#suspectNewer(
+      entry,
+      entries.filter((one) => one.storedAs !== undefined && one.storedAs > storedAs),
+    );
+  }
+
+  #suspectNewer(entry: Entry, newer: readonly Entry[]): void {
+    if (newer.length === 0 || this.#mayBeUnknown) return;
+    this.#suspicions.push({
+      rule: 'sent although a newer message had replaced it',
+      detail: `input ${entry.input.number}, replaced by ${newer.map(({ input }) => `input ${input.number}`).join(', ')}`,
+      causes: newer.map(({ input }) => input),
+      isFault: (areRefused) => areRefused.includes(false),
+    });
+  }
+
+  /** Checks that a full queue did not refuse a message whose key another waiting message has. */
+  #examineBusy({ input, askedAs }: Entry, { entries }: Group): void {
+    const { store, instances } = this.#world.plan;
+    // A duplicate replaces nothing, so a full queue can refuse it.
+    if (store === 'memory' || instances > 1 || this.#mayBeUnknown || input.order.key !== undefined) return;
+    const older = entries.find(
+      (one) => one.waitsSince !== undefined && one.waitsSince < askedAs && one.input.copies > 0,
+    );
+    if (older && older.state === 'waiting') {
+      this.#world.violate(
+        'a full queue refused a replacement',
+        `input ${input.number} for input ${older.input.number}`,
+      );
+    }
+  }
+
+  /** How long two messages with one key can wait. Another process, even a dead one, can have the older one. */
+  get #maxTwoMs(): number {
+    return this.#world.plan.store === 'shared' ? otherInstanceMs : 0;
+  }
+
+  /** Whether the library can have forgotten a key with the data of a store or the memory of a process. */
+  get #mayBeUnknown(): boolean {
+    const { happenings, store } = this.#world.plan;
+    const forgets = ['emptied', ...(store === 'memory' ? ['kill', 'power failure', 'stop'] : [])];
+    return happenings.some(({ what }) => forgets.includes(what));
+  }
+
+  #groupOfEntry({ input: { text, order } }: Entry): Group {
+    return this.#groupOf(text.node, order.replaceKey ?? 0);
+  }
+
+  #groupOf(node: string, replaceKey: number): Group {
+    const name = `${node} ${replaceKey}`;
+    const group = this.#groups.get(name) ?? { entries: [], resets: [] };
+    this.#groups.set(name, group);
+    return group;
+  }
+}
+
+function isAfter(one: Entry, other: Entry): boolean {
+  if (one.storedAs !== undefined && other.storedAs !== undefined) return one.storedAs > other.storedAs;
+  return one.askedAs > other.askedAs;
+}
