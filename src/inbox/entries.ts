@@ -109,8 +109,8 @@ export function addressTo({ query, ...address }: DuplicateCallback, entry: Entry
     record: { ...entry.record, via: 'callback', query },
     attempts: 0,
     attemptsOf: undefined,
-    // Another node, or a process that has died, might have delivered the entry.
-    unsure: true,
+    // Another node might have received the entry.
+    ...((entry.unsure || entry.attempts > 0) && { unsure: true }),
   } as Entry;
 }
 
