@@ -239,7 +239,7 @@ export class Messages {
     const place = placeOfEntry(message);
     if (place) this.#listed[place.state].set(orderOf(place, id), id);
     // A duplicate that waits for its first message is not stored, so nothing replaces it.
-    const isStored = phase !== 'takingIn' && text.state === 'waiting';
+    const isStored = phase !== 'accepting' && text.state === 'waiting';
     if (isStored && text.options.replaceKey !== undefined) this.replaceable.add(id);
     if (place?.state !== 'uncertain') return;
     const since = ClockSkew.of(this.#clock).timeOf(place.at);

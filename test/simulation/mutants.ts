@@ -541,7 +541,7 @@ export const mutants: readonly Mutant[] = [
   replace(
     'a duplicate that waits can be replaced',
     'outbox/messages.ts',
-    "const isStored = phase !== 'takingIn' && text.state === 'waiting';",
+    "const isStored = phase !== 'accepting' && text.state === 'waiting';",
     "const isStored = text.state === 'waiting';",
   ),
   // Questions, their answers and messages that ask again.
