@@ -109,14 +109,6 @@ describe('a reply request with answers', () => {
     assert.deepEqual(side.service.bodies, ['Come?']);
   });
 
-  it('can be answered after an unclear reply', async () => {
-    const { side, node } = beginReceiving();
-    ask(node);
-    await side.pass(100);
-    for (const body of ['who?', 'no']) await side.incoming(handset, body);
-    assert.deepEqual(resultsOf(node), [{ answer: 'NO', body: 'no' }]);
-  });
-
   it('survives a restart with an unclear reply', async () => {
     const { side, node } = beginReceiving();
     ask(node);
@@ -176,15 +168,6 @@ describe('a reply request with answers', () => {
       assert.deepEqual(resultsOf(node), [{ answer: 'YES', body: 'yes' }]);
     });
 
-    it('ignores statuses of the second message', async () => {
-      const { side, node } = beginReceiving();
-      ask(node, { again });
-      await side.pass(100);
-      await side.incoming(handset, 'who?', { inReplyToId: 'q1' });
-      await side.status(handset, 'NRCV', side.service.taken[1]?.messageId ?? '');
-      assert.deepEqual(node.answers, []);
-    });
-
     it('sends it to each handset of a group that answers unclearly', async () => {
       const { side, node } = beginReceiving();
       ask(node, { again, to: ['nurses'] });
@@ -197,18 +180,6 @@ describe('a reply request with answers', () => {
       );
       await side.incoming('6421555778', 'no', { inReplyToId });
       assert.deepEqual(resultsOf(node), [{ answer: 'NO', body: 'no' }]);
-    });
-
-    it('sends it after the outcome of the message is known', async () => {
-      const { side, node } = beginReceiving();
-      const accept = side.service.holdNext();
-      ask(node, { again });
-      await side.pass(100);
-      await side.incoming(handset, 'who?', { inReplyToId: 'q1' });
-      assert.equal(side.service.tries, 1);
-      accept();
-      await side.pass(100);
-      assert.deepEqual(side.service.bodies, ['Come?', 'Please answer YES or NO.']);
     });
 
     for (const keep of [undefined, forever]) {

@@ -5,7 +5,7 @@ import { type StepContext, settle, markLeaving as textLeaves } from '../../../sr
 import { FollowUpBook } from '../../../src/replies/follow-up-book';
 import { closeRequest } from '../../../src/replies/open-requests';
 import type { FollowUp, ReplyRequest } from '../../../src/replies/reply-request';
-import { endFollowUps, forwardResult, readForwarded, replyKey } from '../../../src/replies/reply-steps';
+import { endFollowUps, forwardResult, readForwarded } from '../../../src/replies/reply-steps';
 import {
   match,
   recordKeysOf,
@@ -117,14 +117,6 @@ describe('replies that other instances have read', () => {
     assert.equal(readForwarded(question.id, look).result, undefined);
   });
 
-  it('answer their reply request after earlier steps of the same commit', () => {
-    leave('yes');
-    const changes = createChanges();
-    changes.keep.set(question.id, { ...question, askedAt: 1_500 } as ReplyRequest);
-    const [answered] = endFollowUps([question], known()).decide(look, changes)(true);
-    assert.equal(answered?.askedAt, 1_500);
-  });
-
   it('keep their reply request closed if its message was sent again first', () => {
     leave('yes');
     const step = textLeaves({ ...text, leftAt: 1_000 }, inBooks(known()));
@@ -151,16 +143,6 @@ describe('replies that other instances have read', () => {
       const compared = [...changes.remember.keys(), ...changes.compare].filter((key) => looked.has(key));
       assert.ok(compared.some((key) => looked.get(key) !== look(key)));
     }
-  });
-
-  it('are not read for a message that leaves for the first time', () => {
-    const looked: string[] = [];
-    const note: Look = (key) => {
-      looked.push(key);
-      return look(key);
-    };
-    textLeaves(text, inBooks(new FollowUpBook(() => {}))).decide(note, createChanges());
-    assert.ok(looked.length > 0 && !looked.includes(replyKey(question.id)));
   });
 
   it('end a reply request whose time is up', () => {

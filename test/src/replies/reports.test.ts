@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { IncomingRecord } from '../../../src/model';
 import {
   answersOf,
   beginReceiving,
@@ -7,7 +6,6 @@ import {
   copyDisk,
   type FakeNode,
   forever,
-  SendingSide,
   sendText,
 } from '../sending/sending-side';
 import { createError } from '../some-error';
@@ -25,7 +23,7 @@ function reportsOf({ reports }: FakeNode): string[] {
 }
 
 describe('a report', () => {
-  const [first, second, third] = ['6421555001', '6421555002', '6421555003'] as const;
+  const [first, second, _third] = ['6421555001', '6421555002', '6421555003'] as const;
 
   async function begin({
     store = new FailingStore(),
@@ -83,11 +81,6 @@ describe('a report', () => {
     assert.deepEqual(reportsOf(node), [`unknown: ${first} |  | ${second}`]);
   });
 
-  it('comes immediately with a time of 0', async () => {
-    const { node } = await begin({ reportMs: 0 });
-    assert.deepEqual(reportsOf(node), [`unknown:  |  | ${first} ${second}`]);
-  });
-
   it('counts the first final status, and no unknown code', async () => {
     const { side, node } = await begin();
     await side.status(first, 'QUE', 'm1');
@@ -95,16 +88,6 @@ describe('a report', () => {
     await side.status(first, 'RCV', 'm1');
     await side.status(second, 'RCV', 'm1');
     assert.deepEqual(reportsOf(node), [`partly: ${second} | EXP ${first} | `]);
-  });
-
-  it('covers the accepted recipients', async () => {
-    const { side, node } = beginReceiving();
-    side.service.script.push({ takes: true, failed: [{ msisdn: second }] });
-    await side.send(node, 'hello', { messageId: 'm1', to: [first, second], reportMs: hour });
-    await side.status(second, 'RCV', 'm1');
-    await side.status(third, 'RCV', 'm1');
-    await side.status(first, 'RCV', 'm1');
-    assert.deepEqual(reportsOf(node), [`delivered: ${first} |  | `]);
   });
 
   for (const error of ['forbidden', 'uncertain'] as const) {
@@ -139,14 +122,6 @@ describe('a report', () => {
       assert.equal(node.reports[0]?.messageId, 'made-1');
     });
 
-    it('only of its handset, if messages share a messageId', async () => {
-      const { side, node } = await begin({ to: [first] });
-      await side.send(node, 'hello', { messageId: 'm1', to: [second], reportMs: hour });
-      await side.status(first, 'RCV', 'm1');
-      await side.status(second, 'EXP', 'm1');
-      assert.deepEqual(reportsOf(node), [`delivered: ${first} |  | `, `undelivered:  | EXP ${second} | `]);
-    });
-
     it('except those of an earlier message with the same messageId', async () => {
       const { side, node } = await begin({ to: [first] });
       await side.status(first, 'EXP', 'm1');
@@ -166,23 +141,6 @@ describe('a report', () => {
       assert.deepEqual([side.service.tries, reportsOf(node)], [2, [`delivered: ${first} |  | `]]);
     });
 
-    it('although sms-status nodes also get them', async () => {
-      const { side } = await begin({ to: [first] });
-      await side.status(first, 'RCV', 'm1');
-      const [{ messageId } = { messageId: undefined }] = side.received;
-      assert.deepEqual(side.received, [
-        {
-          messageId,
-          inReplyToId: 'm1',
-          from: first,
-          statusCode: 'RCV',
-          description: 'received by the handset',
-          final: true,
-          via: 'poll',
-        },
-      ]);
-    });
-
     it('while statuses of other messages become unhandled without a node', async () => {
       const { side, node } = beginSending();
       await side.send(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour });
@@ -191,32 +149,6 @@ describe('a report', () => {
       assert.deepEqual([node.reports.length, side.inbox.state], [1, { undelivered: 0, unhandled: 0 }]);
       await side.status(first, 'RCV', 'other');
       assert.deepEqual(side.inbox.state, { undelivered: 0, unhandled: 1 });
-    });
-
-    it('while repeated statuses still slow polling down', async () => {
-      const side = new SendingSide();
-      await side.send(side.attach(), 'hello', { messageId: 'm1', to: [first], reportMs: hour });
-      const statuses = { kind: 'status', via: 'poll', records: [createSnt(first)] } as const;
-      const outcomes: string[] = [];
-      for (let times = 0; times < 2; times++) {
-        const [accepted] = (await Promise.all([side.inbox.accept(statuses), side.pass(10)]))[0];
-        outcomes.push(accepted ?? '');
-      }
-      assert.deepEqual(outcomes, ['new', 'repeated']);
-    });
-
-    const createSnt = (from: string) =>
-      ({ messageId: 'st', inReplyToId: 'm1', from, statusCode: 'SNT', final: false, via: 'poll' }) as const;
-
-    it('from a failure of the store, after its recovery', async () => {
-      const { side, node, store } = await begin({ to: [first] });
-      store.failing.add('commit').add('open').add('recall');
-      const arriving = side.status(first, 'RCV', 'm1');
-      await side.pass(1_000);
-      store.failing.clear();
-      await side.pass(60_000);
-      await arriving;
-      assert.deepEqual(reportsOf(node), [`delivered: ${first} |  | `]);
     });
   });
 
@@ -264,14 +196,6 @@ describe('a report', () => {
       assert.deepEqual(back.reports[0]?.flowMessage, JSON.stringify({ payload: 'hello' }));
     });
 
-    it('a restart with a large flow message', async () => {
-      const flowMessage = 'x'.repeat(5_000);
-      const { side } = await begin({ keep: forever, flowMessage });
-      const { next, back } = side.crash();
-      await next.pass(hour + 60_000);
-      assert.equal(back.reports[0]?.flowMessage, flowMessage);
-    });
-
     it('a restart before it entered the flow, and is then marked', async () => {
       const { side, node } = await begin({ to: [first] });
       node.isFlowing = false;
@@ -307,17 +231,6 @@ describe('a report', () => {
       await next.pass(61_000);
       assert.deepEqual(reportsOf(back), [`unknown:  |  | ${first} ${second}`]);
     });
-
-    it('a redeploy, with the flow message of the input', async () => {
-      const { side, node } = await begin({ to: [first] });
-      await node.node.close();
-      await side.status(first, 'RCV', 'm1');
-      assert.deepEqual(reportsOf(node), []);
-      const back = side.attach();
-      await side.pass(100);
-      assert.deepEqual(reportsOf(back), [`delivered: ${first} |  | `]);
-      assert.deepEqual(back.reports[0]?.origin, { body: 'hello' });
-    });
   });
 
   it('is dropped 7 days after its time if its node is missing', async () => {
@@ -339,17 +252,6 @@ describe('a report', () => {
     assert.deepEqual(answersOf(node), [`${first}: yes`, `${second}: undelivered EXP`]);
     assert.deepEqual(reportsOf(node), [`partly: ${first} | EXP ${second} | `]);
     assert.deepEqual([side.outbox.hasMessages, side.outbox.isSettled], [false, true]);
-  });
-
-  it('does not add `sent` to replies and statuses', async () => {
-    const { side } = await begin({ to: [first] });
-    await side.incoming(first, 'thanks');
-    await side.status(first, 'RCV', 'm1');
-    assert.deepEqual(
-      side.received.map(({ sent }) => sent),
-      [undefined, undefined],
-    );
-    assert.equal((side.received[0] as IncomingRecord).awaited, undefined);
   });
 
   it('does not come again for a duplicate of `once`', async () => {

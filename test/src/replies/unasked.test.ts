@@ -51,16 +51,6 @@ describe('handsets without an open reply request', () => {
         assert.deepEqual(node.ends, [`to ${a}`, 'SMS_EXPIRED']);
         assert.deepEqual(answersOf(node), [`${a}: yes`]);
       });
-
-      it('matches its own request after it is sent', async () => {
-        const { side, node } = await wait();
-        side.service.otherwise = { takes: true };
-        await side.pass(hour / 2);
-        await side.incoming(a, 'yes');
-        await side.incoming(a, 'to the first');
-        assert.deepEqual(answersOf(node), [`${a}: yes`, `${a}: to the first`]);
-        assert.equal(side.outbox.admin.state.awaitingReply, 0);
-      });
     });
   }
 
@@ -114,16 +104,6 @@ describe('handsets without an open reply request', () => {
     });
   }
 
-  it('take no reply from before an unknown outcome after a crash', async () => {
-    const { side, node } = beginReceiving();
-    side.service.holdNext();
-    await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep });
-    await side.incoming(a, 'yes', { inReplyToId: 'q1' });
-    const { next, back } = side.crash();
-    await next.pass(1_000);
-    assert.deepEqual([back.ends, answersOf(back)], [['SMS_UNCERTAIN'], []]);
-  });
-
   for (const Store of [FailingStore, FailingServer]) {
     it(`are known after a crash, in a ${Store.name}`, async () => {
       const { side, node, store } = beginReceiving(new Store());
@@ -168,14 +148,6 @@ describe('handsets without an open reply request', () => {
       await side.incoming(a, 'hi');
       assert.equal(lastOf(side)[0], messageId ?? 'made-2');
     }
-  });
-
-  it('match by handset if the message might have arrived', async () => {
-    const { side, node } = beginReceiving();
-    side.service.script.push({ error: createError('uncertain') });
-    await side.send(node, 'first', { messageId: 'm1', remember: { value: 1 } });
-    await side.incoming(a, 'hi');
-    assert.deepEqual(lastOf(side), ['m1', undefined]);
   });
 
   it('forget a message after the usual time, except open requests', async () => {

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { systemClock } from '../../../src/clock';
-import { Journal } from '../../../src/journal/journal';
 import {
   applyLimits,
   type CountTime,
@@ -11,12 +9,8 @@ import {
   releaseCounts,
 } from '../../../src/outbox/limits';
 import { explainLimited, explainWithheld } from '../../../src/outbox/rules';
-import { parseCounts } from '../../../src/store/counts';
-import { RedisStore } from '../../../src/store/redis';
 import { applyCounts, type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
-import { RedisServer } from '../../redis-server';
 import { VirtualClock } from '../../virtual-clock';
-import { Closing } from '../closing';
 import { FailingStore } from '../store/failing-store';
 import { beginSending, copyDisk, SendingSide } from './sending-side';
 
@@ -57,12 +51,6 @@ function createProcess(
       const taken = take(counting(recipients, limits, time, isUnlimited), look, changes);
       write(changes);
       return { ...taken, time };
-    },
-    judge(recipients: readonly string[]) {
-      const changes = createChanges();
-      const limited = applyLimits(counting(recipients, limits, now()), look, changes, false);
-      write(changes);
-      return limited;
     },
     release(recipients: readonly string[], countedAt: CountTime) {
       const changes = createChanges();
@@ -122,58 +110,6 @@ describe('limits of the account (perHandset, perDay)', () => {
     assert.doesNotMatch(JSON.stringify([...store]), /6421555001|office/);
   });
 
-  it('allow the maximum per number, and one more after the window', () => {
-    const process = createProcess({ perHandset: 3 });
-    const { clock, take } = process;
-    const startedAt = clock.now();
-    for (let text = 0; text < 3; text++) {
-      assert.deepEqual(take(['6421555001']).allowed, ['6421555001']);
-      clock.stall(minuteMs);
-    }
-    const limited: Limited[] = [{ ...handsetLimit, max: 3, msisdn: '6421555001', until: startedAt + hourMs }];
-    assert.deepEqual(take(['6421555001']).limited, limited);
-    assert.deepEqual(take(['6421555002']).allowed, ['6421555002']);
-    clock.stall(57 * minuteMs - 1);
-    assert.deepEqual(take(['6421555001']).limited, limited);
-    clock.stall(1);
-    assert.equal(countAllowed(process, 3), 1);
-    clock.stall(minuteMs);
-    assert.equal(countAllowed(process, 3), 1);
-  });
-
-  it('serve recipients in their order until the day is full', () => {
-    const { clock, take } = createProcess({ perDay: 3 });
-    const startedAt = clock.now();
-    take(['6421555001']);
-    clock.stall(hourMs);
-    const { allowed, limited } = take(['a', 'b', 'c', 'd']);
-    assert.deepEqual(allowed, ['a', 'b']);
-    assert.deepEqual(limited, [
-      { ...dayLimit, msisdn: 'c', until: startedAt + dayMs },
-      { ...dayLimit, msisdn: 'd', until: startedAt + dayMs },
-    ]);
-    clock.stall(23 * hourMs);
-    assert.deepEqual(take(['c', 'd']).allowed, ['c']);
-  });
-
-  it('do not count recipients for the day if the other limit withholds them', () => {
-    const { take } = createProcess({ perHandset: 1, perDay: 3 });
-    take(['a']);
-    assert.deepEqual(take(['a', 'b', 'a', 'c', 'd']).allowed, ['b', 'c']);
-  });
-
-  it('name the limit that ends last', () => {
-    const day = createProcess({ perHandset: 1, perDay: 1 });
-    const startedAt = day.clock.now();
-    day.take(['a']);
-    assert.deepEqual(day.take(['a']).limited, [{ ...dayLimit, max: 1, msisdn: 'a', until: startedAt + dayMs }]);
-    const handset = createProcess({ perHandset: 1, perHandsetMs: 2 * dayMs, perDay: 1 });
-    handset.take(['a']);
-    assert.deepEqual(handset.take(['a']).limited, [
-      { ...handsetLimit, lengthMs: 2 * dayMs, msisdn: 'a', until: startedAt + 2 * dayMs },
-    ]);
-  });
-
   it('apply together, each for its own window', () => {
     const process = createProcess([
       { perHandset: 3 },
@@ -208,42 +144,6 @@ describe('limits of the account (perHandset, perDay)', () => {
     assert.deepEqual(both.take(['a']).allowed, []);
   });
 
-  it('allow and count unlimited messages', () => {
-    const { clock, take } = createProcess({ perHandset: 2 });
-    const startedAt = clock.now();
-    for (let text = 0; text < 4; text++) {
-      assert.deepEqual(take(['a'], true).allowed, ['a']);
-      clock.stall(1_000);
-    }
-    assert.deepEqual(take(['a']).limited, [
-      { ...handsetLimit, max: 2, msisdn: 'a', until: startedAt + 2_000 + hourMs },
-    ]);
-  });
-
-  it('apply immediately if they are lowered', () => {
-    const { clock, store, take } = createProcess({ perHandset: 5 });
-    const startedAt = clock.now();
-    for (let text = 0; text < 4; text++) {
-      take(['a']);
-      clock.stall(1_000);
-    }
-    const lowered = createProcess({ perHandset: 1 }, { clock, store });
-    assert.deepEqual(lowered.take(['a']).limited, [
-      { ...handsetLimit, msisdn: 'a', until: startedAt + 3_000 + hourMs },
-    ]);
-  });
-
-  it('release unsent messages, and forget numbers without a count', () => {
-    const { clock, take, release, store } = createProcess({ perHandset: 2, perDay: 3 });
-    const first = take(['a', 'b']);
-    clock.stall(1_000);
-    take(['a']);
-    assert.deepEqual(take(['a', 'b', 'c']).allowed, []);
-    release(['a', 'b'], first.time);
-    assert.equal(store.size, 2);
-    assert.deepEqual(take(['a', 'a', 'b', 'c']).allowed, ['a', 'b']);
-  });
-
   it('release a message only once', () => {
     const process = createProcess({ perHandset: 2 });
     const first = process.take(['6421555001']);
@@ -264,32 +164,7 @@ describe('limits of the account (perHandset, perDay)', () => {
     for (const [key, remembered] of process.store) assert.equal(remembered, before.get(key));
   });
 
-  it('release no message from outside the window', () => {
-    const process = createProcess({ perHandset: 2 });
-    const first = process.take(['6421555001']);
-    process.clock.stall(1_000);
-    process.take(['6421555001']);
-    process.clock.stall(hourMs - 1_000);
-    process.release(['6421555001'], first.time);
-    assert.equal(countAllowed(process, 3), 1);
-  });
-
-  it('decide the same if the step is repeated', () => {
-    const { take, store, limits, clock } = createProcess({ perHandset: 3, perDay: 4 });
-    take(['a', 'b']);
-    clock.stall(1_000);
-    const before = JSON.stringify([...store]);
-    const time = readCountTime(clock, 'a');
-    const decide = () => {
-      const changes = createChanges();
-      const leaving = counting(['a', 'b', 'c'], limits, time);
-      return { limited: applyLimits(leaving, (key) => store.get(key), changes, true), changes };
-    };
-    assert.deepEqual(decide(), decide());
-    assert.equal(JSON.stringify([...store]), before);
-  });
-
-  for (const value of ['', '{', 'null', '7', 'server 1', 'server x:y']) {
+  for (const value of ['', '{', 'server x:y']) {
     it(`count from zero if they cannot read ${value || 'nothing'}`, () => {
       const process = createProcess({ perHandset: 2 });
       process.take(['6421555001']);
@@ -299,7 +174,7 @@ describe('limits of the account (perHandset, perDay)', () => {
   }
 
   describe('when the clock is set', () => {
-    for (const hours of [-30, -5, -1, 1, 5, 23]) {
+    for (const hours of [-30, 5]) {
       it(`counts the passed time after ${hours} h`, () => {
         const process = createProcess({ perHandset: 2, perDay: 3 });
         const { clock, take } = process;
@@ -336,16 +211,6 @@ describe('limits of the account (perHandset, perDay)', () => {
       assert.equal(countAllowed(third, 3), 0);
       third.clock.stall(1);
       assert.equal(countAllowed(third, 3), 2);
-    });
-
-    it('block for only one window in the next process if the clock is set back by years', () => {
-      const first = createProcess({ perHandset: 1 });
-      first.take(['a']);
-      first.clock.set(-10 * 365 * dayMs);
-      const second = createProcess({ perHandset: 1 }, first);
-      assert.equal(second.judge(['a']).length, 1);
-      second.clock.stall(hourMs);
-      assert.equal(second.judge(['a']).length, 0);
     });
 
     it('back by a year before a restart, blocks for one window', async () => {
@@ -390,15 +255,6 @@ describe('limits of the account (perHandset, perDay)', () => {
       pass(3_001);
       assert.equal(countAllowed(second, 9), 4);
     });
-
-    it('is not swept early if it is set forward', () => {
-      const { store, take } = createProcess({ perHandset: 2, perDay: 2 });
-      take(['a']);
-      for (const { at, forMs, value } of store.values()) {
-        const [latest = 0] = parseCounts(value).at(-1) ?? [];
-        assert.ok(latest > 0 && at + forMs >= latest + hourMs + dayMs);
-      }
-    });
   });
 
   it('agree with a simple list of all messages', () => {
@@ -421,59 +277,6 @@ describe('limits of the account (perHandset, perDay)', () => {
       { requiredKeys: [] },
     );
     fc.assert(fc.property(fc.array(action, { maxLength: 80 }), settings, compareWithList), { numRuns: 500 });
-  });
-
-  describe('on three instances that share a Redis', () => {
-    const closing = new Closing();
-
-    afterEach(() => closing.run());
-
-    async function createInstances() {
-      const server = closing.add(await RedisServer.start(), (server) => server.stop());
-      return ['a', 'b', 'c'].map(() => {
-        const store = new RedisStore({ url: server.url, key: '0123456789abcdef' });
-        const journal = new Journal({ store, clock: systemClock, onStore: (error) => assert.ifError(error) });
-        closing.add(journal, () => journal.close());
-        journal.open();
-        return journal;
-      });
-    }
-
-    it('allow 5 of 100 at the same time, and 2 more after 2 are released', async () => {
-      const instances = await createInstances();
-      const limits: LimitSettings[] = [{ perHandset: 5, perHandsetMs: hourMs, perDay: 1_000 }];
-      const recipients = ['6421555001'];
-      const sendAll = () =>
-        Promise.all(
-          Array.from({ length: 100 }, async (_, index) => {
-            const journal = instances[index % 3] as Journal;
-            const time = readCountTime(systemClock);
-            const taken = await journal.run({
-              whileFailing: 'refuse',
-              decide(look, changes) {
-                const taken = take(counting(recipients, limits, time), look, changes);
-                return () => taken;
-              },
-            });
-            return { ...taken, time };
-          }),
-        );
-      const sent = (await sendAll()).filter(({ allowed }) => allowed.length > 0);
-      assert.equal(sent.length, 5);
-      await Promise.all(
-        sent.slice(0, 2).map(({ time }, index) => {
-          const journal = instances[index] as Journal;
-          return journal.run({
-            whileFailing: 'refuse',
-            decide(look, changes) {
-              releaseCounts(counting(recipients, limits, readCountTime(systemClock)), time, look, changes);
-              return () => {};
-            },
-          });
-        }),
-      );
-      assert.equal((await sendAll()).filter(({ allowed }) => allowed.length > 0).length, 2);
-    });
   });
 
   it('count by the elapsed time, and after a restart by the clock', async () => {
@@ -525,24 +328,24 @@ describe('limits of the account (perHandset, perDay)', () => {
   });
 
   it('keep values small, and never allow too many messages', () => {
-    const perDay = 2_000;
+    const perDay = 500;
     const { clock, take, store } = createProcess({ perDay });
     const sentAt: number[] = [];
     let largest = 0;
-    // Four days of bursts and quiet hours.
-    for (let second = 0; second < 4 * 24 * 3_600; second += 17) {
-      clock.stall(17_000);
+    // Two and a half days of bursts and quiet hours.
+    for (let second = 0; second < 2.5 * 24 * 3_600; second += 68) {
+      clock.stall(68_000);
       if (Math.floor(second / 4_000) % 3 === 0) continue;
       const sinceMs = clock.now() - (sentAt[sentAt.length - perDay] ?? Number.NEGATIVE_INFINITY);
       if (take(['a']).allowed.length > 0) {
         assert.ok(sinceMs >= dayMs, 'too many in a day');
         sentAt.push(clock.now());
       } else {
-        assert.ok(sinceMs < dayMs + dayMs / 360, 'kept back for too long');
+        assert.ok(sinceMs < dayMs + dayMs / 360, 'withheld for too long');
       }
       largest = Math.max(largest, store.get('limit:day')?.value.length ?? 0);
     }
-    assert.ok(sentAt.length > 3 * perDay, `${sentAt.length} texts`);
+    assert.ok(sentAt.length > 2 * perDay, `${sentAt.length} texts`);
     assert.ok(largest < 20_480, `${largest} characters`);
   });
 });

@@ -3,9 +3,13 @@ import { SmsError } from '../../../src/errors';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
-import { beginSending, copyDisk, type FakeNode, forever, SendingSide, sendText } from './sending-side';
+import { beginSending, copyDisk, forever, SendingSide, sendText } from './sending-side';
 
-describe('once', () => {
+const hourMs = 3_600_000;
+const once = { once: 'a' };
+const stored = { once: 'a', keep: forever };
+
+describe('the option once', () => {
   it('sends a message once per key, and repeats its outcome', async () => {
     const { side, node } = beginSending();
     await side.send(node, 'hello', { once: 'a', to: ['6421555123', '6421555124'] });
@@ -15,20 +19,9 @@ describe('once', () => {
     assert.equal(side.service.bodies.length, 1);
   });
 
-  it('does not count a duplicate as waiting after its outcome', async () => {
-    const { side, node } = beginSending();
-    const answer = side.service.holdNext();
-    for (let time = 0; time < 2; time++) sendText(node, 'hello', { once: 'a', keep: forever });
-    await side.pass(100);
-    answer();
-    await side.pass(100);
-    assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
-    assert.equal(node.state?.waiting, 0);
-  });
-
   it('ends a stored duplicate although the queue is full', async () => {
     const { side, node } = beginSending({ queueLimit: 1 });
-    await side.send(node, 'hello', { once: 'a', keep: forever });
+    await side.send(node, 'hello', stored);
     side.service.otherwise = { unreachable: true };
     await side.send(node, 'waits', { once: 'b', keep: forever });
     for (const [body, once] of [
@@ -49,33 +42,18 @@ describe('once', () => {
 
   it('refuses another body and other recipients under the same key', async () => {
     const { side, node } = beginSending();
-    await side.send(node, 'hello', { once: 'a' });
-    sendText(node, 'other', { once: 'a' });
+    await side.send(node, 'hello', once);
+    sendText(node, 'other', once);
     await side.send(node, 'hello', { once: 'a', to: ['6421555999'] });
     assert.deepEqual(node.ends, ['to 6421555123', 'SMS_INPUT', 'SMS_INPUT']);
     const [, refused] = node.outcomes;
     assert.ok(refused?.outcome instanceof Error && refused.outcome.field === 'once');
   });
 
-  for (const [what, keep] of [
-    ['', undefined],
-    [', stored', forever],
-  ] as const) {
-    it(`omits the messageId from the error for a key of another message${what}`, async () => {
-      const { side, node } = beginSending();
-      for (const [index, body] of ['hello', 'other'].entries()) {
-        await side.send(node, body, { once: 'a', messageId: `m${index}`, ...(keep && { keep }) });
-      }
-      const refused = node.outcomes[1]?.outcome;
-      assert.ok(refused instanceof SmsError);
-      assert.deepEqual([refused.code, refused.messageId], ['SMS_INPUT', undefined]);
-    });
-  }
-
   it('does not block the event loop with thousands of duplicates', async () => {
     const { side, node } = beginSending();
     const answer = side.service.holdNext({ takes: true });
-    for (let index = 0; index < 100; index++) sendText(node, 'hello', { once: 'a' });
+    for (let index = 0; index < 100; index++) sendText(node, 'hello', once);
     await side.pass(100);
     const { clock } = side;
     const nextTurn = clock.nextTurn.bind(clock);
@@ -96,7 +74,7 @@ describe('once', () => {
       await side.pass(10);
       const connect = side.service.holdConnection();
       if (at === 'when the input arrives') store.failing.add('commit');
-      await side.send(node, 'hello', { once: 'a' });
+      await side.send(node, 'hello', once);
       store.failing.add('commit');
       connect();
       await side.pass(100);
@@ -110,31 +88,22 @@ describe('once', () => {
   it('keeps the keys of nodes apart', async () => {
     const side = new SendingSide();
     const [one, two] = [side.attach('one'), side.attach('two')];
-    sendText(one, 'hello', { once: 'a' });
-    await side.send(two, 'other', { once: 'a' });
+    sendText(one, 'hello', once);
+    await side.send(two, 'other', once);
     assert.equal(side.service.bodies.length, 2);
-  });
-
-  it('sends one message for a hundred equal inputs at the same time', async () => {
-    const { side, node } = beginSending();
-    for (let index = 0; index < 100; index++) sendText(node, 'hello', { once: 'a' });
-    await side.pass(1_000);
-    assert.equal(side.service.bodies.length, 1);
-    assert.equal(node.ends.filter((end) => end === 'to 6421555123 duplicate').length, 99);
   });
 
   it('sends a duplicate if nothing of the first message was sent', async () => {
     const { side, node } = beginSending();
     side.service.script.push({ error: createError('forbidden') }, { failed: [{ msisdn: '6421555123' }] });
-    for (let index = 0; index < 3; index++) sendText(node, 'hello', { once: 'a' });
+    for (let index = 0; index < 3; index++) sendText(node, 'hello', once);
     await side.pass(1_000);
     assert.deepEqual(node.ends, ['SMS_FORBIDDEN', 'to ', 'to 6421555123']);
     assert.equal(side.service.tries, 3);
   });
 
-  for (const options of [{}, { keep: forever }]) {
-    const what = options.keep ? 'stored messages' : 'messages';
-    it(`compares hundreds of waiting ${what} a few times each`, async () => {
+  describe('with messages that wait for the first', () => {
+    it('compares hundreds of them a few times each', async () => {
       const { side, node } = beginSending();
       side.service.otherwise = { error: createError('forbidden') };
       let steps = 0;
@@ -143,16 +112,16 @@ describe('once', () => {
         steps++;
         return run(step);
       };
-      for (let index = 0; index < 200; index++) sendText(node, 'hello', { once: 'a', ...options });
+      for (let index = 0; index < 200; index++) sendText(node, 'hello', stored);
       await side.pass(10_000);
       assert.deepEqual([node.ends.length, side.service.tries], [200, 200]);
       assert.ok(steps < 200 * 8, `${steps}`);
     });
 
-    it(`ends waiting ${what} if the next one cannot be compared`, async () => {
+    it('ends them if the next one cannot be compared', async () => {
       const { store, side, node } = beginSending();
       const answer = side.service.holdNext({ error: createError('forbidden') });
-      for (let index = 0; index < 10; index++) sendText(node, 'hello', { once: 'a', ...options });
+      for (let index = 0; index < 10; index++) sendText(node, 'hello', stored);
       await side.pass(100);
       store.failing.add('commit').add('open');
       answer();
@@ -160,162 +129,105 @@ describe('once', () => {
       assert.deepEqual(node.ends, ['SMS_FORBIDDEN', ...Array(9).fill('SMS_STORE')]);
       store.failing.clear();
       await side.pass(60_000);
-      assert.equal(node.ends.length, 10);
-      assert.equal(side.service.tries, 1);
+      assert.deepEqual([node.ends.length, side.service.tries], [10, 1]);
     });
 
-    it(`gives waiting ${what} the outcome of the first message`, async () => {
-      for (const [turn, end] of [
-        [{ takes: true }, 'to 6421555123'],
-        [{ takes: true, error: createError('uncertain') }, 'SMS_UNCERTAIN'],
-      ] as const) {
-        const { side, node } = beginSending();
-        side.service.script.push({ error: createError('forbidden') }, { error: createError('forbidden') }, turn);
-        for (let index = 0; index < 10; index++) sendText(node, 'hello', { once: 'a', ...options });
-        await side.pass(1_000);
-        const duplicates = Array<string>(7).fill(`${end} duplicate`);
-        assert.deepEqual(node.ends, ['SMS_FORBIDDEN', 'SMS_FORBIDDEN', end, ...duplicates]);
-        assert.equal(side.service.tries, 3);
-      }
-    });
-  }
-
-  for (const keep of [undefined, forever]) {
-    const options = { once: 'a', ...(keep && { keep }) };
-
-    it(`repeats each unknown outcome as SMS_UNCERTAIN${keep ? ', stored' : ''}`, async () => {
-      for (const first of [
-        createError('serverErrorUncertain').with({ statusCode: 500 }),
-        createError('responseUncertain').with({ statusCode: 200 }),
-      ]) {
-        const { side, node } = beginSending();
-        side.service.script.push({ takes: true, error: first });
-        sendText(node, 'hello', options);
-        await side.send(node, 'hello', options, 1_000);
-        await side.send(node, 'hello', options, 1_000);
-        assert.deepEqual(node.ends, [first.code, 'SMS_UNCERTAIN duplicate', 'SMS_UNCERTAIN duplicate']);
-        const { outcome } = node.outcomes[2] ?? {};
-        assert.ok(outcome instanceof SmsError);
-        assert.equal(outcome.statusCode, first.statusCode);
-        assert.match(outcome.message, new RegExp(first.code));
-        assert.equal(side.service.tries, 1);
-      }
-    });
-  }
-
-  it('repeats an unknown outcome, and sends with retryUncertain', async () => {
-    const { side, node } = beginSending();
-    side.service.script.push({ takes: true, error: createError('uncertain') });
-    await side.send(node, 'hello', { once: 'a' });
-    await side.send(node, 'hello', { once: 'a' });
-    assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'SMS_UNCERTAIN duplicate']);
-    await side.send(node, 'hello', { once: 'a', retryUncertain: true });
-    assert.deepEqual(node.ends.slice(2), ['to 6421555123']);
-    assert.equal(side.service.bodies.length, 2);
+    for (const [what, options] of Object.entries({ plain: once, stored })) {
+      it(`gives them its outcome if they are ${what}`, async () => {
+        for (const [turn, end] of [
+          [{ takes: true }, 'to 6421555123'],
+          [{ takes: true, error: createError('uncertain') }, 'SMS_UNCERTAIN'],
+        ] as const) {
+          const { side, node } = beginSending();
+          side.service.script.push({ error: createError('forbidden') }, { error: createError('forbidden') }, turn);
+          for (let index = 0; index < 5; index++) sendText(node, 'hello', options);
+          await side.pass(1_000);
+          const duplicates = Array<string>(2).fill(`${end} duplicate`);
+          assert.deepEqual(node.ends, ['SMS_FORBIDDEN', 'SMS_FORBIDDEN', end, ...duplicates]);
+          assert.equal(side.service.tries, 3);
+        }
+      });
+    }
   });
 
-  it('applies across restarts while the key is remembered', async () => {
-    const store = new FailingStore();
-    const side = new SendingSide({ store, dedupeMs: 3_600_000 });
-    await side.send(side.attach(), 'hello', { once: 'a' });
-    const { next, back } = side.crash();
-    await next.send(back, 'hello', { once: 'a' });
-    assert.deepEqual(back.ends, ['to 6421555123 duplicate']);
-    await next.pass(3_600_000);
-    await next.send(back, 'hello', { once: 'a' });
-    assert.equal(side.service.bodies.length, 2);
+  it('repeats each unknown outcome as SMS_UNCERTAIN, or sends with retryUncertain', async () => {
+    for (const first of [
+      createError('serverErrorUncertain').with({ statusCode: 500 }),
+      createError('responseUncertain').with({ statusCode: 200 }),
+    ]) {
+      const { side, node } = beginSending();
+      side.service.script.push({ takes: true, error: first });
+      sendText(node, 'hello', once);
+      await side.send(node, 'hello', once, 1_000);
+      await side.send(node, 'hello', once, 1_000);
+      assert.deepEqual(node.ends, [first.code, 'SMS_UNCERTAIN duplicate', 'SMS_UNCERTAIN duplicate']);
+      const { outcome } = node.outcomes[2] ?? {};
+      assert.ok(outcome instanceof SmsError);
+      assert.equal(outcome.statusCode, first.statusCode);
+      assert.match(outcome.message, new RegExp(first.code));
+      assert.equal(side.service.tries, 1);
+      await side.send(node, 'hello', { ...once, retryUncertain: true });
+      assert.deepEqual([node.ends[3], side.service.tries], ['to 6421555123', 2]);
+    }
   });
 
   it('holds for its whole time although the clock is set forward', async () => {
-    const { store, side, node } = beginSending({ dedupeMs: 3_600_000 });
+    const { store, side, node } = beginSending({ dedupeMs: hourMs });
     const other = side.attach('other');
-    for (const one of [node, other]) sendText(one, 'hello', { once: 'a' });
+    for (const one of [node, other]) sendText(one, 'hello', once);
     await side.pass(1_800_000);
-    side.clock.set(10 * 24 * 3_600_000);
-    await side.send(node, 'hello', { once: 'a' }, 1_799_000);
-    await side.send(other, 'hello', { once: 'a' });
+    side.clock.set(10 * 24 * hourMs);
+    await side.send(node, 'hello', once, 1_799_000);
+    await side.send(other, 'hello', once);
     for (const { ends } of [node, other]) assert.deepEqual(ends, ['to 6421555123', 'to 6421555123 duplicate']);
     // Another process knows only the written data.
     const clock = new VirtualClock(side.clock.now());
     const next = new SendingSide({ ...side.options, clock, store: new FailingStore(copyDisk(store.disk)) });
     const back = next.attach();
-    await next.send(back, 'hello', { once: 'a' }, 1_000);
+    await next.send(back, 'hello', once, 1_000);
     assert.deepEqual(back.ends, ['to 6421555123 duplicate']);
     await side.pass(1_000);
-    await side.send(node, 'hello', { once: 'a' });
+    await side.send(node, 'hello', once);
     assert.equal(node.ends.at(-1), 'to 6421555123');
   });
 
-  it('applies although the clock is set back during the lookup', async () => {
-    const { store, side, node } = beginSending({ dedupeMs: 3_600_000 });
-    side.clock.set(10 * 3_600_000);
-    await side.send(node, 'hello', { once: 'a', keep: forever });
-    store.turns = 1;
-    sendText(node, 'hello', { once: 'a', keep: forever });
-    side.clock.set(-5 * 3_600_000);
-    for (let turn = 0; turn < 20; turn++) await side.pass(100);
-    assert.deepEqual([side.service.bodies, node.ends], [['hello'], ['to 6421555123', 'to 6421555123 duplicate']]);
-  });
-
-  for (const isBack of [false, true])
-    it(`applies after an outcome between two clock changes${isBack ? ' back' : ''}`, async () => {
-      const { store, side, node, answer } = await leaveOneUnanswered();
-      store.failing.add('commit');
-      await side.send(node, 'other', { keep: forever });
-      side.clock.set(96 * 3_600_000);
-      answer();
-      await side.pass(600);
-      side.clock.set(96 * 3_600_000);
-      store.failing.clear();
-      await side.pass(10_000);
-      if (isBack) side.clock.set(-96 * 3_600_000);
-      await side.send(node, 'hello', { once: 'a', keep: forever }, 1_000);
-      assert.deepEqual([side.service.bodies, side.faults], [['hello'], []]);
-    });
-
-  for (const isBack of [false, true])
+  for (const isBack of [false, true]) {
     it(`applies after an outcome during a clock change${isBack ? ' back' : ''}`, async () => {
-      const { store, side, node, answer } = await leaveOneUnanswered();
-      side.clock.set(96 * 3_600_000);
+      const { store, side, node } = beginSending();
+      await side.pass(100);
+      const answer = side.service.holdNext();
+      await side.send(node, 'hello', stored);
+      side.clock.set(96 * hourMs);
       const commit = store.commit.bind(store);
       store.commit = async (changes) => {
         store.commit = commit;
         await side.clock.advance(600);
-        side.clock.set(96 * 3_600_000);
+        side.clock.set(96 * hourMs);
         return commit(changes);
       };
       answer();
       await side.pass(1_600);
-      if (isBack) side.clock.set(-96 * 3_600_000);
-      await side.send(node, 'hello', { once: 'a', keep: forever }, 1_000);
+      if (isBack) side.clock.set(-96 * hourMs);
+      await side.send(node, 'hello', stored, 1_000);
       assert.deepEqual(side.service.bodies, ['hello']);
     });
-
-  it('holds for its whole time though the clock is set forward twice', async () => {
-    const { side, node } = beginSending({ store: new FailingStore(), dedupeMs: 3_600_000 });
-    await side.send(node, 'hello', { once: 'a' }, 1_000_000);
-    for (const days of [1, 5]) {
-      side.clock.set(days * 24 * 3_600_000);
-      await side.send(node, 'hello', { once: 'a' }, 1_000_000);
-    }
-    assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate', 'to 6421555123 duplicate']);
-  });
+  }
 
   for (const isRestarted of [false, true]) {
     it(`lasts its full time if the clock goes back years, ${isRestarted ? 'restarted' : 'running'}`, async () => {
       const store = new FailingStore();
-      const side = new SendingSide({ store, dedupeMs: 3_600_000 });
-      side.clock.set(5 * 365 * 24 * 3_600_000);
-      await side.send(side.attach(), 'hello', { once: 'a' });
-      if (!isRestarted) side.clock.set(-5 * 365 * 24 * 3_600_000);
+      const side = new SendingSide({ store, dedupeMs: hourMs });
+      side.clock.set(5 * 365 * 24 * hourMs);
+      await side.send(side.attach(), 'hello', once);
+      if (!isRestarted) side.clock.set(-5 * 365 * 24 * hourMs);
       const next = isRestarted
         ? new SendingSide({ ...side.options, store: new FailingStore(copyDisk(store.disk)) })
         : side;
       const node = next.attach('send');
-      await next.send(node, 'hello', { once: 'a' }, 3_599_000);
+      await next.send(node, 'hello', once, 3_599_000);
       assert.deepEqual(node.ends, ['to 6421555123 duplicate']);
       await next.pass(1_000);
-      await next.send(node, 'hello', { once: 'a' });
+      await next.send(node, 'hello', once);
       assert.deepEqual(node.ends, ['to 6421555123 duplicate', 'to 6421555123']);
     });
   }
@@ -323,33 +235,19 @@ describe('once', () => {
   describe('with a message that waits longer than its key is remembered', () => {
     const dedupeMs = 600_000;
     const longMs = 3 * dedupeMs;
-    const once = { once: 'a', keep: forever };
 
-    it('lets duplicates wait for its outcome', async () => {
-      const { side, node } = beginSending({ dedupeMs });
-      side.service.otherwise = { unreachable: true };
-      await side.send(node, 'hello', once, longMs);
-      sendText(node, 'hello', once);
-      await side.send(node, 'hello', { once: 'a' }, 1_000);
-      assert.equal(side.outbox.admin.state.kept, 1);
-      side.service.otherwise = { takes: true };
-      await side.pass(120_000);
-      assert.deepEqual(node.ends.sort(), ['to 6421555123', 'to 6421555123 duplicate', 'to 6421555123 duplicate']);
-      assert.equal(side.service.bodies.length, 1);
-    });
-
-    it('lets them wait also after a crash', async () => {
+    it('lets duplicates wait for its outcome, also after a crash', async () => {
       const store = new FailingStore();
       const side = new SendingSide({ store, dedupeMs });
       side.service.otherwise = { unreachable: true };
-      await side.send(side.attach(), 'hello', once, 1_000);
+      await side.send(side.attach(), 'hello', stored, 1_000);
       const disk = copyDisk(store.disk);
       await Promise.all([side.close(), side.pass(100)]);
       await side.clock.advance(longMs);
       const next = side.restart(disk);
       const node = next.attach();
-      sendText(node, 'something else', once);
-      await next.send(node, 'hello', once, 1_000);
+      sendText(node, 'something else', stored);
+      await next.send(node, 'hello', stored, 1_000);
       assert.deepEqual(node.ends, ['SMS_INPUT']);
       next.service.otherwise = { takes: true };
       await next.pass(120_000);
@@ -357,36 +255,18 @@ describe('once', () => {
       assert.equal(next.service.bodies.length, 1);
     });
 
-    it('lets them wait even if a user sends it again', async () => {
-      const { side, node } = beginSending({ dedupeMs });
-      side.service.script.push({ error: createError('uncertain') });
-      await side.send(node, 'hello', { once: 'a' }, 1_000);
-      side.service.otherwise = { unreachable: true };
-      const { entries } = side.outbox.admin.entries('uncertain', 1);
-      void side.outbox.admin.act(entries[0]?.id ?? '', 'send');
-      await side.pass(longMs);
-      await side.send(node, 'hello', { once: 'a' }, 1_000);
-      side.service.otherwise = { takes: true };
-      await side.pass(120_000);
-      assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'to 6421555123 again', 'to 6421555123 duplicate']);
-      assert.equal(side.service.bodies.length, 1);
-    });
-
     for (const had of ['left', 'not left']) {
       it(`forgets the key of a discarded message in its time, if it had ${had}`, async () => {
         const { side, node } = beginSending({ dedupeMs });
         if (had === 'left') side.service.script.push({ error: createError('uncertain') });
         side.service.otherwise = { unreachable: true };
-        await side.send(node, 'hello', { ...once, retryUncertain: true }, longMs);
-        const { entries } = side.outbox.admin.entries('kept', 1);
-        const discarded = side.outbox.admin.act(entries[0]?.id ?? '', 'discard');
-        await side.pass(0);
-        assert.equal(await discarded, 'done');
+        await side.send(node, 'hello', { ...stored, retryUncertain: true }, longMs);
+        assert.equal(await side.act('kept', 'discard'), 'done');
         side.service.otherwise = { takes: true };
-        await side.send(node, 'hello', { once: 'a' }, 1_000);
+        await side.send(node, 'hello', once, 1_000);
         assert.deepEqual(node.ends, had === 'left' ? ['SMS_UNCERTAIN duplicate'] : ['to 6421555123']);
         await side.pass(dedupeMs);
-        await side.send(node, 'hello', { once: 'a' }, 1_000);
+        await side.send(node, 'hello', once, 1_000);
         assert.equal(node.ends[1], 'to 6421555123');
       });
     }
@@ -405,37 +285,26 @@ describe('once', () => {
         await commit(...step);
         if (++count === commits) await new Promise(() => {});
       };
-      await side.send(side.attach(), 'hello', { once: 'a' });
+      await side.send(side.attach(), 'hello', once);
       const { next, back } = side.crash();
       await next.pass(100);
       const before = back.ends.length;
-      await next.send(back, 'hello', { once: 'a' });
+      await next.send(back, 'hello', once);
       assert.deepEqual(back.ends.slice(before), [end]);
     }
-  });
-
-  it('lets a duplicate wait for the first message across an outage', async () => {
-    const { side, node } = beginSending();
-    side.service.otherwise = { unreachable: true };
-    sendText(node, 'hello', { once: 'a', keep: forever });
-    await side.send(node, 'hello', { once: 'a', keep: forever }, 10_000);
-    side.service.otherwise = { takes: true };
-    await side.pass(60_000);
-    assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
-    assert.equal(side.service.bodies.length, 1);
   });
 
   it('ends waiting duplicates when their node closes', async () => {
     const { side, node } = beginSending();
     side.service.otherwise = { connects: new Promise(() => {}) };
-    sendText(node, 'hello', { once: 'a' });
-    await side.send(node, 'hello', { once: 'a' }, 1_000);
+    sendText(node, 'hello', once);
+    await side.send(node, 'hello', once, 1_000);
     await Promise.all([node.node.close(), side.pass(11_000)]);
     assert.deepEqual(node.ends, ['SMS_CLOSED']);
   });
 
-  for (const keep of [undefined, { expireMs: 60_000 }]) {
-    it(`ends a ${keep ? 'stored' : 'plain'} duplicate in the commit of the first`, async () => {
+  for (const [what, keep] of Object.entries({ plain: undefined, stored: forever })) {
+    it(`ends a ${what} duplicate that comes during the commit of the first outcome`, async () => {
       const { store, side, node } = beginSending();
       const answer = side.service.holdNext();
       await side.send(node, 'hello', { once: 'a', keep });
@@ -462,7 +331,7 @@ describe('once', () => {
     const twins = () => {
       const { store, side, node } = beginSending();
       side.service.otherwise = { unreachable: true };
-      for (let count = 0; count < 2; count++) sendText(node, 'hello', { once: 'a', keep: forever });
+      for (let count = 0; count < 2; count++) sendText(node, 'hello', stored);
       return { store, side, node };
     };
 
@@ -483,27 +352,6 @@ describe('once', () => {
       assert.deepEqual(back.ends, ['to 6421555123']);
     });
 
-    it('restores only the first message after a crash', async () => {
-      const { side, store } = twins();
-      await side.pass(1_000);
-      const next = side.restart(copyDisk(store.disk));
-      side.service.otherwise = { takes: true };
-      const back = next.attach();
-      await next.pass(120_000);
-      assert.deepEqual(back.ends, ['to 6421555123']);
-      assert.equal(next.outbox.isSettled, true);
-    });
-
-    it('sends the duplicate if nothing was sent of the first message', async () => {
-      const { side, node } = twins();
-      await side.pass(100);
-      side.service.otherwise = { takes: true };
-      side.service.script.push({ error: createError('forbidden') });
-      await side.pass(120_000);
-      assert.deepEqual(node.ends, ['SMS_FORBIDDEN', 'to 6421555123']);
-      assert.equal(side.outbox.admin.state.kept, 0);
-    });
-
     it('sends the duplicate if a user discards the first message', async () => {
       const { side, node, store } = twins();
       await side.pass(100);
@@ -515,74 +363,28 @@ describe('once', () => {
       assert.deepEqual([side.service.bodies.length, store.disk.entries.size], [1, 0]);
     });
 
-    it('ends the duplicate with SMS_STORE if the store fails', async () => {
-      const { side, node, store } = twins();
-      await side.pass(100);
-      const answer = side.service.holdNext();
-      await side.pass(60_000);
-      store.failing.add('commit').add('open').add('recall');
-      answer();
-      await side.pass(120_000);
-      store.failing.clear();
-      await side.pass(120_000);
-      assert.deepEqual(node.ends.sort(), ['SMS_STORE', 'to 6421555123']);
-      assert.equal(side.service.bodies.length, 1);
-    });
-
     it('counts waiting duplicates for the limit of the queue', async () => {
       const { side, node } = beginSending({ queueLimit: 3 });
       side.service.otherwise = { unreachable: true };
       for (let count = 0; count < 4; count++) {
-        await side.send(node, 'hello', { once: 'a', keep: forever });
+        await side.send(node, 'hello', stored);
       }
       assert.deepEqual(node.ends, ['SMS_BUSY']);
     });
   });
 
-  describe('when the store is closed by a redeploy before the outcome is known', () => {
-    async function redeploy(
-      prepare: (side: SendingSide, node: FakeNode, until: Promise<void>) => void,
-    ): Promise<string[]> {
-      const { side, node } = beginSending();
-      let goOn = () => {};
-      prepare(
-        side,
-        node,
-        new Promise((resolve) => {
-          goOn = resolve;
-        }),
-      );
-      await side.send(node, 'hello', { once: 'a' }, 10);
-      const closed = node.node.close();
-      void side.outbox.close();
-      await side.journal.close();
-      goOn();
-      await side.pass(100);
-      await closed;
-      const back = side.attach();
-      await side.pass(1_000);
-      return [...node.ends, ...back.ends];
-    }
-
-    it('delivers the outcome of a message that has left', async () => {
-      const ends = await redeploy(({ service }, _node, after) => service.script.push({ takes: true, after }));
-      assert.deepEqual(ends, ['to 6421555123']);
-    });
-
-    it('delivers the outcome of a message that has not left', async () => {
-      const ends = await redeploy((_side, { client }, until) => {
-        client.send = () => until.then(() => Promise.reject(createError('forbidden')));
-      });
-      assert.deepEqual(ends, ['SMS_FORBIDDEN']);
-    });
+  it('delivers an outcome although a redeploy closed the store before', async () => {
+    const { side, node } = beginSending();
+    const answer = side.service.holdNext();
+    await side.send(node, 'hello', once, 10);
+    const closed = node.node.close();
+    void side.outbox.close();
+    await side.journal.close();
+    answer();
+    await side.pass(100);
+    await closed;
+    const back = side.attach();
+    await side.pass(1_000);
+    assert.deepEqual([...node.ends, ...back.ends], ['to 6421555123']);
   });
 });
-
-/** Sends a message with the deduplication key `a`, which the service has not answered yet. */
-async function leaveOneUnanswered() {
-  const { store, side, node } = beginSending();
-  await side.pass(100);
-  const answer = side.service.holdNext();
-  await side.send(node, 'hello', { once: 'a', keep: forever });
-  return { store, side, node, answer };
-}

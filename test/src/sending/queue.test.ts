@@ -25,71 +25,6 @@ function createTask() {
 describe('SendQueue (concurrency, queueLimit)', () => {
   const { signal } = new AbortController();
 
-  it('runs a limited number at the same time, and the others in order', async () => {
-    const queue = createQueue(2, 10);
-    const order: number[] = [];
-    const tasks = Array.from({ length: 6 }, createTask);
-    const runs = tasks.map(({ run }, index) =>
-      queue
-        .run(
-          () => {
-            order.push(index);
-            return run();
-          },
-          { signal },
-        )
-        .catch((error: Error) => error.message),
-    );
-    await settle();
-    assert.deepEqual(order, [0, 1]);
-    tasks[1]?.reject(new Error('failed'));
-    await settle();
-    assert.deepEqual(order, [0, 1, 2]);
-    tasks[0]?.resolve('0');
-    tasks[2]?.resolve('2');
-    await settle();
-    assert.deepEqual(order, [0, 1, 2, 3, 4]);
-    for (const { resolve } of tasks) resolve('x');
-    assert.deepEqual(await Promise.all(runs), ['0', 'failed', '2', 'x', 'x', 'x']);
-    assert.deepEqual(order, [0, 1, 2, 3, 4, 5]);
-  });
-
-  it('starts the next task after a task that throws', async () => {
-    const queue = createQueue(1, 10);
-    const failing = queue.run(
-      () => {
-        throw new Error('at once');
-      },
-      { signal },
-    );
-    const next = queue.run(() => Promise.resolve('next'), { signal });
-    await assert.rejects(failing, /at once/);
-    assert.equal(await next, 'next');
-    assert.equal(await queue.run(() => Promise.resolve('later'), { signal }), 'later');
-  });
-
-  it('lets no task overtake another', async () => {
-    const queue = createQueue(1, 10);
-    const order: string[] = [];
-    const first = createTask();
-    const run = (name: string) =>
-      queue.run(
-        () => {
-          order.push(name);
-          return Promise.resolve(name);
-        },
-        { signal },
-      );
-    const runs = [queue.run(first.run, { signal }), run('second')];
-    first.resolve('first');
-    for (let turn = 0; turn < 6; turn++) {
-      runs.push(run(`late ${turn}`));
-      await Promise.resolve();
-    }
-    await Promise.all(runs);
-    assert.deepEqual(order, ['second', ...Array.from({ length: 6 }, (_, turn) => `late ${turn}`)]);
-  });
-
   it('refuses one more than the limit with SMS_BUSY', async () => {
     const queue = createQueue(1, 2);
     const tasks = Array.from({ length: 3 }, createTask);
@@ -101,18 +36,6 @@ describe('SendQueue (concurrency, queueLimit)', () => {
     for (const { resolve } of tasks) resolve('x');
     await Promise.all(runs);
     assert.equal(await queue.run(() => Promise.resolve('again'), { signal }), 'again');
-  });
-
-  it('lets no task wait with a limit of 0', async () => {
-    const queue = createQueue(1, 0);
-    const task = createTask();
-    const run = queue.run(task.run, { signal });
-    await assert.rejects(
-      queue.run(() => assert.fail('ran'), { signal }),
-      { code: 'SMS_BUSY' },
-    );
-    task.resolve('x');
-    assert.equal(await run, 'x');
   });
 
   it('ends waiting tasks with SMS_CLOSED if their flow stops', async () => {
@@ -127,79 +50,6 @@ describe('SendQueue (concurrency, queueLimit)', () => {
     const takesItsPlace = queue.run(() => Promise.resolve('takes its place'), { signal });
     task.resolve('x');
     assert.deepEqual(await Promise.all([running, stays, takesItsPlace]), ['x', 'stays', 'takes its place']);
-  });
-
-  it('does not start a task of a stopped flow', async () => {
-    const queue = createQueue(1, 2);
-    await assert.rejects(
-      queue.run(() => assert.fail('ran'), { signal: AbortSignal.abort() }),
-      { code: 'SMS_CLOSED' },
-    );
-    assert.equal(await queue.run(() => Promise.resolve('x'), { signal }), 'x');
-  });
-
-  it('does not stop a running task', async () => {
-    const queue = createQueue(1, 2);
-    const stop = new AbortController();
-    const task = createTask();
-    const run = queue.run(task.run, { signal: stop.signal });
-    await settle();
-    stop.abort();
-    task.resolve('x');
-    assert.equal(await run, 'x');
-  });
-
-  it('ends 10,000 waiting sends by one signal, without a warning', async () => {
-    const warnings: Error[] = [];
-    const listen = (warning: Error) => warnings.push(warning);
-    process.on('warning', listen);
-    try {
-      const queue = createQueue(1, 10_000);
-      const stop = new AbortController();
-      const task = createTask();
-      const running = queue.run(task.run, { signal });
-      const runs = Array.from({ length: 10_000 }, () =>
-        queue
-          .run(() => Promise.resolve(), { signal: stop.signal })
-          .then(
-            () => 'ran',
-            (error: { code?: string }) => error.code,
-          ),
-      );
-      await settle();
-      stop.abort();
-      assert.deepEqual(new Set(await Promise.all(runs)), new Set(['SMS_CLOSED']));
-      task.resolve('x');
-      await running;
-      await settle();
-      assert.deepEqual(
-        warnings.filter(({ name }) => name === 'MaxListenersExceededWarning'),
-        [],
-      );
-    } finally {
-      process.off('warning', listen);
-    }
-  });
-
-  it('runs 10,000 tasks in order', async () => {
-    const queue = createQueue(3, 10_000);
-    const order: number[] = [];
-    await Promise.all(
-      Array.from({ length: 10_000 }, (_, index) =>
-        queue.run(
-          async () => {
-            order.push(index);
-            await Promise.resolve();
-          },
-          { signal },
-        ),
-      ),
-    );
-    assert.deepEqual(
-      order,
-      [...order].sort((a, b) => a - b),
-    );
-    assert.equal(order.length, 10_000);
   });
 });
 
@@ -233,36 +83,6 @@ describe('SendQueue (perSecond, priority)', () => {
       Array.from({ length: 101 }, (_, index) => index * 50),
     );
     assert.equal(clock.timers, 0);
-  });
-
-  it('spaces single sends, and does not make up for a pause', async () => {
-    const { clock, add, times } = createPacedQueue({ perSecond: 2 });
-    void add('first');
-    await clock.advance(60_000);
-    const runs = [add('second'), add('third'), add('fourth')];
-    await clock.advance(100);
-    runs.push(add('fifth'));
-    await clock.advance(5_000);
-    await Promise.all(runs);
-    assert.deepEqual(times(), [0, 60_000, 60_500, 61_000, 61_500]);
-  });
-
-  it('lets an alarm behind 5,000 reminders at 20 a second leave next', async () => {
-    const { clock, starts, add } = createPacedQueue({ perSecond: 20 });
-    const reminders = Array.from({ length: 5_000 }, (_, index) => add(`reminder ${index}`));
-    await clock.advance(1_010);
-    const alarm = add('alarm', 10);
-    await clock.advance(100);
-    await alarm;
-    assert.deepEqual(starts.slice(20, 24), [
-      ['reminder 20', 1_000],
-      ['alarm', 1_050],
-      ['reminder 21', 1_100],
-    ]);
-    await clock.advance(250_000);
-    await Promise.all(reminders);
-    assert.equal(starts.length, 5_001);
-    assert.equal(starts.at(-1)?.[1], 250_000);
   });
 
   it('takes the highest priority first, equal ones in order', async () => {
@@ -300,29 +120,6 @@ describe('SendQueue (perSecond, priority)', () => {
     await clock.advance(0);
     await clock.advance(150);
     assert.deepEqual(times(), [0, 51, 100, 500, 550, 600, 650]);
-  });
-
-  it('reaches a pace that is finer than timers', async () => {
-    const { clock, add, times } = createPacedQueue({ perSecond: 3_000 });
-    for (let index = 0; index < 3_000; index++) void add(`${index}`);
-    for (let ms = 0; ms < 1_000; ms++) {
-      clock.stall(1);
-      await clock.advance(0);
-    }
-    assert.equal(times().length, 3_000);
-    const most = Math.max(...times().map((at) => times().filter((other) => other === at).length));
-    assert.ok(most <= 6, `${most} at once`);
-  }).timeout(60_000);
-
-  it('keeps to a pace below one a second, after any time', async () => {
-    const { clock, add, times } = createPacedQueue({ perSecond: 0.3 });
-    for (let index = 0; index < 4; index++) void add(`${index}`);
-    clock.stall(1e9);
-    await clock.advance(10_001);
-    assert.deepEqual(
-      times().map((at) => Math.round(at)),
-      [0, 1e9, 1e9 + 3_333, 1e9 + 6_667],
-    );
   });
 
   it('does not count a turn that the task returns unused', async () => {

@@ -32,15 +32,6 @@ describe('replacing a stored message', () => {
     assert.equal(side.outbox.isSettled, true);
   });
 
-  it('leaves the messages of other keys and other nodes alone', async () => {
-    const { side, node } = createOutage();
-    const other = side.attach('other');
-    sendText(node, 'one', order);
-    sendText(node, 'two', { ...order, replaceKey: 'booking 2' });
-    await side.send(other, 'three', order, 1_000);
-    assert.deepEqual([node.ends, other.ends, side.outbox.admin.state.kept], [[], [], 3]);
-  });
-
   it('replaces a scheduled message by one with a past time, which leaves now', async () => {
     const { side, node } = beginSending();
     const at = (time: number) => ({ at: { time, keep: forever }, replaceKey });
@@ -70,16 +61,6 @@ describe('replacing a stored message', () => {
     refuse();
     await side.pass(120_000);
     assert.deepEqual([node.ends, side.service.bodies], [['SMS_REPLACED', 'to 6421555123'], ['second']]);
-  });
-
-  it('gives the replacement its own place in the order of arrival', async () => {
-    const { side, node } = createOutage({ concurrency: 1 });
-    sendText(node, 'a1', order);
-    await side.send(node, 'b', { keep: forever }, 1_000);
-    await side.send(node, 'a2', order, 1_000);
-    side.service.otherwise = { takes: true };
-    await side.pass(120_000);
-    assert.deepEqual(side.service.bodies, ['b', 'a2']);
   });
 
   it('does not refuse a replacement because the queue is full', async () => {

@@ -6,10 +6,8 @@ import { createConnections } from '../../../src/http/connections';
 import type { Delivery, OutboundMessage } from '../../../src/model';
 import type { SendingNode } from '../../../src/outbox/sender-registrations';
 import type { SendOptions, Sent } from '../../../src/outbox/text';
-import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
-import { findClosedPort } from '../raw-service';
 import { createError } from '../some-error';
 import { FakeNode, SendingSide, type SendingSideOptions, sendText } from './sending-side';
 
@@ -116,12 +114,6 @@ describe('send (retries, retryUncertain)', () => {
     assert.deepEqual(waits, [200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000, 30_000]);
   });
 
-  it('tries once with 0 retries', async () => {
-    const client = new ScriptedClient('unreachable');
-    assert.equal(await run(client, { retries: 0 }), 'SMS_UNREACHABLE');
-    assert.equal(client.sent.length, 1);
-  });
-
   for (const reason of ['badRequestBare', 'unauthorized', 'forbidden', 'redirect'] as const) {
     it(`never tries again after ${reason}`, async () => {
       const client = new ScriptedClient(reason);
@@ -204,10 +196,6 @@ describe('send (retries, retryUncertain)', () => {
       assert.deepEqual(await times(script, 2, 0.5), [0, 2_000, 4_000, 6_000, 8_000]);
     });
 
-    it('does not use the pace after a try that never left', async () => {
-      assert.deepEqual(await times(['unreachable'], 2, 0.5), [0, 200, 2_000]);
-    });
-
     it('keeps the place of a message that is tried again', async () => {
       const side = new SendingSide({ clock, concurrency: 1, queueLimit: 2 });
       const node = side.attach('send', false);
@@ -234,30 +222,6 @@ describe('send (retries, retryUncertain)', () => {
   });
 
   describe('against the service', () => {
-    it('succeeds as soon as the service is back', async () => {
-      const simulator = closing.add(await startSimulator(), (it) => it.close());
-      await simulator.setOnline(false);
-      const connections = closing.add(createConnections({ baseUrl: 'http://127.0.0.1' }), (it) => it.destroy());
-      const client = new Client({
-        baseUrl: simulator.baseUrl,
-        authentication: { type: 'bearer', apiKey: simulator.credentials.apiKey },
-        connections,
-        method: 'POST',
-        timeoutMs: 5_000,
-      });
-      const { node } = attach(client, { clock });
-      send(node, { retries: 9 });
-      await until(() => clock.timers > 0);
-      await simulator.setOnline(true);
-      await clock.advance(200);
-      await until(() => node.outcomes.length > 0);
-      assert.deepEqual(node.ends, ['to 6421555123']);
-      assert.deepEqual(
-        simulator.messages.map(({ messageId }) => messageId),
-        ['fixed-id'],
-      );
-    });
-
     it('does not abort a request that has left if the node stops', async () => {
       const simulator = closing.add(await startSimulator(), (it) => it.close());
       simulator.fault('send', { delayMs: 100 });
@@ -274,23 +238,6 @@ describe('send (retries, retryUncertain)', () => {
       await simulator.until(() => simulator.polling('send') === 1);
       await node.node.close();
       assert.deepEqual(node.ends, ['to 6421555123']);
-    });
-
-    it('raises SMS_UNREACHABLE if no service is there', async () => {
-      const connections = closing.add(createConnections({ baseUrl: 'http://127.0.0.1' }), (it) => it.destroy());
-      const client = new Client({
-        baseUrl: `http://127.0.0.1:${await findClosedPort()}`,
-        authentication: { type: 'bearer', apiKey: 'key' },
-        connections,
-        method: 'POST',
-        timeoutMs: 5_000,
-      });
-      const { node } = attach(client, { clock });
-      send(node, { retries: 1, retryUncertain: true });
-      await until(() => clock.timers > 0);
-      await clock.advance(200);
-      await until(() => node.outcomes.length > 0);
-      assert.deepEqual(node.ends, ['SMS_UNREACHABLE']);
     });
   });
 });

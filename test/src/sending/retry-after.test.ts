@@ -85,26 +85,6 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.equal(node.outages.length, 2);
   });
 
-  it('does not apply to a message that a user sends', async () => {
-    const { side, node } = await underWay([
-      [50, { error: unavailable('60') }],
-      [60, { error: unavailable() }],
-    ]);
-    const [, second] = side.outbox.admin.entries('kept', 2).entries;
-    assert.equal(await side.outbox.admin.act(second?.id ?? '', 'send'), 'done');
-    await side.pass(10_000);
-    assert.deepEqual(side.service.bodies, ['1']);
-    await side.pass(60_000);
-    assert.deepEqual(side.service.bodies, ['1', '0']);
-    assert.equal(node.outages.length, 1);
-  });
-
-  it('applies if it is longer than any timer', async () => {
-    const { side } = await underWay([[0, { error: unavailable('99999999') }]]);
-    await side.pass(60 * 24 * 3_600_000);
-    assert.equal(side.service.tries, 1);
-  });
-
   for (const rubbish of ['foo 2099', 'in 2099 days', '-5', '1e9']) {
     it(`is ignored with the value "${rubbish}"`, async () => {
       const { side } = await underWay([[0, { error: unavailable(rubbish) }]]);
@@ -128,18 +108,6 @@ describe('Retry-After for all stored messages of an account', () => {
     assert.deepEqual(side.service.bodies, ['0', 'another']);
     assert.deepEqual([node.outages.length, back.outages.length], [1, 0]);
     assert.equal(back.state?.outage, undefined);
-  });
-
-  it('applies if it comes during a redeploy', async () => {
-    const { side, node } = beginSending();
-    const answer = side.service.holdNext({ takes: false, error: unavailable('60') });
-    await side.send(node, 'hello', { keep });
-    await side.closeInFlight(answer);
-    side.attach();
-    await side.pass(59_000);
-    assert.equal(side.service.tries, 1);
-    await side.pass(1_100);
-    assert.deepEqual(side.service.bodies, ['hello']);
   });
 
   it('after 401 ends with a redeploy', async () => {

@@ -48,14 +48,6 @@ describe('a failure of the store while sending', () => {
     assert.deepEqual([node.ends, told(node)], [['SMS_STORE'], []]);
   });
 
-  it('does not change SMS_CLOSED after the account is closed', async () => {
-    const node = side.attach();
-    await side.close();
-    sendText(node, 'late', { keep });
-    await side.send(node, 'late', { once: 'a' }, minuteMs);
-    assert.deepEqual([node.ends, told(node), side.service.bodies], [['SMS_CLOSED', 'SMS_CLOSED'], [], []]);
-  });
-
   it('is not reported by a node that stores nothing', async () => {
     const former = side.attach('former', false);
     const plain = side.attach('plain', false);
@@ -91,20 +83,6 @@ describe('a failure of the store while sending', () => {
     assert.deepEqual(third.recoveries, ['store', 'store']);
   });
 
-  it('is reported again after a recovery without nodes', async () => {
-    fail();
-    const first = side.attach();
-    await side.pass(minuteMs);
-    await side.close();
-    store.failing.clear();
-    const second = side.attach();
-    await side.pass(minuteMs);
-    assert.deepEqual([told(first), told(second)], [['SMS_STORE 0'], []]);
-    fail();
-    await side.send(side.attach('other'), 'refused', { once: 'x' }, minuteMs);
-    assert.deepEqual(told(second), ['SMS_STORE 0']);
-  });
-
   it('is reported in addition to a following outage of the service', async () => {
     const node = side.attach();
     side.service.otherwise = { unreachable: true };
@@ -124,24 +102,6 @@ describe('a failure of the store while sending', () => {
     await side.pass(minuteMs);
     assert.deepEqual(side.service.bodies, ['3', '4']);
     assert.equal(node.state?.outage, undefined);
-  });
-
-  it('does not hide a following outage of the service', async () => {
-    const nodes = [side.attach('a'), side.attach('b')];
-    let connect = () => {};
-    const connects = new Promise<void>((resolve) => {
-      connect = resolve;
-    });
-    side.service.script.push({ connects }, { connects });
-    for (const node of nodes) sendText(node, 'hello', { keep });
-    await side.pass(0);
-    store.failing.add('commit');
-    connect();
-    await side.pass(100);
-    side.service.otherwise = { unreachable: true };
-    store.failing.clear();
-    await side.pass(minuteMs);
-    for (const node of nodes) assert.deepEqual(told(node), ['SMS_STORE 1', 'SMS_UNREACHABLE 1']);
   });
 
   it('is reported once by a node with an open reply request', async () => {

@@ -22,17 +22,6 @@ function start(options: SendingSideOptions = {}) {
 }
 
 describe('a message with a time', () => {
-  it('leaves on time even if the clock is set back while it waits', async () => {
-    const { side, node } = start();
-    const connect = side.service.holdConnection();
-    await side.send(node, 'hello', { ...at(noon + minuteMs) }, minuteMs);
-    side.clock.set(-hourMs);
-    connect();
-    await side.pass(1_000);
-    assert.deepEqual([side.service.tries, side.service.bodies], [1, ['hello']]);
-    assert.deepEqual(node.ends.length, 1);
-  });
-
   it('is stored, is listed with its time, and leaves then', async () => {
     const { side, node, store } = start();
     await side.send(node, 'later', at(noon + 2 * hourMs));
@@ -171,31 +160,6 @@ describe('a message with a time', () => {
     assert.deepEqual(again.ends, ['to 6421555123 again']);
   });
 
-  it('cannot be sent by a user while the store fails', async () => {
-    const { side, node, store } = start();
-    await side.send(node, 'later', at(noon + dayMs));
-    const [entry] = side.outbox.admin.entries('kept', 1).entries;
-    store.failing.add('commit').add('open');
-    const acted = side.outbox.admin.act(entry?.id ?? '', 'send').catch((error: unknown) => error);
-    await side.pass(1_000);
-    assert.ok(isSmsError(await acted, 'SMS_STORE'));
-    assert.equal(side.service.tries, 0);
-    assert.equal(side.outbox.admin.state.scheduled, 1);
-  });
-
-  it('leaves by priority if several are due at the same time', async () => {
-    const { side, node } = start({ concurrency: 1 });
-    for (const [body, priority] of [
-      ['low', -1],
-      ['first', 5],
-      ['second', 5],
-    ] as const) {
-      sendText(node, body, { ...at(noon + hourMs), priority });
-    }
-    await side.pass(hourMs + 1_000);
-    assert.deepEqual(side.service.bodies, ['first', 'second', 'low']);
-  });
-
   it('keeps its deduplication key until it has left', async () => {
     const { side, node } = start({ dedupeMs: hourMs });
     await side.send(node, 'once', { ...at(noon + 60 * dayMs), once: 'key' });
@@ -229,12 +193,6 @@ describe('quiet hours', () => {
     assert.equal(node.state?.nextAt, noon + hourMs);
     await side.pass(1_000);
     assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123']);
-  });
-
-  it('delay a message with a time within them to their end', async () => {
-    const { side, node } = start({ quietHours: [quiet(21, 7)] });
-    await side.send(node, 'late', at(noon + 12 * hourMs));
-    assert.equal(node.state?.nextAt, noon + 19 * hourMs);
   });
 
   it('refuse plain messages that wait for their turn when they begin', async () => {
@@ -283,22 +241,6 @@ describe('quiet hours', () => {
     assert.equal(node.state?.nextAt, noon + 3 * hourMs);
   });
 
-  it('do not apply to messages that a user sends', async () => {
-    const { side, node } = start({ quietHours: [quiet(11, 13)] });
-    await side.send(node, 'kept', { keep: forever });
-    const [entry] = side.outbox.admin.entries('kept', 1).entries;
-    await Promise.all([side.outbox.admin.act(entry?.id ?? '', 'send'), side.pass(100)]);
-    assert.deepEqual(node.ends, ['to 6421555123 again']);
-  });
-
-  it('do not count messages that they withhold', async () => {
-    const limits = { perHandset: 1, perHandsetMs: dayMs };
-    const { side, node } = start({ quietHours: [quiet(11, 13)], limits });
-    sendText(node, 'refused');
-    await side.send(node, 'kept', { keep: forever }, 2 * hourMs);
-    assert.deepEqual(node.ends, ['SMS_QUIET', 'to 6421555123']);
-  });
-
   it('apply to waiting messages with the current settings', async () => {
     const quietHours = [quiet(11, 13)];
     const { side, node } = start({ quietHours });
@@ -312,13 +254,6 @@ describe('quiet hours', () => {
     side.outbox.quietHoursChanged();
     await side.pass(100);
     assert.deepEqual(node.ends, ['to 6421555123']);
-  });
-
-  it('do not delay the outcome of a duplicate', async () => {
-    const { side, node } = start({ quietHours: [quiet(13, 14)] });
-    await side.send(node, 'once', { once: 'key' }, hourMs + 1_000);
-    await side.send(node, 'once', { once: 'key' });
-    assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
   });
 
   it('free the deduplication key of a refused message', async () => {

@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict';
+import { SmsError } from '../../../src/errors';
+import { VirtualClock } from '../../virtual-clock';
+import { createError } from '../some-error';
+import { FailingStore } from '../store/failing-store';
+import { copyDisk, forever, SendingSide, sendText, type Turn } from './sending-side';
+
+const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
+
+/** A clock that advances with each read, as a real clock does. */
+class FineClock extends VirtualClock {
+  override elapsed(): number {
+    this.stall(0.001);
+    return super.elapsed();
+  }
+}
+
+/** Creates a sending side whose service is unreachable. */
+function createSide(clock = new VirtualClock(), store = new FailingStore()): SendingSide {
+  const side = new SendingSide({ clock, store });
+  side.service.otherwise = { unreachable: true };
+  return side;
+}
+
+/** @param minutes time until the message expires. By default, it never expires. */
+function keep(node: Parameters<typeof sendText>[0], body: string, minutes?: number): void {
+  sendText(node, body, { keep: minutes === undefined ? forever : { expireMs: minutes * minuteMs } });
+}
+
+describe('the time of stored messages', () => {
+  it('ends for each message, in any order of arrival', async () => {
+    const side = createSide();
+    const node = side.attach();
+    const over: string[] = [];
+    node.onOutcome = async ({ outcome, message }) => {
+      const code = outcome instanceof SmsError ? outcome.code : '';
+      over.push(`${message.body} ${code} ${Math.round(side.clock.elapsed() / minuteMs)}`);
+      return true;
+    };
+    for (const [body, minutes] of [['c', 3], ['a', 1], ['never'], ['b', 2]] as const) keep(node, body, minutes);
+    await side.pass(10 * minuteMs);
+    assert.deepEqual(over, ['a SMS_EXPIRED 1', 'b SMS_EXPIRED 2', 'c SMS_EXPIRED 3']);
+  });
+
+  it('does not end before a redeployed node can return', async () => {
+    for (const isBack of [false, true]) {
+      const side = createSide();
+      const node = side.attach();
+      side.attach('other');
+      keep(node, 'hello', 1);
+      keep(node, 'hello', 2);
+      await side.pass(59_000);
+      await Promise.all([node.node.close(), side.pass(0)]);
+      await side.pass(19_000);
+      assert.deepEqual([side.abandoned, side.outbox.admin.state.kept], [[], 2]);
+      if (!isBack) {
+        await side.pass(2_000);
+        assert.deepEqual([side.abandoned, side.outbox.admin.state.kept], [['send'], 1]);
+      } else {
+        const back = side.attach();
+        await side.pass(1_000);
+        assert.deepEqual([side.abandoned, back.ends, side.outbox.admin.state.kept], [[], ['SMS_EXPIRED'], 1]);
+      }
+      await side.pass(2 * minuteMs);
+      assert.equal(side.outbox.admin.state.kept, 0);
+    }
+  });
+
+  it('ends after exactly 7 days without their node', async () => {
+    const side = createSide(new FineClock());
+    const node = side.attach();
+    side.attach('other');
+    keep(node, 'hello');
+    await side.pass(minuteMs);
+    await Promise.all([node.node.close(), side.pass(0)]);
+    await side.pass(7 * 24 * 60 * minuteMs - 60_000);
+    assert.deepEqual(side.abandoned, []);
+    await side.pass(2 * minuteMs);
+    assert.deepEqual(side.abandoned, ['send']);
+  });
+});
+
+describe('the 7 days of waiting for a removed node', () => {
+  /** Leaves a message whose node is removed for a time before the process stops for another. */
+  async function leave(goneMs: number, downMs: number) {
+    const store = new FailingStore();
+    const side = createSide(new VirtualClock(), store);
+    const node = side.attach();
+    await side.send(node, 'hello', { keep: forever }, 1_000);
+    const other = side.attach('other');
+    await side.detach(node, goneMs);
+    const disk = copyDisk(store.disk);
+    await Promise.all([other.node.close(), side.close(), side.pass(11_000)]);
+    await side.pass(downMs);
+    const next = side.restart(disk);
+    next.attach('other');
+    await next.pass(100);
+    return { next, disk };
+  }
+
+  it('pass while the process is down, but end at least an hour after its start', async () => {
+    const { next } = await leave(3_600_000, 8 * dayMs);
+    assert.equal(next.outbox.admin.state.kept, 1, 'its node may be late');
+    await next.pass(3_601_000);
+    assert.deepEqual([next.abandoned, next.outbox.isSettled], [['send'], true]);
+  });
+
+  it('continue after a restart', async () => {
+    const { next } = await leave(2 * dayMs, 3 * dayMs);
+    await next.pass(2 * dayMs - 60_000);
+    assert.deepEqual(next.abandoned, []);
+    await next.pass(61_000);
+    assert.deepEqual(next.abandoned, ['send']);
+  });
+
+  it('begin again after the node has been back', async () => {
+    const { next } = await leave(2 * dayMs, 3 * dayMs);
+    const back = next.attach();
+    await next.pass(100);
+    next.service.otherwise = { unreachable: true };
+    await Promise.all([back.node.close(), next.pass(100)]);
+    await next.pass(6 * dayMs);
+    assert.deepEqual(next.abandoned, []);
+    await next.pass(dayMs);
+    assert.deepEqual(next.abandoned, ['send']);
+  });
+});
+
+describe('the outcome of a message whose node was removed', () => {
+  /** Removes a node while its message is in flight. */
+  async function strand(turn: Turn): Promise<{ side: SendingSide; store: FailingStore }> {
+    const store = new FailingStore();
+    const side = new SendingSide({ store });
+    const [node] = [side.attach(), side.attach('stays')];
+    const answer = side.service.holdNext(turn);
+    await side.send(node, 'hello', { keep: forever });
+    void node.node.close();
+    await side.pass(10);
+    answer();
+    await side.pass(1_000);
+    assert.equal(store.disk.entries.size, 1);
+    return { side, store };
+  }
+
+  const undecided = (side: SendingSide) => side.outbox.admin.entries('uncertain', 9).total;
+
+  it('waits for the node for 7 days, and is then dropped', async () => {
+    const { side, store } = await strand({});
+    await side.pass(6.9 * dayMs);
+    assert.deepEqual([store.disk.entries.size, side.abandoned], [1, []]);
+    await side.pass(0.2 * dayMs);
+    assert.deepEqual([store.disk.entries.size, side.abandoned], [0, ['send']]);
+    assert.deepEqual([side.outbox.isSettled, undecided(side)], [true, 0]);
+    const back = side.attach();
+    await side.pass(100);
+    assert.deepEqual(back.ends, []);
+  });
+
+  it('is listed for 7 more days if it is unknown', async () => {
+    const { side, store } = await strand({ error: createError('uncertain') });
+    await side.pass(6.9 * dayMs);
+    assert.equal(undecided(side), 0);
+    await side.pass(0.2 * dayMs);
+    assert.deepEqual([undecided(side), side.abandoned, store.disk.entries.size], [1, [], 1]);
+    await side.pass(6.8 * dayMs);
+    assert.equal(undecided(side), 1);
+    await side.pass(0.2 * dayMs);
+    assert.deepEqual([undecided(side), store.disk.entries.size, side.outbox.isSettled], [0, 0, true]);
+  });
+
+  it('is dropped after 7 days in total, across a restart', async () => {
+    const { side, store } = await strand({});
+    await side.pass(6 * dayMs);
+    const next = side.restart(copyDisk(store.disk));
+    next.attach('stays');
+    await next.pass(0.9 * dayMs);
+    assert.deepEqual(next.abandoned, []);
+    await next.pass(0.2 * dayMs);
+    assert.deepEqual(next.abandoned, ['send']);
+  });
+
+  it('does not expire while the account is closed', async () => {
+    const { side, store } = await strand({});
+    const closed = side.close();
+    await side.pass(11_000);
+    await closed;
+    await side.pass(400 * dayMs);
+    assert.deepEqual([store.disk.entries.size, side.abandoned, side.faults], [1, [], []]);
+    const back = side.attach();
+    await side.pass(100);
+    assert.deepEqual(back.ends, ['to 6421555123']);
+  });
+
+  it('lets the reply requests of its message end', async () => {
+    const store = new FailingStore();
+    const side = new SendingSide({ store });
+    const [node] = [side.attach(), side.attach('stays')];
+    const answer = side.service.holdNext({});
+    await side.send(node, 'hello', { keep: forever, waitMs: 60_000 });
+    void node.node.close();
+    await side.pass(10);
+    answer();
+    await side.pass(30 * dayMs);
+    assert.deepEqual([side.abandoned, store.disk.entries.size, side.outbox.isSettled], [['send', 'send'], 0, true]);
+    assert.equal(side.asking, false);
+  });
+});

@@ -1,0 +1,448 @@
+import assert from 'node:assert/strict';
+import { SmsError } from '../../../src/errors';
+import { createError } from '../some-error';
+import { FailingStore } from '../store/failing-store';
+import { beginSending, copyDisk, forever, SendingSide, sendText } from './sending-side';
+
+describe('stored messages', () => {
+  const keep = forever;
+
+  /** Leaves a stored message that waits because the service is unreachable. */
+  async function strand(options: Parameters<typeof sendText>[2] = { keep }, passMs = 1_000) {
+    const { store, side, node } = beginSending();
+    side.service.otherwise = { unreachable: true };
+    await side.send(node, 'hello', options, passMs);
+    return { store, side, node };
+  }
+
+  it('are stored before they are sent, and dropped after their outcome', async () => {
+    const { store, side, node } = beginSending();
+    await side.send(node, 'hello', { keep });
+    assert.deepEqual(node.ends, ['to 6421555123']);
+    assert.deepEqual(node.outcomes[0]?.origin, { body: 'hello' });
+    assert.equal(store.disk.entries.size, 0);
+    assert.equal(side.outbox.isSettled, true);
+  });
+
+  it('refuse a message that cannot be stored, and send nothing', async () => {
+    const { store, side, node } = beginSending();
+    await side.pass(10);
+    store.failing.add('commit').add('open');
+    await side.send(node, 'hello', { keep }, 1_000);
+    assert.deepEqual(node.ends, ['SMS_STORE']);
+    assert.equal(side.service.tries, 0);
+  });
+
+  it('have the messageId set by the flow in the error if they are not stored', async () => {
+    const { store, side, node } = beginSending({ concurrency: 1, queueLimit: 1 });
+    await side.pass(10);
+    side.service.holdNext();
+    for (const messageId of ['taken', 'waits']) sendText(node, messageId, { keep, messageId, once: messageId });
+    await side.pass(10);
+    sendText(node, 'kept', { keep, messageId: 'kept' });
+    sendText(node, 'plain', { messageId: 'plain' });
+    await side.send(node, 'another text', { messageId: 'guarded', once: 'taken' }, 10);
+    store.failing.add('commit').add('open');
+    await side.send(node, 'unwritten', { messageId: 'unwritten', once: 'unwritten' }, 1_000);
+    const errors = node.outcomes.map(({ outcome }) => outcome instanceof SmsError && [outcome.code, outcome.messageId]);
+    assert.deepEqual(errors, [
+      ['SMS_BUSY', 'kept'],
+      ['SMS_BUSY', 'plain'],
+      ['SMS_INPUT', undefined],
+      ['SMS_STORE', 'unwritten'],
+    ]);
+  });
+
+  it('are not sent if they were refused although the store wrote them', async () => {
+    const { store, side, node } = beginSending();
+    await side.pass(10);
+    store.failing.add('commit');
+    store.failsAfterwards = true;
+    await side.send(node, 'hello', { keep, once: 'key' });
+    assert.deepEqual(node.ends, ['SMS_STORE']);
+    assert.equal(store.disk.entries.size, 1);
+    assert.equal(side.outbox.isSettled, false, 'a redeploy would forget that it was refused');
+    store.failing.clear();
+    await side.pass(60_000);
+    assert.equal(side.outbox.isSettled, true);
+    assert.equal(side.service.tries, 0);
+    assert.equal(store.disk.entries.size, 0);
+    await side.send(node, 'hello', { keep, once: 'key' }, 1_000);
+    assert.deepEqual(side.service.bodies, ['hello']);
+  });
+
+  it('wait in an outage, report it once, and then leave in order', async () => {
+    const { side, node } = beginSending({ concurrency: 1 });
+    side.service.otherwise = { unreachable: true };
+    for (const body of ['1', '2', '3']) sendText(node, body, { keep });
+    await side.send(node, 'urgent', { keep, priority: 5 }, 600_000);
+    assert.deepEqual(node.ends, []);
+    assert.equal(node.outages.length, 1);
+    assert.equal(node.outages[0]?.code, 'SMS_UNREACHABLE');
+    assert.match(
+      node.outages[0]?.message ?? '',
+      /is stored and will be sent when the service is available again \(\d waiting\)/,
+    );
+    assert.equal(node.state?.waiting, 4);
+    assert.equal(node.state?.outage?.code, 'SMS_UNREACHABLE');
+    side.service.otherwise = { takes: true };
+    await side.pass(80_000);
+    assert.deepEqual(side.service.bodies, ['urgent', '1', '2', '3']);
+    assert.equal(node.ends.length, 4);
+    assert.equal(node.state?.outage, undefined);
+    side.service.otherwise = { unreachable: true };
+    await side.send(node, 'again', { keep }, 1_000);
+    assert.equal(node.outages.length, 2);
+  });
+
+  it('report an outage to a node whose messages are behind others', async () => {
+    const side = new SendingSide({ concurrency: 1 });
+    const [one, two] = [side.attach('one'), side.attach('two')];
+    const fail = side.service.holdNext({ takes: false, error: createError('unreachable') });
+    sendText(one, '1', { keep });
+    await side.send(two, '2', { keep }, 1_000);
+    side.service.otherwise = { unreachable: true };
+    fail();
+    await side.pass(600_000);
+    assert.deepEqual([one.outages.length, two.outages.length], [1, 1]);
+  });
+
+  for (const [what, error] of [
+    ['401', createError('unauthorized')],
+    ['429', createError('tooManyRequests').with({ statusCode: 429 })],
+    ['503', new SmsError('serverError', { params: { status: 503 }, statusCode: 503 })],
+  ] as const) {
+    it(`continue to wait after ${what}, although the request had left`, async () => {
+      const { side, node } = beginSending();
+      side.service.script.push({ error });
+      await side.send(node, 'hello', { keep }, 45_000);
+      assert.deepEqual(node.ends, ['to 6421555123']);
+      assert.deepEqual(side.service.bodies, ['hello']);
+      assert.equal(node.outages.length, 1);
+    });
+  }
+
+  it('end with 403 as an outcome', async () => {
+    const { side, node } = beginSending();
+    side.service.script.push({ error: createError('forbidden') });
+    await side.send(node, 'hello', { keep });
+    assert.deepEqual(node.ends, ['SMS_FORBIDDEN']);
+    assert.equal(side.outbox.isSettled, true);
+  });
+
+  it('expire during an outage and during Retry-After', async () => {
+    const { side, node } = beginSending();
+    side.service.otherwise = {
+      error: createError('serverError').with({ statusCode: 503, retryAfter: '99999' }),
+    };
+    await side.send(node, 'hello', { keep: { expireMs: 60_000 } }, 59_000);
+    assert.deepEqual(node.ends, []);
+    await side.pass(2_000);
+    assert.deepEqual(node.ends, ['SMS_EXPIRED']);
+    assert.deepEqual(side.service.bodies, []);
+    assert.equal(side.outbox.isSettled, true);
+  });
+
+  it('name the time in the error SMS_EXPIRED, also in seconds', async () => {
+    for (const [minutes, time] of [
+      [0.001, '1 s'],
+      [1.1, '66 s'],
+      [60, '60 min'],
+    ] as const) {
+      const { node } = await strand({ keep: { expireMs: minutes * 60_000 } }, 3_700_000);
+      const { outcome } = node.outcomes[0] ?? {};
+      assert.match(String(outcome), new RegExp(`could not leave within ${time} and has expired`));
+    }
+  });
+
+  it('expire after their time even if the clock is set by hours', async () => {
+    for (const hours of [-10, 10]) {
+      const { side, node } = await strand({ keep: { expireMs: 60_000 } }, 30_000);
+      side.clock.set(hours * 3_600_000);
+      await side.pass(29_000);
+      assert.deepEqual(node.ends, []);
+      await side.pass(2_000);
+      assert.deepEqual(node.ends, ['SMS_EXPIRED']);
+    }
+  });
+
+  for (const queueLimit of [0, 1]) {
+    it(`are refused beyond free places and queue, limit ${queueLimit}`, async () => {
+      const { side, node } = beginSending({ queueLimit, concurrency: 2 });
+      await side.pass(10);
+      for (let index = 0; index < 100; index++) sendText(node, String(index), { keep });
+      await side.pass(100);
+      assert.deepEqual(side.service.bodies, ['0', '1', '2'].slice(0, 2 + queueLimit));
+      assert.equal(node.ends.filter((end) => end === 'SMS_BUSY').length, 98 - queueLimit);
+    });
+  }
+
+  it('are not resumed if their end is being written at a redeploy', async () => {
+    const { store, side, node } = beginSending({ limits: { perHandset: 1, perHandsetMs: 1_000 } });
+    await side.send(node, '1', { keep });
+    store.turns = 20;
+    const before = store.commits;
+    sendText(node, '2', { keep });
+    // The account stores the message, and then its end, because the limit is reached.
+    while (store.commits < before + 2) await side.pass(0);
+    const closed = [side.outbox.close(), node.node.close()];
+    side.clock.stall(2_000);
+    const again = side.attach();
+    for (let turn = 0; turn < 100; turn++) await side.pass(10);
+    await Promise.all(closed);
+    assert.deepEqual([...node.ends, ...again.ends], ['to 6421555123', 'SMS_LIMIT']);
+    assert.deepEqual(side.service.bodies, ['1']);
+  });
+
+  it('are sent once if a send continues over a redeploy', async () => {
+    const { side, node } = beginSending();
+    const answer = side.service.holdNext();
+    await side.send(node, 'hello', { keep });
+    const closed = side.outbox.close();
+    await node.node.close();
+    const again = side.attach();
+    await side.pass(100);
+    answer();
+    await Promise.all([closed, side.pass(1_000)]);
+    assert.deepEqual(again.ends, ['to 6421555123']);
+    assert.equal(side.service.tries, 1);
+  });
+
+  it('wait over a redeploy, and leave when their node is back', async () => {
+    const { side, node } = await strand();
+    await side.detach(node);
+    side.service.otherwise = { takes: true };
+    await side.pass(300_000);
+    assert.deepEqual(side.service.bodies, []);
+    const back = side.attach();
+    await side.pass(100);
+    assert.deepEqual(node.ends, []);
+    assert.deepEqual(back.ends, ['to 6421555123']);
+    assert.deepEqual(back.outcomes[0]?.origin, { body: 'hello' });
+  });
+
+  it('deliver an outcome of a closing account later', async () => {
+    const { side, node } = beginSending();
+    const answer = side.service.holdNext();
+    await side.send(node, 'hello', { keep });
+    await side.closeInFlight(answer);
+    const back = side.attach();
+    await side.pass(100);
+    assert.deepEqual([back.ends, side.outbox.isSettled], [['to 6421555123'], true]);
+  });
+
+  it('deliver a missed outcome when the node is back', async () => {
+    const { side, node } = beginSending();
+    node.isFlowing = false;
+    await side.send(node, 'hello', { keep });
+    const back = side.attach();
+    await side.pass(100);
+    assert.deepEqual(back.ends, ['to 6421555123']);
+    assert.deepEqual(side.service.bodies, ['hello']);
+  });
+
+  describe('leave by priority and arrival', () => {
+    /** Returns three reminders and two later alarms in the order in which they left. */
+    const due = ['alarm 1', 'alarm 2', 'reminder 1', 'reminder 2', 'reminder 3'];
+    function sendAll(node: Parameters<typeof sendText>[0]): void {
+      for (const body of ['reminder 1', 'reminder 2', 'reminder 3']) sendText(node, body, { keep });
+      for (const body of ['alarm 1', 'alarm 2']) sendText(node, body, { keep, priority: 10 });
+    }
+
+    it('after a restart', async () => {
+      const store = new FailingStore();
+      const side = new SendingSide({ store, concurrency: 1 });
+      side.service.otherwise = { unreachable: true };
+      sendAll(side.attach());
+      await side.pass(1_000);
+      side.service.otherwise = { takes: true };
+      const next = side.restart(copyDisk(store.disk));
+      next.attach();
+      await next.pass(100);
+      assert.deepEqual(side.service.bodies, due);
+    });
+
+    it('after a redeploy, in any order of nodes', async () => {
+      const side = new SendingSide({ concurrency: 1 });
+      side.service.otherwise = { unreachable: true };
+      const former = [side.attach('calm'), side.attach('hasty')] as const;
+      for (const index of [1, 2, 3]) {
+        sendText(former[0], `calm ${index}`, { keep });
+        sendText(former[1], `hasty ${index}`, { keep, priority: index === 2 ? 5 : 0 });
+      }
+      await side.pass(1_000);
+      for (const { node } of former) await node.close();
+      await Promise.all([side.outbox.close(), side.pass(0)]);
+      side.service.otherwise = { takes: true };
+      side.attach('calm');
+      side.attach('hasty');
+      await side.pass(100);
+      assert.deepEqual(side.service.bodies, ['hasty 2', 'calm 1', 'hasty 1', 'calm 2', 'calm 3', 'hasty 3']);
+    });
+  });
+
+  describe('with a large flow message', () => {
+    const flowMessage = JSON.stringify({ payload: 'x'.repeat(250_000) });
+
+    it('writes it once, and delivers it with the outcome after a restart', async () => {
+      const { store, side } = await strand({ keep, flowMessage });
+      const disk = copyDisk(store.disk);
+      assert.deepEqual(
+        [...disk.remembered.keys()].map((key) => key.replace(/[^:]+$/, '')),
+        ['~flowMessage:'],
+      );
+      assert.ok([...disk.entries.values()].every(({ length }) => length < 1_000));
+      side.service.otherwise = { takes: true };
+      const next = side.restart(disk);
+      const back = next.attach();
+      await next.pass(100);
+      assert.deepEqual(back.ends, ['to 6421555123']);
+      assert.equal(back.outcomes[0]?.flowMessage, flowMessage);
+      await next.close();
+      assert.deepEqual([disk.entries.size, disk.remembered.size], [0, 0]);
+    });
+
+    it('drops it with the reply request, or if the message is discarded', async () => {
+      const { store, side } = await strand({ keep, flowMessage, waitMs: 3_600_000 });
+      const disk = copyDisk(store.disk);
+      side.service.otherwise = { takes: true };
+      const next = side.restart(disk);
+      const back = next.attach();
+      await next.pass(3_700_000);
+      assert.deepEqual(
+        back.answers.map((news) => news.flowMessage),
+        [flowMessage],
+      );
+      const other = await strand({ keep, flowMessage });
+      assert.equal(await other.side.act('kept', 'discard'), 'done');
+      await other.side.pass(100);
+      assert.equal(other.store.disk.remembered.size, 0);
+    });
+  });
+
+  describe('after a crash', () => {
+    it('expires a message whose time is over', async () => {
+      const { store, side } = await strand({ keep: { expireMs: 60_000 } });
+      const disk = copyDisk(store.disk);
+      await side.clock.advance(100_000);
+      side.service.otherwise = { takes: true };
+      const next = side.restart(disk);
+      const back = next.attach();
+      await next.pass(1_000);
+      assert.deepEqual([back.ends, side.service.bodies], [['SMS_EXPIRED'], []]);
+    });
+
+    /** Crashes when a number of commits is written: the message, its mark that it leaves, and its outcome. */
+    async function crashAfter(commits: number) {
+      const { store, side, node } = beginSending();
+      const commit = store.commit.bind(store);
+      store.commit = async (...step) => {
+        await commit(...step);
+        if (store.commits === commits) await new Promise(() => {});
+      };
+      await side.send(node, 'hello', { keep });
+      const { next, back } = side.crash();
+      await next.pass(1_000);
+      assert.deepEqual([node.ends, back.outcomes[0]?.origin], [[], undefined]);
+      assert.equal(back.outcomes[0]?.flowMessage, '{"payload":"hello"}');
+      return { next, back, bodies: side.service.bodies };
+    }
+
+    it('sends a message that was stored', async () => {
+      const { back, bodies } = await crashAfter(1);
+      assert.deepEqual([back.ends, bodies], [['to 6421555123'], ['hello']]);
+    });
+
+    it('ends a message that was about to leave with SMS_UNCERTAIN, unsent', async () => {
+      const { next, back, bodies } = await crashAfter(2);
+      assert.deepEqual([back.ends, bodies, next.outbox.admin.state.uncertain], [['SMS_UNCERTAIN'], [], 1]);
+    });
+
+    it('delivers an outcome again, marked as redelivered', async () => {
+      const { back, bodies } = await crashAfter(3);
+      assert.deepEqual([back.ends, bodies], [['to 6421555123 again'], ['hello']]);
+    });
+  });
+
+  it('does not repeat a delivered outcome after a failure of the store', async () => {
+    const { store, side, node } = beginSending();
+    const take = node.onOutcome.bind(node);
+    node.onOutcome = (news) => {
+      // The account can no longer write that the outcome has entered the flow.
+      store.failing.add('commit').add('open');
+      return take(news);
+    };
+    await side.send(node, 'hello', { keep }, 3_000);
+    assert.equal(store.disk.entries.size, 1);
+    node.onOutcome = take;
+    await side.send(node, 'refused', { keep }, 1_000);
+    store.failing.clear();
+    await side.pass(20_000);
+    assert.deepEqual(node.ends, ['to 6421555123', 'SMS_STORE']);
+    assert.deepEqual(side.service.bodies, ['hello']);
+    assert.equal(store.disk.entries.size, 0);
+  });
+
+  it('raise SMS_UNCERTAIN, and are listed for 7 days', async () => {
+    const { side, node } = beginSending();
+    side.service.script.push({ takes: true, error: createError('uncertain') });
+    await side.send(node, 'hello', { keep, messageId: 'mine' });
+    assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
+    const [news] = node.outcomes;
+    assert.ok(news?.outcome instanceof SmsError && news.outcome.messageId === 'mine');
+    assert.equal(side.outbox.admin.entries('uncertain', 200).total, 1);
+    await side.pass(7 * 24 * 3_600_000 + 1_000);
+    assert.equal(side.outbox.admin.entries('uncertain', 200).total, 0);
+    assert.equal(side.outbox.isSettled, true);
+  });
+
+  it('with retryUncertain are sent again, after a growing delay', async () => {
+    const { side, node } = beginSending();
+    const error = createError('serverError').with({ statusCode: 500 });
+    side.service.script.push({ takes: true, error }, { takes: true, error });
+    await side.send(node, 'hello', { keep, retryUncertain: true }, 900);
+    assert.equal(side.service.tries, 1);
+    await side.pass(10_000);
+    assert.deepEqual(node.ends, ['to 6421555123']);
+    assert.equal(side.service.tries, 3);
+  });
+
+  it('are dropped from memory if another instance claims them', async () => {
+    const { side, node } = await strand();
+    const [entry] = side.outbox.admin.entries('kept', 1).entries;
+    side.outbox.forget(entry?.id ?? '');
+    assert.deepEqual([side.outbox.hasMessages, side.outbox.isSettled], [false, true]);
+    side.service.otherwise = { takes: true };
+    await side.pass(120_000);
+    assert.deepEqual([node.ends, side.service.bodies], [[], []]);
+  });
+
+  it('end once, even if their node throws at the outcome', async () => {
+    const { side, node } = beginSending();
+    let calls = 0;
+    node.onOutcome = async () => {
+      calls++;
+      throw new Error('thrown');
+    };
+    await side.send(node, 'hello', { keep }, 1_000);
+    assert.deepEqual([calls, side.faults.length], [1, 1]);
+  });
+
+  it('show why they wait, since when, and when the next one tries', async () => {
+    const { side, node } = beginSending();
+    const failing = () => side.outbox.admin.state.failing;
+    assert.equal(failing(), undefined);
+    side.service.otherwise = { unreachable: true };
+    const before = side.clock.now();
+    await side.send(node, 'hello', { keep });
+    const { error, since = 0, nextTryAt = 0 } = failing() ?? {};
+    assert.equal(error?.code, 'SMS_UNREACHABLE');
+    assert.ok(since >= before && since <= before + 100);
+    assert.ok(nextTryAt > side.clock.now() && nextTryAt <= side.clock.now() + 1_500);
+    await side.pass(10_000);
+    assert.equal(failing()?.since, since);
+    side.service.otherwise = { takes: true };
+    await side.pass(70_000);
+    assert.equal(failing(), undefined);
+  });
+});
