@@ -7,18 +7,14 @@ import {
   type PollSubscriptionOptions,
 } from '../../../src/delivery/poll-subscription';
 import type { Inbox } from '../../../src/inbox/inbox';
-import type { IncomingRecord } from '../../../src/model';
 import { VirtualClock } from '../../virtual-clock';
+import { polled } from '../inbox/arrivals';
 import { createInboxOn } from '../inbox/inbox-on';
 import { FailingStore, FakeDisk } from '../store/failing-store';
 
 /** Lets everything happen that needs no timer. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
-}
-
-function incoming(messageId: string): IncomingRecord {
-  return { messageId, from: '6421555001', body: messageId, isReply: false, via: 'poll' };
 }
 
 /** A clock whose turns of the event loop take no time. */
@@ -73,7 +69,7 @@ class Bench {
   }
 
   async receive(...ids: string[]): Promise<void> {
-    await this.inbox.accept({ kind: 'incoming', via: 'poll', records: ids.map(incoming) });
+    await this.inbox.accept(polled(...ids));
     await settle();
   }
 }
@@ -259,15 +255,6 @@ describe('PollSubscription', () => {
       assert.equal(bench.receiver.outstanding, 0);
     });
 
-    it('delivers once with maxAttempts 1', async () => {
-      const bench = createBench({ maxAttempts: 1 });
-      await bench.receive('1');
-      bench.receiver.acknowledge(bench.lastAckId, true);
-      await settle();
-      assert.equal(bench.sent.length, 1);
-      assert.equal(bench.undelivered.length, 1);
-    });
-
     it('accepts a late acknowledgement, but ignores a late failure', async () => {
       const bench = createBench();
       await bench.receive('1');
@@ -327,7 +314,7 @@ describe('PollSubscription', () => {
     it('gives up thousands of messages without recursion', async () => {
       const before = createInbox();
       const ids = Array.from({ length: 5_000 }, (_, index) => String(index));
-      await before.accept({ kind: 'incoming', via: 'poll', records: ids.map(incoming) });
+      await before.accept(polled(...ids));
       await before.journal.close();
       for (const [key, text] of disk.entries) {
         disk.entries.set(key, JSON.stringify({ ...JSON.parse(text), attempts: 5 }));

@@ -9,6 +9,7 @@ import { RedisServer } from '../../redis-server';
 import { TcpProxy } from '../../tcp-proxy';
 import { until } from '../../until';
 import { Closing } from '../closing';
+import { incoming, polled } from './arrivals';
 import { createInboxOn } from './inbox-on';
 
 const key = '0123456789abcdef';
@@ -21,11 +22,6 @@ const timing: RedisTiming = {
   commandTimeoutMs: 2_000,
 };
 const address = { node: 'callback', path: '/path' };
-
-function incoming(messageId: string, fields: Partial<IncomingRecord> = {}): IncomingRecord {
-  const messageDate = '2026-03-01T10:00:00.123Z';
-  return { messageId, from: '6421555001', body: messageId, messageDate, isReply: false, via: 'poll', ...fields };
-}
 
 /** One process: an inbox with a polling node and a callback node. */
 class Instance {
@@ -55,7 +51,7 @@ class Instance {
   }
 
   poll(...records: IncomingRecord[]) {
-    return this.inbox.accept({ kind: 'incoming', via: 'poll', records });
+    return this.inbox.accept(polled(...records));
   }
 
   callBack(record: IncomingRecord) {

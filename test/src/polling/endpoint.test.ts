@@ -176,15 +176,4 @@ describe('Endpoint', () => {
     assert.equal(endpoint.answers, 2);
     stop();
   });
-
-  it('reports in seconds how long it will wait', async () => {
-    const states: PollState[] = [];
-    const stop = endpoint.watch(
-      member,
-      Object.assign(new Diary(), { onState: (state: PollState) => states.push(state) }),
-    );
-    await clock.advance(10);
-    assert.deepEqual(states.at(-1), { name: 'waiting', seconds: 30 });
-    stop();
-  });
 });

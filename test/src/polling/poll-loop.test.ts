@@ -143,15 +143,6 @@ describe('PollLoop', () => {
       }
     });
 
-    it('waits a short pause even if 204 comes immediately', async () => {
-      bench.pauseMs = 100;
-      bench.loop.start();
-      for (let index = 0; index < 10; index++) {
-        await bench.answer('empty');
-        await bench.waitsBetween(100, 100);
-      }
-    });
-
     it('polls immediately with a pause of 0 after a slow 204', async () => {
       bench.pauseMs = 0;
       bench.loop.start();
@@ -294,17 +285,6 @@ describe('PollLoop', () => {
       assert.deepEqual(bench.names, ['listening', 'failing', 'listening']);
     });
 
-    it('report another error', async () => {
-      bench.loop.start();
-      await bench.fail();
-      await clock.advance(2_000);
-      await bench.fail('unreachable');
-      assert.deepEqual(
-        bench.states.map((state) => (state.name === 'failing' ? state.error.code : state.name)),
-        ['listening', 'SMS_SERVICE', 'SMS_UNREACHABLE'],
-      );
-    });
-
     it('report another error of the same code', async () => {
       bench.loop.start();
       await bench.fail('notFound');
@@ -326,13 +306,6 @@ describe('PollLoop', () => {
       assert.equal(bench.loop.state.name, 'connecting');
       bench.loop.start();
       assert.deepEqual(bench.names, ['listening', 'failing', 'listening']);
-    });
-
-    it('do not change after a stop', async () => {
-      bench.loop.start();
-      bench.loop.stop();
-      await bench.fail();
-      assert.deepEqual(bench.names, ['listening']);
     });
   });
 
@@ -360,14 +333,6 @@ describe('PollLoop', () => {
         await settle();
         assert.equal(bench.pending.length, 1);
       }
-    });
-
-    it('counts failures while it is held', async () => {
-      bench.loop.start();
-      bench.loop.hold({ name: 'paused', unacknowledged: 100 });
-      bench.loop.hold({ name: 'paused', unacknowledged: 101 });
-      assert.deepEqual(bench.states.slice(-1), [{ name: 'paused', unacknowledged: 101 }]);
-      await bench.answer('empty');
     });
 
     it('starts held if it was held before', async () => {
@@ -613,12 +578,6 @@ describe('PollLoop', () => {
   });
 
   describe('parallelPolls', () => {
-    it('makes one poll at a time with 1', async () => {
-      bench.loop.start();
-      for (let index = 0; index < 10; index++) await bench.answer('new');
-      assert.equal(bench.mostAtOnce, 1);
-    });
-
     it('starts a further poll with each 200, up to the number', async () => {
       bench.parallelPolls = 4;
       bench.loop.start();

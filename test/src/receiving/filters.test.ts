@@ -129,18 +129,6 @@ for (const [name, createStore] of [
       for (const _ of [1, 2]) assert.deepEqual(await poll(), ['repeated']);
     });
 
-    it('goes to the callback node after a deployment in which it was polled', async () => {
-      const called = serve();
-      const before = listen(isNew);
-      await clock.advance(30);
-      before.stop();
-      assert.deepEqual(await poll(), ['new']);
-      const after = listen(isNew);
-      await clock.advance(30);
-      await called.call('m1');
-      assert.deepEqual([before.sent, after.sent, called.sent], [[], [], ['yes']]);
-    });
-
     for (const [how, id] of [
       ['with another filter', 'in'],
       ['with another id', 'other'],

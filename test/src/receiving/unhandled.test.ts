@@ -1,17 +1,12 @@
 import assert from 'node:assert/strict';
 import { PollSubscription } from '../../../src/delivery/poll-subscription';
 import type { Arrival, Inbox } from '../../../src/inbox/inbox';
-import type { InboxRecord, IncomingRecord, Kind, StatusRecord } from '../../../src/model';
+import type { IncomingRecord, Kind } from '../../../src/model';
 import { VirtualClock } from '../../virtual-clock';
+import { incoming, polled } from '../inbox/arrivals';
 import { createInboxOn } from '../inbox/inbox-on';
 import { copyDisk } from '../sending/sending-side';
 import { FailingServer, FailingStore, FakeDisk } from '../store/failing-store';
-
-const messageDate = '2026-03-01T10:00:00.123Z';
-
-function incoming(body: string): IncomingRecord {
-  return { messageId: body, from: '6421555001', body, messageDate, isReply: false, via: 'poll' };
-}
 
 describe('a polled record that no node receives', () => {
   let clock: VirtualClock;
@@ -67,7 +62,7 @@ describe('a polled record that no node receives', () => {
   }
 
   async function receive(inbox: Inbox, ...bodies: string[]): Promise<void> {
-    const accepting = inbox.accept({ kind: 'incoming', via: 'poll', records: bodies.map(incoming) });
+    const accepting = inbox.accept(polled(...bodies));
     await Promise.all([accepting, clock.advance(0)]);
     await clock.advance(0);
     await inbox.journal.flush();
@@ -180,18 +175,6 @@ describe('a polled record that no node receives', () => {
     assert.deepEqual([node.sent, unhandledBodies(inbox)], [[], ['one']]);
   });
 
-  it('can be a status', async () => {
-    const inbox = createInbox();
-    const records: StatusRecord[] = [
-      { messageId: 's1', from: '6421555001', statusCode: 'RCV', final: true, via: 'poll' },
-    ];
-    await Promise.all([inbox.accept({ kind: 'status', via: 'poll', records }), clock.advance(0)]);
-    assert.deepEqual([reported, inbox.state.unhandled], [['status'], 1]);
-    const node = attach(inbox, 'status', 'status');
-    await come();
-    assert.deepEqual(node.sent, ['RCV']);
-  });
-
   it('is marked if a node received it before', async () => {
     const inbox = createInbox();
     const deaf = attach(inbox, 'deaf', 'incoming', false);
@@ -203,18 +186,6 @@ describe('a polled record that no node receives', () => {
     const node = attach(inbox);
     await come();
     assert.deepEqual(node.sent, ['one again']);
-  });
-
-  it('can be discarded, and cannot be delivered without a node', async () => {
-    const inbox = createInbox();
-    await receive(inbox, 'one');
-    const id = inbox.deadLetters.page(1).items[0]?.id ?? '';
-    assert.equal(inbox.deadLetters.deliver(id), false);
-    assert.equal(inbox.deadLetters.size, 1);
-    inbox.deadLetters.discard([id]);
-    assert.equal(inbox.deadLetters.size, 0);
-    await inbox.journal.flush();
-    assert.equal(disk.entries.size, 0);
   });
 
   describe('across a restart', () => {
@@ -237,16 +208,6 @@ describe('a polled record that no node receives', () => {
         assert.deepEqual([node.sent, next.state], [['one'], { undelivered: 0, unhandled: 0 }]);
       });
     }
-
-    it('goes to a node that is deployed before the store is open', async () => {
-      const inbox = createInbox();
-      await receive(inbox, 'one');
-      await inbox.journal.close();
-      const node = attach(createInbox());
-      await come();
-      await come();
-      assert.deepEqual(node.sent, ['one']);
-    });
 
     it('is undelivered or unhandled at every moment of a kill', async () => {
       const inbox = createInbox();
@@ -313,22 +274,5 @@ describe('a polled record that no node receives', () => {
       await callBack(inbox, 'one');
       assert.deepEqual([node.sent, called.sent], [[], ['one']]);
     });
-  });
-
-  it('is written when a failed store is back', async () => {
-    const inbox = createInbox();
-    await inbox.journal.ready();
-    store.failing.add('commit');
-    const records: InboxRecord[] = [incoming('one')];
-    await Promise.all([inbox.accept({ kind: 'incoming', via: 'poll', records: records as IncomingRecord[] }), come()]);
-    await come();
-    assert.equal(inbox.state.unhandled, 1);
-    store.failing.clear();
-    await clock.advance(60_000);
-    await inbox.journal.flush();
-    assert.deepEqual(
-      [...disk.entries.values()].map((text) => JSON.parse(text).part),
-      ['deadLetter'],
-    );
   });
 });

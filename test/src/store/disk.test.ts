@@ -11,7 +11,6 @@ import type { Given, InboxSubscriber } from '../../../src/delivery/subscribers';
 import { SmsError } from '../../../src/errors';
 import type { Entry } from '../../../src/inbox/entries';
 import type { Inbox } from '../../../src/inbox/inbox';
-import type { IncomingRecord } from '../../../src/model';
 import { DiskStore, engines } from '../../../src/store/disk';
 import { levelDb } from '../../../src/store/leveldb';
 import { sqlite } from '../../../src/store/sqlite';
@@ -20,6 +19,7 @@ import { type Changes, createChanges, keepItem, type Remembered, type StoreEvent
 import { hasSqlite } from '../../has-sqlite';
 import { until } from '../../until';
 import { Closing } from '../closing';
+import { polled } from '../inbox/arrivals';
 import { createInboxOn } from '../inbox/inbox-on';
 import { testDriver } from './driver-suite';
 
@@ -32,10 +32,6 @@ function keep(id: string): Changes {
   const changes = createChanges();
   keepItem(changes, createEntry(id));
   return changes;
-}
-
-function incoming(messageId: string, body = messageId): IncomingRecord {
-  return { messageId, from: '6421555001', body, isReply: false, via: 'poll' };
 }
 
 function seen(at: number): Remembered {
@@ -518,7 +514,7 @@ function testDiskStore(engine: Engine): void {
         const inbox = createInbox(createStore(location), states);
         const node = new Node();
         inbox.attach('incoming', node);
-        await inbox.accept({ kind: 'incoming', via: 'poll', records: [incoming('1')] });
+        await inbox.accept(polled('1'));
         assert.equal(node.taken.length, 1);
         assert.match(states[0] ?? '', /EEXIST|ENOTDIR/);
         await rm(location);
@@ -564,7 +560,7 @@ function startAccepting({ name }: Engine, location: string): ChildProcess {
       for (let index = 0; ; index++) {
         const messageId = [lane, index].join('-');
         const record = { messageId, from: '6421555001', body: messageId, isReply: false, via: 'poll' };
-        await inbox.accept({ kind: 'incoming', via: 'poll', records: [record] });
+        await inbox.accept(polled(record));
         writeSync(1, messageId + '\\n');
       }
     };

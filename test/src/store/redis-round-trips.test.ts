@@ -1,18 +1,14 @@
 import assert from 'node:assert/strict';
 import type { InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { Inbox } from '../../../src/inbox/inbox';
-import type { IncomingRecord } from '../../../src/model';
 import { RedisStore } from '../../../src/store/redis';
 import { RedisServer } from '../../redis-server';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
+import { polled } from '../inbox/arrivals';
 import { createInboxOn } from '../inbox/inbox-on';
 
 const messages = 20;
-
-function incoming(messageId: string): IncomingRecord {
-  return { messageId, from: '6421555001', body: messageId, isReply: false, via: 'poll' };
-}
 
 /** Commands of clients other than the test. A script counts as one. */
 class Commands {
@@ -70,7 +66,7 @@ describe('round trips to Redis', () => {
     };
     inbox.attach('incoming', node);
     await inbox.journal.ready();
-    await inbox.accept({ kind: 'incoming', via: 'poll', records: [incoming('first')] });
+    await inbox.accept(polled('first'));
     await new Promise((turn) => setImmediate(turn));
     await inbox.journal.flush();
     commands = await Commands.watch(server, closing);
@@ -78,7 +74,7 @@ describe('round trips to Redis', () => {
   afterEach(() => closing.run());
 
   async function accept(...ids: string[]) {
-    const accepted = await inbox.accept({ kind: 'incoming', via: 'poll', records: ids.map((id) => incoming(id)) });
+    const accepted = await inbox.accept(polled(...ids));
     await new Promise((turn) => setImmediate(turn));
     return accepted;
   }
