@@ -277,8 +277,9 @@ for (const program of programs) {
       });
 
       it('knows when no more items of a dead instance can appear', async () => {
-        const [instance, living] = [create(), create()];
-        // Otherwise, its heartbeat could claim the item first.
+        const instance = create(server.url, { timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 } });
+        const living = create();
+        // Otherwise, its heartbeat could claim the item first. The other instance has no heartbeat.
         living.wants = [];
         await living.open();
         const signs = () => server.client.keys(`${prefix}alive:*`);
