@@ -1,10 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import {
   changeOptOuts,
-  countOptOuts,
   isOptedOut,
   listOptOuts,
   mergeOptOuts,
@@ -12,17 +8,8 @@ import {
   type OptOutQuery,
 } from '../../../src/consent/opt-outs';
 import type { ConsentChange } from '../../../src/consent/words';
-import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';
-import { createChanges, type Look, type Remembered, type Store, type StoreEvents } from '../../../src/store/store';
-
-const events: StoreEvents = {
-  onTakenOver() {},
-  wanted: () => [],
-  onFailure() {},
-  isReadable: () => true,
-  onUnreadable() {},
-};
+import { createChanges, type Look, type Remembered, type Store } from '../../../src/store/store';
 
 /** Reads and changes the list of opted-out numbers as steps of the journal do. */
 class List {
@@ -131,12 +118,6 @@ describe('the list of opted-out numbers', () => {
     assert.deepEqual(await list.all(), [...all].reverse());
   });
 
-  it('has pages of the requested size', async () => {
-    await list.change('out', numbers(450));
-    const { optouts, next } = await list.list({ limit: Number.POSITIVE_INFINITY });
-    assert.deepEqual([optouts.length, next], [450, undefined]);
-  });
-
   for (const search of [undefined, '6421']) {
     it(`continues after numbers opted in between two pages${search ? ' of a search' : ''}`, async () => {
       const all = numbers(1_000);
@@ -201,40 +182,6 @@ describe('the list of opted-out numbers', () => {
         [...changes.remember.values()].map((remembered) => remembered?.value),
         [wish === 'in' ? undefined : value],
       );
-    }
-  });
-
-  it('works with 100,000 numbers', async function () {
-    this.timeout(60_000);
-    const folder = mkdtempSync(join(tmpdir(), 'opt-outs-'));
-    const store = new DiskStore(folder);
-    try {
-      await store.open(events);
-      const large = new List(store);
-      const all = numbers(100_000);
-      for (let index = 0; index < all.length; index += 10_000)
-        await large.change('out', all.slice(index, index + 10_000));
-      const taken: Record<string, number> = {};
-      const time = async (name: string, work: () => Promise<unknown>) => {
-        const times: number[] = [];
-        for (let round = 0; round < 7; round++) {
-          const start = performance.now();
-          await work();
-          times.push(performance.now() - start);
-        }
-        taken[name] = Math.round((times.sort((a, b) => a - b)[1] ?? 0) * 10) / 10;
-      };
-      await time('look-up', () => large.has('64210077777'));
-      await time('count', () => large.decide(countOptOuts));
-      await time('page', () => large.list());
-      await time('search', () => large.list({ search: '77777' }));
-      await time('search for all', () => large.list({ search: '6421' }));
-      await time('change', () => large.change('out', [`999${Math.random()}`.replace('.', '')]));
-      process.stdout.write(`      ${JSON.stringify(taken)} ms\n`);
-      assert.equal((await large.list({ search: '77777' })).total, 1);
-    } finally {
-      await store.close();
-      rmSync(folder, { recursive: true, force: true });
     }
   });
 });

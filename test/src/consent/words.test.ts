@@ -3,115 +3,38 @@ import { createConsentReader, parseConsentWords } from '../../../src/consent/wor
 
 const builtIn = createConsentReader([parseConsentWords(undefined, undefined)]);
 
-function assertWish(wish: 'out' | 'in' | undefined, ...texts: string[]): void {
-  for (const text of texts) assert.equal(builtIn(text), wish, text);
+/** @param texts separated by commas */
+function assertWish(wish: 'out' | 'in' | undefined, texts: string): void {
+  for (const text of texts.split(',')) assert.equal(builtIn(text), wish, text);
 }
 
 describe('consent words', () => {
   it('include the words of the FCC, stopall and optout', () => {
-    assertWish(
-      'out',
-      'stop',
-      'stopall',
-      'stop all',
-      'quit',
-      'end',
-      'revoke',
-      'opt out',
-      'optout',
-      'cancel',
-      'unsubscribe',
-    );
-    assertWish('in', 'start', 'unstop', 'opt in');
+    assertWish('out', 'stop,stopall,stop all,quit,end,revoke,opt out,optout,cancel,unsubscribe');
+    assertWish('in', 'start,unstop,opt in');
   });
 
   it('include common words of the ten languages of the editor', () => {
-    assertWish(
-      'out',
-      'Stopp',
-      'abmelden',
-      'BAJA',
-      'arrêt',
-      'ARRÊT',
-      '配信停止',
-      '수신거부',
-      'SAIR',
-      'Стоп',
-      '退订',
-      'TD',
-      '退訂',
-    );
-    assertWish('in', 'старт', '配信再開', '수신동의', '恢复订阅', '恢復訂閱');
+    assertWish('out', 'Stopp,abmelden,BAJA,arrêt,ARRÊT,配信停止,수신거부,SAIR,Стоп,退订,TD,退訂');
+    assertWish('in', 'старт,配信再開,수신동의,恢复订阅,恢復訂閱');
   });
 
   it('match in any case and with surrounding marks', () => {
-    assertWish(
-      'out',
-      ' STOP ',
-      'Stop!',
-      '"stop".',
-      '¡stop!',
-      '…stop…',
-      'stop 🙏🏽',
-      '🛑️ stop',
-      '\u200bstop\u200b',
-      '\nStop\r\n',
-    );
-    assertWish('in', 'START.', '(start)');
+    assertWish('out', ' STOP ,Stop!,"stop".,¡stop!,…stop…,stop 🙏🏽,🛑️ stop,\u200bstop\u200b,\nStop\r\n');
+    assertWish('in', 'START.,(start)');
   });
 
   it('match after NFKC, and with any white space between words', () => {
-    assertWish('out', 'ＳＴＯＰ', 'stop\u00a0all', 'opt \t\n out', 'arre\u0302t', 'ｽﾄｯﾌﾟ');
+    assertWish('out', 'ＳＴＯＰ,stop\u00a0all,opt \t\n out,arre\u0302t,ｽﾄｯﾌﾟ');
   });
 
   it('match only the whole body', () => {
-    assertWish(
-      undefined,
-      'please stop',
-      'stop it',
-      'stopped',
-      's t o p',
-      'end of the road',
-      'stop stop',
-      'I start at 8',
-      '',
-    );
+    assertWish(undefined, 'please stop,stop it,stopped,s t o p,end of the road,stop stop,I start at 8,');
   });
 
   it('do not include everyday answers of any language', () => {
-    assertWish(
-      undefined,
-      'yes',
-      'no',
-      'ok',
-      'ja',
-      'sí',
-      'si',
-      'oui',
-      'sim',
-      'да',
-      'はい',
-      '네',
-      '是',
-      '好',
-      'n',
-      't',
-      '1',
-    );
-    assertWish(
-      undefined,
-      'alto',
-      'alta',
-      'para',
-      'fin',
-      'basta',
-      'voltar',
-      'weiter',
-      'annuler',
-      'отмена',
-      '取消',
-      '취소',
-    );
+    assertWish(undefined, 'yes,no,ok,ja,sí,si,oui,sim,да,はい,네,是,好,n,t,1');
+    assertWish(undefined, 'alto,alta,para,fin,basta,voltar,weiter,annuler,отмена,取消,취소');
   });
 
   it('mean opt-out if both lists contain them', () => {

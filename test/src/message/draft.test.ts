@@ -61,14 +61,6 @@ describe('checkDraft (§2.1)', () => {
     });
   });
 
-  describe('to', () => {
-    it('is refused for invalid values', () => {
-      for (const to of [...blanks, [], [''], {}, true, '+64+21', '0215551234', ['a b'], [['6421555123']]]) {
-        refuses({ to }, 'to');
-      }
-    });
-  });
-
   describe('body', () => {
     it('can be a number, a boolean or a Buffer, and loses a leading BOM', () => {
       for (const [body, text] of [
@@ -87,21 +79,9 @@ describe('checkDraft (§2.1)', () => {
     });
 
     it('is refused if it is blank or has another type', () => {
-      for (const body of [
-        ...blanks,
-        Buffer.alloc(0),
-        Buffer.from('  '),
-        '\ufeff',
-        {},
-        [],
-        ['hello'],
-        () => 'hello',
-        Symbol('hello'),
-        10n,
-        new Date(),
-        new Uint8Array([65]),
-        { toString: () => 'hello' },
-      ]) {
+      const buffers = [Buffer.alloc(0), Buffer.from('  '), new Uint8Array([65])];
+      const others = [{}, ['hello'], () => 'hello', Symbol('hello'), 10n, new Date(), { toString: () => 'hello' }];
+      for (const body of [...blanks, '\ufeff', ...buffers, ...others]) {
         refuses({ body }, 'body');
       }
     });
@@ -130,23 +110,8 @@ describe('checkDraft (§2.1)', () => {
       for (const limit of [1, 9, '1', ' 12 ']) {
         assert.equal(check({ fragmentationLimit: limit }).message.fragmentationLimit, Number(limit));
       }
-      for (const limit of [
-        0,
-        -1,
-        1.5,
-        Number.NaN,
-        Number.POSITIVE_INFINITY,
-        '0',
-        '-1',
-        '1.5',
-        '1e3',
-        '0x1',
-        'two',
-        true,
-        [1],
-        {},
-        2 ** 60,
-      ]) {
+      const numbers = [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 60];
+      for (const limit of [...numbers, '0', '-1', '1.5', '1e3', '0x1', 'two', true, [1], {}]) {
         refuses({ fragmentationLimit: limit }, 'fragmentationLimit');
       }
     });
@@ -205,19 +170,6 @@ describe('checkDraft (§2.1)', () => {
     assert.equal(checked.message.body, '"hello"');
     assert.deepEqual([checked.originalBody, checked.replacements], ['“hello”', 2]);
     assert.equal(check({ contentType: 'gsm', body: 'hello' }).originalBody, undefined);
-  });
-
-  describe('callbackUrl, callbackStatusUrl', () => {
-    it('encodes a mailto object once (§6.3), for callbackUrl only', () => {
-      const mailto = { mailto: 'a@example.com', subject: 'Re: a & b', body: 'line\n{!body}' };
-      assert.equal(
-        check({ callbackUrl: mailto }).message.callbackUrl,
-        'mailto:a@example.com?Subject=Re%3A%20a%20%26%20b&Body=line%0A{!body}',
-      );
-      refuses({ callbackStatusUrl: mailto }, 'callbackStatusUrl');
-      refuses({ callbackStatusUrl: 'mailto:a@example.com' }, 'callbackStatusUrl');
-      refuses({ callbackUrl: { mailto: 'nobody' } }, 'callbackUrl');
-    });
   });
 
   it('does not quote the body in an error', () => {
