@@ -86,44 +86,39 @@ function collect(folders, pattern, read) {
 }
 
 const inSentences = (read) => (source) => read(source).flatMap(sentences);
+const english = ['nodes/locales/en-US'];
 
-export function measure() {
-  const english = ['nodes/locales/en-US'];
-  const texts = {
-    comments: collect(['src', 'nodes', 'simulator', 'scripts', 'bench'], /\.(ts|mjs)$/, inSentences(readComments)),
-    'comments of tests': collect(['test'], /\.ts$/, inSentences(readComments)),
-    'help and catalogs': [
-      ...collect(english, /\.html$/, inSentences(readHelp)),
-      ...collect(english, /\.json$/, inSentences(readCatalog)),
-    ],
-    titles: collect(['test'], /\.test\.ts$/, readTitles),
-  };
-  return Object.entries(limits).flatMap(([kind, limitsOfKind]) =>
-    Object.entries(limitsOfKind).map(([fault, limit]) => {
-      const all = texts[kind];
-      const offenders = all.filter(({ text }) => hasFault(fault, text));
-      const words = all.reduce((sum, { text }) => sum + countWords(text), 0);
-      const hits = all.reduce((sum, { text }) => sum + (text.match(vague) ?? []).length, 0);
-      const value =
-        fault === 'vague' && kind !== 'titles' ? (1_000 * hits) / words : (100 * offenders.length) / all.length;
-      return { kind, fault, limit, value, offenders };
-    }),
-  );
-}
+const readTexts = {
+  comments: () => collect(['src', 'nodes', 'simulator', 'scripts', 'bench'], /\.(ts|mjs)$/, inSentences(readComments)),
+  'comments of tests': () => collect(['test'], /\.ts$/, inSentences(readComments)),
+  'help and catalogs': () => [
+    ...collect(english, /\.html$/, inSentences(readHelp)),
+    ...collect(english, /\.json$/, inSentences(readCatalog)),
+  ],
+  titles: () => collect(['test'], /\.test\.ts$/, readTitles),
+};
 
-function hasFault(fault, text) {
-  if (fault === 'headless') return headless.test(text) && !text.endsWith('?');
-  if (fault === 'long') return text.length > maxTitleLength;
-  if (fault === 'badTitle') return badTitle.test(text);
-  return text.search(vague) >= 0;
-}
+const faults = {
+  headless: (text) => headless.test(text) && !text.endsWith('?'),
+  long: (text) => text.length > maxTitleLength,
+  badTitle: (text) => badTitle.test(text),
+  vague: (text) => text.search(vague) >= 0,
+};
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  for (const { kind, fault, limit, value, offenders } of measure()) {
+/** Compares the texts of one kind with its limits, and prints those that exceed a limit. */
+function check(kind) {
+  const texts = readTexts[kind]();
+  for (const [fault, limit] of Object.entries(limits[kind])) {
+    const offenders = texts.filter(({ text }) => faults[fault](text));
+    const sum = (count) => texts.reduce((total, { text }) => total + count(text), 0);
+    const perWord = () => (1_000 * sum((text) => text.match(vague)?.length ?? 0)) / sum(countWords);
+    const value = fault === 'vague' && kind !== 'titles' ? perWord() : (100 * offenders.length) / texts.length;
     const isMet = value <= limit;
-    const isListed = process.argv.includes('--list');
-    if (!isMet || isListed) console.log(`${isMet ? '✔' : '✘'} ${kind}: ${fault} ${value.toFixed(1)}, at most ${limit}`);
-    if (!isMet || isListed) for (const { file, text } of offenders) console.log(`    ${file}: ${text}`);
     if (!isMet) process.exitCode = 1;
+    if (isMet && !process.argv.includes('--list')) continue;
+    console.log(`${isMet ? '✔' : '✘'} ${kind}: ${fault} ${value.toFixed(1)}, at most ${limit}`);
+    for (const { file, text } of offenders) console.log(`    ${file}: ${text}`);
   }
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) for (const kind of Object.keys(limits)) check(kind);

@@ -46,7 +46,7 @@ describe('a node, while flows are deployed,', () => {
 
   afterEach(stopEverything);
 
-  const bodies = (flow: RunningFlow, id = 'got') => flow.received(id).map(({ payload }) => payload);
+  const bodies = (flow: RunningFlow, id = 'got') => flow.payloads(id);
 
   for (const inSubflow of [false, true]) {
     const where = inSubflow ? 'in a subflow' : 'on a tab';

@@ -8,8 +8,10 @@ import { RedisServer } from '../redis-server';
 import { until } from '../until';
 import {
   account,
+  bodiesOf,
   catcher,
   createUserDir,
+  payloadsOf,
   RunningFlow,
   sink,
   startService,
@@ -76,10 +78,7 @@ describe('an account node whose login or store changes', () => {
     assert.deepEqual([messages.at(-1)?.payload, messages.at(-1)?.sms?.redelivered], ['unacknowledged', true]);
     await sim.setOnline(true);
     await running.messages('sent', 1);
-    assert.deepEqual(
-      sim.messages.map(({ body }) => body),
-      ['stored'],
-    );
+    assert.deepEqual(bodiesOf(sim), ['stored']);
   }
 
   const lines = (running: RunningFlow, level: number) =>
@@ -138,7 +137,7 @@ describe('an account node whose login or store changes', () => {
     await until(() => sim.polling('incoming') === 2);
     for (const body of ['1', '2']) sim.receive({ from: handset, to: '642100000001', body });
     const messages = await running.messages('got', 2);
-    assert.deepEqual(messages.map(({ payload }) => payload).sort(), ['1', '2']);
+    assert.deepEqual(payloadsOf(messages).sort(), ['1', '2']);
   });
 
   it('leaves the data to another account node that still uses the former login', async () => {
@@ -191,18 +190,12 @@ describe('an account node whose login or store changes', () => {
     await sim.setOnline(true);
     running.send('plain', { topic: handset, payload: 'plain' });
     await running.messages('plainSent', 1);
-    assert.deepEqual(
-      sim.messages.map(({ body }) => body),
-      ['plain'],
-    );
+    assert.deepEqual(bodiesOf(sim), ['plain']);
     assert.equal(sim.requests.filter(({ endpoint }) => endpoint === 'incoming').length, pollsBefore);
     await server.run();
     await running.messages('got', 1);
     await running.messages('sent', 1);
-    assert.deepEqual(
-      sim.messages.map(({ body }) => body),
-      ['plain', 'stored'],
-    );
+    assert.deepEqual(bodiesOf(sim), ['plain', 'stored']);
     assert.equal(warnings(running).filter((line) => line.includes('imported')).length, 1);
     await until(() => lines(running, 40).includes('The data of the former login or store (redis) has been imported.'));
   });

@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
-import { account, catcher, createUserDir, RunningFlow, sink, startService, stopEverything } from './running-flow';
+import {
+  account,
+  bodiesOf,
+  catcher,
+  createUserDir,
+  RunningFlow,
+  sink,
+  startService,
+  stopEverything,
+} from './running-flow';
 
 const [one, two, three] = ['6421555001', '6421555002', '6421555003'] as const;
 
@@ -150,10 +159,7 @@ describe('the limits of an account in a flow', () => {
       ] as const) {
         await send(flow, one, text, from);
       }
-      assert.deepEqual(
-        sim.messages.map(({ body }) => body),
-        ['a', 'b'],
-      );
+      assert.deepEqual(bodiesOf(sim), ['a', 'b']);
       const caught = await flow.messages('caught', 2);
       for (const { sms } of caught) {
         assert.equal(sms?.error?.code, 'SMS_LIMIT');
@@ -209,7 +215,7 @@ describe('the limits of an account in a flow', () => {
     await flow.messages('sent', 1);
     flow.send('alarm', { topic: two, payload: 'alarm', urgency: 10 });
     await flow.messages('sent', 6);
-    const bodies = sim.messages.map(({ body }) => body);
+    const bodies = bodiesOf(sim);
     assert.ok(bodies.indexOf('alarm') < bodies.indexOf('reminder 3'), bodies.join());
     assert.equal(bodies.at(-1), 'reminder 4');
   });

@@ -87,6 +87,16 @@ export async function startService(options: SimulatorOptions = {}): Promise<Simu
   return sim;
 }
 
+/** The bodies of all messages that a service accepted, in order. */
+export function bodiesOf(sim: Pick<Simulator, 'messages'>): string[] {
+  return sim.messages.map(({ body }) => body);
+}
+
+/** The payloads of flow messages. */
+export function payloadsOf(messages: readonly FlowMessage[]): unknown[] {
+  return messages.map(({ payload }) => payload);
+}
+
 /** One of Node-RED's own nodes, such as `sequence/17-split`. */
 export function coreNode(name: string): NodeInitializer {
   return createRequire(nodeRed)(`@node-red/nodes/core/${name}.js`) as NodeInitializer;
@@ -160,7 +170,7 @@ export class RunningFlow {
 
   /** Returns the payloads that a `helper` node received. */
   payloads(id: string): unknown[] {
-    return this.received(id).map(({ payload }) => payload);
+    return payloadsOf(this.received(id));
   }
 
   /** Returns the errors that the Catch node of {@link catcher} received. */

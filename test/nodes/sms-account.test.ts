@@ -15,6 +15,7 @@ import {
   account,
   catcher,
   coreNode,
+  payloadsOf,
   RunningFlow,
   sink,
   startService,
@@ -968,10 +969,7 @@ describe('sms-account', () => {
       for (const body of ['a', 'b', 'c']) sim.receive({ from: handset, to: '642100000001', body });
       for (const id of ['got1', 'got2']) {
         const got = await flow.messages(id, 3);
-        assert.deepEqual(
-          got.map(({ payload }) => payload),
-          ['a', 'b', 'c'],
-        );
+        assert.deepEqual(payloadsOf(got), ['a', 'b', 'c']);
       }
       assert.equal(most, 1);
     });

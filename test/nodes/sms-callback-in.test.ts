@@ -14,6 +14,7 @@ import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-pr
 import { until } from '../until';
 import {
   account,
+  bodiesOf,
   catcher,
   coreNode,
   createUserDir,
@@ -856,7 +857,7 @@ describe('sms-callback-in', () => {
 
     async function sent(count: number): Promise<string[]> {
       await sim.until(() => sim.messages.length >= count);
-      return sim.messages.map(({ body }) => body);
+      return bodiesOf(sim);
     }
 
     it('accepts FORMv1 and XML on a root shared with the editor', async function () {

@@ -8,7 +8,7 @@ import {
   account,
   catcher,
   createUserDir,
-  type FlowMessage,
+  payloadsOf,
   RunningFlow,
   sink,
   startService,
@@ -30,10 +30,6 @@ function inNode(properties: Record<string, unknown> = {}): FlowNode {
     wires: [['got']],
     ...properties,
   };
-}
-
-function payloads(messages: FlowMessage[]): unknown[] {
-  return messages.map(({ payload }) => payload);
 }
 
 describe('sms-in', () => {
@@ -132,9 +128,9 @@ describe('sms-in', () => {
         sim.reply({ from: handset, body: 'reply' });
         receive('end');
         sim.reply({ from: handset, body: 'end reply' });
-        assert.deepEqual(payloads(await flow.messages('got', expected.length)), expected);
+        assert.deepEqual(payloadsOf(await flow.messages('got', expected.length)), expected);
         await sim.until(() => sim.incoming.every(({ read }) => read));
-        assert.deepEqual(payloads(flow.received('got')), expected);
+        assert.deepEqual(flow.payloads('got'), expected);
       });
     }
 
@@ -142,7 +138,7 @@ describe('sms-in', () => {
       const flow = await start({ filter: 'replies', acknowledge: 'flow', inputs: 1 });
       for (let index = 0; index < 150; index++) receive(`${index}`);
       sim.reply({ from: handset, body: 'reply' });
-      assert.deepEqual(payloads(await flow.messages('got', 1)), ['reply']);
+      assert.deepEqual(payloadsOf(await flow.messages('got', 1)), ['reply']);
     });
   });
 
@@ -155,8 +151,8 @@ describe('sms-in', () => {
       const flow = await start({}, [inNode({ id: 'in2', wires: [['got2']] }), sink('got2')]);
       const expected = [...Array(50).keys()].map(String);
       for (const body of expected) receive(body);
-      assert.deepEqual(payloads(await flow.messages('got', 50)), expected);
-      assert.deepEqual(payloads(await flow.messages('got2', 50)), expected);
+      assert.deepEqual(payloadsOf(await flow.messages('got', 50)), expected);
+      assert.deepEqual(payloadsOf(await flow.messages('got2', 50)), expected);
       assert.equal(most, 1);
     });
 
@@ -171,7 +167,7 @@ describe('sms-in', () => {
         sim.fault('incoming', { repeat: true }, 1);
         await sim.until(() => sim.requests.filter(({ status }) => status === 200).length > 1);
         receive('b');
-        assert.deepEqual(payloads(await flow.messages('got', expected.length)), expected);
+        assert.deepEqual(payloadsOf(await flow.messages('got', expected.length)), expected);
         await flow.stop();
         await sim.close();
         sim = await startService();
@@ -234,7 +230,7 @@ describe('sms-in', () => {
       await flow.badge('in', { fill: 'red', shape: 'ring', text: 'unreachable' });
       await sim.setOnline(true);
       receive('back');
-      assert.deepEqual(payloads(await flow.messages('got', 1)), ['back']);
+      assert.deepEqual(payloadsOf(await flow.messages('got', 1)), ['back']);
       assert.equal(flow.received('caught').length, 1);
     });
 
@@ -267,7 +263,7 @@ describe('sms-in', () => {
         await flow.badge('in', listening);
         service.receive({ from: handset, to: number, body: 'on the old poll' });
         service.receive({ from: handset, to: number, body: 'on the next' });
-        assert.deepEqual(payloads(await flow.messages('got', 2)), ['on the old poll', 'on the next']);
+        assert.deepEqual(payloadsOf(await flow.messages('got', 2)), ['on the old poll', 'on the next']);
         assert.deepEqual([most, service.requests[0]?.aborted], [1, undefined]);
         assert.deepEqual(flow.received('caught'), []);
       });
@@ -279,7 +275,7 @@ describe('sms-in', () => {
       await service.until(() => service.polling('incoming') === 1);
       await flow.deploy([account(service, { pause: '5', timeout: '20' }), inNode(), sink('got')], 'nodes');
       service.receive({ from: handset, to: number, body: 'kept' });
-      assert.deepEqual(payloads(await flow.messages('got', 1)), ['kept']);
+      assert.deepEqual(payloadsOf(await flow.messages('got', 1)), ['kept']);
       assert.equal(service.requests[0]?.aborted, undefined);
     });
 
@@ -291,7 +287,7 @@ describe('sms-in', () => {
       service.receive({ from: handset, to: number, body: 'meanwhile' });
       await service.until(() => service.polling('incoming') === 0);
       await flow.deploy([account(service), inNode({ id: 'other' }), sink('got')]);
-      assert.deepEqual(payloads(await flow.messages('got', 1)), ['meanwhile']);
+      assert.deepEqual(payloadsOf(await flow.messages('got', 1)), ['meanwhile']);
     });
 
     it('does not drop an answer that has half arrived', async () => {
@@ -304,7 +300,7 @@ describe('sms-in', () => {
       await sim.until(() => sim.incoming[0]?.read === true);
       await flow.deploy([account(sim), inNode(), sink('got'), ...catcher()]);
       sim.fault('incoming', null);
-      assert.deepEqual(payloads(await flow.messages('got', 1)), ['slow']);
+      assert.deepEqual(payloadsOf(await flow.messages('got', 1)), ['slow']);
     });
 
     it('delivers once in every instance of a subflow, over redeploys', async () => {
@@ -323,12 +319,13 @@ describe('sms-in', () => {
         expected.push(type);
         receive(type);
         for (const id of ['got', 'got2'])
-          assert.deepEqual(payloads(await flow.messages(id, expected.length)), expected);
+          assert.deepEqual(payloadsOf(await flow.messages(id, expected.length)), expected);
         await flow.deploy(nodes(type), type);
       }
       expected.push('last');
       receive('last');
-      for (const id of ['got', 'got2']) assert.deepEqual(payloads(await flow.messages(id, expected.length)), expected);
+      for (const id of ['got', 'got2'])
+        assert.deepEqual(payloadsOf(await flow.messages(id, expected.length)), expected);
     });
   });
 
@@ -345,7 +342,7 @@ describe('sms-in', () => {
       await flow.done('in', 1);
       await flow.deploy([account(sim), inNode({ ...byFlow, name: 'new' }), sink('got'), ...catcher()]);
       receive('b');
-      assert.deepEqual(payloads(await flow.messages('got', 2)), ['a', 'b']);
+      assert.deepEqual(payloadsOf(await flow.messages('got', 2)), ['a', 'b']);
     });
 
     it('redelivers unacknowledged messages after a redeploy', async () => {
@@ -381,7 +378,7 @@ describe('sms-in', () => {
       await flow.done('in', blanks.length);
       await flow.deploy([account(sim), inNode({ ...byFlow, name: 'new' }), sink('got'), ...catcher()]);
       receive('last');
-      assert.deepEqual(payloads(await flow.messages('got', blanks.length + 1)), [...texts, 'last']);
+      assert.deepEqual(payloadsOf(await flow.messages('got', blanks.length + 1)), [...texts, 'last']);
     });
 
     it('redelivers after ackTimeout, up to maxAttempts', async () => {
@@ -389,7 +386,7 @@ describe('sms-in', () => {
       receive('a');
       const [caught] = await flow.messages('caught', 1);
       const got = flow.received('got');
-      assert.deepEqual(payloads(got), ['a', 'a', 'a']);
+      assert.deepEqual(payloadsOf(got), ['a', 'a', 'a']);
       assert.deepEqual(
         got.map(({ sms }) => sms?.redelivered ?? false),
         [false, true, true],
@@ -400,7 +397,7 @@ describe('sms-in', () => {
       assert.equal(caught?.sms?.redelivered, true);
       receive('b');
       await until(() => flow.received('got').some(({ payload }) => payload === 'b'));
-      assert.equal(payloads(flow.received('got')).filter((payload) => payload === 'a').length, 3);
+      assert.equal(flow.payloads('got').filter((payload) => payload === 'a').length, 3);
     });
 
     it('makes a message unhandled after errors in all attempts', async () => {
@@ -413,7 +410,7 @@ describe('sms-in', () => {
       assert.equal((await flow.messages('caught', 1))[0]?.error?.code, 'SMS_UNDELIVERED');
       await flow.deploy([account(sim), inNode({ ...byFlow, name: 'new' }), sink('got'), ...catcher()]);
       receive('b');
-      assert.deepEqual(payloads(await flow.messages('got', 3)), ['a', 'a', 'b']);
+      assert.deepEqual(payloadsOf(await flow.messages('got', 3)), ['a', 'a', 'b']);
     });
 
     it('accepts the ackId of the first attempt after the second', async () => {
@@ -534,15 +531,15 @@ describe('sms-in', () => {
         const message = (await flow.messages('got', index + 1))[index];
         flow.send('in', { sms: message?.sms });
       }
-      assert.deepEqual(payloads(await flow.messages('got', 110)), [...Array(110).keys()].map(String));
+      assert.deepEqual(payloadsOf(await flow.messages('got', 110)), [...Array(110).keys()].map(String));
       await flow.badge('in', listening);
     });
 
     it('does not delay nodes without acknowledgement', async () => {
       const flow = await start(byFlow, [inNode({ id: 'auto', wires: [['got2']] }), sink('got2')]);
       for (let index = 0; index < 5; index++) receive(`${index}`);
-      assert.deepEqual(payloads(await flow.messages('got2', 5)), ['0', '1', '2', '3', '4']);
-      assert.deepEqual(payloads(await flow.messages('got', 5)), ['0', '1', '2', '3', '4']);
+      assert.deepEqual(payloadsOf(await flow.messages('got2', 5)), ['0', '1', '2', '3', '4']);
+      assert.deepEqual(payloadsOf(await flow.messages('got', 5)), ['0', '1', '2', '3', '4']);
     });
 
     for (const properties of [{ ackTimeout: 'soon' }, { maxAttempts: '0' }, { maxAttempts: '1.5' }]) {
@@ -573,7 +570,7 @@ describe('sms-in', () => {
       const second = await RunningFlow.start(nodes({}), { settings: { userDir } });
       receive('new');
       const got = await second.messages('got', 2);
-      assert.deepEqual(payloads(got), ['kept', 'new']);
+      assert.deepEqual(payloadsOf(got), ['kept', 'new']);
       assert.equal(got[0]?.sms?.redelivered, true);
       assert.equal('ackId' in (got[0]?.sms ?? {}), false);
       await second.stop();

@@ -5,7 +5,16 @@ import { formatFlowMessage, parseFlowMessage } from '../../nodes/runtime/stored-
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { coreNode, createUserDir, RunningFlow, sendNode, sink, startService, stopEverything } from './running-flow';
+import {
+  bodiesOf,
+  coreNode,
+  createUserDir,
+  RunningFlow,
+  sendNode,
+  sink,
+  startService,
+  stopEverything,
+} from './running-flow';
 
 const handset = '64215551234';
 const blocked = '64215550000';
@@ -42,10 +51,7 @@ describe('sms-send', () => {
       assert.equal(flow.completions.length, 0);
       await sim.setOnline(true);
       await flow.messages('sent', 3);
-      assert.deepEqual(
-        sim.messages.map(({ body }) => body),
-        ['1', '2', '3'],
-      );
+      assert.deepEqual(bodiesOf(sim), ['1', '2', '3']);
       assert.deepEqual(
         flow.errors().map((error) => [error?.code, typeof error?.waiting]),
         [['SMS_UNREACHABLE', 'number']],
@@ -139,10 +145,7 @@ describe('sms-send', () => {
       await flow.deploy(nodes({ ...properties, priorityType: 'num', priority: -10 }, { concurrency: 1 }), 'nodes');
       await sim.setOnline(true);
       await flow.messages('sent', 3);
-      assert.deepEqual(
-        sim.messages.map(({ body }) => body),
-        ['high', 'usual', 'low'],
-      );
+      assert.deepEqual(bodiesOf(sim), ['high', 'usual', 'low']);
     });
   });
 

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { account, catcher, RunningFlow, sink, startService, stopEverything } from './running-flow';
+import { account, bodiesOf, catcher, RunningFlow, sink, startService, stopEverything } from './running-flow';
 
 const handset = '64215551234';
 const warnLevel = 30;
@@ -84,10 +84,7 @@ describe('sms-send with a body in a slow context store', () => {
         await deployed;
         const [sent] = await flow.messages('sent', 1);
         assert.deepEqual(sent?.sms?.accepted, [handset]);
-        assert.deepEqual(
-          sim.messages.map(({ body }) => body),
-          ['hello'],
-        );
+        assert.deepEqual(bodiesOf(sim), ['hello']);
         assert.deepEqual(codes(flow), [undefined]);
         assert.deepEqual([flow.received('caught').length, warnings(flow)], [0, []]);
       });
@@ -102,10 +99,7 @@ describe('sms-send with a body in a slow context store', () => {
     await nextTurn();
     await store.answer(undefined, 'hello');
     await deployed;
-    assert.deepEqual(
-      sim.messages.map(({ body }) => body),
-      ['hello'],
-    );
+    assert.deepEqual(bodiesOf(sim), ['hello']);
     assert.deepEqual(codes(flow), [undefined]);
   });
 
@@ -118,10 +112,7 @@ describe('sms-send with a body in a slow context store', () => {
       await nextTurn();
       await store.answer(undefined, 'first');
       await flow.messages('sent', 2);
-      assert.deepEqual(
-        sim.messages.map(({ body }) => body),
-        ['first', 'second'],
-      );
+      assert.deepEqual(bodiesOf(sim), ['first', 'second']);
     });
   }
 
@@ -147,10 +138,7 @@ describe('sms-send with a body in a slow context store', () => {
       flow.send('send', { topic: handset });
       await store.answer(undefined, 'hello');
       await flow.messages('sent', 1);
-      assert.deepEqual(
-        sim.messages.map(({ body }) => body),
-        ['hello'],
-      );
+      assert.deepEqual(bodiesOf(sim), ['hello']);
       assert.deepEqual([flow.completions.length, flow.received('caught').length], [3, 0]);
     });
   }

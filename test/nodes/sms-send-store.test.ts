@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { account, catcher, RunningFlow, sink, startService, stopEverything } from './running-flow';
+import { account, bodiesOf, catcher, RunningFlow, sink, startService, stopEverything } from './running-flow';
 
 const handset = '64215551234';
 const unwritable = { fill: 'red', shape: 'ring', text: 'store not writable' };
@@ -82,7 +82,7 @@ describe('sms-send with a store that cannot be opened', () => {
     mend();
     await flow.messages('sent', 2);
     await flow.badge('send', { fill: 'green', shape: 'dot', text: 'sent' });
-    assert.deepEqual(sim.messages.map(({ body }) => body).sort(), ['plain', 'waits']);
+    assert.deepEqual(bodiesOf(sim).sort(), ['plain', 'waits']);
     assert.deepEqual(recoveries(flow), ['send']);
     assert.equal(errors(flow).length, 1);
   });

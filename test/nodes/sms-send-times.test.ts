@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { runInNewContext } from 'node:vm';
 import type { Simulator } from '../../simulator';
 import { until } from '../until';
-import { account, RunningFlow, sendNode, startService, stopEverything } from './running-flow';
+import { account, bodiesOf, RunningFlow, sendNode, startService, stopEverything } from './running-flow';
 
 const handset = '64215551234';
 const minuteMs = 60_000;
@@ -40,10 +40,7 @@ describe('sms-send with a time or quiet hours', () => {
     assert.equal(Date.now() >= later, true);
     assert.equal(message?.payload, 'soon');
     await until(() => /^waiting 1, next \d\d-\d\d$/.test(flow.status('send')?.text ?? ''), 'the badge of a later day');
-    assert.deepEqual(
-      sim.messages.map(({ body }) => body),
-      ['soon'],
-    );
+    assert.deepEqual(bodiesOf(sim), ['soon']);
   });
 
   it('sends immediately if the time is past or blank', async () => {

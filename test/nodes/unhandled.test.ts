@@ -3,7 +3,16 @@ import helper from 'node-red-node-test-helper';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { askNode, createUserDir, RunningFlow, sendNode, sink, startService, stopEverything } from './running-flow';
+import {
+  askNode,
+  createUserDir,
+  payloadsOf,
+  RunningFlow,
+  sendNode,
+  sink,
+  startService,
+  stopEverything,
+} from './running-flow';
 
 const [asked, other] = ['6421555001', '6421555002'] as const;
 const warning = 30;
@@ -111,10 +120,7 @@ describe('an incoming message that no node receives', () => {
       await running.deploy(flow([receiver, { ...receiver, id: 'late' }]), type);
       write('third');
       await running.messages('received', 4);
-      assert.deepEqual(
-        received.map(({ payload }) => payload),
-        ['first', 'second', 'third', 'third'],
-      );
+      assert.deepEqual(payloadsOf(received), ['first', 'second', 'third', 'third']);
       assert.deepEqual((await state()).inbox, { undelivered: 0, unhandled: 0 });
     });
   }

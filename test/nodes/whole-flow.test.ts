@@ -93,20 +93,8 @@ describe('a flow with all six nodes', () => {
         sim.callbackLog.map(({ status }) => status),
         [200, 200, 200, 200, 200],
       );
-      assert.deepEqual(
-        flow
-          .received('statuses')
-          .map(({ payload }) => payload)
-          .sort(),
-        ['LAST', 'RCV', 'SNT'],
-      );
-      assert.deepEqual(
-        flow
-          .received('replies')
-          .map(({ payload }) => payload)
-          .sort(),
-        ['Yes <&> I’m on my way', 'last'],
-      );
+      assert.deepEqual(flow.payloads('statuses').sort(), ['LAST', 'RCV', 'SNT']);
+      assert.deepEqual(flow.payloads('replies').sort(), ['Yes <&> I’m on my way', 'last']);
       for (const { topic, sms } of [...flow.received('statuses'), ...flow.received('replies')]) {
         assert.deepEqual([topic, sms?.inReplyToId], [handset, messageId]);
       }

@@ -76,12 +76,6 @@ const redJs = process.env.NR_RED_JS ?? require.resolve('node-red/red.js');
 const node = process.env.NR_NODE ?? process.execPath;
 
 describe('the compose file', () => {
-  it('stores the data of Node-RED and Redis on declared volumes', () => {
-    assert.deepEqual(nodeRedService.volumes, ['data:/data', './settings.js:/data/settings.js:ro']);
-    assert.deepEqual(compose.services.redis.volumes, ['redis:/data']);
-    assert.deepEqual(Object.keys(compose.volumes), ['data', 'redis']);
-  });
-
   it('mounts only existing files, and the settings at the path of the image', () => {
     assert.equal(nodeRedService.build, '.');
     assert.deepEqual(readdirSync(folder).sort(), ['Dockerfile', 'compose.yaml', 'kubernetes.yaml', 'settings.js']);
@@ -134,16 +128,6 @@ describe('the manifest for Kubernetes', () => {
       ['data'],
     );
     assert.ok((pod?.terminationGracePeriodSeconds ?? 0) > nodeCloseSeconds);
-  });
-
-  it('probes the same address as the health check of the compose file', () => {
-    const asked = /http:\/\/127\.0\.0\.1:(\d+)(\/\S*?)'/.exec(nodeRedService.healthcheck.test.join(' '));
-    assert.ok(asked);
-    for (const probe of [container?.startupProbe, container?.livenessProbe, container?.readinessProbe]) {
-      assert.deepEqual(probe?.httpGet, { path: asked[2], port: 'http' });
-    }
-    assert.deepEqual(container?.ports, [{ name: 'http', containerPort: Number(asked[1]) }]);
-    assert.deepEqual(nodeRedService.ports, [`${asked[1]}:${asked[1]}`]);
   });
 
   it('uses the settings and secrets that the commands of the page create', () => {

@@ -9,7 +9,7 @@ import {
   type NodeRedProcess,
   startNodeRed,
 } from '../node-red-process';
-import { createAccount, createFeed } from './flows';
+import { createAccount, createFeed, feed } from './flows';
 import { createRecorder, readObservations, waitUntil } from './recorder';
 
 const kept = ['one', 'two', 'three'];
@@ -48,9 +48,7 @@ describe('a copy of the user directory', function () {
     simulator.fault('send', { status: 503 });
     nodeRed = await startNodeRed({ userDir, flows: flows() });
     for (const body of kept) {
-      const headers = { 'Content-Type': 'application/json' };
-      const text = JSON.stringify({ to: '64215550001', body });
-      await fetch(`${nodeRed.url}/feed`, { method: 'POST', headers, body: text });
+      assert.ok(await feed(nodeRed.url, { to: '64215550001', body }));
     }
     simulator.receive({ from: '64215550002', to: '642100000001', body: 'Hello' });
     await waitUntil(() => received().length === 1, 'the flow has the message');

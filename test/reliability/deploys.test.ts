@@ -7,7 +7,7 @@ import { type Simulator, startSimulator } from '../../simulator';
 import { findFreePort } from '../free-port';
 import { isLong } from '../long';
 import { type DeploymentType, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
-import { createAccount, createFeed } from './flows';
+import { countBodies, createAccount, createFeed, feed } from './flows';
 import { createRecorder, readObservations, waitUntil } from './recorder';
 
 const deploys = isLong ? 100 : 9;
@@ -57,7 +57,7 @@ describe('deploys while stored messages are sent', function () {
     let fed = 0;
     const feedUntil = async (target: number) => {
       for (; fed < target; fed++) {
-        void feed(url, `m${fed}`);
+        void feed(url, { to: handset, body: `m${fed}` });
         if (fed % 3 === 0) simulator.receive({ from: handset, to: '64215559999', body: `in ${fed}` });
         await sleep(Math.random() * 12);
       }
@@ -110,19 +110,6 @@ function noteGiven(folder: string, file: string): string {
   return path;
 }
 
-async function feed(url: string, body: string): Promise<void> {
-  try {
-    await fetch(`${url}/feed`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({ to: handset, body }),
-      signal: AbortSignal.timeout(3_000),
-    });
-  } catch {
-    // No sending node was deployed to answer.
-  }
-}
-
 function createFlows(
   simulator: Simulator,
   options: { port: number; ended: string; retryUncertain: boolean; revisions: Record<Changed, number> },
@@ -159,10 +146,4 @@ function readEnds(file: string): Map<string, string[]> {
     ends.set(body, [...(ends.get(body) ?? []), end]);
   }
   return ends;
-}
-
-function countBodies({ messages }: Simulator): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const { body } of messages) counts.set(body, (counts.get(body) ?? 0) + 1);
-  return counts;
 }

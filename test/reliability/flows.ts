@@ -3,6 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 
+/** A route without a deployed node never answers. */
+const feedLimitMs = 30_000;
+
 /** An account at a simulator that stores data on disk and polls without a pause. */
 export function createAccount(simulator: Simulator, properties: Partial<FlowNode> = {}): FlowNode {
   return {
@@ -41,6 +44,25 @@ export function createFeed(send: Partial<FlowNode>): FlowNode[] {
       ...send,
     },
   ];
+}
+
+/** Posts a message to the route of {@link createFeed}. Returns whether the flow has received it. */
+export async function feed(url: string, message: { to: string | string[]; body: string; ballast?: string }) {
+  const response = await fetch(`${url}/feed`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(message),
+    signal: AbortSignal.timeout(feedLimitMs),
+  }).catch(() => undefined);
+  await response?.text();
+  return response?.status === 200;
+}
+
+/** Number of times that the service received each body. */
+export function countBodies({ messages }: Simulator): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { body } of messages) counts.set(body, (counts.get(body) ?? 0) + 1);
+  return counts;
 }
 
 /** A function node that writes the body of each message to a file immediately, so that the record survives a kill. */

@@ -5,11 +5,12 @@ import { join } from 'node:path';
 import { type Simulator, startSimulator } from '../../simulator';
 import { isLong } from '../long';
 import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
-import { createAccount, createFeed, waitForCounts } from './flows';
+import { createAccount, createFeed, feed, waitForCounts } from './flows';
 
 /** To test more messages: `LARGE_TEXTS=10000 npm run test:one -- test/reliability/large-messages.test.ts`. */
 const texts = Number(process.env.LARGE_TEXTS ?? (isLong ? 10_000 : 500));
 const length = 250_000;
+const ballast = 'x'.repeat(length);
 /** Messages per process, because a process keeps received flow messages in memory. */
 const textsOfProcess = 1_000;
 const atOnce = 8;
@@ -41,7 +42,7 @@ describe('stored messages with large flow messages', function () {
       nodeRed = started;
       const until = Math.min(texts, fed + textsOfProcess);
       const feedOn = async () => {
-        while (fed < until) await feed(started.url, `m${fed++}`);
+        while (fed < until) assert.ok(await feed(started.url, { to: '64215550001', body: `m${fed++}`, ballast }));
       };
       await Promise.all(Array.from({ length: atOnce }, feedOn));
       // Stops Node-RED instead of killing it, because `/feed` answers before the node has stored the input.
@@ -73,13 +74,4 @@ function createFlows(simulator: Simulator, arrived: string): FlowNode[] {
     ...createFeed({ wires: [['out'], []] }),
     writer,
   ];
-}
-
-async function feed(url: string, body: string): Promise<void> {
-  const response = await fetch(`${url}/feed`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ to: '64215550001', body, ballast: 'x'.repeat(length) }),
-  });
-  assert.equal(response.status, 200);
 }

@@ -11,6 +11,7 @@ import type { Engine, Operation } from '../../src/store/store';
 import { isLong, random } from '../long';
 import { skip } from '../skip';
 import { until } from '../until';
+import { countBodies } from './flows';
 import { canMountDisks, createImager, ImagedDisk, MountedDisk, observeFlushes, type PoweredDisk } from './power';
 import type { Entry, Order } from './power-machine';
 
@@ -221,10 +222,4 @@ function groupByBody<E extends { body: string }>(entries: readonly E[]): Map<str
   const groups = new Map<string, E[]>();
   for (const entry of entries) groups.set(entry.body, [...(groups.get(entry.body) ?? []), entry]);
   return groups;
-}
-
-function countBodies({ messages }: Simulator): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const { body } of messages) counts.set(body, (counts.get(body) ?? 0) + 1);
-  return counts;
 }
