@@ -115,6 +115,7 @@ describe('kill -9 of instances with reply requests on one Redis', function () {
       const to = [handsetOf(question), handsetOf(question + 1)];
       const live = instances.filter((one) => !dead.has(one));
       const instance = live[(question / 2) % live.length] ?? assert.fail();
+      for (const handset of to) if (habitOf(handset) === 'is away') simulator.setOutcome(handset, 'NUR');
       for (const handset of to) fed.set(handset, instance);
       const taken = await fetch(`${instance.url}/feed`, {
         method: 'POST',
@@ -238,7 +239,6 @@ describe('kill -9 of instances with reply requests on one Redis', function () {
       if (habit === 'answers twice') say('no', messageId, 500 * random());
       if (habit === 'answers without an id') say('yes', undefined, 500 + 500 * random());
       if (habit === 'answers at the last moment') say('yes', messageId, waitMs - 300 + 600 * random());
-      if (habit === 'is away') simulator.status({ messageId, msisdn: from, statusCode: 'NUR' });
     };
     return setInterval(
       () => {
