@@ -1,6 +1,6 @@
 import { type Clock, maxDeploymentMs, type Timer } from '../clock';
 import { ClockSkew } from '../journal/clock-skew';
-import { createReading } from '../journal/step';
+import { createReading, type Step } from '../journal/step';
 import type { IncomingRecord, Kind, RecordOfKind, StatusRecord } from '../model';
 import { DueTimes } from '../outbox/due-times';
 import { storeEvidence } from '../outbox/evidence';
@@ -334,9 +334,19 @@ export class Replies {
     const { journal, followUps: known } = this.#options.ledger;
     const open = followUps.filter(({ result }) => !result);
     if (open.length === 0) return;
+    // Updates the memory before later steps of the same commit do, because one of them can be the outcome of the message.
+    const ending = endFollowUps(open, known, isOver);
+    const step: Step<void> = {
+      ...ending,
+      decide: (look, changes) => {
+        const effect = ending.decide(look, changes);
+        return (isWritten) => {
+          for (const one of effect(isWritten)) this.#onChanged(one);
+        };
+      },
+    };
     // The journal itself reports a failure of the store.
-    const changed = await journal.run(endFollowUps(open, known, isOver)).catch(() => []);
-    for (const one of changed) this.#onChanged(one);
+    await journal.run(step).catch(() => {});
   }
 
   #drop(followUp: FollowUp): Promise<void> {

@@ -13,7 +13,9 @@ import {
   remember as rememberSent,
   sentKeysOf,
 } from '../../../src/replies/sent-index';
-import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
+import { type Changes, createChanges, formatRemembered, type Look, type Remembered } from '../../../src/store/store';
+import { answersOf, beginReceiving, forever } from '../sending/sending-side';
+import { FailingServer } from '../store/failing-store';
 
 const handset = '6421555123';
 const text = {
@@ -143,6 +145,25 @@ describe('replies that other instances have read', () => {
       const compared = [...changes.remember.keys(), ...changes.compare].filter((key) => looked.has(key));
       assert.ok(compared.some((key) => looked.get(key) !== look(key)));
     }
+  });
+
+  it('answer their reply request if one commit reads them and stores the outcome', async () => {
+    const { side, node, store } = beginReceiving(new FailingServer());
+    await side.send(node, 'collects replies', { to: ['6421555999'], waitMs: 60_000, keep: forever });
+    const accept = side.service.holdNext();
+    await side.send(node, 'Come?', { messageId: 'q1', waitMs: 60_000, keep: forever });
+    const asked = store.disk.items.find((item) => 'recipient' in item && item.recipient === handset) as ReplyRequest;
+    const changes = createChanges();
+    forwardResult(asked.id, { reason: 'undelivered', statusCode: 'NUR' }, side.clock.now(), changes);
+    for (const [key, value] of changes.remember) store.disk.remembered.set(key, formatRemembered(value as Remembered));
+    store.turns = 50;
+    const arriving = side.incoming('6421555777', 'occupies the store');
+    await side.clock.advance(500);
+    accept();
+    await arriving;
+    store.turns = 0;
+    await side.pass(1_000);
+    assert.deepEqual(answersOf(node), [`${handset}: undelivered NUR`]);
   });
 
   it('end a reply request whose time is up', () => {
