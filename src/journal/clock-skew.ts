@@ -53,10 +53,11 @@ export class ClockSkew {
    * Corrects a value as if the clock had always shown the time as it does now.
    *
    * @param isShared true if other processes, whose clocks can be ahead, also write to the store
+   * @param now result of {@link look}
    */
-  read(remembered: Remembered, isShared = false): Remembered {
-    const isAhead = remembered.at - this.look() > minSetMs && !isShared;
-    const at = isAhead ? this.setAt : this.timeOf(remembered.at);
+  read(remembered: Remembered, isShared = false, now = this.look()): Remembered {
+    const isAhead = remembered.at - now > minSetMs && !isShared;
+    const at = isAhead ? this.setAt : this.#correctedTime(remembered.at);
     return at === remembered.at ? remembered : { ...remembered, at };
   }
 
@@ -66,6 +67,10 @@ export class ClockSkew {
    */
   timeOf(at: number): number {
     this.look();
+    return this.#correctedTime(at);
+  }
+
+  #correctedTime(at: number): number {
     let byMs = 0;
     for (const { from, until, leadMs } of this.#former) {
       // Smaller changes of the clock were ignored.
@@ -79,8 +84,9 @@ export class ClockSkew {
    * that has just started might be behind.
    */
   correct(remembered: Remembered, isShared = false): Remembered {
-    const read = this.read(remembered, isShared);
-    return read.at > remembered.at || this.#clock.now() - this.setAt >= trustedAfterMs ? read : remembered;
+    const now = this.look();
+    const read = this.read(remembered, isShared, now);
+    return read.at > remembered.at || now - this.setAt >= trustedAfterMs ? read : remembered;
   }
 
   /** Corrects a value for the store. Returns `undefined` if the time of the value is over. */

@@ -190,7 +190,7 @@ export class StepWriter {
    */
   #decide(tasks: readonly Task[], recalled: Recalled, unsaved: Changes = this.#unsaved, asked?: Set<string>): Decided {
     // Notes a clock change before steps remember times.
-    this.#skew.look();
+    const now = this.#skew.look();
     for (let left = tasks; ; ) {
       const changes = createChanges();
       const look = (key: string) => {
@@ -198,7 +198,7 @@ export class StepWriter {
         const known = unsaved.remember.has(key) ? unsaved.remember : recalled;
         if (!known.has(key)) asked?.add(key);
         let remembered = known.get(key);
-        remembered &&= this.#skew.read(remembered, this.#store.shared);
+        remembered &&= this.#skew.read(remembered, this.#store.shared, now);
         for (const { count } of [unsaved, changes]) {
           const more = count.get(key);
           if (more) remembered = addCount(remembered?.value, more);

@@ -63,12 +63,13 @@ export class DueTimes {
   }
 
   get #first(): string {
-    return this.#keys.get(this.#keys.first ?? '') ?? '';
+    return this.#keys.firstValue ?? '';
   }
 
   #remove(id: string): void {
     const at = this.get(id);
-    if (at !== undefined) this.#keys.delete(formatOrder(at) + id);
+    if (at === undefined) return;
+    this.#keys.delete(formatOrder(at) + id);
     this.#times.delete(id);
   }
 

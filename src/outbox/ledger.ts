@@ -11,7 +11,6 @@ import type { Item } from '../store/store';
 import { type Acceptance, type Arrival, accept, collectSuperseded, withdraw } from './arrivals';
 import { Duplicates } from './duplicates';
 import { type EvidenceRecord, readEvidence } from './evidence';
-import { readCountTime } from './limits';
 import { Messages } from './messages';
 import type { Outage } from './outage';
 import type { SendQueue } from './queue';
@@ -331,7 +330,8 @@ export class Ledger {
   #memory(remembered?: Text): StepContext {
     const { clock, dedupeMs, sentMs, rules } = this.#options;
     const now = clock.now();
-    const time = readCountTime(clock, this.journal.isShared ? undefined : this.#clockName);
+    const lead = Math.round(now - clock.elapsed());
+    const time = { now: Math.round(now), clock: this.journal.isShared ? 'server' : `${this.#clockName}/${lead}` };
     // Set before the commit, because the same commit can contain the first reply.
     if (remembered && isFollowed(remembered)) this.remembers = true;
     return { now, time, rules, dedupeMs, sentMs: sentMs(), books: this };

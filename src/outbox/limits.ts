@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import type { Clock } from '../clock';
 import { type Counted, clockOfCounts, formatCounts, parseCounts, storedMs, sumAfter } from '../store/counts';
 import { type Changes, countMessages, type Look, type Remembered, rememberValue } from '../store/store';
 
@@ -61,12 +60,6 @@ const minSetMs = 1_000;
  * set back.
  */
 const maxAheadMs = 60_000;
-
-/** Reads a clock. `name` distinguishes the clocks of several processes. Absent: they share the clock of a server. */
-export function readCountTime(clock: Clock, name?: string): CountTime {
-  const now = Math.round(clock.now());
-  return { now, clock: name === undefined ? 'server' : `${name}/${Math.round(now - clock.elapsed())}` };
-}
 
 /**
  * Returns the recipients over a limit, each with the limit that ends last.

@@ -46,6 +46,8 @@ export interface OutgoingMessage {
   /** The message as the store has it, or would have it. */
   text: Text;
   phase: Phase;
+  /** Whether it is a stored message. */
+  isKept: boolean;
   /** A caller is processing the message, and continues even if the store is opened again in the meantime. */
   isOwned: boolean;
   /** Its place in the queue order. See `placeOf`. */
@@ -137,7 +139,11 @@ export class Messages {
     const former = this.#messages.get(text.id);
     if (former) this.#uncount(former);
     const phase = former && fits(former.phase, text) ? former.phase : firstPhaseOf(text);
-    const message: OutgoingMessage = Object.assign(former ?? { id: text.id, isOwned: false }, { text, phase });
+    const message: OutgoingMessage = Object.assign(former ?? { id: text.id, isOwned: false }, {
+      text,
+      phase,
+      isKept: isKept(text),
+    });
     this.#messages.set(text.id, message);
     this.#count(message);
     return message;
@@ -212,8 +218,7 @@ export class Messages {
 
   /** Time of the oldest stored message, in ms. */
   get oldestKeptAt(): number | undefined {
-    const { first = '' } = this.#listed.kept;
-    return this.get(this.#listed.kept.get(first) ?? '')?.arrivedAt;
+    return this.get(this.#listed.kept.firstValue ?? '')?.arrivedAt;
   }
 
   /** Returns a page of the messages that a user can decide about, oldest first. See {@link pageOf}. */
@@ -265,8 +270,8 @@ export class Messages {
   }
 }
 
-function isCounted({ text, phase }: OutgoingMessage): boolean {
-  return isKept(text) || phase === 'searching';
+function isCounted(message: OutgoingMessage): boolean {
+  return message.isKept || message.phase === 'searching';
 }
 
 function fits(phase: Phase, { state }: Text): boolean {
@@ -281,10 +286,10 @@ function firstPhaseOf({ state }: Text): Phase {
   return state === 'settled' ? 'reporting' : 'undecided';
 }
 
-function placeOfEntry({ text, phase }: OutgoingMessage): TextEntryPlace | undefined {
+function placeOfEntry({ text, phase, isKept }: OutgoingMessage): TextEntryPlace | undefined {
   const { state, arrivedAt, settledAt } = text;
   if (phase === 'accepting' || phase === 'searching') return undefined;
-  if (state === 'waiting' || state === 'leaving') return isKept(text) ? { state: 'kept', at: arrivedAt } : undefined;
+  if (state === 'waiting' || state === 'leaving') return isKept ? { state: 'kept', at: arrivedAt } : undefined;
   return state === 'uncertain' ? { state, at: settledAt ?? arrivedAt } : undefined;
 }
 

@@ -23,6 +23,12 @@ export class OrderedMap<Value> {
     return this.#heap[0];
   }
 
+  /** The value of the smallest key. */
+  get firstValue(): Value | undefined {
+    const { first } = this;
+    return first === undefined ? undefined : this.get(first);
+  }
+
   get(key: string): Value | undefined {
     return this.#values.get(key);
   }

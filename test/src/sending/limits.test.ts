@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import type { Clock } from '../../../src/clock';
 import {
   applyLimits,
   type CountTime,
   type Limited,
   type LimitSettings,
-  readCountTime,
   releaseCounts,
 } from '../../../src/outbox/limits';
 import { explainLimited, explainWithheld } from '../../../src/outbox/rules';
@@ -86,6 +86,12 @@ function countAllowed(process: ReturnType<typeof createProcess>, texts: number, 
 
 function counting(recipients: readonly string[], limits: readonly LimitSettings[], time: CountTime, unlimited = false) {
   return { recipients, rules: { limits }, time, text: { options: { unlimited } } };
+}
+
+/** Reads a clock as the ledger does. */
+function readCountTime(clock: Clock, name: string): CountTime {
+  const now = clock.now();
+  return { now, clock: `${name}/${Math.round(now - clock.elapsed())}` };
 }
 
 /** Splits recipients into allowed and limited ones. Counts the allowed ones. */
