@@ -241,28 +241,6 @@ describe('reply requests', () => {
     );
   });
 
-  it('keep the reply request of a message in flight over a redeploy', async () => {
-    const { side, node, store } = beginReceiving();
-    const accept = side.service.holdNext();
-    await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour });
-    void side.outbox.close();
-    await side.pass(100);
-    const second = side.attach();
-    await side.pass(100);
-    accept();
-    await side.pass(100);
-    const restarted = side.restart(copyDisk(store.disk));
-    restarted.receive();
-    const third = restarted.attach();
-    await restarted.pass(100);
-    await restarted.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-    assert.deepEqual([node.ends, second.ends], [['to 6421555123'], []]);
-    assert.deepEqual(
-      third.answers.map(({ flowMessage }) => flowMessage),
-      ['{"payload":"Come?"}'],
-    );
-  });
-
   for (const [kind, options] of [
     ['a message', {}],
     ['a stored message', { keep: forever }],
@@ -287,112 +265,6 @@ describe('reply requests', () => {
     });
   }
 
-  /** Crashes before the outcome of a stored message and the reply to it enter the flow. */
-  async function restartBeforeOutcome(): Promise<SendingSide> {
-    const { side, node, store } = beginReceiving();
-    node.isFlowing = false;
-    await side.send(node, 'Come?', { messageId: 'q1', waitMs: hour, keep: forever });
-    await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-    return side.restart(copyDisk(store.disk));
-  }
-
-  it('deliver a reply after an outcome that is repeated after a crash', async () => {
-    const next = await restartBeforeOutcome();
-    const order: string[] = [];
-    const back = next.attach();
-    back.onOutcome = async () => {
-      await new Promise<void>((resolve) => void next.clock.after(1_000, resolve));
-      order.push('outcome');
-      return true;
-    };
-    back.onAnswer = async () => {
-      order.push('answer');
-      return true;
-    };
-    await next.pass(10_000);
-    assert.deepEqual(order, ['outcome', 'answer']);
-  });
-
-  it('mark a reply and its outcome as redelivered after a crash', async () => {
-    const next = await restartBeforeOutcome();
-    const back = next.attach();
-    await next.pass(100);
-    assert.deepEqual([back.ends, answersOf(back)], [['to 6421555123 again'], ['6421555123: yes again']]);
-  });
-
-  it('deliver a reply that came during the close after the next open', async () => {
-    const { side, node } = await ask();
-    await Promise.all([node.node.close(), side.outbox.close()]);
-    await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-    await side.journal.close();
-    const back = side.attach();
-    await side.pass(100);
-    assert.deepEqual(
-      back.answers.map(({ redelivered }) => redelivered),
-      [false],
-    );
-  });
-
-  it('do not poll for an ended request without its node', async () => {
-    const { side, node, store } = await ask({ to: ['6421555123', '6421555124'] });
-    side.attach('other');
-    await Promise.all([node.node.close(), side.pass(0)]);
-    await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-    assert.deepEqual([side.asking, side.outbox.admin.state.awaitingReply], [true, 1]);
-    await side.pass(hour);
-    assert.deepEqual([side.asking, side.outbox.admin.state.awaitingReply], [false, 0]);
-    const next = side.restart(copyDisk(store.disk));
-    next.attach('other');
-    await next.pass(1_000);
-    assert.deepEqual([next.asking, next.outbox.admin.state.awaitingReply], [false, 0]);
-    await next.pass(6 * 24 * hour);
-    const back = next.attach();
-    await next.pass(100);
-    assert.deepEqual(answersOf(back), ['6421555123: yes again', '6421555124: timeout again']);
-    assert.equal(next.outbox.isSettled, true);
-  });
-
-  it('drop a result 7 days after its time if its node is missing', async () => {
-    const { side, node, store } = await ask();
-    await Promise.all([node.node.close(), side.pass(0)]);
-    side.attach('other');
-    await side.pass(2 * hour);
-    const disk = copyDisk(store.disk);
-    await side.pass(7 * 24 * hour);
-    assert.deepEqual([side.outbox.isSettled, store.disk.entries.size], [true, 0]);
-    const back = side.attach();
-    await side.pass(100);
-    assert.deepEqual(answersOf(back), []);
-    const next = side.restart(disk);
-    next.attach('other');
-    await next.pass(10_000);
-    const late = next.attach();
-    await next.pass(100);
-    assert.deepEqual(answersOf(late), ['6421555123: timeout again']);
-  });
-
-  for (const [kind, more] of [
-    ['a message', {}],
-    ['a stored message with a large flow message', { keep: forever, flowMessage: 'x'.repeat(5_000) }],
-  ] as const) {
-    it(`continues after any time: a request and a report of ${kind}`, async () => {
-      const { side, store } = await ask({ reportMs: hour, ...more });
-      const disk = copyDisk(store.disk);
-      await side.clock.advance(400 * 24 * hour);
-      const next = side.restart(disk);
-      const back = next.attach();
-      await next.pass(61_000);
-      assert.deepEqual(answersOf(back), ['6421555123: timeout']);
-      const flowMessage = 'flowMessage' in more ? more.flowMessage : '{"payload":"Come?"}';
-      assert.deepEqual(
-        [...back.answers, ...back.reports].map((news) => news.flowMessage),
-        [flowMessage, flowMessage],
-      );
-      const left = [...disk.remembered.keys()].filter((key) => key.startsWith(unsweptPrefix));
-      assert.deepEqual(left, [], 'nothing would ever sweep it');
-    });
-  }
-
   it('drop the flow message if no reply request opens', async () => {
     for (const keep of [undefined, forever]) {
       for (const turn of [
@@ -407,62 +279,6 @@ describe('reply requests', () => {
         assert.deepEqual(left, []);
       }
     }
-  });
-
-  it('repeat a result after a crash, marked as redelivered', async () => {
-    const { side, node } = await ask();
-    node.isFlowing = false;
-    await side.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-    const { next, back } = side.crash();
-    await next.pass(100);
-    assert.deepEqual(answersOf(back), ['6421555123: yes again']);
-  });
-
-  it('read waiting replies before it ends overdue requests at the start', async () => {
-    const { side, store } = await ask({ to: ['6421555123', '6421555124'] });
-    const disk = copyDisk(store.disk);
-    await side.clock.advance(2 * hour);
-    const next = side.restart(disk);
-    const back = next.attach();
-    next.receive();
-    await next.pass(10_000);
-    assert.deepEqual(answersOf(back), []);
-    await next.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-    next.outbox.replies.onDrained('incoming');
-    await next.pass(100);
-    assert.deepEqual(answersOf(back), ['6421555123: yes', '6421555124: timeout']);
-  });
-
-  it('match the latest request even if the clock is set back', async () => {
-    const { side, node } = beginReceiving();
-    await side.send(node, 'Open the gate?', { messageId: 'q1', waitMs: hour });
-    side.clock.set(-hour);
-    await side.send(node, 'Stop the pump?', { messageId: 'q2', waitMs: hour });
-    for (const body of ['yes', 'no']) await side.incoming('6421555123', body);
-    assert.deepEqual(
-      node.answers.map(({ messageId }, index) => [messageId, node.replies[index]]),
-      [
-        ['q2', 'yes'],
-        ['q1', 'no'],
-      ],
-    );
-  });
-
-  it('match a reply if the clock is set forward twice', async () => {
-    const { side, node } = beginReceiving();
-    for (const id of ['q1', 'q2', 'q3']) {
-      await side.send(node, 'Come?', { messageId: id, waitMs: hour });
-    }
-    for (const [days, id] of [
-      [1, 'q1'],
-      [5, 'q2'],
-    ] as const) {
-      await side.pass(hour / 4);
-      side.clock.set(days * 24 * hour);
-      await side.incoming('6421555123', 'yes', { inReplyToId: id });
-    }
-    await side.incoming('6421555123', 'and yes');
-    assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555123: yes', '6421555123: and yes']);
   });
 
   it('open no second request for a duplicate', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { placeOf, type QueueSettings, SendQueue } from '../../../src/outbox/queue';
+import { type QueueSettings, SendQueue } from '../../../src/outbox/queue';
 import { settle, VirtualClock } from '../../virtual-clock';
 
 function createQueue(concurrency: number, queueLimit: number): SendQueue {
@@ -178,54 +178,6 @@ describe('SendQueue (perSecond, priority)', () => {
     await settle();
     assert.deepEqual(times(), [0, 10_000, 11_000, 11_000]);
     assert.equal(clock.timers, 0);
-  });
-
-  it('has no timer after the last waiting task ends', async () => {
-    const { clock, add } = createPacedQueue({ perSecond: 0.01 });
-    const stop = new AbortController();
-    const runs = ['first', 'second', 'third'].map((name) => add(name, 0, stop.signal).catch((error) => error.code));
-    await settle();
-    assert.equal(clock.timers, 1);
-    stop.abort();
-    assert.deepEqual(await Promise.all(runs), [undefined, 'SMS_CLOSED', 'SMS_CLOSED']);
-    assert.equal(clock.timers, 0);
-  });
-
-  it('counts stored messages for the limit, and refuses no stored one', async () => {
-    const clock = new VirtualClock();
-    let kept = 3;
-    const queue = new SendQueue({ clock, settings: () => ({ concurrency: 1, queueLimit: 5 }) });
-    const task = createTask();
-    const running = queue.run(task.run, { signal });
-    const others = [
-      queue.run(() => Promise.resolve('x'), { signal }),
-      queue.run(() => Promise.resolve('x'), { signal }),
-    ];
-    const places = [1, 2, 3].map(() => placeOf(0, queue.arrive()));
-    queue.sources.add({
-      get waiting() {
-        return kept;
-      },
-      get first() {
-        return places[0];
-      },
-      take() {
-        kept--;
-        places.shift();
-        return Promise.resolve();
-      },
-    });
-    assert.deepEqual({ waiting: queue.waiting, inFlight: queue.inFlight }, { waiting: 5, inFlight: 1 });
-    await assert.rejects(
-      queue.run(() => assert.fail('ran'), { signal }),
-      { code: 'SMS_BUSY' },
-    );
-    assert.equal(queue.busy()?.code, 'SMS_BUSY');
-    task.resolve('x');
-    await Promise.all([running, ...others]);
-    await settle();
-    assert.deepEqual({ waiting: queue.waiting, inFlight: queue.inFlight }, { waiting: 0, inFlight: 0 });
-    assert.equal(queue.busy(), undefined);
   });
 
   it('does not block the event loop with turns without a send', async () => {

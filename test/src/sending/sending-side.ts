@@ -306,9 +306,9 @@ export class SendingSide {
     return Object.assign(handler, { node });
   }
 
-  /** Attaches nodes that poll incoming messages and statuses. Returns a function that detaches them. */
-  receive(): () => void {
-    const stops = (['incoming', 'status'] as const).map((kind) => {
+  /** Attaches nodes that poll incoming messages and statuses. */
+  receive(): void {
+    for (const kind of ['incoming', 'status'] as const) {
       const taker: InboxSubscriber = {
         id: `${kind} node`,
         take: (given) => {
@@ -319,11 +319,7 @@ export class SendingSide {
         },
       };
       this.inbox.attach(kind, taker);
-      return () => this.inbox.detach(kind, taker);
-    });
-    return () => {
-      for (const stop of stops) stop();
-    };
+    }
   }
 
   /** Delivers a polled incoming message. */
@@ -445,8 +441,8 @@ export function beginSending<S extends Store = FailingStore>(options: SendingSid
 /** Creates an account with a sending node and receiving nodes. */
 export function beginReceiving<S extends FailingStore>(store = new FailingStore() as S) {
   const { side, node } = beginSending({ store });
-  const stopReceiving = side.receive();
-  return { side, node, store, stopReceiving };
+  side.receive();
+  return { side, node, store };
 }
 
 /** Ends of the reply requests of a node: the reply, or the reason without one. */
