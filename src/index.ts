@@ -85,6 +85,7 @@ export { reasons } from './reasons';
 export type { AnswerChoice } from './replies/answers';
 export type { NoReply, ReplyResult } from './replies/reply-request';
 export type { DeliveryReport } from './replies/report';
+export type { Count, Counted } from './store/counts';
 export { DiskStore } from './store/disk';
 export { MemoryStore } from './store/memory';
 export { RedisStore, type RedisStoreOptions, type RedisTiming } from './store/redis';
