@@ -30,6 +30,7 @@ export interface WaitingEntry {
 
 /** The lists of entries that wait. */
 export const waitingLists = ['undelivered', 'awaitingReply'] as const;
+/** Name of a list of entries that wait. */
 export type WaitingListName = (typeof waitingLists)[number];
 
 /** Selects a page of a list, the oldest entry first. */
