@@ -33,11 +33,10 @@ const xmlStatus = `<status-update>
 const formReply = 'messageId=in-1&to=8000&from=64215551234&inReplyToId=id-1&body=+Yes+%26+%3Cno%3E%0A';
 const formStatus = 'messageId=st-1&to=8000&from=64215551234&statusCode=NRC&inReplyToId=id-1&error=switched+off';
 
-/** A callback with one reply per recipient. The replies share `fields` fields of `length` characters. */
-function manyReplies(recipients: number, fields = 12, length = 40): Buffer {
-  const shared = Array.from({ length: fields }, (_, index) => ` a${index}="${'s'.repeat(length)}"`).join('');
+/** A callback with one reply per recipient. */
+function manyReplies(recipients: number): Buffer {
   const replies = Array.from({ length: recipients }, (_, index) => `<recipient msisdn="64${index}"/>`).join('');
-  return Buffer.from(`<inbound-message${shared}>${replies}</inbound-message>`);
+  return Buffer.from(`<inbound-message>${replies}</inbound-message>`);
 }
 
 describe('a callback of a reply (§6.4)', () => {
@@ -189,24 +188,6 @@ describe('polling, XMLv3 and FORMv1', () => {
     assert.deepEqual({ ...byForm, via: 'poll' }, polled);
     assert.deepEqual(byXml, { ...byForm, statusDate: '2026-11-01T10:00:00.000Z' });
   });
-
-  it('give equal status codes without surrounding white space', () => {
-    const form = 'messageId=1&from=2&statusCode=+NRC%0A&x=y';
-    const xml =
-      '<status-update x="y"><statusId>1</statusId><from>2</from><statusCode> NRC\n</statusCode></status-update>';
-    const records = [parse(xml), parse(form, formType)].map((event) => event.records[0]);
-    for (const record of [...records, { ...parseStatuses(Buffer.from(form))[0], via: 'callback' }]) {
-      assert.deepEqual(record, {
-        messageId: '1',
-        from: '2',
-        statusCode: 'NRC',
-        x: 'y',
-        description: 'not received',
-        final: true,
-        via: 'callback',
-      });
-    }
-  });
 });
 
 describe('a callback', () => {
@@ -277,72 +258,42 @@ describe('a callback', () => {
     assert.deepEqual(incoming({ from: '1', body: '100%FE + %41' }), [['1', '100%FE + %41', undefined]]);
   });
 
-  const refused: [title: string, request: CallbackRequest, why: RegExp][] = [
+  const noMsisdn = '<recipient><body>secret</body></recipient><recipient msisdn=" "/>';
+  const oneMsisdn =
+    '<recipient msisdn="1"><body>x</body></recipient><recipient msisdn=""><body>secret</body></recipient>';
+  const noCode = '<statusId>secret</statusId><messageId>m</messageId><from>1</from><statusCode> </statusCode>';
+  const refused: [title: string, request: string | CallbackRequest, why: RegExp][] = [
     ['no body', {}, /no body/],
-    ['an empty body', { bytes: new Uint8Array() }, /no body/],
-    ['white space', { bytes: Buffer.from(' \r\n') }, /no body/],
+    ['white space', ' \r\n', /no body/],
     ['an empty form', { form: {} }, /no body/],
     ['a list instead of a form', { form: ['x'] as unknown as Record<string, unknown> }, /neither/],
     ['JSON', { bytes: Buffer.from('{"from":"1","body":"x"}'), contentType: 'application/json' }, /JSON/],
-    ['a JSON list', { bytes: Buffer.from(' [1]') }, /JSON/],
-    [
-      'a form that is neither a reply nor a status',
-      { bytes: Buffer.from('secret=x') },
-      /neither a reply .* nor a status/,
-    ],
-    ['a reply without a sender', { bytes: Buffer.from('body=secret') }, /neither/],
-    ['a reply without a body', { bytes: Buffer.from('from=secret') }, /neither/],
-    ['a reply with a blank sender', { bytes: Buffer.from('from=+&body=secret&messageId=1') }, /neither/],
+    ['a JSON list', ' [1]', /JSON/],
+    ['a form that is neither a reply nor a status', 'secret=x', /neither a reply .* nor a status/],
+    ['a reply without a sender', 'body=secret', /neither/],
+    ['a reply without a body', 'from=secret', /neither/],
+    ['a reply with a blank sender', 'from=+&body=secret&messageId=1', /neither/],
     ['a form read elsewhere with a blank sender', { form: { from: '', body: 'secret' } }, /neither/],
-    [
-      'an XMLv3 reply without msisdn',
-      {
-        bytes: Buffer.from(
-          '<inbound-message><recipient><body>secret</body></recipient><recipient msisdn=" "/></inbound-message>',
-        ),
-      },
-      /msisdn/,
-    ],
-    [
-      'an XMLv3 reply with a body without msisdn beside a valid one',
-      {
-        bytes: Buffer.from(
-          '<inbound-message><recipient msisdn="1"><body>x</body></recipient><recipient msisdn=""><body>secret</body></recipient></inbound-message>',
-        ),
-      },
-      /msisdn/,
-    ],
-    [
-      'an XMLv3 status without statusCode',
-      {
-        bytes: Buffer.from(
-          '<status-update><statusId>secret</statusId><messageId>m</messageId><from>1</from><statusCode> </statusCode></status-update>',
-        ),
-      },
-      /the status-update has no statusCode/,
-    ],
+    ['an XMLv3 reply without msisdn', `<inbound-message>${noMsisdn}</inbound-message>`, /msisdn/],
+    ['an XMLv3 reply with a second body without msisdn', `<inbound-message>${oneMsisdn}</inbound-message>`, /msisdn/],
+    ['an XMLv3 status without statusCode', `<status-update>${noCode}</status-update>`, /has no statusCode/],
     [
       'XML that another body parser took for a form',
-      { form: { '<?xml version': '"1.0"?><inbound-message secret="x"/>' } },
-      /XML .* text\/xml/,
+      { form: { '<?xml version': '"1.0"?><x y="secret"/>' } },
+      /text\/xml/,
     ],
-    ['another root', { bytes: Buffer.from('<secret/>') }, /root/],
-    ['broken XML', { bytes: Buffer.from('<inbound-message><secret></inbound-message>') }, /XML/],
-    ['XML that is cut off', { bytes: Buffer.from(xmlReply.slice(0, 150)) }, /cut off/],
-    ['a DTD', { bytes: Buffer.from('<!DOCTYPE x [<!ENTITY secret "y">]><status-update/>') }, /DTD/],
-    ['XML of more than 2 MiB', { bytes: Buffer.from(xmlReply.replace('Anna', 'x'.repeat(2 ** 21))) }, /2 MiB/],
-    ['a reply without a recipient', { bytes: Buffer.from('<inbound-message messageId="secret"/>') }, /recipient/],
+    ['another root', '<secret/>', /root/],
+    ['broken XML', '<inbound-message><secret></inbound-message>', /XML/],
+    ['XML that is cut off', xmlReply.slice(0, 150), /cut off/],
+    ['a DTD', '<!DOCTYPE x [<!ENTITY secret "y">]><status-update/>', /DTD/],
+    ['XML of more than 2 MiB', xmlReply.replace('Anna', 'x'.repeat(2 ** 21)), /2 MiB/],
+    ['a reply without a recipient', '<inbound-message messageId="secret"/>', /recipient/],
     ['more recipients than any callback has', { bytes: manyReplies(31) }, /too many recipients/],
-    [
-      'a status without identifier and code',
-      { bytes: Buffer.from('<status-update><from>secret</from></status-update>') },
-      /statusCode/,
-    ],
   ];
   for (const [title, request, why] of refused) {
     it(`is refused with a reason in one line: ${title}`, () => {
       assert.throws(
-        () => parseCallback(request),
+        () => parseCallback(typeof request === 'string' ? { bytes: Buffer.from(request) } : request),
         (error) =>
           isSmsError(error, 'SMS_RESPONSE') &&
           error.reason === 'callbackUnreadable' &&
