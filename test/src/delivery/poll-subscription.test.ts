@@ -310,26 +310,6 @@ describe('PollSubscription', () => {
       assert.equal(disk.entries.size, 0);
       assert.equal(bench.roomChanges, 2);
     });
-
-    it('gives up thousands of messages without recursion', async () => {
-      const before = createInbox();
-      const ids = Array.from({ length: 5_000 }, (_, index) => String(index));
-      await before.accept(polled(...ids));
-      await before.journal.close();
-      for (const [key, text] of disk.entries) {
-        disk.entries.set(key, JSON.stringify({ ...JSON.parse(text), attempts: 5 }));
-      }
-      const bench = createBench();
-      while (bench.undelivered.length < ids.length) await settle();
-      await bench.inbox.journal.flush();
-      assert.deepEqual(
-        bench.undelivered.map(({ body }) => body),
-        ids,
-      );
-      assert.equal(bench.sent.length, 0);
-      assert.deepEqual(new Set(parts()), new Set(['deadLetter']));
-      assert.equal(parts().length, ids.length);
-    });
   });
 
   describe('a redeploy with unacknowledged messages', () => {

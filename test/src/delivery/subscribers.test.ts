@@ -174,21 +174,6 @@ describe('Subscribers', () => {
     assert.ok(clock.turns - turns >= 8, `${clock.turns - turns} turns`);
   });
 
-  it('gives entries once to a node that is redeployed between slices', async () => {
-    const { inbox } = createInbox(0);
-    const [leaves, returns] = [new Node('a'), new Node('a')];
-    leaves.onTake = (entries) => {
-      for (const one of entries) inbox.done(one, leaves);
-      if (leaves.gifts.length === 3) inbox.detach('incoming', leaves);
-    };
-    inbox.attach('incoming', leaves);
-    await inbox.journal.ready();
-    await inbox.accept(polled(...ids(2_000)));
-    inbox.attach('incoming', returns);
-    await until(() => leaves.taken.length + returns.taken.length >= 2_000);
-    assert.deepEqual([...leaves.taken, ...returns.taken], ids(2_000));
-  });
-
   it('gives each slice its place among the entries that came together', async () => {
     const { inbox } = createInbox(0);
     const node = new Node('a');
@@ -361,21 +346,6 @@ describe('Subscribers', () => {
       assert.deepEqual(again, ['repeated', 'repeated']);
       for (let turn = 0; turn < 5; turn++) await settle();
       assert.deepEqual([faulty.taken, other.taken, faults], [['1', '2'], ['1', '2'], [fault]]);
-    });
-
-    it('does not keep entries of an earlier process from the others', async () => {
-      const { inbox } = createInbox(600);
-      const [faulty, other] = [new Node('faulty'), new Node('other')];
-      faulty.onTake = () => {
-        throw fault;
-      };
-      inbox.attach('incoming', faulty);
-      inbox.attach('incoming', other);
-      await until(() => other.taken.length === 600);
-      await settle();
-      assert.deepEqual(other.taken, ids(600));
-      assert.deepEqual([...new Set(faults)], [fault]);
-      assert.equal(faulty.taken.length, 600);
     });
   });
 });

@@ -127,13 +127,6 @@ describe('PollLoop', () => {
       await bench.waitsBetween(30_000, 30_000);
     });
 
-    it('reads the pause before each wait', async () => {
-      bench.loop.start();
-      bench.pauseMs = 5_000;
-      await bench.answer('empty');
-      await bench.waitsBetween(5_000, 5_000);
-    });
-
     it('does not spin with a pause of 0 if 204 comes immediately', async () => {
       bench.pauseMs = 0;
       bench.loop.start();
@@ -297,16 +290,6 @@ describe('PollLoop', () => {
         ['listening', 'notFound', 'serverError'],
       );
     });
-
-    it('begin with connecting after a stop', async () => {
-      bench.loop.start();
-      await bench.fail();
-      bench.loop.stop();
-      await settle();
-      assert.equal(bench.loop.state.name, 'connecting');
-      bench.loop.start();
-      assert.deepEqual(bench.names, ['listening', 'failing', 'listening']);
-    });
   });
 
   describe('hold and resume', () => {
@@ -432,13 +415,6 @@ describe('PollLoop', () => {
       await bench.fail();
       await bench.waitsBetween(1_000, 1_250);
     });
-
-    it('makes one poll at a time after two starts', async () => {
-      bench.loop.start();
-      bench.loop.start();
-      await settle();
-      assert.equal(bench.polls, 1);
-    });
   });
 
   describe('nudge', () => {
@@ -465,17 +441,6 @@ describe('PollLoop', () => {
       assert.deepEqual([bench.polls, bench.pending.length, bench.mostAtOnce], [4, 0, 1]);
       await bench.handOver('new');
       assert.equal(bench.polls, 5);
-    });
-
-    it('polls once if the answer is handed over in the same turn', async () => {
-      bench.loop.start();
-      await clock.advance(20);
-      await bench.hold();
-      await bench.handOver('new');
-      await clock.advance(0);
-      assert.equal(bench.polls, 2);
-      await bench.handOver('empty');
-      assert.equal(bench.polls, 2);
     });
 
     it('does not poll ahead if the maximum is parallelPolls', async () => {
@@ -563,17 +528,6 @@ describe('PollLoop', () => {
       await bench.handOver('new');
       assert.equal(bench.loop.state.name, 'failing');
       await bench.waitsBetween(1_000, 1_250);
-    });
-
-    it('makes one poll after a restart', async () => {
-      bench.loop.start();
-      await bench.hold(2);
-      bench.loop.stop();
-      bench.loop.start();
-      await settle();
-      assert.equal(bench.pending.length, 1);
-      await bench.handOver('new', 'new');
-      assert.deepEqual([bench.pending.length, bench.mostAtOnce], [1, 1]);
     });
   });
 

@@ -200,27 +200,6 @@ for (const program of programs) {
     testDriver(() => create().store, { isSwept: false });
 
     describe('stored items', () => {
-      it('are listed and claimed in order, one mebibyte at a time', async () => {
-        const names = Array.from({ length: 20 }, (_, index) => String(index).padStart(2, '0'));
-        const { instance, proxy } = await createBehindProxy();
-        await instance.open();
-        for (const name of names) {
-          await instance.keep(Object.assign(entry(name), { ballast: 'x'.repeat(200_000) }));
-        }
-        proxy.cut();
-        await instance.until(() => instance.failures.length > 0);
-        proxy.restore();
-        assert.deepEqual(
-          (await instance.open()).map(({ id }) => id),
-          names,
-        );
-        await instance.store.close();
-        assert.deepEqual(
-          (await create().open()).map(({ id }) => id),
-          names,
-        );
-      });
-
       it('are listed page by page, whatever their total size', async () => {
         const instance = create();
         await instance.open();
@@ -650,14 +629,6 @@ for (const program of programs) {
         await opening;
         assert.equal(await countHeld(), 1);
         assert.deepEqual(await create().open(), [entry('1')]);
-      });
-
-      it('notice at the next heartbeat that it has expired', async () => {
-        const instance = create();
-        await instance.open();
-        await forgetSigns();
-        await instance.until(() => instance.failures.length > 0);
-        assert.match(String(instance.failures[0]), lifeless);
       });
 
       it('refuse a commit from before a reopening', async () => {

@@ -149,6 +149,7 @@ describe('callback URLs (§6)', () => {
           assert.ok(isSmsError(error, 'SMS_INPUT') && error.field === field, String(error));
         }
       }),
+      { numRuns: 100 },
     );
   });
 });

@@ -123,7 +123,7 @@ describe('parseXml refuses other input and', () => {
     ['1,001 attributes in one tag', `<a>x<b${' c=""'.repeat(1_001)}/></a>`, /1,000 attributes/],
     ['more than 2 MiB', `<a>${'x'.repeat(2 * 1024 * 1024 - 6)}</a>`, /2 MiB/],
     ['a million levels', '<a>'.repeat(600_000)],
-    ['a million names without a value', `<a${' b'.repeat(1_000_000)}/>`],
+    ['half a million names without a value', `<a${' b'.repeat(500_000)}/>`],
     ['a million empty quotes', `<a${'""'.repeat(1_000_000)}/>`],
     ['a million unclosed quotes', `<a b="${"'".repeat(1_000_000)}`],
     ['a million beginnings of comments', `<a>${'<!--'.repeat(250_000)}</a>`],
