@@ -32,6 +32,9 @@ export function prepareAnswers(node: EditorNode): void {
           .val(content)
           .on('input change', update);
       row.addClass('sms-answer').append(input('value', value), input('words', words.join(', ')));
+      // Node-RED adds its button without a name after this call.
+      const name = `${RED._('common.label.delete')}: ${text('sms-ask.label.addAnswer')}`;
+      setTimeout(() => row.siblings('.red-ui-editableList-item-remove').attr({ role: 'button', 'aria-label': name }));
       update();
     },
     removeItem: update,

@@ -68,8 +68,9 @@ export class BubbleView {
       this.#request.hidden = false;
       this.#request.href = addressOfEntry(text.call);
       const isCalledBack = text.calledBackAt !== undefined && text.readAt === undefined;
-      setText(this.#request, isCalledBack ? 'Callback' : 'Request');
-      this.#request.setAttribute('aria-label', `Show in the log: ${text.body.slice(0, 60)}`);
+      const label = isCalledBack ? 'Callback' : 'Request';
+      setText(this.#request, label);
+      this.#request.setAttribute('aria-label', `${label} in the log: ${text.body.slice(0, 60)}`);
     }
     if (text.isFromHandset) this.#showFetched(text);
     else this.#showDelivery(text);

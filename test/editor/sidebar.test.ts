@@ -10,6 +10,7 @@ import { type Simulator, startSimulator } from '../../simulator';
 import { shownLanguages } from '../languages';
 import { type FlowNode, type NodeRedProcess, nodeRedGeneration, startNodeRed } from '../node-red-process';
 import { until } from '../until';
+import { findBarriers } from './axe';
 import { startBrowser } from './browser';
 import { findFaintTexts } from './contrast';
 import { Editor, unresolvedText } from './editor';
@@ -635,17 +636,18 @@ describe('the sidebar tab SMS', function () {
     await says(card(), 'The service failed with status 500. The message might have been sent. Check with the service');
   });
 
-  it('is readable in light and dark themes at every width', async () => {
+  it('is readable and accessible in light and dark themes at every width', async () => {
     await openFilled();
     for (const theme of ['light', 'dark'] as const) {
       await openLists({ theme });
       await card().locator('[data-action="discard"]').first().click();
-      for (const width of [176, 300, 700]) {
+      for (const width of [176, 300, 500, 700]) {
         await resize(width);
         assert.deepEqual([await findOverflow(), await findBrokenNames()], [[], []], `${theme}, ${width} px`);
         await content().screenshot({ path: join(screenshots, `sidebar-${theme}-${width}.png`) });
       }
       assert.deepEqual(await findFaintTexts(editor.page, '.sms-sidebar *'), [], theme);
+      assert.deepEqual(await findBarriers(editor.page, '.sms-sidebar'), [], theme);
     }
     // Installed themes set such colours.
     const dark = {

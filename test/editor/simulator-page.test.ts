@@ -7,6 +7,7 @@ import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-pr
 import { createAccount } from '../reliability/flows';
 import { CallbackReceiver } from '../simulator/callback-receiver';
 import { until } from '../until';
+import { findBarriers } from './axe';
 import { Badges } from './badge-events';
 import { startBrowser } from './browser';
 import { findFaintTexts } from './contrast';
@@ -708,7 +709,7 @@ describe("the simulator's page in a browser", function () {
     const bubble = phone(first).locator('.bubble', { hasText: 'find me' });
     const entry = page.locator('.log-entry', { hasText: `to ${first}` });
     await entry.waitFor();
-    await bubble.getByRole('link', { name: 'Show in the log' }).click();
+    await bubble.getByRole('link', { name: 'Request in the log: find me' }).click();
     await entry.getByText(/<outbound-message-delivery/).waitFor();
     await entry.getByRole('link', { name: 'Show the message' }).click();
     await page.waitForFunction(() => document.activeElement?.classList.contains('bubble'));
@@ -842,19 +843,11 @@ describe("the simulator's page in a browser", function () {
     await page
       .locator('#announcer[aria-live="polite"]', { hasText: `${first} wrote: hear me` })
       .waitFor({ state: 'attached' });
-    const unnamed = await page.locator('input, select, textarea, button').evaluateAll((elements) =>
-      elements
-        .filter((element) => {
-          const labels = (element as HTMLInputElement).labels ?? [];
-          const text = [...labels].map((label) => label.textContent).join('') || element.textContent;
-          return (
-            !element.getAttribute('aria-label') &&
-            (element.tagName === 'BUTTON' ? !element.textContent : labels.length === 0 || !text)
-          );
-        })
-        .map((element) => element.outerHTML),
-    );
-    assert.deepEqual(unnamed, []);
+    for (const part of ['Log', 'Service', 'Address book'] as const) {
+      await goTo(part);
+      assert.deepEqual(await findBarriers(page, 'body'), [], part);
+    }
+    await goTo('Log');
     for (const name of ['Handsets', 'Conversation', 'Log']) {
       assert.equal(await page.getByRole('region', { name, exact: true }).count(), 1, name);
     }
