@@ -551,9 +551,19 @@ describe('the sidebar tab SMS', function () {
     await card('other').waitFor({ state: 'detached' });
   });
 
-  it('shows why an account cannot be used', async () => {
-    await open([account({ credentials: {} })]);
-    await says(card(), 'The account has no API key.');
+  it('shows an account that fails first, with the reason, and two columns from 600 px', async () => {
+    await open([account(), account({ id: 'failing', name: 'Failing', credentials: {} })]);
+    await says(card('failing'), 'The account has no API key.');
+    const titles = await editor.page.locator('.sms-card h3').allInnerTexts();
+    assert.deepEqual(titles, ['Failing', 'Main']);
+    for (const [width, areBeside] of [
+      [600, true],
+      [500, false],
+    ] as const) {
+      await resize(width);
+      const [first, second] = await Promise.all([card('failing').boundingBox(), card().boundingBox()]);
+      assert.equal(first?.y === second?.y, areBeside, `${width} px`);
+    }
   });
 
   it('keeps the last report while Node-RED does not answer', async () => {
@@ -644,6 +654,8 @@ describe('the sidebar tab SMS', function () {
       for (const width of [176, 300, 500, 700]) {
         await resize(width);
         assert.deepEqual([await findOverflow(), await findBrokenNames()], [[], []], `${theme}, ${width} px`);
+        const pencil = await card().locator('.sms-edit').boundingBox();
+        assert.ok(pencil && pencil.width >= 24, `the pencil is ${pencil?.width} px wide at ${width} px`);
         await content().screenshot({ path: join(screenshots, `sidebar-${theme}-${width}.png`) });
       }
       assert.deepEqual(await findFaintTexts(editor.page, '.sms-sidebar *'), [], theme);
@@ -713,7 +725,8 @@ describe('the sidebar tab SMS', function () {
 
   /** Fills every list, and lets sending fail. */
   async function openFilled(): Promise<void> {
-    await nodeRed.deploy([tab, account({ optOut: true }), ...sending(), receiving()]);
+    const name = 'Pump station at the end of the valley';
+    await nodeRed.deploy([tab, account({ name, optOut: true }), ...sending(), receiving()]);
     receive('STOP');
     receive('A text without any place to break: '.concat('x'.repeat(120)));
     simulator.fault('send', { status: 500 }, 1);
@@ -742,16 +755,17 @@ describe('the sidebar tab SMS', function () {
     return editor.page.evaluate(() => document.activeElement?.textContent?.trim());
   }
 
+  /** Shows the sidebar in a width, above everything else, because the editor limits it. */
   async function resize(width: number): Promise<void> {
     await content().evaluate((element, px) => {
-      element.style.width = `${px}px`;
+      Object.assign(element.style, { position: 'fixed', inset: '0 auto 0 0', zIndex: '9999', width: `${px}px` });
     }, width);
   }
 
   /** Finds names with a broken word. */
   function findBrokenNames(): Promise<string[]> {
     return content().evaluate((sidebar) =>
-      [...sidebar.querySelectorAll('dt')].flatMap(({ firstChild, textContent }) =>
+      [...sidebar.querySelectorAll('dt, h3, .sms-shelf-label')].flatMap(({ firstChild, textContent }) =>
         [...(textContent ?? '').matchAll(/[\p{L}-]+/gu)].flatMap(({ 0: word, index }) => {
           const range = document.createRange();
           if (!firstChild) return [];
