@@ -167,7 +167,10 @@ export class Journal {
   reopen(): void {
     this.begin();
     if (canFollow(this.#mode, 'due')) this.#setMode('due');
-    else if (this.#mode === 'opening' || this.#mode === 'reopening') void this.flush().then(() => this.reopen());
+    else if (this.#mode === 'opening' || this.#mode === 'reopening') {
+      // The journal might be closed in the meantime. Another process might use the store from then on.
+      void this.flush().then(() => this.#isWanted && this.reopen());
+    }
     this.#work();
   }
 
