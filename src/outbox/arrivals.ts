@@ -34,13 +34,13 @@ export function accept(text: Text, memory: StepContext, { busy, firstId }: Arriv
     const isNew = verdict.type === 'new';
     // A replacement uses the queue place of the older message.
     const mayReplace = isNew && text.options.replaceKey !== undefined;
-    const olderId = mayReplace ? takeKey(text, look, changes, (id) => memory.books.messages.has(id)) : undefined;
-    if (busy && olderId === undefined && (isNew ? text.options.keep : verdict.type === 'underway')) {
+    const older = mayReplace ? takeKey(text, look, changes, (id) => memory.books.messages.has(id)) : undefined;
+    if (busy && older?.why !== 'replaced' && (isNew ? text.options.keep : verdict.type === 'underway')) {
       // The step is rejected as a whole, so that nothing changes.
       throw busy;
     }
-    const older = olderId === undefined ? undefined : startFrom('replace', olderId, memory, changes);
-    const replaced = older && supersede(older, 'replaced', memory, { look, changes });
+    const waiting = older && startFrom('replace', older.id, memory, changes);
+    const replaced = waiting && supersede(waiting, older.why, memory, { look, changes });
     if (isNew) guard(text, changes, memory);
     const kept = isNew ? keepText(text, memory.now, changes) : text;
     const onTaken = recordAgain(text, memory.books.followUps, changes);

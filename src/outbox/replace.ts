@@ -28,11 +28,17 @@ export function replaceKeyOf(node: string, key: string): string {
 }
 
 /**
- * Gives the key to a new message. Returns the id of the message that it replaces, which another instance might have.
+ * Gives the key to a new message. Returns the id of the older message that ends, and why. Another instance might have
+ * that message.
  *
  * @param isHere returns whether this process has a message, so that the same commit ends it
  */
-export function takeKey(text: Text, look: Look, changes: Changes, isHere: (id: string) => boolean): string | undefined {
+export function takeKey(
+  text: Text,
+  look: Look,
+  changes: Changes,
+  isHere: (id: string) => boolean,
+): { id: string; why: Superseding } | undefined {
   const key = keyOf(text);
   if (key === undefined) return undefined;
   const former = readHolder(key, look);
@@ -40,7 +46,8 @@ export function takeKey(text: Text, look: Look, changes: Changes, isHere: (id: s
   const isElsewhere = former !== undefined && !isHere(former.id);
   const mayComeBack = isLeaving || hasOvertaken || isElsewhere;
   write(key, { id: text.id, ...(mayComeBack && { hasOvertaken: true }) }, text.arrivedAt, changes);
-  return isLeaving || isWithdrawn ? undefined : former?.id;
+  if (!former || isLeaving) return undefined;
+  return { id: former.id, why: isWithdrawn ? 'withdrawn' : 'replaced' };
 }
 
 /** Returns why a waiting message must not be sent, or `undefined` if it can be sent. */
