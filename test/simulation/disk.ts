@@ -256,7 +256,8 @@ class DiskModel implements Store, PlaceStore {
   }
 
   get mayHold(): boolean {
-    return this.#folder.entries.size + this.#folder.remembered.size > 0;
+    const { entries, remembered, held } = this.#folder;
+    return entries.size + remembered.size + held.size > 0;
   }
 
   open({ isImport }: StoreEvents): Promise<RecoveredState> {

@@ -505,8 +505,8 @@ export const mutants: readonly Mutant[] = [
   replace(
     'a newer message leaves the waiting one in place',
     'outbox/arrivals.ts',
-    "const replaced = older && supersede(older, 'replaced', memory, { look, changes });",
-    "const replaced = older && look('') && supersede(older, 'replaced', memory, { look, changes });",
+    'const replaced = waiting && supersede(waiting, older.why, memory, { look, changes });',
+    "const replaced = waiting && look('') && supersede(waiting, older.why, memory, { look, changes });",
   ),
   replace(
     'a message that was replaced while it left waits again',
@@ -535,7 +535,7 @@ export const mutants: readonly Mutant[] = [
   replace(
     'a full queue refuses a replacement',
     'outbox/arrivals.ts',
-    'if (busy && olderId === undefined && (',
+    "if (busy && older?.why !== 'replaced' && (",
     'if (busy && (',
   ),
   replace(

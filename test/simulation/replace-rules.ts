@@ -106,7 +106,8 @@ export class ReplaceRules {
   /** Notes that the first byte of a message leaves. Without a store, only the time shows what came first. */
   left(input: Input): void {
     const entry = this.#entries.get(input);
-    if (!entry || this.#world.plan.store !== 'memory') return;
+    // Several inputs with one deduplication key cannot be told apart here.
+    if (!entry || this.#world.plan.store !== 'memory' || input.text.inputs.length > 1) return;
     const { nowMs } = this.#world.timeline;
     const newer = this.#groupOfEntry(entry).entries.filter(
       (one) => one.askedAs > entry.askedAs && one.input.askedMs < nowMs - inMemoryMs,

@@ -343,7 +343,7 @@ class ServerModel implements Store, PlaceStore {
           this.#space.remember(key, { text, untilMs: world.timeline.nowMs + value.forMs });
           // This instance leaves the reply to the instance with the reply request. A consent word in it applies from
           // now on.
-          if (key.startsWith('reply:')) this.#space.copies.commit(`{"answer":${value.value}}`);
+          if (key.startsWith('reply:')) this.#space.copies.commit(value.value);
         }
       }
       for (const { id, text } of keep) this.#space.set(id, { text, holder: this.consumer });

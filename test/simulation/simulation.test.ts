@@ -90,6 +90,7 @@ const consentFindings: readonly (readonly [seed: number, mistake: string, store?
   [6402203, 'a STOP changed nothing while another instance took in a START from before it', 'shared'],
   [7060582, 'a rule had a STOP that no node wanted count from when it was called back'],
   [9100074, 'a rule had replies that are held back until it is known what they answer count as held ahead'],
+  [9202414, 'a rule did not see a consent word that one instance leaves to another', 'shared'],
   [880057, 'an account was forgotten while a poll of its former login was in flight'],
 ];
 
@@ -98,6 +99,8 @@ const replaceFindings: readonly (readonly [seed: number, mistake: string])[] = [
   [61, 'a replaced message of another instance was sent, because the newer message had ended within a second'],
   [219, 'the same after a reset'],
   [193, 'a duplicate that waited for its first message ended as replaced'],
+  [5669, 'a message was sent that another instance had withdrawn before a newer message took its key'],
+  [5841, 'a closed journal opened its store again, and so locked it for the account that came back'],
 ];
 
 /** Number of scenes when the {@link sceneFindings} were found. A finding can give its own number. */
@@ -266,6 +269,7 @@ const sceneFindings: readonly (readonly [
   ['out', 30005043, 'a rule had a report know nothing of the statuses before it was asked for', 12],
   ['out', 30014259, 'a rule took what another input with the same identifier had sent for the text', 12],
   ['in', 31008001, 'a rule had nobody wait for a login that is being read', 12],
+  ['in', 9200550, 'the model took a store with a held answer for empty', 10],
   ['in', 31036974, 'a rule had what is found after a kill and given for the first time be marked after another', 12],
   ['out', 610012488, 'a rule had a key outlast the weeks in which no process ran', 12],
   ['in', 9810985, 'a rule had what a dead process was called back with be marked under another login', 10, 'shared'],
