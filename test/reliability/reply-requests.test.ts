@@ -43,7 +43,7 @@ const handsetOf = (question: number) => String(first + question);
 const habitOf = (handset: string): Habit => habits[(Number(handset) - first) % habits.length] ?? 'says nothing';
 
 describe('kill -9 of instances with reply requests on one Redis', function () {
-  this.timeout(60_000 + askingMs + kills * 15_000 + endLimitMs);
+  this.timeout(60_000 + askingMs + kills * 60_000 + endLimitMs);
   let folder: string;
   const file = (name: string) => join(folder, `${name}.txt`);
   const instances: Instance[] = [];
