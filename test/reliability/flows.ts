@@ -90,10 +90,10 @@ export function readCounts(file: string): Map<string, number> {
   return counts;
 }
 
-/** Waits until `expected` different bodies are written, or no new one has come for 10 s. */
+/** Waits until `expected` different bodies are written, or no new one has come for a minute. */
 export async function waitForCounts(file: string, expected: number): Promise<Map<string, number>> {
   let counts = readCounts(file);
-  for (let unchanged = 0; counts.size < expected && unchanged < 100; ) {
+  for (let unchanged = 0; counts.size < expected && unchanged < 600; ) {
     await sleep(100);
     const now = readCounts(file);
     unchanged = now.size === counts.size ? unchanged + 1 : 0;
