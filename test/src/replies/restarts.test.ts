@@ -11,7 +11,7 @@ async function ask(options: Parameters<typeof sendText>[2] = {}) {
   return asking;
 }
 
-describe('reply requests, over restarts, redeploys and changes of the clock,', () => {
+describe('reply requests over restarts, redeploys and changes of the clock', () => {
   it('keep the reply request of a message in flight over a redeploy', async () => {
     const { side, node, store } = beginReceiving();
     const accept = side.service.holdNext();
@@ -122,7 +122,7 @@ describe('reply requests, over restarts, redeploys and changes of the clock,', (
     ['a message', {}],
     ['a stored message with a large flow message', { keep: forever, flowMessage: 'x'.repeat(5_000) }],
   ] as const) {
-    it(`continues after any time: a request and a report of ${kind}`, async () => {
+    it(`continue after any time, with a report, for ${kind}`, async () => {
       const { side, store } = await ask({ reportMs: hour, ...more });
       const disk = copyDisk(store.disk);
       await side.clock.advance(400 * 24 * hour);

@@ -227,7 +227,7 @@ describe('a user who decides about a message with an unknown outcome', () => {
     assert.deepEqual([node.ends, side.service.taken.length], [['SMS_UNCERTAIN', 'to 6421555123 again'], 2]);
   });
 
-  it('sees it in the list after a crash that came before its outcome was written', async () => {
+  it('sees it in the list after a crash during its outcome', async () => {
     const { store, side, node } = beginSending();
     let { disk } = store;
     node.onOutcome = async () => {

@@ -150,7 +150,7 @@ describe('the option once', () => {
     }
   });
 
-  it('repeats each unknown outcome as SMS_UNCERTAIN, or sends with retryUncertain', async () => {
+  it('repeats unknown outcomes as SMS_UNCERTAIN, or sends with retryUncertain', async () => {
     for (const first of [
       createError('serverErrorUncertain').with({ statusCode: 500 }),
       createError('responseUncertain').with({ statusCode: 200 }),

@@ -78,6 +78,7 @@ describe('the time of stored messages', () => {
     assert.deepEqual(side.abandoned, []);
     await side.pass(2 * minuteMs);
     assert.deepEqual(side.abandoned, ['send']);
+    assert.deepEqual([side.outbox.hasMessages, side.outbox.isSettled], [false, true]);
   });
 });
 
