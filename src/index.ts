@@ -6,7 +6,7 @@
  */
 
 export { joinAccount, keyOfLogin } from './account/accounts';
-export { type EntryQuery, type WaitingEntry, type WaitingListName, waitingLists } from './account/entry-lists';
+export type { EntryQuery, WaitingEntry, WaitingListName } from './account/entry-lists';
 export type { WaitingImport } from './account/import';
 export type {
   CallbackSubscriber,
@@ -108,6 +108,8 @@ export { formatCallbackUrl } from './wire/callback-url';
 
 /** @internal */
 export { type Accounts, createAccounts } from './account/accounts';
+/** @internal */
+export { waitingLists } from './account/entry-lists';
 /** @internal */
 export { Pieces } from './http/exchange';
 /** @internal */

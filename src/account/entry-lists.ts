@@ -28,10 +28,11 @@ export interface WaitingEntry {
   unclear?: string;
 }
 
-/** The lists of entries that wait. */
-export const waitingLists = ['undelivered', 'awaitingReply'] as const;
 /** Name of a list of entries that wait. */
-export type WaitingListName = (typeof waitingLists)[number];
+export type WaitingListName = 'undelivered' | 'awaitingReply';
+
+/** The lists of entries that wait. */
+export const waitingLists: readonly WaitingListName[] = ['undelivered', 'awaitingReply'];
 
 /** Selects a page of a list, the oldest entry first. */
 export interface EntryQuery {
