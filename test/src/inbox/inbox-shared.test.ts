@@ -19,7 +19,7 @@ const timing: RedisTiming = {
   heartbeatMs: 100,
   graceMs: 300,
   reservedMs: 1e9,
-  commandTimeoutMs: 2_000,
+  commandTimeoutMs: 15_000,
 };
 const address = { node: 'callback', path: '/path' };
 

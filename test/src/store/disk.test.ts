@@ -15,13 +15,13 @@ import { DiskStore, engines } from '../../../src/store/disk';
 import { levelDb } from '../../../src/store/leveldb';
 import { sqlite } from '../../../src/store/sqlite';
 import type { Database, Engine, Operation } from '../../../src/store/store';
-import { type Changes, createChanges, keepItem, type Remembered, type StoreEvents } from '../../../src/store/store';
+import { type Changes, createChanges, keepItem, type Remembered } from '../../../src/store/store';
 import { hasSqlite } from '../../has-sqlite';
 import { until } from '../../until';
 import { Closing } from '../closing';
 import { polled } from '../inbox/arrivals';
 import { createInboxOn } from '../inbox/inbox-on';
-import { testDriver } from './driver-suite';
+import { events, testDriver } from './driver-suite';
 
 function createEntry(id: string): Entry {
   const record = { messageId: id, from: '6421555001', body: `text of ${id}`, isReply: false, via: 'poll' as const };
@@ -37,14 +37,6 @@ function keep(id: string): Changes {
 function seen(at: number): Remembered {
   return { at, forMs: 1_000, value: JSON.stringify({ polled: true }) };
 }
-
-const events: StoreEvents = {
-  onTakenOver: () => {},
-  wanted: () => [],
-  onFailure: () => {},
-  isReadable: () => true,
-  onUnreadable: () => {},
-};
 
 class Node implements InboxSubscriber {
   readonly taken: Entry[] = [];
@@ -560,7 +552,7 @@ function startAccepting({ name }: Engine, location: string): ChildProcess {
       for (let index = 0; ; index++) {
         const messageId = [lane, index].join('-');
         const record = { messageId, from: '6421555001', body: messageId, isReply: false, via: 'poll' };
-        await inbox.accept(polled(record));
+        await inbox.accept({ kind: 'incoming', via: 'poll', records: [record] });
         writeSync(1, messageId + '\\n');
       }
     };

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import { addCount, areLimitsKept, type Count } from '../../../src/store/counts';
 import {
   countMessages,
@@ -10,9 +9,18 @@ import {
   type Remembered,
   type Store,
   StoreConflict,
+  type StoreEvents,
 } from '../../../src/store/store';
+import fc from '../../fast-check';
 
-const events = { wanted: () => [], isReadable: () => true, onUnreadable() {}, onTakenOver() {}, onFailure() {} };
+/** Reports of a store that nobody needs. */
+export const events: StoreEvents = {
+  wanted: () => [],
+  isReadable: () => true,
+  onUnreadable() {},
+  onTakenOver() {},
+  onFailure() {},
+};
 const hourMs = 3_600_000;
 const startMs = Date.UTC(2026, 0, 1);
 

@@ -11,6 +11,7 @@ import type { Database, Engine } from '../../../src/store/store';
 import { createChanges } from '../../../src/store/store';
 import { hasSqlite } from '../../has-sqlite';
 import { Closing } from '../closing';
+import { events } from './driver-suite';
 
 /** An engine that records its opened databases. */
 function createEngine({ name, hasWritten }: Engine, opened: string[]): Engine {
@@ -49,14 +50,6 @@ describe('the database of a folder', () => {
     await store.commit(changes);
     await store.close();
   }
-
-  const events = {
-    onTakenOver: () => {},
-    wanted: () => [],
-    onFailure: () => {},
-    isReadable: () => true,
-    onUnreadable: () => {},
-  };
 
   async function contents(): Promise<Map<string, string>> {
     const files = new Map<string, string>();
