@@ -9,6 +9,7 @@ import { MemoryStore } from '../../../src/store/memory';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { type AttachedNode, FakeNode } from '../sending/sending-side';
+import { FailingStore, FakeDisk } from '../store/failing-store';
 
 /** A listening node that records its events. */
 export class Listener implements Subscriber {
@@ -71,6 +72,16 @@ export function createSettings(baseUrl: string, changes: Partial<AccountSettings
     createStore: () => new MemoryStore(),
     ...changes,
   };
+}
+
+/** Settings with a store whose data outlives the account, and the stores that the account created. */
+export function onDisk(disk = new FakeDisk()) {
+  const stores: FailingStore[] = [];
+  const createStore = () => {
+    stores.push(new FailingStore(disk));
+    return stores.at(-1) as FailingStore;
+  };
+  return { disk, stores, changes: { storeName: 'disk', createStore } };
 }
 
 /** Attaches a sending node that records its events. */
