@@ -1,17 +1,19 @@
 import { type AnswerChoice, parseAnswers } from '../../src/replies/answers';
 import type { EditorNode } from './editor';
 import { attempt, type Verdict } from './rules';
-import { listNames, text } from './shared';
+import { listNames, text, valueIn } from './shared';
 
 /** Checks answers as the runtime does. Accepts saved answers, or the JSON text of the open form. */
 export function checkAnswers(value: unknown): Verdict {
   return attempt(() => parseAnswers(typeof value === 'string' && value !== '' ? JSON.parse(value) : value));
 }
 
-/** Returns the label of the output for answers: their values, or the word *answer* if every reply counts. */
+/** Returns the label of the output for answers: their values (in an open form, unsaved ones), or the word *answer* if every reply counts. */
 export function labelAnswers(node: EditorNode): string {
-  const answers = Array.isArray(node.answers) ? (node.answers as AnswerChoice[]) : [];
-  return answers.length === 0 ? text('sms-ask.label.answer') : listNames(answers.map(({ value }) => String(value)));
+  const given = valueIn(node, 'answers');
+  const answers: unknown = typeof given === 'string' && given !== '' ? JSON.parse(given) : given;
+  if (!Array.isArray(answers) || answers.length === 0) return text('sms-ask.label.answer');
+  return listNames(answers.map(({ value }: AnswerChoice) => String(value)));
 }
 
 /** Prepares the list of answers. Call it in `oneditprepare`, before `prepare`. */

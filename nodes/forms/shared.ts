@@ -164,6 +164,7 @@ export function prepare(node: EditorNode): void {
   };
   form.on('change keyup paste input', explain);
   prepareUnits(form);
+  prepareOutputs(node, form);
   prepareButtons(form);
   explain();
   for (const element of form.find('details')) {
@@ -253,6 +254,23 @@ function prepareUnits(form: JQuery): void {
       const count = given.trim() === '' || Number.isNaN(Number(given)) ? 5 : Number(given);
       $(element).text(text(`sms-account.unit.${element.dataset.smsUnit}`, { count }));
     }
+  };
+  form.on('change input', update);
+  update();
+}
+
+/** Lists several outputs by name, because the editor shows their labels only while the mouse is over a port. */
+function prepareOutputs(node: EditorNode, form: JQuery): void {
+  const { outputs = 0, outputLabels } = node._def;
+  if (outputs < 2 || !outputLabels) return;
+  const name = $('<span></span>').text(RED._('editor.labelOutputs'));
+  const list = $('<div class="sms-field sms-outputs"></div>');
+  const label = $('<label></label>').append('<i class="fa fa-sign-out"></i> ', name);
+  form.append($('<div class="form-row"></div>').append(label, list));
+  const update = () => {
+    const count = Number(valueIn(node, 'outputs')) || outputs;
+    const names = Array.from({ length: count }, (_, index) => `${index + 1}: ${outputLabels.call(node, index)}`);
+    list.text(names.join(' · '));
   };
   form.on('change input', update);
   update();

@@ -804,6 +804,7 @@ describe('a form in the editor', function () {
     await unfold(form);
     await editor.chooseType('report', 'num');
     assert.equal(await editor.typed('report').inputValue(), '24');
+    assert.equal(await form.locator('.sms-outputs').innerText(), '1: accepted · 2: failed · 3: report');
     await editor.save();
     await outputs.nth(2).waitFor();
     assert.deepEqual(await editor.portLabels('sms-send'), ['message to send', 'accepted', 'failed', 'report']);
@@ -828,6 +829,7 @@ describe('a form in the editor', function () {
       await row(index).locator('.sms-answer-value').fill(value);
       await row(index).locator('.sms-answer-words').fill(words);
     }
+    assert.equal(await form.locator('.sms-outputs').innerText(), '1: YES, NO · 2: no answer');
     assert.match(await editor.complaint('answers'), /The word "yes!" stands for two answers/);
     await row(1).locator('.sms-answer-words').fill('');
     assert.equal(await editor.complaint('answers'), '');
