@@ -27,6 +27,8 @@ const maxBodyBytes = 256 * 1024;
 /** Maximum total size of all request bodies that have not arrived completely, in bytes. */
 const maxUnfinishedBytes = 16 * 1024 * 1024;
 const bodyTimeoutMs = 30_000;
+/** Seconds after which the service can call again. */
+const retryAfterSeconds = 30;
 const tooLarge = { status: 413, text: 'The body is larger than 256 KiB.' };
 const cutOff = { status: 400, text: 'The body did not arrive whole.' };
 const tooManyUnfinished = { status: 503, text: 'Too many requests have sent half of their bodies. Try again later.' };
@@ -94,6 +96,7 @@ async function answer(options: CallbackRouteOptions, request: Request, response:
   if (response.headersSent || response.destroyed) return;
   // Otherwise, the unread rest of the body would be parsed as the next request.
   if (!request.readableEnded) response.set('Connection', 'close');
+  if (status === 503) response.setHeader('Retry-After', retryAfterSeconds);
   response.statusCode = status;
   response.setHeader('Content-Type', 'text/plain; charset=utf-8');
   response.setHeader('Content-Length', Buffer.byteLength(text));

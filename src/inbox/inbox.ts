@@ -1,6 +1,6 @@
 import { nextTurn, type Timer } from '../clock';
 import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
-import { isSmsError } from '../errors';
+import { isSmsError, SmsError } from '../errors';
 import type { Journal, Step, WhileFailing } from '../journal/journal';
 import { createChange, type Participant } from '../journal/step';
 import type { Kind, RecordOfKind } from '../model';
@@ -45,6 +45,9 @@ export interface ReceiveCounts {
 /** If the store does not answer within this time, records are delivered without being matched. */
 const maxMatchWaitMs = 60_000;
 
+/** Maximum number of entries, and of callbacks that are being stored. One more callback is refused. */
+export const maxWaitingForCallback = 20_000;
+
 /** Maximum number of records accepted in one step. */
 const maxPieceSize = 500;
 
@@ -70,6 +73,8 @@ export class Inbox {
   /** The unhandled records. */
   readonly deadLetters: DeadLetters;
   readonly #context: InboxContext;
+  /** Number of callbacks that are being stored. */
+  #beingStored = 0;
 
   constructor(options: InboxOptions) {
     this.journal = options.journal;
@@ -131,21 +136,35 @@ export class Inbox {
    * of `records`.
    *
    * @param onHeld called before the records are stored, once a crash can no longer lose them
-   * @throws SmsError `SMS_STORE` for a callback if the store cannot keep it, or is closed
+   * @throws SmsError `SMS_STORE` for a callback if the store cannot keep it, or is closed. `SMS_BUSY` for a callback if
+   * too many entries wait
    */
   async accept(arrival: Arrival, { onHeld }: Pick<Partial<PollEvents>, 'onHeld'> = {}): Promise<Verdict[]> {
     const { kind, via, records } = arrival;
     const { journal, subscribers } = this.#context;
+    if (via === 'callback') return this.#acceptCallback(arrival);
     // The service does not return a polled record again, so a crash during the commit must not lose the answer.
-    const hold = via === 'poll' ? journal.hold(JSON.stringify({ kind, records })) : undefined;
+    const hold = journal.hold(JSON.stringify({ kind, records }));
     if (hold) onHeld?.();
     const verdicts =
-      via === 'callback' || records.length <= maxPieceSize
+      records.length <= maxPieceSize
         ? await this.#acceptPiece({ ...arrival, hold })
         : await this.#acceptInPieces({ ...arrival, hold });
     // Delays the next poll until nodes have received these records, because further records would fill the memory.
-    if (via === 'poll' && records.length > 1) await subscribers.given;
+    if (records.length > 1) await subscribers.given;
     return verdicts;
+  }
+
+  async #acceptCallback(arrival: Arrival): Promise<Verdict[]> {
+    const limit = maxWaitingForCallback;
+    if (this.#context.entries.size + this.#beingStored >= limit)
+      throw new SmsError('busyCallbacks', { params: { limit } });
+    this.#beingStored++;
+    try {
+      return await this.#acceptPiece(arrival);
+    } finally {
+      this.#beingStored--;
+    }
   }
 
   /**

@@ -446,8 +446,8 @@ describe('sms-callback-in', () => {
       const userDir = createUserDir();
       writeFileSync(join(userDir, 'sms-inbox'), 'in the way');
       const { flow, url } = await start({}, [], { userDir }, { store: 'disk' });
-      const { status, text } = await post(url, formReply());
-      assert.equal(status, 503);
+      const { status, text, headers } = await post(url, formReply());
+      assert.deepEqual([status, headers.get('retry-after')], [503, '30']);
       assert.equal(text, 'The message cannot be stored now.');
       const [caught] = await flow.messages('caught', 1);
       assert.match(String(caught?.sms?.error?.message), /^The store .*(?:ENOTDIR|EEXIST)/);

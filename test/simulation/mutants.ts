@@ -6,8 +6,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'nothing is held before the commit',
     'inbox/inbox.ts',
-    "const hold = via === 'poll' ?",
-    'const hold = false ?',
+    'const hold = journal.hold(JSON.stringify({ kind, records }));',
+    'const hold = undefined;',
   ),
   mutant(
     'a hold is let go of before the commit',
