@@ -62,6 +62,11 @@ export interface Destination {
 
 /** Events that the subscribers report, and questions that they ask. */
 export interface SubscribersEvents {
+  /**
+   * Called before nodes receive entries whose first attempt is not stored. Without it, an entry that a node received
+   * just before a crash would be redelivered without a mark. Resolves when the attempts are stored.
+   */
+  onFirstAttempts(pendings: readonly Pending[]): Promise<void>;
   /** Called when every node that is still deployed has taken an entry. */
   onTaken(pending: Pending): void;
   /** Called when no node here wants an entry, or the only node that had to receive it again was removed. */
@@ -113,6 +118,8 @@ export class Subscribers {
   /** Whether all entries must be distributed, because nodes were added or have been absent for too long. */
   #isForAll = false;
   #turn: Timer | undefined;
+  /** Whether first attempts are being stored. */
+  #isCounting = false;
   #onGiven: (() => void)[] = [];
 
   constructor(entries: Entries, events: SubscribersEvents, clock: Clock) {
@@ -233,6 +240,17 @@ export class Subscribers {
 
   /** Distributes as many entries as fit into one turn of the event loop. */
   #giveSlice(): void {
+    if (this.#isCounting) return;
+    const uncounted = this.#queue.slice(0, sliceSize).filter((pending) => this.#isUncounted(pending));
+    if (uncounted.length > 0) {
+      this.#isCounting = true;
+      const end = () => {
+        this.#isCounting = false;
+        this.#giveNextTurn();
+      };
+      this.#events.onFirstAttempts(uncounted).then(end, end);
+      return;
+    }
     const batches: Batch[] = [];
     for (const pending of this.#queue.splice(0, sliceSize)) {
       const { id, isHeldBack } = pending.entry;
@@ -242,6 +260,13 @@ export class Subscribers {
     for (const batch of batches) this.#handOn(batch);
     if (this.#queue.length > 0 || this.#isForAll) this.#giveNextTurn();
     else for (const resolve of this.#onGiven.splice(0)) resolve();
+  }
+
+  /** Returns whether a node can receive an entry whose first attempt is not stored. */
+  #isUncounted(pending: Pending): boolean {
+    const { id, attempts, isHeldBack, channel, address, record } = pending.entry;
+    if (attempts > 0 || isHeldBack || this.#entries.get(id) !== pending) return false;
+    return address ? this.calledAt(channel, address) !== undefined : this.hasAny(channel, record);
   }
 
   /**

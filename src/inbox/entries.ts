@@ -138,7 +138,7 @@ export class Pending {
   taken = 0;
   /** Number of the first attempt for a node that attaches after the entry arrived or was found. */
   firstAttempt: number;
-  /** The entry has just arrived, and no node has received it yet. */
+  /** No node has received the entry yet, but its first attempt is stored. */
   isNew = false;
   /** The group with which the entry arrived, and the position of the entry in it. */
   together: Together | undefined;

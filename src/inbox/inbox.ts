@@ -11,7 +11,16 @@ import { type Arrival, createAccept, giveTogether, holdBack, type InboxContext }
 import { type InboxParts, leaveOut, settle } from './context';
 import type { Consent } from './correlator';
 import { DeadLetters } from './dead-letters';
-import { type Channel, type Entry, isEntry, isRecordsOfKind, type KindOn, oldestOf, Pending } from './entries';
+import {
+  type Channel,
+  type Entries,
+  type Entry,
+  isEntry,
+  isRecordsOfKind,
+  type KindOn,
+  oldestOf,
+  Pending,
+} from './entries';
 import { mergeSeen, type Verdict } from './identity';
 
 export type { Arrival } from './accept';
@@ -253,6 +262,7 @@ export class Inbox {
       });
     };
     const events = {
+      onFirstAttempts: (pendings: readonly Pending[]) => journal.run(createFirstAttempts(entries, pendings)),
       onTaken: (taken: Pending) => settle(this.#context, taken),
       onPassedOver: (passedOver: Pending) => {
         const { entry } = passedOver;
@@ -277,6 +287,27 @@ export class Inbox {
       runOnceReadable: <Result>(step: Step<Result>) => this.#runOnceReadable(step),
     });
   }
+}
+
+/** Creates the step that stores the first attempts of entries. */
+function createFirstAttempts(entries: Entries, pendings: readonly Pending[]): Step<void> {
+  return createChange(
+    (changes) => {
+      for (const { entry } of pendings) {
+        if (entries.has(entry.id) && !changes.drop.has(entry.id)) {
+          keepItem(changes, { ...latest(entry, changes), attempts: 1 });
+        }
+      }
+    },
+    () => {
+      for (const pending of pendings) {
+        pending.entry.attempts = 1;
+        // The rest of its group might have been delivered.
+        if (!pending.isNew) pending.together = undefined;
+        pending.isNew = true;
+      }
+    },
+  );
 }
 
 /** Resumes the entries of an earlier process, and claims the entries of a dead process. */

@@ -159,6 +159,26 @@ describe('Inbox', () => {
       assert.equal(other.given.length, 1);
       assert.equal(other.last.kind, 'status');
     });
+
+    it('stores the first attempt before a node gets records that arrived without it', async () => {
+      const store = new FailingStore();
+      store.turns = 3;
+      const inbox = createInbox(store);
+      await inbox.accept(polled(incoming('1'), incoming('2')));
+      const attempts: number[][] = [];
+      const onTake = () => void attempts.push(store.disk.items.map((item) => item.attempts));
+      const a = attach(inbox, new Node('a', { onTake }));
+      await inbox.accept(polled(incoming('3')));
+      await settle();
+      assert.deepEqual(
+        [a.texts, a.attempts, attempts[0]],
+        [
+          ['1', '2', '3'],
+          [1, 1, 1],
+          [1, 1, 1],
+        ],
+      );
+    });
   });
 
   describe('dedupe', () => {
