@@ -2,10 +2,10 @@ import type { Destination } from '../delivery/subscribers';
 import type { Step } from '../journal/journal';
 import type { InboxRecord, Kind, RecordOfKind, RecordsOfKind, Via } from '../model';
 import { type Changes, dropItem, keepItem, type Look, latest, type PendingWrite } from '../store/store';
-import { createLeaveOut, type InboxParts } from './context';
+import type { InboxParts } from './context';
 import type { Consent, Correlated, Correlating } from './correlator';
 import type { DeadLetters } from './dead-letters';
-import { type DeadLetter, type Entry, nameSubscribers, newsOf, Pending, type Together } from './entries';
+import { addressTo, type DeadLetter, type Entry, nameSubscribers, newsOf, Pending, type Together } from './entries';
 import {
   answerOf,
   type Identity,
@@ -228,6 +228,45 @@ function createMatch(context: InboxContext, pending: Pending, known: Correlating
         giveTogether(context, [pending]);
       };
     },
+  };
+}
+
+/**
+ * Ends a polled entry that every filter leaves out, once the store works. A node that wants the entry might have
+ * attached in the meantime.
+ */
+export function leaveOut(parts: InboxParts, pending: Pending): void {
+  const { id } = pending.entry;
+  parts.run({
+    keys: keysOf(pending.identity),
+    whileFailing: 'postpone',
+    decide(look, changes) {
+      const isLeft = parts.entries.get(id) === pending && pending.pendingFor.size === 0;
+      return isLeft ? createLeaveOut(parts, pending, latest(pending.entry, changes))(look, changes) : () => {};
+    },
+  });
+}
+
+/**
+ * Creates the decision about a polled entry that every filter leaves out. If the service has called back with a copy,
+ * the called node receives the entry. Otherwise, the called node receives a copy that comes later.
+ */
+function createLeaveOut({ entries, subscribers }: InboxParts, pending: Pending, entry: Entry) {
+  const { id, record } = entry;
+  return (look: Look, changes: Changes): (() => void) => {
+    const callback = noteLeftOut(pending.identity, answerOf(record), look, changes);
+    if (!callback) {
+      dropItem(changes, id, 'inbox');
+      return () => void entries.delete(id);
+    }
+    const called = addressTo(callback, entry);
+    keepItem(changes, called);
+    return () => {
+      if (entries.get(id) !== pending) return;
+      const redirected = new Pending(called, pending.identity);
+      entries.set(id, redirected);
+      subscribers.give([redirected]);
+    };
   };
 }
 

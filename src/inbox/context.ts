@@ -2,10 +2,9 @@ import type { Clock } from '../clock';
 import type { Subscribers } from '../delivery/subscribers';
 import type { Journal, Step } from '../journal/journal';
 import { createChange } from '../journal/step';
-import { type Changes, dropItem, keepItem, type Look, latest } from '../store/store';
+import { dropItem } from '../store/store';
 import type { Correlator } from './correlator';
-import { addressTo, type Entries, type Entry, Pending } from './entries';
-import { answerOf, keysOf, noteLeftOut, recallCallback } from './identity';
+import type { Entries, Pending } from './entries';
 
 /** The parts of an inbox that its steps work with, except the unhandled records. */
 export interface InboxParts {
@@ -31,44 +30,4 @@ export interface InboxParts {
 export function settle({ entries, run }: InboxParts, { entry: { id } }: Pending): void {
   entries.delete(id);
   run({ ...createChange((changes) => dropItem(changes, id, 'inbox')), drops: [id] });
-}
-
-/**
- * Ends a polled entry that every filter leaves out, once the store works. A node that wants the entry might have
- * attached in the meantime.
- */
-export function leaveOut(parts: InboxParts, pending: Pending): void {
-  const { id } = pending.entry;
-  parts.run({
-    keys: keysOf(pending.identity),
-    whileFailing: 'postpone',
-    decide(look, changes) {
-      const isLeft = parts.entries.get(id) === pending && pending.pendingFor.size === 0;
-      return isLeft ? createLeaveOut(parts, pending, latest(pending.entry, changes))(look, changes) : () => {};
-    },
-  });
-}
-
-/**
- * Creates the decision about a polled entry that every filter leaves out. If the service has called back with a copy,
- * the called node receives the entry. Otherwise, the called node receives a copy that comes later.
- */
-export function createLeaveOut({ entries, subscribers }: InboxParts, pending: Pending, entry: Entry) {
-  const { id, record } = entry;
-  return (look: Look, changes: Changes): (() => void) => {
-    const callback = recallCallback(pending.identity, look);
-    if (!callback) {
-      dropItem(changes, id, 'inbox');
-      noteLeftOut(pending.identity, answerOf(record), look, changes);
-      return () => void entries.delete(id);
-    }
-    const called = addressTo(callback, entry);
-    keepItem(changes, called);
-    return () => {
-      if (entries.get(id) !== pending) return;
-      const redirected = new Pending(called, pending.identity);
-      entries.set(id, redirected);
-      subscribers.give([redirected]);
-    };
-  };
 }

@@ -154,15 +154,24 @@ export function answerOf({ sent, awaited, optOut }: InboxRecord): object {
  * reply request or report used it. Its called-back copy is then still delivered, with the same answer.
  *
  * @param answer see {@link answerOf}; `undefined`: the called-back copy has arrived
+ * @returns the callback that {@link noteCallback} noted before; if there is one, nothing is noted
  */
-export function noteLeftOut(identity: Identity, answer: object | undefined, look: Look, changes: Changes): void {
-  note({ leftOut: answer }, identity, look, changes);
+export function noteLeftOut(
+  identity: Identity,
+  answer: object | undefined,
+  look: Look,
+  changes: Changes,
+): DuplicateCallback | undefined {
+  const seen = recall(identity, look);
+  if (answer && seen.callback) return seen.callback;
+  note({ leftOut: answer }, identity, seen, changes);
+  return undefined;
 }
 
 /** Returns the answer that {@link noteLeftOut} noted, or `undefined` if it noted none. */
 export function recallLeftOut(identity: Identity, look: Look): object | undefined {
-  const { id, message } = recall(identity, look);
-  return (id ?? message)?.leftOut;
+  const { seenId, message } = recall(identity, look);
+  return (seenId ?? message)?.leftOut;
 }
 
 /**
@@ -170,41 +179,43 @@ export function recallLeftOut(identity: Identity, look: Look): object | undefine
  * in the end, the called node receives it.
  */
 export function noteCallback(identity: Identity, callback: DuplicateCallback, look: Look, changes: Changes): void {
-  const { id, message } = recall(identity, look);
-  const wasPolled = id?.polled ?? (message?.polled || message?.id !== undefined);
-  if (!wasPolled || recallCallback(identity, look)) return;
-  note({ callback }, identity, look, changes);
+  const seen = recall(identity, look);
+  const { seenId, message } = seen;
+  const wasPolled = seenId?.polled ?? (message?.polled || message?.id !== undefined);
+  if (!wasPolled || seen.callback) return;
+  note({ callback }, identity, seen, changes);
   // The service does not call again.
   changes.firm = true;
 }
 
 /** Returns the callback that {@link noteCallback} noted, or `undefined` if it noted none. */
 export function recallCallback(identity: Identity, look: Look): DuplicateCallback | undefined {
-  const { id, message } = recall(identity, look);
-  return id?.callback ?? message?.callback;
+  return recall(identity, look).callback;
 }
 
-function note(notes: Notes, identity: Identity, look: Look, { remember }: Changes): void {
-  const { id, text } = identity;
-  const known = id === undefined ? undefined : look(id);
-  const seenId = parseRememberedValue(known, isSeenId);
-  if (id !== undefined && known && seenId) {
-    remember.set(id, { ...known, value: JSON.stringify({ ...seenId, ...notes }) });
+function note(
+  notes: Notes,
+  { id, text }: Identity,
+  { knownId, seenId, knownText, messages, message: noted }: ReturnType<typeof recall>,
+  { remember }: Changes,
+): void {
+  if (id !== undefined && knownId && seenId) {
+    remember.set(id, { ...knownId, value: JSON.stringify({ ...seenId, ...notes }) });
   }
-  const knownText = text && look(text.key);
-  if (!knownText) return;
-  const messages = messagesIn(knownText).map((message) =>
-    isSeenAs(message, identity) ? { ...message, ...notes } : message,
-  );
-  remember.set(text.key, { ...knownText, value: JSON.stringify({ messages }) });
+  if (!text || !knownText) return;
+  const changed = messages.map((message) => (message === noted ? { ...message, ...notes } : message));
+  remember.set(text.key, { ...knownText, value: JSON.stringify({ messages: changed }) });
 }
 
-function recall(identity: Identity, look: Look): { id: SeenId | undefined; message: SeenMessage | undefined } {
+/** Reads everything that is remembered about a record. */
+function recall(identity: Identity, look: Look) {
   const { id, text } = identity;
-  return {
-    id: id === undefined ? undefined : parseRememberedValue(look(id), isSeenId),
-    message: text && messagesIn(look(text.key)).find((message) => isSeenAs(message, identity)),
-  };
+  const knownId = id === undefined ? undefined : look(id);
+  const seenId = knownId && parseRememberedValue(knownId, isSeenId);
+  const knownText = text && look(text.key);
+  const messages = messagesIn(knownText);
+  const message = messages.find((one) => isSeenAs(one, identity));
+  return { knownId, seenId, knownText, messages, message, callback: seenId?.callback ?? message?.callback };
 }
 
 /**
@@ -231,7 +242,7 @@ function findIn(messages: readonly SeenMessage[], { instant, id }: SeenMessage):
 }
 
 function messagesIn(remembered: Remembered | undefined): readonly SeenMessage[] {
-  return parseRememberedValue(remembered, isSeenText)?.messages ?? [];
+  return (remembered && parseRememberedValue(remembered, isSeenText)?.messages) ?? [];
 }
 
 function isSeenId(value: unknown): value is SeenId {

@@ -7,8 +7,8 @@ import type { Kind, RecordOfKind } from '../model';
 import { type Page, type PageQuery, pageOf } from '../page';
 import type { PollEvents } from '../polling/poll-loop';
 import { keepItem, latest, parseRememberedValue, type RecoveredWrite, timeOf } from '../store/store';
-import { type Arrival, createAccept, giveTogether, holdBack, type InboxContext } from './accept';
-import { type InboxParts, leaveOut, settle } from './context';
+import { type Arrival, createAccept, giveTogether, holdBack, type InboxContext, leaveOut } from './accept';
+import { type InboxParts, settle } from './context';
 import type { Consent } from './correlator';
 import { DeadLetters } from './dead-letters';
 import {
