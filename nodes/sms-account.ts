@@ -66,7 +66,7 @@ export = (RED: NodeAPI) => {
         onFault: (error) => raiseToCatch(RED, this, error),
         onChanged: changeNews.changed,
         onUnhandledFull: () => this.warn(translate(RED, 'log.unhandledFull')),
-        onUntaken: (kind) => {
+        onUnreceived: (kind) => {
           this.warn(translate(RED, 'log.untaken', { type: receivers[kind] }));
         },
       });

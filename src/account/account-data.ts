@@ -13,7 +13,7 @@ import { type ImportOptions, Imports, importStore, type Merge } from './import';
 /** Options of the journal, the inbox and the outbox of an account. */
 export interface AccountDataOptions
   extends Required<Pick<JournalOptions, 'store' | 'onStore' | 'onSteps' | 'onDamaged'>>,
-    Pick<InboxOptions, 'dedupe' | 'onDeadLettersFull' | 'isPolled' | 'onUntaken'>,
+    Pick<InboxOptions, 'dedupe' | 'onDeadLettersFull' | 'isPolled' | 'onUnreceived'>,
     Omit<OutboxOptions, 'journal'> {
   storeName: string;
   receives: ReceiveCounts;

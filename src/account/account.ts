@@ -246,7 +246,7 @@ export class Account implements EndpointHost, MembershipHost {
     const { key, clock, stats, endpoints } = this;
     const onChanged = () => (this.settings ?? settings).onChanged?.();
     const onStore = () => {
-      for (const endpoint of Object.values(endpoints)) endpoint.holdOrResume();
+      for (const endpoint of Object.values(endpoints)) endpoint.pauseOrResume();
       onChanged();
     };
     const isUsed = () => this.data === data;
@@ -264,7 +264,7 @@ export class Account implements EndpointHost, MembershipHost {
       receives: stats.receives,
       onDeadLettersFull: () => this.settings?.onUnhandledFull?.(),
       isPolled: (kind) => isUsed() && endpoints[kind].isWatched,
-      onUntaken: (kind) => this.settings?.onUntaken?.(kind),
+      onUnreceived: (kind) => this.settings?.onUnreceived?.(kind),
       sentMs: () => (this.settings ?? settings).sentMs ?? sentMs,
       rules: this.#rules,
       readConsentChange: (text) => this.#readConsentChange?.(text),

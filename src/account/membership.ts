@@ -369,7 +369,7 @@ export class JoinedMembership implements Membership, Member {
 
   #subscribeToPolled(channel: 'incoming' | 'status', subscriber: Subscriber): Subscription {
     const endpoint = this.#host.endpoints[channel];
-    const onRoom = () => endpoint.holdOrResume();
+    const onRoom = () => endpoint.pauseOrResume();
     const receiver = new PollSubscription(this.inbox, channel, subscriber, onRoom);
     const stop = endpoint.watch(this, subscriber, receiver);
     return {

@@ -50,7 +50,7 @@ export interface AccountSettings extends PollSettings, Omit<ClientOptions, 'conn
   /** Called once if the list of unhandled messages is full and the oldest message is dropped. */
   onUnhandledFull?(): void;
   /** Called if no node receives polled records of a kind. These records become unhandled. */
-  onUntaken?(kind: Kind): void;
+  onUnreceived?(kind: Kind): void;
   /** Called if {@link Membership.state} might have changed. It runs at every step, so it must cost almost nothing. */
   onChanged?(): void;
 }

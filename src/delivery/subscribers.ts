@@ -74,7 +74,7 @@ export interface SubscribersEvents {
   /** Returns whether the account polls a kind, even if no node receives it. */
   isPolled(kind: Kind): boolean;
   /** Called when no node receives an entry, and no suitable node is being redeployed. */
-  onUntaken(pending: Pending): void;
+  onUnreceived(pending: Pending): void;
   /** Called when a node throws while it receives entries. */
   onFault(error: unknown): void;
 }
@@ -86,7 +86,7 @@ const sliceSize = 250;
 interface Away {
   subscriber: InboxSubscriber;
   /** Value of the counter of added nodes when this node was removed. */
-  comings: number;
+  attachCount: number;
 }
 
 /** Entries for one node in one turn of the event loop. */
@@ -110,7 +110,7 @@ export class Subscribers {
   readonly here = byChannel<InboxSubscriber>();
   readonly #away = byChannel<Away>();
   /** Counter of added nodes. */
-  #comings = 0;
+  #attachCount = 0;
   /** Runs while more nodes might be added: after a start, and after a node was removed. */
   #deployment: Timer | undefined;
   /** Entries to distribute. */
@@ -134,7 +134,7 @@ export class Subscribers {
    */
   attach(channel: Channel, subscriber: InboxSubscriber): void {
     this.here[channel].set(subscriber.id, subscriber);
-    this.#comings++;
+    this.#attachCount++;
     this.giveAll();
   }
 
@@ -142,7 +142,7 @@ export class Subscribers {
   detach(channel: Channel, subscriber: InboxSubscriber): void {
     if (!this.isHere(channel, subscriber)) return;
     this.here[channel].delete(subscriber.id);
-    this.#away[channel].set(subscriber.id, { subscriber, comings: this.#comings });
+    this.#away[channel].set(subscriber.id, { subscriber, attachCount: this.#attachCount });
     this.#awaitDeployment();
   }
 
@@ -209,7 +209,7 @@ export class Subscribers {
   }
 
   /** Resolves when no entry waits to be distributed. `undefined` if none waits now. */
-  get given(): Promise<void> | undefined {
+  get whenGiven(): Promise<void> | undefined {
     if (this.#queue.length === 0) return undefined;
     return new Promise((resolve) => this.#onGiven.push(resolve));
   }
@@ -224,7 +224,7 @@ export class Subscribers {
     this.stopWaiting();
     const onOver = () => {
       this.#deployment = undefined;
-      this.#comings++;
+      this.#attachCount++;
       this.giveAll();
     };
     this.#deployment = this.#clock.after(maxDeploymentMs, onOver, true);
@@ -276,9 +276,9 @@ export class Subscribers {
   #queueAll(): void {
     this.#isForAll = false;
     for (const away of Object.values(this.#away)) {
-      for (const [id, { comings }] of away) if (comings < this.#comings) away.delete(id);
+      for (const [id, { attachCount }] of away) if (attachCount < this.#attachCount) away.delete(id);
     }
-    const isDeployed = Object.values(this.#away).every(({ size }) => size === 0) && this.#comings > 0;
+    const isDeployed = Object.values(this.#away).every(({ size }) => size === 0) && this.#attachCount > 0;
     if (isDeployed) this.stopWaiting();
     this.#queue = [...this.#entries.values()];
   }
@@ -304,7 +304,7 @@ export class Subscribers {
     if (pendingFor.size > 0) return batches;
     // All other nodes that had to receive the entry are no longer part of the flows, or do not want it.
     if (taken > 0) this.#events.onTaken(pending);
-    else if (this.#isUnreceived(entry)) this.#events.onUntaken(pending);
+    else if (this.#isUnreceived(entry)) this.#events.onUnreceived(pending);
     else if (entry.channel !== 'callback' && this.hasAny(entry.channel)) this.#events.onPassedOver(pending);
     return batches;
   }

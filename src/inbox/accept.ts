@@ -37,8 +37,8 @@ export type Arrival = Destination &
      * Collects the new entries, so that the caller can deliver them. Absent: they are delivered to the nodes directly.
      */
     gathered?: Pending[];
-    /** Holds the records until they are stored. */
-    hold?: PendingWrite | undefined;
+    /** The saved text of the records, until they are stored. */
+    savedText?: PendingWrite | undefined;
     /** An earlier process received these records. It might have committed them, or delivered them without the store. */
     isRecovered?: true;
   };
@@ -79,10 +79,11 @@ export function createAccept(context: InboxContext, arrival: Arrival): Step<Verd
       const accepted = candidates.map((candidate) => acceptRecord(context, candidate, look, changes));
       return (isWritten) => {
         if (!isWritten && mayAnswer) context.run(createLateMatch(candidates));
-        // Otherwise, the hold ends with a later step, which is written together with the changes made without the
+        // Otherwise, the text is released with a later step, which is written together with the changes made without the
         // store.
-        if (isWritten) arrival.hold?.letGo();
-        else if (arrival.hold) context.run({ whileFailing: 'postpone', decide: () => () => arrival.hold?.letGo() });
+        if (isWritten) arrival.savedText?.letGo();
+        else if (arrival.savedText)
+          context.run({ whileFailing: 'postpone', decide: () => () => arrival.savedText?.letGo() });
         const fresh = arrival.gathered ?? [];
         const verdicts = accepted.map((follow) => follow(fresh));
         if (!arrival.gathered) giveTogether(context, fresh, arrival);

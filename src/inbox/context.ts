@@ -1,10 +1,8 @@
 import type { Clock } from '../clock';
 import type { Subscribers } from '../delivery/subscribers';
 import type { Journal, Step } from '../journal/journal';
-import { createChange } from '../journal/step';
-import { dropItem } from '../store/store';
 import type { Correlator } from './correlator';
-import type { Entries, Pending } from './entries';
+import type { Entries } from './entries';
 
 /** The parts of an inbox that its steps work with, except the unhandled records. */
 export interface InboxParts {
@@ -21,13 +19,4 @@ export interface InboxParts {
   dedupeMs(): number;
   /** Runs a step whose result no caller awaits. */
   run(step: Step<unknown>): void;
-}
-
-/**
- * Drops an entry that every node has acknowledged. The change can wait for the next flush, because losing it only
- * delivers the entry again.
- */
-export function settle({ entries, run }: InboxParts, { entry: { id } }: Pending): void {
-  entries.delete(id);
-  run({ ...createChange((changes) => dropItem(changes, id, 'inbox')), drops: [id] });
 }

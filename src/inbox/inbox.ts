@@ -6,9 +6,9 @@ import { createChange, type Participant } from '../journal/step';
 import type { Kind, RecordOfKind } from '../model';
 import { type Page, type PageQuery, pageOf } from '../page';
 import type { PollEvents } from '../polling/poll-loop';
-import { keepItem, latest, parseRememberedValue, type RecoveredWrite, timeOf } from '../store/store';
+import { dropItem, keepItem, latest, parseRememberedValue, type RecoveredWrite, timeOf } from '../store/store';
 import { type Arrival, createAccept, giveTogether, holdBack, type InboxContext, leaveOut } from './accept';
-import { type InboxParts, settle } from './context';
+import type { InboxParts } from './context';
 import type { Consent } from './correlator';
 import { DeadLetters } from './dead-letters';
 import {
@@ -38,7 +38,7 @@ export interface InboxOptions extends Pick<InboxParts, 'journal' | 'clock' | 'de
   /** Whether a kind is polled, even if no node receives it. */
   isPolled(kind: Kind): boolean;
   /** Called if no node receives a kind. Its records become unhandled from now on. */
-  onUntaken(kind: Kind): void;
+  onUnreceived(kind: Kind): void;
 }
 
 /** Counts of records. */
@@ -144,23 +144,23 @@ export class Inbox {
    * Stores records and delivers the new ones to their nodes. Resolves when they are stored, with verdicts in the order
    * of `records`.
    *
-   * @param onHeld called before the records are stored, once a crash can no longer lose them
+   * @param onSaved called before the records are stored, once a crash can no longer lose them
    * @throws SmsError `SMS_STORE` for a callback if the store cannot keep it, or is closed. `SMS_BUSY` for a callback if
    * too many entries wait
    */
-  async accept(arrival: Arrival, { onHeld }: Pick<Partial<PollEvents>, 'onHeld'> = {}): Promise<Verdict[]> {
+  async accept(arrival: Arrival, { onSaved }: Pick<Partial<PollEvents>, 'onSaved'> = {}): Promise<Verdict[]> {
     const { kind, via, records } = arrival;
     const { journal, subscribers } = this.#context;
     if (via === 'callback') return this.#acceptCallback(arrival);
     // The service does not return a polled record again, so a crash during the commit must not lose the answer.
-    const hold = journal.hold(JSON.stringify({ kind, records }));
-    if (hold) onHeld?.();
+    const savedText = journal.hold(JSON.stringify({ kind, records }));
+    if (savedText) onSaved?.();
     const verdicts =
       records.length <= maxPieceSize
-        ? await this.#acceptPiece({ ...arrival, hold })
-        : await this.#acceptInPieces({ ...arrival, hold });
+        ? await this.#acceptPiece({ ...arrival, savedText })
+        : await this.#acceptInPieces({ ...arrival, savedText });
     // Delays the next poll until nodes have received these records, because further records would fill the memory.
-    if (records.length > 1) await subscribers.given;
+    if (records.length > 1) await subscribers.whenGiven;
     return verdicts;
   }
 
@@ -186,8 +186,8 @@ export class Inbox {
     for (let start = 0; start < arrival.records.length; start += maxPieceSize) {
       await nextTurn(this.#context.clock);
       const records = arrival.records.slice(start, start + maxPieceSize);
-      const hold = start + maxPieceSize >= arrival.records.length ? arrival.hold : undefined;
-      verdicts.push(...(await this.#acceptPiece({ ...arrival, records, gathered, hold } as Arrival)));
+      const savedText = start + maxPieceSize >= arrival.records.length ? arrival.savedText : undefined;
+      verdicts.push(...(await this.#acceptPiece({ ...arrival, records, gathered, savedText } as Arrival)));
     }
     giveTogether(this.#context, gathered, arrival);
     return verdicts;
@@ -253,7 +253,8 @@ export class Inbox {
   }
 
   #createContext(options: InboxOptions): InboxContext {
-    const { journal, clock, onFault, dedupe, dedupeMs, correlator, isPolled, onUntaken, onDeadLettersFull } = options;
+    const { journal, clock, onFault, dedupe, dedupeMs, correlator, isPolled, onUnreceived, onDeadLettersFull } =
+      options;
     const entries = new Map<string, Pending>();
     const run: InboxParts['run'] = (step) => {
       journal.run(step).catch((error: unknown) => {
@@ -271,9 +272,9 @@ export class Inbox {
         settle(this.#context, passedOver);
       },
       isPolled,
-      onUntaken: (untaken: Pending) => {
+      onUnreceived: (untaken: Pending) => {
         this.counts.unhandled++;
-        if (this.deadLetters.addUnreceived(untaken.entry)) onUntaken(untaken.entry.kind);
+        if (this.deadLetters.addUnreceived(untaken.entry)) onUnreceived(untaken.entry.kind);
         settle(this.#context, untaken);
       },
       onFault,
@@ -287,6 +288,15 @@ export class Inbox {
       runOnceReadable: <Result>(step: Step<Result>) => this.#runOnceReadable(step),
     });
   }
+}
+
+/**
+ * Drops an entry that every node has acknowledged. The change can wait for the next flush, because losing it only
+ * delivers the entry again.
+ */
+function settle({ entries, run }: InboxParts, { entry: { id } }: Pending): void {
+  entries.delete(id);
+  run({ ...createChange((changes) => dropItem(changes, id, 'inbox')), drops: [id] });
 }
 
 /** Creates the step that stores the first attempts of entries. */
@@ -329,7 +339,7 @@ function createInboxParticipant(context: InboxContext, wanted: Participant['want
     replay(held) {
       const records = parseHeld(held);
       if (!records) return false;
-      const step = createAccept(context, { ...records, via: 'poll', hold: held, isRecovered: true });
+      const step = createAccept(context, { ...records, via: 'poll', savedText: held, isRecovered: true });
       run({ ...step, whileFailing: 'postpone' });
       return true;
     },

@@ -97,7 +97,7 @@ interface Plan {
 }
 
 /**
- * Maximum number of answers that are held but not flushed, in addition to `parallelPolls`. So a slow disk does not slow
+ * Maximum number of answers that are saved but not flushed, in addition to `parallelPolls`. So a slow disk does not slow
  * down polling. A power cut can lose these answers.
  */
 const maxAhead = 2;
@@ -190,7 +190,7 @@ export class Endpoint {
     const isFirst = this.#watchers.size === 0;
     const formerSettings = this.settings;
     this.#watchers.set(watcher, { member, receiver });
-    this.holdOrResume();
+    this.pauseOrResume();
     if (isFirst) {
       // The next watcher that starts the loop has not been notified of its failure.
       this.#notices.clear();
@@ -205,7 +205,7 @@ export class Endpoint {
     return () => {
       this.#watchers.delete(watcher);
       if (this.#watchers.size === 0) this.#loop.stop();
-      else this.holdOrResume();
+      else this.pauseOrResume();
       this.#host.onChanged();
     };
   }
@@ -217,12 +217,12 @@ export class Endpoint {
   }
 
   /** Pauses or resumes polling: the endpoint polls only while answers can be stored and each receiver has room. */
-  holdOrResume(): void {
+  pauseOrResume(): void {
     const error = this.#host.failure();
     const full = this.#receivers.filter(({ room }) => room === 0);
-    if (error) this.#loop.hold({ name: 'failing', error });
+    if (error) this.#loop.pause({ name: 'failing', error });
     else if (full.length > 0) {
-      this.#loop.hold({ name: 'paused', unacknowledged: Math.max(...full.map(({ outstanding }) => outstanding)) });
+      this.#loop.pause({ name: 'paused', unacknowledged: Math.max(...full.map(({ outstanding }) => outstanding)) });
     } else this.#loop.resume();
   }
 
@@ -254,7 +254,7 @@ export class Endpoint {
       host.onChanged();
       if (records.length === 0) return [];
       const arrival = { kind: this.#kind, records, via: 'poll', ...asker } as Arrival;
-      // Polls that take turns must keep their interval, so they do not report when the answer is held.
+      // Polls that take turns must keep their interval, so they do not report when the answer is saved.
       return host.inboxOf(poller).accept(arrival, this.#plan.takesTurns ? {} : events);
     };
     return host.polls.track((onAnswer) => {

@@ -19,7 +19,7 @@ export interface PollEvents {
   /** Called when the request has been sent on an open connection. */
   onSent(): void;
   /** Called when a crash can no longer lose the answer, although its records are not stored yet. */
-  onHeld(): void;
+  onSaved(): void;
 }
 
 /** The source of a loop. The loop calls the functions before each poll, so it notices changes. */
@@ -36,14 +36,14 @@ export interface PollSource {
   /** Returns the maximum number of simultaneous polls while messages keep arriving. 1 keeps the order of messages. */
   parallelPolls(): number;
   /**
-   * Returns the maximum number of polls in flight plus held answers that are not stored yet. Absent: `parallelPolls`.
+   * Returns the maximum number of polls in flight plus saved answers that are not stored yet. Absent: `parallelPolls`.
    */
   maxUnderWay?(): number;
 }
 
 /**
  * Polls a source until it is stopped. It polls again immediately after a new record, and after a pause if there was no
- * record. The delay grows if polls fail or return no new records. The next poll begins when the last answer is held,
+ * record. The delay grows if polls fail or return no new records. The next poll begins when the last answer is saved,
  * before its records are stored. The loop never ends without being stopped, and never polls without a delay if the
  * service answers too fast.
  *
@@ -72,11 +72,11 @@ export class PollLoop {
   readonly #clock: Clock;
   #state: PollState = { name: 'connecting' };
   #wanted = false;
-  #held: PollState | undefined;
+  #pauseState: PollState | undefined;
   #workers = 0;
   #inFlight = 0;
-  /** Polls whose answers are held, but not stored yet. */
-  readonly #handingOver = new Set<Promise<unknown>>();
+  /** Polls whose answers are saved, but not stored yet. */
+  readonly #storing = new Set<Promise<unknown>>();
   /**
    * Outcome of such a poll that found nothing new. Kept until the loop has waited for it, or a newer outcome is known.
    */
@@ -91,7 +91,7 @@ export class PollLoop {
   /** Functions that each end one wait for a time. */
   readonly #pausing = new Set<() => void>();
   /** Functions that each end one wait until the loop resumes. */
-  readonly #onHold = new Set<() => void>();
+  readonly #whilePaused = new Set<() => void>();
 
   constructor(
     source: PollSource,
@@ -116,7 +116,7 @@ export class PollLoop {
     this.#failures = 0;
     this.#repeats = 0;
     this.#setState({ name: 'connecting' });
-    if (this.#held) this.#setState(this.#held);
+    if (this.#pauseState) this.#setState(this.#pauseState);
     else if (this.#inFlight > 0) this.#setState({ name: 'listening' });
     if (this.#workers === 0) void this.#work();
   }
@@ -127,20 +127,20 @@ export class PollLoop {
     // The next watcher that starts the loop has not been notified of its failure.
     this.#state = { name: 'connecting' };
     wake(this.#pausing);
-    wake(this.#onHold);
+    wake(this.#whilePaused);
   }
 
   /** Pauses polling until {@link resume}. `state` is the reason that is shown. */
-  hold(state: PollState): void {
-    this.#held = state;
+  pause(state: PollState): void {
+    this.#pauseState = state;
     if (this.#wanted) this.#setState(state);
   }
 
-  /** Resumes polling after {@link hold}. */
+  /** Resumes polling after {@link pause}. */
   resume(): void {
-    if (!this.#held) return;
-    this.#held = undefined;
-    wake(this.#onHold);
+    if (!this.#pauseState) return;
+    this.#pauseState = undefined;
+    wake(this.#whilePaused);
     if (!this.#wanted) return;
     if (this.#failure) {
       // The failure and its delay continue.
@@ -165,21 +165,21 @@ export class PollLoop {
     this.#workers++;
     try {
       while (this.#wanted) {
-        if (this.#held) {
-          await this.#sleep(this.#onHold);
+        if (this.#pauseState) {
+          await this.#sleep(this.#whilePaused);
           continue;
         }
         // While the loop backs off, it must know whether an answer contained new records before it polls again.
         const max = (this.#isBackingOff ? undefined : this.#source.maxUnderWay?.()) ?? this.#source.parallelPolls();
-        if (this.#inFlight + this.#handingOver.size >= Math.max(1, max)) {
+        if (this.#inFlight + this.#storing.size >= Math.max(1, max)) {
           // Another worker, whose poll is in flight, continues the loop.
-          if (this.#handingOver.size === 0) return;
-          await Promise.race(this.#handingOver);
+          if (this.#storing.size === 0) return;
+          await Promise.race(this.#storing);
           continue;
         }
         const outcome = this.#late ?? (await this.#ask());
         if (outcome === 'new') {
-          if (this.#wanted && !this.#held && this.#workers < this.#source.parallelPolls()) void this.#work();
+          if (this.#wanted && !this.#pauseState && this.#workers < this.#source.parallelPolls()) void this.#work();
           continue;
         }
         // Additional workers end at the first answer without new records. The last worker stays, and detects whether
@@ -188,7 +188,7 @@ export class PollLoop {
         this.#late = undefined;
         if (typeof outcome !== 'string') {
           this.#failures++;
-          if (!this.#held) {
+          if (!this.#pauseState) {
             this.#failure = outcome;
             this.#setState({ name: 'failing', error: outcome });
           }
@@ -197,7 +197,7 @@ export class PollLoop {
         const delayMs = this.#delayMs(outcome, pauseMs);
         if (delayMs > 0) {
           // Does not show a short delay that only prevents busy polling.
-          if (outcome === 'empty' && pauseMs > 0 && !this.#held) {
+          if (outcome === 'empty' && pauseMs > 0 && !this.#pauseState) {
             this.#setState({ name: 'waiting', seconds: delayMs < 1_000 ? 0 : Math.round(delayMs / 1_000) });
           }
           await this.#sleep(this.#pausing, delayMs);
@@ -213,9 +213,9 @@ export class PollLoop {
   #ask(): Promise<PollOutcome | SmsError> {
     return new Promise((resolve) => {
       const polling = this.#poll(() => {
-        this.#handingOver.add(polling);
+        this.#storing.add(polling);
         void polling.then((outcome) => {
-          this.#handingOver.delete(polling);
+          this.#storing.delete(polling);
           this.#late = outcome === 'new' ? undefined : outcome;
         });
         resolve('new');
@@ -224,7 +224,7 @@ export class PollLoop {
     });
   }
 
-  async #poll(onHeld: PollEvents['onHeld']): Promise<PollOutcome | SmsError> {
+  async #poll(onSaved: PollEvents['onSaved']): Promise<PollOutcome | SmsError> {
     // Polls that were in flight at the same time count as one.
     const repeats = this.#repeats + 1;
     const startedAt = this.#clock.elapsed();
@@ -236,17 +236,17 @@ export class PollLoop {
       this.#inFlight--;
       this.#failures = 0;
       this.#failure = undefined;
-      if (this.#wanted && !this.#held) this.#setState({ name: 'listening' });
+      if (this.#wanted && !this.#pauseState) this.#setState({ name: 'listening' });
     };
     const onSent = () => {
-      if (this.#failures === 0 && this.#wanted && !this.#held) this.#setState({ name: 'listening' });
+      if (this.#failures === 0 && this.#wanted && !this.#pauseState) this.#setState({ name: 'listening' });
     };
     try {
       const outcome = await this.#source.poll({
         onSent,
-        onHeld: () => {
+        onSaved: () => {
           answered();
-          onHeld();
+          onSaved();
         },
       });
       answered();

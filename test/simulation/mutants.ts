@@ -6,14 +6,14 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'nothing is held before the commit',
     'inbox/inbox.ts',
-    'const hold = journal.hold(JSON.stringify({ kind, records }));',
-    'const hold = undefined;',
+    'const savedText = journal.hold(JSON.stringify({ kind, records }));',
+    'const savedText = undefined;',
   ),
   mutant(
     'a hold is let go of before the commit',
     'inbox/inbox.ts',
-    'if (hold) onHeld?.();',
-    'if (hold) onHeld?.(); hold?.letGo();',
+    'if (savedText) onSaved?.();',
+    'if (savedText) onSaved?.(); savedText?.letGo();',
   ),
   mutant(
     'an import leaves the former store full',
@@ -25,7 +25,7 @@ export const mutants: readonly Mutant[] = [
   mutant('an entry is not kept', 'inbox/accept.ts', '  keepItem(changes, entry);', ''),
   mutant(
     'an entry that is delivered is not dropped',
-    'inbox/context.ts',
+    'inbox/inbox.ts',
     "createChange((changes) => dropItem(changes, id, 'inbox'))",
     'createChange(() => {})',
   ),
@@ -284,10 +284,10 @@ export const mutants: readonly Mutant[] = [
     "if (this.#workers > 1 || !this.#wanted || typeof outcome !== 'string') return;",
   ),
   mutant(
-    'a loop that was held is not resumed',
+    'a loop that was paused is not resumed',
     'polling/poll-loop.ts',
-    '    this.#held = undefined;\n    wake(this.#onHold);',
-    '    this.#held = undefined;',
+    '    this.#pauseState = undefined;\n    wake(this.#whilePaused);',
+    '    this.#pauseState = undefined;',
   ),
   mutant(
     'every helper ends',
@@ -486,8 +486,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'what no node takes is dropped',
     'inbox/inbox.ts',
-    'if (this.deadLetters.addUnreceived(untaken.entry)) onUntaken(untaken.entry.kind);',
-    'onUntaken(untaken.entry.kind);',
+    'if (this.deadLetters.addUnreceived(untaken.entry)) onUnreceived(untaken.entry.kind);',
+    'onUnreceived(untaken.entry.kind);',
   ),
   outward(
     'what no node took is not given to the one that comes',

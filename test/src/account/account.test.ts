@@ -364,7 +364,7 @@ describe('an account', () => {
     it('does not report a missing node while it has no members', async () => {
       const [clock, process] = [new VirtualClock(), createAccounts()];
       const untaken: string[] = [];
-      const join = () => process.join(joining.settings({ clock, onUntaken: (kind) => untaken.push(kind) }));
+      const join = () => process.join(joining.settings({ clock, onUnreceived: (kind) => untaken.push(kind) }));
       const one = join();
       const node = Object.assign(new Listener('a'), { acknowledge: 'flow' as const, path: '/sms' });
       const subscription = one.subscribe('callback', node);

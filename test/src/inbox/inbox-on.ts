@@ -20,7 +20,7 @@ export function createInbox(options: Partial<InboxOptions> & Pick<InboxOptions, 
     counts: { received: 0, statuses: 0, duplicates: 0, redelivered: 0, unhandled: 0 },
     onDeadLettersFull() {},
     isPolled: () => false,
-    onUntaken() {},
+    onUnreceived() {},
     ...options,
   });
 }

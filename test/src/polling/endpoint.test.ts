@@ -71,11 +71,11 @@ describe('Endpoint', () => {
 
   const failStore = () => {
     storeFailure = new SmsError('storeUnavailable', { params: { detail: 'ENOSPC' } });
-    endpoint.holdOrResume();
+    endpoint.pauseOrResume();
   };
   const mendStore = () => {
     storeFailure = undefined;
-    endpoint.holdOrResume();
+    endpoint.pauseOrResume();
   };
 
   it('reports failures of store and service once each, and one recovery', async () => {
@@ -120,13 +120,13 @@ describe('Endpoint', () => {
     await clock.advance(10);
     assert.deepEqual(diary.read(), ['paused']);
     receiver.room = 1;
-    endpoint.holdOrResume();
+    endpoint.pauseOrResume();
     await clock.advance(10);
     assert.deepEqual(diary.read().slice(-2), ['failing SMS_UNREACHABLE', '! SMS_UNREACHABLE']);
     receiver.room = 0;
-    endpoint.holdOrResume();
+    endpoint.pauseOrResume();
     receiver.room = 1;
-    endpoint.holdOrResume();
+    endpoint.pauseOrResume();
     assert.deepEqual(diary.read(), ['paused', 'failing SMS_UNREACHABLE']);
     stop();
   });

@@ -9,7 +9,7 @@ import { createError } from '../some-error';
 class Bench {
   readonly states: PollState[] = [];
   /** Polls in flight, oldest first. */
-  readonly pending: (Pick<PollEvents, 'onHeld'> & {
+  readonly pending: (Pick<PollEvents, 'onSaved'> & {
     resolve(outcome: PollOutcome): void;
     reject(error: SmsError): void;
   })[] = [];
@@ -28,12 +28,12 @@ class Bench {
   constructor(readonly clock: VirtualClock) {
     this.loop = new PollLoop(
       {
-        poll: ({ onSent, onHeld }) => {
+        poll: ({ onSent, onSaved }) => {
           this.polls++;
           if (this.isConnected) onSent();
           else this.unsent.push(onSent);
           return new Promise((resolve, reject) => {
-            this.pending.push({ resolve, reject, onHeld });
+            this.pending.push({ resolve, reject, onSaved });
             this.mostAtOnce = Math.max(this.mostAtOnce, this.pending.length);
           });
         },
@@ -65,7 +65,7 @@ class Bench {
       const poll = this.pending.shift();
       assert.ok(poll, 'no poll is in flight');
       this.held.push(poll);
-      poll.onHeld();
+      poll.onSaved();
       await settle();
     }
   }
@@ -295,7 +295,7 @@ describe('PollLoop', () => {
   describe('hold and resume', () => {
     it('makes no poll while held, and continues immediately', async () => {
       bench.loop.start();
-      bench.loop.hold({ name: 'paused', unacknowledged: 100 });
+      bench.loop.pause({ name: 'paused', unacknowledged: 100 });
       await bench.answer('new');
       await clock.advance(600_000);
       assert.equal(bench.polls, 1);
@@ -309,7 +309,7 @@ describe('PollLoop', () => {
     it('keeps its reason while a poll in flight ends with nothing', async () => {
       for (const end of [() => bench.answer('empty'), () => bench.fail()]) {
         bench.loop.start();
-        bench.loop.hold({ name: 'paused', unacknowledged: 100 });
+        bench.loop.pause({ name: 'paused', unacknowledged: 100 });
         await end();
         assert.deepEqual(bench.loop.state, { name: 'paused', unacknowledged: 100 });
         bench.loop.resume();
@@ -320,7 +320,7 @@ describe('PollLoop', () => {
 
     it('starts held if it was held before', async () => {
       const error = createError('storeUnavailable');
-      bench.loop.hold({ name: 'failing', error });
+      bench.loop.pause({ name: 'failing', error });
       bench.loop.start();
       await settle();
       assert.equal(bench.polls, 0);
@@ -333,7 +333,7 @@ describe('PollLoop', () => {
     it('never has two polls in flight', async () => {
       bench.loop.start();
       for (let index = 0; index < 50; index++) {
-        bench.loop.hold({ name: 'paused', unacknowledged: 100 });
+        bench.loop.pause({ name: 'paused', unacknowledged: 100 });
         if (index % 3 === 0) await settle();
         bench.loop.resume();
         if (index % 2 === 0) await settle();
@@ -475,7 +475,7 @@ describe('PollLoop', () => {
     it('does not poll while it is held', async () => {
       bench.loop.start();
       await bench.hold(2);
-      bench.loop.hold({ name: 'failing', error: createError('storeUnavailable') });
+      bench.loop.pause({ name: 'failing', error: createError('storeUnavailable') });
       await bench.hold();
       await clock.advance(600_000);
       assert.equal(bench.polls, 3);

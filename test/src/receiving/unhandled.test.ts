@@ -35,7 +35,7 @@ describe('a polled record that no node receives', () => {
       dedupe: () => true,
       dedupeMs: () => 1_000_000_000,
       isPolled: () => isPolled,
-      onUntaken: (kind) => reported.push(kind),
+      onUnreceived: (kind) => reported.push(kind),
     });
     inboxes.push(inbox);
     return inbox;
