@@ -191,12 +191,6 @@ export const mutants: readonly Mutant[] = [
     '',
   ),
   mutant(
-    'attempts are counted once for each node',
-    'delivery/subscribers.ts',
-    'const attempt = isNew || wasAway ? firstAttempt : (entry.attemptsOf?.[id] ?? entry.attempts) + 1;',
-    'const attempt = isNew || wasAway ? firstAttempt : ++entry.attempts;',
-  ),
-  mutant(
     'a node that was away is charged for the others',
     'delivery/subscribers.ts',
     'const attempt = isNew || wasAway ? firstAttempt : (entry.attemptsOf?.[id] ?? entry.attempts) + 1;',
