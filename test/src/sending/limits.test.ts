@@ -9,10 +9,18 @@ import {
   releaseCounts,
 } from '../../../src/outbox/limits';
 import { explainLimited, explainWithheld } from '../../../src/outbox/rules';
-import { applyCounts, type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
+import { parseCounts, sumAfter } from '../../../src/store/counts';
+import {
+  applyCounts,
+  type Changes,
+  createChanges,
+  type Look,
+  parseRemembered,
+  type Remembered,
+} from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
-import { FailingStore } from '../store/failing-store';
-import { beginSending, copyDisk, SendingSide } from './sending-side';
+import { FailingServer, FailingStore } from '../store/failing-store';
+import { beginSending, copyDisk, SendingSide, sendText } from './sending-side';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -304,6 +312,27 @@ describe('limits of the account (perHandset, perDay)', () => {
     const later = start(new FailingStore(copyDisk(store.disk)), new OtherClock(clock.now()));
     assert.equal(await later.sendAfter(hourMs - 1), 'SMS_LIMIT');
     assert.equal(await later.sendAfter(1), 'to 6421555123');
+  });
+
+  it('add the counts of an outage of the store to those of another instance', async () => {
+    const server = new FailingServer();
+    const { side, node } = beginSending({ store: server, limits: { perHandsetMs: hourMs, perDay: 3 } });
+    sendText(node, 'one');
+    await side.pass(100);
+    server.failing.add('commit');
+    server.failing.add('open');
+    sendText(node, 'two');
+    await side.pass(100);
+    // The other instance counts a message in the meantime.
+    const [key = '', stored = ''] = [...server.disk.remembered].find(([key]) => key.startsWith('limit:day')) ?? [];
+    assert.match(stored, /:1$/);
+    server.disk.remembered.set(key, stored.replace(/:1$/, ':2'));
+    server.failing.clear();
+    await side.pass(minuteMs);
+    assert.equal(sumAfter(parseCounts(parseRemembered(server.disk.remembered.get(key) ?? '').value), 0), 3);
+    sendText(node, 'three');
+    await side.pass(100);
+    assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123', 'SMS_LIMIT']);
   });
 
   it('keep the counts if their number or minutes change', () => {
