@@ -7,7 +7,7 @@ import {
   type ItemKind,
   idTimeLength,
   keepItem,
-  mostBytes,
+  maxBytes,
   type PendingWrite,
   type RecoveredState,
   type RecoveredWrite,
@@ -261,13 +261,13 @@ export class Journal {
     const tasks: Task[] = [];
     let bytes = 0;
     for (const next of this.#queue) {
-      if (typeof next === 'function' || tasks.length === maxGroupSize || bytes >= mostBytes) break;
+      if (typeof next === 'function' || tasks.length === maxGroupSize || bytes >= maxBytes) break;
       tasks.push(next);
       bytes += next.step.bytes ?? 0;
     }
     this.#queue.splice(0, tasks.length);
     await this.#take(tasks);
-    if (tasks.length === maxGroupSize || bytes >= mostBytes) await nextTurn(this.clock);
+    if (tasks.length === maxGroupSize || bytes >= maxBytes) await nextTurn(this.clock);
   }
 
   /** Takes steps in one commit, or without the store if it fails. */

@@ -2,10 +2,10 @@ import type { Clock, Timer } from '../clock';
 import { formatOrder, OrderedMap } from './ordered-map';
 
 /** Maximum timer delay. Frequent checks are needed because timers do not notice clock changes or machine sleep. */
-const longestDelayMs = 60_000;
+const maxDelayMs = 60_000;
 
 /** Maximum number of due ids that are handled in one turn of the event loop. */
-const mostInTurn = 250;
+const maxPerTurn = 250;
 
 /** Due times in ms by id, with one timer for the earliest. */
 export class DueTimes {
@@ -77,12 +77,12 @@ export class DueTimes {
     this.#timer?.cancel();
     const { first } = this;
     if (first === undefined) return;
-    const delayMs = Math.max(0, Math.min(longestDelayMs, first - this.#clock[this.#time]()));
+    const delayMs = Math.max(0, Math.min(maxDelayMs, first - this.#clock[this.#time]()));
     this.#timer = this.#clock.after(delayMs, () => this.#look(), true);
   }
 
   #look(): void {
-    for (let count = 0; count < mostInTurn; count++) {
+    for (let count = 0; count < maxPerTurn; count++) {
       const id = this.#first;
       if (!(Number(this.get(id)) <= this.#clock[this.#time]())) {
         this.#wait();

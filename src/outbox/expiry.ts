@@ -13,13 +13,13 @@ export interface End {
 }
 
 /** Maximum time for which a message waits for a node that is not deployed, in ms. */
-const longestAbsenceMs = 7 * 24 * 3_600_000;
+const maxAbsenceMs = 7 * 24 * 3_600_000;
 
 /**
  * Minimum wait for a node that this process has never seen, because it might have been deployed until the process
  * began.
  */
-const leastAbsenceMs = 3_600_000;
+const minAbsenceMs = 3_600_000;
 
 /** Returns when a message ends. Its expiry period begins when it can first leave. */
 export function endOf(given: Text, clock: Clock, { quietHours }: Pick<RuleSettings, 'quietHours'>): End {
@@ -35,13 +35,13 @@ export function endOf(given: Text, clock: Clock, { quietHours }: Pick<RuleSettin
     const wholeMs = Math.max(0, dueAt - arrivedAt) + ms;
     return elapsed + Math.min(wholeMs, Math.max(0, dueAt + ms - now));
   };
-  return { endsAt: endAfter(expireMs), unclaimedAt: endAfter(longestAbsenceMs) };
+  return { endsAt: endAfter(expireMs), unclaimedAt: endAfter(maxAbsenceMs) };
 }
 
 /** Returns when the account gives up an outcome that waits for its node. Such an outcome never expires. */
 export function endOfOutcome({ settledAt = 0 }: Text, clock: Clock): End {
   const ageMs = Math.max(0, clock.now() - ClockSkew.of(clock).timeOf(settledAt));
-  return { endsAt: Number.POSITIVE_INFINITY, unclaimedAt: clock.elapsed() + longestAbsenceMs - ageMs };
+  return { endsAt: Number.POSITIVE_INFINITY, unclaimedAt: clock.elapsed() + maxAbsenceMs - ageMs };
 }
 
 /** Creates the error of a message that expired before it left. */
@@ -86,8 +86,8 @@ export class Absences {
     const goneAt = this.#goneAt.get(node);
     // The node might be about to be deployed.
     const backAt = (goneAt ?? this.#begunAt) + maxDeploymentMs;
-    const leastUntil = goneAt === undefined ? this.#begunAt + leastAbsenceMs : goneAt + longestAbsenceMs;
-    const absentUntil = Math.max(unclaimedAt, leastUntil);
+    const minUntil = goneAt === undefined ? this.#begunAt + minAbsenceMs : goneAt + maxAbsenceMs;
+    const absentUntil = Math.max(unclaimedAt, minUntil);
     const end = handlerOf(node) ? endsAt : Math.max(backAt, Math.min(endsAt, absentUntil));
     return Math.max(0, end - clock.elapsed());
   }

@@ -84,7 +84,7 @@ export interface LedgerOptions extends OutboxOptions {
 }
 
 /** Maximum number of reply requests added in one turn of the event loop, because a store can hold 100,000. */
-const mostInTurn = 1_000;
+const maxPerTurn = 1_000;
 
 /** Interval of the check whether another instance has replaced or withdrawn a message of this process. */
 const watchMs = 1_000;
@@ -147,9 +147,9 @@ export class Ledger {
     const { clock, onFound } = this.#options;
     // All messages must be known before the first step.
     if (texts.length > 0) onFound(texts, []);
-    for (let start = 0; start < followUps.length; start += mostInTurn) {
+    for (let start = 0; start < followUps.length; start += maxPerTurn) {
       if (start > 0) await nextTurn(clock);
-      const some = followUps.slice(start, start + mostInTurn);
+      const some = followUps.slice(start, start + maxPerTurn);
       for (const followUp of some) this.followUps.put(followUp);
       onFound([], some);
     }
@@ -203,8 +203,8 @@ export class Ledger {
     if (!this.journal.isShared || this.#watching || this.isClosed || replaceable.size === 0) return;
     const collect = async () => {
       const ids = [...replaceable];
-      for (let start = 0; start < ids.length && !this.isClosed; start += mostInTurn) {
-        const step = collectSuperseded(ids.slice(start, start + mostInTurn), this.#memory());
+      for (let start = 0; start < ids.length && !this.isClosed; start += maxPerTurn) {
+        const step = collectSuperseded(ids.slice(start, start + maxPerTurn), this.#memory());
         await this.journal.run(withEffect(step, (ended) => ended.map((moved) => this.#apply(moved))));
       }
     };

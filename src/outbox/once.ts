@@ -36,7 +36,7 @@ export interface KeyMemory {
  * Maximum time from the last wait of a message to its outcome. If the outcome is lost, the key becomes free after this
  * time.
  */
-const longestEndMs = 30 * 24 * 3_600_000;
+const maxEndMs = 30 * 24 * 3_600_000;
 
 /** Time within which duplicates at other instances notice that the first message was replaced or withdrawn. */
 const supersededMs = 60_000;
@@ -74,7 +74,7 @@ export function guard(text: Text, changes: Changes, { now: at, dedupeMs }: KeyMe
   if (text.options.once === undefined) return;
   const waitMs = isKept(text) ? (text.options.keep?.expireMs ?? foreverMs) : 0;
   const aheadMs = Math.max(0, (text.options.at?.time ?? at) - at);
-  const forMs = Math.max(dedupeMs(), aheadMs + waitMs + longestEndMs);
+  const forMs = Math.max(dedupeMs(), aheadMs + waitMs + maxEndMs);
   write(text, { fingerprint: fingerprintOf(text), id: text.id }, changes, { at, forMs });
 }
 

@@ -1,5 +1,5 @@
 /** Minimum number of removed keys before the heap is cleaned up. */
-const fewestGone = 100;
+const minRemoved = 100;
 
 /** Values by key, with fast access to the smallest key. */
 export class OrderedMap<Value> {
@@ -44,7 +44,7 @@ export class OrderedMap<Value> {
 
   set(key: string, value: Value): void {
     if (!this.has(key)) {
-      if (this.#heap.length > 2 * this.size + fewestGone) this.#clean();
+      if (this.#heap.length > 2 * this.size + minRemoved) this.#clean();
       let place = this.#heap.length;
       for (let parent = (place - 1) >> 1; place > 0 && key < this.#at(parent); parent = (place - 1) >> 1) {
         this.#heap[place] = this.#at(parent);

@@ -10,7 +10,7 @@ import { Absences } from './expiry';
 import { isLedgerItem, Ledger, type OutboxOptions } from './ledger';
 import { UnderWay } from './queue';
 import { Reconciliations } from './reconciliation';
-import { assertAnyAllowed, isWithheldError, keepUntilDue, mayLeaveAt, mostScheduled } from './rules';
+import { assertAnyAllowed, isWithheldError, keepUntilDue, maxScheduled, mayLeaveAt } from './rules';
 import {
   closeGraceMs,
   type SenderRegistration,
@@ -36,7 +36,7 @@ import { type Stale, stale } from './transitions';
 
 /** Delays before a message that is not stored is tried again. The delay doubles up to the maximum. */
 const firstDelayMs = 200;
-const longestDelayMs = 30_000;
+const maxDelayMs = 30_000;
 
 /** Kinds of follow-ups that a message can have. */
 const kinds = ['replyRequest', 'report'] as const;
@@ -336,8 +336,8 @@ export class Outbox implements Participant {
   #whyBusy(isScheduled: boolean): SmsError | undefined {
     const { dispatcher, outage, queue } = this.#parts;
     if (!isScheduled) return queue.busy(outage.error ? 0 : queue.free);
-    const isFull = dispatcher.arriving.scheduled + this.#parts.ledger.messages.counts.scheduled >= mostScheduled;
-    return isFull ? new SmsError('busyScheduled', { params: { limit: mostScheduled } }) : undefined;
+    const isFull = dispatcher.arriving.scheduled + this.#parts.ledger.messages.counts.scheduled >= maxScheduled;
+    return isFull ? new SmsError('busyScheduled', { params: { limit: maxScheduled } }) : undefined;
   }
 
   /**
@@ -361,7 +361,7 @@ export class Outbox implements Participant {
       settlement.end(current, { by: 'settle', outcome: asUnsent(current, outcome) }, source);
     let further = 0;
     /** Rejects if the flow stops before the delay is over. */
-    const waitForNext = () => wait(clock, Math.min(longestDelayMs, firstDelayMs * 2 ** further++), signal);
+    const waitForNext = () => wait(clock, Math.min(maxDelayMs, firstDelayMs * 2 ** further++), signal);
     /** Tries until a request reaches the service. Unsent tries do not count towards the pace. */
     const take = async (refund: () => void): Promise<Outcome | Stale> => {
       for (;;) {

@@ -52,11 +52,11 @@ const latenessMs = 2;
 /** Shorter delays count as 0, because no clock is that precise. */
 const finestMs = 0.001;
 
-const highestPriority = 10;
+const maxPriority = 10;
 
 /** Returns the place of a task by priority and arrival. The smallest place goes first. */
 export function placeOf(priority: number, order: number): string {
-  return formatOrder(highestPriority - priority) + formatOrder(order);
+  return formatOrder(maxPriority - priority) + formatOrder(order);
 }
 
 /**

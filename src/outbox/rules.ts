@@ -67,7 +67,7 @@ export interface Verdict {
 type Rule = (leaving: Leaving, look: Look, changes: Changes, isLeaving: boolean) => Verdict;
 
 /** Maximum number of scheduled messages. */
-export const mostScheduled = 100_000;
+export const maxScheduled = 100_000;
 
 /** The properties of a message that decide when it can leave. */
 interface Timed {

@@ -50,7 +50,7 @@ import {
 } from './text';
 
 /** Maximum length in characters of a flow message that is stored within the message. */
-const longestInline = 1_024;
+const maxInlineLength = 1_024;
 
 /**
  * The states from which each step can start. If the message is in another state, or does not exist, the step results in
@@ -411,7 +411,7 @@ export function discard(
 export function keepText(text: Text, now: number, changes: Changes, isLoose = false): Text {
   if (!isTracked(text)) return text;
   const { flowMessage = '', ...rest } = text;
-  const isApart = flowMessage.length > longestInline;
+  const isApart = flowMessage.length > maxInlineLength;
   const kept = isApart ? { ...rest, isFlowMessageApart: true as const } : text;
   if (isApart) keepFlowMessage(text, now, changes);
   keepItem(changes, kept, isLoose);

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ClassicLevel } from 'classic-level';
-import { type Database, type Engine, mostBytes } from './store';
+import { type Database, type Engine, maxBytes } from './store';
 
 /**
  * Size of the read cache, in bytes. It is small, because lookups use digests, which are spread over all keys and miss
@@ -30,7 +30,7 @@ async function openLevel(Level: typeof ClassicLevel, folder: string): Promise<Da
     droppedBytes,
     read: (keys) => database.getMany([...keys]),
     async list(from, before, limit) {
-      const iterator = database.iterator({ gte: from, lt: before, limit, highWaterMarkBytes: mostBytes });
+      const iterator = database.iterator({ gte: from, lt: before, limit, highWaterMarkBytes: maxBytes });
       return iterator.nextv(limit).finally(() => iterator.close());
     },
     async write(operations, { isFlushed }) {

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
-import { type Database, type Engine, mostBytes, type Operation } from './store';
+import { type Database, type Engine, maxBytes, type Operation } from './store';
 
 /** Name of the thread. */
 const threadName = 'node-red-sms: SQLite';
@@ -153,7 +153,7 @@ function openTexts(file: string) {
         const { key, text } = row as Row;
         found.push([key, text]);
         length += text.length;
-        if (length >= mostBytes) break;
+        if (length >= maxBytes) break;
       }
       return found;
     },

@@ -402,7 +402,7 @@ export function timeOf({ id }: Pick<Item, 'id'>): number {
 }
 
 /** Number of bytes after which a page or a batch of writes ends. */
-export const mostBytes = 1_048_576;
+export const maxBytes = 1_048_576;
 
 /** Writes a text under a key, or deletes the key if the text is `undefined`. */
 export type Operation = readonly [key: string, text: string | undefined];
@@ -419,7 +419,7 @@ export interface Database {
   read(keys: readonly string[]): Promise<(string | undefined)[]>;
   /**
    * Lists the texts of all keys from `from` up to, but not including, `before`, in the order of their UTF-8 bytes.
-   * Returns at most `limit` texts, fewer if they are large (see {@link mostBytes}), and none at the end.
+   * Returns at most `limit` texts, fewer if they are large (see {@link maxBytes}), and none at the end.
    */
   list(from: string, before: string, limit: number): Promise<[key: string, text: string][]>;
   /**
