@@ -3,9 +3,8 @@ import { isSmsError } from '../../../src/errors';
 import type { IncomingRecord } from '../../../src/model';
 import type { SendOptions } from '../../../src/outbox/text';
 import { findAnswer, parseAnswers } from '../../../src/replies/answers';
-import { beginReceiving, copyDisk, type FakeNode, forever, type SendingSide, sendText } from '../sending/sending-side';
+import { beginReceiving, type FakeNode, forever, type SendingSide, type sendText } from '../sending/sending-side';
 import { createError } from '../some-error';
-import type { FailingStore } from '../store/failing-store';
 
 const handset = '6421555123';
 const hour = 3_600_000;
@@ -79,10 +78,11 @@ describe('findAnswer', () => {
 });
 
 describe('a reply request with answers', () => {
-  const ask = (
-    node: FakeNode & { node: Parameters<typeof sendText>[0]['node'] },
-    more: Parameters<typeof sendText>[2] = {},
-  ) => sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, answers, ...more });
+  async function ask(options: Parameters<typeof sendText>[2] = {}) {
+    const asking = beginReceiving();
+    await asking.side.send(asking.node, 'Come?', { messageId: 'q1', waitMs: hour, answers, ...options });
+    return asking;
+  }
   const resultsOf = (node: FakeNode) =>
     node.answers.map(({ result }) =>
       'reason' in result ? result : { answer: result.answer, body: result.reply.body },
@@ -90,18 +90,14 @@ describe('a reply request with answers', () => {
   const awaitedOf = (side: SendingSide) => side.received.map(({ awaited }: Partial<IncomingRecord>) => awaited);
 
   it('ends with the value of the answer', async () => {
-    const { side, node } = beginReceiving();
-    ask(node);
-    await side.pass(100);
+    const { side, node } = await ask();
     await side.incoming(handset, 'Ja!', { inReplyToId: 'q1' });
     assert.deepEqual(resultsOf(node), [{ answer: 'YES', body: 'Ja!' }]);
     assert.deepEqual(awaitedOf(side), [true]);
   });
 
   it('does not end with an unclear reply, and names the last at the end', async () => {
-    const { side, node } = beginReceiving();
-    ask(node);
-    await side.pass(100);
+    const { side, node } = await ask();
     for (const body of ['who?', 'what?']) await side.incoming(handset, body, { inReplyToId: 'q1' });
     assert.deepEqual(awaitedOf(side), [true, true]);
     await side.pass(hour);
@@ -110,9 +106,7 @@ describe('a reply request with answers', () => {
   });
 
   it('survives a restart with an unclear reply', async () => {
-    const { side, node } = beginReceiving();
-    ask(node);
-    await side.pass(100);
+    const { side } = await ask();
     await side.incoming(handset, 'who?', { inReplyToId: 'q1' });
     const { next, back: nextNode } = side.crash();
     await next.pass(2 * hour);
@@ -121,10 +115,8 @@ describe('a reply request with answers', () => {
 
   describe('with a second message after an unclear reply', () => {
     it('sends the second message once per handset, with a new UUID', async () => {
-      const { side, node } = beginReceiving();
+      const { side, node } = await ask({ again, to: [handset, '6421555124'] });
       side.clock.random = Math.random;
-      ask(node, { again, to: [handset, '6421555124'] });
-      await side.pass(100);
       for (const body of ['who?', 'what?']) await side.incoming(handset, body, { inReplyToId: 'q1' });
       await side.incoming('6421555124', 'who?', { inReplyToId: 'q1' });
       const sent = side.service.taken.slice(1);
@@ -141,8 +133,8 @@ describe('a reply request with answers', () => {
     for (const messageId of ['q1', undefined]) {
       it(`takes a reply to it as a reply to the request, ${messageId ? 'with' : 'without'} a messageId set by the flow`, async () => {
         const { side, node } = beginReceiving();
-        const messages = messageId === undefined ? {} : { messageId };
-        await side.send(node, 'Come?', { waitMs: hour, answers, again, remember: { value: 7 }, ...messages });
+        const asked = { waitMs: hour, answers, again, remember: { value: 7 } };
+        await side.send(node, 'Come?', messageId === undefined ? asked : { ...asked, messageId });
         await side.incoming(handset, 'who?');
         const inReplyToId = side.service.taken[1]?.messageId ?? 'made-2';
         await side.incoming(handset, 'yes', { inReplyToId });
@@ -156,9 +148,7 @@ describe('a reply request with answers', () => {
     }
 
     it('changes nothing if it is refused or not received', async () => {
-      const { side, node } = beginReceiving();
-      ask(node, { again });
-      await side.pass(100);
+      const { side, node } = await ask({ again });
       side.service.script.push({ error: createError('forbidden') });
       await side.incoming(handset, 'who?', { inReplyToId: 'q1' });
       assert.deepEqual([node.ends.length, node.answers.length], [1, 0]);
@@ -169,9 +159,7 @@ describe('a reply request with answers', () => {
     });
 
     it('sends it to each handset of a group that answers unclearly', async () => {
-      const { side, node } = beginReceiving();
-      ask(node, { again, to: ['nurses'] });
-      await side.pass(100);
+      const { side, node } = await ask({ again, to: ['nurses'] });
       for (const from of ['6421555777', '6421555778']) await side.incoming(from, 'who?', { inReplyToId: 'q1' });
       const inReplyToId = side.service.taken[2]?.messageId ?? '';
       assert.deepEqual(
@@ -184,30 +172,21 @@ describe('a reply request with answers', () => {
 
     for (const keep of [undefined, forever]) {
       it(`sends it once although the process dies, ${keep ? 'stored' : 'not stored'}`, async () => {
-        const { side, node, store } = beginReceiving();
-        ask(node, keep ? { again: { ...again, keep }, keep } : { again });
-        await side.pass(100);
-        const connects = new Promise(() => {});
-        side.service.script.push({ takes: true, connects });
+        const { side } = await ask(keep ? { again: { ...again, keep }, keep } : { again });
+        side.service.holdConnection();
         await side.incoming(handset, 'who?', { inReplyToId: 'q1' });
         assert.equal(side.service.taken.length, 1);
-        const next = side.restart(copyDisk(store.disk));
-        next.attach();
-        await next.pass(1_000);
-        assert.equal(next.service.taken.length, 2);
-        const last = next.restart(
-          copyDisk(next.options.store === undefined ? store.disk : (next.options.store as FailingStore).disk),
-        );
-        last.attach();
-        await last.pass(1_000);
-        assert.equal(last.service.taken.length, 2);
+        let process = side;
+        for (let crashes = 0; crashes < 2; crashes++) {
+          process = process.crash().next;
+          await process.pass(1_000);
+          assert.equal(side.service.taken.length, 2);
+        }
       });
     }
 
     it('sends it when its node is back', async () => {
-      const { side, node } = beginReceiving();
-      ask(node, { again });
-      await side.pass(100);
+      const { side, node } = await ask({ again });
       await node.node.close();
       await side.incoming(handset, 'who?', { inReplyToId: 'q1' });
       assert.equal(side.service.tries, 1);
