@@ -128,16 +128,6 @@ describe('createExchange', () => {
       assert.deepEqual([answer.statusCode, answer.bytes.toString()], [200, 'real']);
     });
 
-    it('does not follow a redirect', async () => {
-      const asked: string[] = [];
-      const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
-        asked.push(incoming.url ?? '');
-        outgoing.writeHead(307, { location: '/elsewhere' }).end();
-      });
-      assert.equal((await call(baseUrl)).statusCode, 307);
-      assert.deepEqual(asked, ['/x']);
-    });
-
     it('is read up to 8 MiB, and is SMS_RESPONSE beyond', async () => {
       const chunk = Buffer.alloc(1024 * 1024, 'x');
       const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {

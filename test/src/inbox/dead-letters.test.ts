@@ -97,18 +97,6 @@ describe('an unhandled message', () => {
     assert.deepEqual(inbox.state, { undelivered: 0, unhandled: 1 });
   });
 
-  it('is listed for each node that did not acknowledge it', async () => {
-    const inbox = createInbox();
-    const [a, b] = [attach(inbox, 'a'), attach(inbox, 'b')];
-    await receive(inbox, 'hello');
-    await clock.advance(60_000);
-    assert.deepEqual([a.length, b.length], [1, 1]);
-    assert.deepEqual(
-      inbox.deadLetters.page(200).items.map(({ node }) => node),
-      ['a', 'b'],
-    );
-  });
-
   it('is redelivered to its node alone, with attempts from zero', async () => {
     const { inbox, sent, id } = await giveUp();
     const other = attach(inbox, 'other');

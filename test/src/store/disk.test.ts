@@ -199,21 +199,6 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual((await createStore().open(events)).held, []);
     });
 
-    it('survive a process that is killed', async () => {
-      const store = createStore();
-      await store.open(events);
-      store.hold('long '.repeat(1_000))?.letGo();
-      store.hold('é');
-      const name = (await readdir(join(folder, 'store'))).find((one) => one.startsWith('held-')) ?? '';
-      const bytes = await readFile(join(folder, 'store', name));
-      await store.close();
-      await writeFile(join(folder, 'store', name), bytes);
-      assert.deepEqual(
-        (await createStore().open(events)).held.map(({ text }) => text),
-        ['é'],
-      );
-    });
-
     it('are ignored and deleted if a power cut left their file incomplete', async () => {
       const store = createStore();
       await store.open(events);
@@ -225,19 +210,6 @@ function testDiskStore(engine: Engine): void {
         await store.close();
         assert.ok(!existsSync(path));
       }
-    });
-
-    it('are not found again after they were quarantined in the named place', async () => {
-      const store = createStore();
-      await store.open(events);
-      await store.close();
-      await writeFile(join(folder, 'store', 'held-broken'), '{"kind":"incoming","records":[{"mess\n');
-      const [broken] = (await store.open(events)).held;
-      const place = broken?.quarantine() ?? '';
-      assert.equal(await readFile(place, 'utf8'), '{"kind":"incoming","records":[{"mess\n');
-      await store.close();
-      assert.deepEqual((await store.open(events)).held, []);
-      assert.ok((await stat(place)).isFile());
     });
 
     it('are quarantined if unreadable, and never overwrite another file', async () => {
@@ -261,20 +233,6 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual(
         held.map(({ quarantine }) => quarantine()),
         [join(location, `unreadable-${first}`), join(location, second)],
-      );
-    });
-
-    it('do not accumulate files', async () => {
-      const store = createStore();
-      await store.open(events);
-      for (let round = 0; round < 50; round++) {
-        const held = [1, 2, 3].map((n) => store.hold(String(n)));
-        for (const one of held) one?.letGo();
-      }
-      await store.close();
-      assert.deepEqual(
-        (await readdir(join(folder, 'store'))).filter((name) => name.startsWith('held-')),
-        [],
       );
     });
   });

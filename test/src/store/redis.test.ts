@@ -779,17 +779,6 @@ for (const program of programs) {
         await assert.rejects(create(`${guarded.url}/99`).open(), /ERR DB index is out of range$/);
         await assert.rejects(create(`${guarded.url}/3`.replace('right', 'wrong')).open(), /WRONGPASS/);
       });
-
-      it('happens with each connection, also for a user of the access list', async () => {
-        const { instance, proxy } = await createBehindProxy({ url: `${await createUser('gateway')}/3` });
-        await instance.open();
-        await instance.keep(entry('1'));
-        proxy.cut();
-        await instance.until(() => instance.failures.length > 0);
-        proxy.restore();
-        assert.deepEqual(await instance.open(), [entry('1')]);
-        assert.equal(await server.client.dbsize(), 0);
-      });
     });
 
     describe('failures', () => {
