@@ -43,6 +43,20 @@ describe('sms-send with a time or quiet hours', () => {
     assert.deepEqual(bodiesOf(sim), ['soon']);
   });
 
+  it('shows the day of a later time, and the year of one almost a year ahead', async () => {
+    const flow = await start({ at: 'at', atType: 'msg' });
+    for (const [days, waiting, from] of [
+      [365, 1, 0],
+      [300, 2, 5],
+    ] as const) {
+      const at = new Date(Date.now() + days * 24 * hourMs);
+      at.setSeconds(0, 0);
+      flow.send('send', { topic: handset, payload: 'far', at });
+      const shown = `waiting ${waiting}, next ${at.toLocaleDateString('sv-SE').slice(from)}`;
+      await until(() => flow.status('send')?.text === shown, shown);
+    }
+  });
+
   it('sends immediately if the time is past or blank', async () => {
     const flow = await start({ at: 'at', atType: 'msg' });
     for (const at of [undefined, '', new Date(0), runInNewContext('new Date(0)'), 1e11, '2020-01-01']) {
