@@ -274,9 +274,10 @@ describe('sms-outbox', () => {
     });
 
     it('shows the count between its polls', async () => {
-      const flow = await start({ interval: '0.5' });
-      await until(() => polls() > 0);
-      await flow.badge('outbox', { fill: 'green', shape: 'dot', text: 'messages: 0' });
+      const flow = await start({ interval: '0.1' });
+      const shown = () => flow.statuses('outbox').map(({ fill, text }) => `${fill} ${text}`);
+      await until(() => shown().length >= 4, 'the badges of two polls');
+      assert.deepEqual(shown().slice(0, 4), ['blue reading', 'green messages: 0', 'blue reading', 'green messages: 0']);
     });
 
     it('raises one error when polls fail, and continues', async () => {
