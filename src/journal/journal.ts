@@ -163,14 +163,11 @@ export class Journal {
     while (this.#working) await this.#working;
   }
 
-  /** Opens the store again, even if the store is already open. */
+  /** Opens the store again, even if it is open. If it is being opened, a close in the meantime takes precedence. */
   reopen(): void {
     this.begin();
     if (canFollow(this.#mode, 'due')) this.#setMode('due');
-    else if (this.#mode === 'opening' || this.#mode === 'reopening') {
-      // The journal might be closed in the meantime. Another process might use the store from then on.
-      void this.flush().then(() => this.#isWanted && this.reopen());
-    }
+    else if (this.#mode.endsWith('opening')) void this.flush().then(() => this.#isWanted && this.reopen());
     this.#work();
   }
 
