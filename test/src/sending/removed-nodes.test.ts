@@ -170,17 +170,6 @@ describe('the outcome of a message whose node was removed', () => {
     assert.deepEqual([undecided(side), store.disk.entries.size, side.outbox.isSettled], [0, 0, true]);
   });
 
-  it('is dropped after 7 days in total, across a restart', async () => {
-    const { side, store } = await strand({});
-    await side.pass(6 * dayMs);
-    const next = side.restart(copyDisk(store.disk));
-    next.attach('stays');
-    await next.pass(0.9 * dayMs);
-    assert.deepEqual(next.abandoned, []);
-    await next.pass(0.2 * dayMs);
-    assert.deepEqual(next.abandoned, ['send']);
-  });
-
   it('does not expire while the account is closed', async () => {
     const { side, store } = await strand({});
     const closed = side.close();

@@ -177,23 +177,6 @@ describe('stored messages', () => {
     });
   }
 
-  it('are not resumed if their end is being written at a redeploy', async () => {
-    const { store, side, node } = beginSending({ limits: { perHandset: 1, perHandsetMs: 1_000 } });
-    await side.send(node, '1', { keep });
-    store.turns = 20;
-    const before = store.commits;
-    sendText(node, '2', { keep });
-    // The account stores the message, and then its end, because the limit is reached.
-    while (store.commits < before + 2) await side.pass(0);
-    const closed = [side.outbox.close(), node.node.close()];
-    side.clock.stall(2_000);
-    const again = side.attach();
-    for (let turn = 0; turn < 100; turn++) await side.pass(10);
-    await Promise.all(closed);
-    assert.deepEqual([...node.ends, ...again.ends], ['to 6421555123', 'SMS_LIMIT']);
-    assert.deepEqual(side.service.bodies, ['1']);
-  });
-
   it('are sent once if a send continues over a redeploy', async () => {
     const { side, node } = beginSending();
     const answer = side.service.holdNext();
