@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import fc from 'fast-check';
 import { formatMetrics, type MeasuredAccount } from '../../nodes/runtime/metrics';
 import type { AccountState } from '../../src';
+import fc from '../fast-check';
 
 interface Sample {
   metric: string;

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import type { Step } from '../../../src/journal/journal';
 import { DueTimes } from '../../../src/outbox/due-times';
 import type { Ledger } from '../../../src/outbox/ledger';
@@ -7,6 +6,7 @@ import { OrderedMap } from '../../../src/outbox/ordered-map';
 import { Replies } from '../../../src/replies/replies';
 import type { ReplyRequest } from '../../../src/replies/reply-request';
 import { createChanges } from '../../../src/store/store';
+import fc from '../../fast-check';
 import { VirtualClock } from '../../virtual-clock';
 
 describe('DueTimes', () => {

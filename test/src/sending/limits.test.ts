@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import type { Clock } from '../../../src/clock';
 import {
   applyLimits,
@@ -18,6 +17,7 @@ import {
   parseRemembered,
   type Remembered,
 } from '../../../src/store/store';
+import fc from '../../fast-check';
 import { VirtualClock } from '../../virtual-clock';
 import { FailingServer, FailingStore } from '../store/failing-store';
 import { beginSending, copyDisk, SendingSide, sendText } from './sending-side';

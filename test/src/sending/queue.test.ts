@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import { type QueueSettings, SendQueue } from '../../../src/outbox/queue';
+import fc from '../../fast-check';
 import { settle, VirtualClock } from '../../virtual-clock';
 
 function createQueue(concurrency: number, queueLimit: number): SendQueue {
