@@ -311,10 +311,8 @@ describe('a form in the editor', function () {
     await form.locator('#node-config-input-baseUrl').fill('https://sms.example.com');
     assert.equal(await form.locator('#sms-account-http-warning').isVisible(), false);
     assert.equal(await visible('allowHttp'), false);
-    for (const local of ['http://localhost:8080', 'http://127.0.0.1', 'http://[::1]:80']) {
-      await form.locator('#node-config-input-baseUrl').fill(local);
-      assert.equal(await form.locator('#sms-account-http-warning').isVisible(), false, local);
-    }
+    await form.locator('#node-config-input-baseUrl').fill('http://localhost:8080');
+    assert.equal(await form.locator('#sms-account-http-warning').isVisible(), false);
     await form.locator('#node-config-input-baseUrl').fill('http://sms.example.com');
     assert.equal(await form.locator('#sms-account-http-warning').isVisible(), true);
     assert.match(await editor.complaint('baseUrl', 'node-config-input'), /https/);
@@ -404,16 +402,11 @@ describe('a form in the editor', function () {
       assert.match(await form.locator(`[id="${described}"]`).innerText(), reason);
     }
     const mend = form.locator('#sms-account-mend');
-    for (const [value, words, url] of [
-      ['sms.example.com/eu', 'The address lacks https:// in front.', 'https://sms.example.com/eu'],
-      ['https://sms.example.com/api/3/sms/out', 'This is the address of a single call.', 'https://sms.example.com'],
-    ] as const) {
-      await field('baseUrl').fill(value);
-      await mend.getByText(words).waitFor();
-      await mend.getByRole('button', { name: `Use ${url}` }).click();
-      assert.equal(await field('baseUrl').inputValue(), url);
-      assert.deepEqual([await mend.isVisible(), await editor.complaint('baseUrl', 'node-config-input')], [false, '']);
-    }
+    await field('baseUrl').fill('sms.example.com/eu');
+    await mend.getByText('The address lacks https:// in front.').waitFor();
+    await mend.getByRole('button', { name: 'Use https://sms.example.com/eu' }).click();
+    assert.equal(await field('baseUrl').inputValue(), 'https://sms.example.com/eu');
+    assert.deepEqual([await mend.isVisible(), await editor.complaint('baseUrl', 'node-config-input')], [false, '']);
     for (const property of Object.keys(wrong)) {
       await field(property).fill(`\${SMS_${property.toUpperCase()}}`);
       assert.equal(await editor.complaint(property, 'node-config-input'), '', property);
@@ -555,7 +548,6 @@ describe('a form in the editor', function () {
     };
     await says('Hello', '5 / 160 · GSM · 1 part');
     await says('x'.repeat(161), '161 / 306 · GSM · 2 parts');
-    await says('€'.repeat(77), '154 / 160 · GSM · 1 part');
     await says('Price: 5 €, ça va ✓ ✓', '21 / 70 · UTF-16 · 1 part · UTF-16 because of ç (U+00E7), ✓ (U+2713)');
     await says(
       'Привет, мир',
@@ -621,13 +613,11 @@ describe('a form in the editor', function () {
     assert.equal(await form.locator('#sms-body-text').inputValue(), 'Hello');
   });
 
-  for (const [lacking, given] of [
-    ['numbers', { expire: 240, priority: 5 }],
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces them
-    ['environment variables', { expire: '${SMS_TEST_EXPIRE}', priority: '${SMS_TEST_PRIORITY}' }],
-    ['nothing', {}],
+  for (const [what, given] of [
+    ['keeps numbers', { expire: 240, priority: 5 }],
+    ['uses defaults for missing numbers', {}],
   ] as const) {
-    it(`keeps ${lacking} of a hand-written flow without types`, async () => {
+    it(`${what} of a hand-written flow without types`, async () => {
       const older = { account: 'account', keep: true, ...given };
       await openEditor(account(), node('sms-send', older));
       assert.equal((await editor.node('sms-send')).valid, true);
@@ -735,7 +725,7 @@ describe('a form in the editor', function () {
     assert.equal((await editor.node(String(answer?.id))).valid, false, 'it has no text yet');
   });
 
-  it('saves a template, and counts its fixed characters', async () => {
+  it('saves a template with its line breaks, and counts its fixed characters', async () => {
     await openEditor(account(), node('sms-send', { account: 'account' }));
     const form = await editor.openForm('sms-send');
     await editor.chooseType('body', 'template');
@@ -751,6 +741,9 @@ describe('a form in the editor', function () {
     await editor.deploy();
     const saved = (await nodeRed.readFlows()).find(({ id }) => id === 'sms-send');
     assert.deepEqual([saved?.body, saved?.bodyType], [template, 'template']);
+    await editor.loadFlows();
+    await editor.openForm('sms-send');
+    assert.equal(await form.locator('#sms-body-text').inputValue(), template);
   });
 
   it('counts a body with and without replaced look-alike characters', async () => {
@@ -778,22 +771,6 @@ describe('a form in the editor', function () {
     assert.equal(await warning.isVisible(), true);
     await form.locator('#node-input-keep').check();
     assert.equal(await warning.isVisible(), false);
-  });
-
-  it('keeps the line breaks of a body', async () => {
-    await openEditor(account(), node('sms-send', { account: 'account' }));
-    const text = 'First line\nsecond line\n\nlast';
-    let form = await editor.openForm('sms-send');
-    await editor.chooseType('body', 'str');
-    await form.locator('#sms-body-text').fill(text);
-    await editor.save();
-    await editor.deploy();
-    await editor.loadFlows();
-    form = await editor.openForm('sms-send');
-    assert.equal(await form.locator('#sms-body-text').inputValue(), text);
-    await editor.save();
-    const saved = (await nodeRed.readFlows()).find(({ id }) => id === 'sms-send');
-    assert.deepEqual([saved?.body, saved?.bodyType], [text, 'str']);
   });
 
   it('adds an output for reports', async () => {
@@ -1012,21 +989,21 @@ describe('a form in the editor', function () {
     });
   }
 
-  for (const type of ['sms-outbox', 'sms-feed']) {
-    it(`saves the choice of when ${type} reads as an interval`, async () => {
-      await openEditor(account(), node(type, { account: 'account', interval: 60 }));
-      const form = await editor.openForm(type);
-      const interval = form.locator('#node-input-interval');
-      assert.equal(await form.locator('#sms-trigger').inputValue(), 'interval');
-      await interval.fill('often');
-      assert.match(await editor.complaint('interval'), /number/);
-      await form.locator('#sms-trigger').selectOption('input');
-      assert.equal(await interval.isVisible(), false);
-      assert.equal(await interval.inputValue(), '0');
-      await form.locator('#sms-trigger').selectOption('interval');
-      assert.match(await interval.inputValue(), /^[1-9]\d*$/);
-    });
+  it('saves the choice of when sms-outbox reads as an interval', async () => {
+    await openEditor(account(), node('sms-outbox', { account: 'account', interval: 60 }));
+    const form = await editor.openForm('sms-outbox');
+    const interval = form.locator('#node-input-interval');
+    assert.equal(await form.locator('#sms-trigger').inputValue(), 'interval');
+    await interval.fill('often');
+    assert.match(await editor.complaint('interval'), /number/);
+    await form.locator('#sms-trigger').selectOption('input');
+    assert.equal(await interval.isVisible(), false);
+    assert.equal(await interval.inputValue(), '0');
+    await form.locator('#sms-trigger').selectOption('interval');
+    assert.match(await interval.inputValue(), /^[1-9]\d*$/);
+  });
 
+  for (const type of ['sms-outbox', 'sms-feed']) {
     it(`shows the effect of a blank interval of ${type}`, async () => {
       const meaning = type === 'sms-outbox' ? 'interval' : 'input';
       await openEditor(account(), node(type, { account: 'account', interval: '' }));
@@ -1143,12 +1120,8 @@ describe('a form in the editor', function () {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
     const variable = '${SITE}';
     for (const [path, shown] of [
-      ['/sms cb/', '/sms%20cb/'],
       ['/é/a%20b%2fc', '/%C3%A9/a%20b%2Fc'],
-      ['/100%', '/100%25'],
-      ['/a:b@c,d&e', '/a:b@c,d&e'],
       [variable, `/${variable}`],
-      [`/${variable}/a b`, '/$%7BSITE%7D/a%20b'],
       ['/sms/callback', '/sms/callback'],
     ] as const) {
       await form.locator('#node-input-path').fill(path);
@@ -1181,22 +1154,15 @@ describe('a form in the editor', function () {
     const path = form.locator('#node-input-path');
     for (const [value, reason] of [
       ['', /such as/],
-      ['/sms?x=1', /contains \? or #/],
-      ['/sms#x', /contains \? or #/],
-      ['/taken/é', /already has the path/],
       ['/TAKEN/%c3%a9/', /already has the path/],
     ] as const) {
       await path.fill(value);
       assert.match(await editor.complaint('path'), reason);
     }
-    for (const free of ['/free', '/free of charge', '/taken', 'sms']) {
-      await path.fill(free);
-      assert.equal(await editor.complaint('path'), '');
-    }
-    for (const wrong of ['flows.example.com', 'https://flows.example.com/?a=b', 'https://flows.example.com/#a']) {
-      await form.locator('#node-input-publicUrl').fill(wrong);
-      assert.match(await editor.complaint('publicUrl'), /without \? and #/);
-    }
+    await path.fill('/taken');
+    assert.equal(await editor.complaint('path'), '');
+    await form.locator('#node-input-publicUrl').fill('https://flows.example.com/?a=b');
+    assert.match(await editor.complaint('publicUrl'), /without \? and #/);
   });
 
   it('allows the path of a disabled callback node', async () => {

@@ -885,10 +885,8 @@ describe("the simulator's page in a browser", function () {
     ['light', { colorScheme: 'light' }],
     ['dark', { colorScheme: 'dark' }],
     ['narrow', { colorScheme: 'light', viewport: { width: 900, height: 700 } }],
-    ['wide', { colorScheme: 'light', viewport: { width: 1920, height: 1000 } }],
     ['widest', { colorScheme: 'dark', viewport: { width: 2560, height: 1300 } }],
     ['phone', { colorScheme: 'light', viewport: { width: 360, height: 740 } }],
-    ['phone-dark', { colorScheme: 'dark', viewport: { width: 360, height: 740 } }],
   ] satisfies [string, BrowserContextOptions][]) {
     it(`fits and has enough contrast: ${name}`, async () => {
       await start();
