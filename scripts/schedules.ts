@@ -2,7 +2,7 @@
 // random schedule.
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
-import { describeCampaign, runCampaign, seedsFrom } from '../test/simulation/campaign';
+import { createPlans, describeCampaign, runCampaign } from '../test/simulation/campaign';
 import { formatHunts, type Hunt, hunt, secondsSince } from '../test/simulation/hunt';
 import { applyMutant, loadLibrary, type Mutant } from '../test/simulation/library';
 import { mutants } from '../test/simulation/mutants';
@@ -24,7 +24,7 @@ const usage = `Usage: npm run schedules -- [options]
   --plain              leave out the scenes
   --mutants            print a table of the mutants of src/ that the schedules find
   --mutant <name>      search for one mutant
-  --most <number>      maximum number of schedules per mutant (default 20000)
+  --max <number>       maximum number of schedules per mutant (default 20000)
   --help               print this text`;
 
 const { values } = readCommand(usage, {
@@ -38,7 +38,7 @@ const { values } = readCommand(usage, {
     trace: { type: 'boolean', default: false },
     mutants: { type: 'boolean', default: false },
     mutant: { type: 'string' },
-    most: { type: 'string', default: '20000' },
+    max: { type: 'string', default: '20000' },
   },
 });
 const limits = {
@@ -48,10 +48,10 @@ const limits = {
 };
 const seed = readNumber('seed');
 const runs = readNumber('runs');
-const mostFailures = readNumber('failures');
-const most = readNumber('most');
+const maxFailures = readNumber('failures');
+const maxSchedules = readNumber('max');
 
-function readNumber(name: 'seed' | 'runs' | 'failures' | 'most'): number {
+function readNumber(name: 'seed' | 'runs' | 'failures' | 'max'): number {
   const text = values[name];
   if (!/^\d+$/.test(text)) refuse(usage, `--${name} must be a whole number, not "${text}".`);
   return Number(text);
@@ -73,11 +73,11 @@ async function trace(): Promise<void> {
 
 async function run(): Promise<void> {
   const library = loadLibrary();
-  const seeds = seedsFrom(seed, runs);
+  const plans = createPlans(seed, runs, limits);
   const began = performance.now();
   const onFailed = ({ plan, violations: [first] }: Result) =>
     console.log(`Seed ${plan.seed}: ${first?.rule} (${first?.detail})`);
-  const campaign = await runCampaign(library, { seeds, limits, mostFailures, onFailed });
+  const campaign = await runCampaign(library, { plans, maxFailures, onFailed });
   console.log(`${describeCampaign(campaign)}, in ${((performance.now() - began) / 1_000).toFixed(1)} s`);
   const [first] = campaign.failed;
   if (!first) return;
@@ -88,7 +88,7 @@ async function run(): Promise<void> {
 async function huntOne(name: string): Promise<void> {
   const mutant = mutants.find((one) => one.name === name);
   if (!mutant) refuse(usage, `There is no mutant "${name}". test/simulation/mutants.ts has the names.`);
-  console.log(JSON.stringify(await hunt(mutant, most)));
+  console.log(JSON.stringify(await hunt(mutant, maxSchedules)));
 }
 
 /** Tests each mutant in its own process, because a mutant can do anything. */
@@ -106,13 +106,13 @@ async function huntAll(): Promise<void> {
   await Promise.all(Array.from({ length: availableParallelism() }, work));
   const all = mutants.map(({ name }) => hunts.get(name)).filter((found) => found !== undefined);
   const caught = all.filter(({ isCaught }) => isCaught).length;
-  console.log(`${formatHunts(all)}\n\n${caught} of ${all.length} found, within ${most} schedules each`);
+  console.log(`${formatHunts(all)}\n\n${caught} of ${all.length} found, within ${maxSchedules} schedules each`);
   if (caught < all.length) process.exitCode = 1;
 }
 
 function huntInChild({ name, file, way = 'in' }: Mutant): Promise<Hunt> {
   const began = performance.now();
-  const options = ['--require', 'tsx/cjs', __filename, '--mutant', name, '--most', values.most];
+  const options = ['--require', 'tsx/cjs', __filename, '--mutant', name, '--max', values.max];
   const child = spawn(process.execPath, options, { stdio: ['ignore', 'pipe', 'inherit'], timeout: maxHuntMs });
   let output = '';
   child.stdout.on('data', (chunk) => {

@@ -56,9 +56,9 @@ export class AskRules {
     const count = (acceptancesOf.get(handset) ?? 0) + 1;
     acceptancesOf.set(handset, count);
     const which = `${name} to ${handset}`;
-    if (count > 1 && !this.#mayRepeat) this.#world.violate('asked again twice', which);
+    if (count > 1 && !this.#mayRepeat) this.#world.violate('a question was asked again more than once', which);
     if (this.#unclearReplies(question, handset).length === 0) {
-      this.#world.violate('asked again although no unclear reply came', which);
+      this.#world.violate('a question was asked again although no unclear reply came', which);
     }
   }
 
@@ -67,15 +67,18 @@ export class AskRules {
     if (!('reason' in result)) {
       const expected = answerOf(result.reply.body);
       if (expected === undefined)
-        this.#world.violate('an unclear reply counts as an answer', `${name}: ${result.reply.body}`);
+        this.#world.violate('an unclear reply was taken for an answer', `${name}: ${result.reply.body}`);
       else if (result.answer !== expected)
-        this.#world.violate('a reply counts as another answer', `${name}: ${result.reply.body} is ${result.answer}`);
+        this.#world.violate(
+          'a reply was taken for another answer than its words say',
+          `${name}: ${result.reply.body} is ${result.answer}`,
+        );
       return;
     }
     if (result.reason === 'failed' || result.reason === 'undelivered') return;
     const unclear = this.#unclearReplies(text, recipient);
     if (result.reason === 'unclear' && !unclear.some(({ message }) => message.fields.body === result.reply)) {
-      this.#world.violate('called unclear although no such reply came', `${name}: ${result.reply}`);
+      this.#world.violate('a question ended as unclear although no such reply came', `${name}: ${result.reply}`);
     }
   }
 

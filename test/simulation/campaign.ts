@@ -1,5 +1,5 @@
 import type { Library } from './library';
-import { createPlan, type PlanLimits } from './plan';
+import { createPlan, type Plan, type PlanLimits } from './plan';
 import { type Result, simulate } from './simulation';
 
 /** Result of many runs. */
@@ -11,26 +11,24 @@ export interface Campaign {
   failed: Result[];
 }
 
-/** Options of a campaign: its seeds and its limits. */
 export interface CampaignOptions {
-  /** The seeds, in order. Can be infinite if `untilMs` ends the campaign. */
-  seeds: Iterable<number>;
-  limits?: PlanLimits;
+  /** The plans, in order. Can be infinite if `untilMs` ends the campaign. */
+  plans: Iterable<Plan>;
   /** When to stop, in ms of `performance.now()`. */
   untilMs?: number;
   /** The campaign stops after this number of failures. Default: 1. */
-  mostFailures?: number;
+  maxFailures?: number;
   /** Called with each failure as it is found. */
   onFailed?(result: Result): void;
 }
 
-/** Runs the plans of the seeds one after the other. */
+/** Runs plans one after the other. */
 export async function runCampaign(library: Library, options: CampaignOptions): Promise<Campaign> {
-  const { seeds, limits, untilMs = Number.POSITIVE_INFINITY, mostFailures = 1, onFailed = () => {} } = options;
+  const { plans, untilMs = Number.POSITIVE_INFINITY, maxFailures = 1, onFailed = () => {} } = options;
   const campaign: Campaign = { runs: 0, events: 0, hours: 0, failed: [] };
-  for (const seed of seeds) {
-    if (performance.now() >= untilMs || campaign.failed.length >= mostFailures) break;
-    const result = await simulate(library, createPlan(seed, limits));
+  for (const plan of plans) {
+    if (performance.now() >= untilMs || campaign.failed.length >= maxFailures) break;
+    const result = await simulate(library, plan);
     campaign.runs++;
     campaign.events += result.events;
     campaign.hours += result.seconds / 3_600;
@@ -41,9 +39,9 @@ export async function runCampaign(library: Library, options: CampaignOptions): P
   return campaign;
 }
 
-/** Generates `count` consecutive seeds. Without `count`, never ends. */
-export function* seedsFrom(first: number, count = Number.POSITIVE_INFINITY): Generator<number> {
-  for (let seed = first; seed < first + count; seed++) yield seed;
+/** Creates the plans of `count` consecutive seeds. */
+export function* createPlans(first: number, count: number, limits?: PlanLimits): Generator<Plan> {
+  for (let seed = first; seed < first + count; seed++) yield createPlan(seed, limits);
 }
 
 /** Describes a campaign in one line. */

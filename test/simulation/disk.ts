@@ -275,7 +275,7 @@ class DiskModel implements Store, PlaceStore {
             if (this.#process.isAlive) this.#folder.letGo(key);
           },
           quarantine: () => {
-            this.#disk.world.violate('set aside what is in order', text);
+            this.#disk.world.violate('a readable item was quarantined', text);
             return 'unhandled';
           },
         }),
@@ -402,7 +402,8 @@ class DiskModel implements Store, PlaceStore {
 
   #call<Result>(call: Call, work: () => Result): Promise<Result> {
     const { world } = this.#disk;
-    if (this.#underWay) world.violate('calls of the store overlap', `${call} during ${this.#underWay}`);
+    if (this.#underWay)
+      world.violate('the store was called before its last call had ended', `${call} during ${this.#underWay}`);
     this.#underWay = call;
     return new Promise((resolve, reject) => {
       const isQuick = call === 'recall' && !this.#has('is slow');

@@ -68,8 +68,13 @@ export class Flow {
     for (const [other, share] of message.shares) {
       if (!this.#isTaken(message, share)) continue;
       const isSameWay = (kind === 'callback') === (world.kindOf(other) === 'callback');
-      if (other === id) world.violate('given again after it was acknowledged', `${message.name} at ${id}`);
-      else if (!isSameWay) world.violate('delivered both ways', `${message.name} at ${id} and ${other}`);
+      if (other === id)
+        world.violate('a node received a record again after its flow had acknowledged it', `${message.name} at ${id}`);
+      else if (!isSameWay)
+        world.violate(
+          'a polled record and its called-back copy were both delivered',
+          `${message.name} at ${id} and ${other}`,
+        );
     }
     world.shareOf(message, id).sends++;
   }
@@ -103,7 +108,7 @@ export class Flow {
   examineBlame(code: string): void {
     const { world, name, hasStoreFailed, isImporting } = this.#process;
     if (code === 'SMS_STORE' && !hasStoreFailed && !isImporting)
-      world.violate('the store is blamed and has not failed', name);
+      world.violate('the account reported SMS_STORE although the store had not failed', name);
   }
 
   /** Notes and checks a message that has entered the flow. */
@@ -120,14 +125,14 @@ export class Flow {
     const { acknowledge, maxAttempts } = plan;
     const isCounted = acknowledge === 'flow' && !message.mayRepeat;
     if (isCounted && share.deliveries > maxAttempts + message.deaths + share.uncounted) {
-      world.violate('more attempts than allowed', `${message.name} at ${plan.id}`);
+      world.violate('a node received a record more often than maxAttempts allows', `${message.name} at ${plan.id}`);
     }
     // The message may have been on its way when the acknowledgement of an earlier attempt came.
     share.isOut = !this.#isTaken(message, share);
     if (plan.acknowledge === 'auto') {
       world.settle(message, plan.id, this.#process);
     } else if (ackId === undefined) {
-      world.violate('no ackId', `${plan.id} got ${message.name} without one`);
+      world.violate('a record that must be acknowledged has no ackId', `${plan.id} got ${message.name} without one`);
     } else {
       this.#work(message, plan, ackId);
     }
@@ -150,13 +155,14 @@ export class Flow {
     message.isGivenUp = true;
     world.givenUp.set(message, (world.givenUp.get(message) ?? new Set()).add(id));
     if (!message.mayRepeat) {
-      if (this.#isTaken(message, share)) world.violate('given up though acknowledged', which);
+      if (this.#isTaken(message, share))
+        world.violate('a record became unhandled although its flow had acknowledged it', which);
       if (share.deliveries > maxAttempts + message.deaths + share.uncounted)
-        world.violate('more attempts than allowed', which);
+        world.violate('a node received a record more often than maxAttempts allows', which);
     }
     // If the machine stalls, an attempt can time out before its message has entered the flow.
     if (share.sends < maxAttempts && !message.mayBeMarked) {
-      world.violate('given up before the last attempt', which);
+      world.violate('a record became unhandled before its last attempt', which);
     }
     world.settle(message, id, this.#process);
   }
@@ -187,8 +193,10 @@ export class Flow {
     const isUnwritten = (message.diedAtMs ?? Number.NaN) - (share.givenAtMs ?? Number.NaN) < this.#unwrittenMs;
     const mustBeMarked = message.mustBeMarked && message.arrivals === 1;
     const mayBeUnmarked = message.mayRepeat || message.isWithDead || isUnwritten;
-    if (isRepeated && !redelivered && (mustBeMarked || !mayBeUnmarked)) world.violate('repeated without a mark', which);
-    if (!isRepeated && redelivered && !message.mayBeMarked) world.violate('marked for no reason', which);
+    if (isRepeated && !redelivered && (mustBeMarked || !mayBeUnmarked))
+      world.violate('a record was delivered again without the mark that says so', which);
+    if (!isRepeated && redelivered && !message.mayBeMarked)
+      world.violate('a record is marked as redelivered, but no flow could have received it', which);
     if (
       isRepeated ||
       redelivered ||
@@ -200,7 +208,10 @@ export class Flow {
       return;
     const last = world.lastAt(id);
     if (last && (message.reachedAs ?? 0) < (last.reachedAs ?? 0))
-      world.violate('out of order', `${which} after ${last.name}`);
+      world.violate(
+        'a node received records in another order than the service sent them',
+        `${which} after ${last.name}`,
+      );
     world.noteLastAt(id, message);
   }
 

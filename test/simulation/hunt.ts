@@ -1,4 +1,4 @@
-import { describeCampaign, runCampaign, seedsFrom } from './campaign';
+import { createPlans, describeCampaign, runCampaign } from './campaign';
 import { applyMutant, loadLibrary, type Mutant } from './library';
 import type { Way } from './plan';
 
@@ -25,17 +25,16 @@ export async function hunt(mutant: Mutant, maxSchedules: number, from = 1): Prom
   const { name, file, way = 'in' } = mutant;
   // Fails here if the mutant cannot be applied, so that only the mutation itself can be caught below.
   applyMutant(mutant);
-  const limits = { way };
   const began = performance.now();
   const [library, broken] = [loadLibrary(), loadLibrary(mutant)];
   for (let first = from; ; ) {
-    const campaign = await runCampaign(broken, { seeds: seedsFrom(first, from + maxSchedules - first), limits });
+    const campaign = await runCampaign(broken, { plans: createPlans(first, from + maxSchedules - first, { way }) });
     const [failed] = campaign.failed;
     const seconds = secondsSince(began);
     const found = { name, file, way, seconds, schedules: first - from + campaign.runs };
     if (!failed) return { ...found, isCaught: false, by: describeCampaign(campaign) };
     const { seed } = failed.plan;
-    const anyway = await runCampaign(library, { seeds: [seed], limits });
+    const anyway = await runCampaign(library, { plans: [failed.plan] });
     if (anyway.failed.length === 0) return { ...found, isCaught: true, by: failed.violations[0]?.rule ?? '' };
     first = seed + 1;
   }

@@ -45,7 +45,7 @@ export class OrderNode {
           );
           outward?.reported(input, news);
         }),
-      onDiscarded: () => world.violate('discarded by nobody', this.#id),
+      onDiscarded: () => world.violate('a message was discarded although no user asked for that', this.#id),
       onOutage: () => {},
       onRecovered: () => {},
       onState: () => {},
@@ -117,7 +117,7 @@ export class OrderNode {
     const { world } = this.#process;
     const input = (origin as Input | undefined) ?? world.outward?.find(flowMessage);
     if (origin === undefined && input?.givenTo === this.#process)
-      world.violate('a message is forgotten', input.text.name);
+      world.violate('a running process lost the input of a message', input.text.name);
     return input;
   }
 

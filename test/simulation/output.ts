@@ -27,7 +27,7 @@ export class Output {
     const plan = this.#plan;
     const found = deliveries.map((delivery) => ({ ...delivery, message: world.find(delivery.kind, delivery.record) }));
     for (const { message, record } of found) {
-      if (!message) world.violate('a record that the service never had', JSON.stringify(record));
+      if (!message) world.violate('a node received a record that the service never had', JSON.stringify(record));
       else flow.examineSend(message, plan);
     }
     flow.throwNowAndThen(

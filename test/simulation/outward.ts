@@ -167,7 +167,8 @@ export class Outward {
     const text = this.texts.get(name);
     for (const input of text?.inputs ?? []) this.replacing.left(input);
     if (!text || this.#world.plan.store === 'memory' || !text.inputs[0]?.isStored) return;
-    if (!text.inputs.some(({ state }) => state === 'leaving')) this.#violate('left before it was marked', name);
+    if (!text.inputs.some(({ state }) => state === 'leaving'))
+      this.#violate('a stored message left before the store had its mark', name);
   }
 
   /** Notes that a store committed an incoming message, as an entry or as the end of a reply request. */
@@ -188,17 +189,19 @@ export class Outward {
 
   /** Notes that the service has received a message and accepted these recipients. */
   arrived(text: OutwardText, accepted: readonly string[], { startedMs, leftMs }: Leaving): void {
-    if (leftMs < Math.min(...text.inputs.map(({ dueMs }) => dueMs))) this.#violate('left before its time', text.name);
+    if (leftMs < Math.min(...text.inputs.map(({ dueMs }) => dueMs)))
+      this.#violate('a message left before its scheduled time', text.name);
     if (this.#plan.consent) this.#examineConsent(text, accepted, startedMs, leftMs);
     const { inputs, order } = text;
     const isRepeated = inputs.some((input) => input.order.retryUncertain);
     const mayArriveTwice = isRepeated || this.#isForgetful || (order.key !== undefined && this.#outlastsKeys);
-    if (text.acceptances > 1 && !mayArriveTwice) this.#violate('sent twice', text.name);
+    if (text.acceptances > 1 && !mayArriveTwice)
+      this.#violate('a message was accepted twice by the service', text.name);
     const isCalledUnsent = inputs.every(({ outcomes, mayRepeat }) => {
       const outcome = outcomes.at(-1)?.outcome;
       return !mayRepeat && outcome && 'code' in outcome && unsent.has(outcome.code);
     });
-    if (isCalledUnsent) this.#violate('sent after it was called unsent', text.name);
+    if (isCalledUnsent) this.#violate('a message was sent after its flow had learned that it was not sent', text.name);
     if (accepted.length > 0) text.lastAcceptedMs = this.#world.timeline.nowMs;
     if (!order.unlimited && order.key === undefined) this.#examineLimits(accepted, leftMs);
   }
@@ -256,14 +259,15 @@ export class Outward {
    */
   ended(input: Input | undefined, news: OutcomeEvent, wasSent: boolean): void {
     if (!input) {
-      this.#violate('an outcome of no message', news.message.body);
+      this.#violate('an outcome belongs to no message', news.message.body);
       return;
     }
     const { outcome, redelivered } = news;
     const name = nameOf(input);
     if (input.outcomes.length > 0 && !redelivered && !input.mayRepeat && !this.#mayBeTakenOver)
-      this.#violate('more than one outcome', name);
-    if (redelivered && !this.#isDisturbed) this.#violate('called redelivered for no reason', name);
+      this.#violate('an input has more than one outcome', name);
+    if (redelivered && !this.#isDisturbed)
+      this.#violate('an outcome is marked as redelivered, but nothing could have repeated it', name);
     input.outcomes.push(news);
     input.endedMs = this.#world.timeline.nowMs;
     this.replacing.ended(input, news);
@@ -274,7 +278,7 @@ export class Outward {
   /** Notes and checks the end of a reply request that has entered the flow. */
   answered(input: Input | undefined, news: AnswerEvent, find: (record: object) => Message | undefined): void {
     if (!input) {
-      if (!this.#mayBeTakenOver) this.#violate('an answer to no message', news.recipient);
+      if (!this.#mayBeTakenOver) this.#violate('an answer belongs to no message', news.recipient);
       return;
     }
     const { recipient, result, redelivered } = news;
@@ -282,8 +286,9 @@ export class Outward {
     const answers = input.answers.get(recipient) ?? [];
     input.answers.set(recipient, [...answers, news]);
     if (answers.length > 0 && !redelivered && !input.mayRepeat && !this.#mayBeTakenOver)
-      this.#violate('more than one answer', name);
-    if (redelivered && !this.#isDisturbed) this.#violate('an answer is called redelivered for no reason', name);
+      this.#violate('a recipient ended at more than one output', name);
+    if (redelivered && !this.#isDisturbed)
+      this.#violate('an answer is marked as redelivered, but nothing could have repeated it', name);
     // A reply resolves an unknown outcome. A store that failed might not have recorded the end of a reply request.
     const last = input.outcomes.at(-1)?.outcome;
     const isUnknown = last !== undefined && 'code' in last && unknown.has(last.code);
@@ -295,24 +300,25 @@ export class Outward {
     if (input.order.ask) this.asking.ended(input, news, name);
     if ('reason' in result && result.reason === 'failed') return;
     if (!acceptedOf(input).includes(recipient) && !input.isAbandoned && !isUnsure && !isResolved)
-      this.#violate('an answer before its outcome', name);
+      this.#violate('a reply request ended before the message was accepted', name);
     if ('reason' in result) {
       if (result.reason !== 'undelivered') this.#examineTimeout(input, recipient);
       else if (!this.#undelivered.has(`${input.text.name} ${recipient}`))
-        this.#violate('called undelivered and was not', name);
+        this.#violate('a reply request ended as undelivered without such a status', name);
       return;
     }
     const message = find(result.reply);
-    if (!message || result.reply.from !== recipient) this.#violate('answered by somebody else', name);
+    if (!message || result.reply.from !== recipient)
+      this.#violate('a reply request ended with the reply of another handset', name);
     else if ((this.#repliesUsed.get(message) ?? name) !== name && !this.#isReadByBoth)
-      this.#violate('one reply to two questions', name);
+      this.#violate('one reply ended two reply requests', name);
     else this.#repliesUsed.set(message, name);
   }
 
   /** Notes and checks a report that has entered the flow. */
   reported(input: Input | undefined, news: ReportEvent): void {
     if (!input) {
-      if (!this.#mayBeTakenOver) this.#violate('a report to no message', '');
+      if (!this.#mayBeTakenOver) this.#violate('a report belongs to no message', '');
       return;
     }
     const { report, redelivered } = news;
@@ -320,19 +326,22 @@ export class Outward {
     const { text } = input;
     const name = nameOf(input);
     const mayBeAnother = input.mayRepeat || this.#mayBeTakenOver;
-    if (input.reports.length > 0 && !redelivered && !mayBeAnother) this.#violate('more than one report', name);
-    if (redelivered && !this.#isDisturbed) this.#violate('a report is called redelivered for no reason', name);
+    if (input.reports.length > 0 && !redelivered && !mayBeAnother)
+      this.#violate('an input has more than one report', name);
+    if (redelivered && !this.#isDisturbed)
+      this.#violate('a report is marked as redelivered, but nothing could have repeated it', name);
     input.reports.push(news);
     const told = [...delivered, ...undelivered.map(({ msisdn }) => msisdn), ...pending].sort().join(' ');
     const accepted = [...new Set(acceptedOf(input))].sort().join(' ');
     if (told !== accepted && !input.isAbandoned && !mayBeAnother)
-      this.#violate('a report of others than those who were accepted', `${name}: ${told}`);
+      this.#violate('a report lists other recipients than the accepted ones', `${name}: ${told}`);
     const known = [...delivered.map((msisdn) => ({ msisdn, statusCode: 'RCV' })), ...undelivered];
     for (const { msisdn, statusCode } of known) {
       const isTrue = this.#statuses.some(
         (one) => one.text.name === text.name && one.from === msisdn && one.code === statusCode,
       );
-      if (!isTrue) this.#violate('a report says what no status has said', `${name}: ${msisdn} ${statusCode}`);
+      if (!isTrue)
+        this.#violate('a report contains a status that the service never sent', `${name}: ${msisdn} ${statusCode}`);
     }
     for (const msisdn of pending) this.#examinePending(input, msisdn);
   }
@@ -372,7 +381,7 @@ export class Outward {
       if (!input.wasKept || input.copies > 0 || input.isAbandoned || input.outcomes.length > 0) continue;
       const { node } = input.text;
       const left = this.#givenUp.get(node) ?? 0;
-      if (left === 0 && input.isStored) this.#violate('a kept text has gone in silence', nameOf(input));
+      if (left === 0 && input.isStored) this.#violate('a stored message disappeared without an outcome', nameOf(input));
       else if (left === 0) continue;
       this.#givenUp.set(node, left - 1);
       input.isAbandoned = true;
@@ -446,7 +455,7 @@ export class Outward {
     const name = `${nameOf(input)}: ${code}`;
     const mayRepeat = text.inputs.some((one) => one.order.retryUncertain);
     if (!unsent.has(code) && !refused.has(code) && !unknown.has(code))
-      this.#violate('an error that no text can have', name);
+      this.#violate('an outcome has an error code that no message can have', name);
     // An input that failed its checks says nothing about earlier inputs with its key.
     const isOnlyItself = text.inputs.length > 1 && saysNothing.has(code);
     const isAnother = text.inputs.length > 1 && this.#isForgetful;
@@ -454,14 +463,17 @@ export class Outward {
     // before the first outcome enters the flow.
     const isSent = text.inputs.length > 1 ? wasSent : this.isSent(text.name);
     if (!unknown.has(code) && isSent && !mayRepeat && !isOnlyItself && !isAnother)
-      this.#violate('called unsent and was sent', name);
-    if (input.isStored && input.wasKept && waitsAfter.has(code)) this.#violate('a kept text did not wait', name);
+      this.#violate('a message was reported as not sent, but the service had accepted it', name);
+    if (input.isStored && input.wasKept && waitsAfter.has(code))
+      this.#violate('a stored message ended with an error after which it must wait', name);
     const isLookedFor = input.isStored && order.key === undefined && order.hasOwnId && order.resolveMs > 0;
     // Other errors always need a search. For `SMS_SERVICE`, the HTTP status decides whether the outcome is unknown.
     if (isLookedFor && code !== 'SMS_SERVICE' && unknown.has(code) && !searched)
-      this.#violate('nobody looked for evidence', name);
-    if (code === 'SMS_EXPIRED' && order.expireMs === 0) this.#violate('expired and has no end', name);
-    if (code === 'SMS_LIMIT' && (!this.#plan.limits || order.unlimited)) this.#violate('limited without a limit', name);
+      this.#violate('an outcome stayed unknown without a search for evidence', name);
+    if (code === 'SMS_EXPIRED' && order.expireMs === 0)
+      this.#violate('a message expired although it has no time limit', name);
+    if (code === 'SMS_LIMIT' && (!this.#plan.limits || order.unlimited))
+      this.#violate('a message ended with SMS_LIMIT although it has no limit', name);
   }
 
   #examineSent({ text, order }: Input, { duplicate }: OutcomeEvent, outcome: Exclude<Outcome, { code: string }>): void {
@@ -474,15 +486,18 @@ export class Outward {
     // Evidence from the feed and the outbox concerns the whole message, not single recipients.
     const isOfAll = resolvedBy === 'feed' || resolvedBy === 'outbox';
     const isTrue = isOfAll ? text.acceptances > 0 : accepted.every((item) => text.accepted.has(item));
-    if (!isTrue) this.#violate('called sent and was not', name);
-    if (duplicate && order.key === undefined) this.#violate('a duplicate without a key', name);
+    if (!isTrue) this.#violate('a message was reported as sent, but the service had not accepted it', name);
+    if (duplicate && order.key === undefined)
+      this.#violate('an outcome is marked as a duplicate, but its input has no deduplication key', name);
     // The service might have accepted another input with this body, for other recipients.
     const isOfAnother = resolvedBy !== undefined && text.inputs.length > 1;
     const isPartial = resolvedBy === 'status' || resolvedBy === 'reply' || text.arrivals > 1 || isOfAnother;
     const untold = [...text.accepted].filter((item) => !told.has(item));
-    if (untold.length > 0 && !isPartial) this.#violate('sent to somebody untold', name);
+    if (untold.length > 0 && !isPartial)
+      this.#violate('the service accepted a recipient that the outcome does not list', name);
     const isKeptBack = ({ msisdn, mayBeSent }: (typeof withheld)[number]) => !mayBeSent && text.accepted.has(msisdn);
-    if (withheld.some(isKeptBack) && text.arrivals === 1 && !isOfAnother) this.#violate('kept back and sent', name);
+    if (withheld.some(isKeptBack) && text.arrivals === 1 && !isOfAnother)
+      this.#violate('a recipient was reported as withheld, but the service had accepted it', name);
   }
 
   /** Checks that a timeout is not reported if a reply came while the reply request was open. */
@@ -496,7 +511,7 @@ export class Outward {
       // The account learns an id that the service makes only when the service accepts the message.
       if (!order.hasOwnId && reachedMs !== undefined && reachedMs <= (input.endedMs ?? 0)) continue;
       if (reachedMs !== undefined && reachedMs < untilMs)
-        this.#violate('a reply is lost', `${nameOf(input)}: ${message.name}`);
+        this.#violate('a reply request timed out although a reply came in time', `${nameOf(input)}: ${message.name}`);
     }
   }
 
@@ -511,10 +526,11 @@ export class Outward {
       const isBack = this.#wishes.some(
         ({ handset: from, word, atMs }) => from === handset && word === 'START' && atMs >= startedMs && atMs <= leftMs,
       );
-      if (last?.word === 'STOP' && !isBack) this.#violate('sent to somebody who wrote STOP', `${name} to ${handset}`);
+      if (last?.word === 'STOP' && !isBack)
+        this.#violate('a message was sent to a handset that had opted out', `${name} to ${handset}`);
     }
     const quietMs = (this.#plan.consent?.quietMinute ?? Number.NaN) * 60_000;
-    if (startedMs > quietMs && startedMs < quietMs + 60_000) this.#violate('left in quiet hours', name);
+    if (startedMs > quietMs && startedMs < quietMs + 60_000) this.#violate('a message left in quiet hours', name);
   }
 
   /**
@@ -526,14 +542,18 @@ export class Outward {
     // An earlier attempt may arrive after the one whose outcome is known.
     if (this.#isDisturbed || text.inputs.length > 1 || text.arrivals > 1) return;
     const untilMs = text.lastAcceptedMs + (order.reportMs ?? 0) - slackMs;
-    if (this.#world.timeline.nowMs < untilMs) this.#violate('a report before its time', `${nameOf(input)}: ${msisdn}`);
+    if (this.#world.timeline.nowMs < untilMs)
+      this.#violate('a report came before all statuses were final and before its time', `${nameOf(input)}: ${msisdn}`);
     for (const { text: to, from, message } of this.#statuses) {
       if (to !== text || from !== msisdn) continue;
       const reachedMs = this.#reachedMs.get(message);
       // The account learns an id that the service makes only when the service accepts the message.
       if (!order.hasOwnId && reachedMs !== undefined && reachedMs <= (input.endedMs ?? 0)) continue;
       if (reachedMs !== undefined && reachedMs < untilMs)
-        this.#violate('a status is lost', `${nameOf(input)}: ${message.name}`);
+        this.#violate(
+          'a report lists a handset as pending although its status came in time',
+          `${nameOf(input)}: ${message.name}`,
+        );
     }
   }
 
@@ -543,12 +563,14 @@ export class Outward {
     if (!limits || !this.#counts) return;
     const { perHandset, perHandsetMs, perDay } = limits;
     const inDay = this.#accepted.filter((one) => one.atMs > atMs - 86_400_000 + slackMs);
-    if (perDay !== undefined && inDay.length > perDay) this.#violate('more in a day than allowed', `${perDay}`);
+    if (perDay !== undefined && inDay.length > perDay)
+      this.#violate('more messages were accepted in a day than perDay allows', `${perDay}`);
     for (const handset of perHandset === undefined ? [] : accepted) {
       const times = this.#accepted.filter((one) => one.handset === handset).map((one) => one.atMs);
       for (const start of times) {
         const count = times.filter((ms) => ms >= start && ms < start + perHandsetMs - slackMs).length;
-        if (count > (perHandset ?? 0)) this.#violate('more to a handset than allowed', `${count} to ${handset}`);
+        if (count > (perHandset ?? 0))
+          this.#violate('more messages were accepted for a handset than perHandset allows', `${count} to ${handset}`);
       }
     }
   }

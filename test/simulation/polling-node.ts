@@ -31,7 +31,7 @@ export class PollingNode implements DeployedNode {
       send: (delivery) => {
         const answering = delivery.record.awaited === true ? world.find(delivery.kind, delivery.record) : undefined;
         if (answering) world.outward?.awaited(answering);
-        if (!this.#wants(delivery.record)) world.violate('given though it was not wanted', id);
+        if (!this.#wants(delivery.record)) world.violate('a node received a record that its filter leaves out', id);
         return this.#output.send([delivery]);
       },
       onUndelivered: ({ kind, record }) => {

@@ -173,7 +173,8 @@ export class Process implements Callee, Surrounding {
       const status = await node.callBack(bytes, contentType);
       if (status !== 200) this.#calledBack.delete(message);
       const isElsewhere = message.hasBeenKept || message.reachedAs !== undefined || world.plan.store === 'memory';
-      if (this.isAlive && status === 200 && !isElsewhere) world.violate('accepted and never kept', message.name);
+      if (this.isAlive && status === 200 && !isElsewhere)
+        world.violate('a callback was answered with 200, but its record was never stored', message.name);
       return status;
     }
     return 404;
@@ -417,7 +418,10 @@ export class Process implements Callee, Surrounding {
       } else if (this.#isForSender(message)) {
         message.excuse ??= answeredOnly;
       } else if (world.plan.store !== 'memory' && this.#mustBeKept(message) && !machine.place.isAside(message)) {
-        world.violate('not kept', `${message.name} is neither delivered nor in the store of ${this.name}`);
+        world.violate(
+          'a received record is neither stored nor delivered',
+          `${message.name} is neither delivered nor in the store of ${this.name}`,
+        );
       }
     }
   }
@@ -461,7 +465,10 @@ export class Process implements Callee, Surrounding {
       const isDone = message.callback !== 'none' || world.isDoneByAll(message) || !this.#open.has(message);
       if (isDone || machine.place.has(message)) this.#lost.delete(message);
       else if (nowMs - this.#inOrderSinceMs > stepMs)
-        world.violate('not kept anew', `${message.name} is in the memory of ${this.name} alone`);
+        world.violate(
+          'an item that the server lost was not stored again',
+          `${message.name} is in the memory of ${this.name} alone`,
+        );
     }
   }
 
@@ -474,7 +481,8 @@ export class Process implements Callee, Surrounding {
     for (const [message, nodes] of world.givenUp) {
       const { isUnkept, excuse } = message;
       if (nodes.size === 0 || isUnkept || excuse !== undefined || machine.place.has(message)) continue;
-      if (!machine.place.isAside(message)) world.violate('what was given up is not kept', message.name);
+      if (!machine.place.isAside(message))
+        world.violate('a record became unhandled, but the store does not have it', message.name);
     }
   }
 
@@ -486,9 +494,10 @@ export class Process implements Callee, Surrounding {
   /** Reports timers and requests that remain long after the flows have stopped. */
   examineRemains(): void {
     const { world, name } = this;
-    if (this.clock.timers() > 0) world.violate('a timer is left', `${this.clock.timers()} in ${name}`);
+    if (this.clock.timers() > 0)
+      world.violate('a timer stays after the flows have stopped', `${this.clock.timers()} in ${name}`);
     const requests = this.#dispatchers.reduce((sum, { underWay }) => sum + underWay, 0);
-    if (requests > 0) world.violate('a request is left', `${requests} of ${name}`);
+    if (requests > 0) world.violate('a request stays open after the flows have stopped', `${requests} of ${name}`);
   }
 
   /** Polls the outbox, as an input to the outbox nodes does. */
@@ -501,9 +510,10 @@ export class Process implements Callee, Surrounding {
   examinePoll(login: string): void {
     const { nowMs } = this.world.timeline;
     this.#polls = [...this.#polls.filter((atMs) => atMs > nowMs - 10_000), nowMs];
-    if (this.#polls.length > mostPolls) this.world.violate('spins', `${this.#polls.length} polls in 10 s`);
+    if (this.#polls.length > mostPolls)
+      this.world.violate('the library works without a pause', `${this.#polls.length} polls in 10 s`);
     if (this.isAlive && this.#stores.get(this.#keys.get(login) ?? '')?.readiness.isReady === false) {
-      this.world.violate('polled though nothing could be kept', this.name);
+      this.world.violate('the account polled although its store was not open', this.name);
     }
   }
 
@@ -520,7 +530,8 @@ export class Process implements Callee, Surrounding {
       this.#examineAhead(login, 'status', '/api/1/sms/status');
     }
     for (const { sending } of this.#dispatchers) {
-      if (sending > this.world.plan.concurrency) this.world.violate('more sends at once than allowed', String(sending));
+      if (sending > this.world.plan.concurrency)
+        this.world.violate('more sends run at the same time than concurrency allows', String(sending));
     }
   }
 
@@ -541,15 +552,16 @@ export class Process implements Callee, Surrounding {
     const most = this.world.plan.parallelPolls + mostAhead + others;
     const where = `of ${path} in ${this.name}`;
     if (held + polling > most && !this.hasStoreFailed)
-      this.world.violate('more is held than allowed', `${held + polling} ${where}`);
+      this.world.violate('more answers are held and polled than allowed', `${held + polling} ${where}`);
     if (unkeptCount + polling > most)
-      this.world.violate('more is asked for than can be kept', `${unkeptCount + polling} ${where}`);
+      this.world.violate('more polls run than answers can be stored', `${unkeptCount + polling} ${where}`);
   }
 
   #examinePolls(login: string, path: string, most: number): void {
     const dispatchers = this.#dispatchers.filter((one) => one.login === login);
     const count = dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
-    if (count > most) this.world.violate('more polls at once than allowed', `${count} of ${path} in ${this.name}`);
+    if (count > most)
+      this.world.violate('more polls run at the same time than allowed', `${count} of ${path} in ${this.name}`);
   }
 
   #startFlows(): void {

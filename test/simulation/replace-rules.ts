@@ -87,7 +87,7 @@ export class ReplaceRules {
   resetFailed(code: string): void {
     const { happenings } = this.#world.plan;
     const mayFail = happenings.some(({ what }) => ['store', 'emptied', 'redeploy', 'stop'].includes(what));
-    if (code !== 'SMS_STORE' || !mayFail) this.#world.violate('a reset fails although the store works', code);
+    if (code !== 'SMS_STORE' || !mayFail) this.#world.violate('a reset failed although the store works', code);
   }
 
   /** Notes the state in which the store has a message. */
@@ -133,7 +133,7 @@ export class ReplaceRules {
       const newer = group.entries.filter((one) => one !== entry && isAfter(one, entry));
       if (this.#mayBeUnknown) return;
       this.#suspicions.push({
-        rule: 'replaced although no newer message was accepted',
+        rule: 'a message was replaced although no newer message was accepted',
         detail: name,
         causes: newer.map((one) => one.input),
         isFault: (areRefused) => !areRefused.includes(false),
@@ -143,7 +143,7 @@ export class ReplaceRules {
     const isWithdrawn = group.resets.some(
       ({ doneAs = Number.POSITIVE_INFINITY }) => doneAs > (entry.storedAs ?? entry.askedAs),
     );
-    if (!isWithdrawn) this.#world.violate('withdrawn although no reset came', name);
+    if (!isWithdrawn) this.#world.violate('a message was withdrawn although no reset came', name);
   }
 
   /** Runs after every event. */
@@ -155,7 +155,7 @@ export class ReplaceRules {
       if (group.twoWaitSinceMs === undefined) this.#changed.delete(group);
       else if (!this.#mayBeUnknown && nowMs - group.twoWaitSinceMs >= this.#maxTwoMs) {
         const names = waiting.map(({ input }) => `input ${input.number}`).join(', ');
-        this.#world.violate('two stored messages of a node have one replace key', names);
+        this.#world.violate('two stored messages of a node have the same replace key', names);
       }
     }
     if (this.#suspicions.length === 0) return;
@@ -173,7 +173,7 @@ export class ReplaceRules {
     const { entries, resets } = this.#groupOfEntry(entry);
     const reset = resets.find(({ askedAs, doneAs }) => doneAs !== undefined && askedAs > storedAs);
     if (reset && !this.#mayBeUnknown) {
-      this.#world.violate('sent although a reset had withdrawn it', `input ${entry.input.number}`);
+      this.#world.violate('a message was sent although a reset had withdrawn it', `input ${entry.input.number}`);
     }
     this.#suspectNewer(
       entry,
@@ -184,7 +184,7 @@ export class ReplaceRules {
   #suspectNewer(entry: Entry, newer: readonly Entry[]): void {
     if (newer.length === 0 || this.#mayBeUnknown) return;
     this.#suspicions.push({
-      rule: 'sent although a newer message had replaced it',
+      rule: 'a message was sent although a newer message had replaced it',
       detail: `input ${entry.input.number}, replaced by ${newer.map(({ input }) => `input ${input.number}`).join(', ')}`,
       causes: newer.map(({ input }) => input),
       isFault: (areRefused) => areRefused.includes(false),

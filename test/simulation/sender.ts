@@ -98,23 +98,28 @@ const unknown: ReadonlySet<string> = new Set(['SMS_SERVICE', 'SMS_RESPONSE', 'SM
 /** Reports violations in an outcome. */
 function examineOutcome(world: World, text: Text, outcome: Text['outcomes'][number]): void {
   const { name, arrivals, accepted, retryUncertain } = text;
-  if (text.outcomes.length > 1) world.violate('more than one outcome', name);
+  if (text.outcomes.length > 1) world.violate('an input has more than one outcome', name);
   if (outcome.name === 'delivered') {
     const missing = outcome.accepted.filter((item) => !accepted.has(item));
-    if (arrivals === 0 || missing.length > 0) world.violate('called sent and was not', name);
+    if (arrivals === 0 || missing.length > 0)
+      world.violate('a message was reported as sent, but the service had not accepted it', name);
     const untold = [...accepted].filter((item) => !outcome.accepted.includes(item));
-    if (untold.length > 0) world.violate('sent to somebody untold', name);
+    if (untold.length > 0) world.violate('the service accepted a recipient that the outcome does not list', name);
     return;
   }
   const { code } = outcome;
-  if (!unsent.has(code) && !answered.has(code)) world.violate('an error that no text can have', `${name}: ${code}`);
-  if (unsent.has(code) && arrivals > 0) world.violate('called unsent and was sent', `${name}: ${code}`);
+  if (!unsent.has(code) && !answered.has(code))
+    world.violate('an outcome has an error code that no message can have', `${name}: ${code}`);
+  if (unsent.has(code) && arrivals > 0)
+    world.violate('a message was reported as not sent, but the service had accepted it', `${name}: ${code}`);
   if (!unknown.has(code) && accepted.size > 0 && !retryUncertain)
-    world.violate('called refused and was sent', `${name}: ${code}`);
+    world.violate('a message was reported as refused, but the service had accepted it', `${name}: ${code}`);
 }
 
 /** Reports a message that reached the service too often. Runs after every event. */
 export function examineArrivals(world: World, text: Text): void {
-  if (text.arrivals > 1 && !text.retryUncertain) world.violate('sent twice', text.name);
-  if (text.arrivals > text.retries + 1) world.violate('more tries than allowed', text.name);
+  if (text.arrivals > 1 && !text.retryUncertain)
+    world.violate('a message was accepted twice by the service', text.name);
+  if (text.arrivals > text.retries + 1)
+    world.violate('a message reached the service more often than its retries allow', text.name);
 }

@@ -182,7 +182,7 @@ export class Service {
     const text = this.#world.findText(parameters.get('body') ?? '');
     const to = (parameters.get('to') ?? '').split(' ').filter((item) => item !== '');
     if (!text) {
-      this.#world.violate('a text that nobody wrote', parameters.get('body') ?? '');
+      this.#world.violate('the service received a message that no node sent', parameters.get('body') ?? '');
       request.answer({ status: 400 });
       return;
     }

@@ -41,7 +41,8 @@ const longestExpectedMs = 10_000;
 /** Runs a plan on the library, and appends the log of the run to `lines`. */
 export async function simulate(library: Library, plan: Plan, lines?: string[]): Promise<Result> {
   const run = new Run(library, plan, lines);
-  const onRejection = (error: unknown) => run.world.violate('a promise was rejected and nobody heard', describe(error));
+  const onRejection = (error: unknown) =>
+    run.world.violate('a promise was rejected without a handler', describe(error));
   process.prependListener('unhandledRejection', onRejection);
   process.prependListener('warning', run.onWarning);
   try {
@@ -65,7 +66,7 @@ class Run {
   readonly #processes: (Process | undefined)[] = [];
   #texts = 0;
   #faults = 0;
-  readonly onWarning = (warning: Error) => this.world.violate('the platform warns', warning.message);
+  readonly onWarning = (warning: Error) => this.world.violate('Node.js printed a warning', warning.message);
 
   constructor(library: Library, plan: Plan, lines: string[] | undefined) {
     this.#plan = plan;
@@ -80,7 +81,8 @@ class Run {
     library.surroundings.signals.forget();
     library.surroundings.random = this.world.random('library');
     library.surroundings.onThrown = (error) => {
-      if (!(error instanceof FlowError)) this.world.violate('thrown', describe(error));
+      if (!(error instanceof FlowError))
+        this.world.violate('the library threw an error that nothing caught', describe(error));
     };
     if (plan.store === 'shared') {
       this.#server = new Server(this.world, () => new library.store.StoreConflict());
@@ -129,7 +131,7 @@ class Run {
         (this.#plan.outward?.consent ? dueSettleMs : 0),
     );
     const unsettled = this.world.violations.length === 0 ? this.#unsettled() : undefined;
-    if (unsettled !== undefined) this.world.violate('does not settle', unsettled);
+    if (unsettled !== undefined) this.world.violate('the work never ended', unsettled);
     if (this.world.violations.length > 0) return;
     // A wait for the import from another login ends after at most 10 s.
     await this.#until(() => this.#library.surroundings.signals.listeners === 0, timeline.nowMs + longestExpectedMs);
@@ -148,7 +150,8 @@ class Run {
   #examineListeners(): void {
     const { listeners } = this.#library.surroundings.signals;
     const isCutShort = this.#plan.happenings.some(({ what }) => ['kill', 'power failure', 'stop'].includes(what));
-    if (listeners > 0 && !isCutShort) this.world.violate('a listener is left', `${listeners}`);
+    if (listeners > 0 && !isCutShort)
+      this.world.violate('a listener stays on a signal after the work has ended', `${listeners}`);
   }
 
   #start(index: number): void {
@@ -171,11 +174,13 @@ class Run {
         try {
           if (!timeline.step(untilMs)) return resolve();
         } catch (error) {
-          if (!(error instanceof FlowError)) this.world.violate('thrown', describe(error));
+          if (!(error instanceof FlowError))
+            this.world.violate('the library threw an error that nothing caught', describe(error));
         }
         atOnce = timeline.nowMs === momentMs ? atOnce + 1 : 0;
         momentMs = timeline.nowMs;
-        if (atOnce > mostAtOnce || timeline.count > mostEvents) this.world.violate('spins', `at ${momentMs} ms`);
+        if (atOnce > mostAtOnce || timeline.count > mostEvents)
+          this.world.violate('the library works without a pause', `at ${momentMs} ms`);
         // A tick that a microtask requests runs when no microtask is left. Every 500 events, `setImmediate` lets
         // Node.js do its other work.
         if (timeline.count % 500 === 0) setImmediate(tick);

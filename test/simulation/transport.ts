@@ -350,7 +350,7 @@ class Exchange {
     const waitedMs = world.timeline.nowMs - this.#startedMs;
     world.say(() => `${this.#name()} is given up by its process`);
     if (this.path.startsWith('/api/1/') && waitedMs < pollTimeoutMs) {
-      world.violate('a poll was aborted', `${this.#name()} after ${waitedMs} ms`);
+      world.violate('a poll was aborted before its time limit', `${this.#name()} after ${waitedMs} ms`);
     }
     Object.assign(this.#controller, { aborted: true, reason });
     this.#end();
