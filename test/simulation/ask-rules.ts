@@ -1,18 +1,18 @@
 import type { AnswerEvent } from '../../src';
 import { answerOf } from './ask-plan';
-import type { Input, OutwardText } from './outward';
-import type { Message, SentText, World } from './world';
+import type { Input, OutgoingMessage } from './outgoing';
+import type { Message, SentMessage, World } from './world';
 
 /** A message `again`, which follows an unclear reply. */
-export interface AgainText extends SentText {
-  readonly question: OutwardText;
+export interface AgainMessage extends SentMessage {
+  readonly question: OutgoingMessage;
   /** Number of requests that the service accepted, by handset. */
   readonly acceptancesOf: Map<string, number>;
 }
 
 /** A reply of a handset to an outgoing message. */
 export interface Reply {
-  text: OutwardText;
+  text: OutgoingMessage;
   from: string;
   message: Message;
 }
@@ -22,7 +22,7 @@ export class AskRules {
   readonly #world: World;
   readonly #replies: readonly Reply[];
   readonly #reachedMs: ReadonlyMap<Message, number>;
-  readonly #again = new Map<string, AgainText>();
+  readonly #again = new Map<string, AgainMessage>();
 
   constructor(world: World, replies: readonly Reply[], reachedMs: ReadonlyMap<Message, number>) {
     this.#world = world;
@@ -41,7 +41,7 @@ export class AskRules {
     return name;
   }
 
-  find(name: string): AgainText | undefined {
+  find(name: string): AgainMessage | undefined {
     return this.#again.get(name);
   }
 
@@ -51,7 +51,7 @@ export class AskRules {
   }
 
   /** Notes that the service has accepted a message `again`, and checks that it had a reason. */
-  againAccepted(again: AgainText, handset: string): void {
+  againAccepted(again: AgainMessage, handset: string): void {
     const { name, question, acceptancesOf } = again;
     const count = (acceptancesOf.get(handset) ?? 0) + 1;
     acceptancesOf.set(handset, count);
@@ -83,7 +83,7 @@ export class AskRules {
   }
 
   /** Unclear replies of a handset that have reached a process. */
-  #unclearReplies(text: OutwardText, from: string): Reply[] {
+  #unclearReplies(text: OutgoingMessage, from: string): Reply[] {
     return this.#replies.filter(
       (reply) =>
         reply.text === text && reply.from === from && this.isUnclear(reply) && this.#reachedMs.has(reply.message),
@@ -93,8 +93,8 @@ export class AskRules {
   /** Checks at the end that each unclear reply was followed by one message. Faults, rules and limits can prevent it. */
   get missingAgain(): string | undefined {
     const { plan } = this.#world;
-    const isCalm = plan.happenings.every(({ what }) => ['order', 'message', 'status', 'outgoing'].includes(what));
-    if (!isCalm || plan.outward?.limits) return undefined;
+    const isCalm = plan.plannedEvents.every(({ what }) => ['order', 'message', 'status', 'outgoing'].includes(what));
+    if (!isCalm || plan.outgoing?.limits) return undefined;
     for (const { name, question, acceptancesOf } of this.#again.values()) {
       const [input, ...others] = question.inputs;
       if (!input || others.length > 0) continue;
@@ -108,12 +108,12 @@ export class AskRules {
 
   /** Whether the library can have forgotten that it has sent a message `again`. */
   get #mayRepeat(): boolean {
-    return this.#world.plan.happenings.some(({ what }) =>
+    return this.#world.plan.plannedEvents.some(({ what }) =>
       ['store', 'power failure', 'emptied', 'clock'].includes(what),
     );
   }
 }
 
-function againTo({ name }: SentText): string {
+function againTo({ name }: SentMessage): string {
   return `Again: ${name}`;
 }

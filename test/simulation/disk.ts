@@ -14,7 +14,15 @@ import {
   type StorePage,
   unsweptPrefix,
 } from '../../src/store/store';
-import { type Circumstances, Copies, failure, findRemains, type Place, type PlaceStore, Readiness } from './place';
+import {
+  type Circumstances,
+  Copies,
+  failure,
+  findRemainingItem,
+  type Place,
+  type PlaceStore,
+  Readiness,
+} from './place';
 import type { StoreTrouble } from './plan';
 import type { Random } from './random';
 import type { Owner } from './timeline';
@@ -40,8 +48,8 @@ export class Disk implements Place {
     return this.#copies.has(message);
   }
 
-  isAside(message: Message): boolean {
-    return this.#copies.isAside(message);
+  isUnhandled(message: Message): boolean {
+    return this.#copies.isUnhandled(message);
   }
 
   troublesOf(login: number): Set<StoreTrouble> {
@@ -72,16 +80,16 @@ export class Disk implements Place {
 
   get remains(): string | undefined {
     const isMoved = this.#folders.size > 1;
-    for (const { entries, remembered, held, hasComeBack } of this.#folders.values()) {
-      if (hasComeBack) continue;
+    for (const { entries, remembered, held, mayHaveReturned } of this.#folders.values()) {
+      if (mayHaveReturned) continue;
       // An import that takes several tries can copy an item twice.
       const flowMessage = [...remembered.keys()].filter(
         (key) => key.startsWith(`${unsweptPrefix}flowMessage:`) && !isMoved,
       );
       const items = [...entries.values()].join();
       const orphan = flowMessage.find((key) => !items.includes(`"${key.slice(key.indexOf(':') + 1)}"`));
-      if (orphan !== undefined) return `what a text flowMessage stays on a disk for ever: ${orphan}`;
-      const left = findRemains(entries.values(), this.world);
+      if (orphan !== undefined) return `a flow message that nothing needs stays on a disk: ${orphan}`;
+      const left = findRemainingItem(entries.values(), this.world);
       if (left !== undefined) return `an entry stays on a disk: ${left}`;
       if (held.size > 0) return `${held.size} held answers stay on a disk`;
     }
@@ -118,7 +126,7 @@ class Folder {
   owner: object | undefined;
   /** True if the login of this folder was imported, so nothing is stored here any longer. */
   isAbandoned = false;
-  #wasCut = false;
+  #hadPowerFailure = false;
   #held = 0;
   readonly #copies: Copies;
 
@@ -127,8 +135,8 @@ class Folder {
   }
 
   /** True if items that were imported from here can be here again. */
-  get hasComeBack(): boolean {
-    return this.isAbandoned && this.#wasCut;
+  get mayHaveReturned(): boolean {
+    return this.isAbandoned && this.#hadPowerFailure;
   }
 
   hold(text: string): number {
@@ -171,7 +179,7 @@ class Folder {
 
   /** Simulates a power failure: the last unflushed commits may be undone, and each held file may be lost. */
   loseUnflushed(random: Random): void {
-    this.#wasCut = true;
+    this.#hadPowerFailure = true;
     for (let count = random.between(0, this.unflushed.length); count > 0; count--) this.unflushed.pop()?.();
     this.unflushed.length = 0;
     for (const key of [...this.held.keys()]) {
@@ -238,7 +246,7 @@ class DiskModel implements Store, PlaceStore {
   readonly #held = new Map<Kind, number>();
   /** Answers that this process holds. Its store does not recall them. */
   readonly #own = new Set<number>();
-  #underWay: Call | undefined;
+  #running: Call | undefined;
   #committing: Changes | undefined;
 
   constructor(disk: Disk, folder: Folder, { process, login, random, onFailure }: Circumstances) {
@@ -306,7 +314,7 @@ class DiskModel implements Store, PlaceStore {
   }
 
   /** Always false, because a disk keeps its data while the process runs. */
-  isInHand(): boolean {
+  isInMemory(): boolean {
     return false;
   }
 
@@ -371,7 +379,7 @@ class DiskModel implements Store, PlaceStore {
 
   /** Ends the process. The commit in progress might be on the disk or not. */
   die(): void {
-    if (this.#underWay === 'commit' && this.#committing && this.#isUsable && this.#random.chance(0.5)) {
+    if (this.#running === 'commit' && this.#committing && this.#isUsable && this.#random.chance(0.5)) {
       this.#folder.write(this.#committing);
     }
     this.release();
@@ -402,14 +410,14 @@ class DiskModel implements Store, PlaceStore {
 
   #call<Result>(call: Call, work: () => Result): Promise<Result> {
     const { world } = this.#disk;
-    if (this.#underWay)
-      world.violate('the store was called before its last call had ended', `${call} during ${this.#underWay}`);
-    this.#underWay = call;
+    if (this.#running)
+      world.violate('the store was called before its last call had ended', `${call} during ${this.#running}`);
+    this.#running = call;
     return new Promise((resolve, reject) => {
       const isQuick = call === 'recall' && !this.#has('is slow');
       const delayMs = this.#has('is slow') ? this.#random.below(3_000) : this.#random.pick([0, 0, 1, 3, 12]);
       const finish = () => {
-        this.#underWay = undefined;
+        this.#running = undefined;
         try {
           if (this.#fails(call)) {
             if (call === 'commit' && this.#has('fails afterwards') && this.#isUsable) work();

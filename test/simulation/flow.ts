@@ -84,7 +84,7 @@ export class Flow {
     if (!this.#troubles.has('throws') || !this.#random.chance(0.3)) return;
     this.thrownAt.add(id);
     for (const message of messages) {
-      this.#process.world.say(() => `${this.#process.name}: a flow throws as it is given ${message.name}`);
+      this.#process.world.say(() => `${this.#process.name}: a flow throws when it receives ${message.name}`);
       message.mayBeMarked = true;
       message.isOutOfOrder = true;
     }
@@ -105,7 +105,7 @@ export class Flow {
   }
 
   /** Checks the reason that the library gives for failed polls. */
-  examineBlame(code: string): void {
+  examineFailureCode(code: string): void {
     const { world, name, hasStoreFailed, isImporting } = this.#process;
     if (code === 'SMS_STORE' && !hasStoreFailed && !isImporting)
       world.violate('the account reported SMS_STORE although the store had not failed', name);
@@ -115,13 +115,13 @@ export class Flow {
   receive(message: Message, plan: NodePlan, { redelivered, ackId }: Delivery): void {
     const { world, name } = this.#process;
     const share = world.shareOf(message, plan.id);
-    world.say(() => `${name}: ${plan.id} gets ${message.name}${redelivered ? ', marked' : ''}`);
+    world.say(() => `${name}: ${plan.id} receives ${message.name}${redelivered ? ', marked' : ''}`);
     this.#examine(message, share, plan, redelivered);
     share.deliveries++;
     share.recent++;
     message.mustBeMarked ||= this.#process.isHeld(message) && !message.isFound;
-    share.givenAtMs = world.timeline.nowMs;
-    share.givenAs = this.#process.era;
+    share.deliveredAtMs = world.timeline.nowMs;
+    share.deliveredIn = this.#process.era;
     const { acknowledge, maxAttempts } = plan;
     const isCounted = acknowledge === 'flow' && !message.mayRepeat;
     if (isCounted && share.deliveries > maxAttempts + message.deaths + share.uncounted) {
@@ -151,7 +151,7 @@ export class Flow {
     const { world, name } = this.#process;
     const share = world.shareOf(message, id);
     const which = `${message.name} at ${id}`;
-    world.say(() => `${name}: ${id} gives ${message.name} up`);
+    world.say(() => `${name}: ${id} makes ${message.name} unhandled`);
     message.isGivenUp = true;
     world.givenUp.set(message, (world.givenUp.get(message) ?? new Set()).add(id));
     if (!message.mayRepeat) {
@@ -180,8 +180,8 @@ export class Flow {
   }
 
   get #unwrittenMs(): number {
-    const { happenings } = this.#process.world.plan;
-    return happenings.some(({ what }) => what === 'store') ? unwrittenMs.inTrouble : unwrittenMs.inOrder;
+    const { plannedEvents } = this.#process.world.plan;
+    return plannedEvents.some(({ what }) => what === 'store') ? unwrittenMs.inTrouble : unwrittenMs.inOrder;
   }
 
   #examine(message: Message, share: Share, { id, kind }: NodePlan, redelivered: boolean): void {
@@ -190,7 +190,7 @@ export class Flow {
     const isRepeated = share.deliveries > 0;
     if (kind === 'outbox') return;
     // The delivery might not have been written before the process died.
-    const isUnwritten = (message.diedAtMs ?? Number.NaN) - (share.givenAtMs ?? Number.NaN) < this.#unwrittenMs;
+    const isUnwritten = (message.diedAtMs ?? Number.NaN) - (share.deliveredAtMs ?? Number.NaN) < this.#unwrittenMs;
     const mustBeMarked = message.mustBeMarked && message.arrivals === 1;
     const mayBeUnmarked = message.mayRepeat || message.isWithDead || isUnwritten;
     if (isRepeated && !redelivered && (mustBeMarked || !mayBeUnmarked))
@@ -219,17 +219,17 @@ export class Flow {
   #work(message: Message, plan: NodePlan, ackId: string): void {
     const random = this.#random;
     const [trouble] = [...this.#troubles].filter(() => random.chance(0.7));
-    const moods = ['fails', 'is silent', 'is late', 'answers twice', 'fine'] as const;
-    const mood = trouble === 'anything' ? random.pick(moods) : trouble;
+    const behaviours = ['fails', 'is silent', 'is late', 'answers twice', 'fine'] as const;
+    const behaviour = trouble === 'anything' ? random.pick(behaviours) : trouble;
     const soonMs = random.pick([0, 1, 5, 60, 300]);
-    const bringBack = (delayMs: number, failed: boolean) =>
+    const acknowledgeLater = (delayMs: number, failed: boolean) =>
       this.#process.world.timeline.outside(delayMs, () => {
         this.#findNode(plan.id)?.acknowledge(message, ackId, failed);
       });
-    if (mood === 'is silent') return;
-    if (mood === 'fails') bringBack(soonMs, true);
-    else if (mood === 'is late') bringBack(plan.ackTimeoutMs + random.below(2 * plan.ackTimeoutMs), false);
-    else bringBack(soonMs, false);
-    if (mood === 'answers twice') bringBack(random.pick([0, soonMs, 400]), random.chance(0.3));
+    if (behaviour === 'is silent') return;
+    if (behaviour === 'fails') acknowledgeLater(soonMs, true);
+    else if (behaviour === 'is late') acknowledgeLater(plan.ackTimeoutMs + random.below(2 * plan.ackTimeoutMs), false);
+    else acknowledgeLater(soonMs, false);
+    if (behaviour === 'answers twice') acknowledgeLater(random.pick([0, soonMs, 400]), random.chance(0.3));
   }
 }

@@ -368,122 +368,122 @@ export const mutants: readonly Mutant[] = [
     '+ 9 * mostAhead',
   ),
   // Outgoing messages with stored state, deduplication keys, limits or reply requests.
-  outward(
+  outgoing(
     'the first byte leaves before the mark is stored',
     'outbox/settlement.ts',
     'const marked = await marking;',
     'const marked: Text | undefined = judged;',
   ),
-  outward(
+  outgoing(
     'limits are not checked again when a message leaves',
     'outbox/transitions.ts',
     'if (!passRules(leaving, look, changes)) return () => undefined;',
     'passRules(leaving, look, changes);',
   ),
-  outward(
+  outgoing(
     'the store counts messages without checking the limits',
     'outbox/limits.ts',
     'isUnlimited ? [] : limits',
     'isUnlimited ? limits.slice(0, 0) : []',
   ),
-  outward(
+  outgoing(
     'an outcome is removed from the store before it enters the flow',
     'outbox/settlement.ts',
     'return handler.onOutcome(news);',
     'void ledger.delivered(text); return handler.onOutcome(news);',
   ),
-  outward(
+  outgoing(
     'a stored message waits again after an unknown outcome',
     'outbox/text.ts',
     "return code === 'SMS_UNREACHABLE' ||",
     "return code === 'SMS_UNCERTAIN' || code === 'SMS_UNREACHABLE' ||",
   ),
-  outward(
+  outgoing(
     'a message is reported as not sent although an earlier try might have arrived',
     'outbox/settlement.ts',
     'text.previousAttempt && isUnsent(lastOutcome) ?',
     'text.previousAttempt === null && isUnsent(lastOutcome) ?',
   ),
-  outward(
+  outgoing(
     'a reply request ends twice',
     'replies/reply-steps.ts',
     'if (current.result) continue;\n        const ended',
     'const ended',
   ),
-  outward(
+  outgoing(
     'the end of a reply request is not stored with its reply',
     'replies/replies.ts',
     'if (ended) keepItem(changes, ended);\n    else',
     'if (!ended)',
   ),
-  outward(
+  outgoing(
     'the acceptance of a message reopens its answered reply requests',
     'replies/reply-steps.ts',
     'changes.keep.get(id) ?? known.get(id)',
     'known.get(id)',
   ),
-  outward(
+  outgoing(
     'an open report is not stored',
     'replies/reply-steps.ts',
     'keepItem(changes, report);\n  keepFlowMessage',
     'keepFlowMessage',
   ),
-  outward(
+  outgoing(
     'a report does not wait for all handsets',
     'replies/report.ts',
     'statuses.length < recipients.size',
     'statuses.length === 0',
   ),
-  outward(
+  outgoing(
     'a report ignores statuses that come before the acceptance',
     'outbox/transitions.ts',
     'if (messageId !== undefined && text.options.reportMs !== undefined) {',
     'if (messageId === null) {',
   ),
-  outward(
+  outgoing(
     'a message that had left is sent again after a crash',
     'outbox/outbox.ts',
     "text.state === 'waiting' && isKept(text)",
     "text.state !== 'settled' && isKept(text)",
   ),
-  outward(
+  outgoing(
     'a redelivered outcome is not marked',
     'outbox/outbox.ts',
     'redelivery.deliver(text, true)',
     'redelivery.deliver(text, false)',
   ),
-  outward(
+  outgoing(
     'an outage ends a stored message',
     'outbox/dispatcher.ts',
     "(error.code === 'SMS_CLOSED' || isOutage(error))",
     "error.code === 'SMS_CLOSED'",
   ),
-  outward(
+  outgoing(
     'a message is sent although the flow was told SMS_STORE',
     'outbox/ledger.ts',
     '.filter(({ id }) => !this.#refused.has(id));',
     '.filter(() => true);',
   ),
-  outward(
+  outgoing(
     'a deduplication key is freed after the message was accepted',
     'outbox/once.ts',
     'if (!isAccepted(outcome) && !isUnknown(outcome)) {',
     'if (!isAccepted(outcome) || !isUnknown(outcome)) {',
   ),
-  outward(
+  outgoing(
     'an unknown outcome does not count for limits',
     'outbox/text.ts',
     'if (!text.countedAt || isUnknown(outcome)) return [];',
     'if (!text.countedAt) return [];',
   ),
   // Messages that no node takes.
-  outward(
+  outgoing(
     'a message that no node receives is dropped',
     'inbox/inbox.ts',
     'if (this.deadLetters.addUnreceived(untaken.entry)) onUnreceived(untaken.entry.kind);',
     'onUnreceived(untaken.entry.kind);',
   ),
-  outward(
+  outgoing(
     'a new node does not receive the unhandled messages',
     'inbox/inbox.ts',
     'this.journal.open();\n    this.deadLetters.giveUnreceived();',
@@ -612,7 +612,7 @@ function mutant(name: string, file: string, search: string, replace: string): Mu
   return { name, file, search, replace };
 }
 
-function outward(name: string, file: string, search: string, replace: string): Mutant {
+function outgoing(name: string, file: string, search: string, replace: string): Mutant {
   return { name, file, search, replace, way: 'out' };
 }
 

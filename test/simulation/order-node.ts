@@ -1,8 +1,8 @@
 import type { Membership, OutcomeEvent } from '../../src';
 import { answers } from './ask-plan';
 import type { Surrounding } from './flow';
-import type { Input } from './outward';
-import type { ResetPlan } from './outward-plan';
+import type { Input } from './outgoing';
+import type { ResetPlan } from './outgoing-plan';
 
 /** A sending node that uses all options of the library. */
 export class OrderNode {
@@ -18,16 +18,16 @@ export class OrderNode {
 
   open(membership: Membership): void {
     const { world } = this.#process;
-    const { outward } = world;
+    const { outgoing } = world;
     this.#node = membership.attachSender({
       id: this.#id,
       usesStore: true,
       onOutcome: (news) => {
-        const wasSent = outward?.isSent(news.message.body) ?? false;
+        const wasSent = outgoing?.isSent(news.message.body) ?? false;
         return this.#send(() => {
           const input = this.#inputOf(news);
-          world.say(() => `${this.#process.name}: ${this.#id} tells of ${input?.text.name} ${describe(news)}`);
-          outward?.ended(input, news, wasSent);
+          world.say(() => `${this.#process.name}: ${this.#id} reports ${input?.text.name} ${describe(news)}`);
+          outgoing?.ended(input, news, wasSent);
         });
       },
       onAnswer: (news) =>
@@ -35,7 +35,7 @@ export class OrderNode {
           const input = this.#inputOf(news);
           const what = 'reason' in news.result ? news.result.reason : 'a reply';
           world.say(() => `${this.#process.name}: ${this.#id} has ${what} of ${news.recipient} to ${input?.text.name}`);
-          outward?.answered(input, news, (record) => world.find('incoming', record as Record<string, unknown>));
+          outgoing?.answered(input, news, (record) => world.find('incoming', record as Record<string, unknown>));
         }),
       onReport: (news) =>
         this.#send(() => {
@@ -43,7 +43,7 @@ export class OrderNode {
           world.say(
             () => `${this.#process.name}: ${this.#id} has a report of ${input?.text.name}: ${news.report.result}`,
           );
-          outward?.reported(input, news);
+          outgoing?.reported(input, news);
         }),
       onDiscarded: () => world.violate('a message was discarded although no user asked for that', this.#id),
       onOutage: () => {},
@@ -62,11 +62,11 @@ export class OrderNode {
     const { text, order } = input;
     const { retries, retryUncertain, resolveMs, priority, unlimited, keep, expireMs, remember, waitMs, reportMs } =
       order;
-    input.givenTo = this.#process;
-    const again = this.#process.world.outward?.asking.asked(input);
+    input.receivedBy = this.#process;
+    const again = this.#process.world.outgoing?.asking.asked(input);
     const encoding = { encoding: 'GSM-7', parts: 1 } as const;
     const kept = keep ? { keep: { expireMs: expireMs === 0 ? undefined : expireMs } } : undefined;
-    this.#process.world.say(() => `${this.#process.name}: ${this.#id} is given ${text.name} (input ${input.number})`);
+    this.#process.world.say(() => `${this.#process.name}: ${this.#id} receives ${text.name} (input ${input.number})`);
     this.#node?.send({
       message: {
         to: [...text.to],
@@ -106,7 +106,7 @@ export class OrderNode {
   /** Withdraws the stored message with the key of a reset. */
   withdraw(reset: ResetPlan): void {
     const { world, name } = this.#process;
-    const rules = world.outward?.replacing;
+    const rules = world.outgoing?.replacing;
     world.say(() => `${name}: ${this.#id} receives a reset of key ${reset.replaceKey}`);
     const onDone = rules?.resetAsked(this.#id, reset);
     this.#node?.withdraw(`replace ${reset.replaceKey}`).then(onDone, (error) => rules?.resetFailed(error.code));
@@ -115,8 +115,8 @@ export class OrderNode {
   /** The input of an event: `origin` while its process lives, and afterwards the stored flow message. */
   #inputOf({ origin, flowMessage }: { origin?: unknown; flowMessage?: string | undefined }): Input | undefined {
     const { world } = this.#process;
-    const input = (origin as Input | undefined) ?? world.outward?.find(flowMessage);
-    if (origin === undefined && input?.givenTo === this.#process)
+    const input = (origin as Input | undefined) ?? world.outgoing?.find(flowMessage);
+    if (origin === undefined && input?.receivedBy === this.#process)
       world.violate('a running process lost the input of a message', input.text.name);
     return input;
   }

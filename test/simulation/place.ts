@@ -15,7 +15,7 @@ export interface Place {
   /** Whether a message is here in any form, except as an unhandled message. */
   has(message: Message): boolean;
   /** Whether a message is here as an unhandled message. */
-  isAside(message: Message): boolean;
+  isUnhandled(message: Message): boolean;
   /**
    * Whether a message is in a held answer here, which the store writes before the commit. The store can record its
    * delivery there.
@@ -54,7 +54,7 @@ export interface PlaceStore {
   readonly hasFailed: boolean;
   readonly readiness: Readiness;
   /** Whether the process that uses this store has a message both in the store and in memory. */
-  isInHand(message: Message): boolean;
+  isInMemory(message: Message): boolean;
   /** Number of answers of a kind that are held and not committed. */
   held(kind: Kind): number;
   /** Ends the process. A write in progress might succeed or be lost. */
@@ -89,7 +89,7 @@ export class Copies {
   readonly #world: World;
   readonly #counts = new Map<Message, number>();
   /** Unhandled messages, with their number of copies. */
-  readonly #aside = new Map<Message, number>();
+  readonly #unhandled = new Map<Message, number>();
 
   constructor(world: World) {
     this.#world = world;
@@ -99,16 +99,16 @@ export class Copies {
     return (this.#counts.get(message) ?? 0) > 0;
   }
 
-  isAside(message: Message): boolean {
-    return (this.#aside.get(message) ?? 0) > 0;
+  isUnhandled(message: Message): boolean {
+    return (this.#unhandled.get(message) ?? 0) > 0;
   }
 
   count(text: string, by: number): void {
-    this.#world.outward?.count(text, by);
+    this.#world.outgoing?.count(text, by);
     if (isGivenUp(text)) {
       const { kind, record } = JSON.parse(text) as { kind: Kind; record: Record<string, unknown> };
       const message = this.#world.find(kind, record);
-      if (message) this.#aside.set(message, (this.#aside.get(message) ?? 0) + by);
+      if (message) this.#unhandled.set(message, (this.#unhandled.get(message) ?? 0) + by);
     }
     for (const message of this.in(text)) {
       this.#counts.set(message, (this.#counts.get(message) ?? 0) + by);
@@ -118,13 +118,13 @@ export class Copies {
 
   /** Notes that a store committed an item. */
   commit(text: string): void {
-    const { outward, plan } = this.#world;
-    if (!plan.outward?.consent) return;
-    for (const message of this.in(text)) outward?.wished(message);
+    const { outgoing, plan } = this.#world;
+    if (!plan.outgoing?.consent) return;
+    for (const message of this.in(text)) outgoing?.noteConsent(message);
     // A reply that no receiving node takes is written with its reply request, or another instance had it first.
     const { result } = JSON.parse(text) as { result?: { reply?: Record<string, unknown> } };
     const reply = result?.reply && this.#world.find('incoming', result.reply);
-    if (reply) outward?.wished(reply, true);
+    if (reply) outgoing?.noteConsent(reply, true);
   }
 
   /** The messages in a stored or held item. */
@@ -149,11 +149,11 @@ export class Copies {
 }
 
 /** Finds an item that must not remain at the end. Items can wait for a decision or for a missing node. */
-export function findRemains(texts: Iterable<string>, { plan }: World): string | undefined {
+export function findRemainingItem(texts: Iterable<string>, { plan }: World): string | undefined {
   for (const text of texts) {
     if (isUndecided(text)) continue;
     const { part, kind } = JSON.parse(text) as { part: string; kind: string };
-    if (part !== 'inbox' || !plan.outward || plan.nodes.some((node) => node.kind === kind)) return text;
+    if (part !== 'inbox' || !plan.outgoing || plan.nodes.some((node) => node.kind === kind)) return text;
   }
   return undefined;
 }

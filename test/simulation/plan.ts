@@ -1,12 +1,12 @@
 import { addAsks } from './ask-plan';
 import {
   createOrder,
-  createOutwardPlan,
+  createOutgoingPlan,
   handsets,
   type OrderPlan,
-  type OutwardPlan,
+  type OutgoingPlan,
   type ResetPlan,
-} from './outward-plan';
+} from './outgoing-plan';
 import { Random } from './random';
 import { addReplacements } from './replace-plan';
 import { addScene } from './scenes';
@@ -41,7 +41,7 @@ export type FlowTrouble = (typeof flowTroubles)[number];
 export type Format = 'form' | 'xml';
 
 /** An event of a plan, at a given time. */
-export type Happening = { atMs: number } & (
+export type PlannedEvent = { atMs: number } & (
   | { what: 'message'; count: number; isReply: boolean; callback?: Format; polled: boolean }
   | { what: 'status'; count: number; callback?: Format; polled: boolean }
   | { what: 'outgoing'; count: number }
@@ -94,8 +94,8 @@ export interface Plan {
   isNear?: true;
   nodes: NodePlan[];
   /** Present if the plan is about outgoing messages. */
-  outward?: OutwardPlan;
-  happenings: Happening[];
+  outgoing?: OutgoingPlan;
+  plannedEvents: PlannedEvent[];
 }
 
 /** Limits of a plan, for simulations that leave parts out. */
@@ -148,27 +148,27 @@ export function createPlan(seed: number, { stores = allStores, way = 'in', scene
   const instances = store === 'shared' ? random.between(1, 2) : 1;
   const lengthMs = random.pick([2_000, 10_000, 40_000, 90_000]);
   const nodes = createNodes(random).filter(() => way === 'in' || random.chance(0.6));
-  const outward = way === 'out' ? createOutwardPlan(random) : undefined;
-  const senders = outward?.senders.length ?? 0;
-  const happenings: Happening[] = [];
+  const outgoing = way === 'out' ? createOutgoingPlan(random) : undefined;
+  const senders = outgoing?.senders.length ?? 0;
+  const plannedEvents: PlannedEvent[] = [];
   const load = random.between(2, 10);
   for (let index = 0; index < load; index++) {
-    if (outward && random.chance(0.85)) {
-      happenings.push({ atMs: random.below(lengthMs), ...createOrder(random, instances, senders) });
-    } else happenings.push(createLoad(random, lengthMs, instances));
+    if (outgoing && random.chance(0.85)) {
+      plannedEvents.push({ atMs: random.below(lengthMs), ...createOrder(random, instances, senders) });
+    } else plannedEvents.push(createLoad(random, lengthMs, instances));
   }
   const faults = random.pick([0, 1, 1, 2, 2, 3, 4, 6]);
   for (let index = 0; index < faults; index++) {
-    happenings.push({ atMs: random.below(lengthMs), ...createFault(random, instances, nodes.length + senders) });
+    plannedEvents.push({ atMs: random.below(lengthMs), ...createFault(random, instances, nodes.length + senders) });
   }
   // Because mistakes often show if two faults meet, half of the plans put faults close together.
-  if (happenings.length > 1 && random.chance(0.5)) {
-    const times = happenings.map(({ atMs }) => atMs);
-    for (const happening of happenings) {
-      if (random.chance(0.5)) happening.atMs = random.pick(times) + random.pick([0, 0, 1, 2, 5, 20, 100, 1_000]);
+  if (plannedEvents.length > 1 && random.chance(0.5)) {
+    const times = plannedEvents.map(({ atMs }) => atMs);
+    for (const planned of plannedEvents) {
+      if (random.chance(0.5)) planned.atMs = random.pick(times) + random.pick([0, 0, 1, 2, 5, 20, 100, 1_000]);
     }
   }
-  happenings.sort((a, b) => a.atMs - b.atMs);
+  plannedEvents.sort((a, b) => a.atMs - b.atMs);
   const plan: Plan = {
     seed,
     store,
@@ -180,22 +180,23 @@ export function createPlan(seed: number, { stores = allStores, way = 'in', scene
     pauseMs: random.pick([0, 1_000, 30_000]),
     parallelPolls: random.pick([1, 1, 1, 3, 16]),
     nodes,
-    ...(outward && { outward }),
-    happenings,
+    ...(outgoing && { outgoing }),
+    plannedEvents,
   };
   if (scenes !== 0) addScene(plan, new Random(seed, 'scene'), scenes);
   // No rule covers two instances with one reply request while the server fails one of them.
-  if (outward && instances > 1) plan.happenings = plan.happenings.filter(({ what }) => what !== 'store');
+  if (outgoing && instances > 1) plan.plannedEvents = plan.plannedEvents.filter(({ what }) => what !== 'store');
   // Two instances with different logins do not know each other's keys.
-  if (outward && instances > 1) for (const one of plan.happenings) if (one.what === 'redeploy') delete one.isOtherLogin;
+  if (outgoing && instances > 1)
+    for (const one of plan.plannedEvents) if (one.what === 'redeploy') delete one.isOtherLogin;
   return plan;
 }
 
 /** Adds consent words of handsets and due times of messages. Removes store faults, because no rule covers them here. */
 function addConsent(plan: Plan, random: Random): Plan {
-  const { outward, happenings } = plan;
-  const lastMs = happenings.at(-1)?.atMs ?? 0;
-  const rest = happenings.filter(({ what }) => !['store', 'power failure', 'emptied', 'clock'].includes(what));
+  const { outgoing, plannedEvents } = plan;
+  const lastMs = plannedEvents.at(-1)?.atMs ?? 0;
+  const rest = plannedEvents.filter(({ what }) => !['store', 'power failure', 'emptied', 'clock'].includes(what));
   for (const one of rest) {
     if (one.what !== 'order') continue;
     if (random.chance(0.15)) one.essential = true;
@@ -221,7 +222,7 @@ function addConsent(plan: Plan, random: Random): Plan {
   }
   rest.sort((a, b) => a.atMs - b.atMs);
   const consent = random.chance(0.4) ? { quietMinute: random.below(3) } : {};
-  return { ...plan, ...(outward && { outward: { ...outward, consent } }), happenings: rest };
+  return { ...plan, ...(outgoing && { outgoing: { ...outgoing, consent } }), plannedEvents: rest };
 }
 
 function createNodes(random: Random): NodePlan[] {
@@ -244,7 +245,7 @@ function createNodes(random: Random): NodePlan[] {
   return nodes;
 }
 
-function createLoad(random: Random, lengthMs: number, instances: number): Happening {
+function createLoad(random: Random, lengthMs: number, instances: number): PlannedEvent {
   const atMs = random.below(lengthMs);
   const count = random.pick([1, 1, 2, 3, 8]);
   const format = random.pick(['form', 'xml'] as const);
@@ -298,8 +299,8 @@ function createFault(random: Random, instances: number, nodes: number): Fault {
 }
 
 /** Describes an event of a plan. */
-export function describeHappening({ atMs, ...happening }: Happening): string {
-  const { what, ...details } = happening;
+export function describePlannedEvent({ atMs, ...planned }: PlannedEvent): string {
+  const { what, ...details } = planned;
   const rest = Object.entries(details).map(([name, value]) => `${name} ${value}`);
   return `at ${(atMs / 1_000).toFixed(3)} s: ${what}${rest.length > 0 ? ` (${rest.join(', ')})` : ''}`;
 }

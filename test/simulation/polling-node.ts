@@ -30,7 +30,7 @@ export class PollingNode implements DeployedNode {
       maxAttempts,
       send: (delivery) => {
         const answering = delivery.record.awaited === true ? world.find(delivery.kind, delivery.record) : undefined;
-        if (answering) world.outward?.awaited(answering);
+        if (answering) world.outgoing?.awaited(answering);
         if (!this.#wants(delivery.record)) world.violate('a node received a record that its filter leaves out', id);
         return this.#output.send([delivery]);
       },
@@ -39,7 +39,7 @@ export class PollingNode implements DeployedNode {
         if (message) flow.gaveUp(message, this.#plan);
       },
       onState: () => {},
-      onFailing: ({ code }) => flow.examineBlame(code),
+      onFailing: ({ code }) => flow.examineFailureCode(code),
       onRecovered: () => {},
     };
     this.#subscription = membership.subscribe(this.#kind, subscriber);

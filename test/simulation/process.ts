@@ -6,27 +6,27 @@ import { type DeployedNode, Flow, type Surrounding } from './flow';
 import type { Library } from './library';
 import { OrderNode } from './order-node';
 import { OutboxNode } from './outbox-node';
-import type { Input } from './outward';
-import type { OrderPlan, ResetPlan } from './outward-plan';
+import type { Input } from './outgoing';
+import type { OrderPlan, ResetPlan } from './outgoing-plan';
 import type { Place, PlaceStore } from './place';
+import { SendingNode } from './plain-sender';
 import { dedupeMs, type FlowTrouble, type NodePlan } from './plan';
 import { PollingNode } from './polling-node';
 import type { Random } from './random';
-import { SendingNode } from './sender';
 import type { Timeline } from './timeline';
 import type { ModelDispatcher, Network } from './transport';
-import type { Kind, Message, Text, World } from './world';
+import type { Kind, Message, PlainMessage, World } from './world';
 
 const epochMs = Date.UTC(2026, 0, 2);
 /** Node-RED waits this long for nodes that close. */
 const closeTimeoutMs = 15_000;
 /** A node that is missing for longer is no longer part of the flows. */
-const longestDeploymentMs = 20_000;
+const maxDeploymentMs = 20_000;
 const answeredOnly = 'it answered a question, or was reported, and no node took it besides';
 /** Upper bound of the duration of one step, even if the store is slow. */
 const stepMs = 10_000;
 /** Maximum number of polls in 10 s that bring nothing, for all endpoints together. */
-const mostPolls = 100;
+const maxPolls = 100;
 const logins = 2;
 
 function createConsentSettings({ quietMinute }: { quietMinute?: number }): Partial<AccountSettings> {
@@ -35,7 +35,7 @@ function createConsentSettings({ quietMinute }: { quietMinute?: number }): Parti
   return { optOut: { out: ['stop'], in: ['start'] }, quietHours };
 }
 /** Number of answers that the account can hold in addition to one for each parallel poll. */
-const mostAhead = 2;
+const maxAhead = 2;
 
 /** A node of the flows, whether it polls or receives callbacks. */
 type RunningNode = DeployedNode & { open(membership: Membership): void; close(isFlowGone: boolean): void };
@@ -181,46 +181,46 @@ export class Process implements Callee, Surrounding {
   }
 
   /** A user of the library sends a message. Does nothing if the flows are not running. */
-  send(text: Text): void {
+  send(text: PlainMessage): void {
     const sender = this.#senders.at(-1);
     if (!this.isAlive || !this.#membership || this.#isDeploying || !sender) return;
-    this.world.addText(text);
+    this.world.addPlain(text);
     sender.send(this.#membership, text);
   }
 
   /** Gives the node of an order a flow message. Does nothing if the node is not deployed. */
   order(order: OrderPlan): void {
-    const { outward } = this.world;
-    const node = this.#orderNodes.get(this.world.plan.outward?.senders[order.sender] ?? '');
-    if (!this.isAlive || !this.#membership || this.#isDeploying || !node || !outward) return;
-    const input = outward.order(order);
+    const { outgoing } = this.world;
+    const node = this.#orderNodes.get(this.world.plan.outgoing?.senders[order.sender] ?? '');
+    if (!this.isAlive || !this.#membership || this.#isDeploying || !node || !outgoing) return;
+    const input = outgoing.order(order);
     this.#inputs.add(input);
     node.send(input);
   }
 
   /** Gives the node of a reset a flow message. Does nothing if the node is not deployed. */
   reset(reset: ResetPlan): void {
-    const node = this.#orderNodes.get(this.world.plan.outward?.senders[reset.sender] ?? '');
+    const node = this.#orderNodes.get(this.world.plan.outgoing?.senders[reset.sender] ?? '');
     if (this.isAlive && this.#membership && !this.#isDeploying) node?.withdraw(reset);
   }
 
   /** Notes that the server has lost these messages. */
-  lose(messages: readonly Message[]): void {
+  noteLostItems(messages: readonly Message[]): void {
     if (!this.isAlive) return;
-    for (const message of messages) if (this.#open.has(message) && this.#isInHand(message)) this.#lost.add(message);
+    for (const message of messages) if (this.#open.has(message) && this.#isInMemory(message)) this.#lost.add(message);
   }
 
   /** Whether a dead process had the message and no store of this process holds it. */
   #isLeft(message: Message): boolean {
-    return this.world.plan.store === 'shared' && message.deaths > 0 && !this.#isInHand(message);
+    return this.world.plan.store === 'shared' && message.deaths > 0 && !this.#isInMemory(message);
   }
 
-  #isInHand(message: Message): boolean {
-    return [...this.#stores.values()].some((store) => store.isInHand(message));
+  #isInMemory(message: Message): boolean {
+    return [...this.#stores.values()].some((store) => store.isInMemory(message));
   }
 
   /** Notes that an answer with these messages has arrived here. */
-  reach(messages: readonly Message[], login: string): void {
+  noteAnswer(messages: readonly Message[], login: string): void {
     this.#polls = [];
     const [first] = messages;
     if (first) {
@@ -235,7 +235,7 @@ export class Process implements Callee, Surrounding {
       this.#take(message);
       if (this.isImporting) message.mayBeMarked = true;
       if (this.isImporting || this.#hasFailedNow || (login !== this.#login && !this.world.isKnownToAll))
-        this.world.blind(message);
+        this.world.allowRepetitions(message);
       // The account does not delay messages of the new login forever while the former store fails or the flows are
       // redeployed again. So this message of the former login may come after them.
       message.isOutOfOrder ||= login !== this.#login && (this.#isDeploying || !this.world.isKnownToAll);
@@ -256,8 +256,8 @@ export class Process implements Callee, Surrounding {
 
   /** Removes one node and adds it again. The other nodes stay. */
   redeployNode(index: number, forMs: number): void {
-    const { nodes, outward } = this.world.plan;
-    const sender = outward?.senders[index - nodes.length];
+    const { nodes, outgoing } = this.world.plan;
+    const sender = outgoing?.senders[index - nodes.length];
     if (sender !== undefined) this.#redeploySender(sender, forMs);
     const plan = nodes[index];
     if (plan) this.#redeployNodes([plan.id], forMs);
@@ -285,7 +285,7 @@ export class Process implements Callee, Surrounding {
         this.#isDeployingNode = false;
         // If no node takes a message for this time, it becomes unhandled. The next node gets it after the messages in
         // progress.
-        if (forMs > longestDeploymentMs) for (const message of this.#open) message.isOutOfOrder = true;
+        if (forMs > maxDeploymentMs) for (const message of this.#open) message.isOutOfOrder = true;
         for (const { id } of closing) this.#addNode(id);
       },
       this,
@@ -296,7 +296,7 @@ export class Process implements Callee, Surrounding {
     this.machine.login = (this.machine.login + 1) % logins;
     for (const message of this.world.messages) {
       if (message.arrivals === 0) continue;
-      if (!this.world.isKnownToAll) this.world.blind(message);
+      if (!this.world.isKnownToAll) this.world.allowRepetitions(message);
       message.mayBeWithTwo = this.hasStoreFailed || message.isLeftWithTwo;
       // If the account returns to an earlier login, that login may redeliver messages that it could not release.
       message.mustBeMarked = false;
@@ -348,7 +348,7 @@ export class Process implements Callee, Surrounding {
       for (const message of world.givenUp.keys()) {
         // A stored message becomes unhandled again, unless a callback node takes it or has taken it.
         const isStillHere = machine.place.has(message) && message.callback === 'none';
-        if (!isStillHere && !machine.place.isAside(message)) world.givenUp.delete(message);
+        if (!isStillHere && !machine.place.isUnhandled(message)) world.givenUp.delete(message);
       }
       for (const message of world.messages) message.mayBeWithTwo ||= machine.formerKeys.size > 1;
     }
@@ -359,15 +359,16 @@ export class Process implements Callee, Surrounding {
     }
     // The delivery might not have been flushed, however long ago it was.
     if (isPowerFailure)
-      for (const { shares } of this.#open) for (const share of shares.values()) share.givenAtMs = world.timeline.nowMs;
+      for (const { shares } of this.#open)
+        for (const share of shares.values()) share.deliveredAtMs = world.timeline.nowMs;
     for (const dispatcher of this.#dispatchers) dispatcher.break();
     for (const sender of this.#senders) sender.die();
-    world.outward?.died(this.#inputs, isPowerFailure || this.hasStoreFailed);
+    world.outgoing?.died(this.#inputs, isPowerFailure || this.hasStoreFailed);
     this.#disturb();
-    if (world.plan.store === 'memory') for (const message of world.messages) world.blind(message);
+    if (world.plan.store === 'memory') for (const message of world.messages) world.allowRepetitions(message);
     for (const message of this.#open) {
       if (world.plan.store === 'memory') this.#excuse(message, 'it was in the memory of a process that ended');
-      else if (this.#hasFailedNow) world.blind(message);
+      else if (this.#hasFailedNow) world.allowRepetitions(message);
       if (world.plan.store === 'memory' || machine.place.has(message)) continue;
       if (message.isUnkept) this.#excuse(message, 'the store failed, and its process ended');
       else if (isPowerFailure && !kept.has(message)) this.#excuse(message, 'the power failed before the flush');
@@ -393,9 +394,9 @@ export class Process implements Callee, Surrounding {
     for (const message of this.#open) {
       // A node may attach while the account records that no node receives the message.
       const absentMs = world.timeline.nowMs - (this.#absentSinceMs.get(message.kind) ?? world.timeline.nowMs);
-      if (absentMs >= longestDeploymentMs && this.#isForSender(message)) message.excuse ??= answeredOnly;
+      if (absentMs >= maxDeploymentMs && this.#isForSender(message)) message.excuse ??= answeredOnly;
       if (hasFailed) {
-        world.blind(message);
+        world.allowRepetitions(message);
         if (!message.isKept && !machine.place.has(message)) message.isUnkept = true;
       }
       if (world.plan.store !== 'memory' && machine.place.has(message)) {
@@ -417,7 +418,7 @@ export class Process implements Callee, Surrounding {
         this.#open.delete(message);
       } else if (this.#isForSender(message)) {
         message.excuse ??= answeredOnly;
-      } else if (world.plan.store !== 'memory' && this.#mustBeKept(message) && !machine.place.isAside(message)) {
+      } else if (world.plan.store !== 'memory' && this.#mustBeKept(message) && !machine.place.isUnhandled(message)) {
         world.violate(
           'a received record is neither stored nor delivered',
           `${message.name} is neither delivered nor in the store of ${this.name}`,
@@ -431,7 +432,7 @@ export class Process implements Callee, Surrounding {
    * count if none is attached, or if the message came under another login.
    */
   #isForSender(message: Message): boolean {
-    if (message.reachedAs === undefined || this.world.outward?.isForSender(message) !== true) return false;
+    if (message.reachedAs === undefined || this.world.outgoing?.isForSender(message) !== true) return false;
     // The nodes of the current login did not receive what the former login accepted.
     return !this.#hasNodeOf(message.kind) || !message.logins.has(this.#login);
   }
@@ -481,22 +482,22 @@ export class Process implements Callee, Surrounding {
     for (const [message, nodes] of world.givenUp) {
       const { isUnkept, excuse } = message;
       if (nodes.size === 0 || isUnkept || excuse !== undefined || machine.place.has(message)) continue;
-      if (!machine.place.isAside(message))
+      if (!machine.place.isUnhandled(message))
         world.violate('a record became unhandled, but the store does not have it', message.name);
     }
   }
 
   /** Whether a request is in progress, or the flows are running or being stopped. */
   get isBusy(): boolean {
-    return this.#membership !== undefined || this.#dispatchers.some(({ underWay }) => underWay > 0);
+    return this.#membership !== undefined || this.#dispatchers.some(({ running }) => running > 0);
   }
 
   /** Reports timers and requests that remain long after the flows have stopped. */
-  examineRemains(): void {
+  examineLeftovers(): void {
     const { world, name } = this;
     if (this.clock.timers() > 0)
       world.violate('a timer stays after the flows have stopped', `${this.clock.timers()} in ${name}`);
-    const requests = this.#dispatchers.reduce((sum, { underWay }) => sum + underWay, 0);
+    const requests = this.#dispatchers.reduce((sum, { running }) => sum + running, 0);
     if (requests > 0) world.violate('a request stays open after the flows have stopped', `${requests} of ${name}`);
   }
 
@@ -510,7 +511,7 @@ export class Process implements Callee, Surrounding {
   examinePoll(login: string): void {
     const { nowMs } = this.world.timeline;
     this.#polls = [...this.#polls.filter((atMs) => atMs > nowMs - 10_000), nowMs];
-    if (this.#polls.length > mostPolls)
+    if (this.#polls.length > maxPolls)
       this.world.violate('the library works without a pause', `${this.#polls.length} polls in 10 s`);
     if (this.isAlive && this.#stores.get(this.#keys.get(login) ?? '')?.readiness.isReady === false) {
       this.world.violate('the account polled although its store was not open', this.name);
@@ -548,8 +549,8 @@ export class Process implements Callee, Surrounding {
     const dispatchers = this.#dispatchers.filter((one) => one.login === login);
     const polling = dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
     // The answers of polls of another login are held with that login.
-    const others = this.#dispatchers.some((one) => one.login !== login) ? this.world.plan.parallelPolls + mostAhead : 0;
-    const most = this.world.plan.parallelPolls + mostAhead + others;
+    const others = this.#dispatchers.some((one) => one.login !== login) ? this.world.plan.parallelPolls + maxAhead : 0;
+    const most = this.world.plan.parallelPolls + maxAhead + others;
     const where = `of ${path} in ${this.name}`;
     if (held + polling > most && !this.hasStoreFailed)
       this.world.violate('more answers are held and polled than allowed', `${held + polling} ${where}`);
@@ -575,7 +576,7 @@ export class Process implements Callee, Surrounding {
     this.#import(membership);
     this.#senders.push(new SendingNode(this.world, this.name));
     for (const { id } of this.world.plan.nodes) this.#addNode(id);
-    for (const id of this.world.plan.outward?.senders ?? []) this.#addOrderNode(id);
+    for (const id of this.world.plan.outgoing?.senders ?? []) this.#addOrderNode(id);
   }
 
   /** Imports former logins in the same way as the account node. */
@@ -617,7 +618,7 @@ export class Process implements Callee, Surrounding {
     if (!plan || !this.#membership || this.#isStopped) return;
     const node = this.#createNode(plan);
     this.#nodes.set(id, node);
-    this.world.came(id);
+    this.world.nodeAttached(id);
     node.open(this.#membership);
   }
 
@@ -668,9 +669,9 @@ export class Process implements Callee, Surrounding {
         return dispatcher as never;
       },
       clock: this.clock,
-      ...(plan.outward?.limits && { limits: plan.outward.limits }),
-      ...(plan.outward?.consent && createConsentSettings(plan.outward.consent)),
-      onAbandoned: (node) => this.world.outward?.abandoned(node),
+      ...(plan.outgoing?.limits && { limits: plan.outgoing.limits }),
+      ...(plan.outgoing?.consent && createConsentSettings(plan.outgoing.consent)),
+      onAbandoned: (node) => this.world.outgoing?.expiredWithoutNode(node),
     };
   }
 
@@ -712,7 +713,7 @@ export class Process implements Callee, Surrounding {
     this.hasStoreFailed = true;
     this.examineCustody();
     for (const [message, atMs] of this.#latest) {
-      if (atMs >= this.world.timeline.nowMs - stepMs) this.world.blind(message);
+      if (atMs >= this.world.timeline.nowMs - stepMs) this.world.allowRepetitions(message);
     }
     this.#latest.clear();
   }
@@ -725,6 +726,6 @@ export class Process implements Callee, Surrounding {
 
   #excuse(message: Message, why: string): void {
     message.excuse = why;
-    this.world.blind(message);
+    this.world.allowRepetitions(message);
   }
 }

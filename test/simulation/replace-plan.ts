@@ -1,5 +1,5 @@
-import { createOrder } from './outward-plan';
-import type { Fault, Happening, Plan } from './plan';
+import { createOrder } from './outgoing-plan';
+import type { Fault, Plan, PlannedEvent } from './plan';
 import type { Random } from './random';
 
 /**
@@ -9,11 +9,11 @@ import type { Random } from './random';
 export function addReplacements(plan: Plan, random: Random): Plan {
   const keys = random.between(1, 2);
   const instances = plan.store === 'shared' && random.chance(0.7) ? 2 : plan.instances;
-  const senders = plan.outward?.senders.length ?? 1;
+  const senders = plan.outgoing?.senders.length ?? 1;
   // A message that another instance claims is due by the clock of that instance.
-  const events = plan.happenings
+  const events = plan.plannedEvents
     .filter(({ what }) => what !== 'clock')
-    .map((event): Happening => ('process' in event ? { ...event, process: random.below(instances) } : event));
+    .map((event): PlannedEvent => ('process' in event ? { ...event, process: random.below(instances) } : event));
   const lastMs = events.at(-1)?.atMs ?? 0;
   const soon = () => random.pick([...events.map(({ atMs }) => atMs), 0]) + random.pick([0, 0, 1, 2, 5, 20, 100, 1_000]);
   for (let count = random.between(1, 4); count > 0; count--) {
@@ -37,10 +37,10 @@ export function addReplacements(plan: Plan, random: Random): Plan {
     events.push({ atMs, what: 'redeploy', process: 0, forMs, isOtherLogin: true });
   }
   events.sort((a, b) => a.atMs - b.atMs);
-  return { ...plan, instances, happenings: events };
+  return { ...plan, instances, plannedEvents: events };
 }
 
-function replaceable(order: Happening & { what: 'order' }, random: Random, keys: number): void {
+function replaceable(order: PlannedEvent & { what: 'order' }, random: Random, keys: number): void {
   order.waitMs = 0;
   order.count = random.pick([1, 1, 2]);
   if (random.chance(0.8)) delete order.key;

@@ -1,6 +1,6 @@
 import type { OutcomeEvent } from '../../src';
-import type { Input } from './outward';
-import type { ResetPlan } from './outward-plan';
+import type { Input } from './outgoing';
+import type { ResetPlan } from './outgoing-plan';
 import type { World } from './world';
 
 /** A flow message with `reset`. The positions count orders, commits and resets, so that two of them can be compared. */
@@ -85,8 +85,8 @@ export class ReplaceRules {
 
   /** Notes that the library refused a reset because of its store. */
   resetFailed(code: string): void {
-    const { happenings } = this.#world.plan;
-    const mayFail = happenings.some(({ what }) => ['store', 'emptied', 'redeploy', 'stop'].includes(what));
+    const { plannedEvents } = this.#world.plan;
+    const mayFail = plannedEvents.some(({ what }) => ['store', 'emptied', 'redeploy', 'stop'].includes(what));
     if (code !== 'SMS_STORE' || !mayFail) this.#world.violate('a reset failed although the store works', code);
   }
 
@@ -214,9 +214,9 @@ export class ReplaceRules {
 
   /** Whether the library can have forgotten a key with the data of a store or the memory of a process. */
   get #mayBeUnknown(): boolean {
-    const { happenings, store } = this.#world.plan;
+    const { plannedEvents, store } = this.#world.plan;
     const forgets = ['emptied', ...(store === 'memory' ? ['kill', 'power failure', 'stop'] : [])];
-    return happenings.some(({ what }) => forgets.includes(what));
+    return plannedEvents.some(({ what }) => forgets.includes(what));
   }
 
   #groupOfEntry({ input: { text, order } }: Entry): Group {

@@ -1,9 +1,9 @@
-import { createOrder, type OrderPlan } from './outward-plan';
-import type { Fault, Happening, Plan } from './plan';
+import { createOrder, type OrderPlan } from './outgoing-plan';
+import type { Fault, Plan, PlannedEvent } from './plan';
 import type { Random } from './random';
 
 /** Events that belong together. Their times are relative to the start of the scene. */
-type Scene = (plan: Plan, random: Random, process: number) => Happening[];
+type Scene = (plan: Plan, random: Random, process: number) => PlannedEvent[];
 
 /** Scenes with two or three events within milliseconds, which pure chance produces too rarely. */
 const inward: readonly Scene[] = [
@@ -59,7 +59,7 @@ const inward: readonly Scene[] = [
   },
 ];
 
-const outward: readonly Scene[] = [
+const outgoing: readonly Scene[] = [
   // Each attempt to send meets a different network fault.
   (plan, random, process) => [
     {
@@ -124,11 +124,11 @@ const outward: readonly Scene[] = [
  * Creates a scene: the account changes its login, and perhaps changes back, while polls are in flight and flows are
  * busy.
  */
-function changeLogin(plan: Plan, random: Random, process: number): Happening[] {
+function changeLogin(plan: Plan, random: Random, process: number): PlannedEvent[] {
   return [
     flow(random, process, random.pick(['is silent', 'is late', 'fails']), 3_000),
     ...several(4, () =>
-      plan.outward && random.chance(0.7)
+      plan.outgoing && random.chance(0.7)
         ? order(plan, random, process, random.below(8_000), {})
         : messages(random, random.below(8_000), 2),
     ),
@@ -143,7 +143,7 @@ function changeLogin(plan: Plan, random: Random, process: number): Happening[] {
 }
 
 /** Creates a scene: the account changes to a login whose store fails. Then the flows or the process stop. */
-function changeToFailing(plan: Plan, random: Random, process: number): Happening[] {
+function changeToFailing(plan: Plan, random: Random, process: number): PlannedEvent[] {
   if (plan.store === 'shared') return changeLogin(plan, random, process);
   const forMs = random.pick([3_000, 20_000, 40_000]);
   return [
@@ -157,7 +157,7 @@ function changeToFailing(plan: Plan, random: Random, process: number): Happening
     },
     flow(random, process, random.pick(['is silent', 'is late']), 3_000),
     ...several(3, () =>
-      plan.outward && random.chance(0.7)
+      plan.outgoing && random.chance(0.7)
         ? order(plan, random, process, random.below(4_000), {})
         : messages(random, random.below(4_000), 2),
     ),
@@ -173,7 +173,7 @@ function changeToFailing(plan: Plan, random: Random, process: number): Happening
 }
 
 /** Creates a scene: the store fails, a flow still gets a message, and then the process ends. */
-function endWhileFailing(_plan: Plan, random: Random, process: number): Happening[] {
+function endWhileFailing(_plan: Plan, random: Random, process: number): PlannedEvent[] {
   const endsMs = random.between(500, 8_000);
   return [
     ...(random.chance(0.7) ? [flow(random, process, random.pick(['is silent', 'is late', 'fails']), 8_000)] : []),
@@ -199,7 +199,7 @@ function endOrRedeploy(random: Random, process: number): Fault {
  * Creates a scene: replies come exactly at the timeout, or before the acceptance is known, while the store is slow
  * and flows stop.
  */
-function replyInTime(plan: Plan, random: Random, process: number): Happening[] {
+function replyInTime(plan: Plan, random: Random, process: number): PlannedEvent[] {
   const waitMs = random.pick([2_000, 5_000, 60_000]);
   return [
     { atMs: 0, what: 'store', process, forMs: 30_000, trouble: 'is slow' },
@@ -226,7 +226,7 @@ function replyInTime(plan: Plan, random: Random, process: number): Happening[] {
  * Creates a scene: while reply requests are open, the receiving node is missing for longer than any deployment, so
  * that messages become unhandled.
  */
-function awayForLong(plan: Plan, random: Random, process: number): Happening[] {
+function awayForLong(plan: Plan, random: Random, process: number): PlannedEvent[] {
   // With two nodes, one would miss the messages that the other has taken.
   plan.nodes = plan.nodes.filter(({ id }) => id !== 'in b');
   const forMs = random.pick([25_000, 40_000]);
@@ -240,7 +240,7 @@ function awayForLong(plan: Plan, random: Random, process: number): Happening[] {
 }
 
 /** Creates a scene: statuses come before and after the acceptance of their messages is known, while flows stop. */
-function reports(plan: Plan, random: Random, process: number): Happening[] {
+function reports(plan: Plan, random: Random, process: number): PlannedEvent[] {
   return [
     ...several(3, () =>
       order(plan, random, process, random.below(3_000), {
@@ -259,10 +259,10 @@ function reports(plan: Plan, random: Random, process: number): Happening[] {
  * Creates a scene: while reply requests and reports are open, the process is down for longer than anything is
  * remembered.
  */
-function downForLong(plan: Plan, random: Random, process: number): Happening[] {
+function downForLong(plan: Plan, random: Random, process: number): PlannedEvent[] {
   if (plan.store !== 'disk') return reports(plan, random, process);
   // Callbacks would repeat for days, and a message that repeats after weeks counts as new.
-  plan.happenings = plan.happenings.filter((one) => !('callback' in one) && one.what !== 'forgetful service');
+  plan.plannedEvents = plan.plannedEvents.filter((one) => !('callback' in one) && one.what !== 'forgetful service');
   const orders = several(3, () => {
     const waitMs = random.pick([0, 60_000]);
     const isReported = waitMs === 0 || random.chance(0.5);
@@ -272,12 +272,12 @@ function downForLong(plan: Plan, random: Random, process: number): Happening[] {
 }
 
 /** Creates a scene: the server returns without data. */
-function emptyServer(plan: Plan, random: Random, process: number): Happening[] {
+function emptyServer(plan: Plan, random: Random, process: number): PlannedEvent[] {
   if (plan.store !== 'shared') return changeLogin(plan, random, process);
   return [
     flow(random, process, random.pick(['is silent', 'is late', 'fails']), 3_000),
     ...several(3, () =>
-      plan.outward && random.chance(0.7)
+      plan.outgoing && random.chance(0.7)
         ? order(plan, random, process, random.below(8_000), {})
         : messages(random, random.below(8_000), 2),
     ),
@@ -293,19 +293,19 @@ const share = 0.35;
  */
 export function addScene(plan: Plan, random: Random, most?: number): void {
   if (!random.chance(share)) return;
-  const scene = random.pick((plan.outward ? outward : inward).slice(0, most));
-  const startsMs = random.below(plan.happenings.at(-1)?.atMs ?? 1_000);
-  const happenings = scene(plan, random, random.below(plan.instances));
-  for (const happening of happenings) happening.atMs += startsMs;
-  plan.happenings.push(...happenings);
-  plan.happenings.sort((a, b) => a.atMs - b.atMs);
+  const scene = random.pick((plan.outgoing ? outgoing : inward).slice(0, most));
+  const startsMs = random.below(plan.plannedEvents.at(-1)?.atMs ?? 1_000);
+  const plannedEvents = scene(plan, random, random.below(plan.instances));
+  for (const planned of plannedEvents) planned.atMs += startsMs;
+  plan.plannedEvents.push(...plannedEvents);
+  plan.plannedEvents.sort((a, b) => a.atMs - b.atMs);
 }
 
-function several(count: number, create: () => Happening): Happening[] {
+function several(count: number, create: () => PlannedEvent): PlannedEvent[] {
   return Array.from({ length: count }, create);
 }
 
-function messages(random: Random, atMs: number, count: number): Happening {
+function messages(random: Random, atMs: number, count: number): PlannedEvent {
   const callback = random.pick(['form', 'xml', 'none', 'none'] as const);
   return {
     atMs,
@@ -320,10 +320,10 @@ function messages(random: Random, atMs: number, count: number): Happening {
 function flow(
   random: Random,
   process: number,
-  trouble: Extract<Happening, { what: 'flow' }>['trouble'],
-  mostMs: number,
-): Happening {
-  return { atMs: 0, what: 'flow', process, forMs: random.between(1, mostMs), trouble };
+  trouble: Extract<PlannedEvent, { what: 'flow' }>['trouble'],
+  maxMs: number,
+): PlannedEvent {
+  return { atMs: 0, what: 'flow', process, forMs: random.between(1, maxMs), trouble };
 }
 
 function redeployNode(
@@ -332,10 +332,10 @@ function redeployNode(
   process: number,
   atMs: number,
   forMs: readonly number[],
-): Happening {
+): PlannedEvent {
   return { atMs, what: 'redeploy', process, forMs: random.pick(forMs), node: random.below(Math.max(1, nodes.length)) };
 }
 
-function order(plan: Plan, random: Random, process: number, atMs: number, given: Partial<OrderPlan>): Happening {
-  return { atMs, ...createOrder(random, plan.instances, plan.outward?.senders.length ?? 1), process, ...given };
+function order(plan: Plan, random: Random, process: number, atMs: number, given: Partial<OrderPlan>): PlannedEvent {
+  return { atMs, ...createOrder(random, plan.instances, plan.outgoing?.senders.length ?? 1), process, ...given };
 }

@@ -11,7 +11,15 @@ import {
   type StorePage,
 } from '../../src/store/store';
 import { stagedIn } from './disk';
-import { type Circumstances, Copies, failure, findRemains, type Place, type PlaceStore, Readiness } from './place';
+import {
+  type Circumstances,
+  Copies,
+  failure,
+  findRemainingItem,
+  type Place,
+  type PlaceStore,
+  Readiness,
+} from './place';
 import type { StoreTrouble } from './plan';
 import type { Random } from './random';
 import type { Owner } from './timeline';
@@ -57,13 +65,13 @@ export class Server {
   }
 
   /** Whether a process that stores a message here also has it in memory. */
-  isInHand(message: Message): boolean {
-    return [...this.#spaces.values()].some((space) => space.isInHand(message));
+  isInMemory(message: Message): boolean {
+    return [...this.#spaces.values()].some((space) => space.isInMemory(message));
   }
 
   /** Items that processes also have in memory. */
-  get textsInHand(): string[] {
-    return [...this.#spaces.values()].flatMap((space) => space.textsInHand);
+  get itemsInMemory(): string[] {
+    return [...this.#spaces.values()].flatMap((space) => space.itemsInMemory);
   }
 
   isWithTwo(message: Message): boolean {
@@ -103,15 +111,15 @@ class Space {
     );
   }
 
-  isInHand(message: Message): boolean {
-    return this.textsInHand.some((text) => this.copies.in(text).includes(message));
+  isInMemory(message: Message): boolean {
+    return this.itemsInMemory.some((text) => this.copies.in(text).includes(message));
   }
 
   get texts(): string[] {
     return [...this.items.values()].map(({ text }) => text);
   }
 
-  get textsInHand(): string[] {
+  get itemsInMemory(): string[] {
     const holders = new Set([...this.users].map(({ consumer }) => consumer));
     return [...this.items.values()].filter(({ holder }) => holders.has(holder)).map(({ text }) => text);
   }
@@ -123,7 +131,7 @@ class Space {
   }
 
   /** Whether other consumers hold items, which this consumer might claim if they are dead. */
-  hasOthers(consumer: string): boolean {
+  hasItemsOfOthers(consumer: string): boolean {
     return [...this.items.values()].some(({ holder }) => holder !== consumer);
   }
 
@@ -135,7 +143,7 @@ class Space {
     if (value) for (const item of stagedIn(key, value.text)) this.copies.count(item, 1);
   }
 
-  settleIn(): number {
+  begin(): number {
     this.epoch ??= ++this.#epochs;
     return this.epoch;
   }
@@ -186,7 +194,7 @@ export class ServerConnection implements Place {
   }
 
   get remains(): string | undefined {
-    const left = findRemains(this.#server.texts, this.#server.world);
+    const left = findRemainingItem(this.#server.texts, this.#server.world);
     return left && `an item stays on the server: ${left}`;
   }
 
@@ -194,8 +202,8 @@ export class ServerConnection implements Place {
     return this.#server.copies.has(message);
   }
 
-  isAside(message: Message): boolean {
-    return this.#server.copies.isAside(message);
+  isUnhandled(message: Message): boolean {
+    return this.#server.copies.isUnhandled(message);
   }
 
   /** Always false, because a shared store holds no answers. */
@@ -256,7 +264,7 @@ class ServerModel implements Store, PlaceStore {
     this.consumer = random.hex(8);
   }
 
-  isInHand(message: Message): boolean {
+  isInMemory(message: Message): boolean {
     return this.#space.users.has(this) && this.#space.isHeldBy(this.consumer, message);
   }
 
@@ -271,13 +279,13 @@ class ServerModel implements Store, PlaceStore {
       const { timeline } = this.#space.world;
       const session: Session = { sign: `${this.consumer} ${++this.#sessions}`, openedAtMs: timeline.nowMs, events };
       this.#session = session;
-      const epoch = this.#space.settleIn();
+      const epoch = this.#space.begin();
       const isReset = this.#epoch !== undefined && this.#epoch !== epoch;
       this.#epoch = epoch;
       this.#space.users.add(this);
       this.#space.alive.set(this.consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
       const own = [...this.#space.items].filter(([, { holder }]) => holder === this.consumer);
-      const claimed = this.#takeOver(session);
+      const claimed = this.#claim(session);
       const items = events.isImport ? [] : [...own.map(([, kept]) => readItem(kept)), ...claimed];
       this.#beatLater(session);
       return { items, held: [], isReset };
@@ -286,7 +294,7 @@ class ServerModel implements Store, PlaceStore {
 
   async awaitsClaims(): Promise<boolean> {
     const { openedAtMs } = this.#opened();
-    return this.#space.hasOthers(this.consumer) && this.#space.world.timeline.nowMs - openedAtMs < claimsMs;
+    return this.#space.hasItemsOfOthers(this.consumer) && this.#space.world.timeline.nowMs - openedAtMs < claimsMs;
   }
 
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
@@ -418,7 +426,7 @@ class ServerModel implements Store, PlaceStore {
           return;
         }
         this.#space.alive.set(this.consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
-        const taken = this.#takeOver(session);
+        const taken = this.#claim(session);
         if (taken.length > 0) session.events.onTakenOver(taken);
         this.#beatLater(session);
       },
@@ -427,7 +435,7 @@ class ServerModel implements Store, PlaceStore {
   }
 
   /** Claims the items of instances that left, or that give no sign of life after a grace period. */
-  #takeOver({ events, openedAtMs }: Session): Item[] {
+  #claim({ events, openedAtMs }: Session): Item[] {
     const { world, items } = this.#space;
     const isPatient = world.timeline.nowMs - openedAtMs >= graceMs;
     const wanted = new Set(events.wanted());
@@ -440,7 +448,7 @@ class ServerModel implements Store, PlaceStore {
       if (!item.subscribers.some((subscriber) => wanted.has(subscriber))) continue;
       this.#space.set(id, { ...kept, holder: this.consumer });
       const messages = this.#space.copies.in(kept.text);
-      world.say(() => `${this.#process.name} takes over ${messages.map(({ name }) => name)}`);
+      world.say(() => `${this.#process.name} claims ${messages.map(({ name }) => name)}`);
       this.#onTakenOver(messages);
       taken.push(item);
     }

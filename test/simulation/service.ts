@@ -1,7 +1,7 @@
 import { repliesOfHandsets } from './ask-plan';
-import type { Leaving, OutwardText } from './outward';
+import type { Leaving, OutgoingMessage } from './outgoing';
 import type { Random } from './random';
-import type { Kind, Message, SentText, World } from './world';
+import type { Kind, Message, SentMessage, World } from './world';
 
 /** Answer of the service. It marks the messages in `brings` as read. */
 export interface ServiceAnswer {
@@ -179,7 +179,7 @@ export class Service {
 
   #accept(request: ServiceRequest): void {
     const { parameters } = request;
-    const text = this.#world.findText(parameters.get('body') ?? '');
+    const text = this.#world.findSent(parameters.get('body') ?? '');
     const to = (parameters.get('to') ?? '').split(' ').filter((item) => item !== '');
     if (!text) {
       this.#world.violate('the service received a message that no node sent', parameters.get('body') ?? '');
@@ -200,20 +200,20 @@ export class Service {
     const ownId = 'question' in text ? (parameters.get('messageId') ?? undefined) : text.messageId;
     const messageId = ownId ?? `made-${[text.name, ...('question' in text ? to : [])].join().replaceAll(/\W/g, '-')}`;
     if (accepted.length > 0)
-      this.#fed.push(this.#world.plan.outward?.feedKnows ? messageId : `out-${this.#fed.length}`);
+      this.#fed.push(this.#world.plan.outgoing?.feedKnows ? messageId : `out-${this.#fed.length}`);
     const body = `<outbound-message-delivery messageId="${messageId}" isError="false">${recipients.join('')}</outbound-message-delivery>`;
     request.answer({ status: 200, contentType: 'text/xml', body });
     if ('order' in text) {
-      this.#world.outward?.arrived(text, accepted, request.leaving);
+      this.#world.outgoing?.arrived(text, accepted, request.leaving);
       this.#reply(text, messageId, accepted);
     } else if ('question' in text) {
-      this.#world.outward?.againArrived(text, accepted, request.leaving);
+      this.#world.outgoing?.againArrived(text, accepted, request.leaving);
       for (const from of accepted) this.#answer(text.question, messageId, from);
     } else this.#follow(text, accepted);
   }
 
   /** Sends a status for each handset of a message, and sometimes a reply. */
-  #follow(text: SentText, accepted: readonly string[]): void {
+  #follow(text: SentMessage, accepted: readonly string[]): void {
     for (const from of accepted) {
       this.#later(3_000, () => {
         this.addStatus({ inReplyToId: text.messageId ?? '', from, code: 'RCV', isPolled: true });
@@ -227,20 +227,20 @@ export class Service {
   }
 
   /** Sends statuses and replies for a message with a reply request or a report. */
-  #reply(text: OutwardText, messageId: string, accepted: readonly string[]): void {
+  #reply(text: OutgoingMessage, messageId: string, accepted: readonly string[]): void {
     const random = this.#random;
     for (const from of accepted) {
       if (random.chance(0.7)) {
         const code = random.chance(0.8) ? 'RCV' : 'EXP';
         this.#later(3_000, () => {
-          if (code !== 'RCV') this.#world.outward?.undelivered(text, from);
+          if (code !== 'RCV') this.#world.outgoing?.undelivered(text, from);
           const message = this.addStatus({ inReplyToId: messageId, from, code, isPolled: true });
-          this.#world.outward?.hasStatus(text, { from, code, message });
+          this.#world.outgoing?.hasStatus(text, { from, code, message });
         });
       }
       const reply = () => {
         const message = this.addIncoming({ inReplyToId: messageId, from, isPolled: true });
-        this.#world.outward?.replied(text, from, message);
+        this.#world.outgoing?.replied(text, from, message);
       };
       const { replyMs, ask } = text.order;
       if (ask) this.#answer(text, messageId, from);
@@ -250,13 +250,13 @@ export class Service {
   }
 
   /** Sends replies to a question. The messageId is that of the question or of the message `again`. */
-  #answer(question: OutwardText, messageId: string, from: string): void {
+  #answer(question: OutgoingMessage, messageId: string, from: string): void {
     const random = this.#random;
     for (let count = random.pick([0, 1, 1, 2, 3]); count > 0; count--) {
       this.#later(random.pick([1_000, 20_000]), () => {
         const [body] = random.pick(repliesOfHandsets);
         const message = this.addIncoming({ inReplyToId: messageId, from, body, isPolled: true });
-        this.#world.outward?.replied(question, from, message);
+        this.#world.outgoing?.replied(question, from, message);
       });
     }
   }
@@ -266,8 +266,8 @@ export class Service {
     return `<feed xmlns="http://www.w3.org/2005/Atom"><title>out</title>${entries.join('')}</feed>`;
   }
 
-  #later(mostMs: number, run: () => void): void {
-    this.#after(this.#random.between(0, mostMs), run);
+  #later(maxMs: number, run: () => void): void {
+    this.#after(this.#random.between(0, maxMs), run);
   }
 
   #after(delayMs: number, run: () => void): void {

@@ -72,7 +72,7 @@ describe('the library on a virtual clock', function () {
     const { failed } = await runCampaign(broken, { plans: createPlans(1, 300) });
     assert.ok(failed[0]);
     const finding = await shrink(broken, failed[0]);
-    assert.ok(finding.plan.happenings.length <= 3, describeFinding(finding));
+    assert.ok(finding.plan.plannedEvents.length <= 3, describeFinding(finding));
     assert.match(describeFinding(finding), /breaks a rule: .*\n[\s\S]*the service has /);
   });
 

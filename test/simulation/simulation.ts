@@ -2,10 +2,10 @@ import { Callbacks } from './callbacks';
 import { Disk } from './disk';
 import { FlowError } from './flow';
 import type { Library } from './library';
-import { describeHappening, type FlowTrouble, type Happening, type Plan } from './plan';
+import { examineArrivals } from './plain-sender';
+import { describePlannedEvent, type FlowTrouble, type Plan, type PlannedEvent } from './plan';
 import type { Machine } from './process';
 import { Process } from './process';
-import { examineArrivals } from './sender';
 import { Server, ServerConnection } from './server';
 import { Service } from './service';
 import { Network, type Trouble } from './transport';
@@ -21,22 +21,22 @@ export interface Result {
 }
 
 /** Number of events between two checks of the rules, unless an event requires a check. */
-const settledEvery = 16;
+const checkEvery = 16;
 /** Maximum number of events at one moment. More means an endless loop. */
-const mostAtOnce = 20_000;
-const mostEvents = 400_000;
+const maxEventsAtOnce = 20_000;
+const maxEvents = 400_000;
 /** Sum of the longest poll, its grace period and the longest back-off. */
 const settleMs = 45_000 + 100_000 + 60_000;
 /** The same after 401 and 403. */
 const refusedSettleMs = settleMs + 300_000;
 /** Sum of a pause that the service asks for, the search for evidence, and the wait for a reply. */
-const outwardSettleMs = 60_000 + 60_000 + 60_000;
+const outgoingSettleMs = 60_000 + 60_000 + 60_000;
 /** Time until a scheduled message is due, plus the quiet minute. */
 const dueSettleMs = 90_000 + 60_000;
 /** Time after which waiting polls have ended and the memory has forgotten temporary data. */
-const remainsMs = 150_000;
+const cleanupMs = 150_000;
 /** Maximum time that messages wait for the import from a former login. */
-const longestExpectedMs = 10_000;
+const maxImportWaitMs = 10_000;
 
 /** Runs a plan on the library, and appends the log of the run to `lines`. */
 export async function simulate(library: Library, plan: Plan, lines?: string[]): Promise<Result> {
@@ -74,7 +74,7 @@ class Run {
     this.world = new World(plan, lines);
     this.#service = new Service(this.world);
     this.#network = new Network(this.world, this.#service);
-    this.#network.onReached = (owner, messages, login) => (owner as Process).reach(messages, login);
+    this.#network.onReached = (owner, messages, login) => (owner as Process).noteAnswer(messages, login);
     this.#network.onPoll = (owner, login) => (owner as Process).examinePoll(login);
     const callbacks = new Callbacks(this.world, this.#network, () => this.#processes);
     this.#service.onCallback = (message, format) => callbacks.begin(message, format);
@@ -107,39 +107,39 @@ class Run {
   async play(): Promise<void> {
     const { timeline } = this.world;
     // A stall can make several plan events happen at one moment.
-    let ahead = this.#plan.happenings.length;
-    for (const happening of this.#plan.happenings) {
-      timeline.outside(happening.atMs, () => {
+    let ahead = this.#plan.plannedEvents.length;
+    for (const planned of this.#plan.plannedEvents) {
+      timeline.outside(planned.atMs, () => {
         ahead--;
-        this.world.say(() => `> ${describeHappening(happening)}`);
-        this.#happen(happening);
+        this.world.say(() => `> ${describePlannedEvent(planned)}`);
+        this.#happen(planned);
       });
     }
     for (const index of this.#machines.keys()) timeline.outside(0, () => this.#start(index));
-    const ends = this.#plan.happenings.map(({ atMs, ...one }) => atMs + ('forMs' in one ? one.forMs : 0));
+    const ends = this.#plan.plannedEvents.map(({ atMs, ...one }) => atMs + ('forMs' in one ? one.forMs : 0));
     const lastMs = Math.max(0, ...ends);
     await this.#until(() => ahead === 0 && this.#faults === 0, lastMs + 600_000);
     this.world.isCalm = true;
     this.world.say(() => 'no fault is left');
     for (const process of this.#processes) process?.redeployThrown();
-    const refused = this.#plan.happenings.some(({ what, ...rest }) => what === 'network' && isRefusal(rest));
+    const refused = this.#plan.plannedEvents.some(({ what, ...rest }) => what === 'network' && isRefusal(rest));
     await this.#until(
       () => this.#unsettled() === undefined,
       timeline.nowMs +
         (refused ? refusedSettleMs : settleMs) +
-        (this.#plan.outward ? outwardSettleMs : 0) +
-        (this.#plan.outward?.consent ? dueSettleMs : 0),
+        (this.#plan.outgoing ? outgoingSettleMs : 0) +
+        (this.#plan.outgoing?.consent ? dueSettleMs : 0),
     );
     const unsettled = this.world.violations.length === 0 ? this.#unsettled() : undefined;
     if (unsettled !== undefined) this.world.violate('the work never ended', unsettled);
     if (this.world.violations.length > 0) return;
     // A wait for the import from another login ends after at most 10 s.
-    await this.#until(() => this.#library.surroundings.signals.listeners === 0, timeline.nowMs + longestExpectedMs);
+    await this.#until(() => this.#library.surroundings.signals.listeners === 0, timeline.nowMs + maxImportWaitMs);
     this.#examineListeners();
     for (const process of this.#processes) void process?.stop();
-    await this.#until(() => !this.#processes.some((process) => process?.isBusy), timeline.nowMs + remainsMs);
+    await this.#until(() => !this.#processes.some((process) => process?.isBusy), timeline.nowMs + cleanupMs);
     await this.#until(() => false, timeline.nowMs + 1_000);
-    for (const process of this.#processes) process?.examineRemains();
+    for (const process of this.#processes) process?.examineLeftovers();
     this.#examineListeners();
   }
 
@@ -149,7 +149,7 @@ class Run {
    */
   #examineListeners(): void {
     const { listeners } = this.#library.surroundings.signals;
-    const isCutShort = this.#plan.happenings.some(({ what }) => ['kill', 'power failure', 'stop'].includes(what));
+    const isCutShort = this.#plan.plannedEvents.some(({ what }) => ['kill', 'power failure', 'stop'].includes(what));
     if (listeners > 0 && !isCutShort)
       this.world.violate('a listener stays on a signal after the work has ended', `${listeners}`);
   }
@@ -166,20 +166,20 @@ class Run {
     const { timeline, violations } = this.world;
     return new Promise((resolve) => {
       let momentMs = -1;
-      let atOnce = 0;
+      let eventsAtOnce = 0;
       const tick = () => {
         if (violations.length > 0) return resolve();
         this.#examine();
-        if (violations.length > 0 || (timeline.count % settledEvery === 0 && isReached())) return resolve();
+        if (violations.length > 0 || (timeline.count % checkEvery === 0 && isReached())) return resolve();
         try {
           if (!timeline.step(untilMs)) return resolve();
         } catch (error) {
           if (!(error instanceof FlowError))
             this.world.violate('the library threw an error that nothing caught', describe(error));
         }
-        atOnce = timeline.nowMs === momentMs ? atOnce + 1 : 0;
+        eventsAtOnce = timeline.nowMs === momentMs ? eventsAtOnce + 1 : 0;
         momentMs = timeline.nowMs;
-        if (atOnce > mostAtOnce || timeline.count > mostEvents)
+        if (eventsAtOnce > maxEventsAtOnce || timeline.count > maxEvents)
           this.world.violate('the library works without a pause', `at ${momentMs} ms`);
         // A tick that a microtask requests runs when no microtask is left. Every 500 events, `setImmediate` lets
         // Node.js do its other work.
@@ -196,18 +196,18 @@ class Run {
       process.examineCustody();
       process.examineRequests();
     }
-    for (const text of this.world.texts) examineArrivals(this.world, text);
-    this.world.outward?.examine();
+    for (const text of this.world.plainMessages) examineArrivals(this.world, text);
+    this.world.outgoing?.examine();
   }
 
   /** Describes the first violation at the end of the run. */
   #unsettled(): string | undefined {
-    const { messages, texts, timeline, plan } = this.world;
+    const { messages, plainMessages, timeline, plan } = this.world;
     const { lastArrivalMs } = this.#service;
     if (this.#machines.some((_, index) => !this.#processes[index]?.isAlive)) return 'a process is down';
     if (this.#processes.some((process) => process?.isDeploying)) return 'flows are being deployed';
     for (const message of messages) {
-      if (message.callback === 'due') return `${message.name} is called back for ever`;
+      if (message.callback === 'due') return `${message.name} is called back forever`;
       // On a shared store, another process can have the polled copy, which no node wants.
       const isElsewhere =
         plan.store === 'shared' && message.reachedAs !== undefined && this.world.nodesFor(message).length === 0;
@@ -225,10 +225,10 @@ class Run {
         if (lacking) return `${message.name} has not got to ${lacking.id}`;
       }
     }
-    for (const text of texts) {
+    for (const text of plainMessages) {
       if (!text.isAbandoned && text.outcomes.length === 0) return `${text.name} has no outcome`;
     }
-    const unsent = this.world.outward?.unsettled;
+    const unsent = this.world.outgoing?.unsettled;
     if (unsent !== undefined) return unsent;
     const remains = this.#machines.map(({ place }) => place.remains).find((found) => found !== undefined);
     if (remains !== undefined) return remains;
@@ -237,18 +237,18 @@ class Run {
 
   /** Whether no node takes the message and no store has it. */
   #isDropped(message: Message): boolean {
-    const { plan, outward } = this.world;
-    const hasTrouble = plan.happenings.some(({ what }) => what === 'store' || what === 'power failure');
-    if (plan.store !== 'disk' || hasTrouble || outward?.isForSender(message) !== false) return false;
+    const { plan, outgoing } = this.world;
+    const hasTrouble = plan.plannedEvents.some(({ what }) => what === 'store' || what === 'power failure');
+    if (plan.store !== 'disk' || hasTrouble || outgoing?.isForSender(message) !== false) return false;
     if (message.reachedAs === undefined || message.callback !== 'none') return false;
-    return this.#machines.every(({ place }) => !place.has(message) && !place.isAside(message));
+    return this.#machines.every(({ place }) => !place.has(message) && !place.isUnhandled(message));
   }
 
-  #happen(happening: Happening): void {
+  #happen(planned: PlannedEvent): void {
     const { timeline } = this.world;
-    switch (happening.what) {
+    switch (planned.what) {
       case 'message': {
-        const { count, isReply, polled, callback } = happening;
+        const { count, isReply, polled, callback } = planned;
         for (let index = 0; index < count; index++) {
           this.#service.addIncoming({
             isPolled: polled || !this.#callsBack,
@@ -259,7 +259,7 @@ class Run {
         break;
       }
       case 'word': {
-        const { handset, word, polled, callback } = happening;
+        const { handset, word, polled, callback } = planned;
         const message = this.#service.addIncoming({
           from: `642155000${handset}`,
           body: word,
@@ -271,7 +271,7 @@ class Run {
         break;
       }
       case 'status': {
-        const { count, polled, callback } = happening;
+        const { count, polled, callback } = planned;
         for (let index = 0; index < count; index++) {
           this.#service.addStatus({
             inReplyToId: 'text-0',
@@ -284,23 +284,23 @@ class Run {
         break;
       }
       case 'outgoing':
-        for (let index = 0; index < happening.count; index++) this.#service.addOutgoing();
+        for (let index = 0; index < planned.count; index++) this.#service.addOutgoing();
         for (const process of this.#processes) process?.pollOutbox();
         break;
       case 'send':
-        for (let index = 0; index < happening.count; index++) this.#send(happening);
+        for (let index = 0; index < planned.count; index++) this.#send(planned);
         break;
       case 'order':
-        for (let index = 0; index < happening.count; index++) {
-          this.#processes[happening.process]?.order(happening);
+        for (let index = 0; index < planned.count; index++) {
+          this.#processes[planned.process]?.order(planned);
         }
         break;
       case 'reset':
-        this.#processes[happening.process]?.reset(happening);
+        this.#processes[planned.process]?.reset(planned);
         break;
       case 'network': {
-        const { trouble, share, status, forMs } = happening;
-        const { retryAfterS } = this.#plan.outward ?? {};
+        const { trouble, share, status, forMs } = planned;
+        const { retryAfterS } = this.#plan.outgoing ?? {};
         const isAskedToWait = retryAfterS !== undefined && (status === 429 || status === 503);
         const active: Trouble = { trouble, share, status, ...(isAskedToWait && { retryAfter: String(retryAfterS) }) };
         this.#network.troubles.add(active);
@@ -309,41 +309,41 @@ class Run {
       }
       case 'forgetful service':
         this.#service.isForgetful = true;
-        this.#fault(happening.forMs, () => {
+        this.#fault(planned.forMs, () => {
           this.#service.isForgetful = false;
         });
         break;
       case 'store': {
-        const place = this.#machines[happening.process]?.place;
-        const troubles = happening.login === undefined ? place?.troubles : place?.troublesOf(happening.login);
-        troubles?.add(happening.trouble);
-        this.#fault(happening.forMs, () => troubles?.delete(happening.trouble));
+        const place = this.#machines[planned.process]?.place;
+        const troubles = planned.login === undefined ? place?.troubles : place?.troublesOf(planned.login);
+        troubles?.add(planned.trouble);
+        this.#fault(planned.forMs, () => troubles?.delete(planned.trouble));
         break;
       }
       case 'emptied':
-        this.#empty(happening.forMs);
+        this.#empty(planned.forMs);
         break;
       case 'flow':
-        this.#troubleFlow(happening.process, happening.trouble, happening.forMs);
+        this.#disturbFlow(planned.process, planned.trouble, planned.forMs);
         break;
       case 'kill':
       case 'power failure':
       case 'stop':
-        this.#end(happening.process, happening.what, happening.forMs);
+        this.#end(planned.process, planned.what, planned.forMs);
         break;
       case 'redeploy':
-        if (happening.node === undefined) {
-          void this.#processes[happening.process]?.redeploy(happening.forMs, happening.isOtherLogin);
-        } else this.#processes[happening.process]?.redeployNode(happening.node, happening.forMs);
-        this.#fault(happening.forMs + 20_000, () => {});
+        if (planned.node === undefined) {
+          void this.#processes[planned.process]?.redeploy(planned.forMs, planned.isOtherLogin);
+        } else this.#processes[planned.process]?.redeployNode(planned.node, planned.forMs);
+        this.#fault(planned.forMs + 20_000, () => {});
         break;
       case 'stall':
-        timeline.stall(happening.forMs);
+        timeline.stall(planned.forMs);
         break;
       case 'clock': {
-        const machine = this.#machines[happening.process];
-        if (machine) machine.clockMs += happening.byMs;
-        this.#processes[happening.process]?.clock.set(happening.byMs);
+        const machine = this.#machines[planned.process];
+        if (machine) machine.clockMs += planned.byMs;
+        this.#processes[planned.process]?.clock.set(planned.byMs);
       }
     }
   }
@@ -365,13 +365,13 @@ class Run {
   #empty(forMs: number): void {
     const kept = this.world.messages.filter((message) => this.#machines.some(({ place }) => place.has(message)));
     for (const message of kept) {
-      if (this.#server?.isInHand(message)) message.isKept = false;
+      if (this.#server?.isInMemory(message)) message.isKept = false;
       else message.excuse ??= 'only the server had it, and lost it';
     }
-    for (const process of this.#processes) process?.lose(kept);
-    this.world.outward?.lost(this.#server?.textsInHand ?? []);
+    for (const process of this.#processes) process?.noteLostItems(kept);
+    this.world.outgoing?.lost(this.#server?.itemsInMemory ?? []);
     this.#server?.empty();
-    for (const message of this.world.messages) this.world.blind(message);
+    for (const message of this.world.messages) this.world.allowRepetitions(message);
     for (const { place } of this.#machines) {
       const isFailing = place.troubles.has('fails');
       place.troubles.add('fails');
@@ -381,7 +381,7 @@ class Run {
     }
   }
 
-  #troubleFlow(index: number, trouble: FlowTrouble, forMs: number): void {
+  #disturbFlow(index: number, trouble: FlowTrouble, forMs: number): void {
     const machine = this.#machines[index];
     machine?.flowTroubles.add(trouble);
     this.#fault(forMs, () => machine?.flowTroubles.delete(trouble));
@@ -399,10 +399,10 @@ class Run {
     this.#fault(forMs + (how === 'stop' ? 16_000 : 0), () => this.#start(index));
   }
 
-  #send(happening: Happening & { what: 'send' }): void {
+  #send(planned: PlannedEvent & { what: 'send' }): void {
     const number = this.#texts++;
-    const { recipients, retries, retryUncertain } = happening;
-    this.#processes[happening.process]?.send({
+    const { recipients, retries, retryUncertain } = planned;
+    this.#processes[planned.process]?.send({
       name: `Text ${number}.`,
       to: Array.from({ length: recipients }, (_, index) => `642155${String(number).padStart(4, '0')}${index + 7}`),
       messageId: `text-${number}`,

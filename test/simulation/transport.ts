@@ -69,7 +69,7 @@ export class ModelDispatcher {
   readonly #network: Network;
   readonly #process: Owner;
   readonly #random: Random;
-  readonly #underWay = new Set<Exchange>();
+  readonly #running = new Set<Exchange>();
   #isClosed = false;
   #onIdle: () => void = () => {};
 
@@ -82,18 +82,18 @@ export class ModelDispatcher {
     this.#random = random;
   }
 
-  get underWay(): number {
-    return this.#underWay.size;
+  get running(): number {
+    return this.#running.size;
   }
 
   /** Number of polls of a path that have started on a connection. */
   polling(path: string): number {
-    return [...this.#underWay].filter(({ path: at, hasLeft }) => at === path && hasLeft).length;
+    return [...this.#running].filter(({ path: at, hasLeft }) => at === path && hasLeft).length;
   }
 
   /** Number of sends that have started on a connection. */
   get sending(): number {
-    return [...this.#underWay].filter(({ path, hasLeft }) => path === sendPath && hasLeft).length;
+    return [...this.#running].filter(({ path, hasLeft }) => path === sendPath && hasLeft).length;
   }
 
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
@@ -112,11 +112,11 @@ export class ModelDispatcher {
       options,
       handler,
       () => {
-        this.#underWay.delete(exchange);
-        if (this.#underWay.size === 0) this.#onIdle();
+        this.#running.delete(exchange);
+        if (this.#running.size === 0) this.#onIdle();
       },
     );
-    this.#underWay.add(exchange);
+    this.#running.add(exchange);
     if (exchange.isPoll) this.#network.onPoll(this.#process, this.login);
     exchange.begin(this.#network.draw());
     return true;
@@ -125,7 +125,7 @@ export class ModelDispatcher {
   /** Lets running requests finish. */
   close(): Promise<void> {
     this.#isClosed = true;
-    if (this.#underWay.size === 0) return Promise.resolve();
+    if (this.#running.size === 0) return Promise.resolve();
     return new Promise((resolve) => {
       this.#onIdle = resolve;
     });
@@ -134,14 +134,14 @@ export class ModelDispatcher {
   /** Ends running requests. */
   destroy(): Promise<void> {
     this.#isClosed = true;
-    for (const exchange of [...this.#underWay]) exchange.destroy();
+    for (const exchange of [...this.#running]) exchange.destroy();
     return Promise.resolve();
   }
 
   /** Ends the connections, because the process has died. The service notices this after a while. */
   break(): void {
-    for (const exchange of this.#underWay) exchange.break();
-    this.#underWay.clear();
+    for (const exchange of this.#running) exchange.break();
+    this.#running.clear();
   }
 }
 
@@ -231,7 +231,7 @@ class Exchange {
   #leave(form: string, trouble: Trouble | undefined): void {
     const kind = trouble?.trouble;
     this.#leftMs = this.#ends.world.timeline.nowMs;
-    if (this.path === sendPath) this.#ends.world.outward?.leave(new URLSearchParams(form).get('body') ?? '');
+    if (this.path === sendPath) this.#ends.world.outgoing?.leave(new URLSearchParams(form).get('body') ?? '');
     if (kind === 'request lost') {
       this.#later(() => this.#fail('UND_ERR_SOCKET'));
     } else {
@@ -348,7 +348,7 @@ class Exchange {
     if (this.#isOver) return;
     const { world } = this.#ends;
     const waitedMs = world.timeline.nowMs - this.#startedMs;
-    world.say(() => `${this.#name()} is given up by its process`);
+    world.say(() => `${this.#name()} is aborted by its process`);
     if (this.path.startsWith('/api/1/') && waitedMs < pollTimeoutMs) {
       world.violate('a poll was aborted before its time limit', `${this.#name()} after ${waitedMs} ms`);
     }

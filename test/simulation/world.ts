@@ -1,5 +1,5 @@
-import type { AgainText } from './ask-rules';
-import { Outward, type OutwardText } from './outward';
+import type { AgainMessage } from './ask-rules';
+import { type OutgoingMessage, OutgoingModel } from './outgoing';
 import type { NodePlan, Plan } from './plan';
 import { Random } from './random';
 import { Timeline } from './timeline';
@@ -91,12 +91,12 @@ export interface Share {
   /** The deployment in which the message was done. */
   doneAs?: string;
   /** Time at which the node last received the message, and the deployment in which it did. */
-  givenAtMs?: number;
-  givenAs?: string;
+  deliveredAtMs?: number;
+  deliveredIn?: string;
 }
 
 /** An outgoing message at the service. */
-export interface SentText {
+export interface SentMessage {
   readonly name: string;
   readonly to: readonly string[];
   /** Id of the message. If absent, the service makes one. */
@@ -110,7 +110,7 @@ export interface SentText {
 }
 
 /** A plain outgoing message in the model. */
-export interface Text extends SentText {
+export interface PlainMessage extends SentMessage {
   readonly messageId: string;
   readonly retries: number;
   readonly retryUncertain: boolean;
@@ -130,18 +130,18 @@ export interface Violation {
 export class World {
   readonly timeline: Timeline;
   readonly messages: Message[] = [];
-  readonly texts: Text[] = [];
+  readonly plainMessages: PlainMessage[] = [];
   /** Messages that nodes gave up and did not take later, with the ids of those nodes. */
   readonly givenUp = new Map<Message, Set<string>>();
   readonly violations: Violation[] = [];
   /** The model of outgoing messages, if the plan sends any. */
-  readonly outward: Outward | undefined;
+  readonly outgoing: OutgoingModel | undefined;
   readonly #random: Random;
   readonly #lines: string[] | undefined;
   readonly #byName = new Map<string, Message>();
-  readonly #byText = new Map<string, Text>();
+  readonly #plainByName = new Map<string, PlainMessage>();
   readonly #last = new Map<string, { message: Message; atMs: number }>();
-  readonly #cameAtMs = new Map<string, number>();
+  readonly #attachedAtMs = new Map<string, number>();
   #answers = 0;
   /** True after the last fault has ended. */
   isCalm = false;
@@ -153,7 +153,7 @@ export class World {
     this.#random = new Random(plan.seed);
     this.#lines = lines;
     this.timeline = new Timeline(this.#random.fork('order'));
-    this.outward = plan.outward && new Outward(this, plan.outward);
+    this.outgoing = plan.outgoing && new OutgoingModel(this, plan.outgoing);
   }
 
   random(name: string): Random {
@@ -219,19 +219,19 @@ export class World {
     return undefined;
   }
 
-  addText(text: Text): void {
-    this.texts.push(text);
-    this.#byText.set(text.name, text);
+  addPlain(plain: PlainMessage): void {
+    this.plainMessages.push(plain);
+    this.#plainByName.set(plain.name, plain);
   }
 
-  findText(name: string): Text | OutwardText | AgainText | undefined {
-    return this.#byText.get(name) ?? this.outward?.texts.get(name) ?? this.outward?.asking.find(name);
+  findSent(name: string): PlainMessage | OutgoingMessage | AgainMessage | undefined {
+    return this.#plainByName.get(name) ?? this.outgoing?.texts.get(name) ?? this.outgoing?.asking.find(name);
   }
 
   /** Notes that a message reached a process. Another login might not know its identifier. */
   arrived(message: Message, login: string): void {
     message.arrivals++;
-    if (message.logins.add(login).size > 1 && !this.isKnownToAll) this.blind(message);
+    if (message.logins.add(login).size > 1 && !this.isKnownToAll) this.allowRepetitions(message);
   }
 
   /**
@@ -239,21 +239,21 @@ export class World {
    * instance uses the other login.
    */
   get isKnownToAll(): boolean {
-    const { instances, happenings } = this.plan;
-    return instances === 1 && !happenings.some(({ what }) => what === 'store');
+    const { instances, plannedEvents } = this.plan;
+    return instances === 1 && !plannedEvents.some(({ what }) => what === 'store');
   }
 
   /** Notes that a complete answer with these messages has reached a machine. */
   reached(messages: readonly Message[]): void {
     for (const message of messages) message.reachedAs ??= this.#answers++;
-    this.outward?.reached(messages);
+    this.outgoing?.reached(messages);
   }
 
   /**
    * Notes that the library could not check whether the message was seen before. This includes all messages with its sender and
    * second, because they are remembered together.
    */
-  blind(message: Message): void {
+  allowRepetitions(message: Message): void {
     if (message.mayRepeat) return;
     const { from, body } = message.fields;
     for (const other of this.messages) {
@@ -271,8 +271,8 @@ export class World {
 
   /** Whether the shared server fails at any time in this run. */
   get hasFailingServer(): boolean {
-    const { store, happenings } = this.plan;
-    return store === 'shared' && happenings.some(({ what }) => what === 'store' || what === 'emptied');
+    const { store, plannedEvents } = this.plan;
+    return store === 'shared' && plannedEvents.some(({ what }) => what === 'store' || what === 'emptied');
   }
 
   kindOf(node: string): NodePlan['kind'] | undefined {
@@ -280,8 +280,8 @@ export class World {
   }
 
   /** Notes that a node is attached from now on. */
-  came(node: string): void {
-    this.#cameAtMs.set(node, this.timeline.nowMs);
+  nodeAttached(node: string): void {
+    this.#attachedAtMs.set(node, this.timeline.nowMs);
   }
 
   /**
@@ -291,7 +291,7 @@ export class World {
   lastAt(node: string): Message | undefined {
     const { nowMs } = this.timeline;
     const last = this.#last.get(node);
-    return last && (last.atMs < nowMs || this.#cameAtMs.get(node) !== nowMs) ? last.message : undefined;
+    return last && (last.atMs < nowMs || this.#attachedAtMs.get(node) !== nowMs) ? last.message : undefined;
   }
 
   noteLastAt(node: string, message: Message): void {
@@ -332,7 +332,7 @@ export class World {
     message.diedAtMs = this.timeline.nowMs;
     // Only that process knew the state of the message.
     message.completedAs = undefined;
-    const isStoreInTrouble = this.plan.happenings.some(({ what }) => what === 'store');
+    const isStoreInTrouble = this.plan.plannedEvents.some(({ what }) => what === 'store');
     for (const share of message.shares.values()) {
       if (isStoreInTrouble) share.uncounted += Math.max(0, share.recent - 1);
       share.recent = 0;

@@ -49,7 +49,7 @@ export interface ResetPlan {
 }
 
 /** Part of a plan that sends messages with all options of the library. */
-export interface OutwardPlan {
+export interface OutgoingPlan {
   /** Ids of the sending nodes. */
   senders: string[];
   limits?: { perHandset?: number; perHandsetMs: number; perDay?: number };
@@ -67,7 +67,7 @@ export interface OutwardPlan {
  */
 export const handsets = [1, 2, 3, 4, 9] as const;
 
-export function createOutwardPlan(random: Random): OutwardPlan {
+export function createOutgoingPlan(random: Random): OutgoingPlan {
   return {
     senders: random.chance(0.5) ? ['send a', 'send b'] : ['send a'],
     ...(random.chance(0.4) ? { limits: createLimits(random) } : undefined),
@@ -76,7 +76,7 @@ export function createOutwardPlan(random: Random): OutwardPlan {
   };
 }
 
-function createLimits(random: Random): NonNullable<OutwardPlan['limits']> {
+function createLimits(random: Random): NonNullable<OutgoingPlan['limits']> {
   const perHandsetMs = random.pick([30_000, 60_000, 600_000]);
   if (random.chance(0.3)) return { perHandsetMs, perDay: random.between(1, 8) };
   return { perHandsetMs, perHandset: random.between(1, 3) };

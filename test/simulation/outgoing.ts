@@ -1,14 +1,14 @@
 import type { AnswerEvent, OutcomeEvent, ReportEvent } from '../../src';
-import { type AgainText, AskRules, type Reply } from './ask-rules';
-import type { OrderPlan, OutwardPlan } from './outward-plan';
+import { type AgainMessage, AskRules, type Reply } from './ask-rules';
+import type { OrderPlan, OutgoingPlan } from './outgoing-plan';
 import { dedupeMs } from './plan';
 import { ReplaceRules } from './replace-rules';
-import type { Message, SentText, World } from './world';
+import type { Message, SentMessage, World } from './world';
 
 type Outcome = OutcomeEvent['outcome'];
 
 /** An outgoing message. Several flow messages can order the same one if they share a deduplication key. */
-export interface OutwardText extends SentText {
+export interface OutgoingMessage extends SentMessage {
   readonly order: OrderPlan;
   readonly node: string;
   readonly inputs: Input[];
@@ -19,7 +19,7 @@ export interface OutwardText extends SentText {
 /** A flow message that orders an outgoing message. */
 export interface Input {
   readonly number: number;
-  readonly text: OutwardText;
+  readonly text: OutgoingMessage;
   readonly order: OrderPlan;
   /** Time at which the node received it, in ms. */
   readonly askedMs: number;
@@ -40,11 +40,11 @@ export interface Input {
   /** True if the outcome was not flushed when its process ended. */
   mayRepeat: boolean;
   /** True if the reply request was only in a memory that is gone. */
-  isUnasked: boolean;
+  hasLostRequest: boolean;
   /** Earliest time at which the message may leave, in ms. */
   readonly dueMs: number;
   /** The process that has the input in its memory. */
-  givenTo?: object;
+  receivedBy?: object;
 }
 
 /** A request that carries a message: when it started, and when its first byte left. */
@@ -70,20 +70,20 @@ const unsent: ReadonlySet<string> = new Set([
   'SMS_WITHDRAWN',
 ]);
 /** Errors of a message that was not compared with earlier messages. */
-const saysNothing: ReadonlySet<string> = new Set(['SMS_BUSY', 'SMS_STORE', 'SMS_CLOSED']);
+const refusedOnArrival: ReadonlySet<string> = new Set(['SMS_BUSY', 'SMS_STORE', 'SMS_CLOSED']);
 /** Errors that never end a stored message. */
-const waitsAfter: ReadonlySet<string> = new Set(['SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_UNAUTHORIZED']);
+const outageCodes: ReadonlySet<string> = new Set(['SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_UNAUTHORIZED']);
 const refused: ReadonlySet<string> = new Set(['SMS_BAD_REQUEST', 'SMS_FORBIDDEN', 'SMS_UNAUTHORIZED']);
 const unknown: ReadonlySet<string> = new Set(['SMS_SERVICE', 'SMS_RESPONSE', 'SMS_UNCERTAIN']);
 
 /** Model of outgoing messages. Its checks compare the library with it. */
-export class Outward {
-  readonly texts = new Map<string, OutwardText>();
+export class OutgoingModel {
+  readonly texts = new Map<string, OutgoingMessage>();
   readonly inputs: Input[] = [];
   readonly replacing: ReplaceRules;
   readonly asking: AskRules;
   readonly #world: World;
-  readonly #plan: OutwardPlan;
+  readonly #plan: OutgoingPlan;
   /** Accepted recipients, which count towards the limits. */
   readonly #accepted: { handset: string; atMs: number }[] = [];
   /** Number of messages per node that expired because the node was gone, and that are still in the store. */
@@ -94,17 +94,17 @@ export class Outward {
   readonly #replies: Reply[] = [];
   readonly #undelivered = new Set<string>();
   /** Statuses of messages with a report. */
-  readonly #statuses: { text: OutwardText; from: string; code: string; message: Message }[] = [];
+  readonly #statuses: { text: OutgoingMessage; from: string; code: string; message: Message }[] = [];
   readonly #reachedMs = new Map<Message, number>();
   readonly #awaited = new Set<Message>();
   /** Consent words of handsets, the last committed word first. */
-  readonly #wishes: { handset: string; word: string; atMs: number; message: Message }[] = [];
-  readonly #heard = new Set<Message>();
+  readonly #consentChanges: { handset: string; word: string; atMs: number; message: Message }[] = [];
+  readonly #committedConsents = new Set<Message>();
   /** STOPs that no node wanted when they were polled. */
-  readonly #passedOver = new Set<Message>();
+  readonly #unwantedStops = new Set<Message>();
   #unsettledFrom = 0;
 
-  constructor(world: World, plan: OutwardPlan) {
+  constructor(world: World, plan: OutgoingPlan) {
     this.#world = world;
     this.#plan = plan;
     this.replacing = new ReplaceRules(world);
@@ -116,7 +116,7 @@ export class Outward {
     const node = this.#plan.senders[order.sender] ?? '';
     const number = this.inputs.length;
     const name = order.key === undefined ? `Order ${number}.` : `Key ${order.key} of ${node}.`;
-    const text = this.texts.get(name) ?? createText(name, number, node, order);
+    const text = this.texts.get(name) ?? createMessage(name, number, node, order);
     this.texts.set(name, text);
     const input: Input = {
       number,
@@ -132,7 +132,7 @@ export class Outward {
       wasKept: false,
       isAbandoned: false,
       mayRepeat: false,
-      isUnasked: false,
+      hasLostRequest: false,
       dueMs: this.#world.timeline.nowMs + (order.inMs ?? 0),
     };
     text.inputs.push(input);
@@ -172,23 +172,23 @@ export class Outward {
   }
 
   /** Notes that a store committed an incoming message, as an entry or as the end of a reply request. */
-  wished(message: Message, isLate = false): void {
+  noteConsent(message: Message, isLate = false): void {
     const { kind, fields } = message;
     const { from = '', body = '' } = fields;
-    if (kind !== 'incoming' || !['STOP', 'START'].includes(body) || this.#heard.has(message)) return;
-    if (!isLate) this.#heard.add(message);
+    if (kind !== 'incoming' || !['STOP', 'START'].includes(body) || this.#committedConsents.has(message)) return;
+    if (!isLate) this.#committedConsents.add(message);
     this.#world.say(() => `${body} of ${from} is committed`);
     // If the store might have written this word earlier, the model does not know which word is the last.
-    const isUnsure = isLate || this.#passedOver.has(message);
-    const wish = { handset: from, word: isUnsure ? 'START' : body, atMs: this.#world.timeline.nowMs, message };
+    const isUnsure = isLate || this.#unwantedStops.has(message);
+    const change = { handset: from, word: isUnsure ? 'START' : body, atMs: this.#world.timeline.nowMs, message };
     // Another word may have come since the first delivery of this one.
-    const place = this.#wishes.findIndex((one) => one.message === message);
-    if (place >= 0) this.#wishes[place] = wish;
-    else this.#wishes.unshift(wish);
+    const place = this.#consentChanges.findIndex((one) => one.message === message);
+    if (place >= 0) this.#consentChanges[place] = change;
+    else this.#consentChanges.unshift(change);
   }
 
   /** Notes that the service has received a message and accepted these recipients. */
-  arrived(text: OutwardText, accepted: readonly string[], { startedMs, leftMs }: Leaving): void {
+  arrived(text: OutgoingMessage, accepted: readonly string[], { startedMs, leftMs }: Leaving): void {
     if (leftMs < Math.min(...text.inputs.map(({ dueMs }) => dueMs)))
       this.#violate('a message left before its scheduled time', text.name);
     if (this.#plan.consent) this.#examineConsent(text, accepted, startedMs, leftMs);
@@ -207,23 +207,23 @@ export class Outward {
   }
 
   /** Notes that the service has accepted a message `again` for a handset. It counts for limits. */
-  againArrived(again: AgainText, accepted: readonly string[], { leftMs }: Leaving): void {
+  againArrived(again: AgainMessage, accepted: readonly string[], { leftMs }: Leaving): void {
     for (const handset of accepted) this.asking.againAccepted(again, handset);
     const { unlimited, key } = again.question.order;
     if (!unlimited && key === undefined) this.#examineLimits(accepted, leftMs);
   }
 
   /** Notes that a handset replied to a message. */
-  replied(text: OutwardText, from: string, message: Message): void {
+  replied(text: OutgoingMessage, from: string, message: Message): void {
     this.#replies.push({ text, from, message });
   }
 
-  undelivered(text: OutwardText, handset: string): void {
+  undelivered(text: OutgoingMessage, handset: string): void {
     this.#undelivered.add(`${text.name} ${handset}`);
   }
 
   /** Notes that the service has a status of a message. */
-  hasStatus(text: OutwardText, status: { from: string; code: string; message: Message }): void {
+  hasStatus(text: OutgoingMessage, status: { from: string; code: string; message: Message }): void {
     this.#statuses.push({ text, ...status });
   }
 
@@ -232,9 +232,9 @@ export class Outward {
       if (!this.#reachedMs.has(message)) this.#reachedMs.set(message, this.#world.timeline.nowMs);
       message.isOutOfOrder ||= this.#mayBeHeldBack(message);
       // A message that no node wants gets no entry, so the model cannot see its commit.
-      const isPassedOver = this.#world.polls(message.kind) && this.#world.nodesFor(message).length === 0;
-      if (isPassedOver && message.fields.body === 'START') this.wished(message);
-      else if (isPassedOver) this.#passedOver.add(message);
+      const isUnwanted = this.#world.polls(message.kind) && this.#world.nodesFor(message).length === 0;
+      if (isUnwanted && message.fields.body === 'START') this.noteConsent(message);
+      else if (isUnwanted) this.#unwantedStops.add(message);
     }
   }
 
@@ -264,7 +264,7 @@ export class Outward {
     }
     const { outcome, redelivered } = news;
     const name = nameOf(input);
-    if (input.outcomes.length > 0 && !redelivered && !input.mayRepeat && !this.#mayBeTakenOver)
+    if (input.outcomes.length > 0 && !redelivered && !input.mayRepeat && !this.#mayBeClaimed)
       this.#violate('an input has more than one outcome', name);
     if (redelivered && !this.#isDisturbed)
       this.#violate('an outcome is marked as redelivered, but nothing could have repeated it', name);
@@ -278,14 +278,14 @@ export class Outward {
   /** Notes and checks the end of a reply request that has entered the flow. */
   answered(input: Input | undefined, news: AnswerEvent, find: (record: object) => Message | undefined): void {
     if (!input) {
-      if (!this.#mayBeTakenOver) this.#violate('an answer belongs to no message', news.recipient);
+      if (!this.#mayBeClaimed) this.#violate('an answer belongs to no message', news.recipient);
       return;
     }
     const { recipient, result, redelivered } = news;
     const name = `${nameOf(input)} to ${recipient}`;
     const answers = input.answers.get(recipient) ?? [];
     input.answers.set(recipient, [...answers, news]);
-    if (answers.length > 0 && !redelivered && !input.mayRepeat && !this.#mayBeTakenOver)
+    if (answers.length > 0 && !redelivered && !input.mayRepeat && !this.#mayBeClaimed)
       this.#violate('a recipient ended at more than one output', name);
     if (redelivered && !this.#isDisturbed)
       this.#violate('an answer is marked as redelivered, but nothing could have repeated it', name);
@@ -318,14 +318,14 @@ export class Outward {
   /** Notes and checks a report that has entered the flow. */
   reported(input: Input | undefined, news: ReportEvent): void {
     if (!input) {
-      if (!this.#mayBeTakenOver) this.#violate('a report belongs to no message', '');
+      if (!this.#mayBeClaimed) this.#violate('a report belongs to no message', '');
       return;
     }
     const { report, redelivered } = news;
     const { delivered, undelivered, pending } = report;
     const { text } = input;
     const name = nameOf(input);
-    const mayBeAnother = input.mayRepeat || this.#mayBeTakenOver;
+    const mayBeAnother = input.mayRepeat || this.#mayBeClaimed;
     if (input.reports.length > 0 && !redelivered && !mayBeAnother)
       this.#violate('an input has more than one report', name);
     if (redelivered && !this.#isDisturbed)
@@ -347,7 +347,7 @@ export class Outward {
   }
 
   /** Notes that a message expired because its node was gone for too long. */
-  abandoned(node: string): void {
+  expiredWithoutNode(node: string): void {
     this.#givenUp.set(node, (this.#givenUp.get(node) ?? 0) + 1);
   }
 
@@ -362,14 +362,14 @@ export class Outward {
       for (const input of this.inputs) {
         input.mayRepeat = true;
         // The outcome enters the flow again, as unknown (docs/delivery.md, limits of the promises).
-        if (input.outcomes.length > 0) input.isUnasked = true;
+        if (input.outcomes.length > 0) input.hasLostRequest = true;
       }
       for (const { message } of this.#replies) if (message.isUnkept) this.#unwritten.add(message);
     }
     for (const input of inputs) {
       const isSafe = input.wasKept && input.isStored && !isMemory;
       if (input.outcomes.length === 0 && !isSafe) input.isAbandoned = true;
-      if (isMemory || isUnsure || (input.outcomes.length === 0 && !isSafe)) input.isUnasked = true;
+      if (isMemory || isUnsure || (input.outcomes.length === 0 && !isSafe)) input.hasLostRequest = true;
     }
   }
 
@@ -390,14 +390,16 @@ export class Outward {
 
   /**
    * Notes that the shared server has lost its data.
-   * @param inHand items that processes also have in memory and store again
+   * @param inMemory items that processes also have in memory and store again
    */
-  lost(inHand: readonly string[]): void {
-    const safe = new Set(inHand.map((item) => this.#inputOf(item)));
-    const { happenings } = this.#world.plan;
-    const areAllInHand = !happenings.some(({ what }) => ['kill', 'power failure', 'stop', 'redeploy'].includes(what));
+  lost(inMemory: readonly string[]): void {
+    const safe = new Set(inMemory.map((item) => this.#inputOf(item)));
+    const { plannedEvents } = this.#world.plan;
+    const areAllInMemory = !plannedEvents.some(({ what }) =>
+      ['kill', 'power failure', 'stop', 'redeploy'].includes(what),
+    );
     for (const input of this.inputs) {
-      if (!areAllInHand) input.isUnasked = true;
+      if (!areAllInMemory) input.hasLostRequest = true;
       if (input.wasKept && !safe.has(input) && input.outcomes.length === 0) input.isAbandoned = true;
       input.wasKept = false;
     }
@@ -423,8 +425,8 @@ export class Outward {
       if (input.isAbandoned) continue;
       if (input.outcomes.length === 0) return `${nameOf(input)} has no outcome`;
       // If two instances lose contact because the server fails, each may assume that the other has the reply request.
-      const isParted = this.#mayBeTakenOver && this.#world.plan.instances > 1;
-      if (input.isUnasked || isParted) continue;
+      const isParted = this.#mayBeClaimed && this.#world.plan.instances > 1;
+      if (input.hasLostRequest || isParted) continue;
       if (input.order.reportMs !== undefined && acceptedOf(input).length > 0 && input.reports.length === 0)
         return `${nameOf(input)} has no report`;
       if (input.order.waitMs === 0) continue;
@@ -457,18 +459,18 @@ export class Outward {
     if (!unsent.has(code) && !refused.has(code) && !unknown.has(code))
       this.#violate('an outcome has an error code that no message can have', name);
     // An input that failed its checks says nothing about earlier inputs with its key.
-    const isOnlyItself = text.inputs.length > 1 && saysNothing.has(code);
+    const isOnlyItself = text.inputs.length > 1 && refusedOnArrival.has(code);
     const isAnother = text.inputs.length > 1 && this.#isForgetful;
     // As soon as the account knows that one input is unsent, it may send the next input with its key. This can happen
     // before the first outcome enters the flow.
     const isSent = text.inputs.length > 1 ? wasSent : this.isSent(text.name);
     if (!unknown.has(code) && isSent && !mayRepeat && !isOnlyItself && !isAnother)
       this.#violate('a message was reported as not sent, but the service had accepted it', name);
-    if (input.isStored && input.wasKept && waitsAfter.has(code))
+    if (input.isStored && input.wasKept && outageCodes.has(code))
       this.#violate('a stored message ended with an error after which it must wait', name);
-    const isLookedFor = input.isStored && order.key === undefined && order.hasOwnId && order.resolveMs > 0;
+    const mustBeSearched = input.isStored && order.key === undefined && order.hasOwnId && order.resolveMs > 0;
     // Other errors always need a search. For `SMS_SERVICE`, the HTTP status decides whether the outcome is unknown.
-    if (isLookedFor && code !== 'SMS_SERVICE' && unknown.has(code) && !searched)
+    if (mustBeSearched && code !== 'SMS_SERVICE' && unknown.has(code) && !searched)
       this.#violate('an outcome stayed unknown without a search for evidence', name);
     if (code === 'SMS_EXPIRED' && order.expireMs === 0)
       this.#violate('a message expired although it has no time limit', name);
@@ -484,19 +486,20 @@ export class Outward {
       ...failed.filter(({ errorCode }) => errorCode === 'SMS_UNCERTAIN').map(({ msisdn }) => msisdn),
     ]);
     // Evidence from the feed and the outbox concerns the whole message, not single recipients.
-    const isOfAll = resolvedBy === 'feed' || resolvedBy === 'outbox';
-    const isTrue = isOfAll ? text.acceptances > 0 : accepted.every((item) => text.accepted.has(item));
+    const isOfAllRecipients = resolvedBy === 'feed' || resolvedBy === 'outbox';
+    const isTrue = isOfAllRecipients ? text.acceptances > 0 : accepted.every((item) => text.accepted.has(item));
     if (!isTrue) this.#violate('a message was reported as sent, but the service had not accepted it', name);
     if (duplicate && order.key === undefined)
       this.#violate('an outcome is marked as a duplicate, but its input has no deduplication key', name);
     // The service might have accepted another input with this body, for other recipients.
     const isOfAnother = resolvedBy !== undefined && text.inputs.length > 1;
     const isPartial = resolvedBy === 'status' || resolvedBy === 'reply' || text.arrivals > 1 || isOfAnother;
-    const untold = [...text.accepted].filter((item) => !told.has(item));
-    if (untold.length > 0 && !isPartial)
+    const unlisted = [...text.accepted].filter((item) => !told.has(item));
+    if (unlisted.length > 0 && !isPartial)
       this.#violate('the service accepted a recipient that the outcome does not list', name);
-    const isKeptBack = ({ msisdn, mayBeSent }: (typeof withheld)[number]) => !mayBeSent && text.accepted.has(msisdn);
-    if (withheld.some(isKeptBack) && text.arrivals === 1 && !isOfAnother)
+    const isWithheldButSent = ({ msisdn, mayBeSent }: (typeof withheld)[number]) =>
+      !mayBeSent && text.accepted.has(msisdn);
+    if (withheld.some(isWithheldButSent) && text.arrivals === 1 && !isOfAnother)
       this.#violate('a recipient was reported as withheld, but the service had accepted it', name);
   }
 
@@ -519,11 +522,16 @@ export class Outward {
    * Checks that, unless a message is essential, none goes to a number after the
    * commit of its STOP, and none leaves in quiet hours.
    */
-  #examineConsent({ name, inputs }: OutwardText, accepted: readonly string[], startedMs: number, leftMs: number): void {
+  #examineConsent(
+    { name, inputs }: OutgoingMessage,
+    accepted: readonly string[],
+    startedMs: number,
+    leftMs: number,
+  ): void {
     if (inputs.some(({ order }) => order.essential)) return;
     for (const handset of accepted) {
-      const last = this.#wishes.find((wish) => wish.handset === handset && wish.atMs < startedMs);
-      const isBack = this.#wishes.some(
+      const last = this.#consentChanges.find((change) => change.handset === handset && change.atMs < startedMs);
+      const isBack = this.#consentChanges.some(
         ({ handset: from, word, atMs }) => from === handset && word === 'START' && atMs >= startedMs && atMs <= leftMs,
       );
       if (last?.word === 'STOP' && !isBack)
@@ -577,8 +585,8 @@ export class Outward {
 
   /** Whether the limits are reliable: nothing has happened that could lose counted messages. */
   get #counts(): boolean {
-    const { happenings, store, instances } = this.#world.plan;
-    const spoils = [
+    const { plannedEvents, store, instances } = this.#world.plan;
+    const disturbing = [
       'store',
       'power failure',
       'clock',
@@ -586,12 +594,12 @@ export class Outward {
       ...(store === 'memory' ? ['kill', 'stop', 'redeploy'] : []),
     ];
     // Instances with different logins do not share a count.
-    const isParted = instances > 1 && happenings.some((one) => one.what === 'redeploy' && one.isOtherLogin);
-    return !isParted && !happenings.some(({ what }) => spoils.includes(what));
+    const isParted = instances > 1 && plannedEvents.some((one) => one.what === 'redeploy' && one.isOtherLogin);
+    return !isParted && !plannedEvents.some(({ what }) => disturbing.includes(what));
   }
 
   /** True if other instances might claim the items of a live process that has lost the server. */
-  get #mayBeTakenOver(): boolean {
+  get #mayBeClaimed(): boolean {
     return this.#world.hasFailingServer;
   }
 
@@ -602,7 +610,7 @@ export class Outward {
   #isUnused({ text, from, message }: Reply): boolean {
     if (this.asking.isUnclear({ text, message })) return false;
     const [input, ...others] = text.inputs;
-    if (!input || others.length > 0 || input.isUnasked || input.isAbandoned || this.#repliesUsed.has(message))
+    if (!input || others.length > 0 || input.hasLostRequest || input.isAbandoned || this.#repliesUsed.has(message))
       return false;
     if (this.#unwritten.has(message)) return false;
     return input.outcomes.every(({ outcome }) =>
@@ -612,39 +620,41 @@ export class Outward {
 
   /** True if the memory or store that knew the reply request is gone. */
   get #isForgotten(): boolean {
-    const isLost = this.#world.plan.happenings.some((one) => ['power failure', 'clock', 'emptied'].includes(one.what));
-    return isLost || this.#isForgetful || this.#mayBeTakenOver;
+    const isLost = this.#world.plan.plannedEvents.some((one) =>
+      ['power failure', 'clock', 'emptied'].includes(one.what),
+    );
+    return isLost || this.#isForgetful || this.#mayBeClaimed;
   }
 
   /** Whether deduplication keys were lost with the memory of a process or the data of a server. */
   get #isForgetful(): boolean {
-    const { happenings, store } = this.#world.plan;
-    if (happenings.some(({ what }) => what === 'emptied')) return true;
+    const { plannedEvents, store } = this.#world.plan;
+    if (plannedEvents.some(({ what }) => what === 'emptied')) return true;
     return (
       store === 'memory' &&
-      happenings.some(({ what }) => what === 'kill' || what === 'power failure' || what === 'stop')
+      plannedEvents.some(({ what }) => what === 'kill' || what === 'power failure' || what === 'stop')
     );
   }
 
   /** Whether a pause was longer than a key is remembered. Then a key no longer protects a message that waits. */
   get #outlastsKeys(): boolean {
-    return this.#world.plan.happenings.some(
+    return this.#world.plan.plannedEvents.some(
       (one) => ['kill', 'power failure', 'stop'].includes(one.what) && 'forMs' in one && one.forMs > dedupeMs,
     );
   }
 
   /** Whether two logins may both receive a message, because one cannot read the failing store of the other. */
   get #isReadByBoth(): boolean {
-    const { happenings } = this.#world.plan;
+    const { plannedEvents } = this.#world.plan;
     return (
-      happenings.some(({ what }) => what === 'store') &&
-      happenings.some((one) => 'isOtherLogin' in one && one.isOtherLogin)
+      plannedEvents.some(({ what }) => what === 'store') &&
+      plannedEvents.some((one) => 'isOtherLogin' in one && one.isOtherLogin)
     );
   }
 
   /** Whether something has happened that allows an event to be redelivered. */
   get #isDisturbed(): boolean {
-    return this.#world.plan.happenings.some(({ what }) =>
+    return this.#world.plan.plannedEvents.some(({ what }) =>
       ['store', 'flow', 'kill', 'power failure', 'stop', 'redeploy', 'clock', 'emptied'].includes(what),
     );
   }
@@ -654,7 +664,7 @@ export class Outward {
   }
 }
 
-function createText(name: string, number: number, node: string, order: OrderPlan): OutwardText {
+function createMessage(name: string, number: number, node: string, order: OrderPlan): OutgoingMessage {
   return {
     name,
     node,

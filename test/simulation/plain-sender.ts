@@ -1,5 +1,5 @@
 import type { Membership } from '../../src';
-import type { Text, World } from './world';
+import type { PlainMessage, World } from './world';
 
 type LibraryNode = ReturnType<Membership['attachSender']>;
 
@@ -7,7 +7,7 @@ type LibraryNode = ReturnType<Membership['attachSender']>;
 export class SendingNode {
   readonly #world: World;
   readonly #name: string;
-  readonly #texts = new Set<Text>();
+  readonly #texts = new Set<PlainMessage>();
   #membership: Membership | undefined;
   #node: LibraryNode | undefined;
 
@@ -16,7 +16,7 @@ export class SendingNode {
     this.#name = name;
   }
 
-  send(membership: Membership, text: Text): void {
+  send(membership: Membership, text: PlainMessage): void {
     const { to, messageId, retries, retryUncertain } = text;
     this.#world.say(() => `${this.#name}: ${text.name} is to be sent`);
     this.#texts.add(text);
@@ -47,7 +47,7 @@ export class SendingNode {
       id: this.#name,
       usesStore: false,
       onOutcome: ({ origin, outcome }) => {
-        const text = origin as Text;
+        const text = origin as PlainMessage;
         this.#note(
           text,
           'code' in outcome
@@ -66,7 +66,7 @@ export class SendingNode {
     return this.#node;
   }
 
-  #note(text: Text, outcome: Text['outcomes'][number]): void {
+  #note(text: PlainMessage, outcome: PlainMessage['outcomes'][number]): void {
     if (text.isAbandoned) return;
     this.#world.say(() => `${this.#name}: ${text.name}: ${outcome.name === 'error' ? outcome.code : outcome.name}`);
     text.outcomes.push(outcome);
@@ -96,15 +96,15 @@ const answered: ReadonlySet<string> = new Set([
 const unknown: ReadonlySet<string> = new Set(['SMS_SERVICE', 'SMS_RESPONSE', 'SMS_UNCERTAIN']);
 
 /** Reports violations in an outcome. */
-function examineOutcome(world: World, text: Text, outcome: Text['outcomes'][number]): void {
+function examineOutcome(world: World, text: PlainMessage, outcome: PlainMessage['outcomes'][number]): void {
   const { name, arrivals, accepted, retryUncertain } = text;
   if (text.outcomes.length > 1) world.violate('an input has more than one outcome', name);
   if (outcome.name === 'delivered') {
     const missing = outcome.accepted.filter((item) => !accepted.has(item));
     if (arrivals === 0 || missing.length > 0)
       world.violate('a message was reported as sent, but the service had not accepted it', name);
-    const untold = [...accepted].filter((item) => !outcome.accepted.includes(item));
-    if (untold.length > 0) world.violate('the service accepted a recipient that the outcome does not list', name);
+    const unlisted = [...accepted].filter((item) => !outcome.accepted.includes(item));
+    if (unlisted.length > 0) world.violate('the service accepted a recipient that the outcome does not list', name);
     return;
   }
   const { code } = outcome;
@@ -117,7 +117,7 @@ function examineOutcome(world: World, text: Text, outcome: Text['outcomes'][numb
 }
 
 /** Reports a message that reached the service too often. Runs after every event. */
-export function examineArrivals(world: World, text: Text): void {
+export function examineArrivals(world: World, text: PlainMessage): void {
   if (text.arrivals > 1 && !text.retryUncertain)
     world.violate('a message was accepted twice by the service', text.name);
   if (text.arrivals > text.retries + 1)
