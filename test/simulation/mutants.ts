@@ -29,7 +29,12 @@ export const mutants: readonly Mutant[] = [
     "createChange((changes) => dropItem(changes, id, 'inbox'))",
     'createChange(() => {})',
   ),
-  mutant('a restart ignores the saved poll answers', 'journal/journal.ts', 'for (const one of held) this.#replay(one);', ''),
+  mutant(
+    'a restart ignores the saved poll answers',
+    'journal/journal.ts',
+    'for (const one of held) this.#replay(one);',
+    '',
+  ),
   mutant(
     'a restart ignores the stored records',
     'inbox/inbox.ts',
@@ -98,7 +103,12 @@ export const mutants: readonly Mutant[] = [
     'return { error, recalled };',
   ),
   // Recipients of each message.
-  mutant('a delivered record does not wait for its acknowledgement', 'delivery/subscribers.ts', 'pendingFor.set(id, subscriber);\n', ''),
+  mutant(
+    'a delivered record does not wait for its acknowledgement',
+    'delivery/subscribers.ts',
+    'pendingFor.set(id, subscriber);\n',
+    '',
+  ),
   mutant(
     'a node misses the records that come during its redeploy',
     'delivery/subscribers.ts',
