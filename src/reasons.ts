@@ -253,11 +253,11 @@ export const reasons = {
   }),
   ...ofCode('SMS_QUIET', {
     quiet:
-      'The quiet hours of the account last until {{until}}. Nothing was sent. Store the message ("Store until sent"), or send it later.',
+      'Quiet hours of the account: sending resumes at {{until}}. Nothing was sent. Store the message ("Store until sent"), or send it later.',
   }),
   ...ofCode('SMS_OPTED_OUT', {
     optedOut:
-      'The handset has opted out and gets no more messages. Nothing was sent to it. It can opt in again with a word such as START.',
+      'This number has opted out and gets no more messages. Nothing was sent to it. It can opt in again with a word such as START.',
   }),
   ...ofCode('SMS_NOT_ALLOWED', {
     notAllowed:
