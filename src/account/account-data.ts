@@ -108,8 +108,8 @@ export class AccountData {
 
   async #export(successor: AccountData, options: Omit<ImportOptions, 'from' | 'hasAllItems'>): Promise<void> {
     await this.journal.flush();
-    // Writes the steps that were not written while the store failed.
-    if (!this.journal.isWritten) await this.journal.ready();
+    // Writes the steps that were not written while the store failed, and removes the messages that the store refused.
+    if (!this.journal.isWritten || this.outbox.hasRefused) await this.journal.ready();
     await this.close();
     const hasAllItems = this.#clock.elapsed() - this.#openedAt > claimedAfterMs;
     await importStore({ ...options, from: this.#store, hasAllItems });

@@ -123,6 +123,11 @@ export class Ledger {
     this.duplicates = new Duplicates(options.clock, (id) => this.messages.isUnderWay(id));
   }
 
+  /** Whether the store might have messages that it refused. The next opening of the store removes them. */
+  get hasRefused(): boolean {
+    return this.#refused.size > 0;
+  }
+
   /** Whether the account can be forgotten without losing anything. A durable store can be read again. */
   get isSettled(): boolean {
     return this.messages.size === 0 && this.followUps.size === 0 && this.#refused.size === 0;

@@ -99,6 +99,11 @@ export class Outbox implements Participant {
     this.#parts.dispatcher.quietHoursChanged();
   }
 
+  /** See {@link Ledger.hasRefused}. */
+  get hasRefused(): boolean {
+    return this.#parts.ledger.hasRefused;
+  }
+
   /** Whether the outbox can be forgotten without losing anything, once its store is closed. */
   get isSettled(): boolean {
     return this.#parts.ledger.isSettled;
