@@ -199,7 +199,8 @@ export class OutgoingModel {
       this.#violate('a message was accepted twice by the service', text.name);
     const isCalledUnsent = inputs.every(({ outcomes, mayRepeat }) => {
       const outcome = outcomes.at(-1)?.outcome;
-      return !mayRepeat && outcome && 'code' in outcome && unsent.has(outcome.code);
+      const isUnsent = outcome && 'code' in outcome && unsent.has(outcome.code);
+      return !mayRepeat && isUnsent && !(outcome.code === 'SMS_STORE' && this.#mayHaveBeenStored);
     });
     if (isCalledUnsent) this.#violate('a message was sent after its flow had learned that it was not sent', text.name);
     if (accepted.length > 0) text.lastAcceptedMs = this.#world.timeline.nowMs;
@@ -596,6 +597,14 @@ export class OutgoingModel {
     // Instances with different logins do not share a count.
     const isParted = instances > 1 && plannedEvents.some((one) => one.what === 'redeploy' && one.isOtherLogin);
     return !isParted && !plannedEvents.some(({ what }) => disturbing.includes(what));
+  }
+
+  /**
+   * Whether the server might have taken a message before its confirmation was lost. Another instance then sends it: the
+   * exception of the contract (§4, *Storing and sending*).
+   */
+  get #mayHaveBeenStored(): boolean {
+    return this.#mayBeClaimed && this.#world.plan.instances > 1;
   }
 
   /** True if other instances might claim the items of a live process that has lost the server. */
