@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readJson, root } from './packed';
+import { allMutants, plantMutant, promiseMutants } from '../mutants';
+import { promises } from '../promises';
+import { root } from './packed';
 
-/** Tests (`file: title`) by section or promise, by the command that runs them. Titles have … for each variable part. */
-type Promises = Record<string, Record<string, string[]>>;
-
-const promises = readJson<Promises>(join(root, 'test', 'promises.json'));
 const page = readFileSync(join(root, 'docs', 'delivery.md'), 'utf8');
 
 /** Returns the text of docs/delivery.md under a heading. */
@@ -65,5 +63,13 @@ describe('test/promises.json', () => {
       }),
     );
     assert.deepEqual(faults, []);
+  });
+
+  it('has a mistake for each promise that npm test checks, in code that occurs once', () => {
+    assert.deepEqual(
+      promiseMutants.map(({ name }) => name),
+      Object.keys(promises['npm test'] ?? {}),
+    );
+    for (const mutant of allMutants) assert.notEqual(plantMutant(mutant), '');
   });
 });
